@@ -5,24 +5,22 @@ from __future__ import annotations
 import math
 import re
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
-from pydantic import Field
 
 from concur.errors import DescriptionError, install_command, shown
 from concur.files import copy_of, is_file, read_text
-from concur.formats._wheels import WheelTable, wheel_of
+from concur.formats._sidecar import SidecarTable, sidecar_cures
+from concur.formats._wheels import wheel_of
 from concur.formats.tables import (
     LARGEST,
     LARGEST_TOML,
     MOST_BODIES,
-    Table,
-    Text,
-    Vector3,
     check,
     fault,
     file_named,
@@ -57,33 +55,10 @@ class IgnoredWarning(UserWarning):
         super().__init__(message)
 
 
-class MjcfSidecarTable(Table):
+class MjcfSidecarTable(SidecarTable):
     """Fields of a sidecar of an MJCF file."""
 
-    cures: ClassVar[dict[str, str]] = {
-        **dict.fromkeys(
-            ("bodies", "robot", "outputs", "reference"),
-            "`<robot>.toml` beside `<robot>.xml` is its sidecar: rename one of them.",
-        ),
-        "wheel": "Write [[wheels]].",
-    }
-    name: Text | None = None
-    gravity: Vector3 | None = None
-    base: (
-        Annotated[
-            Literal["free", "planar", "fixed"],
-            Field(description='"free", "planar" or "fixed"'),
-        ]
-        | None
-    ) = None
-    actuated: Annotated[list[str], Field(description="a list of joint names")] | None = None
-    wheels: (
-        Annotated[
-            list[WheelTable],
-            Field(max_length=MOST_BODIES, description=f"tables [[wheels]], at most {MOST_BODIES}"),
-        ]
-        | None
-    ) = None
+    cures: ClassVar[Mapping[str, str]] = sidecar_cures(".xml")
 
 
 @dataclass

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NoReturn
+from typing import Annotated, Any, ClassVar, NoReturn
 
 import numpy as np
 from pydantic import Field
@@ -18,15 +18,13 @@ from scipy.spatial.transform import Rotation
 from concur.errors import ConcurError, DescriptionError, InertiaError, install_command, shown
 from concur.files import is_file, read_text
 from concur.formats._drives import Drives, drive_of
-from concur.formats._wheels import WheelTable, wheel_of
+from concur.formats._sidecar import SidecarTable, sidecar_cures
+from concur.formats._wheels import wheel_of
 from concur.formats.tables import (
     LARGEST,
     LARGEST_TOML,
     MOST_BODIES,
     Number,
-    Table,
-    Text,
-    Vector3,
     check,
     fault,
     file_named,
@@ -68,40 +66,21 @@ EXPAND = "Expand the macros: `xacro robot.urdf.xacro > robot.urdf`; or rename th
 """Cure for macros in a URDF file."""
 FIX = "`concur check robot.urdf --fix OUT.urdf` writes the nearest physical inertias."
 """Cure for an inertia that no rigid body has."""
-_NO_SIDECAR = "`<robot>.toml` beside `<robot>.urdf` is its sidecar: rename one of them."
 
 
-class SidecarTable(Table):
-    """Fields of a sidecar."""
+class UrdfSidecarTable(SidecarTable):
+    """Fields of a sidecar of a URDF file."""
 
     cures: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("bodies", "robot", "outputs", "reference"), _NO_SIDECAR),
-        "wheel": "Write [[wheels]].",
+        **sidecar_cures(".urdf"),
         "drive": "Write [[drives]].",
         "root": 'Write base = "free", "planar" or "fixed".',
     }
-    name: Text | None = None
-    gravity: Vector3 | None = None
-    base: (
-        Annotated[
-            Literal["free", "planar", "fixed"],
-            Field(description='"free", "planar" or "fixed"'),
-        ]
-        | None
-    ) = None
-    actuated: Annotated[list[str], Field(description="a list of joint names")] | None = None
     drives: Drives | None = None
     locked: (
         Annotated[
             dict[str, Number],
             Field(description="a table with a coordinate, m or rad, for each joint name"),
-        ]
-        | None
-    ) = None
-    wheels: (
-        Annotated[
-            list[WheelTable],
-            Field(max_length=MOST_BODIES, description=f"tables [[wheels]], at most {MOST_BODIES}"),
         ]
         | None
     ) = None
@@ -337,11 +316,11 @@ def sidecar_of(file: Path) -> Path:
 
 def sidecar_table(
     file: Path, sidecar: str | PathLike[str] | None
-) -> tuple[SidecarTable, Path, bool]:
+) -> tuple[UrdfSidecarTable, Path, bool]:
     """Read the sidecar of a file; return its fields, its path, and whether there is one."""
     side = sidecar_of(file) if sidecar is None else file_named(sidecar)
     given = sidecar is not None or is_file(side)
-    return check(SidecarTable, read_toml(side) if given else {}, side), side, given
+    return check(UrdfSidecarTable, read_toml(side) if given else {}, side), side, given
 
 
 def urdf_text(file: Path) -> str:
@@ -570,7 +549,9 @@ def _limits(node: Node, kind: str) -> dict[str, Any]:
     return found
 
 
-def _locked(tree: dict[str, UrdfJoint], table: SidecarTable, side: Path) -> dict[str, UrdfJoint]:
+def _locked(
+    tree: dict[str, UrdfJoint], table: UrdfSidecarTable, side: Path
+) -> dict[str, UrdfJoint]:
     """Replace locked joints, and joints that follow them, by fixed ones."""
     locked = dict(table.locked or {})
     known = [n for n, joint in tree.items() if joint.kind in ONE_COORDINATE]
@@ -614,7 +595,7 @@ def heavy_links(tree: dict[str, UrdfJoint], links: dict[str, Link]) -> set[str]:
 
 
 def held_at_zero(
-    tree: dict[str, UrdfJoint], links: dict[str, Link], table: SidecarTable
+    tree: dict[str, UrdfJoint], links: dict[str, Link], table: UrdfSidecarTable
 ) -> dict[str, float]:
     """Coordinates of the joints that carry no mass and that the sidecar does not name.
 
@@ -634,7 +615,7 @@ def held_at_zero(
 
 
 def _held(
-    tree: dict[str, UrdfJoint], links: dict[str, Link], table: SidecarTable
+    tree: dict[str, UrdfJoint], links: dict[str, Link], table: UrdfSidecarTable
 ) -> dict[str, UrdfJoint]:
     """Hold the joints that carry no mass, whose motion would be undetermined."""
     held = _with_followers(tree, held_at_zero(tree, links, table))
@@ -732,7 +713,7 @@ def _actuated(
     moving: dict[str, str],
     passive: set[str],
     groups: dict[str, _Group],
-    table: SidecarTable,
+    table: UrdfSidecarTable,
     side: Path,
 ) -> list[str] | None:
     """Bodies of the actuated joints; default all but a base with the joint of the sidecar."""

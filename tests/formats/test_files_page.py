@@ -102,7 +102,7 @@ def test_every_joint_and_its_fields_are_listed() -> None:
         ("Bodies", _robot._BodyTable),
         ("Drives", _drives.DriveTable),
         ("Mimics", _drives.MimicTable),
-        ("Sidecar", _urdf.SidecarTable),
+        ("Sidecar", _urdf.UrdfSidecarTable),
         ("Simulation", _task._SimulationTable),
         ("Tolerances", _task._TolerancesTable),
         ("Plant", _task._PlantTable),
