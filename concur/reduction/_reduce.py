@@ -42,8 +42,8 @@ def reduce(
     Unactuated joints that conserve their momentum can be reduced further, stage by stage
     (section 4.5): their velocities then follow from that momentum. Of a joint that keeps some
     components of its momentum only, the largest part whose generators are a subgroup, fixed in
-    the frame it attaches to or in its body, is taken, and as many of its velocities follow. So
-    go robots on a fixed base with a larger group (remark 4.3.2), one stage for each joint.
+    the frame it attaches to or in its body, is taken, and as many of its velocities follow. Robots
+    on a fixed base with a larger group (remark 4.3.2) are reduced by one stage for each joint.
     `conservation` tests on the reduced robot which other momenta the actuators cannot change.
     Constants of motion that are no momentum of a joint (theorems 4.2.17 and 4.2.18) are not used
     here: `constants_of_motion` finds them and what motion they leave.

@@ -105,7 +105,15 @@ inertia = { mass = 1.0, com = [0.3, 0, 0] }
 """
 
 
-@pytest.mark.parametrize(("limits", "told"), [((2.5, 2.5), 0), ((2.5, 2.6), 2), ((2.5, np.inf), 2)])
+@pytest.mark.parametrize(
+    ("limits", "told"),
+    [
+        ((2.5, 2.5), 0),
+        ((2.5, 2.5 + 4e-9), 0),  # rounding is 1e-9 of the limit
+        ((2.5, 2.5 + 6e-9), 2),
+        ((2.5, np.inf), 2),
+    ],
+)
 def test_limits_of_joints_that_drives_share_are_told_if_they_may_be_exceeded(limits, told):
     """A coupled wrist: each joint has 2 (a + b) or 2 (a - b), and 10 N m."""
     solid = Inertia(1.0, moments=(0.01, 0.01, 0.01))
