@@ -15,46 +15,21 @@ import json
 import secrets
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from concur.viewing import LOCAL, REJECTED, admits
 from hil.errors import RigError
 from hil.views._page import shell
-
-LOCAL = ("127.0.0.1", "localhost", "[::1]")
-"""Local names of this machine."""
 
 PATIENCE = 5.0
 """Longest duration of one request, s."""
 
 CONNECTIONS = 64
 """Largest number of connections; a further connection ends the oldest one."""
-
-_REJECTED = "This page accepts requests only from itself, on this machine.\n"
-
-
-def admits(
-    hosts: Sequence[str], origins: Sequence[str], names: Sequence[str], needs_origin: bool
-) -> bool:
-    """Whether a request is addressed to this server and made by its own page.
-
-    `hosts` and `origins` are all values of the headers Host and Origin. An origin is required for
-    sockets, which pages of all origins may open.
-    """
-    if len(hosts) != 1 or len(origins) > 1:
-        return False
-    host = hosts[0].strip().lower()
-    name, _, port = host.rpartition(":")
-    if not (name and port.isascii() and port.isdigit()):
-        name = host  # port 80 is omitted
-    if name not in names:
-        return False
-    if not origins:
-        return not needs_origin
-    return origins[0].strip().lower() == f"http://{host}"
 
 
 class Gate:
@@ -171,7 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
         hosts, origins = headers.get_all("Host", []), headers.get_all("Origin", [])
         if admits(hosts, origins, self.server.gate.names, needs_origin=False):
             return True
-        self._answer(HTTPStatus.FORBIDDEN, _REJECTED)
+        self._answer(HTTPStatus.FORBIDDEN, REJECTED)
         return False
 
     def _answer(
@@ -190,36 +165,3 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         """Print nothing, so that the output of the loop stays readable."""
-
-
-@contextmanager
-def guarded_sockets(names: Sequence[str]) -> Iterator[None]:
-    """Make servers of `websockets` that are started in this context admit only their own pages."""
-    import websockets.asyncio.server as library
-
-    inner, started = library.serve, []
-
-    def serve(*arguments: Any, process_request: Any = None, **options: Any) -> Any:
-        started.append(True)
-
-        def guard(connection: Any, request: Any) -> Any:
-            headers = request.headers
-            hosts, origins = headers.get_all("Host"), headers.get_all("Origin")
-            if not admits(hosts, origins, names, bool(headers.get_all("Upgrade"))):
-                return connection.respond(HTTPStatus.FORBIDDEN, _REJECTED)
-            return process_request(connection, request) if process_request else None
-
-        return inner(*arguments, process_request=guard, **options)
-
-    library.serve = serve  # type: ignore[assignment,misc]
-    try:
-        yield
-    finally:
-        library.serve = inner  # type: ignore[misc]
-    if not started:
-        raise RigError(
-            "viewer of the dashboard",
-            expected="a server of the package `websockets`, whose requests can be checked",
-            came="another server, in this version of `viser`",
-            cure="Install a version of `viser` with which this version of concur was tested.",
-        )

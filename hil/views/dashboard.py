@@ -9,7 +9,6 @@ page loads nothing from other machines.
 from __future__ import annotations
 
 import contextlib
-import io
 import multiprocessing
 import os
 import signal
@@ -23,18 +22,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.plotting.style import PALETTE
+from concur.viewing import Scene, add_plot, drawable, silenced, start_server
 from hil.operator import OperatorSender
 from hil.reasons import State
 from hil.record.ring import Ring
 from hil.record.rows import Layout
-from hil.views._gate import LOCAL, Gate, guarded_sockets
+from hil.views._gate import Gate
 from hil.views._page import ASKED, SILENCE, axes_table, card, member, quality_table, silence
-from hil.views._scene import Scene
 
 if TYPE_CHECKING:
-    import viser
-
     from hil.settings import Rig
 
 PORT = 8080
@@ -84,8 +80,6 @@ class Dashboard:
         port: int = PORT,
         duration: float | None = None,
     ) -> None:
-        import viser
-
         self.rig, self.ring, self.sender = rig, ring, sender
         self.duration = rig.task.duration if duration is None else duration
         self.layout: Layout = ring.layout
@@ -94,8 +88,7 @@ class Dashboard:
             rig.name, host, port, lambda: self.words, None if sender is None else self.stop
         )
         try:
-            with _silenced(), guarded_sockets((*LOCAL, host.lower())):
-                self.server = viser.ViserServer(host=host, port=0, label=rig.name, verbose=False)
+            self.server = start_server(host, 0, rig.name)
         except BaseException:
             self.gate.close()
             raise
@@ -120,35 +113,12 @@ class Dashboard:
         outputs = self.rig.task.outputs
         names = [f"{o.name} {c}" for o in outputs for c in o.coordinate_names]
         with gui.add_folder("Tracking error (mm, mrad)"):
-            self._errors = self._plot(names)
+            self._errors = add_plot(gui, names, (-SHOWN, 0.0))
         with gui.add_folder("Torque sent (N m)"):
-            self._torques = self._plot(list(self.layout.axes))
+            self._torques = add_plot(gui, self.layout.axes, (-SHOWN, 0.0))
         bin_ms = 1e3 * self._stride * self.rig.loop.period
         with gui.add_folder(f"Cycle (µs), the largest of each {bin_ms:.0f} ms"):
-            self._cycles = self._plot(["lateness", "computing"])
-
-    def _plot(self, names: list[str]) -> viser.GuiUplotHandle:
-        from viser import uplot
-
-        dashes: tuple[tuple[float, ...], ...] = ((), (6.0, 4.0), (2.0, 3.0))
-        series = [uplot.Series(label="time (s)")] + [
-            uplot.Series(
-                label=name,
-                stroke=PALETTE[k % len(PALETTE)],
-                width=1.5,
-                dash=dashes[k // len(PALETTE) % len(dashes)],
-                points=uplot.Series_Points(show=False),
-            )
-            for k, name in enumerate(names)
-        ]
-        return self.server.gui.add_uplot(
-            data=_empty_plot(len(names)),
-            series=tuple(series),
-            scales={"x": uplot.Scale(time=False, range=(-SHOWN, 0.0))},
-            axes=(uplot.Axis(size=32.0), uplot.Axis(size=62.0)),
-            legend=uplot.Legend(show=True, live=False),
-            height=165,
-        )
+            self._cycles = add_plot(gui, ["lateness", "computing"], (-SHOWN, 0.0))
 
     def draw(self) -> None:
         """Draw the robot; slow, and not needed for the stop button."""
@@ -281,7 +251,7 @@ class Dashboard:
             (self._torques, parts["torque"]),
             (self._cycles, pace),
         ):
-            plot.data = _drawable(times, columns)
+            plot.data = drawable(times, columns)
 
     def run(self, ended: threading.Event) -> None:
         """Serve the page until an event is set; draw the robot after the first update.
@@ -323,7 +293,7 @@ class Dashboard:
     def close(self) -> None:
         """Close the page."""
         self.gate.close()
-        with _silenced():
+        with silenced():
             self.server.stop()
 
 
@@ -407,21 +377,3 @@ def _end_with(parent: int, ended: threading.Event) -> None:
     while os.getppid() == parent and not ended.is_set():
         time.sleep(0.5)
     ended.set()
-
-
-def _silenced() -> contextlib.redirect_stdout[io.StringIO]:
-    """Discard the output of the server: the loop's output on the same terminal may be JSON."""
-    return contextlib.redirect_stdout(io.StringIO())
-
-
-def _empty_plot(curves: int) -> tuple[NDArray[np.float64], ...]:
-    """Data of an empty plot."""
-    return (np.array([-SHOWN, 0.0]), *(np.zeros(2) for _ in range(curves)))
-
-
-def _drawable(
-    times: NDArray[np.float64], columns: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], ...]:
-    """Data of a plot; non-finite values leave a gap."""
-    known = np.where(np.isfinite(columns), columns, np.nan)
-    return (np.ascontiguousarray(times), *(np.ascontiguousarray(part) for part in known.T))

@@ -111,7 +111,7 @@ def has_own_signature(cls):
 
 
 # Modules whose names docs/api.md does not list: a sentence may replace the sections of a function.
-INTERNAL = re.compile(r"concur\.(dynamics|kinematics)\._(?!graph|screw)")
+INTERNAL = re.compile(r"concur\.(dynamics|kinematics|viewing)\._(?!graph|screw)")
 
 
 def complaints(path, value):

@@ -22,8 +22,8 @@ from hil.record.rows import Layout
 from hil.rig import OperatorSettings
 from hil.views._page import member, number, silence
 from hil.views.dashboard import Dashboard, start_dashboard
-from tests.hil._ports import free_port
 from tests.hil.bench import EXAMPLES, ROVER, Bench, rig_of
+from tests.ports import free_port
 
 RIG = EXAMPLES / ROVER
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")

@@ -7,13 +7,13 @@ import threading
 import time
 
 import pytest
-import websockets.asyncio.server
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from concur.viewing import LOCAL, admits
 from hil.errors import RigError
 from hil.latch import Reason, State
-from hil.views._gate import CONNECTIONS, LOCAL, Gate, admits, guarded_sockets
+from hil.views._gate import CONNECTIONS, Gate
 from hil.views._page import shell
 from tests.hil.views.test_dashboard import Station
 
@@ -194,13 +194,6 @@ def test_sockets_of_other_pages_are_refused(station, origin):
 def test_a_name_bound_to_this_machine_is_refused(station):
     port = station.page.server.get_port()
     assert ask(port, "GET", "/", Host=f"evil.example:{port}")[0] == 403
-
-
-def test_a_viewer_that_cannot_be_guarded_is_not_served():
-    serve = websockets.asyncio.server.serve
-    with pytest.raises(RigError, match="viser"), guarded_sockets(LOCAL):
-        pass
-    assert websockets.asyncio.server.serve is serve
 
 
 def test_a_port_that_is_taken_is_refused(station):

@@ -19,7 +19,7 @@ from concur.plotting.style import ARM, CHASSIS, EDGE, WHEEL, output_color
 if TYPE_CHECKING:
     import viser
 
-    from concur.multibody import Mechanism
+    from concur.plotting.protocols import RobotLike
 
 Floats = NDArray[np.float64]
 
@@ -60,10 +60,22 @@ def color(name: str) -> tuple[int, int, int]:
 
 
 class Scene:
-    """A robot drawn into a viser scene; `update` moves it."""
+    """A robot drawn into a viser scene; `update` moves it.
+
+    Parameters
+    ----------
+    server : viser.ViserServer
+        The viewer; the scene is below its node `/world`.
+    robot : RobotLike
+        The robot.
+    outputs : sequence of Output
+        Outputs whose points are drawn as hands.
+    q : ndarray, shape (nq,)
+        First configuration.
+    """
 
     def __init__(
-        self, server: viser.ViserServer, robot: Mechanism, outputs: Sequence[Any], q: Floats
+        self, server: viser.ViserServer, robot: RobotLike, outputs: Sequence[Any], q: Floats
     ) -> None:
         self.follow = True  # the camera follows the robot instead of the ground
         self._server, self._robot, self._outputs = server, robot, tuple(outputs)

@@ -1,21 +1,24 @@
 """The robot in the browser stands where the robot stands."""
 
 import contextlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 import viser
 
 from concur.control import Output
-from hil.rig import load_rig
-from hil.views._scene import Scene, color, demanded_place, placed
-from tests.hil._ports import free_port
-from tests.hil.bench import EXAMPLES, FLOATER, ROVER
+from concur.formats import load_task
+from concur.viewing._scene import Scene, color, demanded_place, placed
+from tests.ports import free_port
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+ROVER, FLOATER = "rover_arm.toml", "free_floater.toml"
 
 
 @contextlib.contextmanager
 def scene_of(file):
-    task = load_rig(EXAMPLES / file).task
+    task = load_task(EXAMPLES / file)
     q0 = np.asarray(task.q0, dtype=float)
     server = viser.ViserServer(host="127.0.0.1", port=free_port(), verbose=False)
     try:
