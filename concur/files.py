@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
+import secrets
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -358,6 +360,45 @@ def file_to_write(path: str | PathLike[str], example: str) -> Path:
             came=f"{type(path).__name__} {shown(path, 40)}",
             cure=f'Name the file, for example "{example}".',
         ) from None
+
+
+def replace_files(contents: Mapping[Path, bytes]) -> None:
+    """Write files that replace others of their names only when all are complete.
+
+    A write that fails or is killed leaves the old files as they are. A symbolic link stays: the
+    file that it names is replaced, with the same permissions.
+
+    Parameters
+    ----------
+    contents : mapping of Path to bytes
+        Content of each file.
+
+    Raises
+    ------
+    OSError, ValueError
+        If a file cannot be written.
+    """
+    drafts: dict[Path, Path] = {}
+    try:
+        for path, data in contents.items():
+            target = Path(os.path.realpath(path))
+            if target.exists() and not target.is_file():
+                raise FileExistsError(errno.EEXIST, "a folder or device of this name")
+            if target.exists() and not os.access(target, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            draft = target.with_name(f".concur-{secrets.token_hex(8)}")
+            drafts[draft] = target
+            with open(draft, "xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if target.exists():
+                draft.chmod(stat.S_IMODE(target.stat().st_mode))
+        for draft, target in drafts.items():
+            os.replace(draft, target)
+    finally:
+        for draft in drafts:
+            draft.unlink(missing_ok=True)
 
 
 @contextmanager

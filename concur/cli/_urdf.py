@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from concur.errors import ConcurError, DescriptionError
-from concur.files import writing
+from concur.files import replace_files, writing
 from concur.formats import FixedInertia, fix_inertias, suggest_sidecar
 
 
@@ -106,4 +106,4 @@ def _write(out: Path, data: bytes, overwrite: bool) -> None:
             cure="Choose another name, or add --overwrite.",
         )
     with writing(out.parent):
-        out.write_bytes(data)
+        replace_files({out: data})

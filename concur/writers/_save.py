@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 
 from concur.errors import ConcurError, DescriptionError
-from concur.files import file_to_write, is_file, read_text
+from concur.files import file_to_write, is_file, read_text, replace_files
 from concur.mechanism import Tree
 from concur.writers._mjcf import to_mjcf
 from concur.writers._toml import to_toml
@@ -27,7 +27,8 @@ def save(robot: Tree, path: str | PathLike[str]) -> tuple[Path, ...]:
     robot : Tree
         The robot.
     path : path
-        Name with the ending .toml, .urdf, .xml or .mjcf. A file of this name is replaced.
+        Name with the ending .toml, .urdf, .xml or .mjcf. A file of this name is replaced when the
+        new one is complete.
 
     Returns
     -------
@@ -59,16 +60,15 @@ def save(robot: Tree, path: str | PathLike[str]) -> tuple[Path, ...]:
         texts = dict(zip((file, side), to_urdf(robot), strict=True))
     else:
         texts = {file: to_toml(robot) if suffix == ".toml" else to_mjcf(robot)}
-    for target, text in texts.items():
-        try:
-            target.write_text(text, encoding="utf-8", newline="\n")
-        except (OSError, ValueError) as problem:
-            raise ConcurError(
-                str(target),
-                expected="a file that can be written",
-                came=getattr(problem, "strerror", None) or str(problem),
-                cure="Name another place, or free some space.",
-            ) from None
+    try:
+        replace_files({target: text.encode() for target, text in texts.items()})
+    except (OSError, ValueError) as problem:
+        raise ConcurError(
+            str(file),
+            expected="a file that can be written",
+            came=getattr(problem, "strerror", None) or str(problem),
+            cure="Name another place, or free some space.",
+        ) from None
     return tuple(texts)
 
 

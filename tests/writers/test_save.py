@@ -289,6 +289,31 @@ def test_bad_paths(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["folder.toml"]
 
 
+def test_a_write_that_fails_leaves_the_old_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    robot, link = SHIPPED["free_flyer"], tmp_path / "link.urdf"
+    robot.save(tmp_path / "a.urdf")
+    link.symlink_to("a.urdf")
+    (tmp_path / "a.urdf").chmod(0o640)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with monkeypatch.context() as patch:
+        full = iter([None, OSError(28, "No space left on device")])
+
+        def sync(number: int) -> None:
+            if error := next(full):
+                raise error
+
+        patch.setattr("concur.files.os.fsync", sync)
+        with pytest.raises(ConcurError, match="No space left"):
+            SHIPPED["station_arm"].save(tmp_path / "a.urdf")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    SHIPPED["station_arm"].save(link)
+    assert link.is_symlink()
+    assert (tmp_path / "a.urdf").read_bytes() != before["a.urdf"]
+    assert (tmp_path / "a.urdf").stat().st_mode & 0o777 == 0o640
+
+
 def test_a_sidecar_replaces_sidecars_only(tmp_path: Path) -> None:
     robot = SHIPPED["free_flyer"]
     robot.save(tmp_path / "a.urdf")
