@@ -95,7 +95,8 @@ def fix_inertias(path: str | PathLike[str]) -> tuple[bytes, tuple[FixedInertia, 
     data = raw[len(mark) :]
     root = parsed(data.decode(), file)
     found: list[FixedInertia] = []
-    tensors: dict[int, np.ndarray] = {}  # by number of the element in the file
+    # Old and new ones, by number of the element in the file.
+    tensors: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     numbers = {element: number for number, element in enumerate(root.iter())}
     for element in root:
         if tag_of(element) != "link":
@@ -109,14 +110,14 @@ def fix_inertias(path: str | PathLike[str]) -> tuple[bytes, tuple[FixedInertia, 
         if _is_physical(inertia, file, mass, tensor):
             continue
         new = nearest_tensor(tensor) if mass else np.zeros((3, 3))
-        tensors[numbers[inertia.element]] = new
+        tensors[numbers[inertia.element]] = tensor, new
         before, after = _second_moments(tensor), _second_moments(new)
         change = float(np.linalg.norm(after - before) / np.linalg.norm(before))
         moments = tuple(np.maximum(np.linalg.eigvalsh(new), 0.0).tolist())
         found.append(FixedInertia(name, inertia.line, change, moments))
     starts = _starts(data, file) if tensors else []
-    for number, tensor in sorted(tensors.items(), reverse=True):
-        data = _with_tensor(data, starts[number], tensor)
+    for number in sorted(tensors, reverse=True):
+        data = _with_tensor(data, starts[number], *tensors[number])
     return mark + data, tuple(found)
 
 
@@ -172,7 +173,7 @@ def _starts(data: bytes, file: Path) -> list[int]:
     return starts
 
 
-def _with_tensor(data: bytes, start: int, tensor: np.ndarray) -> bytes:
+def _with_tensor(data: bytes, start: int, old: np.ndarray, tensor: np.ndarray) -> bytes:
     """Write a tensor into the tag at an offset; numbers that are equal keep their text."""
     tag = _TAG.match(data, start)
     assert tag is not None  # the parsers have read it
@@ -183,6 +184,6 @@ def _with_tensor(data: bytes, start: int, tensor: np.ndarray) -> bytes:
         if own is None:
             if tensor[at]:
                 text += b' %s="%s"' % (name.encode(), value)
-        elif float(own[2]) != tensor[at]:
+        elif old[at] != tensor[at]:
             text = text[: own.start(2)] + value + text[own.end(2) :]
     return data[: tag.start(1)] + text + data[tag.end(1) :]

@@ -88,6 +88,12 @@ def test_only_numbers_that_change_are_written(
         assert fix_inertias(path) == (data, ())
 
 
+@pytest.mark.parametrize("three", ["&#51;", "\u00a03"])
+def test_numbers_written_otherwise_are_replaced(tmp_path: Path, three: str) -> None:
+    data, _ = fix_inertias(written(tmp_path, arm(f'ixx="{three}" iyy="&#49;" izz="1"')))
+    assert data.decode() == arm(f'ixx="{three}" iyy="1.5" izz="1.5"')
+
+
 def test_moments_off_the_diagonal_are_added_where_they_are_missing(tmp_path: Path) -> None:
     given = 'ixx="3" ixy="0.1" iyy="1" izz="1"'
     data, fixed = fix_inertias(written(tmp_path, arm(given)))
