@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -62,6 +63,8 @@ _ATTRIBUTES: dict[str, tuple[str, ...]] = {
 ONE_COORDINATE = ("revolute", "continuous", "prismatic")
 _TYPES = (*ONE_COORDINATE, "fixed", "planar", "floating")
 _BASES = {"free": joints.Free, "planar": joints.Planar, "fixed": joints.Fixed}
+MOST_LINKS = 50_000
+"""Largest number of links and joints in a file; those that move on their own are far fewer."""
 EXPAND = "Expand the macros: `xacro robot.urdf.xacro > robot.urdf`; or rename the file to .xacro."
 """Cure for macros in a URDF file."""
 FIX = "`concur check robot.urdf --fix OUT.urdf` writes the nearest physical inertias."
@@ -84,6 +87,12 @@ class UrdfSidecarTable(SidecarTable):
         ]
         | None
     ) = None
+
+
+@functools.lru_cache(10_000)
+def _resembles(name: str, known: tuple[str, ...], cutoff: float) -> bool:
+    """Whether a name is probably a known one, misspelt; files have few names, many times."""
+    return bool(difflib.get_close_matches(name.lower(), known, 1, cutoff))
 
 
 class Node:
@@ -133,10 +142,10 @@ class Node:
     def _check_near(
         self, kind: str, names: Iterable[str], known: tuple[str, ...], cutoff: float
     ) -> None:
-        given = list(names)
-        absent = [name for name in known if name not in given]
+        given = dict.fromkeys(names)
+        absent = tuple(name for name in known if name not in given)
         for name in given:
-            if name not in known and difflib.get_close_matches(name[:40], absent, 1, cutoff):
+            if name not in known and _resembles(name[:40], absent, cutoff):
                 self.refuse(
                     f"one of {', '.join(known)}",
                     f"an unknown {kind} `{shown(name)}`",
@@ -434,9 +443,11 @@ def contents(root: Node) -> tuple[dict[str, Link], dict[str, UrdfJoint]]:
     links: dict[str, Link] = {}
     tree: dict[str, UrdfJoint] = {}
     root._check_near("element", map(tag_of, root.element), _TAGS["robot"], 0.75)
-    for element in root.element:
-        if tag_of(element) not in _TAGS["robot"]:
-            continue
+    found = [element for element in root.element if tag_of(element) in _TAGS["robot"]]
+    if len(found) > MOST_LINKS:
+        cure = "Remove the parts that do not move."
+        root.refuse(f"at most {MOST_LINKS} links and joints", f"{len(found)}", cure)
+    for element in found:
         node = Node(element, root.path)
         name = node.named()
         if name in (links if node.tag == "link" else tree):

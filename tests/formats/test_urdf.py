@@ -483,6 +483,8 @@ def test_units_are_suspected_as_in_robot_files(tmp_path: Path) -> None:
         ('"0 0 1"', '"0 0 1_0"', "expected `xyz`: 3 numbers"),
         ('xyz="0 0 1"', 'xzy="0 0 1"', "unknown attribute `xzy`. Did you mean `xyz`"),
         ("<axis", "<axes", "unknown element `axes`. Did you mean `axis`"),
+        ('xyz="0 0 1"', 'XYZ="0 0 1"', "unknown attribute `XYZ`"),
+        ("<axis", "<AXIS", "unknown element `AXIS`"),
         ("<axis", '<axis xyz="1 0 0"/><axis', "joint `j`: expected one element <axis>"),
         ('lower="-1"', 'lower="3"', "<limit>: expected `lower` below `upper`, got 3 and 2"),
         ('lower="-1"', 'lower="2"', "<limit>: expected `lower` below `upper`, got 2 and 2"),
@@ -601,6 +603,10 @@ def test_large_files_and_robots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert len(ours.bodies) == 1
     with pytest.raises(DescriptionError, match="expected at most 500 bodies, got 501"):
         load(tmp_path, robot(*links[:501], *ends[:500]), "", keep_fixed=True)
+    monkeypatch.setattr("concur.formats._urdf.MOST_LINKS", 3)
+    load(tmp_path, chain("fixed"))
+    with pytest.raises(DescriptionError, match="at most 3 links and joints, got 4"):
+        load(tmp_path, chain("fixed", more=link("c")))
     with pytest.raises(DescriptionError, match="got a file above 4 MiB"):
         load(tmp_path, " " * (tables.LARGEST_TOML + 1))
 
