@@ -37,6 +37,12 @@ Overwrite = Annotated[
 ]
 
 
+ListAudit = Annotated[
+    bool,
+    typer.Option("--audit", help="List all assumptions of the theory, not only those that fail."),
+]
+
+
 def _show_version(requested: bool) -> None:
     if requested:
         typer.echo(f"concur {__version__}")
@@ -76,6 +82,7 @@ def track(
         ),
     ] = False,
     overwrite: Overwrite = False,
+    audit: ListAudit = False,
 ) -> None:
     """Simulate a tracking task; write figures, run and report.
 
@@ -89,7 +96,7 @@ def track(
         from concur.cli._track import track_task
 
         console = Console(stderr=as_json, quiet=as_json)
-        result = track_task(task, folder, animation, console, force, overwrite)
+        result = track_task(task, folder, animation, console, force, overwrite, audit)
         if as_json:
             typer.echo(json.dumps(result.as_dict(), indent=2))
         raise typer.Exit(0 if result.passed else 1)
@@ -130,6 +137,7 @@ def check(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the file that --fix or --suggest writes.")
     ] = False,
+    audit: ListAudit = False,
 ) -> None:
     """Check a robot: inertias, wheels, reduction, assumptions."""
     with _errors():
@@ -149,7 +157,7 @@ def check(
         if as_json:
             typer.echo(json.dumps(result.as_dict(), indent=2))
         else:
-            result.show(Console())
+            result.show(Console(), audit)
         raise typer.Exit(0 if result.audit.holds else 1)
 
 

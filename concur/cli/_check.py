@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from concur.cli._tables import MARKS, audit_dict, audit_table, show_warnings
+from concur.cli._tables import MARKS, audit_dict, show_audit, show_warnings
 from concur.cli._warnings import file_warnings, robot_warnings
 from concur.errors import UnknownNameError
 from concur.formats import load, load_shipped, shipped_names
@@ -52,15 +52,18 @@ class CheckResult:
             "symmetry": [_symmetry_dict(row) for row in self.symmetry],
         }
 
-    def show(self, console: Console) -> None:
-        """Print the result."""
+    def show(self, console: Console, every: bool) -> None:
+        """Print the result: the verdict first, all assumptions only with `every`."""
+        verdict = "[bold green]passed[/]" if self.audit.holds else "[bold red]failed[/]"
+        kind = f"{self.model.kind} reduction: {self.model.reason}"
+        console.print(f"[bold]{escape(self.robot.name)}[/]: {verdict}", highlight=False)
+        console.print(escape(kind), highlight=False)
+        console.print(f"shape velocities: {', '.join(self.model.shape_names)}")
+        show_warnings(self.warnings, console)
+        show_audit(self.audit, console, every)
+        console.print()
         console.print(self.robot.summary(), markup=False, highlight=False, soft_wrap=True)
         console.print()
-        show_warnings(self.warnings, console)
-        reason = f"reduction: {self.model.kind}: {self.model.reason}"
-        console.print(escape(reason), highlight=False)
-        console.print(f"shape velocities: {', '.join(self.model.shape_names)}")
-        console.print(audit_table(self.audit))
         console.print(_symmetry_table(self.symmetry))
         if self.symmetry.note:
             console.print(escape(self.symmetry.note), highlight=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -29,12 +30,27 @@ def applicable(audit: Audit) -> tuple[AuditRow, ...]:
     return tuple(row for row in audit if not (row.id.startswith("NHR") and row.status is unchecked))
 
 
-def audit_table(audit: Audit) -> Table:
-    """Table of the assumptions with their evidence."""
+def show_audit(audit: Audit, console: Console, every: bool) -> None:
+    """Print how many assumptions hold, with the table of all of them or of those that fail."""
+    counts = Counter(row.status.value for row in applicable(audit))
+    verbs = {"holds": "hold", "fails": "fail"}
+    parts = [f"{count} {verbs.get(status, status)}" for status, count in counts.items()]
+    held = counts["holds"]
+    text = (
+        f"{held} assumptions hold" if held == counts.total() else f"assumptions: {', '.join(parts)}"
+    )
+    console.print(text + ("" if every else "; `--audit` lists them"), highlight=False)
+    rows = applicable(audit) if every else audit.failures
+    if rows:
+        console.print(_audit_table(rows))
+
+
+def _audit_table(rows: Iterable[AuditRow]) -> Table:
+    """Table of assumptions with their evidence."""
     table = Table(title="Assumptions", title_justify="left")
     for title in ("", "", "assumption", "evidence"):
         table.add_column(title)
-    for row in applicable(audit):
+    for row in rows:
         table.add_row(row.id, MARKS[row.status], escape(row.statement), escape(row.why))
     return table
 
@@ -46,8 +62,15 @@ def findings_table(title: str, found: Iterable[Finding]) -> Table:
     table.add_column("measured", justify="right")
     table.add_column("limit", justify="right")
     table.add_column("kept")
-    for row in found:
-        table.add_row(escape(row.label), row.shown, escape(row.shown_limit), MARKS[row.holds])
+    rows = list(found)
+    for row, following in zip(rows, [*rows[1:], None], strict=True):
+        table.add_row(
+            escape(row.label),
+            row.shown,
+            escape(row.shown_limit),
+            MARKS[row.holds],
+            end_section=following is not None and following.numerical != row.numerical,
+        )
     return table
 
 

@@ -20,8 +20,8 @@ from concur.cli._results import Results, results
 from concur.cli._tables import (
     applicable,
     audit_dict,
-    audit_table,
     findings_table,
+    show_audit,
     show_warnings,
 )
 from concur.cli._warnings import task_warnings
@@ -100,13 +100,15 @@ def track_task(
     console: Console,
     force: bool = False,
     overwrite: bool = False,
+    every: bool = False,
 ) -> TrackResult:
     """Run a task and write its results into a folder.
 
-    Errors of options and of the task are raised before the simulation.
+    Errors of options and of the task are raised before the simulation. With `every` the audit is
+    printed in full, otherwise its failures.
     """
     with results(folder, "track", overwrite) as kept:
-        result = _tracked(path, kept, animation, console, force)
+        result = _tracked(path, kept, animation, console, force, every)
         simulated = bool(result.findings)
         partial = "partial" if simulated else "refused"
         status = "passed" if result.passed else partial if result.stopped else "failed"
@@ -117,7 +119,12 @@ def track_task(
 
 
 def _tracked(
-    path: Path, kept: Results, animation: str | None, console: Console, force: bool
+    path: Path,
+    kept: Results,
+    animation: str | None,
+    console: Console,
+    force: bool,
+    every: bool,
 ) -> TrackResult:
     started = time.perf_counter()
     _check_animation(animation)
@@ -126,18 +133,13 @@ def _tracked(
     warnings = task_warnings(task)
     show_warnings(warnings, console)
     servo = task.servo()
-    model = servo.model
-    facts = f"{task.robot.name}, {model.kind} reduction: {model.reason}"
-    console.print(f"[bold]{escape(task.name)}[/]: {escape(facts)}", highlight=False)
-    console.print(escape(f"{model.ns} shape velocities: {', '.join(model.shape_names)}"))
-    for label, value in task_facts(task, servo)[1:]:
-        console.print(escape(f"{label}: {value}"), highlight=False)
     audit = servo.audit(task.reference, task.duration, task.q0)
-    console.print(audit_table(audit))
     forced = force and not audit.holds
     why = "; ".join(f"{row.id}: {row.why}" for row in audit.failures)
     if not audit.holds and not force:
         console.print(f"[bold red]not simulated[/]: an assumption fails. {escape(why)}")
+        show_audit(audit, console, every)
+        _show_settings(task, servo, console)
         console.print("To simulate anyway: --force")
         return TrackResult(task, servo, audit, (), f"an assumption fails: {why}", (), warnings)
     if forced:
@@ -176,17 +178,7 @@ def _tracked(
             console.print(f"[bold red]cannot be simulated[/]: {escape(str(error))}")
             return TrackResult(task, servo, audit, (), stopped, (), warnings, forced)
         files, found = _write(task, run, audit, stopped, kept, animation, bar, started)
-    console.print(findings_table(task.name, found))
-    if stopped:
-        console.print(f"[bold red]stopped early[/]: {escape(stopped)}")
-    if run.plant_differences:
-        listed = ", ".join(run.plant_differences)
-        console.print(escape(f"the plant differs from the servo's model: {listed}"))
     wrong = felt_mismatch(run)
-    if wrong is not None:
-        console.print(f"[bold yellow]{MISMATCH}[/]:")
-        text = mismatch_text(run, wrong)
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
     mismatch = mismatch_dict(run, wrong)
     result = TrackResult(task, servo, audit, found, stopped, files, warnings, forced, mismatch)
     verdict = "[bold green]passed[/]" if result.passed else "[bold red]failed[/]"
@@ -195,8 +187,34 @@ def _tracked(
         verdict += escape(f" (assumptions that fail: {failed})")
     if result.missed:
         verdict += escape(f" (limits missed: {result.missed})")
-    console.print(f"{verdict}: results in {kept.folder}, start with {kept.folder / 'report.html'}")
+    if not stopped:
+        verdict += f", ran to its end at {run.t[-1]:g} s"
+    console.print(f"[bold]{escape(task.name)}[/]: {verdict}", highlight=False)
+    if stopped:
+        console.print(f"[bold red]stopped early[/]: {escape(stopped)}")
+    console.print(findings_table("", found))
+    show_audit(audit, console, every)
+    if run.plant_differences:
+        listed = ", ".join(run.plant_differences)
+        console.print(escape(f"the plant differs from the servo's model: {listed}"))
+    if wrong is not None:
+        console.print(f"[bold yellow]{MISMATCH}[/]:")
+        text = mismatch_text(run, wrong)
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+    _show_settings(task, servo, console)
+    console.print(f"results in {kept.folder}, start with {kept.folder / 'report.html'}")
     return result
+
+
+def _show_settings(task: Task, servo: Servo, console: Console) -> None:
+    """Print the reduction of the robot and the settings of the run."""
+    model = servo.model
+    lines = [
+        f"{task.robot.name}, {model.kind} reduction: {model.reason}",
+        f"{model.ns} shape velocities: {', '.join(model.shape_names)}",
+        *(f"{label}: {value}" for label, value in task_facts(task, servo)[1:]),
+    ]
+    console.print(escape("\n".join(lines)), highlight=False)
 
 
 def _check_animation(animation: str | None) -> None:
@@ -262,7 +280,7 @@ def _write(
         target = kept.staging / f"animation.{animation}"
         animate(run, target, progress=lambda k, n: bar.update(film, completed=k / n))
         kept.publish([target])
-    taken = Finding("time taken in all", time.perf_counter() - started, "s")
+    taken = Finding("time taken in all", time.perf_counter() - started, "s", numerical=True)
     return tuple(kept.files), (*found, taken)
 
 

@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from concur.plotting.animation import animate
     from concur.plotting.certificate import decay_figure, rate_figure, tube_figure
     from concur.plotting.disturbed import DisturbedMotions, disturbed_motions
-    from concur.plotting.errors import error_figure, health_figure, lyapunov_figure, torque_figure
+    from concur.plotting.errors import (
+        error_figure,
+        health_figure,
+        lyapunov_figure,
+        numerics_figure,
+        torque_figure,
+    )
     from concur.plotting.joints import joint_figure
     from concur.plotting.loop import margin_figure, step_figure
     from concur.plotting.motion import motion_figure
@@ -39,6 +45,7 @@ _MODULES = {
     "margin_figure": "loop",
     "motion_figure": "motion",
     "new_figure": "style",
+    "numerics_figure": "errors",
     "path_figure": "path",
     "plot_run": "overview",
     "rate_figure": "certificate",
@@ -67,6 +74,7 @@ __all__ = [
     "margin_figure",
     "motion_figure",
     "new_figure",
+    "numerics_figure",
     "path_figure",
     "plot_run",
     "rate_figure",

@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 
     from concur.plotting.protocols import Floats, RunLike
 
-__all__ = ["error_figure", "health_figure", "lyapunov_figure", "torque_figure"]
+__all__ = [
+    "error_figure",
+    "health_figure",
+    "lyapunov_figure",
+    "numerics_figure",
+    "torque_figure",
+]
 
 TIME = "time [s]"
 
@@ -32,13 +38,13 @@ TIME = "time [s]"
 def error_figure(run: RunLike) -> Figure:
     """Draw the tracking errors against the exact error dynamics.
 
-    One column for each output and unit. From top to bottom: the norm of the error with that of
-    the ideal decay, the error coordinates, and the norm of their deviation from the ideal.
+    One column for each output and unit. Above, the norm of the error with that of the ideal decay;
+    below, the error coordinates.
 
     Parameters
     ----------
     run : RunLike
-        A finished run with `t`, `error`, `ideal`, `deviation` and `servo.outputs`.
+        A finished run with `t`, `error`, `ideal` and `servo.outputs`.
 
     Returns
     -------
@@ -51,29 +57,18 @@ def error_figure(run: RunLike) -> Figure:
     """
     with styled():
         columns = channels(run)
-        figure = new_figure(max(6.5, 4.3 * len(columns)), 8.0)
-        grid = figure.subplots(3, len(columns), sharex=True, squeeze=False)
+        figure = new_figure(max(6.5, 4.3 * len(columns)), 5.8)
+        grid = figure.subplots(2, len(columns), sharex=True, squeeze=False)
         figure.suptitle(f"Tracking error of {run.robot.name}")
         for column, channel in enumerate(columns):
-            top, middle, bottom = grid[:, column]
+            top, bottom = grid[:, column]
             draw_error_norm(top, run, channel)
             top.set_title(channel.title)
             for index, name in zip(channel.columns, channel.names, strict=True):
-                middle.plot(run.t, run.error[:, index], label=name)
-            middle.set_ylabel(f"error coordinates [{channel.unit}]")
-            middle.legend(ncols=min(3, len(channel.names)))
-            deviation = _norm(run.deviation, channel)
-            bottom.plot(
-                run.t,
-                deviation,
-                color=_color(run, channel),
-                linewidth=1.0,
-                label=_largest_text(deviation, channel.unit),
-            )
-            bottom.set_ylabel(f"norm of the deviation\n|error − ideal| [{channel.unit}]")
+                bottom.plot(run.t, run.error[:, index], label=name)
+            bottom.set_ylabel(f"error coordinates [{channel.unit}]")
             bottom.set_xlabel(TIME)
-            logarithmic(bottom)
-            bottom.legend()
+            bottom.legend(ncols=min(3, len(channel.names)))
         return figure
 
 
@@ -180,7 +175,7 @@ def draw_controls(axes: Axes, run: RunLike, columns: list[int], *, peaks: bool =
         if peaks:
             label += f"\n  |peak| {abs(values[peak]):.3g} {unit} at {run.t[peak]:.3g} s"
         color = PALETTE[number % len(PALETTE)]
-        dashes = ("-", "--", ":")[number // len(PALETTE) % 3]
+        dashes = ("-", "-.", ":")[number // len(PALETTE) % 3]
         axes.plot(run.t, values, color=color, linestyle=dashes, label=label)
         axes.plot(
             run.t[peak : peak + 1],
@@ -208,7 +203,7 @@ def _draw_limits(axes: Axes, run: RunLike, columns: list[int]) -> None:
         label = f"limits\n  {pair[0]:.3g} to {pair[1]:.3g} {unit}" if same else None
         color = REFERENCE if same else PALETTE[number % len(PALETTE)]
         for limit in pair[np.isfinite(pair)]:
-            axes.axhline(limit, color=color, linestyle="-.", linewidth=1.0, label=label)
+            axes.axhline(limit, color=color, linestyle="--", linewidth=1.0, label=label)
             label = None
     # Omit distant limits: they would flatten the curves.
     near = limits[np.isfinite(limits) & (np.abs(limits) < 2.0 * max(-low, high))]
@@ -240,16 +235,12 @@ def _draw_scale(axes: Axes, run: RunLike) -> None:
 
 
 def health_figure(run: RunLike) -> Figure:
-    """Draw the quantities that must stay small, or away from zero, in a valid run.
-
-    From top to bottom: the drift of the momentum of a floating robot, or else the residual of the
-    constraints; the energy balance, without work and the energy at the start; the decoupling
-    margin; and, if the servo damps, the acceleration residual.
+    """Draw the decoupling margin and, if the servo damps, the acceleration residual.
 
     Parameters
     ----------
     run : RunLike
-        A finished run with `constraint_residual`, `energy`, `work` and `margin`, each (k,).
+        A finished run with `t` and `margin`, each (k,).
 
     Returns
     -------
@@ -262,10 +253,58 @@ def health_figure(run: RunLike) -> Figure:
     """
     with styled():
         damped = run.servo.damping_threshold is not None
-        figure = new_figure(9.0, 10.2 if damped else 8.0)
-        panels = figure.subplots(4 if damped else 3, 1, sharex=True)
-        top, middle, bottom = panels[:3]
+        figure = new_figure(9.0, 6.2 if damped else 3.8)
+        panels = figure.subplots(1 + damped, 1, sharex=True, squeeze=False)[:, 0]
+        margin = panels[0]
+        figure.suptitle(f"Distance of {run.robot.name} from singular configurations")
+        draw_margin(margin, run)
+        if damped:
+            zone = run.servo.damping_threshold
+            margin.axhline(
+                zone, color=REFERENCE, linestyle="--", linewidth=1.0, label=f"damped below {zone:g}"
+            )
+        side_legend(margin)
+        margin.set_title(
+            "Decoupling margin: smallest singular value of the scaled decoupling matrix\n"
+            "(0 = some output direction cannot be commanded)"
+        )
+        if damped:
+            _draw_by_unit(panels[1], run, run.acceleration_residual, "/s²")
+            panels[1].set_title("Acceleration residual")
+        panels[-1].set_xlabel(TIME)
+        return figure
+
+
+def numerics_figure(run: RunLike) -> Figure:
+    """Draw the quantities that differ from zero only by round-off in an ideal run.
+
+    From top to bottom: the deviation from the exact error dynamics; the drift of the momentum of a
+    floating robot, or else the residual of the constraints; and the energy balance, without work
+    and the energy at the start.
+
+    Parameters
+    ----------
+    run : RunLike
+        A finished run with `deviation` (k, m) and `constraint_residual`, `energy`, `work`, each
+        (k,).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Three panels over one time axis; deviation and drift are on logarithmic axes that extend
+        down to at least 1e-16.
+
+    Examples
+    --------
+    >>> numerics_figure(run).savefig("numerics.png")    # doctest: +SKIP
+    """
+    with styled():
+        figure = new_figure(9.0, 8.0)
+        first, top, middle = figure.subplots(3, 1, sharex=True)
         figure.suptitle(f"Numerical checks of the run of {run.robot.name}")
+        _draw_by_unit(first, run, run.deviation, "")
+        first.set_title("Deviation from the exact error dynamics: |error − ideal|")
+        logarithmic(first)
         if run.floats:
             drift = np.asarray(run.momentum_drift, dtype=float)
             title = "Momentum: deviation from that at the start, relative"
@@ -282,21 +321,7 @@ def health_figure(run: RunLike) -> Figure:
         middle.set_title("Energy balance: energy − energy at the start − work")
         middle.set_ylabel("imbalance [J]")
         side_legend(middle)
-
-        draw_margin(bottom, run)
-        if damped:
-            zone = run.servo.damping_threshold
-            bottom.axhline(
-                zone, color=REFERENCE, linestyle="--", linewidth=1.0, label=f"damped below {zone:g}"
-            )
-        side_legend(bottom)
-        bottom.set_title(
-            "Decoupling margin: smallest singular value of the scaled decoupling matrix\n"
-            "(0 = some output direction cannot be commanded)"
-        )
-        if damped:
-            _draw_missed(panels[3], run)
-        panels[-1].set_xlabel(TIME)
+        middle.set_xlabel(TIME)
         return figure
 
 
@@ -310,20 +335,19 @@ def _draw_residual(
     side_legend(axes)
 
 
-def _draw_missed(axes: Axes, run: RunLike) -> None:
-    """Draw the acceleration residual, one line for each output and unit."""
+def _draw_by_unit(axes: Axes, run: RunLike, values: Floats, per: str) -> None:
+    """Draw norms of output coordinates, one line for each output and unit."""
     parts = channels(run)
     for channel in parts:
-        missed = _norm(run.acceleration_residual, channel)
-        unit = f"{channel.unit}/s²"
+        norm = _norm(values, channel)
+        unit = channel.unit + per
         strength = 0.45 if channel.unit == "rad" else 1.0
-        label = f"{channel.title}\n  {_largest_text(missed, unit)}"
+        label = f"{channel.title}\n  {_largest_text(norm, unit)}"
         axes.plot(
-            run.t, missed, color=_color(run, channel), linestyle="-", alpha=strength, label=label
+            run.t, norm, color=_color(run, channel), linestyle="-", alpha=strength, label=label
         )
-    axes.set_title("Acceleration residual")
-    units = ", ".join(dict.fromkeys(f"{channel.unit}/s²" for channel in parts))
-    axes.set_ylabel(f"residual [{units}]")
+    units = ", ".join(dict.fromkeys(channel.unit + per for channel in parts))
+    axes.set_ylabel(f"{'residual' if per else 'deviation'} [{units}]")
     side_legend(axes)
 
 

@@ -71,7 +71,7 @@ def joint_figure(run: RunLike) -> Figure:
     -------
     matplotlib.figure.Figure
         Coordinates left, velocities right; wheels, joints, angles and travels separately.
-        Dash-dotted lines are limits. The legend gives the extremes over all stages of all steps.
+        Dashed lines are limits. The legend gives the extremes over all stages of all steps.
         The base is drawn only if it has limits.
 
     Examples
@@ -81,7 +81,7 @@ def joint_figure(run: RunLike) -> Figure:
     with styled():
         rows = _rows(run)
         heights = [_height(row) for row in rows]
-        figure = new_figure(13.0, 1.2 + sum(heights))
+        figure = new_figure(11.0, 1.2 + sum(heights))
         figure.suptitle(f"Joints of {run.robot.name}")
         grid = figure.subplots(
             max(1, len(rows)), 2, sharex=True, squeeze=False, height_ratios=heights or [1.0]
@@ -146,13 +146,13 @@ def _draw(axes: Axes, run: RunLike, curves: list[_Curve], title: str, quantity: 
     lines = []
     for number, curve in enumerate(curves):
         color = PALETTE[number % len(PALETTE)]
-        dashes = ("-", "--", ":")[number // len(PALETTE) % 3]
+        dashes = ("-", "-.", ":")[number // len(PALETTE) % 3]
         lines += axes.plot(run.t, curve.values, color=color, linestyle=dashes, label=curve.label)
     low, high = axes.get_ylim()
     shown = [low, high]
     for line, curve in zip(lines, curves, strict=True):
         for limit in filter(np.isfinite, curve.limits):
-            axes.axhline(limit, color=line.get_color(), linestyle="-.", linewidth=1.0)
+            axes.axhline(limit, color=line.get_color(), linestyle="--", linewidth=1.0)
             # Omit distant limits: they would flatten the curves.
             if low - (high - low) <= limit <= high + (high - low):
                 shown += [limit - 0.03 * (high - low), limit + 0.03 * (high - low)]

@@ -18,6 +18,7 @@ from concur.plotting.errors import (
     error_figure,
     health_figure,
     lyapunov_figure,
+    numerics_figure,
     torque_figure,
 )
 from concur.plotting.files import make_directory, writing
@@ -156,8 +157,8 @@ def save_figures(run: RunLike, directory: str | os.PathLike[str]) -> dict[str, P
     Returns
     -------
     dict
-        Name of the figure ("robot", "path", "errors", "lyapunov", "joints", "torques", "health")
-        to its path.
+        Name of the figure to its path, in the order of the report: "path", "errors", "joints",
+        "torques", "health", "lyapunov", "robot", "numerics".
 
     Raises
     ------
@@ -171,13 +172,14 @@ def save_figures(run: RunLike, directory: str | os.PathLike[str]) -> dict[str, P
     """
     folder = make_directory(directory)
     figures: dict[str, Callable[[RunLike], Figure]] = {
-        "robot": lambda run: robot_figure(run.robot, run.q[0], run.servo.outputs),
         "path": path_figure,
         "errors": error_figure,
-        "lyapunov": lyapunov_figure,
         "joints": joint_figure,
         "torques": torque_figure,
         "health": health_figure,
+        "lyapunov": lyapunov_figure,
+        "robot": lambda run: robot_figure(run.robot, run.q[0], run.servo.outputs),
+        "numerics": numerics_figure,
     }
     written = {}
     for name, draw in figures.items():

@@ -25,20 +25,50 @@ if TYPE_CHECKING:
 SummaryRow = tuple[str, str, str, bool | None]
 
 _CAPTIONS = {
-    "robot": "The robot at the start, with base and output frames (x red, y green, z blue).",
-    "path": "Paths and references with the robot at six instants: in the plane seen from above.",
-    "errors": "Tracking errors and the solution of the exact error dynamics from the same start. "
-    "The norms are over the coordinates of an output with the same unit; the summary shows the "
-    "largest single coordinate of the deviation.",
-    "lyapunov": "The Lyapunov function V along the run: half the sum of the squares of the pose "
-    "errors, weighted by the stiffness, and of the velocity errors, weighted by the servo's "
-    "inertia. Positions count in metres and rotations in radians.",
-    "joints": "Joint coordinates and speeds; dash-dotted lines are limits. The extremes are "
-    "over all stages of the integration, which the curves may not show.",
-    "torques": "The control inputs; circles mark the peaks, dash-dotted lines limits.",
-    "health": "Quantities that must stay small (wheel slip or momentum drift, energy balance) or "
-    "away from zero (decoupling margin).",
+    "path": (
+        "Paths and references with the robot at six instants: in the plane seen from above.",
+        "Each path joins its dashed reference and stays on it.",
+    ),
+    "errors": (
+        "Tracking errors and the solution of the exact error dynamics from the same start. The "
+        "norms are over the coordinates of an output with the same unit.",
+        "The norms fall along straight lines to round-off and cover the ideal decay; the "
+        "coordinates go to zero without a jump.",
+    ),
+    "joints": (
+        "Joint coordinates and speeds; dashed lines are limits. The extremes are over all stages "
+        "of the integration, which the curves may not show.",
+        "All curves stay between the dashed lines of their colour, with some distance.",
+    ),
+    "torques": (
+        "The control inputs; circles mark the peaks, dashed lines limits.",
+        "The peaks stay below the limits with some room, and the curves do not chatter.",
+    ),
+    "health": (
+        "The decoupling margin, which is zero where some output direction cannot be commanded.",
+        "The margin stays far above zero, at best at about the same height.",
+    ),
+    "lyapunov": (
+        "The Lyapunov function V along the run: half the sum of the squares of the pose errors, "
+        "weighted by the stiffness, and of the velocity errors, weighted by the servo's inertia. "
+        "Positions count in metres and rotations in radians.",
+        "V falls without a rise until it reaches round-off.",
+    ),
+    "robot": (
+        "The robot at the start, with base and output frames (x red, y green, z blue).",
+        "Links, wheels and output frames are where the description means them to be.",
+    ),
+    "numerics": (
+        "Deviation from the exact error dynamics, wheel slip or momentum drift, and energy "
+        "balance. The summary shows the largest single coordinate of the deviation.",
+        "All curves stay at round-off, if the torque is neither held nor limited and the plant is "
+        "the robot of the servo's model.",
+    ),
 }
+"""Content of each figure, and its appearance in a good run."""
+
+_LAST = ("robot", "numerics")
+"""Figures below the tables: they answer no question about the motion."""
 
 
 def write_report(
@@ -51,7 +81,7 @@ def write_report(
     facts: Iterable[tuple[str, str]] = (),
     notes: Iterable[tuple[str, str]] = (),
 ) -> Path:
-    """Write `report.html`: verdict, summary, audit, robot and figures on one page.
+    """Write `report.html`: verdict, summary, figures, audit and robot on one page.
 
     Parameters
     ----------
@@ -113,10 +143,8 @@ def write_report(
         wheels=bool(run.robot.wheels),
         total_mass=_total_mass(run.robot),
         modelled_mass=_total_mass(modelled),
-        figures=[
-            {"name": name, "caption": _CAPTIONS.get(name, ""), "data": _embedded(figure)}
-            for name, figure in figures.items()
-        ],
+        figures=[_entry(name, figures[name]) for name in figures if name not in _LAST],
+        last={name: _entry(name, figures[name]) for name in _LAST if name in figures},
     )
     with writing(target):
         target.write_text(page, encoding="utf-8")
@@ -244,6 +272,11 @@ def _number(value: float) -> str:
 
 def _vector(values: Any) -> str:
     return "(" + ", ".join(_number(float(value)) for value in values) + ")"
+
+
+def _entry(name: str, figure: Any) -> dict[str, str]:
+    caption, good = _CAPTIONS.get(name, (name, ""))
+    return {"name": name, "caption": caption, "good": good, "data": _embedded(figure)}
 
 
 def _embedded(figure: Any) -> str:

@@ -10,6 +10,9 @@ from concur.control import peak_label
 from concur.deprecation import renamed_fields
 from concur.simulation._run_data import RunData
 
+SETTLED = 0.02
+"""Share of the initial error within which an output counts as settled."""
+
 FULL = 1.0 - 1e-6
 """Scale of the demand from which on it counts as given in full."""
 
@@ -64,6 +67,8 @@ class Finding:
         Why there is no limit, where a reader may look for one, or why it was missed.
     slack : float
         Rounding beyond the limit that is tolerated.
+    numerical : bool
+        Whether the number checks the simulation rather than the motion of the robot.
     """
 
     label: str
@@ -73,6 +78,7 @@ class Finding:
     at_least: bool = False
     note: str = ""
     slack: float = 0.0
+    numerical: bool = False
 
     @property
     def holds(self) -> bool | None:
@@ -102,8 +108,9 @@ def findings(run: RunData, tolerances: Tolerances) -> tuple[Finding, ...]:
     Peaks and joints are judged over all stages of all steps, by the limits of the robot and of the
     plant. The deviation is not judged where the law cannot be ideal: when the torque is held or
     limited, the plant or its momentum differs from the servo's model, or the solution is damped.
+    The numbers of the motion come first, those that check the simulation last.
     """
-    found = []
+    found: list[Finding] = []
     settled = run.t >= min(tolerances.evaluate_after, run.t[-1])
     for name, unit, norm in run.error_parts:
         found += [
@@ -115,6 +122,8 @@ def findings(run: RunData, tolerances: Tolerances) -> tuple[Finding, ...]:
                 unit,
             ),
         ]
+        if norm[0] > tolerances.final_error:
+            found.append(_settling(name, run.t, norm))
     # A held torque or another plant deviates by design: the number is then no failure.
     reasons = []
     if run.control_period is not None:
@@ -135,12 +144,14 @@ def findings(run: RunData, tolerances: Tolerances) -> tuple[Finding, ...]:
             unit,
             None if reasons else tolerances.deviation,
             note=f"not judged: {' and '.join(reasons)}" if reasons else "",
+            numerical=True,
         )
         for kind, unit, largest in _largest_by_unit(run, run.deviation)
     ]
     if run.robot.nf:
         residual = float(run.constraint_residual.max())
-        found.append(Finding("constraint residual", residual, "m/s", tolerances.constraint))
+        limit = tolerances.constraint
+        found.append(Finding("constraint residual", residual, "m/s", limit, numerical=True))
     limited = _share_limited(run)
     if run.floats:
         drift = float(run.momentum_drift.max())
@@ -148,17 +159,19 @@ def findings(run: RunData, tolerances: Tolerances) -> tuple[Finding, ...]:
         corners = limited > 0.0 and not drift <= tolerances.momentum
         note = "limits were active: take a shorter dt" * corners
         label = "relative drift of the momentum"
-        found.append(Finding(label, drift, "", tolerances.momentum, note=note))
+        found.append(Finding(label, drift, "", tolerances.momentum, note=note, numerical=True))
     for joint, drifts in run.stage_drifts.items():
         label = f"relative drift of the momentum of {joint}"
-        found.append(Finding(label, float(drifts.max()), "", tolerances.momentum))
+        largest = float(drifts.max())
+        found.append(Finding(label, largest, "", tolerances.momentum, numerical=True))
     if wrong is not None and wrong.relative > 1e-9:
         note = "by the inertias of the servo's model" if run.plant_differences else ""
         if not wrong.used:
             note = "of no effect: the servo measures its velocities"
         label = "momentum at the start, relative difference to the servo's"
         found.append(Finding(label, wrong.relative, note=note))
-    found.append(Finding("energy balance", float(np.abs(run.energy_balance).max()), "J"))
+    balance = float(np.abs(run.energy_balance).max())
+    found.append(Finding("energy balance", balance, "J", numerical=True))
     found += _joint_findings(run)
     if run.servo.torque_limits is not None:
         found += [
@@ -181,8 +194,20 @@ def findings(run: RunData, tolerances: Tolerances) -> tuple[Finding, ...]:
             note="not judged: the solution is damped near singular configurations" * damped,
         )
     )
-    found.append(Finding("time taken by the simulation", run.seconds, "s"))
-    return tuple(found)
+    found.append(Finding("time taken by the simulation", run.seconds, "s", numerical=True))
+    return tuple(sorted(found, key=lambda one: one.numerical))
+
+
+def _settling(name: str, t: np.ndarray, norm: np.ndarray) -> Finding:
+    """Time after which an error stays within the share that counts as settled."""
+    outside = np.flatnonzero(~(norm <= SETTLED * norm[0]))
+    ends = outside[-1] == len(t) - 1
+    return Finding(
+        f"settling time of {name}, to {100 * SETTLED:g} %",
+        float(t[-1] if ends else t[outside[-1] + 1]),
+        "s",
+        note="not settled at the end" * bool(ends),
+    )
 
 
 def _largest_by_unit(run: RunData, values: np.ndarray) -> list[tuple[str, str, float]]:

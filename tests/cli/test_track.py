@@ -196,6 +196,32 @@ def test_tables_are_readable(tmp_path):
 
 
 @pytest.mark.usefixtures("undrawn")
+def test_outcome_is_first_and_the_audit_one_line(tmp_path):
+    task = altered(tmp_path, SHORT)
+    short, full = (
+        " ".join(run("track", task, "--out", tmp_path / "out", *more).output.split())
+        for more in ([], ["--audit"])
+    )
+    places = [short.index(part) for part in (
+        "failed (limits missed: error of base, final",
+        "error of base, initial",
+        "smallest margin",
+        "deviation from the ideal",
+        "13 assumptions hold; `--audit` lists them",
+        "chaplygin reduction",
+        "results in",
+    )]  # fmt: skip
+    assert places == sorted(places)
+    assert "CON1" not in short
+    assert "13 assumptions hold Assumptions" in full
+    assert "CON1" in full
+    checked = run("check", "rover_arm").output
+    assert checked.startswith("rover_arm: passed")
+    assert "assumptions: 7 hold, 5 not checked; `--audit` lists them" in checked
+    assert "CON1" not in checked
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_missed_tolerance_is_a_no(tmp_path):
     result = run("track", altered(tmp_path, SHORT), "--out", tmp_path / "out", "--json")
     assert result.exit_code == 1

@@ -38,8 +38,8 @@ def test_difference_of_momentum_says_whose_inertias_measured_it() -> None:
     assert "inertias of the servo's model" in note
 
 
-def limited_run(limits: object):
-    """Half a second of a planar floater whose hand starts 0.14 m away from where it should be."""
+def limited_run(limits: object, duration: float = 0.5):
+    """Motion of a planar floater whose hand starts 0.14 m away from where it should be."""
     robot = planar_floater()
     model = reduce(robot, momentum=[0, 0, 0, 0, 0, 0.5])
     servo = Servo(
@@ -48,7 +48,30 @@ def limited_run(limits: object):
     q = robot.neutral()
     q[3:] = (0.6, 1.2)
     reference = hold(servo.output(q) - 0.1, group="R2")
-    return simulate(robot, servo, reference, 0.5, q, np.zeros(2), dt=0.01)
+    return simulate(robot, servo, reference, duration, q, np.zeros(2), dt=0.01)
+
+
+def test_settling_time_is_that_of_the_error_dynamics() -> None:
+    # Critically damped from rest: (1 + 2 t) exp(-2 t) = 0.02 at t = 2.917 s. The floater rotates at
+    # the start, but its hand has the shape velocities that the reference asks for: none.
+    for duration in (2.9, 4.0):
+        run = limited_run(None, duration)
+        (found,) = [f for f in run.findings(Tolerances(0.05)) if f.label.startswith("settling")]
+        (norm,) = run.error_norms.values()
+        after = run.t > found.value - 1e-9
+        assert found.label == "settling time of hand, to 2 %"
+        assert (norm[after][1 if duration < 3 else 0 :] <= 0.02 * norm[0]).all()
+        assert norm[~after][-1] > 0.02 * norm[0]
+        assert found.note == ("not settled at the end" if duration < 3 else "")
+        assert found.limit is None
+
+
+def test_numbers_that_check_the_simulation_come_last() -> None:
+    found = limited_run(None).findings(Tolerances(0.05))
+    split = [f.numerical for f in found].index(True)
+    assert [f.label for f in found[:2]] == ["error of hand, initial", "error of hand, final"]
+    assert found[split - 1].label == "smallest margin of the decoupling matrix"
+    assert all(f.numerical for f in found[split:])
 
 
 @pytest.mark.parametrize(("momentum", "limits", "expected"), [
