@@ -520,10 +520,11 @@ def _joint(node: Node) -> UrdfJoint:
             node.refuse(f"the element <{tag}>", "no such element", f'Add <{tag} link="..."/>.')
         ends.append(parts[tag].text("link"))
     axis: tuple[float, ...] = (1.0, 0.0, 0.0)
+    moves = kind in (*ONE_COORDINATE, "planar")
     if "axis" in parts:
-        axis = parts["axis"].numbers("xyz", 3, axis)
+        axis = parts["axis"].numbers("xyz", 3, None if moves else axis)
     joint: joints.Joint = joints.Free() if kind == "floating" else joints.Fixed()
-    if kind in (*ONE_COORDINATE, "planar"):
+    if moves:
         with located(node.path, parts["axis"].place if "axis" in parts else node.place):
             if kind == "planar":
                 joint = joints.Planar(axis)

@@ -484,6 +484,7 @@ def test_units_are_suspected_as_in_robot_files(tmp_path: Path) -> None:
         ('xyz="0 0 1"', 'xzy="0 0 1"', "unknown attribute `xzy`. Did you mean `xyz`"),
         ("<axis", "<axes", "unknown element `axes`. Did you mean `axis`"),
         ('xyz="0 0 1"', 'XYZ="0 0 1"', "unknown attribute `XYZ`"),
+        ('<axis xyz="0 0 1"', "<axis", "<axis>: expected the attribute `xyz`, got no value"),
         ("<axis", "<AXIS", "unknown element `AXIS`"),
         ("<axis", '<axis xyz="1 0 0"/><axis', "joint `j`: expected one element <axis>"),
         ('lower="-1"', 'lower="3"', "<limit>: expected `lower` below `upper`, got 3 and 2"),
