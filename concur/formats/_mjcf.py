@@ -30,14 +30,17 @@ from concur.formats.tables import (
     unknown,
 )
 from concur.interop import Link, chain
-from concur.mechanism import Body, Inertia, Mimic, Pose, joints
+from concur.mechanism import Body, Drive, Inertia, Mimic, Pose, joints
 from concur.multibody import Mechanism
 
 _BASES = {"free": joints.Free, "planar": joints.Planar, "fixed": joints.Fixed}
 _REPLACED = (joints.Free, joints.Planar, joints.PlanarPrismatic, joints.Fixed)
 _FREE, _BALL, _SLIDE = 0, 1, 2
 _COUPLING = 2
-"""Numbers of MuJoCo's kinds of joints, and of its equality constraint of joints."""
+_JOINT, _IN_PARENT, _TENDON, _SITE = 0, 1, 3, 4
+_COEFFICIENT = 1
+"""Numbers of MuJoCo's kinds of joints, of its equality constraint of joints, of what actuators act
+on, and of a joint in a tendon."""
 
 _COPIES = re.compile(r"<\s*(replicate|composite|flexcomp|flex|plugin)\b")
 
@@ -70,6 +73,7 @@ class _Joint:
     anchor: np.ndarray
     limits: tuple[float, float]
     effort: list[float] | None = None  # one per freedom; None without an actuator
+    geared: bool = False  # moved by an actuator through a tendon
     moved: float = 0.0  # coordinate in the model where the robot has zero
 
 
@@ -101,11 +105,16 @@ class _File:
 
 @dataclass
 class _Robot:
-    """Bodies read so far, the body that each joint moves, and the driven bodies."""
+    """Bodies read so far, the body that each joint moves, and the driven bodies.
+
+    By number in the model, `names` are names of bodies, `shifts` origins of their frames (m).
+    """
 
     bodies: list[Body] = field(default_factory=list)
     carrier: dict[str, str] = field(default_factory=dict)
     driven: list[str] = field(default_factory=list)
+    names: dict[int, str] = field(default_factory=dict)
+    shifts: dict[int, np.ndarray] = field(default_factory=lambda: {0: np.zeros(3)})
 
 
 def load_mjcf(path: str | PathLike[str], sidecar: str | PathLike[str] | None) -> Mechanism:
@@ -137,8 +146,10 @@ def load_mjcf(path: str | PathLike[str], sidecar: str | PathLike[str] | None) ->
     mimics = _mimics(file, found, every)
     if driven is not None:
         driven = [name for name in driven if name not in [mimic.body for mimic in mimics]]
+    with located(path, ""):
+        drives = _drives(file, found, every)
     with located(side if table.wheels else path, ""):
-        robot = Mechanism(title, found.bodies, wheels, gravity, driven, mimics=mimics)
+        robot = Mechanism(title, found.bodies, wheels, gravity, driven, drives, mimics)
     if file.ignored:
         message = f"{path}: ignored, as models have no such forces: {', '.join(file.ignored)}"
         warnings.warn(IgnoredWarning(message), stacklevel=3)
@@ -201,7 +212,11 @@ def _check_contents(file: _File) -> None:
         cure = "Merge bodies that do not move."
         file.refuse("", f"at most {MOST_BODIES} bodies", f"{model.nbody}", cure)
     for count, what, cure in (
-        (model.ntendon, "tendons", "Remove them, or replace them by actuators of joints."),
+        (
+            int(np.any(model.wrap_type != _COEFFICIENT)),
+            "tendons that are led through space",
+            "Remove them, or replace them by actuators of joints.",
+        ),
         (
             int(np.any(model.eq_type != _COUPLING) or np.any(model.eq_obj2id < 0)),
             "equality constraints other than couplings of two joints",
@@ -221,9 +236,22 @@ def _check_contents(file: _File) -> None:
     disabled = model.opt.disableflags & 1 << 4  # mjDSBL_CONTACT
     for present, what in (
         (contacts and not disabled, "contacts"),
-        (np.any(model.dof_armature), "armature, the inertia of rotors"),
-        (np.any(model.dof_damping) or np.any(model.dof_frictionloss), "damping and friction"),
-        (np.any(model.jnt_stiffness), "springs"),
+        (
+            np.any(model.dof_armature) or np.any(getattr(model, "tendon_armature", 0.0)),
+            "armature, the inertia of rotors",
+        ),
+        (
+            any(
+                np.any(array)
+                for array in (
+                    *(model.dof_damping, model.dof_frictionloss),
+                    *(model.tendon_damping, model.tendon_frictionloss),
+                )
+            ),
+            "damping and friction",
+        ),
+        (np.any(model.jnt_stiffness) or np.any(model.tendon_stiffness), "springs"),
+        (np.any(model.tendon_limited), "limits of tendons"),
     ):
         if present:
             file.ignored.append(what)
@@ -261,13 +289,26 @@ def _joints(file: _File) -> dict[int, list[_Joint]]:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         file.refuse("", "each joint name once", f"`{twice}` twice", "Name all joints.")
-    for k in range(model.nu):
-        _add_actuator(file, every, k)
+    for k in np.flatnonzero(model.actuator_trntype == _TENDON):
+        for j in _coefficients(model, int(model.actuator_trnid[k, 0])):
+            every[j].geared = True
+    for k in np.flatnonzero(~np.isin(model.actuator_trntype, (_TENDON, _SITE))):
+        _add_actuator(file, every, int(k))
     for j, joint in enumerate(every):
-        if joint.effort is not None and model.jnt_actfrclimited[j]:
+        if model.jnt_actfrclimited[j] and (joint.effort is not None or joint.geared):
             most = _either_way(model.jnt_actfrcrange[j])
-            joint.effort = [min(most, x) for x in joint.effort]
+            joint.effort = [min(most, x) for x in joint.effort or [math.inf]]
     return owned
+
+
+def _coefficients(model: Any, tendon: int) -> dict[int, float]:
+    """Joints of a fixed tendon, each with the sum of its coefficients."""
+    start = int(model.tendon_adr[tendon])
+    span = slice(start, start + int(model.tendon_num[tendon]))
+    found: dict[int, float] = {}
+    for j, ratio in zip(model.wrap_objid[span], model.wrap_prm[span], strict=True):
+        found[int(j)] = found.get(int(j), 0.0) + float(ratio)
+    return {j: ratio for j, ratio in found.items() if ratio}
 
 
 def _either_way(bounds: np.ndarray) -> float:
@@ -276,27 +317,66 @@ def _either_way(bounds: np.ndarray) -> float:
     return min(-low, high) if low < 0.0 < high else max(abs(low), abs(high))
 
 
-def _add_actuator(file: _File, every: list[_Joint], k: int) -> None:
-    """Add an actuator to its joint; several on one joint add up."""
-    model = file.model
-    place = f"actuator {k} `{shown(model.actuator(k).name)}`"
-    kind, gear = int(model.actuator_trntype[k]), model.actuator_gear[k]
-    joint = every[int(model.actuator_trnid[k, 0])] if kind in (0, 1) else None
-    if joint is None or joint.link.kind == "free":
-        expected = "an actuator of a hinge, slide or ball joint"
-        file.refuse(place, expected, "another actuator", "Remove it: models have joint drives.")
-    fixed = int(model.actuator_gaintype[k]) == 0 and int(model.actuator_biastype[k]) == 0
+def _largest(model: Any, k: int) -> float:
+    """Largest effort of an actuator: its range, or that of the control of a motor."""
     most = math.inf
     if model.actuator_forcelimited[k]:
         most = _either_way(model.actuator_forcerange[k])
-    elif fixed and model.actuator_ctrllimited[k]:
-        most = _either_way(model.actuator_ctrlrange[k] * model.actuator_gainprm[k, 0])
-    size = 3 if joint.link.kind == "ball" else 1
+    fixed = int(model.actuator_gaintype[k]) == 0 and int(model.actuator_biastype[k]) == 0
+    if fixed and model.actuator_ctrllimited[k]:
+        gain = float(model.actuator_gainprm[k, 0])
+        most = min(most, _either_way(model.actuator_ctrlrange[k] * gain))
+    return most
+
+
+def _add_actuator(file: _File, every: list[_Joint], k: int) -> None:
+    """Add an actuator to its joint; several on one joint add up."""
+    model = file.model
+    kind, gear = int(model.actuator_trntype[k]), model.actuator_gear[k]
+    joint = every[int(model.actuator_trnid[k, 0])] if kind in (_JOINT, _IN_PARENT) else None
+    if joint is None or joint.link.kind == "free":
+        _refuse_actuator(file, k)
+    if joint.geared:
+        return  # `_drives` reads it
+    most, size = _largest(model, k), 3 if joint.link.kind == "ball" else 1
     joint.effort = joint.effort or [0.0] * size
     for axis in range(size):
         share = abs(float(gear[axis]))
         if share:
             joint.effort[axis] += most * share
+
+
+def _refuse_actuator(file: _File, k: int) -> NoReturn:
+    place = f"actuator {k} `{shown(file.model.actuator(k).name)}`"
+    expected = "an actuator of a hinge, slide or ball joint, a fixed tendon, or a site on a body"
+    file.refuse(place, expected, "another actuator", "Remove it.")
+
+
+def _drives(file: _File, found: _Robot, every: list[_Joint]) -> list[Drive]:
+    """Actuators of tendons, of joints that a tendon moves too, and of sites."""
+    model, drives = file.model, []
+    for k in range(model.nu):
+        kind, at, gear = (
+            int(model.actuator_trntype[k]),
+            model.actuator_trnid[k],
+            model.actuator_gear[k],
+        )
+        name, most = file.name("actuator", k), _largest(model, k)
+        if kind == _SITE:
+            body = int(model.site_bodyid[at[0]])
+            if at[1] >= 0 or body not in found.names:
+                _refuse_actuator(file, k)
+            turn = Pose(rotation=tuple(np.roll(model.site_quat[at[0]], -1).tolist()))
+            wrench = np.ravel(gear.reshape(2, 3) @ turn.rotation_matrix.T).tolist()
+            point = (model.site_pos[at[0]] - found.shifts[body]).tolist()
+            drives.append(Drive(name, None, found.names[body], wrench, point, most))
+        elif kind == _TENDON or every[int(at[0])].geared:
+            ratios = _coefficients(model, at[0]) if kind == _TENDON else {int(at[0]): 1.0}
+            if any(every[j].name not in found.carrier for j in ratios):
+                _refuse_actuator(file, k)  # a base of the sidecar replaces the joint
+            joints = {found.carrier[every[j].name]: r * float(gear[0]) for j, r in ratios.items()}
+            drives.append(Drive(name, joints, torque_limit=most))
+    return drives
 
 
 def _read(
@@ -312,7 +392,7 @@ def _read(
     if not owned:
         file.refuse("", "a robot with joints", "a model without joints", "Add the joints.")
     tops = [i for i in sorted(kept) if not model.body_parentid[i]]
-    names = {i: file.name("body", i) for i in kept}
+    names = found.names = {i: file.name("body", i) for i in kept}
     if len(tops) > 1 or "world" in names.values():
         found.bodies.append(Body("world", joints.Fixed()))
         names[0] = "world"
@@ -320,7 +400,6 @@ def _read(
         cure = "Remove this field."
         expected, came = "no base: several bodies are fixed to the world", show(table.base)
         raise fault(side, "", "base", expected=expected, came=came, cure=cure)
-    shifts = {0: np.zeros(3)}
     taken = set(names.values()) | {"world"}
     if len(taken) < len(names):
         file.refuse("", "each body name once", "one twice", "Name all bodies.")
@@ -333,7 +412,7 @@ def _read(
             cure = "Remove this field."
             raise fault(side, "", "base", expected=expected, came=show(base), cure=cure)
         with located(file.path, f"body `{names[i]}`"):
-            _add_bodies(file, found, i, names, own, shifts, taken, base)
+            _add_bodies(file, found, i, own, taken, base)
     return found
 
 
@@ -347,14 +426,13 @@ def _add_bodies(
     file: _File,
     found: _Robot,
     i: int,
-    names: dict[int, str],
     own: list[_Joint],
-    shifts: dict[int, np.ndarray],
     taken: set[str],
     base: str | None,
 ) -> None:
     """Add a body with its joints; massless bodies are between several joints."""
-    model, name = file.model, names[i]
+    model, names, shifts = file.model, found.names, found.shifts
+    name = names[i]
     above = int(model.body_parentid[i])
     parent = names.get(above)
     rotation = tuple(np.roll(model.body_quat[i], -1).tolist())
@@ -384,15 +462,17 @@ def _add_bodies(
         before = group[0].anchor
         joint = whole or _simple(group[0].link)
         efforts = [x for part in group for x in part.effort or ()]
-        driven = len(efforts) == joint.nv and all(efforts)
-        if efforts and not driven:
+        whole_effort = len(efforts) == joint.nv and all(efforts)
+        driven = whole_effort and not group[0].geared
+        if efforts and not whole_effort:
             expected = "an actuator for each freedom of a ball joint, or none"
             file.refuse(f"joint `{group[0].name}`", expected, "some", "Add or remove actuators.")
         limits: dict[str, Any] = {}
         if joint.quaternion_at is None:
             limits["limits"] = [part.limits for part in group]
-        if driven:
+        if efforts:
             limits["torque_limit"] = efforts
+        if driven:
             found.driven.append(label)
         if last:
             body = Body(label, joint, parent, place, inertia, **limits)
@@ -421,7 +501,7 @@ def _simple(link: Link) -> joints.Joint:
 def _as_one(own: list[_Joint]) -> joints.Joint | None:
     """Joint of several freedoms that moves as these do, if all or none of them are driven."""
     driven = {bool(joint.effort) for joint in own}
-    placed = any(joint.moved or np.any(joint.anchor) for joint in own)
+    placed = any(joint.moved or np.any(joint.anchor) or joint.geared for joint in own)
     if len(own) < 2 or placed or len(driven) > 1:
         return None
     axes = [joint.link.axis for joint in own]

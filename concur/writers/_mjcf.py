@@ -174,7 +174,7 @@ def _drives(
     robot: Tree, root: ElementTree.Element, made: dict[str | None, ElementTree.Element]
 ) -> list[dict[str, str]]:
     """Motors on several joints, as fixed tendons, and thrusters at sites."""
-    motors = []
+    motors, limits = [], dict(zip(robot.control_names, robot.control_limits, strict=True))
     geared = [drive for drive in robot.drives if drive.joints]
     tendons = ElementTree.SubElement(root, "tendon") if geared else None
     for drive in robot.drives:
@@ -187,8 +187,9 @@ def _drives(
         else:
             ElementTree.SubElement(made[drive.body], "site", name=drive.name, pos=text(drive.point))
             motor |= {"site": drive.name, "gear": text(drive.wrench or ())}
-        if math.isfinite(drive.torque_limit):
-            motor["ctrlrange"] = text([-drive.torque_limit, drive.torque_limit])
+        most = limits[drive.name]
+        if math.isfinite(most):
+            motor["ctrlrange"] = text([-most, most])
         motors.append(motor)
     return motors
 

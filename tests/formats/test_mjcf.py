@@ -14,7 +14,7 @@ import concur as cc
 from concur import interop
 from concur.errors import ConcurError, DescriptionError
 from concur.formats import IgnoredWarning
-from concur.mechanism import Body, Inertia, Mimic, joints
+from concur.mechanism import Body, Drive, Inertia, Mimic, joints
 from concur.multibody import Mechanism
 from tests.oracles import EVERY_JOINT, assert_close, random_robot, random_velocity
 
@@ -123,6 +123,56 @@ def test_couplings_are_joints_that_follow(tmp_path: Path) -> None:
         cc.load(written(tmp_path, bent))
 
 
+GEARS = """<tendon><fixed name="t" range="0 1"><joint joint="shoulder" coef="2"/>
+  <joint joint="bend" coef="-3"/></fixed></tendon>
+  <actuator>
+    <motor name="both" tendon="t" gear="5" ctrlrange="-2 2" forcerange="-9 9"/>
+    <motor joint="slide" gear="2" ctrlrange="-4 4" forcerange="-3 3"/>
+    <motor name="own" joint="bend" gear="7" forcerange="-4 4"/>
+    <motor name="jet" site="nozzle" gear="0 1 0 0 0 2" ctrlrange="-8 8"/>
+"""
+
+
+def test_actuators_of_tendons_and_sites_are_drives(tmp_path: Path) -> None:
+    head, _, rest = ARM.partition("<actuator>")
+    head = head.replace(
+        '<joint name="wrist"',
+        '<site name="nozzle" pos="1 2 3" euler="0.5 1 2"/>\n<joint name="wrist"',
+    )
+    path = written(tmp_path, head + GEARS + rest[rest.index("</actuator>") - 2 :])
+    with pytest.warns(IgnoredWarning, match="limits of tendons"):
+        robot = cc.load(path)
+    assert robot.control_names == ("slide", "both", "own", "jet")
+    assert robot.control_limits.tolist() == [6.0, 2.0, 4.0, 8.0]
+    assert robot.drives[0].joints == {"upper": 10.0, "fore": -15.0}
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data, order = mujoco.MjData(model), interop.mujoco(robot)
+    q, u = robot.random(np.random.default_rng(1)), np.array([0.7, 0.3, -0.4, 2.0])
+    data.qpos[:] = order.to_q(q) + np.array([0.3, 0, 0, 0, 0, 0, 0])
+    data.ctrl[:] = [u[1], u[0] / 2.0, u[2], u[3]]
+    mujoco.mj_forward(model, data)
+    assert_close(order.from_force(q, data.qfrc_actuator), robot.actuation(q) @ u, 1e-12)
+
+
+def test_drives_that_are_saved_come_back(tmp_path: Path) -> None:
+    heavy = Inertia(1.0, (0.1, 0.0, 0.0), (1, 1, 1))
+    base = Body("base", joints.Free(), inertia=heavy)
+    hinges = [
+        Body(x, joints.Revolute((0, 0, 1)), "base", inertia=heavy, torque_limit=6.0) for x in "abc"
+    ]
+    drives = [
+        Drive("sum", {"a": 2.0, "b": 1.5}, torque_limit=4.0),
+        Drive("difference", {"a": 2.0, "b": -1.5}),
+        Drive("c", {"c": 3.0}),
+        Drive("jet", None, "a", (0, 1, 0, 0, 0, 0.2), (0.5, 0, 0), 2.0),
+    ]
+    robot = Mechanism("geared", [base, *hinges], drives=drives)
+    again = cc.load(robot.save(tmp_path / "robot.xml")[0])
+    assert again.drives == (*drives[:2], Drive("c", {"c": 3.0}, torque_limit=2.0), drives[3])
+    assert (again.actuated, again.control_names) == (robot.actuated, robot.control_names)
+    assert again.control_limits.tolist() == robot.control_limits.tolist()
+
+
 def test_sidecar_gives_base_and_wheels(tmp_path: Path) -> None:
     rover = cc.robots.rover_arm()
     bare = Mechanism("rover", rover.bodies, gravity=rover.gravity)
@@ -173,12 +223,18 @@ def test_what_is_refused_has_a_reason(tmp_path: Path, monkeypatch: pytest.Monkey
     for old, new, message in (
         (
             "</worldbody>",
-            '</worldbody><tendon><fixed><joint joint="bend" coef="1"/></fixed></tendon>',
-            "tendons",
+            '<site name="s"/><site name="t" pos="1 0 0"/></worldbody>'
+            '<tendon><spatial><site site="s"/><site site="t"/></spatial></tendon>',
+            "tendons that are led through space",
         ),
         ("<actuator>", '<equality><weld body1="fore"/></equality><actuator>', "equality"),
         ("<actuator>", '<equality><joint joint1="bend"/></equality><actuator>', "equality"),
         (ends, '<actuator>\n    <motor body="fore"', "line 24: .* MuJoCo compiles"),
+        (
+            "</worldbody>\n  <actuator>",
+            '<site name="s"/></worldbody><actuator><motor name="jet" site="s"/>',
+            "actuator 0 `jet`: expected .* a site on a body",
+        ),
         ("</actuator>", '<adhesion body="fore" ctrlrange="0 1"/></actuator>', "an actuator of a"),
         (ends, '<actuator>\n    <motor joint="wrist"', "each freedom of a ball joint"),
         ('<body name="fore"', '<body name="fore" gravcomp="1"', "gravity compensation"),
