@@ -100,11 +100,13 @@ def _freedoms(model: ReducedModel, q: np.ndarray, body: str) -> int:
 
 def _steering(robot: Mechanism) -> list[str]:
     """Bodies between the base and a wheel, such as forks."""
-    between = [
-        robot.bodies[i].name for wheel in robot.wheels for i in robot.path(robot.index(wheel.body))
-    ]
-    ends = {robot.base.name, *(wheel.body for wheel in robot.wheels)}
-    return [name for name in dict.fromkeys(between) if name not in ends]
+    between = list[int]()
+    for wheel in robot.wheels:
+        path = robot.path(robot.index(wheel.body))
+        between += path[path.index(robot.platform(wheel)) + 1 :]
+    ends = {wheel.body for wheel in robot.wheels}
+    names = [robot.bodies[i].name for i in dict.fromkeys(between)]
+    return [name for name in names if name not in ends]
 
 
 def _listed(names: Sequence[str]) -> str:

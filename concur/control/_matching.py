@@ -50,9 +50,10 @@ def matching_outputs(model: Any, outputs: Any) -> tuple[Output, ...]:
 
 
 def _cure(model: ReducedModel) -> str:
-    base = range(model.robot.base.joint.nv)
-    free = [model.robot.freedom_names[i] for i in base if i in model.shape]
-    if model.robot.wheels and free:
+    robot = model.robot
+    on_wheels = robot.freedoms(*(robot.bodies[i].name for i in robot.platforms))
+    free = [robot.freedom_names[i] for i in on_wheels if i in model.shape]
+    if free:
         return (
             f"The wheels leave {', '.join(free)} free and unactuated: add a wheel or a "
             "slider that holds it. Such a robot can be moved by `concur.forced_motion`."

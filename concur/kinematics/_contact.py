@@ -24,8 +24,8 @@ def check_wheels(tree: Tree) -> tuple[tuple[int, ...], tuple[str, ...], float | 
     """Check the wheels at sample configurations, and pick independent rows.
 
     Returns the kept rows among those of all wheels and couplings, their names, and the height of
-    the plane under the wheels, m; None if no wheel determines it. Raises a `WheelError` if a wheel
-    does not fit the plane, or if the rolling constraints are not regular.
+    the plane under the wheels of the base, m; None if no wheel determines it. Raises a
+    `WheelError` if a wheel does not fit its plane, or if the rolling constraints are not regular.
     """
     q = ca.SX.sym("q", tree.nq)
     wheels = [wheel_rows(tree, q, wheel) for wheel in tree.wheels]
@@ -51,7 +51,7 @@ def check_wheels(tree: Tree) -> tuple[tuple[int, ...], tuple[str, ...], float | 
 
 def _check_contact(tree: Tree, values: list[list[np.ndarray]]) -> float | None:
     """Each wheel stands upright enough on one common plane and stays on it."""
-    ground: tuple[float, str] | None = None
+    planes: dict[int, tuple[float, str]] = {}
     lengths = freedom_lengths(tree)
     rounding = ROUNDING * robot_size(tree)
     for k, wheel in enumerate(tree.wheels):
@@ -68,18 +68,19 @@ def _check_contact(tree: Tree, values: list[list[np.ndarray]]) -> float | None:
         if leaves > ROUNDING:
             raise WheelError(
                 where,
-                expected="a wheel that stays on the plane of the base in every configuration",
+                expected="a wheel that stays on its plane in every configuration",
                 came=f"a contact point that moves off it, between heights {min(heights):.6g} and "
                 f"{max(heights):.6g} m",
-                cure="No joint between base and wheel may lift or tilt the wheel; a leaning wheel "
-                "must not steer about a tilted axis.",
+                cure="No joint between the plane and the wheel may lift or tilt the wheel; a "
+                "leaning wheel must not steer about a tilted axis.",
             )
         if wheel.kind == "slider" and wheel.radius == 0.0 and wheel.ground is None:
             continue
+        platform = tree.platform(wheel)
         wanted = (
-            (wheel.ground - _base_height(tree), "the plane given by `ground`")
+            (wheel.ground - _frame_height(tree, platform), "the plane given by `ground`")
             if wheel.ground is not None
-            else ground
+            else planes.get(platform)
         )
         if wanted is not None and abs(heights[0] - wanted[0]) > rounding:
             raise WheelError(
@@ -87,12 +88,11 @@ def _check_contact(tree: Tree, values: list[list[np.ndarray]]) -> float | None:
                 expected=f"a lowest point at height {wanted[0]:.9g} m ({wanted[1]})",
                 came=f"{heights[0]:.9g} m: the wheel does not touch the plane",
                 cure="Change its radius, the height of its axle, or `ground`; heights are counted "
-                "along the normal from the base frame.",
+                f"along the normal from the frame of `{tree.bodies[platform].name}`.",
                 gap=heights[0] - wanted[0],
             )
-        if ground is None:
-            ground = heights[0], f"the plane under wheel `{wheel.body}`"
-    return None if ground is None else ground[0]
+        planes.setdefault(platform, (heights[0], f"the plane under wheel `{wheel.body}`"))
+    return planes[0][0] if 0 in planes else None
 
 
 def comparable_rows(tree: Tree, rows: np.ndarray) -> np.ndarray:
@@ -115,9 +115,9 @@ def freedom_lengths(tree: Tree) -> np.ndarray:
     return np.array([1.0 if unit == "m" else size for unit in units])
 
 
-def _base_height(tree: Tree) -> float:
-    placement = tree.base.placement
-    normal = placement.rotation_matrix @ plane_normal(tree)
+def _frame_height(tree: Tree, platform: int) -> float:
+    placement = tree.bodies[platform].placement
+    normal = placement.rotation_matrix @ plane_normal(tree, platform)
     return float(normal @ np.array(placement.translation))
 
 

@@ -36,7 +36,8 @@ class WheelRows:
     upright : casadi.SX
         Sine of the angle between axle and normal; zero when the wheel lies flat.
     height : casadi.SX
-        Height of the contact point along the normal, from the base's plane of motion, m.
+        Height of the contact point along the normal, from the plane the platform's origin moves
+        on, m.
     """
 
     names: tuple[str, ...]
@@ -46,19 +47,20 @@ class WheelRows:
     height: Array
 
 
-def plane_normal(tree: Tree) -> np.ndarray:
-    """Unit normal (3,) of the plane the base moves on, in the base body's axes.
+def plane_normal(tree: Tree, platform: int = 0) -> np.ndarray:
+    """Unit normal (3,) of the plane a platform moves on, in its own axes.
 
-    Raises a `WheelError` if the base's joint is neither planar nor sliding.
+    Raises a `WheelError` if its joint is neither planar nor sliding.
     """
-    joint = tree.base.joint
+    joint = tree.bodies[platform].joint
     if not isinstance(joint, Planar | Sliding):
         raise WheelError(
             f"robot `{tree.name}`, base `{tree.base.name}`",
             expected="a Planar or Sliding joint under a robot with wheels",
             came=type(joint).__name__,
             cure="Wheels roll on the plane the base moves in: describe the base by Planar(normal), "
-            "or by Sliding(normal) if it never turns.",
+            "or by Sliding(normal) if it never turns. Wheels on a hull that moves need such a "
+            "joint between the hull and the body that stands on them.",
         )
     return np.array(joint.normal)
 
@@ -138,12 +140,14 @@ def wheel_rows(tree: Tree, q: Vector, wheel: Wheel) -> WheelRows:
     index = tree.index(wheel.body)
     own_axis = wheel_axis(tree, wheel)
     carrier, to_wheel = _carrier(tree, wheel, index)
-    in_base = _relative_to_base(tree, q, carrier)
-    normal = in_base[0].T @ constant(plane_normal(tree))
+    platform = tree.platform(wheel)
+    own_normal = constant(plane_normal(tree, platform))
+    seen = _from_platform(tree, q, carrier, platform)
+    normal = seen[0].T @ own_normal
     axis = to_wheel[0] @ constant(own_axis)
     center = to_wheel[1] + to_wheel[0] @ constant(wheel.center)
 
-    columns = jacobian(tree, q, tree.bodies[carrier].name)
+    columns = _on_plane(tree, q, carrier, platform)
     angular = columns[3:, :]
     at_center = columns[:3, :] - cross(center, angular)
     if carrier != index:
@@ -169,8 +173,8 @@ def wheel_rows(tree: Tree, q: Vector, wheel: Wheel) -> WheelRows:
         angle = np.pi / 2 if wheel.kind == "omni" else float(wheel.roller_angle or 0.0)
         cosine = 0.0 if wheel.kind == "omni" else np.cos(angle)
         names, rows = (rolls,), (cosine * lateral + np.sin(angle) * along).T @ contact
-    position = in_base[1] + in_base[0] @ (center - wheel.radius * up)
-    height = ca.dot(constant(plane_normal(tree)), position)
+    position = seen[1] + seen[0] @ (center - wheel.radius * up)
+    height = ca.dot(own_normal, position)
     return WheelRows(names, rows, normal.T @ contact, upright, height)
 
 
@@ -179,11 +183,13 @@ def _ball_rows(tree: Tree, q: Vector, wheel: Wheel) -> WheelRows:
     wheel_axis(tree, wheel)
     index = tree.index(wheel.body)
     carrier, (_, center) = _carrier(tree, wheel, index)
-    in_base = _relative_to_base(tree, q, carrier)
-    plane = in_base[0].T @ constant(shortest_rotation(plane_normal(tree).tolist()))
+    platform = tree.platform(wheel)
+    own_normal = plane_normal(tree, platform)
+    seen = _from_platform(tree, q, carrier, platform)
+    plane = seen[0].T @ constant(shortest_rotation(own_normal.tolist()))
     normal = plane[:, 2]
 
-    columns = jacobian(tree, q, tree.bodies[carrier].name)
+    columns = _on_plane(tree, q, carrier, platform)
     angular = columns[3:, :]
     at_center = columns[:3, :] - cross(center, angular)
     angular[:, tree.v_slice(wheel.body)] = joint_pose(tree, q, index)[0]
@@ -195,8 +201,8 @@ def _ball_rows(tree: Tree, q: Vector, wheel: Wheel) -> WheelRows:
         # In metres at the rim, as the others are.
         names.append(f"{wheel.body}: no spin")
         rows.append(wheel.radius * normal.T @ angular)
-    position = in_base[1] + in_base[0] @ (center - wheel.radius * normal)
-    height = ca.dot(constant(plane_normal(tree)), position)
+    position = seen[1] + seen[0] @ (center - wheel.radius * normal)
+    height = ca.dot(constant(own_normal), position)
     return WheelRows(tuple(names), ca.vertcat(*rows), normal.T @ contact, ca.SX(1), height)
 
 
@@ -209,8 +215,15 @@ def _carrier(tree: Tree, wheel: Wheel, index: int) -> tuple[int, Placed]:
     return parent, (constant(placement.rotation_matrix), constant(placement.translation))
 
 
-def _relative_to_base(tree: Tree, q: Vector, index: int) -> Placed:
+def _on_plane(tree: Tree, q: Vector, index: int, platform: int) -> Array:
+    """Jacobian of a body relative to the body whose plane the platform moves on."""
+    support = tree.bodies[platform].parent
+    return jacobian(tree, q, tree.bodies[index].name, support)
+
+
+def _from_platform(tree: Tree, q: Vector, index: int, platform: int) -> Placed:
     placed: Placed = (ca.SX.eye(3), ca.SX(3, 1))
-    for i in tree.path(index)[1:]:
+    path = tree.path(index)
+    for i in path[path.index(platform) + 1 :]:
         placed = compose(placed, joint_pose(tree, q, i))
     return placed

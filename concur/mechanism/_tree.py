@@ -24,7 +24,7 @@ from concur.mechanism._body import Body
 from concur.mechanism._drive import Drive, Mimic
 from concur.mechanism._pose import vector
 from concur.mechanism._wheel import Wheel
-from concur.mechanism.joints import Free, Joint
+from concur.mechanism.joints import Free, Joint, Planar, Sliding
 
 COUPLED = 1e-6
 """Largest error of a joint that follows another, rad and m, and relative beyond one."""
@@ -153,6 +153,7 @@ class Tree(EvaluatedMethods):
         base = self.bodies[0].name
         if self.actuated is None:
             passive = {*geared, *(mimic.body for mimic in self.mimics)}
+            passive |= {self.bodies[i].name for i in self.platforms}
             return tuple(b.name for b in self.bodies[1:] if b.joint.nv and b.name not in passive)
         names = None if isinstance(self.actuated, str) else entries(self.actuated, str)
         if names is None:
@@ -171,6 +172,13 @@ class Tree(EvaluatedMethods):
                     came=f"the base `{base}`",
                     cure="A floating base is unactuated: its pose follows from the wheels or "
                     "from momentum. Remove it from the list.",
+                )
+            if self.index(name) in self.platforms:
+                raise DescriptionError(
+                    f"{where}, `actuated`",
+                    expected="joints other than those of bodies that stand on wheels",
+                    came=f"`{name}`",
+                    cure="Its pose follows from the wheels. Remove it from the list.",
                 )
             if name in geared:
                 raise DescriptionError(
@@ -286,6 +294,28 @@ class Tree(EvaluatedMethods):
         while (parent := self.parent_index(path[-1])) is not None:
             path.append(parent)
         return tuple(reversed(path))
+
+    def platform(self, wheel: Wheel) -> int:
+        """Body that moves on the plane on which a wheel rolls.
+
+        Parameters
+        ----------
+        wheel : Wheel
+            One of `wheels`.
+
+        Returns
+        -------
+        int
+            Index of the first body between the base and the wheel, both included, whose joint is
+            planar or sliding; the base without such.
+        """
+        path = self.path(self.index(wheel.body))
+        return next((i for i in path if isinstance(self.bodies[i].joint, Planar | Sliding)), 0)
+
+    @property
+    def platforms(self) -> tuple[int, ...]:
+        """Bodies that stand on wheels, in order."""
+        return tuple(sorted({self.platform(wheel) for wheel in self.wheels}))
 
     def q_slice(self, body: str) -> slice:
         """Where a joint's coordinates stand in q.

@@ -1,4 +1,4 @@
-"""A wheel: rolling contact of a body with the plane the base moves on."""
+"""A wheel: rolling contact of a body with a plane."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ BALLS = ("ball", "rubber_ball")
 
 @dataclass(frozen=True)
 class Wheel:
-    """Rolling contact of a body with the plane.
+    """Rolling contact of a body with a plane.
+
+    The plane is that of the first planar or sliding joint between base and body: of the base's,
+    which rolls on the ground, or that of a vehicle on a hull, which may move.
 
     Parameters
     ----------
@@ -38,8 +41,8 @@ class Wheel:
     center : sequence of float
         Wheel centre in the body frame, on the joint axis, shape (3,), m; the origin for a ball.
     ground : float, optional
-        Height of the plane along its normal, from the inertial origin, m. Without it the
-        wheel is taken to touch the plane, and all wheels must agree on its height.
+        Height of the plane along its normal, from the inertial origin or that of the hull, m.
+        Without it the wheel is taken to touch the plane, and all wheels must agree on its height.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Joints that follow others: the shape velocities of a reduced model without theirs."""
+"""Joints that follow others, or wheels on a hull: the shape of a model without their velocities."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from concur.kinematics import constant
 from concur.multibody import Mechanism
 from concur.reduction._derivative import along
 from concur.reduction._model import ReducedModel
+from concur.reduction._wheels import WheelReduction
 from concur.system import System
 
 
@@ -21,9 +22,11 @@ from concur.system import System
 class CoupledReduction(ReducedModel):
     """A reduced model in which some joints follow others: lifts compose, ``v = H1 P s + h1``.
 
-    Made by `reduce` for a robot with `mimics` and without wheels. The matrix P is constant: it has
+    Made by `reduce` for a robot with `mimics` and without wheels, or with wheels that roll on a
+    body of a robot that floats. Without wheels the matrix P is constant: it has
     the identity in the rows of the shape velocities, and the multipliers in those of joints that
-    follow. With wheels the couplings are rows of the constraints.
+    follow. With wheels P(q) is the lift of their constraints, in the rows of the joints: these
+    constraints do not contain the velocity of the base, so their forces keep the momentum.
 
     Parameters
     ----------
@@ -37,6 +40,8 @@ class CoupledReduction(ReducedModel):
         Why this reduction was taken.
     inner : ReducedModel
         The model before, whose shape has all joints.
+    wheels : WheelReduction, optional
+        The model of the wheels alone, whose shape has the base's velocities too.
 
     See Also
     --------
@@ -44,50 +49,62 @@ class CoupledReduction(ReducedModel):
     """
 
     inner: ReducedModel
+    wheels: WheelReduction | None = None
 
     @property
     def first(self) -> ReducedModel:
         return self.inner.first
 
     @property
+    def wheel_dependents(self) -> tuple[int, ...]:
+        return self.wheels.dependent if self.wheels else self.inner.wheel_dependents
+
+    @property
     def takes_momentum(self) -> bool:
         return self.inner.takes_momentum
 
     def at_momentum(self, momentum: ArrayLike) -> CoupledReduction:
-        return coupled(self.inner.at_momentum(momentum))
+        inner = self.inner.at_momentum(momentum)
+        return rolling(inner, self.wheels) if self.wheels else coupled(inner)
 
     def on(self, robot: System) -> CoupledReduction:
-        return replace(self, system=robot, inner=self.inner.on(robot))
+        wheels = replace(self.wheels, system=robot) if self.wheels else None
+        return replace(self, system=robot, inner=self.inner.on(robot), wheels=wheels)
 
     @evaluated("(nq),(ns),(nm)->(nv)")
     def velocity_at(self, q: Vector, s: Vector, momentum: Vector) -> Vector:
-        return self.inner.velocity_at(q, self._coupling @ s, momentum)
+        return self.inner.velocity_at(q, self._coupling(q) @ s, momentum)
 
     @evaluated("(nq)->(nv,ns),(nv)")
     def lift(self, q: Vector) -> tuple[Matrix, Vector]:
         horizontal, drift = self.inner.lift(q)
-        return horizontal @ self._coupling, drift
+        return horizontal @ self._coupling(q), drift
 
     @evaluated("(nq)->()")
     def regularity(self, q: Vector) -> Scalar:
-        return self.inner.regularity(q)
+        before = self.inner.regularity(q)
+        return ca.fmin(before, self.wheels.regularity(q)) if self.wheels else before
 
     @evaluated("(nq)->()")
     def side(self, q: Vector) -> Scalar:
-        return self.inner.side(q)
+        before = self.inner.side(q)
+        return before * self.wheels.side(q) if self.wheels else before
 
     @evaluated("(nq),(nv)->(nv)")
     def velocity_drift(self, q: Vector, v: Vector) -> Vector:
-        return self.inner.velocity_drift(q, v)
+        drift = self.inner.velocity_drift(q, v)
+        return drift + self.inner.lift(q)[0] @ self._turning(q, v) if self.wheels else drift
 
     @evaluated("(nq)->(ns,ns)")
     def mass_matrix(self, q: Vector) -> Matrix:
-        coupling = self._coupling
+        coupling = self._coupling(q)
         return ca.triu2symm(ca.triu(coupling.T @ self.inner.mass_matrix(q) @ coupling))
 
     @evaluated("(nq),(nv),(ns)->(ns)")
     def shape_forces(self, q: Vector, v: Vector, sdot: Vector) -> Vector:
-        return self._coupling.T @ self.inner.shape_forces(q, v, self._coupling @ sdot)
+        coupling = self._coupling(q)
+        turning = self._turning(q, v) if self.wheels else 0.0
+        return coupling.T @ self.inner.shape_forces(q, v, coupling @ sdot + turning)
 
     @evaluated("(nq),(ns),(nu)->(nv),(ns)")
     def vector_field(self, q: Vector, p: Vector, u: Vector) -> tuple[Vector, Vector]:
@@ -99,9 +116,16 @@ class CoupledReduction(ReducedModel):
     def momentum_fields(self, q: Vector) -> Array:
         return self.first.momentum_fields(q)
 
-    @property
-    def _coupling(self) -> Array:
+    def _turning(self, q: Vector, v: Vector) -> Array:
+        """Pdot s, shape (inner.ns,)."""
+        assert self.wheels is not None
+        return self.wheels.velocity_drift(q, v)[list(self.inner.shape), :]
+
+    def _coupling(self, q: Vector) -> Array:
         """Matrix P, shape (inner.ns, ns)."""
+        if self.wheels:
+            columns = [self.wheels.shape.index(i) for i in self.shape]
+            return self.wheels.lift(q)[0][list(self.inner.shape), columns]
         robot, places = self.robot, {i: k for k, i in enumerate(self.inner.shape)}
         rows = np.zeros((self.inner.ns, self.ns))
         for column, i in enumerate(self.shape):
@@ -119,6 +143,14 @@ def coupled(model: ReducedModel) -> CoupledReduction:
     dependent = tuple(i for i in range(robot.nv) if i not in shape)
     reason = model.reason + following(robot)
     return CoupledReduction(robot, model.kind, shape, dependent, reason, model)
+
+
+def rolling(model: ReducedModel, wheels: WheelReduction) -> CoupledReduction:
+    """Take the velocities that follow from wheels on a hull out of the shape of a model."""
+    shape = tuple(i for i in model.shape if i not in wheels.dependent)
+    dependent = tuple(i for i in range(model.nv) if i not in shape)
+    reason = f"{model.reason}; {wheels.reason}"
+    return CoupledReduction(model.system, model.kind, shape, dependent, reason, model, wheels)
 
 
 def following(robot: Mechanism) -> str:

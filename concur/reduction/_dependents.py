@@ -27,8 +27,8 @@ def choose_dependents(robot: Mechanism, samples: list[np.ndarray]) -> tuple[int,
         )
     scales = freedom_scales(robot)
     rows = np.array([robot.constraints(q) * scales for q in samples])
-    base, coupled = list(range(robot.base.joint.nv)), robot.followers
-    free = [i for i in _platform_freedoms(robot) if i not in coupled]
+    base, coupled = platform_freedoms(robot), robot.followers
+    free = [i for i in robot.freedoms(*below_platforms(robot)) if i not in coupled]
     rolling = robot.nf - len(coupled)
     driven = set(robot.driven_freedoms)
     turning = {i for i in free if _rows_depend_on(robot, i, samples)}
@@ -100,10 +100,18 @@ def rows_change(
     return change
 
 
-def _platform_freedoms(robot: Mechanism) -> list[int]:
-    """Freedoms of the joints between base and wheels, the wheels included."""
-    bodies = {i for wheel in robot.wheels for i in robot.path(robot.index(wheel.body))[1:]}
-    return robot.freedoms(*(robot.bodies[k].name for k in sorted(bodies)))
+def platform_freedoms(robot: Mechanism) -> list[int]:
+    """Freedoms of the bodies that stand on wheels: of the base, or of a vehicle on a hull."""
+    return robot.freedoms(*(robot.bodies[i].name for i in robot.platforms))
+
+
+def below_platforms(robot: Mechanism) -> list[str]:
+    """Bodies between those that stand on wheels and the wheels, the wheels included."""
+    found = set[int]()
+    for wheel in robot.wheels:
+        path = robot.path(robot.index(wheel.body))
+        found |= set(path[path.index(robot.platform(wheel)) + 1 :])
+    return [robot.bodies[i].name for i in sorted(found)]
 
 
 def _rows_depend_on(robot: Mechanism, freedom: int, samples: list[np.ndarray]) -> bool:

@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 from concur.errors import ReductionError
 from concur.kinematics import comparable_rows
 from concur.multibody import Mechanism
+from concur.reduction._dependents import below_platforms, platform_freedoms
 
 STARTS = 6
 """Configurations from which the worst point is sought."""
@@ -64,9 +65,8 @@ def worst_point(robot: Mechanism, samples: list[np.ndarray]) -> tuple[np.ndarray
 
 def steering(robot: Mechanism) -> list[int]:
     """Freedoms of the joints between base and wheels, without the wheels' spins."""
-    wheels = {robot.index(wheel.body) for wheel in robot.wheels if wheel.kind != "slider"}
-    between = {i for wheel in robot.wheels for i in robot.path(robot.index(wheel.body))[1:]}
-    return robot.freedoms(*(robot.bodies[i].name for i in sorted(between - wheels)))
+    wheels = {wheel.body for wheel in robot.wheels if wheel.kind != "slider"}
+    return robot.freedoms(*(name for name in below_platforms(robot) if name not in wheels))
 
 
 def _least(robot: Mechanism, q: np.ndarray) -> float:
@@ -77,9 +77,9 @@ def _least(robot: Mechanism, q: np.ndarray) -> float:
 
 def _holds_base(robot: Mechanism, q: np.ndarray) -> bool:
     """Whether no admissible motion moves the base."""
-    rows, base = comparable_rows(robot, robot.constraints(q)), robot.base.joint.nv
+    rows, base = comparable_rows(robot, robot.constraints(q)), platform_freedoms(robot)
     moves = np.linalg.svd(rows)[2][np.linalg.matrix_rank(rows) :]
-    return bool(np.abs(moves[:, :base]).max(initial=0.0) < 1e-9)
+    return bool(np.abs(moves[:, base]).max(initial=0.0) < 1e-9)
 
 
 def _room(robot: Mechanism, q: np.ndarray, free: list[int]) -> list[tuple[float, float]]:

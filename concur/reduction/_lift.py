@@ -46,6 +46,11 @@ class Lift(EvaluatedMethods):
         return self
 
     @property
+    def wheel_dependents(self) -> tuple[int, ...]:
+        """Indices in v of the velocities that the wheels give."""
+        return self.first.dependent
+
+    @property
     def robot(self) -> Mechanism:
         """The robot as a tree of bodies.
 

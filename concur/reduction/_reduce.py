@@ -12,8 +12,8 @@ from concur.mechanism.joints import Fixed, Free
 from concur.multibody import Mechanism, as_tree
 from concur.reduction._conserved import ROUNDING
 from concur.reduction._constraints import by_constraints
-from concur.reduction._coupled import coupled, following
-from concur.reduction._dependents import choose_dependents, rows_change
+from concur.reduction._coupled import CoupledReduction, coupled, following, rolling
+from concur.reduction._dependents import choose_dependents, platform_freedoms, rows_change
 from concur.reduction._irregular import check_regular
 from concur.reduction._model import ReducedModel
 from concur.reduction._momentum import MomentumReduction, momentum_reason, read_momentum
@@ -37,7 +37,8 @@ def reduce(
     the base's velocity, and the spin of wheels left over, follow from the driven ones; what too
     few wheels leave of the base's velocity stays a shape velocity without a drive. A robot with
     a floating base is reduced by its constant momentum (symplectic, theorem
-    3.3.6). A robot on a fixed base is taken as it is.
+    3.3.6); wheels that roll on one of its bodies reduce it further. A robot on a fixed base is
+    taken as it is.
 
     Unactuated joints that conserve their momentum can be reduced further, stage by stage
     (section 4.5): their velocities then follow from that momentum. Of a joint that keeps some
@@ -74,8 +75,8 @@ def reduce(
     -------
     ReducedModel
         The reduced model; `kind` is the reduction that was chosen and `reason` the reason. That
-        of a floating robot is a `MomentumReduction`, that of wheels a `WheelReduction`, that in
-        stages a `StagedReduction`.
+        of a floating robot is a `MomentumReduction`, that of wheels a `WheelReduction`, that of
+        both a `CoupledReduction`, that in stages a `StagedReduction`.
 
     Raises
     ------
@@ -115,14 +116,15 @@ def reduce(
     model = _first_stage(robot, momentum, steps)
     if robot.mimics and not robot.wheels:
         model = coupled(model)
-    if robot.mimics and stages is not None:
+    if (robot.mimics or isinstance(model, CoupledReduction)) and stages is not None:
+        what = "joints that follow others" if robot.mimics else "wheels on a hull that floats"
         raise ReductionError(
             f"robot `{robot.name}`, `stages`",
-            expected="no stages for a robot with joints that follow others",
+            expected=f"no stages for a robot with {what}",
             came=f"{stages!r:.60}",
             cure="Leave `stages` out: the reactions of such joints change the momenta of others.",
         )
-    if robot.mimics:
+    if robot.mimics or isinstance(model, CoupledReduction):
         return model
     if stages is None:
         return with_hint(model, tolerance)
@@ -141,8 +143,11 @@ def _any_system(system: System) -> ReducedModel:
 
 def _first_stage(robot: Mechanism, momentum: ArrayLike | None, steps: Steps | None) -> ReducedModel:
     if robot.wheels:
-        _no_momentum(robot, momentum, "contact forces change the momentum of this robot")
-        return _by_wheels(robot)
+        wheels = _by_wheels(robot)
+        if not _floats_on(robot, wheels):
+            _no_momentum(robot, momentum, "contact forces change the momentum of this robot")
+            return wheels
+        return rolling(_by_momentum(robot, momentum), wheels)
     driven = robot.base.name in robot.driven_bodies or robot.thrusters
     if isinstance(robot.base.joint, Fixed) or driven:
         _no_momentum(robot, momentum, "the forces on the base change the momentum of this robot")
@@ -166,6 +171,13 @@ def _first_stage(robot: Mechanism, momentum: ArrayLike | None, steps: Steps | No
             "shape velocity before the stages",
         )
     return _by_momentum(robot, momentum)
+
+
+def _floats_on(robot: Mechanism, wheels: WheelReduction) -> bool:
+    """Whether wheels roll on bodies of a robot whose base floats: no contact force is external."""
+    base = range(robot.base.joint.nv)
+    outside = robot.thrusters or set(base) & set(wheels.dependent)
+    return bool(base) and 0 not in robot.platforms and not outside
 
 
 def _no_momentum(robot: Mechanism, momentum: ArrayLike | None, why: str) -> None:
@@ -232,16 +244,15 @@ def _by_wheels(robot: Mechanism) -> WheelReduction:
     dependent = choose_dependents(robot, samples)
     shape = tuple(i for i in range(robot.nv) if i not in dependent)
     symmetric = rows_change(robot, dependent, samples, seed=3) < 1e-9
-    left = [i for i in range(robot.base.joint.nv) if i not in dependent]
+    left = [i for i in platform_freedoms(robot) if i not in dependent]
     names = ", ".join(robot.freedom_names[i] for i in dependent if i not in robot.followers)
     rolling = robot.nf - len(robot.mimics)
     reason = f"{rolling} independent rolling constraints determine {names}{following(robot)}"
     if not symmetric:
         reason += ", but depend on them: no symmetry group, the lift is used without it"
     if left:
-        free = " and ".join(robot.base.joint.freedom_names[i] for i in left)
         owns = "its momentum changes" if len(left) == 1 else "their momenta change"
-        reason += f"; the wheels leave {free} of the base free: {owns}"
+        reason += f"; the wheels leave {_freedoms(robot, left)} free: {owns}"
     kind = "constrained" if left or not symmetric else "chaplygin"
     model = WheelReduction(robot, kind, shape, dependent, reason)
     stuck = _stuck(model, samples)
@@ -252,6 +263,16 @@ def _by_wheels(robot: Mechanism) -> WheelReduction:
 
 def _stuck(model: ReducedModel, samples: list[np.ndarray]) -> str:
     """Name of the turn of the base that no shape velocity makes, as between parallel axles."""
-    turning = model.robot.base.joint.nv - 1
-    largest = max(float(np.abs(model.lift(q)[0][turning]).max()) for q in samples)
-    return model.robot.freedom_names[turning] if largest < 1e-9 else ""
+    names, stuck = [model.robot.bodies[i].name for i in model.robot.platforms], []
+    for turning in (model.robot.freedoms(name)[-1] for name in names):
+        if max(float(np.abs(model.lift(q)[0][turning]).max()) for q in samples) < 1e-9:
+            stuck.append(model.robot.freedom_names[turning])
+    return " and ".join(stuck)
+
+
+def _freedoms(robot: Mechanism, freedoms: list[int]) -> str:
+    """Names of velocities of bodies on wheels; those of the base without the base's name."""
+    base = robot.base.joint
+    if max(freedoms) < base.nv:
+        return " and ".join(base.freedom_names[i] for i in freedoms) + " of the base"
+    return " and ".join(robot.freedom_names[i] for i in freedoms)

@@ -230,6 +230,14 @@ def _normal(robot: Tree) -> tuple[float, ...]:
 
 def _ground(robot: Tree, world: ElementTree.Element) -> None:
     """Add the plane under the wheels; only wheels touch it."""
+    if robot.platforms != (0,):
+        refuse(
+            robot,
+            f"wheel `{robot.wheels[0].body}`",
+            "wheels on the plane of the base",
+            "wheels that roll on another body",
+            "Keep the robot in TOML.",
+        )
     place = robot.base.placement
     rotation = Rotation.from_quat(place.rotation)
     normal = rotation.apply(_normal(robot))

@@ -329,7 +329,7 @@ def test_wheel_that_an_arm_lifts() -> None:
         Body("swing", joints.Revolute((0, 1, 0)), "base", inertia=LINK),
         Body("wheel", joints.Revolute((0, 1, 0)), "swing", Pose((0.3, 0, 0)), LINK),
     ]
-    with pytest.raises(WheelError, match=r"wheel `wheel`.*stays on the plane"):
+    with pytest.raises(WheelError, match=r"wheel `wheel`.*stays on its plane"):
         Mechanism("swing", bodies, [Wheel("wheel", 0.1)])
 
 

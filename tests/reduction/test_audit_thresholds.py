@@ -54,6 +54,7 @@ def model(body: Any = None, **changes: Any) -> Any:
     }
     made = SimpleNamespace(**(parts | changes))
     made.first = SimpleNamespace(dependent=made.dependent)
+    made.wheel_dependents = made.dependent
     rows, columns = made.input_matrix(np.ones(3)).shape
     made.ns, made.shape_names = rows, tuple(map(str, range(rows)))
     made.actuation_scales = np.ones(rows), np.ones(columns)
@@ -159,6 +160,7 @@ def on_wheels(column: float) -> Any:
     body.bodies = [SimpleNamespace(name=name) for name in ("base", "wheel", "arm")]
     body.index = lambda name: 1
     body.path = lambda index: (0, 1)
+    body.platforms, body.platform = (0,), lambda wheel: 0
     body.freedoms = lambda *names: [("base", "wheel", "arm").index(name) for name in names]
     body.constraints = lambda q: np.array([[5.0, 5.0, -column * q[1]]])
     return model(body)

@@ -1,0 +1,134 @@
+"""Wheels that roll on a hull: contact velocities from Pinocchio's Jacobians, motion from KKT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from concur.errors import DescriptionError, ReductionError
+from concur.formats import load, load_task
+from concur.mechanism import Body, joints
+from concur.multibody import Mechanism
+from concur.reduction import ReducedModel, WheelReduction, reduce
+from tests.oracles import Pinocchio, assert_close
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MOMENTUM = (4.5, -2.0, 1.0, 1.0, -2.0, 3.0)
+
+
+def at_point(oracle: Pinocchio, q: np.ndarray, body: str, point: np.ndarray) -> np.ndarray:
+    """Jacobian (3, nv) of the material point of a body that is at a point, in inertial axes."""
+    pose, columns = oracle.pose(q, body), oracle.jacobian(q, body)
+    arm = point - pose[:3, 3]
+    turning = pose[:3, :3] @ columns[3:]
+    return np.asarray(pose[:3, :3] @ columns[:3] - np.cross(arm, turning.T).T)
+
+
+def check_motion(model: ReducedModel, slip: Callable[[np.ndarray], np.ndarray], seed: int) -> None:
+    """Compare velocities with contacts, and accelerations with multipliers of these contacts."""
+    robot, oracle, rng = model.robot, Pinocchio(model.robot), np.random.default_rng(seed)
+    for _ in range(4):
+        q, s, u = robot.random(rng), rng.uniform(-1, 1, model.ns), rng.uniform(-1, 1, model.nu)
+        v = model.velocity(q, s)
+        assert_allclose(slip(q) @ v, 0.0, rtol=0, atol=1e-13)
+        step = 1e-5
+        ahead, behind = (slip(robot.integrate(q, h * v)) for h in (step, -step))
+        drift = (ahead - behind) @ v / (2 * step)
+        columns = slip(q)
+        mass, force = oracle.mass_matrix(q), robot.actuation(q) @ u - oracle.bias(q, v)
+        # The contacts contain rows that follow from others: least squares for their forces.
+        freely = np.linalg.solve(mass, force)
+        yielding = columns @ np.linalg.solve(mass, columns.T)
+        held = np.linalg.lstsq(yielding, -drift - columns @ freely, rcond=1e-9)[0]
+        expected = freely + np.linalg.solve(mass, columns.T @ held)
+        found = model.acceleration(q, s, u)
+        assert_close(found, expected[list(model.shape)], 1e-7)
+        horizontal, _ = model.lift(q)
+        moving = horizontal @ found + model.drift_acceleration(q, s)
+        assert_close(moving, expected, 1e-7)
+
+
+def on_hull(robot: Mechanism) -> Callable[[np.ndarray], np.ndarray]:
+    oracle = Pinocchio(robot)
+
+    def slip(q: np.ndarray) -> np.ndarray:
+        plane = oracle.pose(q, "vehicle")[:3, 2]
+        rows = []
+        for wheel in robot.wheels:
+            point = oracle.pose(q, wheel.body)[:3, 3] - wheel.radius * plane
+            bodies = (wheel.body, "spacecraft")
+            rows.append(np.subtract(*(at_point(oracle, q, body, point) for body in bodies)))
+        return np.vstack(rows)
+
+    return slip
+
+
+def test_crawler_rolls_on_its_spacecraft() -> None:
+    robot = load(EXAMPLES / "hull_crawler.toml")
+    model = reduce(robot, momentum=MOMENTUM)
+    assert (model.kind, model.ns, model.nu) == ("symplectic", 8, 8)
+    assert model.audit().holds
+    check_motion(model, on_hull(robot), 0)
+    rng, oracle = np.random.default_rng(1), Pinocchio(robot)
+    q, s = robot.random(rng), rng.uniform(-1, 1, 8)
+    assert_allclose(oracle.momentum(q, model.velocity(q, s)), MOMENTUM, rtol=0, atol=1e-12)
+    other = model.at_momentum(np.zeros(6))
+    assert_allclose(other.velocity(q, s), model.velocity_at(q, s, np.zeros(6)), rtol=0, atol=1e-14)
+    # Hamilton's equations are those of the acceleration.
+    p = model.mass_matrix(q) @ s
+    v, pdot = model.vector_field(q, p, np.zeros(8))
+    masses = [model.mass_matrix(robot.integrate(q, h * v)) @ s for h in (1e-5, -1e-5)]
+    forces = model.mass_matrix(q) @ model.acceleration(q, s, np.zeros(8))
+    assert_close(pdot, (masses[0] - masses[1]) / 2e-5 + forces, 1e-8)
+    energy = oracle.kinetic_energy(q, v)
+    assert model.hamiltonian(q, p) == pytest.approx(energy, rel=1e-12)
+
+
+def test_crawler_on_a_hull_that_does_not_float() -> None:
+    # On a fixed hull, and with thrusters, the wheels alone determine velocities.
+    robot = load(EXAMPLES / "hull_crawler.toml")
+    hull = Body("spacecraft", joints.Fixed(), inertia=robot.bodies[0].inertia)
+    fixed = replace(robot, bodies=(hull, *robot.bodies[1:]), gravity=(0, 0, -9.81))
+    model = reduce(fixed)
+    assert isinstance(model, WheelReduction)
+    assert (model.kind, model.ns) == ("chaplygin", 8)
+    check_motion(model, on_hull(fixed), 2)
+
+
+@pytest.mark.slow
+def test_crawler_is_tracked(tmp_path: Path) -> None:
+    task = load_task(EXAMPLES / "crawler.toml")
+    servo = task.servo()
+    run = task.simulate(servo)
+    assert all(finding.holds is not False for finding in run.findings(task.tolerances))
+    assert np.linalg.norm(run.error[0]) > 0.1
+    assert np.linalg.norm(run.error[-1]) < 1e-8
+    oracle = Pinocchio(task.robot)
+    for q, v in zip(run.q[::400], run.v[::400], strict=True):
+        assert_allclose(oracle.momentum(q, v), MOMENTUM, rtol=0, atol=1e-7)
+    sample = task.reference(2.0)
+    s = servo.law_velocities(run.v[400])
+    torque = servo.torque(run.q[400], s, sample)
+    assert_close(servo.compile()(run.q[400], s, sample), torque, 1e-10)
+    servo.export(tmp_path)
+    assert list(tmp_path.glob("*.c"))
+
+
+def test_what_a_hull_cannot_carry_is_refused(tmp_path: Path) -> None:
+    robot = load(EXAMPLES / "hull_crawler.toml")
+    with pytest.raises(DescriptionError, match=r"stand on wheels.*`vehicle`"):
+        replace(robot, actuated=("vehicle",))
+    assert "vehicle" not in (replace(robot, actuated=None).actuated or ())
+    with pytest.raises(ReductionError, match="wheels on a hull that floats"):
+        reduce(robot, stages="auto")
+    with pytest.raises(ReductionError, match="no gravity along"):
+        reduce(replace(robot, gravity=(0.0, 0.0, -9.81)))
+    with pytest.raises(DescriptionError, match="roll on another body"):
+        robot.save(tmp_path / "robot.xml")
+    robot.save(tmp_path / "robot.toml")
+    assert load(tmp_path / "robot.toml") == robot
