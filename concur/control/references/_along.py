@@ -6,16 +6,16 @@ from functools import cache
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
 from concur.codegen import Array, Vector
-from concur.control.references._columns import Columns
+from concur.control.references._columns import Floats, column_function
+from concur.control.references._expression import Motion, Reader
 from concur.control.references._poses import LIE
-from concur.control.references._reference import Floats, Part, Path, Reference, Samples
+from concur.control.references._reference import Expression, Part, Path, Reference
 from concur.groups import quaternion, se3, so3
 
 
-class Along(Reference):
+class Along(Expression):
     """start exp(x(t)) in "R3xSO3", "SE3" or "SO3": x(t) is a path in the logarithms."""
 
     def __init__(self, start: Floats, path: Reference, group: str) -> None:
@@ -27,13 +27,12 @@ class Along(Reference):
         """One part, in the group."""
         return ((self.pose_size, self.size, self._group),)
 
-    def _evaluate(self, times: Floats) -> Samples:
-        starts = np.tile(self._start, (times.size, 1))
-        way, rate, second = self._path._evaluate(times)
-        poses, twists, changes = exponential(starts, (way, rate, second), self._group)
+    def _motion(self, t: Array, read: Reader) -> Motion:
+        way, rate, second = self._path._motion(t, read)
+        pose, twist, change = exponential(ca.SX(self._start), (way, rate, second), self._group)
         if isinstance(self._path, Straight):
-            return poses, rate, second  # Along a one-parameter subgroup these are exact.
-        return poses, twists, changes
+            return pose, rate, second  # Along a one-parameter subgroup these are exact.
+        return pose, twist, change
 
 
 class Straight(Path):
@@ -43,26 +42,25 @@ class Straight(Path):
         self.pose_size = self.size = direction.size
         self._direction, self._progress = direction, progress
 
-    def _evaluate(self, times: Floats) -> Samples:
-        if self._progress is None:
-            parts: Samples = (times, np.ones_like(times), np.zeros_like(times))
-        else:
-            parts = self._progress._evaluate(times)
-        way, rate, second = (np.multiply.outer(part.ravel(), self._direction) for part in parts)
+    def _motion(self, t: Array, read: Reader) -> Motion:
+        parts: Motion = (t, ca.SX(1), ca.SX(0))
+        if self._progress is not None:
+            parts = self._progress._motion(t, read)
+        way, rate, second = (part * ca.SX(self._direction) for part in parts)
         return way, rate, second
 
 
-def exponential(starts: Floats, path: Samples, group: str) -> Samples:
-    """Poses start exp(x) with twist D(x) xdot (2.1.4) and its time derivative.
+def exponential(start: Array, path: Motion, group: str) -> Motion:
+    """Pose start exp(x) with twist D(x) xdot (2.1.4) and its time derivative.
 
-    Of starting poses (k, n), and x with its first and second rate, each (k, dim).
+    Of a starting pose, and x with its first and second rate.
     """
-    poses, twists, changes = _exponential(group)(starts, *path)
-    return poses, twists, changes
+    pose, twist, change = _exponential(group)(start, *path)
+    return pose, twist, change
 
 
 @cache
-def _exponential(group: str) -> Columns:
+def _exponential(group: str) -> ca.Function:
     lie = LIE[group]
 
     def along(start: Vector, x: Vector, rate: Array, second: Array) -> Any:
@@ -70,7 +68,7 @@ def _exponential(group: str) -> Columns:
         symbols, changes = ca.vertcat(x, rate), ca.vertcat(rate, second)
         return _moved(group, start, x), twist, ca.jtimes(twist, symbols, changes)
 
-    return Columns(f"exponential_{group}", along, (lie.pose_size, *[lie.dim] * 3))
+    return column_function(f"exponential_{group}", along, (lie.pose_size, *[lie.dim] * 3))
 
 
 def _moved(group: str, start: Vector, x: Vector) -> Array:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import shape_error
+from concur.codegen import Array, shape_error
+from concur.control.references._columns import Floats
 from concur.control.references._composed import Composed, space_group
+from concur.control.references._expression import Motion, Reader
 from concur.control.references._inputs import number, numbers
 from concur.control.references._poses import Read, group_of
-from concur.control.references._reference import Floats, Part, Reference, Samples, check_reference
+from concur.control.references._reference import Expression, Part, Reference, check_reference
 from concur.control.references._screw import screw
 from concur.errors import ConcurError
 
@@ -118,7 +121,7 @@ def moving(reference: Reference, twist: ArrayLike, start: float = 0.0) -> Refere
     return Read(Composed((frame, reference), ["SE3", group]), group)
 
 
-class _Later(Reference):
+class _Later(Expression):
     """A reference whose time counts from a start."""
 
     def __init__(self, reference: Reference, start: float) -> None:
@@ -129,11 +132,11 @@ class _Later(Reference):
     def groups(self) -> tuple[Part, ...]:
         return self._reference.groups
 
-    def _evaluate(self, times: Floats) -> Samples:
-        return self._reference._evaluate(times - self._start)
+    def _motion(self, t: Array, read: Reader) -> Motion:
+        return self._reference._motion(t - self._start, read)
 
 
-class _Drifting(Reference):
+class _Drifting(Expression):
     """Positions in inertial axes, the first coordinates, with a constant velocity added."""
 
     def __init__(self, reference: Reference, velocity: Floats, start: float) -> None:
@@ -144,9 +147,9 @@ class _Drifting(Reference):
     def groups(self) -> tuple[Part, ...]:
         return self._reference.groups
 
-    def _evaluate(self, times: Floats) -> Samples:
-        poses, twists, accelerations = self._reference._evaluate(times)
-        poses, twists, count = poses.copy(), twists.copy(), self._velocity.size
-        poses[:, :count] += np.multiply.outer(times - self._start, self._velocity)
-        twists[:, :count] += self._velocity
-        return poses, twists, accelerations
+    def _motion(self, t: Array, read: Reader) -> Motion:
+        pose, twist, acceleration = self._reference._motion(t, read)
+        pose, twist, count = ca.SX(pose), ca.SX(twist), self._velocity.size
+        pose[:count] += (t - self._start) * self._velocity
+        twist[:count] += self._velocity
+        return pose, twist, acceleration

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 
+import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
+from concur.codegen import Array
 from concur.control.references._along import Along, Straight
+from concur.control.references._columns import Floats
 from concur.control.references._composed import Composed
+from concur.control.references._expression import Motion, Reader
 from concur.control.references._inputs import SHORTEST, number, numbers, positive
 from concur.control.references._poses import Read, check_group, flat_pose
-from concur.control.references._reference import Floats, Path, Reference, Samples
+from concur.control.references._reference import Path, Reference
 from concur.errors import ConcurError, ShapeError, shown
 from concur.groups import quaternion
 
@@ -153,8 +157,8 @@ class _Circle(Path):
         self._center, self._axes = center, axes
         self._speed, self._phase = speed, phase
 
-    def _evaluate(self, times: Floats) -> Samples:
-        angle = self._phase + self._speed * times
-        outward = np.stack([np.cos(angle), np.sin(angle)], axis=1) @ self._axes
-        forward = np.stack([-np.sin(angle), np.cos(angle)], axis=1) @ self._axes
-        return self._center + outward, self._speed * forward, -(self._speed**2) * outward
+    def _motion(self, t: Array, read: Reader) -> Motion:
+        angle = self._phase + self._speed * t
+        cos, sin, axes = ca.cos(angle), ca.sin(angle), ca.SX(self._axes.T)
+        outward, forward = axes @ ca.vertcat(cos, sin), axes @ ca.vertcat(-sin, cos)
+        return ca.SX(self._center) + outward, self._speed * forward, -(self._speed**2) * outward

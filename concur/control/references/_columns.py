@@ -4,38 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import casadi as ca
 import numpy as np
+from numpy.typing import NDArray
 
 from concur.codegen import Evaluator
-from concur.control.references._reference import Floats
 
-CHUNK = 64
-"""Rows evaluated at once; the last block is padded."""
+Floats: TypeAlias = NDArray[np.float64]
 
-LONG, BLOCK = 5_000, 1_000
-"""Rows from which on machine code is used, if there is a compiler, and how many at once."""
+CHUNK, BLOCK = 64, 1_000
+"""Rows evaluated at once, of few and of many; the last block is padded."""
+
+LONG = 50_000
+"""Rows from which on machine code is used if there is a compiler: below, compiling takes longer."""
 
 
 class Columns:
-    """A function over SX columns of some sizes that takes and gives tables, a row for each time."""
+    """A function over SX columns that takes and gives tables, a row for each time."""
 
-    def __init__(self, name: str, function: Callable[..., Any], sizes: tuple[int, ...]) -> None:
-        symbols = [ca.SX.sym(f"x{i}", size) for i, size in enumerate(sizes)]
-        results = [ca.densify(result) for result in function(*symbols)]
-        graph = ca.Function(name, symbols, results, {"cse": True})
-        self._widths = [result.shape[0] for result in results]
-        self._name, self._graph = name, graph
-        self._one, self._many = (self._at_once(count) for count in (1, CHUNK))
+    def __init__(self, function: ca.Function) -> None:
+        self.function = function
+        self._widths = [function.size1_out(i) for i in range(function.n_out())]
 
     def _at_once(self, count: int) -> Evaluator:
         shapes = [(width, count) for width in self._widths]
-        return Evaluator(self._graph.map(count), shapes, self._name)
+        return Evaluator(self.function.map(count), shapes, self.function.name())
+
+    @cached_property
+    def _one(self) -> Evaluator:
+        return self._at_once(1)
+
+    @cached_property
+    def _few(self) -> Evaluator:
+        return self._at_once(CHUNK)
+
+    @cached_property
+    def _many(self) -> Evaluator:
+        return self._at_once(BLOCK)
 
     @cached_property
     def _long(self) -> Evaluator:
+        # A separate function: results must not depend on earlier calls.
         evaluator = self._at_once(BLOCK)
         evaluator.compile()
         return evaluator
@@ -45,14 +56,13 @@ class Columns:
         count = len(tables[0])
         if count == 1:
             return self._evaluated(self._one, tables)
-        many, size = self._many, CHUNK
+        evaluator, size = (self._few, CHUNK) if count < BLOCK else (self._many, BLOCK)
         if count >= LONG:
-            # Separate functions: results must not depend on earlier calls.
-            many, size = self._long, BLOCK
+            evaluator = self._long
         results = tuple(np.empty((count, width)) for width in self._widths)
         for start in range(0, count, size):
             rows = np.arange(start, start + size).clip(max=count - 1)
-            part = self._evaluated(many, tuple(table[rows] for table in tables))
+            part = self._evaluated(evaluator, tuple(table[rows] for table in tables))
             for result, values in zip(results, part, strict=True):
                 result[start : start + size] = values[: count - start]
         return results
@@ -61,3 +71,10 @@ class Columns:
         found = evaluator(*[table.T for table in tables])
         found = found if isinstance(found, tuple) else (found,)
         return tuple(values.T for values in found)
+
+
+def column_function(name: str, function: Callable[..., Any], sizes: tuple[int, ...]) -> ca.Function:
+    """Function over SX columns of some sizes."""
+    symbols = [ca.SX.sym(f"x{i}", size) for i, size in enumerate(sizes)]
+    results = [ca.densify(result) for result in function(*symbols)]
+    return ca.Function(name, symbols, results, {"cse": True})

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import casadi as ca
 import numpy as np
-from numpy.typing import NDArray
 
-from concur.codegen import as_floats
-from concur.control.references._reference import Floats, Part, Reference, Samples, check_reference
+from concur.codegen import Array, as_floats
+from concur.control.references._expression import Motion, Reader
+from concur.control.references._reference import Expression, Part, Reference, check_reference
 from concur.errors import ConcurError, ShapeError, shown
 
 
@@ -106,10 +107,12 @@ def relative(
             came=shown(components),
             cure="Name the coordinate of the larger reference to which each number is added.",
         )
-    return _Sum(low, high, columns.astype(int), reference if reference.size == high.size else to)
+    return _Sum(
+        low, high, columns.astype(int).tolist(), reference if reference.size == high.size else to
+    )
 
 
-class _Stack(Reference):
+class _Stack(Expression):
     def __init__(self, references: tuple[Reference, ...]) -> None:
         self.pose_size = sum(r.pose_size for r in references)
         self.size = sum(r.size for r in references)
@@ -119,15 +122,15 @@ class _Stack(Reference):
     def groups(self) -> tuple[Part, ...]:
         return tuple(part for reference in self._references for part in reference.groups)
 
-    def _evaluate(self, times: Floats) -> Samples:
-        parts = [r._evaluate(times) for r in self._references]
-        poses, twists, accelerations = (np.concatenate(p, axis=1) for p in zip(*parts, strict=True))
-        return poses, twists, accelerations
+    def _motion(self, t: Array, read: Reader) -> Motion:
+        parts = [reference._motion(t, read) for reference in self._references]
+        pose, twist, acceleration = (ca.vertcat(*part) for part in zip(*parts, strict=True))
+        return pose, twist, acceleration
 
 
-class _Sum(Reference):
+class _Sum(Expression):
     def __init__(
-        self, low: Reference, high: Reference, columns: NDArray[np.int_], named: Reference
+        self, low: Reference, high: Reference, columns: list[int], named: Reference
     ) -> None:
         self.pose_size = self.size = high.size
         self._named = named
@@ -137,13 +140,11 @@ class _Sum(Reference):
     def groups(self) -> tuple[Part, ...]:
         return self._named.groups
 
-    def _evaluate(self, times: Floats) -> Samples:
-        poses, twists, accelerations = (part.copy() for part in self._high._evaluate(times))
-        more = self._low._evaluate(times)
-        poses[:, self._columns] += more[0]
-        twists[:, self._columns] += more[1]
-        accelerations[:, self._columns] += more[2]
-        return poses, twists, accelerations
+    def _motion(self, t: Array, read: Reader) -> Motion:
+        pose, twist, acceleration = map(ca.SX, self._high._motion(t, read))
+        for part, more in zip((pose, twist, acceleration), self._low._motion(t, read), strict=True):
+            part[self._columns] += more
+        return pose, twist, acceleration
 
 
 def _adds(reference: Reference) -> bool:

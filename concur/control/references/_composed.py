@@ -8,9 +8,10 @@ from typing import Any
 import casadi as ca
 
 from concur.codegen import Array
-from concur.control.references._columns import Columns
+from concur.control.references._columns import column_function
+from concur.control.references._expression import Motion, Reader
 from concur.control.references._poses import LIE, Read, check_group, group_of, to_body
-from concur.control.references._reference import Floats, Part, Reference, Samples, check_reference
+from concur.control.references._reference import Expression, Part, Reference, check_reference
 from concur.errors import ConcurError
 from concur.groups import quaternion, se3
 
@@ -78,7 +79,7 @@ def space_group(reference: Reference, where: str) -> str:
     return group
 
 
-class Composed(Reference):
+class Composed(Expression):
     """The product of motions in some groups, from the first frame on, in the group "SE3"."""
 
     pose_size, size = 7, 6
@@ -91,19 +92,19 @@ class Composed(Reference):
         """One part, in SE3."""
         return ((7, 6, "SE3"),)
 
-    def _evaluate(self, times: Floats) -> Samples:
+    def _motion(self, t: Array, read: Reader) -> Motion:
         bodies = [
-            to_body(part._evaluate(times), name)
+            to_body(part._motion(t, read), name)
             for part, name in zip(self._parts, self._names, strict=True)
         ]
-        poses, twists, changes = bodies[0]
+        pose, twist, change = bodies[0]
         for body in bodies[1:]:
-            poses, twists, changes = _product()(poses, twists, changes, *body)
-        return poses, twists, changes
+            pose, twist, change = _product()(pose, twist, change, *body)
+        return pose, twist, change
 
 
 @cache
-def _product() -> Columns:
+def _product() -> ca.Function:
     def product(
         a: Array, twist_a: Array, change_a: Array, b: Array, twist_b: Array, change_b: Array
     ) -> Any:
@@ -116,4 +117,4 @@ def _product() -> Columns:
             back @ change_a - se3.ad(twist_b) @ carried + change_b,
         )
 
-    return Columns("product", product, (7, 6, 6, 7, 6, 6))
+    return column_function("product", product, (7, 6, 6, 7, 6, 6))

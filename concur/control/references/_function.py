@@ -8,7 +8,9 @@ import casadi as ca
 import numpy as np
 
 from concur.control._sample import ReferenceSample
-from concur.control.references._reference import Floats, Reference, Samples
+from concur.control.references._columns import Floats
+from concur.control.references._expression import Samples
+from concur.control.references._reference import Reference
 from concur.errors import ConcurError, ShapeError
 
 

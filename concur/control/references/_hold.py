@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
+import casadi as ca
 from numpy.typing import ArrayLike
 
+from concur.codegen import Array
 from concur.control._sample import pose_numbers
+from concur.control.references._columns import Floats
+from concur.control.references._expression import Motion, Reader
 from concur.control.references._inputs import homogeneous, numbers
 from concur.control.references._poses import check_group, unit_quaternion
-from concur.control.references._reference import Floats, Part, Reference, Samples
+from concur.control.references._reference import Expression, Part, Reference
 from concur.errors import ShapeError
 
 SIZES = {
@@ -72,7 +75,7 @@ def hold(point: ArrayLike, group: str | None = None) -> Reference:
     return _Hold(array, size, group)
 
 
-class _Hold(Reference):
+class _Hold(Expression):
     def __init__(self, point: Floats, size: int, group: str | None) -> None:
         self.pose_size, self.size = point.size, size
         self._point, self._group = point, group
@@ -81,6 +84,5 @@ class _Hold(Reference):
     def groups(self) -> tuple[Part, ...]:
         return ((self.pose_size, self.size, self._group),)
 
-    def _evaluate(self, times: Floats) -> Samples:
-        zero = np.zeros((times.size, self.size))
-        return np.tile(self._point, (times.size, 1)), zero, zero.copy()
+    def _motion(self, t: Array, read: Reader) -> Motion:
+        return ca.SX(self._point), ca.SX(self.size, 1), ca.SX(self.size, 1)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
+import casadi as ca
 
-from concur.control.references._reference import Floats, Part, Reference, Samples, check_reference
+from concur.codegen import Array
+from concur.control.references._expression import Motion, Reader
+from concur.control.references._reference import Expression, Part, Reference, check_reference
 from concur.errors import ShapeError
 
 
@@ -47,7 +49,7 @@ def planar(reference: Reference) -> Reference:
     return _PlanarPose(reference)
 
 
-class _PlanarPose(Reference):
+class _PlanarPose(Expression):
     def __init__(self, path: Reference) -> None:
         self.pose_size = self.size = 3
         self._path = path
@@ -56,15 +58,15 @@ class _PlanarPose(Reference):
     def groups(self) -> tuple[Part, ...]:
         return ((3, 3, "SE2"),)
 
-    def _evaluate(self, times: Floats) -> Samples:
-        poses, rates, changes = self._path._evaluate(times)
-        cos, sin, turn = np.cos(poses[:, 2]), np.sin(poses[:, 2]), rates[:, 2]
-        forward = cos * rates[:, 0] + sin * rates[:, 1]
-        sideways = -sin * rates[:, 0] + cos * rates[:, 1]
-        forward_change = cos * changes[:, 0] + sin * changes[:, 1] + turn * sideways
-        sideways_change = -sin * changes[:, 0] + cos * changes[:, 1] - turn * forward
+    def _motion(self, t: Array, read: Reader) -> Motion:
+        pose, rate, change = self._path._motion(t, read)
+        cos, sin, turn = ca.cos(pose[2]), ca.sin(pose[2]), rate[2]
+        forward = cos * rate[0] + sin * rate[1]
+        sideways = -sin * rate[0] + cos * rate[1]
+        forward_change = cos * change[0] + sin * change[1] + turn * sideways
+        sideways_change = -sin * change[0] + cos * change[1] - turn * forward
         return (
-            poses,
-            np.stack([forward, sideways, turn], axis=1),
-            np.stack([forward_change, sideways_change, changes[:, 2]], axis=1),
+            pose,
+            ca.vertcat(forward, sideways, turn),
+            ca.vertcat(forward_change, sideways_change, change[2]),
         )

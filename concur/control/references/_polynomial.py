@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
+from concur.codegen import Array
 from concur.control.references._along import Along, Straight
+from concur.control.references._columns import Floats
+from concur.control.references._expression import Motion, Reader
 from concur.control.references._inputs import number, numbers, positive
 from concur.control.references._poses import LIE, check_group, flat_pose, logarithm
-from concur.control.references._reference import Floats, Path, Reference, Samples
+from concur.control.references._reference import Path, Reference
 from concur.errors import ConcurError, ShapeError
 
 
@@ -152,19 +156,18 @@ class _Polynomial(Path):
         self._rate = (powers * coefficients)[1:]
         self._acceleration = (powers * (powers - 1) * coefficients)[2:]
 
-    def _evaluate(self, times: Floats) -> Samples:
+    def _motion(self, t: Array, read: Reader) -> Motion:
         return (
-            _horner(self._position, times),
-            _horner(self._rate, times),
-            _horner(self._acceleration, times),
+            _horner(self._position, t),
+            _horner(self._rate, t),
+            _horner(self._acceleration, t),
         )
 
 
-def _horner(coefficients: Floats, times: Floats) -> Floats:
-    value = np.zeros((times.size, coefficients.shape[1]))
-    with np.errstate(over="ignore", invalid="ignore"):  # the caller checks the values
-        for row in coefficients[::-1]:
-            value = value * times[:, None] + row
+def _horner(coefficients: Floats, t: Array) -> Array:
+    value = ca.SX(coefficients.shape[1], 1)
+    for row in coefficients[::-1]:
+        value = value * t + ca.SX(row)
     return value
 
 
@@ -174,9 +177,10 @@ class _RestToRest(Path):
         self._start, self._way = start, end - start
         self._duration, self._begin = duration, begin
 
-    def _evaluate(self, times: Floats) -> Samples:
-        x = np.clip((times - self._begin) / self._duration, 0.0, 1.0)[:, None]
+    def _motion(self, t: Array, read: Reader) -> Motion:
+        x = ca.fmin(ca.fmax((t - self._begin) / self._duration, 0.0), 1.0)
         place = x**3 * (10.0 - 15.0 * x + 6.0 * x**2)
         rate = 30.0 * x**2 * (1.0 - x) ** 2 / self._duration
         acceleration = 60.0 * x * (1.0 - x) * (1.0 - 2.0 * x) / self._duration**2
-        return self._start + place * self._way, rate * self._way, acceleration * self._way
+        start, way = ca.SX(self._start), ca.SX(self._way)
+        return start + place * way, rate * way, acceleration * way

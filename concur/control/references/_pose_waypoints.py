@@ -7,20 +7,20 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from numpy.typing import NDArray
 
 from concur.codegen import Array, Vector
 from concur.control.references._along import exponential
-from concur.control.references._columns import Columns
+from concur.control.references._columns import Columns, Floats, column_function
+from concur.control.references._expression import Motion, Reader, Table
 from concur.control.references._poses import LIE, logarithm
-from concur.control.references._reference import Floats, Part, Reference, Samples
+from concur.control.references._reference import Expression, Part
 from concur.errors import ConcurError
 
 HALF_TURN = np.pi - 1e-6
 """Angle (rad) at which it is not clear which way round is the shorter."""
 
 
-class PoseWaypoints(Reference):
+class PoseWaypoints(Expression):
     """Quintics in the logarithms from each pose to the next, with two continuous derivatives.
 
     Of poses (k, n) at increasing times (k,), with twists (2, dim) at the first and the last. A pose
@@ -29,7 +29,7 @@ class PoseWaypoints(Reference):
 
     def __init__(self, times: Floats, poses: Floats, rates: Floats, group: str) -> None:
         self.pose_size, self.size = LIE[group].pose_size, LIE[group].dim
-        self._times, self._poses, self._group = times, poses, group
+        self._group = group
         steps = np.diff(times)[:, None]
         ways = logarithm(poses[:-1], poses[1:], group)
         angles = np.linalg.norm(ways[:, -3:], axis=1)
@@ -46,63 +46,67 @@ class PoseWaypoints(Reference):
         # after a pose are both in its axes, and the parabola through three poses is as in R^n.
         means = ways / steps
         before, after = steps[:-1], steps[1:]
-        self._twists = np.vstack([rates[:1], np.zeros((len(ways) - 1, self.size)), rates[1:]])
-        self._twists[1:-1] = (after * means[:-1] + before * means[1:]) / (before + after)
-        changes = np.zeros_like(self._twists)
+        twists = np.vstack([rates[:1], np.zeros((len(ways) - 1, self.size)), rates[1:]])
+        twists[1:-1] = (after * means[:-1] + before * means[1:]) / (before + after)
+        changes = np.zeros_like(twists)
         changes[1:-1] = 2.0 * np.diff(means, axis=0) / (before + after)
-        rate, second = _in_logarithms(group)(ways, self._twists[1:], changes[1:])
-        self._coefficients = _quintics(steps, ways, self._twists[:-1], changes[:-1], rate, second)
+        rate, second = Columns(_in_logarithms(group))(ways, twists[1:], changes[1:])
+        powers = _quintics(steps, ways, twists[:-1], changes[:-1], rate, second)
+        # Straight on, before the first and from the last pose on.
+        ends = np.zeros((2, powers.shape[1]))
+        ends[:, : self.size] = rates
+        rows = np.hstack(
+            [
+                np.concatenate([times[:1], times])[:, None],
+                np.concatenate([poses[:1], poses]),
+                np.concatenate([ends[:1], powers, ends[1:]]),
+            ]
+        )
+        self._segments = Table(times, rows)
 
     @property
     def groups(self) -> tuple[Part, ...]:
         """One part, in the group."""
         return ((self.pose_size, self.size, self._group),)
 
-    def _evaluate(self, times: Floats) -> Samples:
-        knots, last = self._times, len(self._times) - 1
-        row = np.clip(np.searchsorted(knots, times, side="right") - 1, 0, last)
-        elapsed = (times - knots[row])[:, None]
-        outside = (times < knots[0]) | (row == last)
-        way, rate, second = (_horner(table, row, elapsed) for table in self._coefficients)
-        rate[outside] = self._twists[row[outside]]
-        way[outside] = elapsed[outside] * rate[outside]
-        second[outside] = 0.0
-        return exponential(self._poses[row], (way, rate, second), self._group)
+    def _motion(self, t: Array, read: Reader) -> Motion:
+        row = read(self._segments, t)
+        start, powers = row[1 : 1 + self.pose_size], row[1 + self.pose_size :]
+        elapsed = t - row[0]
+        place = [ca.SX(self.size, 1), *ca.vertsplit(powers, self.size)]
+        rate = [i * c for i, c in enumerate(place)][1:]
+        second = [i * c for i, c in enumerate(rate)][1:]
+        way = _horner(place, elapsed), _horner(rate, elapsed), _horner(second, elapsed)
+        return exponential(start, way, self._group)
 
 
 def _quintics(
     steps: Floats, ways: Floats, rates: Floats, changes: Floats, last_rates: Floats, last: Floats
-) -> list[list[Floats]]:
-    """Coefficients of quintics that start at zero, and of their derivatives.
-
-    For each derivative and power a table with one row per segment, and a row of zeros after the
-    last, so that times beyond it find one.
-    """
+) -> Floats:
+    """Coefficients, by power from the first on, of quintics that start at zero: a row for each."""
     gap = ways - steps * rates - steps**2 * changes / 2
     slope = steps * (last_rates - rates - steps * changes)
     bend = steps**2 * (last - changes)
-    place = [
-        np.zeros_like(ways),
-        rates,
-        changes / 2,
-        (10 * gap - 4 * slope + bend / 2) / steps**3,
-        (-15 * gap + 7 * slope - bend) / steps**4,
-        (6 * gap - 3 * slope + bend / 2) / steps**5,
-    ]
-    place = [np.vstack([c, np.zeros((1, c.shape[1]))]) for c in place]
-    rate = [i * c for i, c in enumerate(place)][1:]
-    return [place, rate, [i * c for i, c in enumerate(rate)][1:]]
+    return np.hstack(
+        [
+            rates,
+            changes / 2,
+            (10 * gap - 4 * slope + bend / 2) / steps**3,
+            (-15 * gap + 7 * slope - bend) / steps**4,
+            (6 * gap - 3 * slope + bend / 2) / steps**5,
+        ]
+    )
 
 
-def _horner(table: list[Floats], row: NDArray[np.intp], elapsed: Floats) -> Floats:
-    value = table[-1][row]
-    for coefficients in table[-2::-1]:
-        value = value * elapsed + coefficients[row]
+def _horner(coefficients: list[Array], t: Array) -> Array:
+    value = coefficients[-1]
+    for coefficient in coefficients[-2::-1]:
+        value = value * t + coefficient
     return value
 
 
 @cache
-def _in_logarithms(group: str) -> Columns:
+def _in_logarithms(group: str) -> ca.Function:
     """Rates of the logarithm x for a twist and its time derivative: xdot = D(x)^-1 twist."""
     lie = LIE[group]
 
@@ -111,4 +115,4 @@ def _in_logarithms(group: str) -> Columns:
         second = ca.jtimes(rate, ca.vertcat(x, twist), ca.vertcat(rate, change))
         return rate, second
 
-    return Columns(f"in_logarithms_{group}", rates, (lie.dim,) * 3)
+    return column_function(f"in_logarithms_{group}", rates, (lie.dim,) * 3)

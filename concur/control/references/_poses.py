@@ -1,7 +1,7 @@
 """Groups of poses for references: positions and quaternions, in the axes of each group.
 
 References of poses are put together in SE(3), with body twists, and read off in the group of
-the output: `from_body` and `to_body` turn samples from the one into the other.
+the output: `from_body` and `to_body` turn motions from the one into the other.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike
 from concur.codegen import DRIFT, Array
 from concur.control._sample import pose_numbers
 from concur.control.output_groups import OutputGroup, Pose, Product, Rotation, Vector
-from concur.control.references._columns import Columns
+from concur.control.references._columns import Columns, Floats, column_function
+from concur.control.references._expression import Motion, Reader
 from concur.control.references._inputs import homogeneous, numbers
-from concur.control.references._reference import Floats, Part, Reference, Samples, factors
+from concur.control.references._reference import Expression, Part, Reference, factors
 from concur.errors import ConcurError, ShapeError
 from concur.groups import quaternion
 from concur.kinematics import cross
@@ -109,26 +110,26 @@ def _line_factors(part: Part) -> list[Part]:
 
 def logarithm(poses: Floats, others: Floats, group: str) -> Floats:
     """log(pose^-1 other), the shorter way round, of tables of poses: (k, dim), m and rad."""
-    return _logarithm(group)(poses, others)[0]
+    return Columns(_logarithm(group))(poses, others)[0]
 
 
-def to_body(samples: Samples, group: str) -> Samples:
-    """Turn samples of a group into poses with body twists; "SO3" is at the origin."""
+def to_body(motion: Motion, group: str) -> Motion:
+    """Turn a motion in a group into a pose with a body twist; "SO3" is at the origin."""
     if group == "SE3":
-        return samples
-    poses, twists, changes = _to_body(group)(*samples)
-    return poses, twists, changes
+        return motion
+    pose, twist, change = _to_body(group)(*motion)
+    return pose, twist, change
 
 
-def from_body(samples: Samples, group: str) -> Samples:
-    """Read poses with body twists in a group."""
+def from_body(motion: Motion, group: str) -> Motion:
+    """Read a pose with a body twist in a group."""
     if group == "SE3":
-        return samples
-    twists, changes = _from_body(group)(*samples)
-    return samples[0][:, _COLUMNS[group]], twists, changes
+        return motion
+    twist, change = _from_body(group)(*motion)
+    return motion[0][_COLUMNS[group]], twist, change
 
 
-class Read(Reference):
+class Read(Expression):
     """A reference in SE(3), read in another group."""
 
     def __init__(self, reference: Reference, group: str) -> None:
@@ -140,19 +141,19 @@ class Read(Reference):
         """One part, in the group."""
         return ((self.pose_size, self.size, self._group),)
 
-    def _evaluate(self, times: Floats) -> Samples:
-        return from_body(self._reference._evaluate(times), self._group)
+    def _motion(self, t: Array, read: Reader) -> Motion:
+        return from_body(self._reference._motion(t, read), self._group)
 
 
 @cache
-def _logarithm(group: str) -> Columns:
+def _logarithm(group: str) -> ca.Function:
     lie = LIE[group]
     size = lie.pose_size
-    return Columns(f"logarithm_{group}", lambda a, b: (lie.error(a, b),), (size, size))
+    return column_function(f"logarithm_{group}", lambda a, b: (lie.error(a, b),), (size, size))
 
 
 @cache
-def _from_body(group: str) -> Columns:
+def _from_body(group: str) -> ca.Function:
     lie = LIE[group]
 
     def read(pose: Array, twist: Array, change: Array) -> tuple[Array, Array]:
@@ -160,11 +161,11 @@ def _from_body(group: str) -> Columns:
         own, rate = (twist[:3], twist[3:]), (change[:3], change[3:])
         return lie.velocity(placed, own), lie.acceleration(placed, own, rate)
 
-    return Columns(f"from_body_{group}", read, (7, 6, 6))
+    return column_function(f"from_body_{group}", read, (7, 6, 6))
 
 
 @cache
-def _to_body(group: str) -> Columns:
+def _to_body(group: str) -> ca.Function:
     def turn(pose: Array, twist: Array, change: Array) -> Any:
         place, attitude = _split(group, pose, ca.SX([0, 0, 0, 1]))
         linear, angular = _split(group, twist, ca.SX(3, 1))
@@ -178,7 +179,7 @@ def _to_body(group: str) -> Columns:
         )
 
     lie = LIE[group]
-    return Columns(f"to_body_{group}", turn, (lie.pose_size, lie.dim, lie.dim))
+    return column_function(f"to_body_{group}", turn, (lie.pose_size, lie.dim, lie.dim))
 
 
 def _split(group: str, column: Array, unturned: Array) -> tuple[Array, Array]:

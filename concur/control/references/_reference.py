@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TypeAlias
+from functools import cached_property
+from typing import Any, TypeAlias
 
+import casadi as ca
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from concur.codegen import Array
 from concur.control._output import Output
 from concur.control._sample import ReferenceSample
+from concur.control.references._columns import Floats
+from concur.control.references._expression import Graph, Motion, Reader, Rows, Samples
 from concur.control.references._inputs import numbers
 from concur.errors import ConcurError, OutputError, ShapeError
 
-Floats: TypeAlias = NDArray[np.float64]
-Samples: TypeAlias = tuple[Floats, Floats, Floats]
 Part: TypeAlias = tuple[int, int, str | None]
 
 _LINE: Part = (1, 1, "R")
@@ -93,12 +96,70 @@ class Reference(ABC):
         """
         return self._evaluate(numbers(times, "times", ndim=1))
 
+    def graph(self) -> ca.Function | None:
+        """The reference as an expression graph.
+
+        Returns
+        -------
+        casadi.Function or None
+            From the time `t` (s) to `pose`, `twist` and `acceleration`, flat columns as in
+            `ReferenceSample`; over SX, or over MX where the reference has tables of segments. None
+            where a custom function is part of the reference: it has no graph.
+
+        Examples
+        --------
+        >>> from concur.control.references import polynomial
+        >>> polynomial([[1.0], [2.0]]).graph()(3.0)[0]
+        DM(7)
+        """
+        return None
+
     @abstractmethod
     def _evaluate(self, times: Floats) -> Samples:
         """Do the work of `sample` on times that have been checked."""
 
+    def _motion(self, t: Array, read: Reader) -> Motion:
+        """Pose, twist and acceleration as expressions of a time over SX, and of rows."""
+        row = read(_Evaluated(self), t)
+        pose, twist, acceleration = ca.vertsplit(
+            row, [0, self.pose_size, self.pose_size + self.size, row.shape[0]]
+        )
+        return pose, twist, acceleration
 
-class Path(Reference):
+
+class _Evaluated(Rows):
+    """Samples of a reference without a graph."""
+
+    def __init__(self, reference: Reference) -> None:
+        self.width = reference.pose_size + 2 * reference.size
+        self._reference = reference
+
+    def at(self, times: Floats) -> Floats:
+        return np.hstack(self._reference._evaluate(times))
+
+
+class Expression(Reference):
+    """A reference that is an expression of time; its parts may be other references."""
+
+    def graph(self) -> ca.Function | None:
+        return self._graph.function
+
+    @cached_property
+    def _graph(self) -> Graph:
+        return Graph(self._motion)
+
+    def _evaluate(self, times: Floats) -> Samples:
+        return self._graph(times)
+
+    @abstractmethod
+    def _motion(self, t: Array, read: Reader) -> Motion:
+        """Pose, twist and acceleration as expressions of a time over SX, and of rows."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_graph"}
+
+
+class Path(Expression):
     """A reference whose twist is the plain rate of its coordinates, in inertial axes.
 
     It fits R^n outputs and angles, several of them too, but no SE2 output, whose velocity is

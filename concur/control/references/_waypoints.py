@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 
-from concur.codegen import shape_error
+from concur.codegen import Array, shape_error
+from concur.control.references._columns import Floats
+from concur.control.references._expression import Motion, Reader, Table
 from concur.control.references._inputs import SHORTEST, numbers
 from concur.control.references._pose_waypoints import PoseWaypoints
 from concur.control.references._poses import LIE, check_group, flat_pose
-from concur.control.references._reference import Floats, Path, Reference, Samples
+from concur.control.references._reference import Path, Reference
 from concur.errors import ConcurError, ShapeError
 
 
@@ -109,17 +112,22 @@ def waypoints(
 class _Waypoints(Path):
     def __init__(self, times: Floats, points: Floats, rates: Floats) -> None:
         self.pose_size = self.size = points.shape[1]
-        self._first, self._last = float(times[0]), float(times[-1])
-        position = CubicSpline(times, points, bc_type=((1, rates[0]), (1, rates[1])))
-        self._splines = [position, position.derivative(1), position.derivative(2)]
-        self._rates = rates
+        spline = CubicSpline(times, points, bc_type=((1, rates[0]), (1, rates[1])))
+        ends = np.zeros((4, 2, self.size))  # straight on, from the first and from the last point
+        ends[2], ends[3] = rates, points[[0, -1]]
+        coefficients = np.concatenate([ends[:, :1], spline.c, ends[:, 1:]], axis=1)
+        starts = np.concatenate([times[:1], times])
+        rows = np.hstack([starts[:, None], *coefficients])
+        # The last time belongs to the last segment.
+        changes = np.append(times[:-1], np.nextafter(times[-1], np.inf))
+        self._segments = Table(changes, rows)
 
-    def _evaluate(self, times: Floats) -> Samples:
-        inside = np.clip(times, self._first, self._last)
-        outside = times != inside
-        position, rate, acceleration = (spline(inside) for spline in self._splines)
-        beyond = (times - inside)[outside, None]
-        rate[outside] = self._rates[(beyond[:, 0] > 0.0).astype(int)]
-        position[outside] += beyond * rate[outside]
-        acceleration[outside] = 0.0
-        return position, rate, acceleration
+    def _motion(self, t: Array, read: Reader) -> Motion:
+        row = read(self._segments, t)
+        elapsed = t - row[0]
+        third, second, first, place = ca.vertsplit(row[1:], self.size)
+        return (
+            ((third * elapsed + second) * elapsed + first) * elapsed + place,
+            (3.0 * third * elapsed + 2.0 * second) * elapsed + first,
+            6.0 * third * elapsed + 2.0 * second,
+        )
