@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 from scipy.spatial.transform import Rotation
 
-from concur.plotting._outputs import instants, positions
+from concur.plotting._outputs import instants, positions, relative_positions
 from concur.plotting._window import clipped, dashed, windows
 from concur.plotting.errors import TIME
 from concur.plotting.robot import (
@@ -58,7 +58,8 @@ def flight_figure(run: RunLike) -> Figure:
     """Draw a floating robot: six views in time, positions of its outputs, rotation of its base."""
     with styled():
         chosen = instants(run, _INSTANTS)
-        placed = positions(run)
+        placed = {name: ("", "xyz", *pair) for name, pair in positions(run).items()}
+        placed |= relative_positions(run)
         rows = -(-len(chosen) // _COLUMNS)
         lower = _FOOT + (1 + len(placed)) * _PANEL
         height = _HEAD + rows * (_TIME + _ROW) + _LEGEND + lower
@@ -96,8 +97,7 @@ def flight_figure(run: RunLike) -> Figure:
                 _draw_turn(axes, run)
                 axes.set_xlabel(TIME)
             else:
-                _draw_place(axes, run.t, *placed[name])
-                axes.set_title(f"Position of {name}")
+                draw_place(axes, run.t, name, *placed[name])
                 axes.tick_params(labelbottom=False)
         return figure
 
@@ -176,12 +176,16 @@ def _handles(axes: Axes3D, run: RunLike, placed: dict[str, Any]) -> list[Any]:
     return [*handles, lines["centre of mass"], *line_handles(run.robot)]
 
 
-def _draw_place(axes: Axes, t: Floats, actual: Floats, reference: Floats) -> None:
-    """Draw coordinates over time in the colours of the frames' axes."""
-    for column, color in zip(range(actual.shape[1]), FRAME_COLORS, strict=False):
-        axes.plot(
-            t, actual[:, column], color=color, linestyle="-", linewidth=2.2, label="xyz"[column]
-        )
+def draw_place(
+    axes: Axes, t: Floats, name: str, frame: str, letters: str, actual: Floats, reference: Floats
+) -> None:
+    """Draw coordinates over time in the colours of the frames' axes.
+
+    `frame` is the body in whose frame they are; empty: the inertial frame.
+    """
+    for column, letter in zip(range(actual.shape[1]), letters, strict=False):
+        color = FRAME_COLORS["xyz".index(letter)]
+        axes.plot(t, actual[:, column], color=color, linestyle="-", linewidth=2.2, label=letter)
         label = "reference" if column == actual.shape[1] - 1 else None
         axes.plot(
             t,
@@ -191,7 +195,9 @@ def _draw_place(axes: Axes, t: Floats, actual: Floats, reference: Floats) -> Non
             linewidth=1.2,
             label=label,
         )
-    axes.set_ylabel("position [m]")
+    axes.set_ylabel("relative position [m]" if frame else "position [m]")
+    where = f" in the frame of {frame}" if frame else ""
+    axes.set_title(f"Position of {name}{where}", parse_math=False)
     side_legend(axes)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,6 +75,24 @@ def positions(run: RunLike) -> dict[str, tuple[Floats, Floats]]:
 
     Positions in the frame of a body have no path in the inertial frame.
     """
+    return {
+        output.name: (actual, reference)
+        for output, axes, actual, reference in _placed(run)
+        if axes[:2] == "xy" and not getattr(output, "relative_to", None)
+    }
+
+
+def relative_positions(run: RunLike) -> dict[str, tuple[str, str, Floats, Floats]]:
+    """Positions in the frame of a body: its name, the axes, actual and reference position, m."""
+    return {
+        output.name: (output.relative_to, axes, actual, reference)
+        for output, axes, actual, reference in _placed(run)
+        if axes and getattr(output, "relative_to", None)
+    }
+
+
+def _placed(run: RunLike) -> Iterator[tuple[Any, str, Floats, Floats]]:
+    """Each output with the axes of its position and, along them, position and reference, m."""
     names = [group_name(output) for output in run.servo.outputs]
     widths = [_width(name) for name in names]
     total = sum(widths)
@@ -85,14 +104,13 @@ def positions(run: RunLike) -> dict[str, tuple[Floats, Floats]]:
                 came=f"an array of shape {table.shape}",
                 cure="Give the flat poses in output order, rotations as x, y, z, w.",
             )
-    found, start = {}, 0
+    start = 0
     for output, name, width in zip(run.servo.outputs, names, widths, strict=True):
         letters = getattr(output, "axes", None) or _PLACED.get(name.split("x")[0], "")
-        if {"x", "y"} <= set(letters) and not getattr(output, "relative_to", None):
-            part = [start + letters.index(axis) for axis in "xyz" if axis in letters]
-            found[output.name] = (run.pose[:, part], run.reference[:, part])
+        axes = "".join(axis for axis in "xyz" if axis in letters)
+        part = [start + letters.index(axis) for axis in axes]
+        yield output, axes, run.pose[:, part], run.reference[:, part]
         start += width
-    return found
 
 
 def instants(run: RunLike, number: int) -> NDArray[np.intp]:

@@ -9,8 +9,8 @@ from matplotlib import patheffects
 from matplotlib.patches import Polygon
 from scipy.spatial import ConvexHull
 
-from concur.plotting._flight import flight_figure, leaves_plane
-from concur.plotting._outputs import instants, positions
+from concur.plotting._flight import draw_place, flight_figure, leaves_plane
+from concur.plotting._outputs import instants, positions, relative_positions
 from concur.plotting.errors import TIME
 from concur.plotting.skeleton import Outline, Skeleton
 from concur.plotting.style import (
@@ -51,7 +51,8 @@ def path_figure(run: RunLike) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Top view with equal axes and, if an output is spatial, its height over time below it. In
+        Top view with equal axes and, if an output is spatial, its height over time below it.
+        Positions in the frame of a body are drawn over time in further panels. In
         space: six views and, below them, output coordinates and the rotation of the base.
 
     Examples
@@ -63,12 +64,13 @@ def path_figure(run: RunLike) -> Figure:
     with styled():
         spatial = {name: pair for name, pair in positions(run).items() if pair[0].shape[1] == 3}
         width, height = _panel_size(run)
-        lower = 2.2 if spatial else 0.0
-        figure = new_figure(width + _SIDE, height + lower + _HEAD)
-        if spatial:
-            top, bottom = figure.subplots(2, 1, height_ratios=[height, lower])
-        else:
-            top, bottom = figure.subplots(), None
+        relative = relative_positions(run)
+        lower = [2.2] * (bool(spatial) + len(relative))
+        figure = new_figure(width + _SIDE, height + sum(lower) + _HEAD)
+        panels = figure.subplots(1 + len(lower), 1, height_ratios=[height, *lower], squeeze=False)[
+            :, 0
+        ]
+        top, bottom = panels[0], panels[1] if spatial else None
         draw_top_view(top, run)
         top.set_title(f"Path of {run.robot.name}, seen from above")
         side_legend(top)
@@ -88,6 +90,9 @@ def path_figure(run: RunLike) -> Figure:
             bottom.set_xlabel(TIME)
             bottom.set_ylabel("height z [m]")
             side_legend(bottom)
+        for axes, (name, found) in zip(panels[1 + bool(spatial) :], relative.items(), strict=True):
+            draw_place(axes, run.t, name, *found)
+            axes.set_xlabel(TIME)
         return figure
 
 

@@ -136,8 +136,9 @@ class Run(RunData):
         pathlib.Path
             The file. Each array is a dataset named as here, `acceleration_residual` as `missed`.
             One with several columns has their names and units in the attributes `columns` and
-            `units`; `unit` lists the units that occur. Names of bodies, outputs and
-            controls, gains, method, step and package version are attributes of the file.
+            `units`; `unit` lists the units that occur. Names of bodies, outputs (with groups and
+            reference bodies) and controls, gains, method, step and package version are
+            attributes of the file.
 
         Raises
         ------
@@ -213,6 +214,7 @@ class Run(RunData):
             "controls": list(servo.model.control_names),
             "outputs": [output.name for output in servo.outputs],
             "output_groups": [output.group for output in servo.outputs],
+            "output_relative_to": [output.relative_to or "" for output in servo.outputs],
             "stiffness": servo.stiffness,
             "damping": servo.damping,
             "inertia": servo.inertia,

@@ -100,6 +100,7 @@ def assert_described(file):
     assert list(columns["error"]) == ["base.x", "base.y", "hand.x", "hand.y", "hand.z"]
     assert set(columns["velocity_error"].values()) == {"m/s"}
     assert list(file.attrs["outputs"]) == ["base", "hand"]
+    assert list(file.attrs["output_relative_to"]) == ["", ""]
     told = {name: file.attrs[name] for name in ("task", "task_file", "plant", "plant_file")}
     assert told == {
         "task": "slalom with circling hand",

@@ -241,6 +241,24 @@ def test_path_shows_the_run_in_true_proportion(rover):
     np.testing.assert_array_equal(line(bottom, "reference").get_ydata(), rover.reference[:, 4])
 
 
+@pytest.mark.parametrize(("make", "first"), [(rover_run, 1), (flyer_run, 6)])
+def test_relative_positions_are_drawn_in_the_frame_of_their_body(make, first):
+    run = make()
+    *others, hand = run.servo.outputs
+    hand = SimpleNamespace(**vars(hand), dim=hand.dim, relative_to="the_$hand", axes=None)
+    hand.coordinate_names = hand.coordinate_units = ()
+    run.servo.outputs = (*others, hand)
+    figure = plotting.path_figure(run)
+    panel = figure.axes[first]
+    assert panel.get_title() == "Position of hand in the frame of the_$hand"
+    assert panel.get_ylabel() == "relative position [m]"
+    start = sum(output.dim for output in others)
+    for column, name in enumerate("xyz"):
+        np.testing.assert_array_equal(line(panel, name).get_ydata(), run.pose[:, start + column])
+    drawn = [text.get_label() for axes in figure.axes[:first] for text in axes.lines]
+    assert "hand" not in drawn
+
+
 def test_path_draws_the_robot_at_six_instants(rover):
     top = plotting.path_figure(rover).axes[0]
     outlines = [patch.get_xy() for patch in top.patches if isinstance(patch, Polygon)]
