@@ -92,7 +92,7 @@ def track(
     are removed when it starts.
     """
     folder = out or Path("out") / task.stem
-    with _errors():
+    with _errors("track" if as_json else None):
         from concur.cli._track import track_task
 
         console = Console(stderr=as_json, quiet=as_json)
@@ -140,7 +140,7 @@ def check(
     audit: ListAudit = False,
 ) -> None:
     """Check a robot: inertias, wheels, reduction, assumptions."""
-    with _errors():
+    with _errors("check" if as_json else None):
         if fix is not None or suggest:
             from concur.cli._urdf import write_urdf
 
@@ -159,6 +159,67 @@ def check(
         else:
             result.show(Console(), audit)
         raise typer.Exit(0 if result.audit.holds else 1)
+
+
+@main.command(
+    epilog="Example: concur gains examples/rover_arm.toml --settling 2 --torque-limit 20"
+    f"\n\n{STATUS}"
+)
+def gains(
+    task: Annotated[Path, typer.Argument(help="Task file (.toml).")],
+    settling: Annotated[
+        float, typer.Option(help="Time after which an error stays below 2 %, in s.")
+    ] = 2.0,
+    damping_ratio: Annotated[float, typer.Option(help="Damping ratio of the placed poles.")] = 1.0,
+    torque_share: Annotated[
+        float,
+        typer.Option(help="Largest share of the torque limits that the gains may need, up to 1."),
+    ] = 1.0,
+    torque_limit: Annotated[
+        float | None,
+        typer.Option(
+            help="Torque limit of every control, in N m or N; default the limits of task and robot."
+        ),
+    ] = None,
+    angle: Annotated[
+        float | None,
+        typer.Option(
+            help="Largest rotation error of the certified gains, in degrees; default 1.25 times "
+            "that of the start."
+        ),
+    ] = None,
+    distance: Annotated[
+        float | None,
+        typer.Option(
+            help="Largest position error of the certified gains, in m; default 1.25 times that of "
+            "the start."
+        ),
+    ] = None,
+    write: Annotated[
+        str | None,
+        typer.Option(
+            metavar="place|lqr|certified",
+            help="Write these gains into the task file; everything else stays, comments too.",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON, for machines.")
+    ] = False,
+) -> None:
+    """Find gains for the outputs of a task: by poles, by a quadratic cost, with a proved rate.
+
+    Each set is simulated in the task. The exit status is 0 only if at least one set, or the
+    written one, stays within the share of the torque limits.
+    """
+    with _errors("gains" if as_json else None):
+        from concur.cli._gains import task_gains
+
+        console = Console(stderr=as_json, quiet=as_json)
+        options = (settling, damping_ratio, torque_share, torque_limit, angle, distance)
+        result = task_gains(task, *options, write, console)
+        if as_json:
+            typer.echo(json.dumps(result.as_dict(), indent=2, allow_nan=False))
+        raise typer.Exit(0 if result.passed else 1)
 
 
 @main.command(
@@ -202,7 +263,7 @@ def certify(
     status is 0 only if all claims are proved; 1 if one is refuted or undecided.
     """
     folder = out or Path("out") / task.stem
-    with _errors():
+    with _errors("certify" if as_json else None):
         from concur.cli._certify import certify_task
 
         console = Console(stderr=as_json, quiet=as_json)
@@ -248,7 +309,7 @@ def export(
     An fmu is a functional mock-up unit (FMU) for co-simulation in other simulators.
     """
     folder = out or Path("out") / task.stem / target
-    with _errors():
+    with _errors("export" if as_json else None):
         from concur.cli._export import export_task
 
         result = export_task(task, target, folder, name, precision, speed_limit, fmi, overwrite)
@@ -259,8 +320,12 @@ def export(
 
 
 @contextmanager
-def _errors() -> Iterator[None]:
-    """Print errors, and warnings about compilers, in one line each and without a code location."""
+def _errors(command: str | None = None) -> Iterator[None]:
+    """Print errors, and warnings about compilers, in one line each and without a code location.
+
+    With the name of a command, its answer in JSON reports an error too.
+    """
+    from concur.cli._answer import answer
     from concur.codegen import CompilerWarning
 
     escape_output()
@@ -286,6 +351,10 @@ def _errors() -> Iterator[None]:
             yield
         except ConcurError as error:
             _print_line(str(error))
+            if command is not None:
+                typer.echo(
+                    json.dumps(answer(command, False, "error", problems=[str(error)]), indent=2)
+                )
             raise typer.Exit(2) from None
 
 

@@ -17,6 +17,7 @@ from concur.certify import (
     Status,
     Tube,
 )
+from concur.cli._answer import answer
 from concur.cli._decay import Decay
 from concur.formats import Task
 
@@ -53,6 +54,23 @@ class CertifyResult:
         return self.decays and all(status is Status.PROVED for status in asked)
 
     @property
+    def problems(self) -> tuple[str, ...]:
+        """Each claim that is not proved, with its reason."""
+        found = [
+            *((f"decay of {p.channel.name}", p.status, p.reason) for p in self.certificate.parts),
+            ("stored proof", self.rechecked, ""),
+            *(("tube", one.status, one.reason) for one in self.tubes),
+            *(("stored tube", status, "") for status in self.tubes_rechecked),
+        ]
+        if self.operating is not None:
+            found.append(("operating box", self.operating.status, self.operating.reason))
+        return tuple(
+            f"{claim}: {status.name}" + f", {reason}" * bool(reason)
+            for claim, status, reason in found
+            if status is not Status.PROVED
+        )
+
+    @property
     def covered(self) -> bool:
         """Whether the certificate covers the task's start."""
         return self.certificate.contains(*self.start)
@@ -61,9 +79,8 @@ class CertifyResult:
         """Result for JSON, in SI units; missing values are null."""
         found = self.certificate
         x, ve = self.start
-        return {
+        own = {
             "task": self.task.name,
-            "status": found.status.name,
             "proved": self.proved,
             "recheck": self.rechecked.name,
             "method": found.method,
@@ -94,8 +111,18 @@ class CertifyResult:
                 "largest_share_of_bound": self.decay and self.decay.share(found.rate)
             },
             "notes": list(self.notes),
-            "files": [str(path) for path in self.files],
         }
+        return answer(
+            "certify",
+            self.proved,
+            found.status.name,
+            name=self.task.name,
+            robot=self.task.robot.name,
+            problems=self.problems,
+            warnings=self.notes,
+            files=self.files,
+            **own,
+        )
 
 
 def largest_disturbance(found: Tube) -> float:

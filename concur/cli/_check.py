@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from concur.cli._answer import answer
 from concur.cli._tables import MARKS, audit_dict, show_audit, show_warnings
 from concur.cli._warnings import file_warnings, robot_warnings
 from concur.errors import UnknownNameError
@@ -34,23 +35,28 @@ class CheckResult:
 
     def as_dict(self) -> dict[str, Any]:
         """Result for JSON."""
-        return {
-            "robot": self.robot.name,
-            "gravity": list(self.robot.gravity),
-            "bodies": [_body_dict(body, self.robot) for body in self.robot.bodies],
-            "wheels": [
+        return answer(
+            "check",
+            self.audit.holds,
+            "passed" if self.audit.holds else "failed",
+            name=self.robot.name,
+            robot=self.robot.name,
+            problems=[f"{row.id}: {row.why}" for row in self.audit.failures],
+            warnings=self.warnings,
+            gravity=list(self.robot.gravity),
+            bodies=[_body_dict(body, self.robot) for body in self.robot.bodies],
+            wheels=[
                 {"body": wheel.body, "kind": wheel.kind, "radius": wheel.radius}
                 for wheel in self.robot.wheels
             ],
-            "warnings": list(self.warnings),
-            "constraints": list(self.robot.constraint_names),
-            "kind": self.model.kind,
-            "reason": self.model.reason,
-            "shape": list(self.model.shape_names),
-            "audit": audit_dict(self.audit),
-            "holds": self.audit.holds,
-            "symmetry": [_symmetry_dict(row) for row in self.symmetry],
-        }
+            constraints=list(self.robot.constraint_names),
+            kind=self.model.kind,
+            reason=self.model.reason,
+            shape=list(self.model.shape_names),
+            audit=audit_dict(self.audit),
+            holds=self.audit.holds,
+            symmetry=[_symmetry_dict(row) for row in self.symmetry],
+        )
 
     def show(self, console: Console, every: bool) -> None:
         """Print the result: the verdict first, all assumptions only with `every`."""

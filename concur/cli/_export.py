@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from concur.cli._answer import answer
 from concur.cli._results import results
 from concur.codegen import CFolder
 from concur.formats import load_task
@@ -20,28 +21,29 @@ class ExportResult:
     """Result of an export."""
 
     task: str
+    robot: str
     target: str
     folder: Path
     written: CFolder | Path  # the archive for an FMU
 
     def as_dict(self) -> dict[str, Any]:
         """Result for JSON."""
-        if isinstance(self.written, Path):
-            return {
-                "task": self.task,
-                "target": self.target,
-                "name": self.written.stem,
-                "files": [str(self.written)],
-            }
-        error = self.written.error
-        return {
-            "task": self.task,
-            "target": self.target,
-            "name": self.written.name,
-            "files": [str(path) for path in self.written.files],
-            "states": self.written.states,
-            "error": None if error is None else error.largest,
-        }
+        own: dict[str, Any] = {}
+        if not isinstance(self.written, Path):
+            error = self.written.error
+            own["states"] = self.written.states
+            own["error"] = None if error is None else error.largest
+        return answer(
+            "export",
+            True,
+            "written",
+            name=self.written.stem if isinstance(self.written, Path) else self.written.name,
+            robot=self.robot,
+            files=[self.written] if isinstance(self.written, Path) else self.written.files,
+            task=self.task,
+            target=self.target,
+            **own,
+        )
 
     def show(self, console: Console) -> None:
         """Print the result."""
@@ -85,4 +87,4 @@ def export_task(
         else:
             written = replace(staged, files=tuple(kept.publish(staged.files)))
         kept.end("written")
-    return ExportResult(task.name, target, folder, written)
+    return ExportResult(task.name, task.robot.name, target, folder, written)

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from concur.cli._answer import answer
 from concur.cli._facts import run_attributes, task_facts, task_settings
 from concur.cli._mismatch import felt_mismatch, mismatch_dict, mismatch_text
 from concur.cli._results import Results, results
@@ -66,17 +67,44 @@ class TrackResult:
         kept = all(finding.holds is not False for finding in self.findings)
         return self.audit.holds and kept and bool(self.findings) and not self.stopped
 
+    @property
+    def status(self) -> str:
+        """Outcome in one word, as in the manifest of the results."""
+        if self.passed:
+            return "passed"
+        if self.stopped:
+            return "partial" if self.findings else "refused"
+        return "failed"
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Each reason why the task is not passed, in a sentence."""
+        failures = (f"{row.id}: {row.why}" for row in self.audit.failures)
+        missed = (
+            f"{f.label}: {f.shown}, limit {f.shown_limit}"
+            for f in self.findings
+            if f.holds is False
+        )
+        stopped = [self.stopped] if self.stopped and self.audit.holds else []
+        return (*failures, *stopped, *missed)
+
     def as_dict(self) -> dict[str, Any]:
         """Result for JSON."""
-        return {
-            "task": self.task.name,
-            "passed": self.passed,
-            "stopped": self.stopped,
-            "forced": self.forced,
-            "settings": task_settings(self.task, self.servo),
-            "warnings": list(self.warnings),
-            "audit": audit_dict(self.audit),
-            "findings": [
+        return answer(
+            "track",
+            self.passed,
+            self.status,
+            name=self.task.name,
+            robot=self.task.robot.name,
+            problems=self.problems,
+            warnings=self.warnings,
+            files=self.files,
+            task=self.task.name,
+            stopped=self.stopped,
+            forced=self.forced,
+            settings=task_settings(self.task, self.servo),
+            audit=audit_dict(self.audit),
+            findings=[
                 {
                     "label": f.label,
                     "value": f.value,
@@ -85,12 +113,12 @@ class TrackResult:
                     "at_least": f.at_least,
                     "kept": f.holds,
                     "note": f.note,
+                    "numerical": f.numerical,
                 }
                 for f in self.findings
             ],
-            "mismatch": self.mismatch,
-            "files": [str(path) for path in self.files],
-        }
+            mismatch=self.mismatch,
+        )
 
 
 def track_task(
@@ -110,9 +138,7 @@ def track_task(
     with results(folder, "track", overwrite) as kept:
         result = _tracked(path, kept, animation, console, force, every)
         simulated = bool(result.findings)
-        partial = "partial" if simulated else "refused"
-        status = "passed" if result.passed else partial if result.stopped else "failed"
-        kept.end(status, result.stopped or result.missed)
+        kept.end(result.status, result.stopped or result.missed)
         if not simulated:
             return result
     return replace(result, files=(*result.files, kept.manifest))

@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from concur.cli._answer import answer
 from concur.errors import ConcurError, DescriptionError
 from concur.files import replace_files, writing
 from concur.formats import FixedInertia, fix_inertias, suggest_sidecar
@@ -24,7 +25,8 @@ class FixResult:
 
     def as_dict(self) -> dict[str, Any]:
         """Result for JSON."""
-        return {"out": str(self.out), "fixed": [asdict(inertia) for inertia in self.fixed]}
+        fixed = [asdict(inertia) for inertia in self.fixed]
+        return answer("check", True, "written", files=[self.out], out=str(self.out), fixed=fixed)
 
     def show(self, console: Console) -> None:
         """Print the result."""
@@ -69,7 +71,7 @@ class Suggestion:
 
     def as_dict(self) -> dict[str, Any]:
         """Result for JSON."""
-        return {"out": str(self.out), "text": self.text}
+        return answer("check", True, "written", files=[self.out], out=str(self.out), text=self.text)
 
     def show(self, console: Console) -> None:
         """Print the result."""

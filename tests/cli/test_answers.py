@@ -1,0 +1,97 @@
+"""The fields that the JSON of all commands shares."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from concur._version import __version__
+from concur.cli import main
+from concur.cli._answer import COMMON
+from tests.cli.test_gains import TASK
+
+KINDS = {
+    **dict.fromkeys(("command", "concur", "name", "robot", "status"), str),
+    "passed": bool,
+    **dict.fromkeys(("problems", "warnings", "files"), list),
+}
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def answer(result, command):
+    """The answer of a command, with the fields that all have."""
+    found = json.loads(result.stdout)
+    assert list(found)[: len(COMMON)] == list(COMMON)
+    assert set(COMMON) == set(KINDS)
+    for name, kind in KINDS.items():
+        assert type(found[name]) is kind, name
+    assert found["command"] == command
+    assert found["concur"] == __version__
+    assert all(isinstance(text, str) for key in ("problems", "warnings") for text in found[key])
+    assert all(Path(path).is_file() for path in found["files"])
+    assert result.exit_code == (2 if found["status"] == "error" else 0 if found["passed"] else 1)
+    # A reason for each no, and none for a yes.
+    assert bool(found["problems"]) is not found["passed"] or command == "gains"
+    return found
+
+
+CALLS = {
+    "track": ["TASK", "--out", "OUT"],
+    "check": ["planar_floater"],
+    "gains": ["TASK", "--torque-limit", "100"],
+    "certify": ["TASK", "--out", "OUT"],
+    "export": ["TASK", "--out", "OUT"],
+}
+
+
+def with_json():
+    """Names of the commands that have the option `--json`."""
+    commands = typer.main.get_command(main).commands
+    return {
+        name
+        for name, command in commands.items()
+        if any("--json" in parameter.opts for parameter in command.params)
+    }
+
+
+def test_every_command_with_json_is_tried_here():
+    assert with_json() == set(CALLS)
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("command", CALLS)
+def test_answers_share_their_fields(command, tmp_path, monkeypatch):
+    monkeypatch.setattr("concur.cli._gains.METHODS", ("place", "lqr"))
+    monkeypatch.setattr("concur.cli._certify._figures", lambda *_: ({}, None))
+    (tmp_path / "task.toml").write_text(TASK)
+    places = {"TASK": tmp_path / "task.toml", "OUT": tmp_path / "out"}
+    arguments = [places.get(part, part) for part in CALLS[command]]
+    found = answer(run(command, *arguments, "--json"), command)
+    assert found["robot"] == "planar_floater"
+    # An error has the same fields, and its sentence once more on the other stream.
+    wrong = run(command, tmp_path / "missing.toml", "--json")
+    found = answer(wrong, command)
+    assert found["status"] == "error"
+    assert "missing.toml" in found["problems"][0]
+    assert "missing.toml" in wrong.stderr
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_no_has_reasons(tmp_path):
+    # 0.5 s do not suffice for the error to fall to 1e-6 m; at 5 m the hand is out of reach.
+    changes = (("duration = 4.0", "duration = 0.5"), ("point = [0.65, 0.75]", "point = [5.0, 0.0]"))
+    out = tmp_path / "out"
+    for (old, new), status in zip(changes, ("failed", "refused"), strict=True):
+        (tmp_path / "task.toml").write_text(TASK.replace(old, new))
+        found = answer(run("track", tmp_path / "task.toml", "--json", "--out", out), "track")
+        assert found["status"] == status
+        assert found["problems"][0].startswith(
+            "error of hand, final: " if status == "failed" else "CON4: "
+        )
