@@ -12,36 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
-import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array, Evaluator, Vector, as_floats, nonfinite_error, shape_error
+from concur.control._inverse_kinematics_step import TASK, step_of
+from concur.control._inverse_kinematics_target import flat_target
 from concur.control._output import Output
-from concur.control._output_kinematics import (
-    carriers,
-    checked_outputs,
-    free_bodies,
-    freedoms,
-)
-from concur.control._output_motion import output_motion
-from concur.control._sample import ReferenceSample, pose_numbers
-from concur.control.output_groups import Product
-from concur.dynamics import solve_positive_definite
+from concur.control._output_kinematics import carriers, checked_outputs, free_bodies
+from concur.control._sample import ReferenceSample
 from concur.errors import OutputError, ShapeError
 from concur.mechanism import Body, joints, scalar
 from concur.multibody import Mechanism
-
-TASK = "inverse kinematics"
-POSES = ("SE3", "R3xSO3")
-FARTHEST = 1e12
-"""Largest coordinate of a target, m: beyond, rounding alone exceeds any useful tolerance."""
-
-LONGEST_TURN = 1.0
-"""Largest change of an angle in one step, rad: beyond, the linear model is poor."""
 
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-12, 1e8
 SLOW = 0.02
@@ -169,7 +152,7 @@ class InverseKinematicsSolver:
             for i in _turning_coordinates(robot, self._moving_bodies)
             if not np.isfinite(self._bounds[i]).any()
         ]
-        self._step = _step_of(robot, self.outputs, self.moving, self.limits)
+        self._step = step_of(robot, self.outputs, self.moving, self.limits)
 
     def __reduce__(self) -> tuple[Any, ...]:
         options = self.limits, self.starts, self.tolerance, self.iterations, self.seed, self.fixed
@@ -204,7 +187,7 @@ class InverseKinematicsSolver:
         NonFiniteError
             If a number is NaN or infinite.
         """
-        goal = _flat_target(f"{self.where}, `target`", self.outputs, target)
+        goal = flat_target(f"{self.where}, `target`", self.outputs, target)
         first = self._first(q0)
         best = _Best(first.copy(), np.inf)
         taken = used = 0
@@ -425,175 +408,6 @@ class _Best:
     value: float
 
 
-class _Step:
-    """One damped step, compiled: error, step, and predicted decrease."""
-
-    def __init__(self, evaluator: Evaluator) -> None:
-        self.lock = Lock()
-        self._evaluator = evaluator  # owns the buffers that the trigger writes to
-        self._trigger = evaluator.trigger
-        self._q, self._goal, self._damping = (view[:, 0] for view in evaluator.inputs)
-        self._next, self._facts, self._error = (view[:, 0] for view in evaluator.outputs)
-        self.value = self.slope = self.promised = 0.0
-
-    def aim(self, goal: np.ndarray) -> None:
-        self._goal[:] = goal
-
-    def evaluate(self, q: np.ndarray, damping: float) -> None:
-        self._q[:] = q
-        self._damping[0] = damping
-        self._trigger()
-        self.value, self.slope, self.promised = self._facts.tolist()
-
-    @property
-    def next(self) -> np.ndarray:
-        return self._next.copy()
-
-    def error(self, q: np.ndarray) -> tuple[float, np.ndarray]:
-        self.evaluate(q, 1.0)
-        return self.value, self._error.copy()
-
-
-def _step_of(
-    robot: Mechanism, outputs: tuple[Output, ...], moving: tuple[str, ...], limits: bool
-) -> _Step:
-    """The step of a robot and its outputs, built once and kept with the robot."""
-    kept = robot.__dict__.setdefault("_evaluators", {})
-    key = (TASK, outputs, moving, limits)
-    if key not in kept:
-        kept[key] = _Step(_build(robot, outputs, moving, limits))
-    step: _Step = kept[key]
-    return step
-
-
-def _build(
-    robot: Mechanism, outputs: tuple[Output, ...], moving: tuple[str, ...], limits: bool
-) -> Evaluator:
-    group = Product([output.lie for output in outputs])
-    q = ca.SX.sym("q", robot.nq)
-    goal = ca.SX.sym("goal", group.pose_size)
-    damping = ca.SX.sym("damping")
-    bodies = [robot.bodies[robot.index(name)] for name in moving]
-
-    placed = output_motion(robot, outputs, q)
-    x = group.error(placed.coordinates, goal)
-    columns = placed.jacobian[:, freedoms(robot, moving)]
-    slope = group.error_map(x) @ columns @ _freedoms_per_coordinate(robot, bodies, q)
-    bounds = _bounds(robot, bodies, limits)
-    here = _coordinates(robot, bodies, q)
-
-    downhill = slope.T @ x
-    free = ca.SX.ones(len(bounds), 1)
-    for k, (lower, upper) in enumerate(bounds):
-        if np.isfinite(lower):
-            free[k] *= 1 - ca.logic_and(here[k] <= lower, downhill[k] < 0)
-        if np.isfinite(upper):
-            free[k] *= 1 - ca.logic_and(here[k] >= upper, downhill[k] > 0)
-    masked = ca.mtimes(slope, ca.diag(free))
-    right = free * downhill
-    normal = masked.T @ masked
-    size = ca.trace(normal) / len(bounds) + 1e-300
-    # Far from the target translations have priority over angles.
-    turning = [unit == "rad" for body in bodies for unit in body.joint.freedom_units]
-    value = ca.sumsqr(x)
-    weights = ca.vertcat(*[size + value if turns else size for turns in turning])
-    change = solve_positive_definite(normal + damping * ca.diag(weights), right)
-    angles = [change[k] for k, turns in enumerate(turning) if turns]
-    if angles:
-        excess = ca.fmax(1.0, ca.mmax(ca.fabs(ca.vertcat(*angles))) / LONGEST_TURN)
-        change /= ca.vertcat(*[excess if turns else 1.0 for turns in turning])
-    for k, (lower, upper) in enumerate(bounds):
-        if np.isfinite(lower):
-            change[k] = ca.fmax(change[k], lower - here[k])
-        if np.isfinite(upper):
-            change[k] = ca.fmin(change[k], upper - here[k])
-    facts = ca.vertcat(
-        value,
-        ca.sqrt(ca.sumsqr(right) / (size * len(bounds) * value + 1e-300)),
-        value - ca.sumsqr(x - slope @ change),
-    )
-    function = ca.Function(
-        "step",
-        [q, goal, damping],
-        [_moved(robot, bodies, bounds, q, change), facts, x],
-        ["q", "goal", "damping"],
-        ["next", "facts", "error"],
-        {"cse": True},
-    )
-    shapes = [(robot.nq,), (3,), (group.dim,)]
-    return Evaluator(function, shapes, f"{TASK} of `{robot.name}`")
-
-
-def _freedoms_per_coordinate(robot: Mechanism, bodies: list[Body], q: Vector) -> Array:
-    """Map from the unknowns of a step to joint velocities.
-
-    The unknowns of a joint without quaternion are changes of its coordinates, because these
-    have the limits; of the others the displacement in their body axes.
-    """
-    blocks = []
-    for body in bodies:
-        nv = body.joint.nv
-        unit = ca.SX.eye(nv)
-        if body.joint.quaternion_at is None:
-            own = q[robot.q_slice(body.name)]
-            rate = ca.horzcat(*[body.joint.rate(own, unit[:, k]) for k in range(nv)])
-            unit = ca.SX.eye(nv) if _is_identity(rate) else ca.inv(rate)
-        blocks.append(unit)
-    return ca.diagcat(*blocks)
-
-
-def _is_identity(matrix: ca.SX) -> bool:
-    return bool(matrix.is_constant() and ca.DM(matrix - ca.SX.eye(matrix.shape[0])).is_zero())
-
-
-def _bounds(robot: Mechanism, bodies: list[Body], limits: bool) -> list[tuple[float, float]]:
-    """Limits of the unknowns of a step."""
-    free = (-np.inf, np.inf)
-    return [
-        pair
-        for body in bodies
-        for pair in (
-            body.limits if limits and body.joint.quaternion_at is None else (free,) * body.joint.nv
-        )
-    ]
-
-
-def _coordinates(robot: Mechanism, bodies: list[Body], q: Vector) -> Array:
-    """Coordinates where the unknowns have limits; zero where they cannot."""
-    return ca.vertcat(
-        *[
-            q[robot.q_slice(body.name)]
-            if body.joint.quaternion_at is None
-            else ca.SX(body.joint.nv, 1)
-            for body in bodies
-        ]
-    )
-
-
-def _moved(
-    robot: Mechanism,
-    bodies: list[Body],
-    bounds: list[tuple[float, float]],
-    q: Vector,
-    change: Array,
-) -> Array:
-    """Append a step to a configuration; limits are met exactly, not to rounding."""
-    result, start = ca.SX(q), 0
-    for body in bodies:
-        span, nv = robot.q_slice(body.name), body.joint.nv
-        own = change[start : start + nv]
-        if body.joint.quaternion_at is None:
-            moved = q[span] + own
-            for k, (lower, upper) in enumerate(bounds[start : start + nv]):
-                moved[k] = ca.fmin(moved[k], upper) if np.isfinite(upper) else moved[k]
-                moved[k] = ca.fmax(moved[k], lower) if np.isfinite(lower) else moved[k]
-        else:
-            moved = body.joint.integrate(q[span], own)
-        result[span] = moved
-        start += nv
-    return result
-
-
 def _turning_coordinates(robot: Mechanism, bodies: list[Body]) -> list[int]:
     """Angles after a whole turn of which the robot stands as before."""
     return [
@@ -616,64 +430,6 @@ def _within(draw: np.ndarray, bounds: np.ndarray, rng: np.random.Generator) -> n
         elif np.isfinite(upper):
             draw[i] = min(draw[i], upper - abs(draw[i]))
     return draw
-
-
-def _flat_target(
-    where: str, outputs: tuple[Output, ...], target: ArrayLike | ReferenceSample
-) -> np.ndarray:
-    values = target.pose if isinstance(target, ReferenceSample) else target
-    array = as_floats(values, where)
-    if not np.isfinite(array).all():
-        raise nonfinite_error(where, array)
-    if np.abs(array).max(initial=0.0) > FARTHEST:
-        raise ShapeError(
-            where,
-            expected=f"numbers up to {FARTHEST:.0e} m",
-            came=f"{np.abs(array).max():.3g}",
-            cure="Positions are in metres from the inertial origin.",
-        )
-    size = sum(output.pose_size for output in outputs)
-    if array.shape == (4, 4):
-        if [output.group in POSES for output in outputs] != [True]:
-            raise ShapeError(
-                where,
-                expected=f"{size} numbers in output order",
-                came="a (4, 4) matrix",
-                cure="A matrix is for one output that is a full pose.",
-            )
-        rotation = array[:3, :3]
-        off = max(
-            float(np.abs(rotation.T @ rotation - np.eye(3)).max()),
-            float(np.abs(array[3] - [0.0, 0.0, 0.0, 1.0]).max()),
-        )
-        if off > 1e-6 or np.linalg.det(rotation) < 0.0:
-            raise ShapeError(
-                where,
-                expected="a homogeneous matrix: a rotation, a position, and the row 0 0 0 1",
-                came=f"a matrix that is off by {max(off, 1e-300):.2g}"
-                if off > 1e-6
-                else "a reflection",
-                cure="Bring it back to a rotation before it comes here.",
-            )
-        array = pose_numbers(array)
-    if array.shape != (size,):
-        raise shape_error(where, (size,), array.shape)
-    flat, start = np.array(array), 0
-    for output in outputs:
-        names = output.lie.coordinate_names
-        if "qw" in names:
-            at = start + names.index("qx")
-            norm = float(np.linalg.norm(flat[at : at + 4]))
-            if abs(norm - 1.0) > 1e-3:
-                raise ShapeError(
-                    f"{where}, quaternion of `{output.name}` at [{at}:{at + 4}]",
-                    expected="unit norm",
-                    came=f"norm {norm:.6g}",
-                    cure="Normalise it; mind the order (x, y, z, w).",
-                )
-            flat[at : at + 4] /= norm
-        start += output.pose_size
-    return flat
 
 
 def _count(where: str, value: Any, least: int) -> int:
