@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.control._inverse_kinematics_step import TASK, step_of
+from concur.control._inverse_kinematics_step import TASK, coupled_bounds, leaders, step_of
 from concur.control._inverse_kinematics_target import flat_target
 from concur.control._output import Output
 from concur.control._output_kinematics import carriers, checked_outputs, free_bodies
@@ -75,7 +75,7 @@ class InverseKinematicsSolver:
     ----------
     robot : Mechanism
         The robot. All its joints may move, the base of a robot with wheels too: wheels bound
-        velocities, not where a robot can stand.
+        velocities, not where a robot can stand. Joints that follow others move with them.
     outputs : sequence of Output
         What is to be brought to the target.
     limits : bool
@@ -127,11 +127,15 @@ class InverseKinematicsSolver:
         self.outputs = checked_outputs(robot, outputs, TASK)
         self.robot = robot
         self.where = f"{TASK} of `{robot.name}`"
-        used = carriers(robot, self.outputs)
-        self.moving = tuple(
-            name for name in free_bodies(robot, self.outputs, fixed, TASK) if name in used
-        )
-        _refuse_coupled(self.where, robot, self.moving)
+        free = free_bodies(robot, self.outputs, fixed, TASK)
+        self.moving = leaders(robot, free, carriers(robot, self.outputs))
+        if not self.moving:
+            raise OutputError(
+                f"{self.where}, `outputs`",
+                expected="outputs that some joint moves",
+                came="joints coupled to bodies in `fixed`",
+                cure="Fix fewer bodies.",
+            )
         self.fixed = tuple(fixed)
         self.limits = bool(limits)
         self.starts = _count(f"{self.where}, `starts`", starts, 1)
@@ -145,12 +149,15 @@ class InverseKinematicsSolver:
                 came=f"{self.tolerance:g}",
                 cure="The least that doubles allow is about 1e-14.",
             )
-        self._bounds = robot.limits if limits else np.full((robot.nq, 2), [-np.inf, np.inf])
+        self._bounds = (
+            coupled_bounds(robot) if limits else np.full((robot.nq, 2), [-np.inf, np.inf])
+        )
         self._moving_bodies = [robot.bodies[robot.index(name)] for name in self.moving]
+        led = {robot.q_slice(mimic.of).start for mimic in robot.mimics}
         self._turning = [
             i
             for i in _turning_coordinates(robot, self._moving_bodies)
-            if not np.isfinite(self._bounds[i]).any()
+            if not np.isfinite(self._bounds[i]).any() and i not in led
         ]
         self._step = step_of(robot, self.outputs, self.moving, self.limits)
 
@@ -218,7 +225,7 @@ class InverseKinematicsSolver:
     def _first(self, q0: ArrayLike | None) -> np.ndarray:
         lower, upper = self._bounds.T
         if q0 is None:
-            return np.asarray(np.clip(self.robot.neutral(), lower, upper))
+            return self.robot.coupled(np.clip(self.robot.neutral(), lower, upper))
         q = np.asarray(self.robot.check_configuration(q0, f"{TASK}, `q0`"))
         slack = 1e-9 * (1.0 + np.abs(q))
         for body in self.robot.bodies:
@@ -231,7 +238,7 @@ class InverseKinematicsSolver:
                         cure="Start within the limits, or pass limits=False.",
                         index=i,
                     )
-        return np.asarray(np.clip(q, lower, upper))
+        return self.robot.coupled(np.clip(q, lower, upper))
 
     def _starts(self, first: np.ndarray) -> Iterator[np.ndarray]:
         yield first
@@ -241,7 +248,7 @@ class InverseKinematicsSolver:
             for body in self._moving_bodies:
                 span = self.robot.q_slice(body.name)
                 q[span] = _within(body.joint.random(rng), self._bounds[span], rng)
-            yield q
+            yield self.robot.coupled(q)
 
     def _descend(self, start: np.ndarray, most: int, patience: int) -> tuple[_Best, int]:
         """Descend until solved, stationary, or slow for too long."""
@@ -310,18 +317,6 @@ class InverseKinematicsSolver:
         return f"not reached from {runs}: {', '.join(clauses)}{tail}; {end}"
 
 
-def _refuse_coupled(where: str, robot: Mechanism, moving: Sequence[str]) -> None:
-    """Refuse to move joints that follow others, or that others follow."""
-    coupled = {name for mimic in robot.mimics for name in (mimic.body, mimic.of)}
-    if found := [name for name in moving if name in coupled]:
-        raise OutputError(
-            f"{where}, `outputs`",
-            expected="outputs that joints without couplings move",
-            came=f"coupled joints of {', '.join(f'`{name}`' for name in found)}",
-            cure="Name these bodies in `fixed`, or put the output on a body before them.",
-        )
-
-
 def inverse_kinematics(
     robot: Mechanism,
     outputs: Sequence[Output],
@@ -340,7 +335,7 @@ def inverse_kinematics(
     ----------
     robot : Mechanism
         The robot. All its joints may move, the base of a robot with wheels too: wheels bound
-        velocities, not where a robot can stand.
+        velocities, not where a robot can stand. Joints that follow others move with them.
     outputs : sequence of Output
         What is to be brought to the target.
     target : array_like or ReferenceSample

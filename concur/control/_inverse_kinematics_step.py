@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from threading import Lock
 
 import casadi as ca
@@ -51,6 +52,39 @@ class Step:
         return self.value, self._error.copy()
 
 
+def leaders(robot: Mechanism, free: Sequence[str], used: Sequence[str]) -> tuple[str, ...]:
+    """Bodies whose joints move outputs, themselves or by joints that follow them.
+
+    `free` are the bodies whose joints may move and `used` those that move an output. A joint with a
+    follower that may not move stands still.
+    """
+    kept = {name: {name} for name in (body.name for body in robot.bodies)}
+    for mimic in reversed(robot.mimics):  # each before the joint that it follows
+        kept[mimic.of] |= kept.pop(mimic.body)
+    return tuple(name for name, moved in kept.items() if moved <= set(free) and moved & set(used))
+
+
+def coupled_bounds(robot: Mechanism) -> np.ndarray:
+    """Limits of the coordinates (nq, 2); of a joint also those of the joints that follow it."""
+    bounds = np.array(robot.limits)
+    for mimic in reversed(robot.mimics):
+        of, own = robot.q_slice(mimic.of), bounds[robot.q_slice(mimic.body)][0]
+        if mimic.multiplier:
+            ends = np.sort((own - mimic.offset) / mimic.multiplier)
+            bounds[of, 0] = np.maximum(bounds[of, 0], ends[0])
+            bounds[of, 1] = np.minimum(bounds[of, 1], ends[1])
+    return bounds
+
+
+def coupling(robot: Mechanism) -> np.ndarray:
+    """Constant matrix P (nv, nv): velocities of all joints from those that follow no other."""
+    matrix = np.eye(robot.nv)
+    for mimic in robot.mimics:  # each after the joint that it follows
+        follower, other = robot.freedoms(mimic.body, mimic.of)
+        matrix[follower] = mimic.multiplier * matrix[other]
+    return matrix
+
+
 def step_of(
     robot: Mechanism, outputs: tuple[Output, ...], moving: tuple[str, ...], limits: bool
 ) -> Step:
@@ -74,7 +108,7 @@ def _build(
 
     placed = output_motion(robot, outputs, q)
     x = group.error(placed.coordinates, goal)
-    columns = placed.jacobian[:, freedoms(robot, moving)]
+    columns = placed.jacobian @ ca.sparsify(ca.DM(coupling(robot)[:, freedoms(robot, moving)]))
     slope = group.error_map(x) @ columns @ _freedoms_per_coordinate(robot, bodies, q)
     bounds = _bounds(robot, bodies, limits)
     here = _coordinates(robot, bodies, q)
@@ -145,12 +179,14 @@ def _is_identity(matrix: ca.SX) -> bool:
 
 def _bounds(robot: Mechanism, bodies: list[Body], limits: bool) -> list[tuple[float, float]]:
     """Limits of the unknowns of a step."""
-    free = (-np.inf, np.inf)
+    free, bounds = (-np.inf, np.inf), coupled_bounds(robot)
     return [
         pair
         for body in bodies
         for pair in (
-            body.limits if limits and body.joint.quaternion_at is None else (free,) * body.joint.nv
+            [(float(low), float(high)) for low, high in bounds[robot.q_slice(body.name)]]
+            if limits and body.joint.quaternion_at is None
+            else (free,) * body.joint.nv
         )
     ]
 
@@ -188,4 +224,8 @@ def _moved(
             moved = body.joint.integrate(q[span], own)
         result[span] = moved
         start += nv
+    for mimic in robot.mimics:
+        result[robot.q_slice(mimic.body)] = (
+            mimic.multiplier * result[robot.q_slice(mimic.of)] + mimic.offset
+        )
     return result
