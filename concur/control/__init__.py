@@ -44,6 +44,7 @@ from concur.control._singularities import (
     singularities,
 )
 from concur.control._singularity import lost_direction, singular_error
+from concur.control._start import Start
 from concur.control._tick import Tick, TickBuffers, TickStatus, tick_function
 from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
@@ -68,6 +69,7 @@ __all__ = [
     "Servo",
     "SingularityPath",
     "SingularityReport",
+    "Start",
     "Tick",
     "TickBuffers",
     "TickStatus",

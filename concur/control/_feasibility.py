@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
+from concur.control._exact_speeds import ExactSpeeds
 from concur.control._fitting import reference_for
 from concur.control._sample import ReferenceSample
 from concur.control._singularity import lost_direction
@@ -23,7 +23,7 @@ STEP = 0.02
 LEAST, MOST = 201, 10_001
 """Least and largest number of instants: references at rest are checked too, and time is bounded."""
 
-_REACHED = 1e-6
+REACHED = 1e-6
 """Largest pose error of a reference that counts as reached, rad and parts of the robot's size."""
 
 
@@ -112,26 +112,7 @@ def follow(
     lengths = np.array([size if unit == "m" else 1.0 for unit in units])
     times = _instants(reference, duration, lengths)
     poses, twists, _ = reference.sample(times)
-    still = np.zeros(servo.ns)
-    cruise = _cruise(servo)
-
-    def solve(q: np.ndarray, rate: np.ndarray) -> np.ndarray:
-        return np.asarray(np.linalg.lstsq(servo.decoupling(q), rate, rcond=1e-12)[0])
-
-    def nearest(q: np.ndarray, rate: np.ndarray, metric: np.ndarray) -> np.ndarray:
-        factor = np.linalg.cholesky(metric)
-        weighed = np.linalg.solve(factor, servo.decoupling(q).T).T
-        return np.asarray(np.linalg.solve(factor.T, np.linalg.lstsq(weighed, rate, rcond=1e-12)[0]))
-
-    def speed(q: np.ndarray, rate: np.ndarray) -> np.ndarray:
-        # The output velocity due to the momentum does not depend on the shape velocities.
-        asked = rate - servo.motion(q, servo.model.velocity(q, still))[0]
-        if cruise is None:
-            return solve(q, asked)
-        # Internal motion in the steady state of the servo's rule.
-        metric, pull = (np.array(part) for part in cruise(q))
-        rest_of = asked - servo.decoupling(q) @ pull[:, 0]
-        return np.asarray(pull[:, 0] + nearest(q, rest_of, metric))
+    speed = ExactSpeeds(servo)
 
     def moved(q: np.ndarray, s: np.ndarray, time: float) -> np.ndarray:
         return np.asarray(robot.integrate(q, servo.model.velocity(q, s) * time))
@@ -156,7 +137,7 @@ def follow(
             error = rest(q, pose)
             if off(error) < 1e-11:
                 break
-            step = solve(q, error)
+            step = speed.solve(q, error)
             step *= min(1.0, longest / max(np.abs(step / widths).max(), 1e-300))
             q = np.asarray(robot.integrate(q, servo.model.lift(q)[0] @ step))
         return q
@@ -181,7 +162,7 @@ def follow(
             found = f"margin {margin:.2g}, {lost_direction(servo, q)}"
             if crossed:
                 found = f"a singular configuration was passed, {lost_direction(servo, q)}"
-        elif off(error) > _REACHED:
+        elif off(error) > REACHED:
             found = f"{_worst(servo, error)}, nearest margin {margin:.2g}: out of reach from here"
         else:
             found = ""
@@ -219,15 +200,6 @@ def _instants(reference: Reference, duration: float, lengths: np.ndarray) -> np.
     way = duration * float(np.abs(twists / lengths).max())
     count = int(min(max(np.ceil(way / STEP) + 1, LEAST), MOST))
     return np.linspace(0.0, duration, count)
-
-
-def _cruise(servo: TrackingLaw) -> ca.Function | None:
-    """Metric and pull of the servo's rule for internal motion, if there is any."""
-    if servo.redundancy is None:
-        return None
-    q = ca.SX.sym("q", servo.nq)
-    parts = servo.redundancy.cruise(servo.model, q)
-    return ca.Function("cruise", [q], [ca.densify(part) for part in parts], {"cse": True})
 
 
 def _worst(servo: TrackingLaw, error: np.ndarray) -> str:

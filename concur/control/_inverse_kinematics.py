@@ -149,15 +149,13 @@ class InverseKinematicsSolver:
                 came=f"{self.tolerance:g}",
                 cure="The least that doubles allow is about 1e-14.",
             )
-        self._bounds = (
-            coupled_bounds(robot) if limits else np.full((robot.nq, 2), [-np.inf, np.inf])
-        )
+        self.bounds = coupled_bounds(robot) if limits else np.full((robot.nq, 2), [-np.inf, np.inf])
         self._moving_bodies = [robot.bodies[robot.index(name)] for name in self.moving]
         led = {robot.q_slice(mimic.of).start for mimic in robot.mimics}
-        self._turning = [
+        self.turning = [
             i
             for i in _turning_coordinates(robot, self._moving_bodies)
-            if not np.isfinite(self._bounds[i]).any() and i not in led
+            if not np.isfinite(self.bounds[i]).any() and i not in led
         ]
         self._step = step_of(robot, self.outputs, self.moving, self.limits)
 
@@ -211,7 +209,7 @@ class InverseKinematicsSolver:
                 # Slow starts were left early: the best of them is followed to its end.
                 best, steps = self._descend(best.q, self.iterations, self.iterations)
                 taken += steps
-            q = self._wound(best.q, first)
+            q = wound(best.q, first, self.turning)
             value, error = self._step.error(q)
             residual = float(np.sqrt(value))
             solved = bool(residual <= self.tolerance)
@@ -223,7 +221,7 @@ class InverseKinematicsSolver:
         return InverseKinematics(q, solved, residual, error, taken, used, why)
 
     def _first(self, q0: ArrayLike | None) -> np.ndarray:
-        lower, upper = self._bounds.T
+        lower, upper = self.bounds.T
         if q0 is None:
             return self.robot.coupled(np.clip(self.robot.neutral(), lower, upper))
         q = np.asarray(self.robot.check_configuration(q0, f"{TASK}, `q0`"))
@@ -247,7 +245,7 @@ class InverseKinematicsSolver:
             q = first.copy()
             for body in self._moving_bodies:
                 span = self.robot.q_slice(body.name)
-                q[span] = _within(body.joint.random(rng), self._bounds[span], rng)
+                q[span] = within(body.joint.random(rng), self.bounds[span], rng)
             yield self.robot.coupled(q)
 
     def _descend(self, start: np.ndarray, most: int, patience: int) -> tuple[_Best, int]:
@@ -279,13 +277,6 @@ class InverseKinematicsSolver:
                 step.evaluate(q, damping)
         return _Best(q, value), most
 
-    def _wound(self, q: np.ndarray, first: np.ndarray) -> np.ndarray:
-        """Take whole turns off angles without limits."""
-        q = q.copy()
-        turns = np.round((q[self._turning] - first[self._turning]) / (2 * np.pi))
-        q[self._turning] -= 2 * np.pi * turns
-        return q
-
     def _obstacle(self, q: np.ndarray, error: np.ndarray, used: int) -> str:
         clauses, start = [], 0
         for output in self.outputs:
@@ -299,7 +290,7 @@ class InverseKinematicsSolver:
             ]
             if sizes:
                 clauses.append(f"output `{output.name}` stays {' and '.join(sizes)} away")
-        lower, upper = self._bounds.T
+        lower, upper = self.bounds.T
         stops = [
             f"{body.name} at its {side} limit {bound[i]:.4g}"
             for body in self._moving_bodies
@@ -315,6 +306,13 @@ class InverseKinematicsSolver:
             else "the search was still on its way: allow more `iterations`"
         )
         return f"not reached from {runs}: {', '.join(clauses)}{tail}; {end}"
+
+
+def wound(q: np.ndarray, first: np.ndarray, turning: Sequence[int]) -> np.ndarray:
+    """Take whole turns off angles without limits: at most half a turn from the first."""
+    q, at = q.copy(), list(turning)
+    q[at] -= 2 * np.pi * np.round((q[at] - first[at]) / (2 * np.pi))
+    return q
 
 
 def inverse_kinematics(
@@ -414,7 +412,7 @@ def _turning_coordinates(robot: Mechanism, bodies: list[Body]) -> list[int]:
     ]
 
 
-def _within(draw: np.ndarray, bounds: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def within(draw: np.ndarray, bounds: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Bring a random joint configuration into its limits."""
     draw = draw.copy()
     for i, (lower, upper) in enumerate(bounds):

@@ -5,6 +5,7 @@ The law is in `_law.py`; here is what a user calls.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
@@ -29,6 +30,7 @@ from concur.control._mismatch import MomentumMismatch, momentum_mismatch
 from concur.control._redundancy import Redundancy
 from concur.control._sample import ReferenceSample
 from concur.control._singularity import check_decoupling, vouched
+from concur.control._start import Start, start
 from concur.control._tick import Tick
 from concur.control._tracking_law import RENAMED, TrackingLaw
 from concur.control.references import Reference
@@ -312,6 +314,64 @@ class Servo(TrackingLaw):
             Whether the motion exists, its smallest margin, and the motion.
         """
         return feasibility(self, reference, duration, q0)
+
+    def start(
+        self,
+        reference: Reference | Callable[[float], ReferenceSample],
+        near: ArrayLike | None = None,
+        t: float = 0.0,
+        offset: Any = None,
+        speed: str = "reference",
+    ) -> Start:
+        """Find a state in which the outputs follow a reference.
+
+        Inverse kinematics gives q, and the lift gives s with J (H s + h) = r^-1 rdot. Motions that
+        the outputs do not determine, such as the heading of a rover or the base of a robot that
+        floats, stay as `near` as possible. Where the nearest posture is close to singular, others
+        are tried.
+
+        Parameters
+        ----------
+        reference : Reference or callable
+            Reference of all outputs.
+        near : array_like, optional
+            Configuration in the vicinity, shape (nq,); default neutral. It is moved into the
+            limits of the joints.
+        t : float
+            Time at which the outputs are on the reference, s.
+        offset : dict of str to array_like, or array_like, optional
+            Pose error log(r^-1 gamma) at the start by name of the output, each (dim,), or of all
+            outputs, (size,): m and rad in the output's algebra, in R^n reference minus output.
+        speed : str
+            "reference": the velocity error is zero; "rest": the shape velocities are zero.
+
+        Returns
+        -------
+        Start
+            Configuration and shape velocities, what is reached, and the margin.
+
+        Raises
+        ------
+        UnknownNameError
+            If `speed` or an output's name does not exist.
+        OutputError
+            If an offset turns by pi rad or more, or the reference does not fit the outputs.
+        ShapeError, NonFiniteError, DescriptionError
+            If `near`, `t` or `offset` has the wrong shape or is not finite, or `near` contradicts
+            joints that follow others.
+
+        Examples
+        --------
+        >>> import concur as cc
+        >>> model = cc.reduce(cc.robots.rover_arm())
+        >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+        >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+        >>> servo = cc.Servo(model, [base, hand], stiffness=4, damping=4)
+        >>> found = servo.start(cc.references.hold([0.5, 0.0, 0.8, 0.1, 0.4]))
+        >>> found.solved
+        True
+        """
+        return start(self, reference, near, t, offset, speed)
 
     @cached_property
     def as_measured(self) -> Servo:

@@ -116,6 +116,23 @@ class OutputGroup(ABC):
             Shape (dim,).
         """
 
+    def shifted(self, desired: Array, x: Array) -> Array:
+        """Coordinates r whose error is x: r = gamma exp(-x), the inverse of `error`.
+
+        Parameters
+        ----------
+        desired : Array
+            Flat coordinates of gamma, shape (pose_size,).
+        x : Array
+            Error, shape (dim,).
+
+        Returns
+        -------
+        Array
+            Shape (pose_size,).
+        """
+        return desired - x
+
     def transport(self, x: Array) -> Array:
         """Ad of r^-1 gamma = exp(x); the identity for abelian groups.
 
@@ -300,6 +317,9 @@ class PlanarPose(_Planar):
     def error(self, actual: Array, desired: Array) -> Array:
         return se2.log(se2.compose(se2.inverse(actual), desired))
 
+    def shifted(self, desired: Array, x: Array) -> Array:
+        return se2.compose(desired, se2.exp(-x))
+
     def transport(self, x: Array) -> Array:
         return se2.adjoint(se2.exp(x))
 
@@ -344,6 +364,9 @@ class Rotation(OutputGroup):
     def error(self, actual: Array, desired: Array) -> Array:
         return quaternion.log(quaternion.multiply(quaternion.conjugate(actual), desired))
 
+    def shifted(self, desired: Array, x: Array) -> Array:
+        return quaternion.multiply(desired, quaternion.exp(-x))
+
     def transport(self, x: Array) -> Array:
         return so3.exp(x)
 
@@ -380,6 +403,12 @@ class Pose(OutputGroup):
         offset = quaternion.to_matrix(actual[3:]).T @ (desired[:3] - actual[:3])
         rotation = quaternion.log(attitude)
         return ca.vertcat(so3.dexp_spatial_inverse(rotation) @ offset, rotation)
+
+    def shifted(self, desired: Array, x: Array) -> Array:
+        offset = quaternion.rotate(desired[3:], se3.exp(-x)[:3, 3])
+        return ca.vertcat(
+            desired[:3] + offset, quaternion.multiply(desired[3:], quaternion.exp(-x[3:]))
+        )
 
     def transport(self, x: Array) -> Array:
         return se3.adjoint(se3.exp(x))
@@ -431,6 +460,14 @@ class Product(OutputGroup):
             span = slice(start, start + f.pose_size)
             parts.append(f.error(actual[span], desired[span]))
             start = span.stop
+        return ca.vertcat(*parts)
+
+    def shifted(self, desired: Array, x: Array) -> Array:
+        parts, start, first = [], 0, 0
+        for f in self.factors:
+            own = desired[start : start + f.pose_size]
+            parts.append(f.shifted(own, x[first : first + f.dim]))
+            start, first = start + f.pose_size, first + f.dim
         return ca.vertcat(*parts)
 
     def transport(self, x: Array) -> Array:

@@ -1,0 +1,206 @@
+"""Starts on a reference: configuration and shape velocities with which the outputs follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from concur.codegen import finite_floats
+from concur.control._exact_speeds import ExactSpeeds
+from concur.control._feasibility import REACHED
+from concur.control._fitting import reference_for
+from concur.control._output import Output
+from concur.control._postures import Postures
+from concur.control._sample import ReferenceSample
+from concur.control._singularity import lost_direction
+from concur.control._tracking_law import TrackingLaw
+from concur.control.references import Reference
+from concur.errors import InfeasibleReferenceError, OutputError, UnknownNameError
+from concur.mechanism import robot_size, scalar
+
+SPEEDS = ("reference", "rest")
+
+SLIP = 1e-4
+"""Largest velocity error that counts as reached, as a share of the largest velocity asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A state in which the outputs follow a reference, or the nearest that was found.
+
+    Parameters
+    ----------
+    q : numpy.ndarray
+        Configuration, shape (nq,), within the limits of the joints.
+    s : numpy.ndarray
+        Shape velocities, shape (ns,), m/s and rad/s.
+    error : numpy.ndarray
+        Pose error log(r^-1 gamma) at `q`, shape (size,), m and rad: `offset` where it is reached.
+    residual : numpy.ndarray
+        Pose error of the target, the reference with the offset, shape (size,), m and rad.
+    velocity_residual : numpy.ndarray
+        Velocity error r^-1 rdot - Ad gamma^-1 gammadot at `q` and `s`, shape (size,), m/s, rad/s.
+    reached : dict of str to bool
+        By output, whether its pose is reached, and with ``speed="reference"`` its velocity.
+    margin : float
+        Decoupling margin at `q`.
+    solved : bool
+        Whether all outputs are reached, and the law gives torques at `q`.
+    why : str
+        A sentence: what is reached, or what is not and why.
+    """
+
+    q: np.ndarray
+    s: np.ndarray
+    error: np.ndarray
+    residual: np.ndarray
+    velocity_residual: np.ndarray
+    reached: Mapping[str, bool]
+    margin: float
+    solved: bool
+    why: str
+
+    def require(self, where: str) -> None:
+        """Raise unless the start is solved.
+
+        Parameters
+        ----------
+        where : str
+            Place named in the error.
+
+        Raises
+        ------
+        InfeasibleReferenceError
+            If it is not.
+        """
+        if not self.solved:
+            raise InfeasibleReferenceError(
+                where,
+                expected="a regular configuration with the outputs on the reference",
+                came=self.why,
+                cure="Move the reference into reach and away from singular configurations, widen "
+                "the limits of the joints, or start from another configuration `near` by.",
+                margin=self.margin,
+            )
+
+
+def start(
+    servo: TrackingLaw,
+    reference: Reference | Callable[[float], ReferenceSample],
+    near: ArrayLike | None,
+    t: float,
+    offset: Any,
+    speed: str,
+) -> Start:
+    """Find configuration and shape velocities on a reference; `Servo.start` has the arguments."""
+    where, robot = f"start of `{servo.name}`", servo.model.robot
+    if speed not in SPEEDS:
+        raise UnknownNameError(
+            f"{where}, `speed`",
+            expected=" or ".join(f'"{name}"' for name in SPEEDS),
+            came=repr(speed)[:40],
+            cure='Take "rest" to start with shape velocities of zero.',
+        )
+    time = scalar(t, f"{where}, `t`")
+    pose, twist, _ = servo.flat(reference_for(reference, servo.outputs, where)(time))
+    shift = read_offset(f"{where}, `offset`", offset, servo.outputs)
+    target = _target(servo, where, np.asarray(pose), shift)
+    q = robot.neutral() if near is None else robot.check_configuration(near, f"{where}, `near`")
+    found = Postures(servo, q).at(target)
+    q, speeds = found.q, ExactSpeeds(servo)
+    error = np.asarray(servo.pose_error(q, pose))
+    rate = _numbers(servo.error_dynamics.group.transport(error)) @ twist
+    s = np.zeros(servo.ns)
+    regular = found.margin >= servo.singular_margin
+    if speed == "reference" and servo.model.regularity(q) >= servo.singular_margin:
+        s = speeds(q, rate) if regular else speeds.damped(q, rate)
+    left = np.asarray(servo.motion(q, servo.model.velocity(q, s))[0]) - rate
+    # Metres count as parts of the robot's size: the answer is the same in any unit.
+    units = [unit for output in servo.outputs for unit in output.lie.error_units]
+    lengths = np.array([robot_size(robot) if unit == "m" else 1.0 for unit in units])
+    fastest = float(np.abs(speeds.asked(q, rate) / lengths).max(initial=0.0))
+    residual = np.asarray(servo.pose_error(q, target))
+    off, slipping = np.abs(residual / lengths), np.abs(left / lengths)
+    reached, clauses = {}, []
+    for output, span in _spans(servo.outputs):
+        there = bool((off[span] <= REACHED).all())
+        moving = speed == "rest" or bool((slipping[span] <= SLIP * fastest).all())
+        reached[output.name] = there and moving
+        if not there:
+            clauses.append(f"output `{output.name}` stays {sizes(output, residual[span])} away")
+        elif not moving:
+            clauses.append(f"output `{output.name}` lacks {sizes(output, left[span], '/s')}")
+    refused = found.margin < servo.refused_below
+    if not regular:
+        lost = lost_direction(servo, q)
+        if robot.drives and found.margin < servo.margin(q):
+            lost = (
+                f"{', '.join(servo.model.control_names)} do not push along "
+                + (servo.model.leverage(q)[1])
+            )
+        clauses.append(f"margin {found.margin:.2g}, {lost}")
+    why = "; ".join(clauses) or f"all outputs are reached, margin {found.margin:.3g}"
+    solved = all(reached.values()) and not refused
+    return Start(q, s, error, residual, left, reached, found.margin, solved, why)
+
+
+def sizes(output: Output, part: np.ndarray, per: str = "") -> str:
+    """Lengths of an error's linear and angular part, such as "0.1 m and 0.2 rad"."""
+    kinds = np.array(output.coordinate_units)
+    return " and ".join(
+        f"{np.linalg.norm(part[kinds == unit]):.3g} {unit}{per}" for unit in dict.fromkeys(kinds)
+    )
+
+
+def read_offset(where: str, offset: Any, outputs: Sequence[Output]) -> np.ndarray:
+    """Offsets of all outputs as one array (size,); outputs that are not named have none."""
+    size = sum(output.dim for output in outputs)
+    if not isinstance(offset, Mapping):
+        return np.zeros(size) if offset is None else finite_floats(offset, where, (size,))
+    names = [output.name for output in outputs]
+    for name in offset:
+        if name not in names:
+            raise UnknownNameError(
+                where,
+                expected=f"names of outputs ({', '.join(names)})",
+                came=repr(name)[:40],
+                cure="Check the spelling.",
+            )
+    shift = np.zeros(size)
+    for output, span in _spans(outputs):
+        if output.name in offset:
+            part = np.atleast_1d(offset[output.name])
+            shift[span] = finite_floats(part, f"{where}, output `{output.name}`", (output.dim,))
+    return shift
+
+
+def _target(servo: TrackingLaw, where: str, pose: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """Flat coordinates (pose_size,) at which the pose error is the shift (size,)."""
+    if not shift.any():
+        return pose
+    group = servo.error_dynamics.group
+    target = _numbers(group.shifted(pose, shift)).ravel()
+    error = _numbers(group.error(target, pose)).ravel()
+    for output, span in _spans(servo.outputs):
+        if np.abs(error[span] - shift[span]).max() > 1e-6 * (1.0 + np.abs(shift[span]).max()):
+            raise OutputError(
+                f"{where}, `offset`, output `{output.name}`",
+                expected="an error with a rotation below pi rad",
+                came=", ".join(f"{x:.4g}" for x in shift[span]),
+                cure="Turn the shorter way round.",
+            )
+    return target
+
+
+def _numbers(values: Any) -> np.ndarray:
+    return np.array(ca.evalf(ca.SX(values)))
+
+
+def _spans(outputs: Sequence[Output]) -> list[tuple[Output, slice]]:
+    ends = np.cumsum([0, *(output.dim for output in outputs)])
+    return [(o, slice(int(ends[i]), int(ends[i + 1]))) for i, o in enumerate(outputs)]
