@@ -18,10 +18,16 @@ from numpy.typing import ArrayLike
 
 from concur import dynamics, kinematics
 from concur.codegen import Array, Matrix, Scalar, Vector, as_floats, evaluated
-from concur.errors import InertiaError, ReductionError
+from concur.errors import InertiaError, ReductionError, WheelError
 from concur.kinematics import check_wheels
-from concur.mechanism import Tree, Wheel
+from concur.mechanism import Tree, Wheel, robot_size
 from concur.system import System
+
+FLAT = 1e-6
+"""Sine of the angle between axis and normal below which a disk lies flat."""
+
+TOUCH = 1e-6
+"""Largest gap of a contact at the start of a motion, in parts of the robot's size."""
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -142,6 +148,41 @@ class Mechanism(Tree):
             Unit vector (3,).
         """
         return kinematics.wheel_axis(self, wheel)
+
+    def check_contacts(self, q: np.ndarray, where: str) -> None:
+        """Demand that every wheel with a `support` touches it.
+
+        Parameters
+        ----------
+        q : numpy.ndarray
+            Configuration, shape (nq,).
+        where : str
+            Place named in errors.
+
+        Raises
+        ------
+        WheelError
+            If a gap is larger than 1e-6 of the robot's size, or a disk lies flat.
+        """
+        for wheel in self.wheels:
+            if wheel.support is not None:
+                rows = kinematics.wheel_rows(self, kinematics.constant(q), wheel)
+                upright, gap = float(ca.DM(rows.upright)), float(ca.DM(rows.height))
+                if not upright > FLAT:
+                    raise WheelError(
+                        f"robot `{self.name}`, wheel `{wheel.body}`, {where}",
+                        expected="a disk that touches its support in one point",
+                        came="a disk that lies flat",
+                        cure="Tilt it: its rolling constraints are singular there.",
+                    )
+                if not abs(gap) <= TOUCH * robot_size(self):
+                    raise WheelError(
+                        f"robot `{self.name}`, wheel `{wheel.body}`, {where}",
+                        expected="contact with its support",
+                        came=f"a gap of {gap:.6g} m",
+                        cure="Move its body along the normal by this gap.",
+                        gap=gap,
+                    )
 
     @evaluated("(nq)->(4,4)")
     def pose(self, q: Vector, body: str) -> Matrix:

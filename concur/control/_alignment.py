@@ -100,13 +100,8 @@ def _freedoms(model: ReducedModel, q: np.ndarray, body: str) -> int:
 
 def _steering(robot: Mechanism) -> list[str]:
     """Bodies between the base and a wheel, such as forks."""
-    between = list[int]()
-    for wheel in robot.wheels:
-        path = robot.path(robot.index(wheel.body))
-        between += path[path.index(robot.platform(wheel)) + 1 :]
     ends = {wheel.body for wheel in robot.wheels}
-    names = [robot.bodies[i].name for i in dict.fromkeys(between)]
-    return [name for name in names if name not in ends]
+    return [name for name in robot.below_platforms if name not in ends]
 
 
 def _listed(names: Sequence[str]) -> str:

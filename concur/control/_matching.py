@@ -53,6 +53,11 @@ def _cure(model: ReducedModel) -> str:
     robot = model.robot
     on_wheels = robot.freedoms(*(robot.bodies[i].name for i in robot.platforms))
     free = [robot.freedom_names[i] for i in on_wheels if i in model.shape]
+    if free and any(wheel.support for wheel in robot.wheels):
+        return (
+            f"The contact leaves {', '.join(free)} free, and motors between bodies do not suffice: "
+            "add thrusters. Such a robot can be moved by `concur.forced_motion`."
+        )
     if free:
         return (
             f"The wheels leave {', '.join(free)} free and unactuated: add a wheel or a "

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from os import PathLike
+from typing import Annotated
 
-from concur.formats.tables import Number, Table, Text, Vector3, located, unknown
-from concur.mechanism import Wheel
+from pydantic import Field
+
+from concur.formats.tables import Number, Positive, Table, Text, Vector3, located, unknown
+from concur.mechanism import Support, Wheel
+
+
+class SupportTable(Table):
+    """Fields of a surface on which a body rolls."""
+
+    body: Text | None = None
+    radius: Positive | None = None
+    center: Vector3 | None = None
+    normal: Vector3 | None = None
+    hollow: Annotated[bool, Field(description="true or false")] | None = None
 
 
 class WheelTable(Table):
@@ -19,6 +32,7 @@ class WheelTable(Table):
     axis: Vector3 | None = None
     center: Vector3 | None = None
     ground: Number | None = None
+    support: SupportTable | None = None
 
 
 def wheel_of(table: WheelTable, names: Iterable[str], path: str | PathLike[str]) -> Wheel:
@@ -26,5 +40,12 @@ def wheel_of(table: WheelTable, names: Iterable[str], path: str | PathLike[str])
     label = f'[[wheels]] "{table.body}"'
     if table.body not in names:
         raise unknown(path, label, "body", "a body", table.body, names)
+    given = table.given()
+    if table.support is not None:
+        on = table.support.body
+        if on is not None and on not in names:
+            raise unknown(path, label, "support", "a body", on, names)
+        with located(path, label):
+            given["support"] = Support(**table.support.given())
     with located(path, label):
-        return Wheel(**table.given())
+        return Wheel(**given)

@@ -256,7 +256,7 @@ def _with_lift(part: Part, nv: int) -> Part:
 
 
 def mujoco_part(robot: Tree, body: Body) -> Part:
-    if body is robot.base and 0 in robot.platforms:
+    if body is robot.base and 0 in robot.platforms and not isinstance(body.joint, joints.Free):
         planar = isinstance(body.joint, joints.Planar)
         plain = in_plane_axes(body.joint) if planar else same(body.joint.nq)
         return _with_lift(plain, body.joint.nv)

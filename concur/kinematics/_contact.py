@@ -11,7 +11,7 @@ import numpy as np
 from concur.errors import WheelError
 from concur.kinematics._controls import coupling_rows
 from concur.kinematics._rolling import plane_normal, wheel_rows
-from concur.mechanism import Tree, robot_size
+from concur.mechanism import Tree, Wheel, robot_size
 
 SAMPLES = 12
 """Random configurations, in addition to the neutral one, at which the wheels are checked."""
@@ -37,6 +37,7 @@ def check_wheels(tree: Tree) -> tuple[tuple[int, ...], tuple[str, ...], float | 
             ca.densify(ca.vertcat(*[w.normal_row for w in wheels])),
             ca.vertcat(*[w.upright for w in wheels]),
             ca.densify(ca.vertcat(*[w.height for w in wheels])),
+            ca.vertcat(*[w.face for w in wheels]),
         ],
     )
     rng = np.random.default_rng(0)
@@ -56,6 +57,9 @@ def _check_contact(tree: Tree, values: list[list[np.ndarray]]) -> float | None:
     rounding = ROUNDING * robot_size(tree)
     for k, wheel in enumerate(tree.wheels):
         where = f"robot `{tree.name}`, wheel `{wheel.body}`"
+        if wheel.support is not None:
+            _check_support(tree, wheel, *(float(part[k, 0]) for part in values[0][2:]))
+            continue
         if min(float(value[2][k, 0]) for value in values) < 1e-6:
             raise WheelError(
                 where,
@@ -93,6 +97,41 @@ def _check_contact(tree: Tree, values: list[list[np.ndarray]]) -> float | None:
             )
         planes.setdefault(platform, (heights[0], f"the plane under wheel `{wheel.body}`"))
     return planes[0][0] if 0 in planes else None
+
+
+def _check_support(tree: Tree, wheel: Wheel, upright: float, gap: float, face: float) -> None:
+    """A wheel touches its support in one point at the neutral configuration."""
+    where = f"robot `{tree.name}`, wheel `{wheel.body}`, `support`"
+    own, other = tree.beyond_support(wheel)
+    if not tree.freedoms(*(tree.bodies[i].name for i in (*own, *other))):
+        raise WheelError(
+            where,
+            expected="a body that moves relative to the body it rolls on",
+            came=f"`{wheel.body}`, which is fixed to it",
+            cure="Name another body, or give the wheel's body a Free joint.",
+        )
+    if not upright > 1e-6:
+        raise WheelError(
+            where,
+            expected="a disk that touches the surface in one point in the neutral configuration",
+            came="a disk that lies flat on it",
+            cure="Tilt the placement of its body, or correct `axis`.",
+        )
+    if not face > 0.0:
+        raise WheelError(
+            where,
+            expected="a disk whose edge touches the sphere",
+            came=f"a disk whose flat face is in its way: its edge is {-face:.6g} m beyond",
+            cure="Turn its axis across the line of centres; a face on a sphere is not a wheel.",
+        )
+    if abs(gap) > ROUNDING * robot_size(tree):
+        raise WheelError(
+            where,
+            expected="contact in the neutral configuration",
+            came=f"a gap of {gap:.6g} m",
+            cure="Change the placement of its body, its radius, or `center` of the support.",
+            gap=gap,
+        )
 
 
 def comparable_rows(tree: Tree, rows: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ axle nor the contact depends on how far the wheel has turned.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import casadi as ca
@@ -14,10 +15,12 @@ import numpy as np
 from concur.codegen import Array, Vector, constant
 from concur.errors import WheelError
 from concur.kinematics._jacobian import jacobian
-from concur.kinematics._motion import Placed, compose, cross
+from concur.kinematics._motion import Placed, compose, cross, invert, stacked, twist_to_child
 from concur.kinematics._sweep import joint_pose
-from concur.mechanism import BALLS, Tree, Wheel
+from concur.mechanism import BALLS, Support, Tree, Wheel
 from concur.mechanism.joints import Joint, Planar, Sliding, Spherical, shortest_rotation
+
+_HERE: Placed = (ca.SX.eye(3), ca.SX(3, 1))
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,9 @@ class WheelRows:
         Sine of the angle between axle and normal; zero when the wheel lies flat.
     height : casadi.SX
         Height of the contact point along the normal, from the plane the platform's origin moves
-        on, m.
+        on, m; the gap if the wheel has a `support`.
+    face : casadi.SX
+        Above zero if the edge of a disk, not its flat face, is what touches a sphere, m.
     """
 
     names: tuple[str, ...]
@@ -45,6 +50,7 @@ class WheelRows:
     normal_row: Array
     upright: Array
     height: Array
+    face: Array
 
 
 def plane_normal(tree: Tree, platform: int = 0) -> np.ndarray:
@@ -74,6 +80,8 @@ def wheel_axis(tree: Tree, wheel: Wheel) -> np.ndarray:
     body = tree.bodies[tree.index(wheel.body)]
     joint: Joint = body.joint
     where = f"robot `{tree.name}`, wheel `{wheel.body}`"
+    if wheel.support is not None and (wheel.axis is not None or wheel.kind in BALLS):
+        return np.array((0.0, 0.0, 1.0) if wheel.axis is None else wheel.axis)
     if wheel.kind == "slider":
         return np.array(wheel.axis)
     if wheel.kind in BALLS:
@@ -85,7 +93,8 @@ def wheel_axis(tree: Tree, wheel: Wheel) -> np.ndarray:
             where,
             expected="a Revolute joint about the wheel axis",
             came=type(joint).__name__,
-            cure="Put the wheel on a separate body with a Revolute joint.",
+            cure="Put the wheel on a separate body with a Revolute joint, or give `axis` if it "
+            "rolls on a `support`.",
         )
     turning = joint.basis[3:, 0]
     axis = turning if wheel.axis is None else np.array(wheel.axis)
@@ -135,6 +144,8 @@ def wheel_rows(tree: Tree, q: Vector, wheel: Wheel) -> WheelRows:
     t W and (n x t) W. A ball has e = n and rows along both axes of the plane; that of rubber
     does not turn about n either. The base moves on a plane.
     """
+    if wheel.support is not None:
+        return _supported_rows(tree, q, wheel, wheel.support)
     if wheel.kind in BALLS:
         return _ball_rows(tree, q, wheel)
     index = tree.index(wheel.body)
@@ -175,7 +186,7 @@ def wheel_rows(tree: Tree, q: Vector, wheel: Wheel) -> WheelRows:
         names, rows = (rolls,), (cosine * lateral + np.sin(angle) * along).T @ contact
     position = seen[1] + seen[0] @ (center - wheel.radius * up)
     height = ca.dot(own_normal, position)
-    return WheelRows(names, rows, normal.T @ contact, upright, height)
+    return WheelRows(names, rows, normal.T @ contact, upright, height, ca.SX(1))
 
 
 def _ball_rows(tree: Tree, q: Vector, wheel: Wheel) -> WheelRows:
@@ -203,7 +214,58 @@ def _ball_rows(tree: Tree, q: Vector, wheel: Wheel) -> WheelRows:
         rows.append(wheel.radius * normal.T @ angular)
     position = seen[1] + seen[0] @ (center - wheel.radius * normal)
     height = ca.dot(constant(own_normal), position)
-    return WheelRows(tuple(names), ca.vertcat(*rows), normal.T @ contact, ca.SX(1), height)
+    one = ca.SX(1)
+    return WheelRows(tuple(names), ca.vertcat(*rows), normal.T @ contact, one, height, one)
+
+
+def _supported_rows(tree: Tree, q: Vector, wheel: Wheel, support: Support) -> WheelRows:
+    """Rows of a body that no joint keeps on its support, in the axes of the body.
+
+    With w from the support towards the centre c (the normal n of a plane; the line of centres of
+    a sphere), a ball touches at p = c - radius w / |w|, a disk with the axis a at p = c - radius e
+    with e along the part of w across a. The material points of body and support at p have the
+    same velocity: three rows, of which the one along the normal keeps the contact closed.
+    """
+    own, other = tree.beyond_support(wheel)
+    seen: Placed = functools.reduce(compose, (joint_pose(tree, q, i) for i in own), _HERE)
+    back: Placed = functools.reduce(compose, (joint_pose(tree, q, i) for i in other), _HERE)
+    columns = jacobian(tree, q, wheel.body)
+    pose = compose(invert(back), seen)  # of the wheel's body in the frame of the support
+    if support.body is not None:
+        theirs = jacobian(tree, q, support.body)
+        columns -= stacked(twist_to_child(pose, (theirs[:3, :], theirs[3:, :])))
+        shared = set(range(tree.nv)) - set(
+            tree.freedoms(*(tree.bodies[i].name for i in (*own, *other)))
+        )
+        columns[:, sorted(shared)] = 0.0  # what carries both, free of rounding
+    columns = ca.sparsify(columns)
+
+    center = constant(wheel.center)
+    origin = pose[0].T @ (constant(support.center) - pose[1])
+    side = -1.0 if support.hollow else 1.0
+    toward = pose[0].T @ constant(support.normal)
+    if support.radius is not None:
+        toward = side * (center - origin)
+    upright, face = ca.SX(1), ca.SX(1)
+    across = toward
+    if wheel.kind == "disk":
+        axis = constant(wheel_axis(tree, wheel))
+        across = toward - ca.dot(axis, toward) * axis
+        upright = ca.norm_2(across) / ca.norm_2(toward)
+        if support.radius is not None and not support.hollow:
+            face = ca.norm_2(across) - wheel.radius
+    point = center - wheel.radius * across / ca.norm_2(across)
+    contact = columns[:3, :] - cross(point, columns[3:, :])
+    names = [f"{wheel.body}: contact {letter}" for letter in "xyz"]
+    if wheel.kind == "rubber_ball":
+        names.append(f"{wheel.body}: no spin")
+        normal = across / ca.norm_2(across)
+        contact = ca.vertcat(contact, wheel.radius * normal.T @ columns[3:, :])
+    if support.radius is None:
+        gap = ca.dot(toward, point - origin)
+    else:
+        gap = side * (ca.norm_2(point - origin) - support.radius)
+    return WheelRows(tuple(names), contact, ca.SX(1, tree.nv), upright, gap, face)
 
 
 def _carrier(tree: Tree, wheel: Wheel, index: int) -> tuple[int, Placed]:

@@ -10,7 +10,7 @@ from concur.mechanism._pose import Pose, scalar
 from concur.mechanism._size import robot_size
 from concur.mechanism._tree import Tree, unknown_name
 from concur.mechanism._unit_lint import suspicious_points, suspicious_start, suspicious_units
-from concur.mechanism._wheel import BALLS, Wheel
+from concur.mechanism._wheel import BALLS, Support, Wheel
 
 __all__ = [
     "BALLS",
@@ -19,6 +19,7 @@ __all__ = [
     "Inertia",
     "Mimic",
     "Pose",
+    "Support",
     "Tree",
     "Wheel",
     "helical_plane",

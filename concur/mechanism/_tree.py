@@ -44,7 +44,7 @@ class Tree(EvaluatedMethods):
         The bodies in any order; exactly one has no parent: the base. They are kept with
         parents before children.
     wheels : sequence of Wheel
-        Rolling contacts with the plane of the base.
+        Rolling contacts with a plane or a sphere.
     gravity : sequence of float
         Acceleration of gravity in the inertial frame, shape (3,), m/s^2.
     actuated : sequence of str, optional
@@ -108,6 +108,8 @@ class Tree(EvaluatedMethods):
             object.__setattr__(self, attribute, value)
         for wheel in self.wheels:
             self.index(wheel.body)
+            if wheel.support is not None and wheel.support.body is not None:
+                self.index(wheel.support.body)
         object.__setattr__(self, "mimics", _mimics(where, bodies, parts["mimics"]))
         geared = self._check_drives(where)
         object.__setattr__(self, "actuated", self._check_actuated(where, geared))
@@ -295,8 +297,28 @@ class Tree(EvaluatedMethods):
             path.append(parent)
         return tuple(reversed(path))
 
+    def beyond_support(self, wheel: Wheel) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Bodies that move a wheel and its support relative to each other.
+
+        Parameters
+        ----------
+        wheel : Wheel
+            One of `wheels`, with a `support`.
+
+        Returns
+        -------
+        wheel_path, support_path : tuple of int
+            Indices of the bodies from the last one that carries both, which is not included, to
+            the wheel and to the support.
+        """
+        path = self.path(self.index(wheel.body))
+        on = wheel.support.body if wheel.support else None
+        other = () if on is None else self.path(self.index(on))
+        common = sum(i in other for i in path)
+        return path[common:], other[common:]
+
     def platform(self, wheel: Wheel) -> int:
-        """Body that moves on the plane on which a wheel rolls.
+        """Body that moves on the surface on which a wheel rolls.
 
         Parameters
         ----------
@@ -307,8 +329,12 @@ class Tree(EvaluatedMethods):
         -------
         int
             Index of the first body between the base and the wheel, both included, whose joint is
-            planar or sliding; the base without such.
+            planar or sliding; the base without such. With a `support` the first body that moves
+            relative to it.
         """
+        if wheel.support is not None:
+            own, other = self.beyond_support(wheel)
+            return (*own, *other, 0)[0]
         path = self.path(self.index(wheel.body))
         return next((i for i in path if isinstance(self.bodies[i].joint, Planar | Sliding)), 0)
 
@@ -316,6 +342,18 @@ class Tree(EvaluatedMethods):
     def platforms(self) -> tuple[int, ...]:
         """Bodies that stand on wheels, in order."""
         return tuple(sorted({self.platform(wheel) for wheel in self.wheels}))
+
+    @property
+    def below_platforms(self) -> tuple[str, ...]:
+        """Bodies between those that stand on wheels and the wheels, the wheels included."""
+        found = set[int]()
+        for wheel in self.wheels:
+            path = self.path(self.index(wheel.body))
+            if wheel.support is not None:
+                path = tuple(i for half in self.beyond_support(wheel) for i in half)
+            start = path.index(self.platform(wheel)) if self.platform(wheel) in path else -1
+            found |= set(path[start + 1 :])
+        return tuple(self.bodies[i].name for i in sorted(found - set(self.platforms)))
 
     def q_slice(self, body: str) -> slice:
         """Where a joint's coordinates stand in q.

@@ -1,4 +1,4 @@
-"""A wheel: rolling contact of a body with a plane."""
+"""A wheel: rolling contact of a body with a plane or a sphere."""
 
 from __future__ import annotations
 
@@ -12,6 +12,50 @@ from concur.mechanism._pose import scalar, unit_vector, vector
 KINDS = ("disk", "omni", "mecanum", "slider", "ball", "rubber_ball")
 
 BALLS = ("ball", "rubber_ball")
+
+SMOOTH = ("disk", *BALLS)
+"""Kinds that touch any support in one point."""
+
+
+@dataclass(frozen=True)
+class Support:
+    """Plane or sphere on which a body rolls that moves freely above it.
+
+    Parameters
+    ----------
+    body : str, optional
+        Body to which the surface is fixed; default the inertial frame.
+    radius : float, optional
+        Radius of a sphere, m; default a plane.
+    center : sequence of float
+        Centre of the sphere, or a point of the plane, in the frame of `body`, shape (3,), m.
+    normal : sequence of float
+        Normal of the plane in this frame, to the side of the rolling body, shape (3,).
+    hollow : bool
+        Whether the body rolls inside the sphere.
+
+    Raises
+    ------
+    WheelError
+        If the radius is not above zero, or a plane is hollow.
+    """
+
+    body: str | None = None
+    radius: float | None = None
+    center: Sequence[float] = (0.0, 0.0, 0.0)
+    normal: Sequence[float] = (0.0, 0.0, 1.0)
+    hollow: bool = False
+
+    def __post_init__(self) -> None:
+        where = "support of a wheel"
+        if self.radius is not None:
+            object.__setattr__(self, "radius", scalar(self.radius, f"{where}, `radius`"))
+        if self.radius is not None and not self.radius > 0.0:
+            raise _refuse(f"{where}, `radius`", "a radius above zero", f"{self.radius} m")
+        if not isinstance(self.hollow, bool) or (self.hollow and self.radius is None):
+            raise _refuse(f"{where}, `hollow`", "true for a sphere only", shown(self.hollow))
+        object.__setattr__(self, "center", vector(self.center, 3, f"{where}, `center`"))
+        object.__setattr__(self, "normal", unit_vector(self.normal, f"{where}, `normal`"))
 
 
 @dataclass(frozen=True)
@@ -43,6 +87,10 @@ class Wheel:
     ground : float, optional
         Height of the plane along its normal, from the inertial origin or that of the hull, m.
         Without it the wheel is taken to touch the plane, and all wheels must agree on its height.
+    support : Support, optional
+        Surface on which a "disk", "ball" or "rubber_ball" rolls that no joint keeps on a plane:
+        the wheel's body is free, and the contact is a constraint too. Any joint may then carry the
+        body; a disk on other than a revolute joint needs `axis`.
 
     Raises
     ------
@@ -57,6 +105,7 @@ class Wheel:
     axis: Sequence[float] | None = None
     center: Sequence[float] = (0.0, 0.0, 0.0)
     ground: float | None = None
+    support: Support | None = None
 
     def __post_init__(self) -> None:
         where = f"wheel `{self.body}`"
@@ -86,6 +135,29 @@ class Wheel:
         if self.axis is not None:
             object.__setattr__(self, "axis", unit_vector(self.axis, f"{where}, `axis`"))
         object.__setattr__(self, "center", vector(self.center, 3, f"{where}, `center`"))
+        if self.support is not None:
+            self._check_support(f"{where}, `support`", self.support)
+
+    def _check_support(self, where: str, support: Support) -> None:
+        """Demand a contact in one point."""
+        if not isinstance(support, Support):
+            raise _refuse(where, "a Support", shown(support))
+        if self.kind not in SMOOTH:
+            raise WheelError(
+                where,
+                expected=f"a body that touches a surface in one point: {', '.join(SMOOTH)}",
+                came=f"kind {self.kind!r}, whose rollers need a plane",
+                cure="Put the body that stands on such wheels on a Planar joint.",
+            )
+        if self.ground is not None:
+            raise _refuse(f"{where}, `ground`", "no `ground`: `center` gives it", f"{self.ground}")
+        if support.hollow and support.radius is not None and self.radius >= support.radius:
+            raise WheelError(
+                f"{where}, `radius`",
+                expected=f"a hollow sphere of a radius above that of the wheel, {self.radius:g} m",
+                came=f"{support.radius:g} m: contact would not be in one point",
+                cure="Make the hollow sphere larger or the wheel smaller.",
+            )
 
 
 def _refuse(where: str, expected: str, came: str) -> ConcurError:

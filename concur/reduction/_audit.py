@@ -18,12 +18,7 @@ from concur.codegen import as_floats
 from concur.errors import ShapeError
 from concur.mechanism import unknown_name
 from concur.multibody import Mechanism
-from concur.reduction._dependents import (
-    below_platforms,
-    orientation,
-    rows_change,
-    spread,
-)
+from concur.reduction._dependents import orientation, rows_change, spread
 from concur.reduction._lift import STAGES_HINT, Lift
 
 SAMPLES = 32
@@ -339,7 +334,7 @@ def _platform(
     if not robot.wheels:
         why = "the robot has no wheels"
         return [_not_checked(i, text, why) for i, text in statements.items()]
-    platform = {robot.bodies[i].name for i in robot.platforms} | set(below_platforms(robot))
+    platform = {robot.bodies[i].name for i in robot.platforms} | set(robot.below_platforms)
     arm = robot.freedoms(*(body.name for body in robot.bodies if body.name not in platform))
     rolling = robot.nf - len(robot.mimics)  # rows of joints that follow others are the last
     on_arm = max(np.abs(robot.constraints(q)[:rolling, arm]).max(initial=0.0) for q in samples)

@@ -28,7 +28,7 @@ def choose_dependents(robot: Mechanism, samples: list[np.ndarray]) -> tuple[int,
     scales = freedom_scales(robot)
     rows = np.array([robot.constraints(q) * scales for q in samples])
     base, coupled = platform_freedoms(robot), robot.followers
-    free = [i for i in robot.freedoms(*below_platforms(robot)) if i not in coupled]
+    free = [i for i in robot.freedoms(*robot.below_platforms) if i not in coupled]
     rolling = robot.nf - len(coupled)
     driven = set(robot.driven_freedoms)
     turning = {i for i in free if _rows_depend_on(robot, i, samples)}
@@ -74,9 +74,11 @@ def spread(robot: Mechanism, dependent: tuple[int, ...], q: np.ndarray) -> float
 def freedom_scales(robot: Mechanism) -> np.ndarray:
     """One over the wheel's radius for spins, over the robot's size for other turns, else one."""
     scales = 1.0 / freedom_lengths(robot)
+    units = [unit for body in robot.bodies for unit in body.joint.freedom_units]
     for wheel in robot.wheels:
         if wheel.kind != "slider":  # a ball has three spins
-            scales[robot.v_slice(wheel.body)] = 1.0 / wheel.radius
+            spins = [i for i in robot.freedoms(wheel.body) if units[i] == "rad"]
+            scales[spins] = 1.0 / wheel.radius
     scales[list(robot.followers)] = 1.0  # their rows are velocities of joints, not of points
     return scales
 
@@ -103,15 +105,6 @@ def rows_change(
 def platform_freedoms(robot: Mechanism) -> list[int]:
     """Freedoms of the bodies that stand on wheels: of the base, or of a vehicle on a hull."""
     return robot.freedoms(*(robot.bodies[i].name for i in robot.platforms))
-
-
-def below_platforms(robot: Mechanism) -> list[str]:
-    """Bodies between those that stand on wheels and the wheels, the wheels included."""
-    found = set[int]()
-    for wheel in robot.wheels:
-        path = robot.path(robot.index(wheel.body))
-        found |= set(path[path.index(robot.platform(wheel)) + 1 :])
-    return [robot.bodies[i].name for i in sorted(found)]
 
 
 def _rows_depend_on(robot: Mechanism, freedom: int, samples: list[np.ndarray]) -> bool:

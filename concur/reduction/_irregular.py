@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from concur.errors import ReductionError
 from concur.kinematics import comparable_rows
 from concur.multibody import Mechanism
-from concur.reduction._dependents import below_platforms, platform_freedoms
+from concur.reduction._dependents import platform_freedoms
 
 STARTS = 6
 """Configurations from which the worst point is sought."""
@@ -66,7 +66,7 @@ def worst_point(robot: Mechanism, samples: list[np.ndarray]) -> tuple[np.ndarray
 def steering(robot: Mechanism) -> list[int]:
     """Freedoms of the joints between base and wheels, without the wheels' spins."""
     wheels = {wheel.body for wheel in robot.wheels if wheel.kind != "slider"}
-    return robot.freedoms(*(name for name in below_platforms(robot) if name not in wheels))
+    return robot.freedoms(*(name for name in robot.below_platforms if name not in wheels))
 
 
 def _least(robot: Mechanism, q: np.ndarray) -> float:

@@ -8,6 +8,7 @@ import casadi as ca
 
 from concur.codegen import Scalar, Vector, evaluated
 from concur.dynamics import side_of_factor
+from concur.kinematics import wheel_rows
 from concur.reduction._constraints import ConstraintReduction
 from concur.reduction._dependents import freedom_scales
 
@@ -40,11 +41,14 @@ class WheelReduction(ConstraintReduction):
         # Smallest over largest pivot of the dependent columns, angles counted in metres. A
         # row has a part of size one, the direction that does not slip: pivots that are all small
         # are singular too.
-        columns = self._in_metres(q)
-        if columns.is_constant():
-            return ca.SX(1)
-        pivots = ca.fabs(ca.diag(ca.qr_sparse(columns)[1]))
-        return ca.mmin(pivots) / ca.fmax(1.0, ca.mmax(pivots))
+        columns, found = self._in_metres(q), ca.SX(1)
+        if not columns.is_constant():
+            pivots = ca.fabs(ca.diag(ca.qr_sparse(columns)[1]))
+            found = ca.mmin(pivots) / ca.fmax(1.0, ca.mmax(pivots))
+        for wheel in self.robot.wheels:
+            if wheel.support is not None:  # zero for a disk that lies flat
+                found = ca.fmin(found, wheel_rows(self.robot, q, wheel).upright)
+        return found
 
     @evaluated("(nq)->()")
     def side(self, q: Vector) -> Scalar:

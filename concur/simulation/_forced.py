@@ -19,7 +19,7 @@ from concur._progress import track
 from concur.codegen import Array, Evaluator
 from concur.errors import ConcurError, SimulationError
 from concur.mechanism import unknown_name
-from concur.multibody import control_velocities
+from concur.multibody import Mechanism, control_velocities
 from concur.reduction import UNDETERMINED, ReducedModel
 from concur.simulation._machine_code import is_compiled, machine_code
 from concur.simulation._motion import Motion
@@ -114,6 +114,8 @@ def forced_motion(
     if not isinstance(method, str) or method not in MOTION_METHODS:
         raise unknown_name(f"{where}, `method`", "method", method, MOTION_METHODS)
     q = model.system.check_configuration(q0, "`q0`")
+    if isinstance(model.system, Mechanism):
+        model.system.check_contacts(q, "`q0`")
     s = shape_start(where, model, s0)
     drive = Drive(model, torque, where)
     model.velocity(q, s)  # refuses a start that is not finite

@@ -85,6 +85,7 @@ def reconstruct(
     check_tolerance(where, "rtol", rtol, 100 * np.finfo(float).eps)
     check_tolerance(where, "atol", atol, 0.0)
     q = robot.check_configuration(q0, "`q0`")
+    robot.check_contacts(q, "`q0`")
     instants = _increasing(times, where)
     shape_speeds = _speeds(model, instants, speeds, where)
     graph = _rate(model)

@@ -111,6 +111,8 @@ def simulate(
     dt, hold = options.dt, options.control_period
     steps, per_hold = grid(where, duration, dt, hold)
     q = moving.robot.check_configuration(q0, "`q0`")
+    if isinstance(moving.robot, Mechanism):
+        moving.robot.check_contacts(q, "`q0`")
     s = shape_start(where, law.model, s0)
     v = _start_velocity(where, law, moving, q, s, momentum)
     margin = law.margin(q)

@@ -230,12 +230,12 @@ def _normal(robot: Tree) -> tuple[float, ...]:
 
 def _ground(robot: Tree, world: ElementTree.Element) -> None:
     """Add the plane under the wheels; only wheels touch it."""
-    if robot.platforms != (0,):
+    if robot.platforms != (0,) or any(wheel.support for wheel in robot.wheels):
         refuse(
             robot,
             f"wheel `{robot.wheels[0].body}`",
             "wheels on the plane of the base",
-            "wheels that roll on another body",
+            "wheels that roll on another body or surface",
             "Keep the robot in TOML.",
         )
     place = robot.base.placement

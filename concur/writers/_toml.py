@@ -6,7 +6,7 @@ import math
 from dataclasses import fields
 from typing import Any
 
-from concur.mechanism import Body, Drive, Inertia, Mimic, Pose, Tree, Wheel, joints
+from concur.mechanism import Body, Drive, Inertia, Mimic, Pose, Support, Tree, Wheel, joints
 from concur.writers._names import check
 
 
@@ -106,7 +106,8 @@ def _inertia(inertia: Inertia) -> dict[str, Any]:
 
 def wheel_fields(wheel: Wheel) -> dict[str, Any]:
     """Fields of a wheel that differ from their defaults."""
-    return _given(wheel)
+    found = _given(wheel)
+    return found | {"support": _given(wheel.support)} if wheel.support else found
 
 
 def drive_fields(drive: Drive) -> dict[str, Any]:
@@ -114,7 +115,7 @@ def drive_fields(drive: Drive) -> dict[str, Any]:
     return _given(drive)
 
 
-def _given(value: Drive | Mimic | Wheel) -> dict[str, Any]:
+def _given(value: Drive | Mimic | Support | Wheel) -> dict[str, Any]:
     """Fields that differ from their defaults, and those without a default."""
     found = {field.name: (getattr(value, field.name), field.default) for field in fields(value)}
     return {

@@ -158,9 +158,7 @@ def on_wheels(column: float) -> Any:
     body = robot()
     body.wheels, body.mimics, body.nf = (SimpleNamespace(body="wheel"),), (), 1
     body.bodies = [SimpleNamespace(name=name) for name in ("base", "wheel", "arm")]
-    body.index = lambda name: 1
-    body.path = lambda index: (0, 1)
-    body.platforms, body.platform = (0,), lambda wheel: 0
+    body.platforms, body.below_platforms = (0,), ("wheel",)
     body.freedoms = lambda *names: [("base", "wheel", "arm").index(name) for name in names]
     body.constraints = lambda q: np.array([[5.0, 5.0, -column * q[1]]])
     return model(body)
