@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -19,6 +19,7 @@ from concur.deprecation import renamed_fields
 from concur.errors import ConcurError, DescriptionError, SingularConfigurationError
 from concur.files import is_file
 from concur.formats._configuration import read_configuration
+from concur.formats._initial import InitialTable, check_initial, start_on_reference
 from concur.formats._reference import REFERENCE_KINDS, read_reference
 from concur.formats._robot import load, load_shipped, shipped_names
 from concur.formats._servo import ServoTable, check_control_names, option_at_fault, read_servo
@@ -43,7 +44,6 @@ from concur.formats.tables import (
 from concur.multibody import Mechanism
 from concur.reduction import ReducedModel, reduce
 from concur.simulation import (
-    FASTEST_START,
     LONGEST_RUN,
     METHODS,
     MOST_STEPS,
@@ -305,13 +305,6 @@ class _OutputTable(Table):
     damping: NumberOrList
 
 
-class _InitialTable(Table):
-    q: Annotated[dict[str, NumberOrList], Field(description="a table of bodies")] | None = None
-    s: Annotated[dict[str, Velocity], Field(description="a table of shape velocities")] | None = (
-        None
-    )
-
-
 Step = Annotated[
     float,
     Field(
@@ -319,10 +312,6 @@ Step = Annotated[
         le=LONGEST_RUN,
         description=f"a number above zero, from {SHORTEST_STEP:g} to {LONGEST_RUN:g}",
     ),
-]
-Velocity = Annotated[
-    float,
-    Field(ge=-FASTEST_START, le=FASTEST_START, description=f"a number within {FASTEST_START:g}"),
 ]
 
 
@@ -420,7 +409,7 @@ class _TaskTable(Table):
     reference: Annotated[
         dict[str, dict[str, Any]], Field(description="a table [reference.<output>] per output")
     ]
-    initial: _InitialTable = _InitialTable()
+    initial: InitialTable = InitialTable()
     servo: ServoTable = ServoTable()
     simulation: _SimulationTable
     tolerances: _TolerancesTable = _TolerancesTable()
@@ -441,7 +430,8 @@ def load_task(path: str | PathLike[str]) -> Task:
         ``[reference.<output>]`` with the ``kind`` (a constructor in `references`) and its
         arguments, and for outputs in R^n optionally ``relative_to``, the output whose reference it
         is added to; ``[initial.q]`` and ``[initial.s]`` with configurations by body and shape
-        velocities by name, neutral and zero where not given; ``[servo]`` with
+        velocities by name, neutral and zero where not given, or ``[initial]`` with
+        ``start = "on reference"`` and optionally ``near`` and ``offset``; ``[servo]`` with
         ``use_measured_velocity``, ``damping_threshold``, ``torque_limits``, ``torque_weights`` and
         a table ``redundancy``; ``[simulation]`` with ``duration``, ``dt``, ``method``,
         ``control_period``; ``[tolerances]`` with the fields of `Tolerances`; ``[plant]`` with the
@@ -473,10 +463,11 @@ def load_task(path: str | PathLike[str]) -> Task:
         )
     task = check(_TaskTable, data, path)
     _check_times(task, path)
+    check_initial(task.initial, path)
     robot = _robot(task.robot, path)
     outputs = tuple(_output(table, robot, task.outputs, path) for table in task.outputs)
     moving = task.plant
-    return Task(
+    read = Task(
         name=task.name,
         path=Path(path),
         robot=robot,
@@ -500,6 +491,12 @@ def load_task(path: str | PathLike[str]) -> Task:
         robot_file=task.robot if _is_file(task.robot) else None,
         operating=_operating(task.operating, robot, path),
     )
+    if task.initial.start is None:
+        return read
+    servo = read.servo()
+    found = start_on_reference(task.initial, servo, read.reference, path)
+    s0 = dict(zip(servo.model.shape_names, found.s.tolist(), strict=True))
+    return replace(read, q0=_frozen(found.q), s0=s0)
 
 
 def _check_times(task: _TaskTable, path: str | PathLike[str]) -> None:

@@ -15,6 +15,7 @@ import pytest
 from concur.control import Output, Redundancy, Servo
 from concur.formats import (
     _drives,
+    _initial,
     _reference,
     _robot,
     _servo,
@@ -103,6 +104,7 @@ def test_every_joint_and_its_fields_are_listed() -> None:
         ("Drives", _drives.DriveTable),
         ("Mimics", _drives.MimicTable),
         ("Sidecar", _urdf.UrdfSidecarTable),
+        ("Start", _initial.InitialTable),
         ("Simulation", _task._SimulationTable),
         ("Tolerances", _task._TolerancesTable),
         ("Plant", _task._PlantTable),

@@ -1,0 +1,107 @@
+"""Reader of the initial state of a task: written, or on the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import AfterValidator, Field
+
+from concur.control import Output, Servo, Start
+from concur.control.references import Reference
+from concur.formats._configuration import read_configuration
+from concur.formats.tables import (
+    NumberOrList,
+    Table,
+    fault,
+    is_number,
+    located,
+    show,
+    unknown,
+)
+from concur.simulation import FASTEST_START
+
+ON_REFERENCE = "on reference"
+
+Velocity = Annotated[
+    float,
+    Field(ge=-FASTEST_START, le=FASTEST_START, description=f"a number within {FASTEST_START:g}"),
+]
+
+
+def _on_reference(text: str) -> str:
+    if text != ON_REFERENCE:
+        raise ValueError(f'"{ON_REFERENCE}"')
+    return text
+
+
+class InitialTable(Table):
+    """The table `[initial]`."""
+
+    q: Annotated[dict[str, NumberOrList], Field(description="a table of bodies")] | None = None
+    s: Annotated[dict[str, Velocity], Field(description="a table of shape velocities")] | None = (
+        None
+    )
+    start: (
+        Annotated[str, AfterValidator(_on_reference), Field(description=f'"{ON_REFERENCE}"')] | None
+    ) = None
+    near: Annotated[dict[str, NumberOrList], Field(description="a table of bodies")] | None = None
+    offset: Annotated[dict[str, NumberOrList], Field(description="a table of outputs")] | None = (
+        None
+    )
+
+
+def check_initial(table: InitialTable, path: str | PathLike[str]) -> None:
+    """Reject a written state beside a start on the reference, and what belongs to the other."""
+    written, sought = ("q", "s"), ("near", "offset")
+    wrong = [name for name in (written if table.start else sought) if getattr(table, name)]
+    if wrong:
+        field = wrong[0]
+        if table.start:
+            came, cure = f"`{field}` and `start`", f"Remove `{field}`, or rename `q` to `near`."
+        else:
+            came, cure = f"`{field}` without `start`", f'Add start = "{ON_REFERENCE}".'
+        raise fault(
+            path,
+            "[initial]",
+            field,
+            expected=f'`q` and `s`, or start = "{ON_REFERENCE}" with `near` and `offset`',
+            came=came,
+            cure=cure,
+        )
+
+
+def start_on_reference(
+    table: InitialTable,
+    servo: Servo,
+    reference: Reference,
+    path: str | PathLike[str],
+) -> Start:
+    """State on the reference at t = 0; an error names the file if there is no such state."""
+    near = read_configuration(table.near or {}, servo.model.robot, path, "[initial.near]")
+    offset = _offset(table.offset or {}, servo.outputs, path)
+    with located(path, "[initial]", "start"):
+        found = servo.start(reference, near, offset=offset)
+        found.require(f"start of `{servo.name}`")
+    return found
+
+
+def _offset(
+    table: Mapping[str, Any], outputs: Sequence[Output], path: str | PathLike[str]
+) -> dict[str, np.ndarray]:
+    sizes = {output.name: output.dim for output in outputs}
+    for name, value in table.items():
+        if name not in sizes:
+            raise unknown(path, "[initial.offset]", name, "an output", name, sizes)
+        if (1 if is_number(value) else len(value)) != sizes[name]:
+            raise fault(
+                path,
+                "[initial.offset]",
+                name,
+                expected=f"{sizes[name]} numbers, m and rad",
+                came=show(value),
+                cure="Give as many numbers as the error of this output has coordinates.",
+            )
+    return {name: np.atleast_1d(np.array(value, dtype=float)) for name, value in table.items()}
