@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from os import PathLike
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -15,6 +15,11 @@ from concur.mechanism import Support, Wheel
 class SupportTable(Table):
     """Fields of a surface on which a body rolls."""
 
+    cures: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("box", "capsule", "cylinder", "mesh", "size", "width"),
+        "Bodies roll on planes and spheres, which they touch in one smooth contact point. Leave it "
+        "out for a plane, or give `radius` for a sphere.",
+    )
     body: Text | None = None
     radius: Positive | None = None
     center: Vector3 | None = None

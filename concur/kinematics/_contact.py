@@ -121,7 +121,7 @@ def _check_support(tree: Tree, wheel: Wheel, upright: float, gap: float, face: f
         raise WheelError(
             where,
             expected="a disk whose edge touches the sphere",
-            came=f"a disk whose flat face is in its way: its edge is {-face:.6g} m beyond",
+            came="a disk whose flat face is nearer to the sphere than its edge",
             cure="Turn its axis across the line of centres; a face on a sphere is not a wheel.",
         )
     if abs(gap) > ROUNDING * robot_size(tree):

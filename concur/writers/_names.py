@@ -59,6 +59,8 @@ def check(robot: Tree) -> None:
         _within(robot, f"body `{body.name}`", numbers)
     for wheel in robot.wheels:
         numbers = [wheel.radius, wheel.roller_angle or 0.0, wheel.ground or 0.0, *wheel.center]
+        if wheel.support is not None:
+            numbers += [wheel.support.radius or 0.0, *wheel.support.center]
         _within(robot, f"wheel `{wheel.body}`", numbers)
     for drive in robot.drives:
         limit = drive.torque_limit if math.isfinite(drive.torque_limit) else 0.0

@@ -72,6 +72,33 @@ def test_disk_against_its_contact() -> None:
     check_motion(model, slip, 0)
 
 
+@pytest.mark.parametrize("wheels", [1, 2])
+def test_wheels_under_a_frame_that_tilts(wheels: int) -> None:
+    # A unicycle; and two wheels on one axle, whose contacts along the axle are one row.
+    frame = Inertia(5.0, (0.02, 0, 0.3), (0.3, 0.2, 0.1))
+    bodies = [Body("frame", joints.Free(), None, Pose((0, 0, 0.1)), frame)]
+    round_one = Inertia(1.0, moments=(0.003, 0.005, 0.003))
+    for i, y in enumerate([0.0] if wheels == 1 else [0.25, -0.25]):
+        bodies.append(
+            Body(f"wheel_{i}", joints.Revolute((0, 1, 0)), "frame", Pose((0, y, 0)), round_one)
+        )
+    rolling = [Wheel(body.name, 0.1, support=Support()) for body in bodies[1:]]
+    robot = Mechanism("cycle", bodies, rolling, DOWN)
+    oracle, model = Pinocchio(robot), reduce(robot)
+    assert model.ns == {1: 4, 2: 3}[wheels]
+
+    def slip(q: np.ndarray) -> np.ndarray:
+        rows = []
+        for wheel in rolling:
+            pose = oracle.pose(q, wheel.body)
+            edge = np.cross(np.cross([0, 0, 1.0], pose[:3, 1]), pose[:3, 1])
+            point = pose[:3, 3] + 0.1 * edge / np.linalg.norm(edge)
+            rows.append(at_point(oracle, q, wheel.body, point))
+        return np.vstack(rows)
+
+    check_motion(model, slip, 0)
+
+
 def test_disk_moves_as_the_classical_equations() -> None:
     # Angle theta between the axis and the vertical, its precession and the spin about the axis.
     def rates(t: float, x: np.ndarray) -> list[float]:
@@ -238,6 +265,11 @@ def test_what_has_no_smooth_contact_is_refused(tmp_path: Path) -> None:
     wheel = Wheel("disk", 0.2, axis=(0, 1, 0), support=Support(radius=0.5))
     with pytest.raises(WheelError, match="flat face"):
         Mechanism("b", [body], [wheel])
+    disk(0.2).save(tmp_path / "disk.toml")
+    text = (tmp_path / "disk.toml").read_text("utf-8")
+    (tmp_path / "box.toml").write_text(text.replace("support = {}", "support = {box = 1.0}"))
+    with pytest.raises(ConcurError, match=r"support\.box.*planes and spheres"):
+        load(tmp_path / "box.toml")
     for robot in (disk(0.2), on_sphere("rubber_ball", True, "floats")):
         robot.save(tmp_path / "robot.toml")
         assert load(tmp_path / "robot.toml") == robot

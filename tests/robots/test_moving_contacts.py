@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 from concur.errors import DescriptionError, ReductionError
 from concur.formats import load, load_task
-from concur.mechanism import Body, joints
+from concur.mechanism import Body, Drive, joints
 from concur.multibody import Mechanism
 from concur.reduction import WheelReduction, reduce
 from tests.oracles import Pinocchio, assert_close
@@ -67,6 +67,11 @@ def test_crawler_on_a_hull_that_does_not_float() -> None:
     assert isinstance(model, WheelReduction)
     assert (model.kind, model.ns) == ("chaplygin", 8)
     check_motion(model, on_hull(fixed), 2)
+    jets = [Drive("jet", body="spacecraft", wrench=(1, 0, 0, 0, 0, 0))]
+    pushed = reduce(replace(robot, drives=jets))
+    assert isinstance(pushed, WheelReduction)
+    assert (pushed.ns, pushed.nu) == (14, 9)
+    check_motion(pushed, on_hull(pushed.robot), 3)
 
 
 @pytest.mark.slow
