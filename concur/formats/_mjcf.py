@@ -499,16 +499,21 @@ def _simple(link: Link) -> joints.Joint:
 
 
 def _as_one(own: list[_Joint]) -> joints.Joint | None:
-    """Joint of several freedoms that moves as these do, if all or none of them are driven."""
+    """Joint of several freedoms that moves as these do, if all or none of them are driven.
+
+    Motors of slides push along fixed axes, those of a planar or free joint along axes of its body.
+    """
     driven = {bool(joint.effort) for joint in own}
     placed = any(joint.moved or np.any(joint.anchor) or joint.geared for joint in own)
     if len(own) < 2 or placed or len(driven) > 1:
         return None
     axes = [joint.link.axis for joint in own]
-    candidates: list[joints.Joint] = [joints.Cartesian(), joints.Free()]
+    turning = driven == {False}
+    candidates: list[joints.Joint] = [joints.Cartesian(), *[joints.Free()] * turning]
     if own[-1].link.kind == "hinge":
-        kinds = (joints.Cylindrical, joints.Planar, joints.PlanarPrismatic)
-        candidates += [kind(axes[-1]) for kind in kinds]
+        candidates.append(joints.Cylindrical(axes[-1]))
+        kinds = (joints.Planar, joints.PlanarPrismatic)
+        candidates += [kind(axes[-1]) for kind in kinds if turning]
     elif np.linalg.norm(normal := np.cross(axes[0], axes[1])) > 0.5:
         candidates.append(joints.Sliding(tuple(normal.tolist())))
     for joint in candidates:

@@ -26,11 +26,13 @@ def to_mjcf(robot: Tree, time_step: float = 1e-3) -> str:
     Each body is a body of its name, each joint a chain of hinges, slides and balls, or a free joint
     for a `Free` base. Coordinates are those of `concur.interop.mujoco`. Limits are limits of the
     joints, actuators are motors with the torque limits, in the order of the controls; `speed_limit`
-    has no counterpart. A drive on several joints is a motor on a fixed tendon, a thruster a motor
-    at a site. A joint that follows another is an equality constraint, which MuJoCo holds by a stiff
-    force. The model has no contacts, unless the robot has wheels: a wheel touches a plane with
-    friction, and the base gets one more slide along the normal, last of its joints, on which it
-    stands on the wheels without tilting.
+    has no counterpart. Motors of a `Planar`, `PlanarPrismatic` or, below the base, `Free` joint
+    push along fixed axes of its frame, those of the robot along axes of its body. A drive on
+    several joints is a motor on a fixed tendon, a thruster a motor at a site. A joint that follows
+    another is an equality constraint, which MuJoCo holds by a stiff force. The model has no
+    contacts, unless the robot has wheels: a wheel touches a plane with friction, and the base gets
+    one more slide along the normal, last of its joints, on which it stands on the wheels without
+    tilting.
 
     Parameters
     ----------
