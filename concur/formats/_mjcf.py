@@ -547,7 +547,7 @@ def _mimics(file: _File, found: _Robot, every: list[_Joint]) -> list[Mimic]:
 def _inertia(file: _File, i: int, shift: np.ndarray) -> Inertia:
     """Inertia of a body about its centre of mass, in axes of the body."""
     model, mass = file.model, float(file.model.body_mass[i])
-    if not mass:
+    if not mass and not model.body_inertia[i].any():
         return Inertia(0.0)
     turn = Pose(rotation=tuple(np.roll(model.body_iquat[i], -1).tolist())).rotation_matrix
     tensor = turn @ np.diag(model.body_inertia[i]) @ turn.T
