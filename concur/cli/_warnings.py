@@ -30,7 +30,8 @@ INVOLVED = 0.1
 def robot_warnings(robot: Mechanism) -> tuple[str, ...]:
     """Warnings about inertias, lengths and limits of a robot that suggest a mistake."""
     suspicious = (*suspicious_inertias(robot), *suspicious_units(robot))
-    return (*suspicious, *_near_singular(robot), *_unchecked_limits(robot))
+    found = (*_near_singular(robot), *_unchecked_limits(robot), *_beyond_limits(robot))
+    return (*suspicious, *found)
 
 
 def file_warnings(path: str) -> tuple[str, ...]:
@@ -72,6 +73,24 @@ def _unchecked_limits(robot: Mechanism) -> tuple[str, ...]:
             found.append(
                 f"joint `{name}`: its torque limit of {limit:g} is not checked, since {drives} may "
                 "exceed it within their own limits: give each drive a smaller `torque_limit`"
+            )
+    return tuple(found)
+
+
+def _beyond_limits(robot: Mechanism) -> tuple[str, ...]:
+    """Joints that follow others and are out of their limits wherever these are within theirs."""
+    limits = {body.name: body.limits for body in robot.bodies}
+    found = []
+    for mimic in robot.mimics:
+        (own,), (other,) = limits[mimic.body], limits[mimic.of]
+        low, high = sorted(
+            mimic.multiplier * x + mimic.offset if mimic.multiplier else mimic.offset for x in other
+        )
+        slack = ROUNDING * max(1.0, abs(mimic.offset))
+        if low > own[1] + slack or high < own[0] - slack:
+            found.append(
+                f"joint `{mimic.body}` is never within its limits, {own[0]:g} to {own[1]:g}: it "
+                f"follows `{mimic.of}`, within whose limits it is at {low:g} to {high:g}"
             )
     return tuple(found)
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import concur as cc
 from concur.cli import main
 from concur.cli._warnings import robot_warnings
-from concur.mechanism import Body, Drive, Inertia, joints
+from concur.mechanism import Body, Drive, Inertia, Mimic, joints
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my_robot.toml"
 
@@ -127,4 +127,22 @@ def test_limits_of_joints_that_drives_share_are_told_if_they_may_be_exceeded(lim
     ]
     robot = cc.Mechanism("wrist", bodies, drives=drives)
     found = [text for text in robot_warnings(robot) if "is not checked, since `a`, `b`" in text]
+    assert len(found) == told
+
+
+@pytest.mark.parametrize(
+    ("multiplier", "offset", "told"),
+    [(-2.0, 3.0, 0), (-2.0, 3.01, 1), (2.0, -3.0, 0), (0.0, 1.1, 1)],
+)
+def test_followers_that_are_never_within_their_limits(
+    multiplier: float, offset: float, told: int
+) -> None:
+    heavy = Inertia(1.0, moments=(1, 1, 1))
+    hinges = [
+        Body(name, joints.Revolute((0, 0, 1)), "base", inertia=heavy, limits=(-1.0, 1.0))
+        for name in "ab"
+    ]
+    base = Body("base", joints.Fixed())
+    robot = cc.Mechanism("r", [base, *hinges], mimics=[Mimic("b", "a", multiplier, offset)])
+    found = [text for text in robot_warnings(robot) if "never within its limits" in text]
     assert len(found) == told
