@@ -154,7 +154,7 @@ def run_session(
     if mock:
         rig = mocked(rig)
         scheduled_faults(rig, options.faults)  # reject a wrong axis before compiling the law
-    law = tracking_law(rig.task.servo() if servo is None else servo, f"rig `{rig.name}`, law")
+    law = tracking_law(rig.task.servo if servo is None else servo, f"rig `{rig.name}`, law")
     drives = make_drives(rig)
     refuse_overload(rig, drives)
     report("reference", 0.0)

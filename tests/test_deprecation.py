@@ -40,7 +40,7 @@ def task():
 
 @cache
 def servo():
-    return task().servo()
+    return task().servo
 
 
 @cache
@@ -261,3 +261,26 @@ def test_files_of_results_keep_their_names(tmp_path):
         assert "missed" in file
         assert file.attrs["hold"] == 0.0
         np.testing.assert_array_equal(file["missed"], run.acceleration_residual)
+
+
+# --- a task's servo and shape velocities --------------------------------------------------------
+
+
+def test_servo_and_start_of_a_task_are_properties_and_their_old_forms_work():
+    fresh = cc.load_task(EXAMPLES / "rover_arm.toml")
+    assert fresh.servo is fresh.servo
+    np.testing.assert_array_equal(fresh.s0, fresh.shape_velocities(fresh.servo))
+    assert fresh.s0.shape == (fresh.servo.ns,)
+    with pytest.raises(ValueError, match="read-only"):
+        fresh.s0[0] = 1.0
+    with pytest.warns(
+        DeprecationWarning, match=r"`task.servo\(\)` is deprecated: use `task.servo`"
+    ):
+        assert fresh.servo() is fresh.servo
+    with pytest.warns(DeprecationWarning, match=r"use `task.initial_velocities\['left_wheel'\]`"):
+        assert fresh.s0["left_wheel"] == 2.0
+    with pytest.warns(DeprecationWarning, match="`s0` is deprecated: use `initial_velocities`"):
+        slower = replace(fresh, s0={"left_wheel": 1.0})
+    np.testing.assert_array_equal(slower.s0, [1.0, 0.0, 0.0, 0.0, 0.0])
+    # What was computed is not stored with the task.
+    assert not {"servo", "s0"} & set(fresh.__getstate__())

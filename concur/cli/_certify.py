@@ -96,7 +96,7 @@ def _certified(
     disturbance: float | None,
 ) -> CertifyResult:
     task = load_task(path)
-    servo = task.servo()
+    servo = task.servo
     sample = task.reference(0.0)
     x, ve = servo.error(task.q0, task.shape_velocities(servo), sample)
     start = (np.asarray(x, dtype=float), np.asarray(ve, dtype=float))

@@ -79,7 +79,7 @@ def export_task(
     with results(folder, "export", overwrite) as kept:
         task = load_task(path)
         with located(path, ""):
-            servo = task.servo()
+            servo = task.servo
         staged = servo.export(kept.staging, target, name, precision, speed_limit, fmi)
         written: CFolder | Path
         if isinstance(staged, Path):

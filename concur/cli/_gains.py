@@ -142,7 +142,7 @@ def task_gains(
     """Find gains for a task, show them, and write those of one method into its file."""
     _check_options(torque_share, torque_limit, write)
     task = load_task(path)
-    servo = task.servo()
+    servo = task.servo
     limits = _limits(task, servo, torque_limit)
     designs, missing = [], []
     with console.status("searching for gains"):
@@ -272,7 +272,7 @@ def _tried(
         np.array([float(f"{x:.{DIGITS}g}") for x in np.diag(gain)])
         for gain in (found.stiffness, found.damping)
     )
-    law = replace(task, stiffness=np.diag(stiffness), damping=np.diag(damping)).servo()
+    law = replace(task, stiffness=np.diag(stiffness), damping=np.diag(damping)).servo
     peaks, share, stopped = None, None, ""
     # Without limits of the law, whose torque would not exceed them.
     free = replace(law, torque_limits=None)

@@ -158,7 +158,7 @@ def _tracked(
     # Before checks that may reject the task: a wrong unit may be the cause.
     warnings = task_warnings(task)
     show_warnings(warnings, console)
-    servo = task.servo()
+    servo = task.servo
     audit = servo.audit(task.reference, task.duration, task.q0)
     forced = force and not audit.holds
     why = "; ".join(f"{row.id}: {row.why}" for row in audit.failures)

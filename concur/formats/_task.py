@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -15,7 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from concur.control import Output, Servo
 from concur.control.references import Reference
-from concur.deprecation import renamed_fields
+from concur.deprecation import renamed_arguments, renamed_fields, warn
 from concur.errors import ConcurError, DescriptionError, SingularConfigurationError
 from concur.files import is_file
 from concur.formats._configuration import read_configuration
@@ -55,6 +56,28 @@ from concur.simulation import (
 )
 
 
+class TaskServo(Servo):
+    """Servo of a task; a call, from when `Task.servo` was a method, returns it."""
+
+    def __call__(self) -> Servo:
+        """Return the servo, with a warning."""
+        warn("task.servo()", "task.servo")
+        return self
+
+
+class StartVelocities(np.ndarray):
+    """Shape velocities of a task's start; names as indices are deprecated."""
+
+    names: tuple[str, ...] = ()
+
+    def __getitem__(self, index: Any) -> Any:
+        """Entries by index, or one by the name of its shape velocity, with a warning."""
+        if not isinstance(index, str):
+            return np.asarray(self)[index]
+        warn(f"task.s0[{index!r}]", f"task.initial_velocities[{index!r}]")
+        return float(self[self.names.index(index)])
+
+
 @renamed_fields({"hold": "control_period"})
 @dataclass(frozen=True, eq=False)
 class Task:
@@ -79,7 +102,7 @@ class Task:
         Reference of all outputs, in their order.
     q0 : ndarray, shape (nq,)
         Configuration at the start.
-    s0 : dict of str to float
+    initial_velocities : dict of str to float
         Shape velocities at the start by name (rad/s, m/s); others are zero.
     duration : float
         Length of the run (s).
@@ -120,7 +143,7 @@ class Task:
     damping: NDArray[np.float64]
     reference: Reference
     q0: NDArray[np.float64]
-    s0: Mapping[str, float]
+    initial_velocities: Mapping[str, float]
     duration: float
     dt: float
     method: str
@@ -134,13 +157,9 @@ class Task:
     robot_file: str | None = None
     operating: Mapping[str, Any] | None = None
 
-    def servo(self) -> Servo:
-        """Reduce the robot and build its servo.
-
-        Returns
-        -------
-        Servo
-            Servo of the task's outputs with its gains.
+    @cached_property
+    def servo(self) -> TaskServo:
+        """Servo of the task's outputs with its gains, for the reduced robot; built at first use.
 
         Raises
         ------
@@ -154,12 +173,32 @@ class Task:
             named = self.servo_options.get(option)
             check_control_names(option, named, model.control_names, self.path)
         try:
-            servo = Servo(model, self.outputs, self.stiffness, self.damping, **self.servo_options)
+            servo = TaskServo(
+                model, self.outputs, self.stiffness, self.damping, **self.servo_options
+            )
         except ConcurError as error:
             with located(self.path, *option_at_fault(error)):
                 raise
         self.shape_velocities(servo)
         return servo
+
+    @cached_property
+    def s0(self) -> NDArray[np.float64]:
+        """Shape velocities at the start, in the order of the servo's model, (ns,), rad/s and m/s.
+
+        Raises
+        ------
+        ConcurError
+            As of `servo`.
+        """
+        velocities = self.shape_velocities(self.servo).view(StartVelocities)
+        velocities.names = self.servo.model.shape_names
+        velocities.setflags(write=False)
+        return velocities
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the properties that are computed again."""
+        return {key: value for key, value in vars(self).items() if key not in ("servo", "s0")}
 
     def _model(self) -> ReducedModel:
         """Reduce the robot; on an error, also without its stages to find the cause."""
@@ -197,7 +236,7 @@ class Task:
         Returns
         -------
         ndarray, shape (ns,)
-            s0 in the order of the servo's model (rad/s, m/s).
+            Those of the start in the order of the servo's model (rad/s, m/s).
 
         Raises
         ------
@@ -205,10 +244,10 @@ class Task:
             If the task names an unknown shape velocity.
         """
         names = servo.model.shape_names
-        for name in self.s0:
+        for name in self.initial_velocities:
             if name not in names:
                 raise self._no_shape_velocity(name, servo.model)
-        return np.array([self.s0.get(name, 0.0) for name in names])
+        return np.array([self.initial_velocities.get(name, 0.0) for name in names])
 
     def _no_shape_velocity(self, name: str, model: ReducedModel) -> DescriptionError:
         """Build the error for an existing joint that has no independent start velocity."""
@@ -233,13 +272,15 @@ class Task:
             cure=cure,
         )
 
-    def simulate(self, servo: Servo, progress: bool | Callable[[float], Any] = False) -> Run:
+    def simulate(
+        self, servo: Servo | None = None, progress: bool | Callable[[float], Any] = False
+    ) -> Run:
         """Simulate the task on the full-order plant.
 
         Parameters
         ----------
-        servo : Servo
-            The task's servo.
+        servo : Servo, optional
+            Another servo of these outputs; default the task's.
         progress : bool or callable
             As for `simulate`.
 
@@ -255,6 +296,7 @@ class Task:
         SimulationError
             If the run stopped early; the attribute `run` of the error holds the computed part.
         """
+        servo = self.servo if servo is None else servo
         try:
             return simulate(
                 self.robot,
@@ -271,6 +313,9 @@ class Task:
         except SingularConfigurationError:
             with located(self.path, "[initial.q]"):
                 raise
+
+
+Task.__init__ = renamed_arguments({"s0": "initial_velocities"}, both=True)(Task.__init__)  # type: ignore[method-assign]
 
 
 def _known_method(name: str) -> str:
@@ -477,7 +522,7 @@ def load_task(path: str | PathLike[str]) -> Task:
         damping=_gains(outputs, task.outputs, "damping", path),
         reference=read_reference(outputs, task.reference, data, path),
         q0=read_configuration(task.initial.q or {}, robot, path, "[initial.q]"),
-        s0=_initial_velocities(task.initial.s or {}, robot, path),
+        initial_velocities=_initial_velocities(task.initial.s or {}, robot, path),
         duration=task.simulation.duration,
         dt=task.simulation.dt,
         method=task.simulation.method,
@@ -493,10 +538,10 @@ def load_task(path: str | PathLike[str]) -> Task:
     )
     if task.initial.start is None:
         return read
-    servo = read.servo()
+    servo = read.servo
     found = start_on_reference(task.initial, servo, read.reference, path)
-    s0 = dict(zip(servo.model.shape_names, found.s.tolist(), strict=True))
-    return replace(read, q0=_frozen(found.q), s0=s0)
+    velocities = dict(zip(servo.model.shape_names, found.s.tolist(), strict=True))
+    return replace(read, q0=_frozen(found.q), initial_velocities=velocities)
 
 
 def _check_times(task: _TaskTable, path: str | PathLike[str]) -> None:

@@ -428,7 +428,7 @@ class Sliding(_Vector):
         Normal of the plane in the joint frame, shape (3,); normalised here.
     """
 
-    normal: Sequence[float]
+    normal: Sequence[float] = (0.0, 0.0, 1.0)
     nq: ClassVar[int] = 2
     nv: ClassVar[int] = 2
     coordinate_names: ClassVar[tuple[str, ...]] = ("x", "y")

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import casadi as ca
 import numpy as np
 
-from concur.errors import ReductionError
+from concur.errors import ReductionError, UnknownNameError
 from concur.reduction._conserved import ROUNDING, Conservation, conservation
 from concur.reduction._model import ReducedModel
 from concur.reduction._parts import (
@@ -121,7 +121,15 @@ def demand_kept(model: ReducedModel, joint: str, tolerance: float, used: Used = 
     robot = model.robot
     if used and (found := kept_parts(model, joint, tolerance, used)):
         return found
-    tested = conservation(model, joint, tolerance)
+    try:
+        tested = conservation(model, joint, tolerance)
+    except UnknownNameError as error:
+        raise UnknownNameError(
+            f"robot `{robot.name}`, `stages`",
+            expected=error.expected,
+            came=error.came,
+            cure=error.cure,
+        ) from None
     if tested.conserved:
         return [_whole(model, tested)]
     several = robot.bodies[robot.index(joint)].joint.nv > 1

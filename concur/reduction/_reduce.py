@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -112,6 +114,7 @@ def reduce(
     if not isinstance(robot, Mechanism) and momentum is None and stages is None:
         return _any_system(robot)
     robot = as_tree(robot, f"reduce `{robot.name}`, `{'momentum' if stages is None else 'stages'}`")
+    _no_names(robot, momentum)
     steps = () if stages is None else read_stages(robot, stages)
     model = _first_stage(robot, momentum, steps)
     if robot.mimics and not robot.wheels:
@@ -178,6 +181,19 @@ def _floats_on(robot: Mechanism, wheels: WheelReduction) -> bool:
     base = range(robot.base.joint.nv)
     outside = robot.thrusters or set(base) & set(wheels.dependent)
     return bool(base) and 0 not in robot.platforms and not outside
+
+
+def _no_names(robot: Mechanism, momentum: Any) -> None:
+    """Reject names in place of a momentum: `stages` is the argument after it."""
+    names = [momentum] if isinstance(momentum, str) else momentum
+    listed = isinstance(names, (Mapping, list, tuple)) and len(names) > 0
+    if listed and all(isinstance(name, str) for name in names):
+        raise ReductionError(
+            f"robot `{robot.name}`, `momentum`",
+            expected="six numbers, kg m/s and kg m^2/s",
+            came=f"names: {momentum!r:.60}",
+            cure=f"Joints to reduce further are `stages`: write stages={momentum!r:.60}.",
+        )
 
 
 def _no_momentum(robot: Mechanism, momentum: ArrayLike | None, why: str) -> None:

@@ -372,7 +372,9 @@ def read_stages(robot: Mechanism, stages: Stages) -> Steps | None:
             where,
             expected='"auto", names of bodies, or momenta by name',
             came=repr(stages),
-            cure='Write stages="auto", or list the bodies of unactuated joints, in order.',
+            cure=f"Write stages=[{stages!r}]."
+            if isinstance(stages, str) and stages in {body.name for body in robot.bodies}
+            else 'Write stages="auto", or a list of bodies with unactuated joints.',
         )
     names = tuple(stages)  # once: it may be a generator
     bodies = [body.name for body in robot.bodies]

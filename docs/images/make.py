@@ -51,7 +51,7 @@ def simulated(name: str) -> Run:
         The run.
     """
     task = cc.load_task(EXAMPLES / name)
-    return task.simulate(task.servo())
+    return task.simulate(task.servo)
 
 
 def rover(run: Run) -> None:
@@ -91,7 +91,7 @@ def dashboard() -> None:
     from playwright.sync_api import sync_playwright
 
     rig = hil.load_rig(EXAMPLES / "rover_rig" / "rig.toml")
-    servo = rig.task.servo()
+    servo = rig.task.servo
     with tempfile.TemporaryDirectory() as parent:
         wishes = hil.SessionOptions(hil.Mode.MOCK, duration=15.0, folder=Path(parent) / "record")
         record = hil.Record.load(hil.run_session(rig, wishes, servo).folder)

@@ -107,7 +107,10 @@ def cures(checks: Sequence[AxisCheck]) -> list[str]:
 def limits_table(rig: Rig, bound: TorqueBound | None) -> Table:
     """Table of the limits of the axes, and the torque bounds of the certificate."""
     table = Table(title="At the joints", title_justify="left", caption_justify="left")
-    for title in ("axis", "limit (N m)", "need (N m)", "rate (N m/s)", "speed (rad/s)", "watchdog"):
+    for title in (
+        *("axis", "limit\n(N m)", "need\n(N m)", "rate\n(N m/s)"),
+        *("speed\n(rad/s)", "watchdog\n(ms)"),
+    ):
         table.add_column(title, justify="left" if title == "axis" else "right")
     over = [] if bound is None else bound.exceeded(rig)
     for axis in rig.axes:
@@ -118,7 +121,7 @@ def limits_table(rig: Rig, bound: TorqueBound | None) -> Table:
             f"[bold red]{need}[/]" if axis.name in over else need,
             f"{axis.torque_rate_limit:g}",
             f"{axis.speed_limit:g}",
-            f"{axis.watchdog * 1e3:g} ms",
+            f"{axis.watchdog * 1e3:g}",
         )
     if bound is None:
         table.caption = "need: unknown, as there is no certificate"

@@ -91,9 +91,7 @@ def test_gains_settle_in_time_and_margins_are_those_of_the_loop(found):
 def test_share_of_the_torque_is_that_of_a_run_and_decides(task, found):
     place = found["designs"][0]
     read = concur.load_task(task)
-    servo = concur.Servo(
-        read.servo().model, read.outputs, place["stiffness"][0], place["damping"][0]
-    )
+    servo = concur.Servo(read.servo.model, read.outputs, place["stiffness"][0], place["damping"][0])
     u = read.simulate(servo).u
     share = np.abs(u).max() / 4.0
     assert place["torque_share"] == pytest.approx(share, rel=0.02)

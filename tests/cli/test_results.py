@@ -370,7 +370,7 @@ def test_units_are_warned_of_before_the_task_is_refused(
     def refuse(*_: Any) -> None:
         raise ConcurError("servo", expected="this", came="that", cure="Do so.")
 
-    monkeypatch.setattr("concur.formats.Task.servo", refuse)
+    monkeypatch.setattr("concur.formats.Task.servo", property(refuse))
     task.write_text(task.read_text().replace("forearm = 1.2", "forearm = -46.0"))
     result = run("track", task, "--out", green)
     assert result.exit_code == 2

@@ -306,7 +306,7 @@ def test_inverse_kinematics_moves_only_the_joints_between() -> None:
 @pytest.mark.slow
 def test_a_bar_stays_in_two_hands(tmp_path: Path) -> None:
     task = load_task(Path(__file__).parents[2] / "examples" / "two_hands.toml")
-    servo = task.servo()
+    servo = task.servo
     run = task.simulate(servo)
     assert all(finding.holds is not False for finding in run.findings(task.tolerances))
     assert np.abs(run.deviation).max() < 1e-10

@@ -32,7 +32,7 @@ ABOUT_Z = joints.Revolute((0, 0, 1))
 @cache
 def example(path: Path) -> tuple[Task, Servo]:
     task = load_task(path)
-    return task, task.servo()
+    return task, task.servo
 
 
 def frame(position: np.ndarray, quaternion: np.ndarray) -> np.ndarray:

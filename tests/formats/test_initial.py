@@ -19,7 +19,7 @@ START = '[initial]\nstart = "on reference"\n'
 
 def started(folder: Path, text: str) -> tuple[Task, Servo]:
     task = load_task(write(folder, HEAD + text + TAIL))
-    return task, task.servo()
+    return task, task.servo
 
 
 def points(task: Task, q: np.ndarray) -> np.ndarray:
@@ -47,7 +47,7 @@ def test_outputs_start_on_their_references(tmp_path: Path) -> None:
     assert velocity[:2] == pytest.approx([0.3, 0.0], abs=1e-6)
     around = velocity[2:] - [0.3, 0.0, 0.0]
     assert np.linalg.norm(around) == pytest.approx(0.07 * 2 * np.pi / 10, abs=1e-6)
-    assert set(task.s0) == set(servo.model.shape_names)
+    assert set(task.initial_velocities) == set(servo.model.shape_names)
 
 
 def test_an_offset_is_the_reference_minus_the_output(tmp_path: Path) -> None:

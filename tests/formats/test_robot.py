@@ -475,7 +475,6 @@ JOINT_FAULTS: dict[str, tuple[str, str, str, list[str]]] = {
         "joint",
         ["`pitch`", "a pitch other than zero", "Revolute"],
     ),
-    "sliding without normal": ('{ type = "Sliding" }', "", "joint.normal", ["Add the field"]),
     "sliding with axis": (
         '{ type = "Sliding", axis = [0, 0, 1] }',
         "",

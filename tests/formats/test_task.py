@@ -87,7 +87,8 @@ def test_a_task_is_read_as_written(tmp_path: Path) -> None:
     np.testing.assert_array_equal(task.stiffness, np.diag([4.0, 5.0, 9.0, 9.0, 9.0]))
     np.testing.assert_array_equal(task.damping, np.diag([4.0, 4.0, 6.0, 6.0, 6.0]))
     np.testing.assert_array_equal(task.q0, [-0.45, -0.1, 0.1, 0.0, 0.0, 0.0, 1.0, 0.0])
-    assert task.s0 == {"left_wheel": 2.0}
+    assert task.initial_velocities == {"left_wheel": 2.0}
+    np.testing.assert_array_equal(task.s0, [2.0, 0.0, 0.0, 0.0, 0.0])
     assert (task.duration, task.dt, task.method, task.control_period) == (20.0, 0.01, "rk4", None)
     assert task.momentum is None
     assert task.plant is None
@@ -183,7 +184,7 @@ def test_stages_are_read_and_taken(tmp_path: Path, stages: str, read: object, th
     free_column(tmp_path)
     task = load_task(write(tmp_path, crane_text(stages)))
     assert task.stages == read
-    model = task.servo().model
+    model = task.servo.model
     assert isinstance(model, StagedReduction)
     assert (model.stages, model.theta) == (("column",), (theta,))
     assert model.shape_names == ("steering", "left_wheel", "boom")
@@ -194,7 +195,7 @@ def test_without_stages_the_robot_is_reduced_once(tmp_path: Path) -> None:
     task = load_task(write(tmp_path, crane_text("")))
     assert task.stages is None
     with pytest.raises(ConcurError, match="4 controls for the shape velocities"):
-        task.servo()
+        _ = task.servo
 
 
 def test_stages_that_cannot_be_taken_name_the_task(tmp_path: Path) -> None:
@@ -206,7 +207,7 @@ def test_stages_that_cannot_be_taken_name_the_task(tmp_path: Path) -> None:
     ):
         task = load_task(write(tmp_path, crane_text(stages)))
         with pytest.raises(ConcurError) as caught:
-            task.servo()
+            _ = task.servo
         assert words in str(caught.value)
         assert (caught.value.file, caught.value.field) == (str(task.path), "stages")
 
@@ -215,7 +216,7 @@ def test_a_stage_has_no_velocity_to_start_with(tmp_path: Path) -> None:
     free_column(tmp_path)
     text = altered("left_wheel = 1.0", "column = 1.0", crane_text('stages = "auto"'))
     with pytest.raises(DescriptionError, match="follows from the momentum of `column`") as caught:
-        load_task(write(tmp_path, text)).servo()
+        _ = load_task(write(tmp_path, text)).servo
     assert (caught.value.table, caught.value.field) == ("[initial.s]", "column")
 
 
@@ -705,7 +706,7 @@ def test_start_velocities_that_are_no_shape_velocities(
 ) -> None:
     task = load_task(write(tmp_path, altered("left_wheel = 2.0", f'"{name}" = 2.0')))
     with pytest.raises(DescriptionError) as caught:
-        task.servo()
+        _ = task.servo
     error = caught.value
     assert (error.file, error.table, error.field) == (str(task.path), "[initial.s]", name)
     for word in words:
@@ -742,7 +743,7 @@ def test_the_plant_has_the_drives_of_the_robot(tmp_path: Path) -> None:
 def test_a_singular_start_names_the_task(tmp_path: Path) -> None:
     task = load_task(write(tmp_path, TASK))
     with pytest.raises(ConcurError, match="margin") as caught:
-        task.simulate(task.servo())
+        task.simulate(task.servo)
     assert (caught.value.file, caught.value.table) == (str(task.path), "[initial.q]")
 
 
@@ -795,7 +796,7 @@ def test_a_fault_of_an_option_of_the_law_names_its_table(
 ) -> None:
     task = load_task(write(tmp_path, f"{TASK}\n[servo]\n{servo}\n"))
     with pytest.raises(ConcurError) as caught:
-        task.servo()
+        _ = task.servo
     error = caught.value
     assert (error.file, error.table, error.field) == (str(task.path), table, field)
     assert str(error).startswith(f"{task.path}, {table}, field `{field}`")
@@ -807,7 +808,7 @@ def test_a_fault_of_the_rule_for_internal_motion_names_its_table(tmp_path: Path)
     rule = "\n[servo.redundancy]\nweight = [1, 2]\n"
     task = load_task(write(tmp_path, text + rule))
     with pytest.raises(ConcurError) as caught:
-        task.servo()
+        _ = task.servo
     error = caught.value
     place = (error.file, error.table, error.field)
     assert place == (str(task.path), "[servo.redundancy]", "weight")
@@ -817,7 +818,7 @@ def test_a_fault_of_the_outputs_is_none_of_the_laws_options(tmp_path: Path) -> N
     onto_axle = altered("point = [0.25, 0.0, 0.0]", "point = [0.0, 0.0, 0.0]")
     task = load_task(write(tmp_path, onto_axle + "\n[servo]\ntorque_limits = 50\n"))
     with pytest.raises(ConcurError, match="wheel axle") as caught:
-        task.servo()
+        _ = task.servo
     assert (caught.value.file, caught.value.table) == (str(task.path), "")
     assert "[servo]" not in str(caught.value)
 
@@ -850,7 +851,7 @@ def test_gravity_on_what_floats_is_a_fault_of_the_robots_file(tmp_path: Path, mo
     task = load_task(write(tmp_path, flyer_text("faller.toml", more)))
     assert task.robot_file == "faller.toml"
     with pytest.raises(ConcurError, match="no gravity along") as caught:
-        task.servo()
+        _ = task.servo
     assert (caught.value.file, caught.value.field) == (str(robot), "gravity")
 
 
@@ -858,7 +859,7 @@ def test_a_momentum_that_wheels_do_not_keep_is_a_fault_of_the_task(tmp_path: Pat
     task = load_task(write(tmp_path, "momentum = [0, 0, 0, 0, 0, 1]\n" + TASK))
     assert task.robot_file is None
     with pytest.raises(ConcurError, match="no momentum for a robot with wheels") as caught:
-        task.servo()
+        _ = task.servo
     assert (caught.value.file, caught.value.field) == (str(task.path), "momentum")
 
 
@@ -874,3 +875,52 @@ def test_only_files_of_a_similar_name_are_suggested(
         assert "Did you mean" not in str(caught.value)
     else:
         assert f"Did you mean `{near}`?" in str(caught.value)
+
+
+TURNED = """
+name = "turned"
+robot = "free_flyer"
+
+[[outputs]]
+name = "hand"
+body = "tool"
+group = "SE3"
+orientation = [ORIENTATION]
+stiffness = 4
+damping = 4
+
+[reference.hand]
+kind = "waypoints"
+times = [0, 1]
+points = [[1, 0, 0, REFERENCE], [1, 0, 0, REFERENCE]]
+
+[initial.q]
+spacecraft = [0, 0, 0, START]
+
+[simulation]
+duration = 1
+dt = 0.01
+"""
+
+
+def test_quaternions_of_files_are_normalised_if_they_are_near_unit_norm(tmp_path: Path) -> None:
+    names = ("ORIENTATION", "REFERENCE", "START")
+    for wrong in names:
+        for factor in (1.0 - 0.0009, 1.0009, 1.0 - 0.0011, 1.0011, 0.0):
+            text = TURNED
+            for name in names:
+                scale = factor if name == wrong else 1.0
+                text = text.replace(name, f"{0.28 * scale}, 0, 0, {0.96 * scale}")
+            path = write(tmp_path, text)
+            if abs(factor - 1.0) > 1e-3:
+                with pytest.raises(ConcurError, match="norm"):
+                    load_task(path)
+                continue
+            task = load_task(path)
+            assert task.outputs[0].orientation is not None
+            for quaternion in (
+                task.outputs[0].orientation,
+                task.reference(0.3).pose[3:],
+                task.q0[3:7],
+            ):
+                np.testing.assert_allclose(quaternion, [0.28, 0, 0, 0.96], rtol=0, atol=1e-15)

@@ -126,7 +126,8 @@ def test_the_command_writes_a_new_file(tmp_path: Path) -> None:
     assert again.exit_code == 2
     assert "a file that exists" in again.stderr
     result = run.invoke(main, ["check", str(out), "--fix", str(out), "--overwrite", "--json"])
-    assert json.loads(result.stdout) == {"out": str(out), "fixed": []}
+    answer = json.loads(result.stdout)
+    assert (answer["out"], answer["fixed"], answer["files"]) == (str(out), [], [str(out)])
     assert "(.urdf) with --fix" in run.invoke(main, ["check", "rover_arm", "--fix", "a"]).stderr
     nowhere = run.invoke(main, ["check", str(path), "--fix", str(tmp_path / "no" / "a.urdf")])
     assert "expected a folder that can be written" in nowhere.stderr

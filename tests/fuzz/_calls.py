@@ -31,7 +31,7 @@ EVALUATED = (
 def _sound(folder: Path) -> list[Call]:
     """Calls with the arguments that they expect."""
     task = cc.load_task(ROOT / "examples" / "rover_arm.toml")
-    servo = task.servo()
+    servo = task.servo
     robot, model, outputs = task.robot, servo.model, list(task.outputs)
     floating = cc.robots.planar_floater()
     drift = cc.reduce(floating)

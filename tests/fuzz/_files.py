@@ -129,7 +129,7 @@ def sidecar(path: Path) -> None:
 def task(path: Path) -> None:
     """Read a task and evaluate its law at the start."""
     made = cc.load_task(path)
-    servo = made.servo()
+    servo = made.servo
     v = servo.model.velocity(made.q0, made.shape_velocities(servo))
     made.reference(0.7 * made.duration)
     servo.torque(made.q0, v, made.reference(0.0))
@@ -199,7 +199,7 @@ def kinds(folder: Path) -> dict[str, Kind]:
     proofs = folder / "proofs"
     proofs.mkdir()
     for name in ("free_floater", "rover_arm"):
-        law = cc.load_task(examples / f"{name}.toml").servo()
+        law = cc.load_task(examples / f"{name}.toml").servo
         cc.certify(law, angle=1.0).save(proofs / f"{name}.json")
     tubes, boxes = proofs / "tubes", proofs / "boxes"
     tubes.mkdir()
@@ -209,7 +209,7 @@ def kinds(folder: Path) -> dict[str, Kind]:
     points = Disturbance(np.full(6, 0.01), points=np.diag(np.full(6, 0.01)))
     for name, given in (("length", 0.01), ("components", np.full(6, 0.01)), ("points", points)):
         tube(Decay.of(found.parts[0]), given).save(tubes / f"{name}.json")
-    rover = cc.load_task(examples / "rover_arm.toml").servo()
+    rover = cc.load_task(examples / "rover_arm.toml").servo
     ranges = {"turret": (-0.1, 0.0), "upper_arm": (0.9, 1.0), "forearm": (-1.7, -1.6)}
     asked = {"speeds": 0.3, "acceleration": 0.2, "pose_error": 0.05}
     weak = {"upper_arm": (-5.0, 5.0)}

@@ -17,7 +17,7 @@ SMALL = Layout(("wheel", "arm"), nq=3, ns=2, pose_size=2, size=2)
 @functools.cache
 def task_and_servo():
     task = load_task(TASK)
-    return task, task.servo()
+    return task, task.servo
 
 
 def make_rig(folder, seconds=20.0, **axis):

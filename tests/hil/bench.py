@@ -51,7 +51,7 @@ def _no_realtime(*_):
 @functools.cache
 def law_of(file):
     """Servo and tick of an example; built once."""
-    servo = load_rig(EXAMPLES / file).task.servo()
+    servo = load_rig(EXAMPLES / file).task.servo
     return servo, servo.compile()
 
 

@@ -35,7 +35,7 @@ slow = pytest.mark.slow
 def law():
     """The common parts of all runs: servo, tick, reference."""
     rig = load_rig(FOLDER / "rig.toml")
-    servo = rig.task.servo()
+    servo = rig.task.servo
     return servo, servo.compile(), sample_plan(rig.task, servo, rig.loop.period, 0.3)
 
 

@@ -134,7 +134,7 @@ def test_check_of_emulated_drives(file):
     positions = [check for check in result["checks"] if check["what"].startswith("position (0x")]
     positions += [check for check in result["checks"] if check["what"] == "position, rad (m)"]
     assert [check["axis"] for check in positions] == [axis.name for axis in rig.axes]
-    places = find_places(rig.task.servo().model, [axis.name for axis in rig.axes]).q
+    places = find_places(rig.task.servo.model, [axis.name for axis in rig.axes]).q
     start = [rig.task.q0[place] for place in places]
     assert [float(check["came"]) for check in positions] == pytest.approx(start, abs=2e-3)
 

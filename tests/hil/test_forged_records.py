@@ -38,7 +38,7 @@ def rig():
 
 @pytest.fixture(scope="module")
 def servo(rig):
-    return rig.task.servo()
+    return rig.task.servo
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,7 @@ class CreepingClock(SteppedClock):
 def made(request, tmp_path_factory):
     """Rig, servo and record of a run; the record is never to be changed."""
     rig = load_rig(EXAMPLES / request.param)
-    servo, folder = rig.task.servo(), tmp_path_factory.mktemp("recomputed") / "run"
+    servo, folder = rig.task.servo, tmp_path_factory.mktemp("recomputed") / "run"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session, "SteppedClock", CreepingClock)
         result = run_session(
@@ -141,7 +141,7 @@ def test_states_of_a_rig_that_others_drive_are_left_out(made, mode):
 def floating(tmp_path_factory):
     """The same of a floating robot whose base is corrected by external poses."""
     rig = load_rig(EXAMPLES / "floater_rig" / "rig.toml")
-    servo, folder = rig.task.servo(), tmp_path_factory.mktemp("floating") / "run"
+    servo, folder = rig.task.servo, tmp_path_factory.mktemp("floating") / "run"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session, "SteppedClock", CreepingClock)
         result = run_session(

@@ -33,7 +33,7 @@ def rig():
 
 @pytest.fixture(scope="module")
 def servo(rig):
-    return rig.task.servo()
+    return rig.task.servo
 
 
 def run(rig, servo, folder, *faults, duration=DURATION):

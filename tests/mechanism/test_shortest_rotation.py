@@ -54,3 +54,8 @@ def test_planar_joints_with_normals_near_minus_z_move_in_their_plane(tilt: float
         linear = joint.basis[:3][:, [0, 1]]
         assert_allclose(linear.T @ linear, np.eye(2), rtol=0.0, atol=2e-15)
         assert_allclose(linear.T @ normal, 0.0, atol=1e-15)
+
+
+def test_planes_are_horizontal_by_default():
+    for joint in (joints.Planar, joints.PlanarPrismatic, joints.Sliding):
+        assert joint() == joint((0, 0, 1))

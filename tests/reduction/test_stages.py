@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from concur import robots
 from concur.errors import ConcurError, NonFiniteError, ReductionError, ShapeError, UnknownNameError
 from concur.mechanism import Body, Inertia, Pose, joints
 from concur.multibody import Mechanism
@@ -541,7 +542,7 @@ ROBOT = crane(undriven="column")
         (np.ones(2), UnknownNameError, ["`stages`", "body"]),
         ("column", ReductionError, ["`stages`", '"auto", names of bodies', "'column'"]),
         (3, ReductionError, ["`stages`", "got 3"]),
-        ({"column"}, ReductionError, ["`stages`", "in order"]),
+        ({"column"}, ReductionError, ["`stages`", "a list of bodies"]),
         ([["column"]], UnknownNameError, ["`stages`", "a body", "['column']"]),
         (["boom"], ReductionError, ["`boom`", "its drive changes it", "u[boom]"]),
         (["left"], ReductionError, ["`left`", "two-form", "Xi[left, axle] s[axle]"]),
@@ -630,3 +631,21 @@ def test_audit_of_an_undriven_joint_names_the_stage() -> None:
     assert reduce(robot, stages="auto").audit().holds
     lone = replace(robot, actuated=("turret", "rotor", "second"))
     assert "stages" not in reduce(lone).audit()["CON3"].why  # no joint to take
+
+
+def test_errors_about_stages_name_the_argument() -> None:
+    satellite, rover = robots.wheel_satellite(), robots.rover_arm()
+    cases = [
+        # Names in the place of the momentum, the argument before.
+        (satellite, (["wheel_x"],), "`momentum`", r"write stages=\['wheel_x'\]\."),
+        (satellite, ("auto",), "`momentum`", "write stages='auto'"),
+        (rover, ({"turret": 1.0},), "`momentum`", r"write stages=\{'turret': 1.0\}"),
+        # One name without a list, and joints that are no shape joints.
+        (satellite, (None, "wheel_x"), "`stages`", r"Write stages=\['wheel_x'\]\."),
+        (satellite, (None, "wheels"), "`stages`", 'Write stages="auto", or a list of bodies'),
+        (rover, (None, ["chassis"]), "`stages`", "expected a shape joint among left_wheel"),
+    ]
+    for robot, arguments, place, words in cases:
+        with pytest.raises(ConcurError, match=words) as caught:
+            reduce(robot, *arguments)
+        assert caught.value.where == f"robot `{robot.name}`, {place}"

@@ -17,7 +17,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "drives"
 @pytest.mark.parametrize("name", ["mecanum", "tricycle"])
 def test_task_passes(name):
     task = cc.load_task(EXAMPLES / f"{name}_task.toml")
-    servo = task.servo()
+    servo = task.servo
     run = task.simulate(servo)
     assert {f.label for f in run.findings(task.tolerances) if f.holds is False} == set()
     robot, q, v = task.robot, run.q[len(run.q) // 2], run.v[len(run.v) // 2]

@@ -77,7 +77,7 @@ def test_crawler_on_a_hull_that_does_not_float() -> None:
 @pytest.mark.slow
 def test_crawler_is_tracked(tmp_path: Path) -> None:
     task = load_task(EXAMPLES / "crawler.toml")
-    servo = task.servo()
+    servo = task.servo
     run = task.simulate(servo)
     assert all(finding.holds is not False for finding in run.findings(task.tolerances))
     assert np.linalg.norm(run.error[0]) > 0.1

@@ -325,7 +325,7 @@ def test_plant_compiles_its_acceleration() -> None:
 @pytest.mark.parametrize("name", TASKS)
 def test_shipped_tasks_for_five_seconds(name: str) -> None:
     task = load_task(EXAMPLES / f"{name}.toml")
-    servo = task.servo()
+    servo = task.servo
     runs = [
         simulate(
             task.robot,

@@ -207,7 +207,7 @@ def test_a_satellite_with_another_momentum() -> None:
 @pytest.mark.parametrize(("name", "stronger"), [("crane_car", 0.2), ("mecanum_arm", 0.5)])
 def test_examples_of_cars_keep_what_they_promise(name: str, stronger: float) -> None:
     task = load_task(EXAMPLES / f"{name}.toml")
-    servo = task.servo()
+    servo = task.servo
     exact = servo.feasibility(task.reference, task.duration, task.q0)
     assert exact.feasible, exact.why
     assert exact.margin > stronger

@@ -122,7 +122,7 @@ def refused(
 @pytest.mark.parametrize("name", FILES)
 def test_examples_are_read(name: str) -> None:
     rig = load_rig(EXAMPLES / name)
-    servo = rig.task.servo()
+    servo = rig.task.servo
     assert tuple(axis.name for axis in rig.axes) == servo.model.control_names
     assert rig.task.control_period == rig.loop.period
     assert all(isinstance(axis, Axis) for axis in rig.axes)
@@ -134,7 +134,7 @@ def test_limits_of_the_examples_leave_room_above_the_simulated_torque() -> None:
     for name in ("rover_rig/rig.toml", "floater_rig/rig.toml"):
         rig = load_rig(EXAMPLES / name)
         task = replace(rig.task, duration=4.0)  # torques are largest at the start
-        run = task.simulate(task.servo())
+        run = task.simulate(task.servo)
         peaks = np.abs(np.asarray(run.u)).max(axis=0)
         limits = np.array([axis.torque_limit for axis in rig.axes])
         assert np.all(1.4 * peaks < limits), (name, peaks)

@@ -33,7 +33,7 @@ MOMENTUM = np.array([0.5, -0.3, 0.2, 2.5, 0.8, 0.8])
 def simulated(name, duration, dt):
     """A rig of the examples, its servo, and its task by the full-order plant."""
     rig = load_rig(EXAMPLES / name / "rig.toml")
-    task, servo = rig.task, rig.task.servo()
+    task, servo = rig.task, rig.task.servo
     s0 = np.zeros(servo.ns)
     run = cc.simulate(
         task.robot,
