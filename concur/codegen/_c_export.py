@@ -78,16 +78,17 @@ def write_c(exported: Exported, directory: Path, precision: str = "double") -> C
     Raises
     ------
     ConcurError
-        If a law with torque limits is exported in single precision, or writing fails.
+        If a law with torque limits or tables is exported in single precision, or writing fails.
     """
     real = real_type(precision)
     law = c_text(exported.function, precision)
-    if precision == "single" and law.further > 1:
+    if precision == "single" and not exported.function.is_a("SXFunction"):
         raise ConcurError(
             f"export of `{exported.name}`, `precision`",
-            expected="double precision, which torque limits require",
+            expected="double precision, which torque limits and references with tables require",
             came='"single"',
-            cure='Use precision="double", or limit the torques after the law.',
+            cure='Use precision="double", or limit the torques after the law and leave out the '
+            "reference.",
         )
     vectors, tolerance, error = list(exported.vectors), exported.tolerance, None
     if precision == "single":
@@ -104,6 +105,7 @@ def write_c(exported: Exported, directory: Path, precision: str = "double") -> C
         "largest_code": max(code.number for code in exported.codes),
         "preset_momentum": any(signal.name == "momentum" for signal in exported.inputs),
         "has_solver": law.further > 1,
+        "timed": any(signal.name == "t" for signal in exported.inputs),
         "kept": exported.kept,
         "law": law,
         "real": real,

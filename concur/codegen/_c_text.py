@@ -147,7 +147,7 @@ def c_text(function: ca.Function, precision: str) -> CText:
         max(1, int(named.sz_arg())),
         max(1, int(named.sz_res())),
         max(1, int(named.sz_iw())),
-        1 if function.is_a("SXFunction") else max(1, int(named.sz_w())),
+        1 if function.is_a("SXFunction") else _numbers(named, text),
         max(1, further),
     )
 
@@ -187,7 +187,22 @@ def _plain_types(text: str) -> str:
 def _renamed(function: ca.Function) -> ca.Function:
     kind = ca.SX if function.is_a("SXFunction") else ca.MX
     symbols = [kind.sym(own, function.sparsity_in(i)) for i, own in enumerate(function.name_in())]
-    return ca.Function("law", symbols, function.call(symbols))
+    # Tables are constants of the function itself, not of one that it calls: see `_numbers`.
+    return ca.Function("law", symbols, function.call(symbols, True, False))
+
+
+def _numbers(function: ca.Function, text: str) -> int:
+    """Length of the work memory w, in which constants that the code reads in place take no room."""
+    constants, written = dict[int, int](), set[int]()
+    for k in range(function.n_instructions()):
+        kind, slots = function.instruction_id(k), function.instruction_output(k)
+        if kind == ca.OP_CONST:
+            constants[slots[0]] = int(function.instruction_MX(k).numel())
+        elif kind != ca.OP_OUTPUT:
+            written.update(slots)
+    in_place = not re.search(r"casadi_copy\(casadi_c\d", text)
+    spare = sum(size for slot, size in constants.items() if slot not in written)
+    return max(1, int(function.sz_w()) - in_place * spare)
 
 
 def _short(number: re.Match[str]) -> str:

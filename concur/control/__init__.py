@@ -36,6 +36,7 @@ from concur.control._mismatch import MomentumMismatch, momentum_mismatch
 from concur.control._output import Output
 from concur.control._own_law import tracking_law
 from concur.control._redundancy import Redundancy
+from concur.control._reference_tick import ReferenceTick
 from concur.control._sample import ReferenceSample
 from concur.control._servo import Servo
 from concur.control._singularities import (
@@ -66,6 +67,7 @@ __all__ = [
     "Redundancy",
     "Reference",
     "ReferenceSample",
+    "ReferenceTick",
     "Servo",
     "SingularityPath",
     "SingularityReport",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from os import PathLike
 from pathlib import Path
@@ -28,11 +28,15 @@ from concur.codegen import (
     real_type,
     write_c,
 )
-from concur.control._allocation import HOLE
+from concur.control._fitting import reference_for
 from concur.control._fmu import export_fmu
+from concur.control._reference_tick import ReferenceTick, exported_tick
+from concur.control._sample import ReferenceSample
 from concur.control._signals import MEANINGS, input_signals, output_signals
-from concur.control._tick import KEPT, Tick, TickStatus, tick_function
+from concur.control._tick import KEPT, SAMPLE, BufferedLaw, Tick, TickStatus
 from concur.control._tracking_law import TrackingLaw
+from concur.control.references import LARGEST as LATEST
+from concur.control.references import Reference
 from concur.errors import ConcurError, UnknownNameError
 from concur.files import folder_named
 
@@ -71,6 +75,7 @@ def export_servo(
     precision: str = "double",
     speed_limit: ArrayLike = SPEED_LIMIT,
     fmi: str = "3.0",
+    reference: Reference | Callable[[float], ReferenceSample] | None = None,
 ) -> CFolder | Path:
     """Write a law for a controller or another tool, as described in `Servo.export`."""
     if target not in TARGETS:
@@ -83,13 +88,14 @@ def export_servo(
         )
     where = f"export of `{servo.name}`"
     folder = folder_named(directory, where)
+    demand = None if reference is None else reference_for(reference, servo.outputs, where)
     if target == "fmu":
         # FMUs compute in double precision and accept all speeds.
         _check_unused(where, "precision", precision, "double", target)
         _check_unused(where, "speed_limit", speed_limit, SPEED_LIMIT, target)
-        return export_fmu(servo, folder, name, fmi)
+        return export_fmu(servo, folder, name, fmi, demand)
     _check_unused(where, "fmi", fmi, "3.0", target)
-    return write_c(exported(servo, name, precision, speed_limit), folder, precision)
+    return write_c(exported(servo, name, precision, speed_limit, demand), folder, precision)
 
 
 def _check_unused(where: str, name: str, given: ArrayLike, only: ArrayLike, target: str) -> None:
@@ -109,13 +115,15 @@ def exported(
     name: str | None = None,
     precision: str = "double",
     speed_limit: ArrayLike = SPEED_LIMIT,
+    reference: Reference | None = None,
 ) -> Exported:
     """Describe a law's tick: signals, codes, and states to try it with."""
     where = f"export of `{servo.name}`"
     real_type(precision)
-    inputs = placed(input_signals(servo, _speeds(servo, speed_limit, where)))
+    timed = reference is not None
+    inputs = placed(input_signals(servo, _speeds(servo, speed_limit, where), timed))
     outputs = placed(output_signals(servo))
-    function = tick_function(servo, HOLE, watched=True)
+    function = exported_tick(servo, reference)
     limited = servo.torque_limits is not None
     return Exported(
         name=_identifier(servo, name, where),
@@ -124,7 +132,7 @@ def exported(
         inputs=inputs,
         outputs=outputs,
         codes=tuple(Code(c.name, int(c), MEANINGS[c]) for c in ExportStatus),
-        vectors=tuple(_vectors(servo, inputs, precision == "single")),
+        vectors=tuple(_vectors(servo, reference, inputs, precision == "single")),
         tolerance=_TOLERANCE_LIMITED if limited else _TOLERANCE,
         kept=KEPT,
         facts=_facts(servo, function),
@@ -158,12 +166,15 @@ def _facts(servo: TrackingLaw, function: ca.Function) -> dict[str, Any]:
 
 
 def _vectors(
-    servo: TrackingLaw, inputs: Sequence[Signal], single: bool
+    servo: TrackingLaw, reference: Reference | None, inputs: Sequence[Signal], single: bool
 ) -> Iterator[ReferenceVector]:
     """Valid and invalid states of all kinds, with the outputs of the law."""
-    tick, rng = Tick(servo, interpreted=True), np.random.default_rng(0)
+    tick: BufferedLaw = Tick(servo, interpreted=True)
+    if reference is not None:
+        tick = ReferenceTick(servo, reference, interpreted=True)
+    rng = np.random.default_rng(0)
     robot, neutral = servo.model.robot, servo.model.robot.neutral()
-    sizes = [signal.size for signal in inputs]
+    names, sizes = [signal.name for signal in inputs], [signal.size for signal in inputs]
     ends = np.cumsum(sizes)[:-1]
     preset = [np.array(signal.preset) for signal in inputs]
 
@@ -179,10 +190,15 @@ def _vectors(
         speed = 10.0 ** rng.uniform(-2.0, 0.3)
         q = robot.integrate(neutral, spread * rng.normal(size=robot.nv))
         near = robot.integrate(q, 0.1 * speed * rng.normal(size=robot.nv))
-        state = [q, speed * rng.normal(size=servo.nw), np.atleast_1d(servo.output(near))]
-        state += [speed * rng.normal(size=servo.size) for _ in range(2)]
-        state += [part + speed * rng.normal(size=6) for part in preset[5:]]
-        return state
+        state = {"q": q, "s": speed * rng.normal(size=servo.nw)}
+        if reference is None:
+            state["pose"] = np.atleast_1d(servo.output(near))
+            state |= {part: speed * rng.normal(size=servo.size) for part in SAMPLE[1:]}
+        else:
+            state["t"] = rng.uniform(-1.0, 20.0, size=1)
+        if servo.takes_momentum:
+            state["momentum"] = preset[-1] + speed * rng.normal(size=6)
+        return [state[name] for name in names]
 
     good, tried = 0, 0
     while good < _GOOD and tried < 20 * _GOOD:
@@ -197,6 +213,10 @@ def _vectors(
             good += 1
             yield vector
     yield judged("neutral, at rest", preset)
+    for late in (-2.0 * LATEST, 2.0 * LATEST) if reference is not None else ():
+        state = drawn(0.5)
+        state[names.index("t")][:] = late
+        yield judged("time out of range", state)
     for index, signal in enumerate(inputs):
         for bad in (np.nan, np.inf, -np.inf):
             state = drawn(0.5)
@@ -215,7 +235,7 @@ def _vectors(
     found = 0
     for q in _singular(servo, rng):
         state = drawn(0.5)
-        state[0] = q
+        state[names.index("q")] = q
         vector = judged("singular", state)
         clear = tick.buffers.margin_bound[0] < 0.1 * servo.singular_margin
         if vector.code == ExportStatus.SINGULAR and clear and found < _SINGULAR:
@@ -224,7 +244,7 @@ def _vectors(
 
 
 def _judge(
-    tick: Tick, inputs: Sequence[Signal], parts: Sequence[np.ndarray]
+    tick: BufferedLaw, inputs: Sequence[Signal], parts: Sequence[np.ndarray]
 ) -> tuple[ExportStatus, np.ndarray]:
     """Code and outputs for a state, as exported code has them."""
     buffers = tick.buffers

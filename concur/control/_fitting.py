@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from concur.control import references
 from concur.control._output import Output
 from concur.control._sample import ReferenceSample
@@ -39,18 +37,8 @@ def reference_for(
         If it is neither, or does not fit the outputs.
     """
     if reference is None and not outputs:
-        return _Nothing()
+        return references.nothing()
     sizes = sum(output.pose_size for output in outputs), sum(output.dim for output in outputs)
     found = references.as_reference(reference, *sizes)
     references.check(found, outputs, where)
     return found
-
-
-class _Nothing(Reference):
-    """Reference of no outputs."""
-
-    pose_size = size = 0
-
-    def _evaluate(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        nothing = np.empty((times.size, 0))
-        return nothing, nothing, nothing

@@ -8,30 +8,39 @@ from pathlib import Path
 import casadi as ca
 
 from concur.codegen import FmuModel, FmuVariable, plain_text, write_fmu, zero_unless_finite
-from concur.control._allocation import HOLE
+from concur.control._reference_tick import exported_tick
 from concur.control._signals import MEANINGS, input_signals, output_signals
-from concur.control._tick import KEPT, TickStatus, tick_function
+from concur.control._tick import KEPT, TickStatus
 from concur.control._tracking_law import TrackingLaw
+from concur.control.references import Reference
 
 
 def export_fmu(
-    servo: TrackingLaw, directory: str | PathLike[str], name: str | None = None, fmi: str = "3.0"
+    servo: TrackingLaw,
+    directory: str | PathLike[str],
+    name: str | None = None,
+    fmi: str = "3.0",
+    reference: Reference | None = None,
 ) -> Path:
     """Write a law as an FMU for co-simulation, named after the robot, and return its path."""
-    return write_fmu(servo_fmu(servo, name), directory, fmi)
+    return write_fmu(servo_fmu(servo, name, reference), directory, fmi)
 
 
-def servo_fmu(servo: TrackingLaw, name: str | None = None) -> FmuModel:
+def servo_fmu(
+    servo: TrackingLaw, name: str | None = None, reference: Reference | None = None
+) -> FmuModel:
     """Describe a law as an FMU for co-simulation.
 
     It has no state: the outputs follow from the inputs at once, but for the status, which also
     compares a step with the one before. Inputs are q, s, pose, twist, acceleration and, where the
-    model rests on one, momentum; outputs u, pivot, missed, scale and status, a `TickStatus`.
+    model rests on one, momentum; with a reference inside, the time t in place of pose, twist and
+    acceleration. Outputs are u, pivot, missed, scale and status, a `TickStatus`.
     """
     said = "; ".join(f"{int(code)}: {MEANINGS[code]}" for code in TickStatus)
     status = FmuVariable(
         "status", "output", f"Unless zero, the controls are zero. {said}.", integer=True
     )
+    inputs = input_signals(servo, timed=reference is not None)
     followed = ", ".join(f"{output.name} ({output.group})" for output in servo.outputs)
     return FmuModel(
         name=name or f"{servo.name}_servo",
@@ -39,11 +48,11 @@ def servo_fmu(servo: TrackingLaw, name: str | None = None) -> FmuModel:
             f"Law of {servo.name}: controls that let {followed} follow a reference."
         ),
         variables=[
-            *(FmuVariable.of(signal, "input") for signal in input_signals(servo)),
+            *(FmuVariable.of(signal, "input") for signal in inputs),
             *(FmuVariable.of(signal, "output") for signal in output_signals(servo)),
             status,
         ],
-        outputs=_function(servo),
+        outputs=_function(exported_tick(servo, reference), servo.size),
         memory=KEPT,
         messages=tuple(_sentence(MEANINGS[code]) for code in TickStatus),
     )
@@ -53,14 +62,13 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _function(servo: TrackingLaw) -> ca.Function:
+def _function(tick: ca.Function, size: int) -> ca.Function:
     """The tick, with zeros in place of non-finite values, which make other tools stop."""
-    tick = tick_function(servo, HOLE, watched=True)
     kind = ca.SX if tick.is_a("SXFunction") else ca.MX
     names = tick.name_in()
     inputs = [kind.sym(name, tick.size1_in(i)) for i, name in enumerate(names)]
     u, pivot, missed, scale, status, after = tick.call(inputs)
-    told = _told(servo.size).call([pivot, missed, scale])
+    told = _told(size).call([pivot, missed, scale])
     return ca.Function("outputs", inputs, [u, *told, status, after], names, tick.name_out())
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import casadi as ca
 import numpy as np
@@ -28,6 +28,7 @@ from concur.control._loop import loop_response
 from concur.control._matching import matching_outputs
 from concur.control._mismatch import MomentumMismatch, momentum_mismatch
 from concur.control._redundancy import Redundancy
+from concur.control._reference_tick import ReferenceTick
 from concur.control._sample import ReferenceSample
 from concur.control._singularity import check_decoupling, vouched
 from concur.control._start import Start, start
@@ -438,7 +439,23 @@ class Servo(TrackingLaw):
         response = loop_response(self, duration)
         return step_figure(response), margin_figure(response)
 
-    def compile(self, interpreted: bool = False) -> Tick:
+    @overload
+    def compile(self, reference: None = None, *, interpreted: bool = False) -> Tick: ...
+
+    @overload
+    def compile(
+        self,
+        reference: Reference | Callable[[float], ReferenceSample],
+        *,
+        interpreted: bool = False,
+    ) -> ReferenceTick: ...
+
+    def compile(
+        self,
+        reference: Reference | Callable[[float], ReferenceSample] | None = None,
+        *,
+        interpreted: bool = False,
+    ) -> Tick | ReferenceTick:
         """Make the law ready to be called at a high rate: one graph, as machine code.
 
         A tick takes every number that is finite and not absurd (1e18): there is no bound of
@@ -446,28 +463,34 @@ class Servo(TrackingLaw):
 
         Parameters
         ----------
+        reference : Reference or callable, optional
+            Reference of all outputs, which becomes a part of the law; a custom Python function
+            is called at each tick.
         interpreted : bool
             Whether to leave the graph to CasADi's interpreter: ready at once, five to ten times
             slower.
 
         Returns
         -------
-        Tick
-            ``tick(q, s, sample) -> u``, a view that the next call overwrites; its `buffers` take
-            the numbers without copies, and the momentum too where the model rests on one:
-            ``tick.buffers.momentum[:] = mu``, then ``tick.run()``.
+        Tick or ReferenceTick
+            ``tick(q, s, sample) -> u``, or with a reference ``tick(t, q, s) -> u``, a view that
+            the next call overwrites; its `buffers` take the numbers without copies, and the
+            momentum too where the model rests on one: ``tick.buffers.momentum[:] = mu``, then
+            ``tick.run()``.
 
         Raises
         ------
         ConcurError
-            If `interpreted` is not a bool.
+            If `interpreted` is not a bool, or the reference does not fit the outputs.
 
         Warns
         -----
         CompilerWarning
             Once per process, if there is no C compiler, so that the interpreter is used.
         """
-        return Tick(self, interpreted)
+        if reference is None:
+            return Tick(self, interpreted)
+        return ReferenceTick(self, reference, interpreted)
 
     def export(
         self,
@@ -477,6 +500,7 @@ class Servo(TrackingLaw):
         precision: str = "double",
         speed_limit: ArrayLike = SPEED_LIMIT,
         fmi: str = "3.0",
+        reference: Reference | Callable[[float], ReferenceSample] | None = None,
     ) -> CFolder | Path:
         """Write the law for a controller, or as a unit that other simulators load.
 
@@ -499,6 +523,9 @@ class Servo(TrackingLaw):
             every number that is finite and not absurd (1e18).
         fmi : str
             Version of FMI of a unit, "3.0" or "2.0"; for units only.
+        reference : Reference, optional
+            Reference of all outputs, with a graph, which becomes a part of the law: the time `t`
+            (s) is an input in place of `pose`, `twist` and `acceleration`.
 
         Returns
         -------
@@ -514,4 +541,4 @@ class Servo(TrackingLaw):
             If an option is out of range, the law cannot be exported so, or the files cannot be
             written.
         """
-        return export_servo(self, directory, target, name, precision, speed_limit, fmi)
+        return export_servo(self, directory, target, name, precision, speed_limit, fmi, reference)

@@ -23,10 +23,17 @@ MEANINGS = (
 """Meaning of each status, by its number."""
 
 
-def input_signals(servo: TrackingLaw, largest: tuple[float, ...] = ()) -> Iterator[Signal]:
-    """Inputs of a tick, with bounds of its velocities, m/s or rad/s; empty for none."""
+def input_signals(
+    servo: TrackingLaw, largest: tuple[float, ...] = (), timed: bool = False
+) -> Iterator[Signal]:
+    """Inputs of a tick, with bounds of its velocities, m/s or rad/s; empty for none.
+
+    A tick with its reference inside is `timed`: it takes the time in place of the reference.
+    """
     robot = servo.model.robot
     neutral = robot.neutral()
+    if timed:
+        yield Signal("t", "time of the reference", (Entry("t", "s"),), scalar=True)
     coordinates = [
         Entry(plain_text(body.name if body.joint.nq == 1 else f"{body.name}[{name}]"), unit)
         for body in robot.bodies
@@ -53,7 +60,8 @@ def input_signals(servo: TrackingLaw, largest: tuple[float, ...] = ()) -> Iterat
         ),
         largest=largest,
     )
-    yield from _reference(servo, neutral)
+    if not timed:
+        yield from _reference(servo, neutral)
     if servo.takes_momentum:
         axes = [f"{kind}_{axis}" for kind in ("linear", "angular") for axis in "xyz"]
         units = ["kg m/s"] * 3 + ["kg m^2/s"] * 3

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any
 
@@ -33,14 +34,17 @@ from concur.control._tracking_law import TrackingLaw
 from concur.deprecation import renamed_fields, renamed_member
 from concur.errors import ConcurError
 
-INPUTS = ("q", "s", "pose", "twist", "acceleration", "t", "momentum")
+SAMPLE = ("pose", "twist", "acceleration")
+"""Parts of a flat reference."""
+
+INPUTS = ("q", "s", *SAMPLE, "t", "momentum")
 """Inputs of a tick's graph, as far as the law takes them."""
 
 RESULTS = ("u", "pivot", "missed", "scale", "status")
 """Results of a tick's graph, in order."""
 
-OUTPUTS = ("u", "margin_bound", "acceleration_residual", "scale", "status")
-"""The buffers that they are in."""
+BUFFERS = {"pivot": "margin_bound", "missed": "acceleration_residual"}
+"""Buffers of results, where the name differs."""
 
 KEPT = 2
 """Numbers that a watched tick keeps for the next: side of singular, and size of the answer."""
@@ -81,9 +85,11 @@ class TickBuffers:
 
     Parameters
     ----------
-    q, s, pose, twist, acceleration : numpy.ndarray
-        Inputs: state and flat reference, to be filled before a call; s holds all velocities
-        when the servo measures them.
+    q, s : numpy.ndarray
+        Inputs: state, to be filled before a call; s holds all velocities when the servo measures
+        them.
+    pose, twist, acceleration : numpy.ndarray
+        Inputs: flat reference; outputs of a `ReferenceTick`: the reference at the time `t`.
     t : numpy.ndarray
         Input: time, s, shape (1,); shape (0,) where the law takes none.
     momentum : numpy.ndarray
@@ -117,84 +123,68 @@ class TickBuffers:
     status: np.ndarray
 
 
-class Tick:
-    """The whole law, called through buffers that are allocated once.
+class BufferedLaw:
+    """A law's graph called through buffers that are allocated once: what all ticks have in common.
 
-    Made by `Servo.compile`, or from any other `Law`. One tick serves one thread at a time.
+    One tick serves one thread at a time.
 
     Parameters
     ----------
-    law : Law
-        The law, such as a `Servo`.
+    servo : TrackingLaw
+        The law.
     interpreted : bool
-        Whether to leave the graph to CasADi's interpreter: ready at once, and slower.
-
-    Attributes
-    ----------
-    buffers : TickBuffers
-        The arrays in use: fill the inputs, call `run`, read `u`.
-    compiled : bool
-        Whether machine code is called; it is not where there is no compiler.
-    instructions : int
-        Length of the graph.
-    build_times : dict of str to float
-        What making it took, s: the `graph`, the C sources `written`, and these `built`, or found
-        in the cache.
+        Whether to leave the graph to CasADi's interpreter.
+    value : object
+        Value that determines the graph, for the fingerprint of compiled code.
+    graph : callable
+        Makes the graph: watched, with `before` as the last input and `after` as the last result.
     """
 
-    def __init__(self, law: Law, interpreted: bool = False) -> None:
+    def __init__(
+        self, servo: TrackingLaw, interpreted: bool, value: Any, graph: Callable[[], ca.Function]
+    ) -> None:
         start = time.perf_counter()
-        servo = tracking_law(law, "tick, `law`")
+        where = f"tick of `{servo.name}`"
         if not isinstance(interpreted, (bool, np.bool_)):
             raise ConcurError(
-                f"tick of `{servo.name}`, `interpreted`",
+                f"{where}, `interpreted`",
                 expected="True or False",
                 came=f"{interpreted!r:.40}",
                 cure="Leave it out for machine code, which needs a C compiler.",
             )
         self.servo = servo
         self._interpreted = interpreted
-        shapes = [(servo.nu,), (), (servo.size,), (), (), (KEPT,)]
-        where = f"tick of `{servo.name}`"
-        key = None if interpreted else fingerprint("tick", servo)
-        made, graph = recalled(key), 0.0
-        if made is not None:
-            # Not even the graph is built.
-            function, can_fail = made.functions[0], made.solver
-            self._evaluator = Evaluator(function, shapes, where, can_fail=can_fail, kept=True)
-        else:
-            graphs = tick_function(servo, watched=True)
-            self._evaluator = Evaluator(graphs, shapes, where, kept=True)
-            graph = time.perf_counter() - start
-            made = None if interpreted else self._evaluator.compile(key)
-        self.compiled, self.build_times = made is not None, {"graph": graph}
+        key = None if interpreted else fingerprint("tick", value)
+        made, seconds = recalled(key), 0.0
+        # With compiled code not even the graph is built.
+        function = graph() if made is None else made.functions[0]
+        shapes = [function.size_out(i) for i in range(function.n_out())]
+        can_fail = servo.symbols is ca.MX if made is None else made.solver
+        evaluator = Evaluator(function, shapes, where, can_fail=can_fail, kept=True)
         if made is None:
-            self.instructions = instructions(self._evaluator.function)
+            seconds = time.perf_counter() - start
+            made = None if interpreted else evaluator.compile(key)
+        self._evaluator = evaluator
+        self.compiled, self.build_times = made is not None, {"graph": seconds}
+        if made is None:
+            self.instructions = instructions(evaluator.function)
             self.build_times |= {"written": 0.0, "built": 0.0}
         else:
             self.instructions = made.instructions[0]
             self.build_times |= {"written": made.written, "built": made.built}
-        evaluator = self._evaluator
-        parts = dict.fromkeys(INPUTS, np.empty(0))
-        for name, view in zip(evaluator.function.name_in(), evaluator.inputs, strict=True):
-            parts[name] = view[:, 0]
+        parts = {field.name: np.empty(0) for field in fields(TickBuffers)}
+        views = [*zip(function.name_in(), evaluator.inputs, strict=True)]
+        views += zip(function.name_out()[:-1], evaluator.outputs[:-1], strict=True)
+        for name, view in views:
+            parts[BUFFERS.get(name, name)] = view[:, 0]
         self._kept = parts.pop("before")
         if servo.takes_momentum:
             parts["momentum"][:] = servo.model.momentum
-        outputs = (view[:, 0] for view in evaluator.outputs[: len(RESULTS)])
-        self.buffers = TickBuffers(**parts, **dict(zip(OUTPUTS, outputs, strict=True)))
-        # Memories take vectors faster than arrays do, and take nothing else.
-        self._memories: tuple[Any, ...] = tuple(memoryview(parts[name].data) for name in INPUTS[:5])
+        self.buffers = TickBuffers(**parts)
         self._u = self.buffers.u
         self._status = memoryview(self.buffers.status.data)
-        self._trigger = self._evaluator.trigger
-        self._can_fail = self._evaluator.can_fail
-        # A matrix is for one output that is a full pose; here its seven numbers would fit as well.
-        matrix_fits = servo.pose_size == 7 and not servo.takes_matrix
-        self._careful = self._can_fail or matrix_fits or not servo.size
-
-    def __reduce__(self) -> tuple[type[Tick], tuple[TrackingLaw, bool]]:
-        return Tick, (self.servo, self._interpreted)
+        self._trigger = evaluator.trigger
+        self._can_fail = evaluator.can_fail
 
     def __repr__(self) -> str:
         taken = [f"{name} {getattr(self.buffers, name).size}" for name in ("q", "s", "pose")]
@@ -244,6 +234,86 @@ class Tick:
         """
         return self.run() == 0
 
+    def _take(self, name: str, values: Vector) -> None:
+        """Copy numbers of another type than the buffer's, or raise an error on what is wrong."""
+        where = f"tick of `{self.servo.name}`, argument `{name}`"
+        array, buffer = as_floats(values, where), getattr(self.buffers, name)
+        if array.shape != buffer.shape:
+            raise shape_error(where, buffer.shape, array.shape)
+        buffer[:] = array
+
+    def _refuse(self, status: TickStatus) -> None:
+        buffers, servo = self.buffers, self.servo
+        where = f"tick of `{servo.name}`"
+        if status is TickStatus.FAILED:
+            raise ConcurError(
+                where,
+                expected="an evaluation that succeeds",
+                came="a failure of the quadratic program inside",
+                cure="No torque is returned; check the state, the reference and the limits.",
+            )
+        for name in INPUTS:
+            values = getattr(buffers, name)
+            if not np.isfinite(values).all():
+                raise nonfinite_error(f"{where}, argument `{name}`", values)
+        for name in INPUTS:
+            values = getattr(buffers, name)
+            if status is TickStatus.BAD_INPUT and np.abs(values).max(initial=0.0) > LARGEST:
+                raise oversized_error(f"{where}, argument `{name}`", values)
+        for name in ("q", "pose"):
+            starts = servo.attitudes.get(name, {})
+            error = attitude_error(
+                f"{where}, argument `{name}`", name, getattr(buffers, name), starts
+            )
+            if error is not None:
+                raise error
+        q = buffers.q.copy()
+        lost = status in (TickStatus.NO_RESULT, TickStatus.BAD_INPUT)
+        u = np.full(servo.nu, np.nan) if lost else buffers.u
+        if status is TickStatus.SINGULAR and buffers.margin_bound[0] >= servo.singular_margin:
+            raise passed_error(servo, q)
+        raise refusal(servo, q, u, float(buffers.margin_bound[0]))
+
+
+class Tick(BufferedLaw):
+    """The whole law, called through buffers that are allocated once.
+
+    Made by `Servo.compile`, or from any other `Law`. One tick serves one thread at a time.
+
+    Parameters
+    ----------
+    law : Law
+        The law, such as a `Servo`.
+    interpreted : bool
+        Whether to leave the graph to CasADi's interpreter: ready at once, and slower.
+
+    Attributes
+    ----------
+    buffers : TickBuffers
+        The arrays in use: fill the inputs, call `run`, read `u`.
+    compiled : bool
+        Whether machine code is called; it is not where there is no compiler.
+    instructions : int
+        Length of the graph.
+    build_times : dict of str to float
+        What making it took, s: the `graph`, the C sources `written`, and these `built`, or found
+        in the cache.
+    """
+
+    def __init__(self, law: Law, interpreted: bool = False) -> None:
+        servo = tracking_law(law, "tick, `law`")
+        super().__init__(servo, interpreted, servo, lambda: tick_function(servo, watched=True))
+        # Memories take vectors faster than arrays do, and take nothing else.
+        self._memories: tuple[Any, ...] = tuple(
+            memoryview(getattr(self.buffers, name).data) for name in INPUTS[:5]
+        )
+        # A matrix is for one output that is a full pose; here its seven numbers would fit as well.
+        matrix_fits = servo.pose_size == 7 and not servo.takes_matrix
+        self._careful = bool(self._can_fail or matrix_fits or self.buffers.t.size or not servo.size)
+
+    def __reduce__(self) -> tuple[type[Tick], tuple[TrackingLaw, bool]]:
+        return Tick, (self.servo, self._interpreted)
+
     def __call__(
         self, q: Vector, s: Vector, sample: ReferenceSample | None = None, t: float = 0.0
     ) -> np.ndarray:
@@ -290,47 +360,11 @@ class Tick:
         return self._u
 
     def _fill(self, q: Vector, s: Vector, sample: ReferenceSample | None) -> None:
-        """Copy inputs of other types than the buffers', or raise an error on what is wrong."""
+        """Copy inputs of other types than those of the buffers."""
+        self._take("q", q)
+        self._take("s", s)
         buffers = self.buffers
-        for name, values in (("q", q), ("s", s)):
-            where = f"tick of `{self.servo.name}`, argument `{name}`"
-            array, buffer = as_floats(values, where), getattr(buffers, name)
-            if array.shape != buffer.shape:
-                raise shape_error(where, buffer.shape, array.shape)
-            buffer[:] = array
         buffers.pose[:], buffers.twist[:], buffers.acceleration[:] = self.servo.flat(sample)
-
-    def _refuse(self, status: TickStatus) -> None:
-        buffers, servo = self.buffers, self.servo
-        where = f"tick of `{servo.name}`"
-        if status is TickStatus.FAILED:
-            raise ConcurError(
-                where,
-                expected="an evaluation that succeeds",
-                came="a failure of the quadratic program inside",
-                cure="No torque is returned; check the state, the reference and the limits.",
-            )
-        for name in INPUTS:
-            values = getattr(buffers, name)
-            if not np.isfinite(values).all():
-                raise nonfinite_error(f"{where}, argument `{name}`", values)
-        for name in INPUTS:
-            values = getattr(buffers, name)
-            if status is TickStatus.BAD_INPUT and np.abs(values).max(initial=0.0) > LARGEST:
-                raise oversized_error(f"{where}, argument `{name}`", values)
-        for name in ("q", "pose"):
-            starts = servo.attitudes.get(name, {})
-            error = attitude_error(
-                f"{where}, argument `{name}`", name, getattr(buffers, name), starts
-            )
-            if error is not None:
-                raise error
-        q = buffers.q.copy()
-        lost = status in (TickStatus.NO_RESULT, TickStatus.BAD_INPUT)
-        u = np.full(servo.nu, np.nan) if lost else buffers.u
-        if status is TickStatus.SINGULAR and buffers.margin_bound[0] >= servo.singular_margin:
-            raise passed_error(servo, q)
-        raise refusal(servo, q, u, float(buffers.margin_bound[0]))
 
 
 def tick_function(servo: TrackingLaw, solver: str = SOLVER, watched: bool = False) -> ca.Function:

@@ -145,7 +145,7 @@ def test_no_torque_leaves_on_a_number_that_is_none(
     options: dict[str, object], bad: float, interpreted: bool
 ) -> None:
     servo = flyer(**options)
-    tick, sample = servo.compile(interpreted), check_a_demand()(0.0)
+    tick, sample = servo.compile(interpreted=interpreted), check_a_demand()(0.0)
     expected = tick(CHECK_A_Q0, CHECK_A_S0, sample).copy()
     assert (expected != 0.0).all()
     for name in INPUTS:
@@ -299,14 +299,14 @@ def test_memory_is_flat_over_ten_million_ticks(options: dict[str, object], count
 def test_ticks_of_one_servo_serve_a_thread_each(interpreted: bool) -> None:
     servo = flyer(torque_limits=3.0)
     states = drawn(servo, 4)
-    first = servo.compile(interpreted)
+    first = servo.compile(interpreted=interpreted)
     expected = [first(*state).copy() for state in states]
     assert min(np.abs(u).max() for u in expected) > 2.9  # the limits are active
     wrong: list[object] = []
 
     def work(own: int) -> None:
         try:
-            tick = servo.compile(interpreted)
+            tick = servo.compile(interpreted=interpreted)
             for k in range(3000):
                 u = tick(*states[(own + k) % 4])
                 if np.abs(u - expected[(own + k) % 4]).max() > 1e-9:

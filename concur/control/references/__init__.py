@@ -13,6 +13,8 @@ from concur.control.references._composed import composed
 from concur.control.references._function import as_reference as as_reference
 from concur.control.references._function import from_function
 from concur.control.references._hold import hold
+from concur.control.references._hold import nothing as nothing
+from concur.control.references._inputs import LARGEST as LARGEST
 from concur.control.references._planar import planar
 from concur.control.references._polynomial import polynomial, rest_to_rest
 from concur.control.references._reference import Reference

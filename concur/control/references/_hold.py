@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import casadi as ca
+import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array
@@ -73,6 +74,11 @@ def hold(point: ArrayLike, group: str | None = None) -> Reference:
     if pose_size > size:
         array[-4:] = unit_quaternion(array[-4:], "hold, point")
     return _Hold(array, size, group)
+
+
+def nothing() -> Reference:
+    """Make the reference of no outputs."""
+    return _Hold(np.empty(0), 0, None)
 
 
 class _Hold(Expression):
