@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.control import TrackingLaw
+from concur.control import TrackingLaw, reference_for
 from concur.formats import Task
 from hil.errors import RigError
+
+BLOCK = 500
+"""Instants sampled at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +55,15 @@ def sample_plan(
     pose = np.empty((count, servo.pose_size))
     twist = np.empty((count, servo.size))
     acceleration = np.empty((count, servo.size))
-    for k in range(count):
-        sample = task.reference(k * period) if servo.size else None
-        pose[k], twist[k], acceleration[k] = (
-            np.asarray(part, dtype=float).reshape(-1) for part in servo.flat(sample)
-        )
-        if progress is not None and k % 64 == 0:
-            progress(k / count)
+    # In blocks of one size: the numbers at an instant do not depend on the length of the plan.
+    given = task.reference if servo.outputs else None
+    reference = reference_for(given, servo.outputs, f"rig of `{task.name}`")
+    for start in range(0, count, BLOCK):
+        rows = slice(start, min(start + BLOCK, count))
+        sampled = reference.sample(np.arange(rows.start, rows.stop) * period)
+        pose[rows], twist[rows], acceleration[rows] = sampled
+        if progress is not None:
+            progress(start / count)
     for array, name in ((pose, "pose"), (twist, "twist"), (acceleration, "acceleration")):
         bad = ~np.isfinite(array).all(axis=1)
         if bad.any():

@@ -57,6 +57,10 @@ class Setting:
         """The same at each half step, from the first to the last."""
         return self.sample(np.arange(2 * self.steps + 1) * (self.dt / 2))
 
+    def ticks(self) -> Samples:
+        """The same at each tick of a sampled law."""
+        return self.sample(np.arange(0, self.steps, self.per_hold or 1) * self.dt)
+
 
 class Loop(ABC):
     """A way through the steps of a run."""
@@ -217,8 +221,7 @@ class Machine(Loop):
         if setting.per_hold is None:
             self._samples, self._apart = setting.half_steps(), 2
         else:
-            ticks = np.arange(0, setting.steps, setting.per_hold)
-            self._samples, self._apart = setting.sample(ticks * setting.dt), 1
+            self._samples, self._apart = setting.ticks(), 1
 
     def advance(self, first: int, last: int, states: States) -> tuple[int, bool]:
         sound = self._run(first, states)
@@ -290,7 +293,7 @@ class _Held:
     def __init__(self, setting: Setting) -> None:
         # A loop in Python has too few ticks for a compiler to pay off.
         self._tick = Tick(setting.servo, interpreted=True)
-        self._setting = setting
+        self._setting, self._samples = setting, setting.ticks()
 
     def __call__(self, k: int, states: States) -> bool:
         setting = self._setting
@@ -299,9 +302,9 @@ class _Held:
             return True
         buffers = self._tick.buffers
         buffers.q[:], buffers.s[:] = states.q[k], setting.servo.law_velocities(states.v[k])
-        sampled = setting.sample(np.array([k * setting.dt]))
-        for name, part in zip(setting.servo.sampled, sampled, strict=True):
-            getattr(buffers, name)[:] = part[0]
+        row = k // (setting.per_hold or 1)
+        for name, part in zip(setting.servo.sampled, self._samples, strict=True):
+            getattr(buffers, name)[:] = part[row]
         sound = self._tick.update()
         states.u[k] = buffers.u
         return sound
