@@ -105,7 +105,7 @@ def track(
 @main.command(epilog=f"Example: concur check rover_arm\n\n{STATUS}")
 def check(
     robot: Annotated[
-        str, typer.Argument(help="Robot file (.toml or .urdf) or name of a shipped robot.")
+        str, typer.Argument(help="Robot file (.toml or .urdf), name of a shipped robot, or task.")
     ],
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON, for machines.")
@@ -139,7 +139,7 @@ def check(
     ] = False,
     audit: ListAudit = False,
 ) -> None:
-    """Check a robot: inertias, wheels, reduction, assumptions."""
+    """Check a robot: inertias, wheels, reduction, assumptions; of a task also start and reach."""
     with _errors("check" if as_json else None):
         if fix is not None or suggest:
             from concur.cli._urdf import write_urdf
@@ -158,7 +158,7 @@ def check(
             typer.echo(json.dumps(result.as_dict(), indent=2))
         else:
             result.show(Console(), audit)
-        raise typer.Exit(0 if result.audit.holds else 1)
+        raise typer.Exit(1 if result.problems else 0)
 
 
 @main.command(

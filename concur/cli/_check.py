@@ -1,4 +1,4 @@
-"""`concur check`: reduction, assumptions and symmetries of a robot."""
+"""`concur check`: reduction, assumptions and symmetries of a robot, and the start of a task."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from concur.cli._answer import answer
+from concur.cli._check_task import StartResult
 from concur.cli._tables import MARKS, audit_dict, show_audit, show_warnings
-from concur.cli._warnings import file_warnings, robot_warnings
+from concur.cli._warnings import file_warnings, robot_warnings, task_warnings
 from concur.errors import UnknownNameError
-from concur.formats import load, load_shipped, shipped_names
-from concur.formats.tables import located, suggest_file
+from concur.files import is_file
+from concur.formats import load, load_shipped, load_task, shipped_names
+from concur.formats.tables import located, read_toml, suggest_file
 from concur.mechanism import Body
 from concur.multibody import Mechanism
 from concur.reduction import Audit, JointSymmetry, ReducedModel, SymmetryReport, reduce, symmetry
@@ -32,16 +34,28 @@ class CheckResult:
     audit: Audit
     symmetry: SymmetryReport
     warnings: tuple[str, ...] = ()
+    start: StartResult | None = None  # of a task
+
+    @property
+    def problems(self) -> list[str]:
+        """A sentence for each reason why the check fails."""
+        found = [f"{row.id}: {row.why}" for row in self.audit.failures]
+        return found + (self.start.problems if self.start else [])
+
+    @property
+    def name(self) -> str:
+        """Name of the task or robot."""
+        return self.start.task.name if self.start else self.robot.name
 
     def as_dict(self) -> dict[str, Any]:
         """Result for JSON."""
         return answer(
             "check",
-            self.audit.holds,
-            "passed" if self.audit.holds else "failed",
-            name=self.robot.name,
+            not self.problems,
+            "failed" if self.problems else "passed",
+            name=self.name,
             robot=self.robot.name,
-            problems=[f"{row.id}: {row.why}" for row in self.audit.failures],
+            problems=self.problems,
             warnings=self.warnings,
             gravity=list(self.robot.gravity),
             bodies=[_body_dict(body, self.robot) for body in self.robot.bodies],
@@ -56,16 +70,19 @@ class CheckResult:
             audit=audit_dict(self.audit),
             holds=self.audit.holds,
             symmetry=[_symmetry_dict(row) for row in self.symmetry],
+            **({"start": self.start.as_dict()} if self.start else {}),
         )
 
     def show(self, console: Console, every: bool) -> None:
         """Print the result: the verdict first, all assumptions only with `every`."""
-        verdict = "[bold green]passed[/]" if self.audit.holds else "[bold red]failed[/]"
+        verdict = "[bold red]failed[/]" if self.problems else "[bold green]passed[/]"
         kind = f"{self.model.kind} reduction: {self.model.reason}"
-        console.print(f"[bold]{escape(self.robot.name)}[/]: {verdict}", highlight=False)
+        console.print(f"[bold]{escape(self.name)}[/]: {verdict}", highlight=False)
         console.print(escape(kind), highlight=False)
         console.print(f"shape velocities: {', '.join(self.model.shape_names)}")
         show_warnings(self.warnings, console)
+        if self.start:
+            self.start.show(console)
         show_audit(self.audit, console, every)
         console.print()
         console.print(self.robot.summary(), markup=False, highlight=False, soft_wrap=True)
@@ -79,12 +96,14 @@ def check_robot(robot: str, stages: str | None = None) -> CheckResult:
     """Load a robot by file or name, reduce and audit it, and find its symmetries."""
     known = shipped_names()
     path = Path(robot)
+    if path.suffix == ".toml" and is_file(path) and "outputs" in read_toml(path):
+        return _check_task(path, stages)
     # Not `Path.exists`, which raises an error if a name is too long for a file.
     is_name = not os.path.exists(robot) and not path.suffix and path.name == robot
     if is_name and robot not in known:
         raise UnknownNameError(
             robot,
-            expected=f"a robot file (.toml, .urdf) or a shipped robot ({', '.join(known)})",
+            expected=f"a robot or task file (.toml, .urdf) or a shipped robot ({', '.join(known)})",
             came="neither a file nor a robot of this name",
             cure=suggest_file(path, "Check the spelling.", names=known),
         )
@@ -97,6 +116,24 @@ def check_robot(robot: str, stages: str | None = None) -> CheckResult:
         found = symmetry(mechanism)
     warnings = (*robot_warnings(mechanism), *(() if is_name else file_warnings(robot)))
     return CheckResult(mechanism, model, model.audit(), found, warnings)
+
+
+def _check_task(path: Path, stages: str | None) -> CheckResult:
+    """Check the robot of a task with its outputs, its reference and its start."""
+    if stages is not None:
+        raise UnknownNameError(
+            "option `--stages`",
+            expected="a robot",
+            came=f"the task {path}",
+            cure="Write `stages` in the task.",
+        )
+    task = load_task(path)
+    servo = task.servo()
+    audit = servo.audit(task.reference, task.duration, task.q0)
+    start = StartResult.of(task, servo)
+    with Console(stderr=True).status("searching for symmetries, joint by joint"):
+        found = symmetry(task.robot)
+    return CheckResult(task.robot, servo.model, audit, found, task_warnings(task), start)
 
 
 def _symmetry_table(report: SymmetryReport) -> Table:

@@ -35,6 +35,7 @@ from concur.control._margins import decoupling_margins
 from concur.control._mismatch import MomentumMismatch, momentum_mismatch
 from concur.control._output import Output
 from concur.control._own_law import tracking_law
+from concur.control._reach import Reach
 from concur.control._redundancy import Redundancy
 from concur.control._reference_tick import ReferenceTick
 from concur.control._sample import ReferenceSample
@@ -64,6 +65,7 @@ __all__ = [
     "LoopResponse",
     "MomentumMismatch",
     "Output",
+    "Reach",
     "Redundancy",
     "Reference",
     "ReferenceSample",

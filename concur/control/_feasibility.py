@@ -85,6 +85,16 @@ def feasibility(
     q0: ArrayLike | None,
 ) -> Feasibility:
     """Check the arguments, and follow the reference from the neutral configuration or q0."""
+    return follow(servo, *check_reference(servo, reference, duration, q0))
+
+
+def check_reference(
+    servo: TrackingLaw,
+    reference: Reference | Callable[[float], ReferenceSample],
+    duration: float,
+    q0: ArrayLike | None,
+) -> tuple[Reference, float, np.ndarray]:
+    """Reference, duration and configuration, neutral without q0, once they fit the servo."""
     robot, where = servo.model.robot, f"servo of `{servo.name}`"
     fitted = reference_for(reference, servo.outputs, where)
     length = scalar(duration, f"{where}, `duration`")
@@ -95,8 +105,7 @@ def feasibility(
             came=str(duration),
             cure="Give the duration for which the reference is followed.",
         )
-    start = robot.check_configuration(robot.neutral() if q0 is None else q0)
-    return follow(servo, fitted, length, start)
+    return fitted, length, robot.check_configuration(robot.neutral() if q0 is None else q0)
 
 
 def follow(

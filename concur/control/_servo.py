@@ -27,6 +27,7 @@ from concur.control._law import law_function
 from concur.control._loop import loop_response
 from concur.control._matching import matching_outputs
 from concur.control._mismatch import MomentumMismatch, momentum_mismatch
+from concur.control._reach import Reach, reach
 from concur.control._redundancy import Redundancy
 from concur.control._reference_tick import ReferenceTick
 from concur.control._sample import ReferenceSample
@@ -373,6 +374,35 @@ class Servo(TrackingLaw):
         True
         """
         return start(self, reference, near, t, offset, speed)
+
+    def reach(
+        self,
+        reference: Reference | Callable[[float], ReferenceSample],
+        duration: float,
+        q0: ArrayLike | None = None,
+    ) -> Reach:
+        """Seek configurations along a reference by inverse kinematics.
+
+        Parameters
+        ----------
+        reference : Reference or callable
+            Reference of all outputs.
+        duration : float
+            Time up to which it is sought, s.
+        q0 : array_like, optional
+            Configuration from which the search starts, shape (nq,); default neutral.
+
+        Returns
+        -------
+        Reach
+            Configurations, remaining errors and margins at twenty-one times.
+
+        Raises
+        ------
+        InfeasibleReferenceError
+            If the duration is not above zero.
+        """
+        return reach(self, reference, duration, q0)
 
     @cached_property
     def as_measured(self) -> Servo:

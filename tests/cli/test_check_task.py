@@ -1,0 +1,137 @@
+"""`concur check` of tasks: start, reach and margins against numpy, and what makes it fail."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from concur.cli import main
+from concur.formats import load_task
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+ARM = """
+name = "arm"
+[[bodies]]
+name = "floor"
+joint = { type = "Fixed" }
+[[bodies]]
+name = "upper"
+parent = "floor"
+joint = { type = "Revolute", axis = [0, 0, 1] }
+inertia = { mass = 1.0, moments = [0.1, 0.1, 0.1] }
+[[bodies]]
+name = "fore"
+parent = "upper"
+joint = { type = "Revolute", axis = [0, 0, 1] }
+placement = { translation = [1.0, 0.0, 0.0] }
+inertia = { mass = 1.0, moments = [0.1, 0.1, 0.1] }
+"""
+TASK = """
+name = "line"
+robot = "arm.toml"
+[[outputs]]
+name = "tip"
+body = "fore"
+group = "R2"
+point = [0.7, 0.0, 0.0]
+stiffness = 4.0
+damping = 4.0
+[reference.tip]
+kind = "polynomial"
+coefficients = [[{start}, 0.3], [{speed}, 0.0]]
+[initial.q]
+upper = 0.4
+fore = {elbow}
+[simulation]
+duration = 2.0
+"""
+
+
+def check(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["check", *map(str, arguments)], env={"COLUMNS": "200"})
+    return result.exit_code, result.stdout + result.stderr
+
+
+def line(folder: Path, start: float = 1.0, speed: float = -0.1, elbow: float = 1.2) -> Path:
+    (folder / "arm.toml").write_text(ARM)
+    path = folder / "line.toml"
+    path.write_text(TASK.format(start=start, speed=speed, elbow=elbow))
+    return path
+
+
+def test_distances_and_margins_of_an_example() -> None:
+    path = EXAMPLES / "rover_arm.toml"
+    code, text = check(path, "--json")
+    found = json.loads(text)
+    assert code == 0
+    assert (found["name"], found["robot"]) == ("slalom with circling hand", "rover_arm")
+    task = load_task(path)
+    base = (task.robot.pose(task.q0, "chassis") @ [0.25, 0.0, 0.0, 1.0])[:2]
+    hand = (task.robot.pose(task.q0, "forearm") @ [0.0, 0.2, 0.0, 1.0])[:3]
+    wanted = task.reference(0.0).pose
+    for output, place, goal in zip(
+        found["start"]["outputs"], (base, hand), (wanted[:2], wanted[2:]), strict=True
+    ):
+        assert output["pose"] == pytest.approx(place)
+        assert output["distance"] == {"m": pytest.approx(np.linalg.norm(place - goal))}
+        assert output["residual"]["m"] < 1e-9
+    start = found["start"]
+    assert start["within_reach"] is True
+    assert start["nearly_lost"] == ""
+    assert 0.0 < start["least_margin"] <= start["margin"] + 1e-12
+    shown = check(path)[1]
+    assert "reach: the whole reference, up to t = 20 s" in shown
+    assert f"decoupling margin: {start['margin']:.3g} at the start" in shown
+
+
+def test_a_path_that_leaves_the_reach(tmp_path: Path) -> None:
+    # The tip is at (1 + 0.5 t, 0.3): at 2 s 2.022 m away, of which the arm reaches 1.7 m.
+    code, text = check(line(tmp_path, speed=0.5), "--json")
+    found = json.loads(text)
+    assert code == 1
+    start = found["start"]
+    assert start["within_reach"] is False
+    assert start["residual_time"] == 2.0
+    assert start["outputs"][0]["residual"]["m"] == pytest.approx(np.hypot(2.0, 0.3) - 1.7)
+    assert found["problems"][-1].startswith(
+        "the reference is out of reach: output `tip` stays 0.322 m away at t = 2 s"
+    )
+    # The stretched arm is singular there, and its joints are named.
+    assert start["least_margin"] < 1e-5
+    assert "joints `upper` and `fore` align" in start["nearly_lost"]
+    code, shown = check(line(tmp_path, speed=0.5))
+    assert code == 1
+    assert "reach: not the whole reference, output `tip` stays 0.322 m away" in shown
+    assert "nearly singular at t = " in shown
+
+
+def test_a_path_that_stays_within_reach_by_little(tmp_path: Path) -> None:
+    for past, code in ((-1e-3, 0), (1e-3, 1)):
+        speed = (np.sqrt(1.7**2 - 0.3**2) + past - 1.0) / 2.0
+        path = line(tmp_path, speed=speed)
+        path.write_text(path.read_text() + "[servo]\ndamping_threshold = 0.1\n")
+        found = json.loads(check(path, "--json")[1])
+        assert found["start"]["within_reach"] is (code == 0)
+
+
+def test_a_singular_start_is_named(tmp_path: Path) -> None:
+    code, text = check(line(tmp_path, elbow=0.0), "--json")
+    found = json.loads(text)
+    assert code == 1
+    assert any(p.startswith("the start is singular: nothing moves") for p in found["problems"])
+    assert found["start"]["nearly_lost"].startswith("at the start, nothing moves output `tip`")
+
+
+def test_stages_are_those_of_the_task(tmp_path: Path) -> None:
+    code, text = check(line(tmp_path), "--stages", "auto")
+    assert code == 2
+    assert "Write `stages` in the task." in text
+
+
+def test_a_robot_has_no_start() -> None:
+    assert "start" not in json.loads(check("rover_arm", "--json")[1])
