@@ -59,12 +59,14 @@ class Mechanism(Tree):
         Motors on several joints, and thrusters.
     mimics : sequence of Mimic
         Joints that follow others.
+    steering : sequence of Steering
+        Steered wheels whose axles meet those of two others in one point.
 
     Raises
     ------
     DescriptionError
         If names repeat, the parents form no tree, the base is actuated, a joint of `drives` is
-        actuated too, or joints follow each other in a cycle.
+        actuated too, joints follow each other in a cycle, or a wheel cannot follow its guides.
     UnknownNameError
         If a parent, a wheel's body, an actuator, or a joint of a drive does not exist.
     InertiaError
@@ -108,7 +110,7 @@ class Mechanism(Tree):
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_masses(self)
-        names = tuple(f"mimic `{mimic.body}`: following {mimic.of}" for mimic in self.mimics)
+        names = kinematics.coupling_names(self)
         kept, ground = tuple(range(len(names))), None
         if self.wheels:
             kept, names, ground = check_wheels(self)
@@ -326,7 +328,7 @@ class Mechanism(Tree):
         Rows that follow from others are left out; `constraint_names` names those kept.
         """
         rows = [kinematics.wheel_rows(self, q, wheel).rows for wheel in self.wheels]
-        coupled = kinematics.coupling_rows(self)
+        coupled = kinematics.coupling_rows(self, q)
         return ca.vertcat(ca.SX(0, self.nv), *rows, coupled)[list(self._kept_rows), :]
 
     @evaluated("(nq)->(nv,nu)")

@@ -123,8 +123,11 @@ def follow(
     poses, twists, _ = reference.sample(times)
     speed = ExactSpeeds(servo)
 
+    def advanced(q: np.ndarray, dv: np.ndarray) -> np.ndarray:
+        return np.asarray(robot.normalize(robot.integrate(q, dv)))
+
     def moved(q: np.ndarray, s: np.ndarray, time: float) -> np.ndarray:
-        return np.asarray(robot.integrate(q, servo.model.velocity(q, s) * time))
+        return advanced(q, servo.model.velocity(q, s) * time)
 
     rates = [unit for body in robot.bodies for unit in body.joint.freedom_units]
     widths = np.array([size if rates[i] == "m" else 1.0 for i in servo.model.shape])
@@ -148,7 +151,7 @@ def follow(
                 break
             step = speed.solve(q, error)
             step *= min(1.0, longest / max(np.abs(step / widths).max(), 1e-300))
-            q = np.asarray(robot.integrate(q, servo.model.lift(q)[0] @ step))
+            q = advanced(q, servo.model.lift(q)[0] @ step)
         return q
 
     path: list[np.ndarray] = []

@@ -127,8 +127,16 @@ class InverseKinematicsSolver:
         self.outputs = checked_outputs(robot, outputs, TASK)
         self.robot = robot
         self.where = f"{TASK} of `{robot.name}`"
-        free = free_bodies(robot, self.outputs, fixed, TASK)
-        self.moving = leaders(robot, free, carriers(robot, self.outputs))
+        free, used = free_bodies(robot, self.outputs, fixed, TASK), carriers(robot, self.outputs)
+        for _, follower in robot.steering_joints:
+            if follower in used:
+                raise OutputError(
+                    f"{self.where}, `outputs`",
+                    expected="outputs that no wheel moves which follows guides",
+                    came=f"one behind the steering joint `{follower}`",
+                    cure="Put the output on the body that carries this joint, or on a guide.",
+                )
+        self.moving = leaders(robot, free, used)
         if not self.moving:
             raise OutputError(
                 f"{self.where}, `outputs`",
@@ -210,6 +218,8 @@ class InverseKinematicsSolver:
                 best, steps = self._descend(best.q, self.iterations, self.iterations)
                 taken += steps
             q = wound(best.q, first, self.turning)
+            if self.robot.steering:
+                q = self.robot.coupled(q)
             value, error = self._step.error(q)
             residual = float(np.sqrt(value))
             solved = bool(residual <= self.tolerance)

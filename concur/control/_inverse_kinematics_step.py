@@ -61,6 +61,10 @@ def leaders(robot: Mechanism, free: Sequence[str], used: Sequence[str]) -> tuple
     kept = {name: {name} for name in (body.name for body in robot.bodies)}
     for mimic in reversed(robot.mimics):  # each before the joint that it follows
         kept[mimic.of] |= kept.pop(mimic.body)
+    for guides, follower in robot.steering_joints:
+        for name in guides:
+            kept[name].add(follower)
+        del kept[follower]
     return tuple(name for name, moved in kept.items() if moved <= set(free) and moved & set(used))
 
 

@@ -188,7 +188,8 @@ def lost_direction(servo: TrackingLaw, q: np.ndarray) -> str:
     """
     if servo.model.regularity(q) < servo.singular_margin:
         names = ", ".join(servo.model.robot.freedom_names[i] for i in servo.model.dependent)
-        return f"the rolling constraints no longer determine {names}"
+        why = servo.model.robot.lost_steering(q, 10.0 * servo.singular_margin)
+        return f"the rolling constraints no longer determine {names}" + (f": {why}" if why else "")
     if not servo.size:
         return "the law follows no output"
     scaled = servo.scales[0][:, None] * servo.decoupling(q)

@@ -16,7 +16,7 @@ from concur.multibody import Mechanism
 def read_configuration(
     table: Mapping[str, Any], robot: Mechanism, path: str | PathLike[str], label: str
 ) -> NDArray[np.float64]:
-    """Read a configuration; joints of unnamed bodies are neutral."""
+    """Read a configuration; joints of unnamed bodies are neutral, or follow others."""
     q = np.array(robot.neutral(), dtype=float)
     sizes = {body.name: body.joint.nq for body in robot.bodies}
     for name, value in table.items():
@@ -33,6 +33,10 @@ def read_configuration(
                 cure="Give as many numbers as the joint of this body has coordinates.",
             )
         q[robot.q_slice(name)] = numbers
+    followers = [name for name in robot.following if name not in table]
+    completed = robot.coupled(q)
+    for name in followers:
+        q[robot.q_slice(name)] = completed[robot.q_slice(name)]
     with located(path, label):
         checked = np.array(robot.check_configuration(q.tolist()), dtype=float)
     checked.setflags(write=False)

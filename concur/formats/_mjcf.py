@@ -16,7 +16,7 @@ import numpy as np
 from concur.errors import DescriptionError, install_command, shown
 from concur.files import copy_of, is_file, read_text
 from concur.formats._sidecar import SidecarTable, sidecar_cures
-from concur.formats._wheels import wheel_of
+from concur.formats._wheels import steering_of, wheel_of
 from concur.formats.tables import (
     LARGEST,
     LARGEST_TOML,
@@ -148,8 +148,9 @@ def load_mjcf(path: str | PathLike[str], sidecar: str | PathLike[str] | None) ->
         driven = [name for name in driven if name not in [mimic.body for mimic in mimics]]
     with located(path, ""):
         drives = _drives(file, found, every)
+    steering = [steering_of(entry, table.wheels or (), side) for entry in table.steering or ()]
     with located(side if table.wheels else path, ""):
-        robot = Mechanism(title, found.bodies, wheels, gravity, driven, drives, mimics)
+        robot = Mechanism(title, found.bodies, wheels, gravity, driven, drives, mimics, steering)
     if file.ignored:
         message = f"{path}: ignored, as models have no such forces: {', '.join(file.ignored)}"
         warnings.warn(IgnoredWarning(message), stacklevel=3)

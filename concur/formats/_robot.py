@@ -13,7 +13,7 @@ from pydantic import Field
 
 from concur.errors import ConcurError, DescriptionError
 from concur.formats._drives import Drives, Mimics, drive_of, mimic_of
-from concur.formats._wheels import WheelTable, wheel_of
+from concur.formats._wheels import SteeringTables, WheelTable, steering_of, wheel_of
 from concur.formats.tables import (
     MOST_BODIES,
     Number,
@@ -108,6 +108,7 @@ class _RobotTable(Table):
     actuated: Annotated[list[str], Field(description="a list of body names")] | None = None
     drives: Drives | None = None
     mimics: Mimics | None = None
+    steering: SteeringTables | None = None
 
 
 def load(
@@ -121,8 +122,9 @@ def load(
     A TOML file has the fields ``name``, ``gravity`` (3 numbers, m/s^2, zero if not given) and
     ``actuated`` (names of the bodies with a motor each, default all but the base, joints of drives
     and joints that follow others), and tables ``[[bodies]]``, ``[[wheels]]``, ``[[drives]]`` and
-    ``[[mimics]]`` for each body, wheel, drive and joint that follows. Their fields are the
-    arguments of `Body`, `Joint`, `Pose`, `Inertia`, `Wheel`, `Drive` and `Mimic`; an inertia has
+    ``[[mimics]]`` for each body, wheel, drive and joint that follows, and ``[[steering]]`` for each
+    steered wheel that follows guides. Their fields are the arguments of `Body`, `Joint`, `Pose`,
+    `Inertia`, `Wheel`, `Drive`, `Mimic` and `Steering`; an inertia has
     either ``moments`` (3 numbers) or ``tensor`` (3 rows of 3). A joint is a table with the name of
     its class as ``type`` and the arguments of the class; ``limits`` is one pair [lower, upper] or
     a list of one pair per coordinate, with ``inf`` for no bound; ``speed_limit`` and
@@ -137,8 +139,8 @@ def load(
     planar joint. With one child link, this link is the base, with the joint that the file gives
     it; with several, `world` is a fixed base. The sidecar is a TOML file with the optional fields
     ``name``, ``gravity``, ``base`` ("free", "planar" or "fixed"), ``actuated`` (names of joints),
-    ``locked`` (a table with the coordinate at which a joint is held) and tables ``[[wheels]]`` and
-    ``[[drives]]``, whose joints have their names in the URDF file.
+    ``locked`` (a table with the coordinate at which a joint is held) and tables ``[[wheels]]``,
+    ``[[steering]]`` and ``[[drives]]``, whose joints have their names in the URDF file.
 
     An MJCF file needs the extra ``mjcf``: MuJoCo compiles it. Hinges, slides, balls and free joints
     are joints; several joints of one body are one joint if a class moves so, else a chain with
@@ -224,11 +226,13 @@ def load(
     ]
     drives = [drive_of(table, names, joints, path) for table in robot.drives or ()]
     mimics = [mimic_of(table, names, path) for table in robot.mimics or ()]
-    parts = robot.given({"gravity", "actuated"}) | {"drives": drives, "mimics": mimics}
+    steering = [steering_of(table, robot.wheels or (), path) for table in robot.steering or ()]
+    parts = robot.given({"gravity", "actuated"})
+    parts |= {"drives": drives, "mimics": mimics, "steering": steering}
     try:
         return Mechanism(robot.name, bodies, wheels, **parts)
     except ConcurError as error:
-        parts = {"wheels": wheels, "drives": drives, "mimics": mimics}
+        parts = {"wheels": wheels, "drives": drives, "mimics": mimics, "steering": steering}
         table, field = _blame(error, names, parts)
         with located(path, table, field):
             raise
@@ -392,6 +396,7 @@ def _inertia(table: _InertiaTable, label: str, path: str | PathLike[str]) -> Ine
 def _blame(error: ConcurError, names: list[str], parts: Mapping[str, Any]) -> tuple[str, str]:
     """Find the table of an error of the whole robot, from the names in its place."""
     known = {
+        "steering": [steering.wheel for steering in parts["steering"]],
         "wheel": [wheel.body for wheel in parts["wheels"]],
         "drive": [drive.name for drive in parts["drives"]],
         "mimic": [mimic.body for mimic in parts["mimics"]],
@@ -400,7 +405,8 @@ def _blame(error: ConcurError, names: list[str], parts: Mapping[str, Any]) -> tu
     for kind, of_kind in known.items():
         for name in re.findall(rf"{kind} `([^`]*)`", error.where):
             if name in of_kind:
-                return f'[[{"bodies" if kind == "body" else kind + "s"}]] "{name}"', ""
+                table = {"body": "bodies", "steering": "steering"}.get(kind, kind + "s")
+                return f'[[{table}]] "{name}"', ""
     cycle = error.data.get("cycle")
     if cycle:
         return f'[[bodies]] "{cycle[0]}"', "parent"

@@ -20,7 +20,7 @@ from concur.errors import ConcurError, DescriptionError, InertiaError, install_c
 from concur.files import is_file, read_text
 from concur.formats._drives import Drives, drive_of
 from concur.formats._sidecar import SidecarTable, sidecar_cures
-from concur.formats._wheels import wheel_of
+from concur.formats._wheels import steering_of, wheel_of
 from concur.formats.tables import (
     LARGEST,
     LARGEST_TOML,
@@ -294,16 +294,19 @@ def load_urdf(
             with located(file, joint.node.place):
                 other, *numbers = joint.mimic
                 mimics.append(Mimic(joint.child, moving[other].child, *numbers))
+    steering = [steering_of(entry, table.wheels or (), side) for entry in table.steering or ()]
     passive = {n for d in drives for n in d.joints or ()} | {mimic.body for mimic in mimics}
+    led = [wheel for wheel in wheels if wheel.body in [entry.wheel for entry in steering]]
+    passive |= {w.body if w.kind == "slider" else str(groups[w.body].parent) for w in led}
     actuated = _actuated(free, passive, groups, table, side)
     name = table.name or root.element.get("name") or ""
     if not name.strip() or len(name) > 255 or not name.isprintable():
         root.refuse("the name of the robot", show(name), 'Write <robot name="...">.')
     try:
         gravity = table.gravity or (0.0, 0.0, 0.0)
-        return Mechanism(name, bodies, wheels, gravity, actuated, drives, mimics)
+        return Mechanism(name, bodies, wheels, gravity, actuated, drives, mimics, steering)
     except ConcurError as error:
-        found = re.search(r"(body|wheel|mimic|drive) `([^`]*)`", error.where)
+        found = re.search(r"(body|wheel|mimic|drive|steering) `([^`]*)`", error.where)
         if found is not None and found[1] in ("body", "mimic") and found[2] in links:
             with located(file, links[found[2]].node.place):
                 empty = [name for name, group in groups.items() if not group.parts]
@@ -312,7 +315,7 @@ def load_urdf(
                     if next(iter(groups)) in empty:
                         error.cure += ' Or hold the root: base = "fixed" in the sidecar.'
                 raise
-        label = f'[[{found[1]}s]] "{found[2]}"' if found else ""
+        label = f'[[{found[1].removesuffix("ing")}s]] "{found[2]}"' if found else ""
         with located(side if given else file, label):
             raise
 

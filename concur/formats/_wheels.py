@@ -1,4 +1,4 @@
-"""Tables of wheels, in robot files and in sidecars of URDF files."""
+"""Tables of wheels, and of wheels that follow guides, in robot files and in sidecars."""
 
 from __future__ import annotations
 
@@ -8,8 +8,17 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from concur.formats.tables import Number, Positive, Table, Text, Vector3, located, unknown
-from concur.mechanism import Support, Wheel
+from concur.formats.tables import (
+    MOST_BODIES,
+    Number,
+    Positive,
+    Table,
+    Text,
+    Vector3,
+    located,
+    unknown,
+)
+from concur.mechanism import Steering, Support, Wheel
 
 
 class SupportTable(Table):
@@ -38,6 +47,34 @@ class WheelTable(Table):
     center: Vector3 | None = None
     ground: Number | None = None
     support: SupportTable | None = None
+
+
+class SteeringTable(Table):
+    """Fields of a steered wheel whose axle meets those of two guides in one point."""
+
+    wheel: Text
+    guides: Annotated[
+        list[Text], Field(min_length=2, max_length=2, description="names of two other wheels")
+    ]
+
+
+SteeringTables = Annotated[
+    list[SteeringTable],
+    Field(max_length=MOST_BODIES, description=f"tables [[steering]], at most {MOST_BODIES}"),
+]
+
+
+def steering_of(
+    table: SteeringTable, wheels: Iterable[WheelTable], path: str | PathLike[str]
+) -> Steering:
+    """Build the coupling of a table, whose names must be those of wheels."""
+    label = f'[[steering]] "{table.wheel}"'
+    names = [wheel.body for wheel in wheels]
+    for field, name in (("wheel", table.wheel), *(("guides", name) for name in table.guides)):
+        if name not in names:
+            raise unknown(path, label, field, "the body of a wheel", name, names)
+    with located(path, label):
+        return Steering(**table.given())
 
 
 def wheel_of(table: WheelTable, names: Iterable[str], path: str | PathLike[str]) -> Wheel:

@@ -2,7 +2,7 @@
 
 from concur.codegen import constant
 from concur.kinematics._contact import check_wheels, comparable_rows, freedom_lengths
-from concur.kinematics._controls import control_velocities, coupling_rows
+from concur.kinematics._controls import control_velocities, coupling_names, coupling_rows
 from concur.kinematics._exponentials import (
     branch_jacobians,
     joint_screws,
@@ -73,6 +73,7 @@ __all__ = [
     "configuration",
     "constant",
     "control_velocities",
+    "coupling_names",
     "coupling_rows",
     "cross",
     "distance_to_singular",

@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from concur.errors import WheelError
-from concur.kinematics._controls import coupling_rows
+from concur.kinematics._controls import coupling_names, coupling_rows
 from concur.kinematics._rolling import plane_normal, wheel_rows
 from concur.mechanism import Tree, Wheel, robot_size
 
@@ -33,7 +33,7 @@ def check_wheels(tree: Tree) -> tuple[tuple[int, ...], tuple[str, ...], float | 
         "wheels",
         [q],
         [
-            ca.densify(ca.vertcat(*[w.rows for w in wheels], coupling_rows(tree))),
+            ca.densify(ca.vertcat(*[w.rows for w in wheels], coupling_rows(tree, q))),
             ca.densify(ca.vertcat(*[w.normal_row for w in wheels])),
             ca.vertcat(*[w.upright for w in wheels]),
             ca.densify(ca.vertcat(*[w.height for w in wheels])),
@@ -45,7 +45,7 @@ def check_wheels(tree: Tree) -> tuple[tuple[int, ...], tuple[str, ...], float | 
     values = [[np.array(part) for part in function(sample)] for sample in samples]
     ground = _check_contact(tree, values)
     names = [name for wheel in wheels for name in wheel.names]
-    names += [f"mimic `{mimic.body}`: following {mimic.of}" for mimic in tree.mimics]
+    names += coupling_names(tree)
     kept = _independent_rows(tree, names, [value[0] for value in values])
     return kept, tuple(names[i] for i in kept), ground
 
@@ -161,14 +161,17 @@ def _frame_height(tree: Tree, platform: int) -> float:
 
 
 def _independent_rows(tree: Tree, names: list[str], samples: list[np.ndarray]) -> tuple[int, ...]:
-    """Keep rows that raise the rank where it is largest: couplings, rolling, then side slip."""
+    """Keep rows that raise the rank: couplings, rolling, side slip, that of wheels that follow."""
     scaled = [comparable_rows(tree, rows) for rows in samples]
     ranks = [_rank(rows) for rows in scaled]
     # Whether it is that large wherever the robot rolls is judged by `reduce`.
     scaled = [rows for rows, rank in zip(scaled, ranks, strict=True) if rank == max(ranks)]
     kept: list[int] = []
-    last = len(names) - len(tree.mimics)
-    order = sorted(range(len(names)), key=lambda i: (i < last, ": rolling" not in names[i], i))
+    last, slips = len(names) - len(tree.followers), _following_slips(tree)
+    order = sorted(
+        range(len(names)),
+        key=lambda i: (i < last, ": rolling" not in names[i], names[i] in slips, i),
+    )
     for i in order:
         trial = sorted([*kept, i])
         if all(_rank(rows[trial]) == len(trial) for rows in scaled):
@@ -184,6 +187,18 @@ def _independent_rows(tree: Tree, names: list[str], samples: list[np.ndarray]) -
                 cure="The wheels contradict each other in some configurations; simplify them.",
             )
     return tuple(kept)
+
+
+def _following_slips(tree: Tree) -> set[str]:
+    """Names of rows that follow from those of guides."""
+    found = set()
+    for wheel in tree.wheels:
+        carrier = wheel.body
+        if wheel.kind != "slider":
+            carrier = tree.bodies[tree.index(wheel.body)].parent or ""
+        if carrier in tree.following:
+            found.add(f"{wheel.body}: no side slip")
+    return found
 
 
 def _rank(rows: np.ndarray) -> int:

@@ -27,10 +27,22 @@ def control_velocities(tree: Tree, q: Vector, columns: Array) -> Array:
     return rows
 
 
-def coupling_rows(tree: Tree) -> Array:
-    """Constraints ``v - multiplier v_other = 0`` of joints that follow others, (mimics, nv)."""
+def coupling_rows(tree: Tree, q: Vector) -> Array:
+    """Constraints of joints that follow others, (k, nv): of `mimics`, then of `steering`.
+
+    Those of mimics are ``v - multiplier v_other = 0``.
+    """
     rows = ca.SX(len(tree.mimics), tree.nv)
     for k, mimic in enumerate(tree.mimics):
         rows[k, tree.v_slice(mimic.body)] = 1.0
         rows[k, tree.v_slice(mimic.of)] = -mimic.multiplier
-    return ca.sparsify(rows)
+    return ca.vertcat(ca.sparsify(rows), tree.steering_rows(q))
+
+
+def coupling_names(tree: Tree) -> tuple[str, ...]:
+    """Name of each of the `coupling_rows`."""
+    names = [f"mimic `{mimic.body}`: following {mimic.of}" for mimic in tree.mimics]
+    return (
+        *names,
+        *(f"steering `{s.wheel}`: following {' and '.join(s.guides)}" for s in tree.steering),
+    )

@@ -8,6 +8,7 @@ from concur.mechanism._inertia import Inertia
 from concur.mechanism._inertia_lint import suspicious_inertias
 from concur.mechanism._pose import Pose, scalar
 from concur.mechanism._size import robot_size
+from concur.mechanism._steering import Steering
 from concur.mechanism._tree import Tree, unknown_name
 from concur.mechanism._unit_lint import suspicious_points, suspicious_start, suspicious_units
 from concur.mechanism._wheel import BALLS, Support, Wheel
@@ -19,6 +20,7 @@ __all__ = [
     "Inertia",
     "Mimic",
     "Pose",
+    "Steering",
     "Support",
     "Tree",
     "Wheel",

@@ -23,6 +23,7 @@ from concur.errors import (
 from concur.mechanism._body import Body
 from concur.mechanism._drive import Drive, Mimic
 from concur.mechanism._pose import vector
+from concur.mechanism._steering import Linkage, Steering, linkages
 from concur.mechanism._wheel import Wheel
 from concur.mechanism.joints import Free, Joint, Planar, Sliding
 
@@ -54,12 +55,14 @@ class Tree(EvaluatedMethods):
         Motors on several joints, and thrusters.
     mimics : sequence of Mimic
         Joints that follow others.
+    steering : sequence of Steering
+        Steered wheels whose axles meet those of two others in one point.
 
     Raises
     ------
     DescriptionError
         If names repeat, the parents form no tree, the base is actuated, a joint of `drives` is
-        actuated too, or joints follow each other in a cycle.
+        actuated too, joints follow each other in a cycle, or a wheel cannot follow its guides.
     UnknownNameError
         If a parent, a wheel's body, an actuator, or a joint of a drive does not exist.
     """
@@ -71,14 +74,16 @@ class Tree(EvaluatedMethods):
     actuated: Sequence[str] | None = None
     drives: Sequence[Drive] = ()
     mimics: Sequence[Mimic] = ()
+    steering: Sequence[Steering] = ()
     _index: dict[str, int] = field(init=False, repr=False, compare=False)
     _starts: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
+    _linkages: tuple[Linkage, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         where = f"robot `{self.name}`"
         parts: dict[str, tuple[Any, ...]] = {}
         kinds = ("bodies", Body), ("wheels", Wheel), ("drives", Drive), ("mimics", Mimic)
-        for attribute, kind in kinds:
+        for attribute, kind in (*kinds, ("steering", Steering)):
             values = getattr(self, attribute)
             found = entries(values, kind)
             if found is None:
@@ -101,6 +106,7 @@ class Tree(EvaluatedMethods):
             ("bodies", bodies),
             ("wheels", parts["wheels"]),
             ("drives", parts["drives"]),
+            ("steering", parts["steering"]),
             ("gravity", gravity),
             ("_index", index),
             ("_starts", tuple(starts)),
@@ -111,8 +117,23 @@ class Tree(EvaluatedMethods):
             if wheel.support is not None and wheel.support.body is not None:
                 self.index(wheel.support.body)
         object.__setattr__(self, "mimics", _mimics(where, bodies, parts["mimics"]))
+        found = linkages(where, bodies, self.wheels, self.steering)
+        object.__setattr__(self, "_linkages", found)
+        self._check_linkages(where)
         geared = self._check_drives(where)
         object.__setattr__(self, "actuated", self._check_actuated(where, geared))
+
+    def _check_linkages(self, where: str) -> None:
+        """Refuse wheels that follow guides, and are coupled by `mimics` too."""
+        for mimic in self.mimics:
+            for linkage in self._linkages:
+                if linkage.joint in (mimic.body, mimic.of):
+                    raise DescriptionError(
+                        f"{where}, mimic `{mimic.body}`",
+                        expected="joints without a wheel that follows guides",
+                        came=f"`{linkage.joint}`: {linkage.text}",
+                        cure="Remove the coupling, or couple the steering joints of the guides.",
+                    )
 
     def _check_drives(self, where: str) -> dict[str, str]:
         """Check the drives; by body, the drive that moves its joint."""
@@ -154,7 +175,7 @@ class Tree(EvaluatedMethods):
     def _check_actuated(self, where: str, geared: Mapping[str, str]) -> tuple[str, ...]:
         base = self.bodies[0].name
         if self.actuated is None:
-            passive = {*geared, *(mimic.body for mimic in self.mimics)}
+            passive = {*geared, *self.following}
             passive |= {self.bodies[i].name for i in self.platforms}
             return tuple(b.name for b in self.bodies[1:] if b.joint.nv and b.name not in passive)
         names = None if isinstance(self.actuated, str) else entries(self.actuated, str)
@@ -483,9 +504,27 @@ class Tree(EvaluatedMethods):
         return tuple(drive for drive in self.drives if drive.joints is None)
 
     @property
+    def following(self) -> dict[str, str]:
+        """Bodies whose joints follow others, and what they follow: of `mimics`, then `steering`."""
+        found = {
+            mimic.body: f"{mimic.multiplier:g} times the coordinate of `{mimic.of}` plus "
+            f"{mimic.offset:g}"
+            for mimic in self.mimics
+        }
+        return found | {linkage.joint: linkage.text for linkage in self._linkages}
+
+    @property
     def followers(self) -> tuple[int, ...]:
         """Indices in v of the velocities of joints that follow others."""
-        return tuple(self.freedoms(*(mimic.body for mimic in self.mimics)))
+        return tuple(self.freedoms(*self.following))
+
+    @property
+    def steering_joints(self) -> tuple[tuple[list[str], str], ...]:
+        """Bodies on the steering joints of guides, and on the joint that follows, of `steering`."""
+        return tuple(
+            ([axle.joint for axle in found.axles[:2] if axle.joint is not None], found.joint)
+            for found in self._linkages
+        )
 
     @property
     def freedom_names(self) -> tuple[str, ...]:
@@ -526,14 +565,80 @@ class Tree(EvaluatedMethods):
         Returns
         -------
         numpy.ndarray
-            The configuration with ``q = multiplier q_other + offset`` for each of `mimics`, (nq,).
+            The configuration with ``q = multiplier q_other + offset`` for each of `mimics`, and
+            with each wheel of `steering` at its angle, on the branch that is within a quarter turn
+            of zero where the guides are at zero, (nq,).
         """
+        q = self._geared(q)
+        return np.asarray(self._steered(q, False)) if self._linkages else q
+
+    def _geared(self, q: np.ndarray) -> np.ndarray:
         q = q.copy()
         for mimic in self.mimics:  # each after the joint that it follows
             q[self.q_slice(mimic.body)] = (
                 mimic.multiplier * q[self.q_slice(mimic.of)] + mimic.offset
             )
         return q
+
+    @evaluated("(nq)->(nq)")
+    def _steered(self, q: Vector, nearest: bool) -> Vector:
+        """Turn wheels that follow guides: to the nearest angle that fits, or to the branch's."""
+        q = ca.SX(q)
+        for linkage in self._linkages:
+            value, (_, _, slope) = linkage.condition(self._angles(linkage, q))
+            # The determinant is value cos + slope sin after a turn; a line has no direction.
+            step = ca.atan2(-value, slope)
+            if nearest:
+                step = ca.atan2(-2.0 * value * slope, slope**2 - value**2) / 2.0
+            q[self.q_slice(linkage.joint)] += step
+        return q
+
+    def _angles(self, linkage: Linkage, q: Array) -> list[Array]:
+        """Steering angles of the axles of a linkage."""
+        joints = [axle.joint for axle in linkage.axles]
+        return [0.0 if name is None else q[self.q_slice(name)] for name in joints]
+
+    def steering_rows(self, q: Vector) -> Array:
+        """Derivative of the conditions of wheels that follow guides: rows @ v = 0.
+
+        Parameters
+        ----------
+        q : casadi.SX
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        casadi.SX
+            Shape (steering, nv), without unit.
+        """
+        rows = ca.SX(len(self._linkages), self.nv)
+        for k, linkage in enumerate(self._linkages):
+            slopes = linkage.condition(self._angles(linkage, q))[1]
+            for axle, slope in zip(linkage.axles, slopes, strict=True):
+                if axle.joint is not None:
+                    rows[k, self.v_slice(axle.joint)] += slope
+        return ca.sparsify(rows)
+
+    def lost_steering(self, q: np.ndarray, below: float) -> str:
+        """Describe why steering angles of wheels that follow guides are not determined.
+
+        Parameters
+        ----------
+        q : numpy.ndarray
+            Configuration, shape (nq,).
+        below : float
+            Distance, without unit, from a singular configuration that counts as singular.
+
+        Returns
+        -------
+        str
+            Clauses that name the wheels; empty if all angles are determined.
+        """
+        found = [
+            linkage.lost([float(np.sum(angle)) for angle in self._angles(linkage, q)])
+            for linkage in self._linkages
+        ]
+        return " and ".join(dict.fromkeys(text for distance, text in found if distance < below))
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
         """Draw a configuration joint by joint.
@@ -582,7 +687,7 @@ class Tree(EvaluatedMethods):
         NonFiniteError
             If a number is NaN or infinite.
         DescriptionError
-            If a joint that follows another is off by more than 1e-6 rad or m.
+            If a joint that follows others is off by more than 1e-6 rad or m.
         """
         where = f"robot `{self.name}`, {where}"
         array = finite_floats(q, where, (self.nq,)).copy()
@@ -591,17 +696,18 @@ class Tree(EvaluatedMethods):
             raise error
         for start in self.quaternions:
             array[start : start + 4] /= np.linalg.norm(array[start : start + 4])
-        if not self.mimics:
+        if not self.following:
             return array
-        coupled = self.coupled(array)
-        for mimic in self.mimics:
-            span = self.q_slice(mimic.body)
+        coupled = self._geared(array)
+        if self._linkages:
+            coupled = np.asarray(self._steered(coupled, True))
+        for body, other in self.following.items():
+            span = self.q_slice(body)
             came, due = float(array[span][0]), float(coupled[span][0])
             if abs(came - due) > COUPLED * max(1.0, abs(due)):
                 raise DescriptionError(
-                    f"{where}, joint of `{mimic.body}`",
-                    expected=f"{due:.9g}: {mimic.multiplier:g} times the coordinate of "
-                    f"`{mimic.of}` plus {mimic.offset:g}",
+                    f"{where}, joint of `{body}`",
+                    expected=f"{due:.9g}: {other}",
                     came=f"{came:.9g}",
                     cure="Leave the joint out, or give it this coordinate: it follows.",
                 )
@@ -649,7 +755,7 @@ class Tree(EvaluatedMethods):
 
     @evaluated("(nq)->(nq)")
     def normalize(self, coordinates: Vector) -> Vector:
-        """Bring the quaternions of a configuration back to unit norm.
+        """Bring quaternions back to unit norm, and wheels that follow guides to their angles.
 
         Parameters
         ----------
@@ -669,7 +775,8 @@ class Tree(EvaluatedMethods):
                 unit = part[at : at + 4] / ca.sqrt(ca.sumsqr(part[at : at + 4]))
                 part = ca.vertcat(part[:at], unit, part[at + 4 :])
             parts.append(part)
-        return ca.vertcat(*parts)
+        unit = ca.vertcat(*parts)
+        return self._steered(unit, True) if self._linkages else unit
 
     def _joint_by_joint(self, act: JointMap, q: Vector, v: Vector) -> Array:
         parts = []

@@ -100,10 +100,14 @@ def _drives(robot: Any) -> list[str]:
 
 def _mimics(robot: Any) -> list[str]:
     """One line for each joint that follows another."""
-    return [
+    lines = [
         f"{mimic.body} = {_number(mimic.multiplier)} {mimic.of}"
         + (f" + {_number(mimic.offset)}" if mimic.offset else "")
         for mimic in robot.mimics
+    ]
+    return lines + [
+        f"{s.wheel}: axle through the centre of rotation of {' and '.join(s.guides)}"
+        for s in robot.steering
     ]
 
 

@@ -336,10 +336,11 @@ def _platform(
         return [_not_checked(i, text, why) for i, text in statements.items()]
     platform = {robot.bodies[i].name for i in robot.platforms} | set(robot.below_platforms)
     arm = robot.freedoms(*(body.name for body in robot.bodies if body.name not in platform))
-    rolling = robot.nf - len(robot.mimics)  # rows of joints that follow others are the last
+    rolling = robot.nf - len(robot.followers)  # rows of joints that follow others are the last
     on_arm = max(np.abs(robot.constraints(q)[:rolling, arm]).max(initial=0.0) for q in samples)
     dependent = model.wheel_dependents
-    moved = rows_change(robot, dependent, samples, seed=6)
+    group = tuple(i for i in dependent if i not in robot.followers)
+    moved = rows_change(robot, group, samples, seed=6)
     at, kind = (samples, "random") if working_set is None else (working_set, "given")
     ratio = min(spread(robot, dependent, q) for q in at)
     sides = {orientation(robot, dependent, q) for q in at}

@@ -156,4 +156,5 @@ def rolling(model: ReducedModel, wheels: WheelReduction) -> CoupledReduction:
 def following(robot: Mechanism) -> str:
     """Clause that names the joints that follow others; empty without such."""
     pairs = [f"{mimic.body} follows {mimic.of}" for mimic in robot.mimics]
+    pairs += [f"{s.wheel} follows {' and '.join(s.guides)}" for s in robot.steering]
     return "; " + ", ".join(pairs) if pairs else ""

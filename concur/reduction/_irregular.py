@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import combinations
+
 import numpy as np
 from scipy.optimize import minimize
 
-from concur.errors import ReductionError
+from concur.errors import ConcurError, ReductionError
 from concur.kinematics import comparable_rows
+from concur.mechanism import Steering
 from concur.multibody import Mechanism
 from concur.reduction._dependents import platform_freedoms
 
@@ -45,7 +49,7 @@ def worst_point(robot: Mechanism, samples: list[np.ndarray]) -> tuple[np.ndarray
         def moved(angles: np.ndarray, start: np.ndarray = start) -> np.ndarray:
             step = np.zeros(robot.nv)
             step[free] = angles
-            return np.asarray(robot.integrate(start, step))
+            return robot.coupled(np.asarray(robot.integrate(start, step)))
 
         # The square is smooth where the value itself has a corner.
         best = minimize(
@@ -64,9 +68,10 @@ def worst_point(robot: Mechanism, samples: list[np.ndarray]) -> tuple[np.ndarray
 
 
 def steering(robot: Mechanism) -> list[int]:
-    """Freedoms of the joints between base and wheels, without the wheels' spins."""
+    """Freedoms of the joints between base and wheels, without spins and joints that follow."""
     wheels = {wheel.body for wheel in robot.wheels if wheel.kind != "slider"}
-    return robot.freedoms(*(name for name in robot.below_platforms if name not in wheels))
+    still = wheels.union(robot.following)
+    return robot.freedoms(*(name for name in robot.below_platforms if name not in still))
 
 
 def _least(robot: Mechanism, q: np.ndarray) -> float:
@@ -107,6 +112,28 @@ def _refusal(robot: Mechanism, q: np.ndarray, least: float, where: str) -> Reduc
         came=f"{robot.nf} independent rows that lose rank {where}: {angles or 'no joint steers'} "
         f"(singular value {least:.1e})",
         cure="Wheels that steer independently hold the base unless their axes meet in one point: "
-        "describe one steering joint (a virtual axle) instead.",
+        f"describe one steering joint (a virtual axle) instead{_tables(robot)}.",
         q=q,
     )
+
+
+def _tables(robot: Mechanism) -> str:
+    """Tables `[[steering]]` with which the wheels would roll; empty if none are found."""
+    fixed, steered = list[str](), list[str]()
+    joints = steering(robot)
+    for wheel in robot.wheels:
+        own = robot.freedoms(*(robot.bodies[i].name for i in robot.path(robot.index(wheel.body))))
+        (steered if set(own) & set(joints) else fixed).append(wheel.body)
+    for guides in combinations([*fixed, *steered], 2):
+        free = [name for name in steered if name not in guides]
+        tables = [*robot.steering, *(Steering(name, guides) for name in free)]
+        try:
+            other = replace(robot, steering=tables, actuated=None)
+        except ConcurError:
+            continue
+        q = other.random(np.random.default_rng(4))
+        if free and _least(other, other.neutral()) > LOST and not _holds_base(other, q):
+            first, second = guides
+            written = [f'wheel = "{name}", guides = ["{first}", "{second}"]' for name in free]
+            return f", or couple them by [[steering]]: {'; '.join(written)}"
+    return ""

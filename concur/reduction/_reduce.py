@@ -119,15 +119,15 @@ def reduce(
     model = _first_stage(robot, momentum, steps)
     if robot.mimics and not robot.wheels:
         model = coupled(model)
-    if (robot.mimics or isinstance(model, CoupledReduction)) and stages is not None:
-        what = "joints that follow others" if robot.mimics else "wheels on a hull that floats"
+    if (robot.followers or isinstance(model, CoupledReduction)) and stages is not None:
+        what = "joints that follow others" if robot.followers else "wheels on a hull that floats"
         raise ReductionError(
             f"robot `{robot.name}`, `stages`",
             expected=f"no stages for a robot with {what}",
             came=f"{stages!r:.60}",
             cure="Leave `stages` out: the reactions of such joints change the momenta of others.",
         )
-    if robot.mimics or isinstance(model, CoupledReduction):
+    if robot.followers or isinstance(model, CoupledReduction):
         return model
     if stages is None:
         return with_hint(model, tolerance)
@@ -259,10 +259,11 @@ def _by_wheels(robot: Mechanism) -> WheelReduction:
     check_regular(robot, samples)
     dependent = choose_dependents(robot, samples)
     shape = tuple(i for i in range(robot.nv) if i not in dependent)
-    symmetric = rows_change(robot, dependent, samples, seed=3) < 1e-9
+    group = tuple(i for i in dependent if i not in robot.followers)
+    symmetric = rows_change(robot, group, samples, seed=3) < 1e-9
     left = [i for i in platform_freedoms(robot) if i not in dependent]
-    names = ", ".join(robot.freedom_names[i] for i in dependent if i not in robot.followers)
-    rolling = robot.nf - len(robot.mimics)
+    names = ", ".join(robot.freedom_names[i] for i in group)
+    rolling = robot.nf - len(robot.followers)
     reason = f"{rolling} independent rolling constraints determine {names}{following(robot)}"
     if not symmetric:
         reason += ", but depend on them: no symmetry group, the lift is used without it"

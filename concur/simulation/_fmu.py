@@ -166,6 +166,10 @@ def _initial(robot: Mechanism, model: ReducedModel | None) -> ca.Function:
         due = mimic.multiplier * q[robot.q_slice(mimic.of)] + mimic.offset
         off = ca.fabs(q[robot.q_slice(mimic.body)] - due)
         sound = ca.logic_and(sound, off <= SLIP * (1.0 + ca.fabs(due)))
+    if robot.steering:
+        steered = robot.normalize(q)
+        off = ca.norm_inf(ca.densify(steered - q))
+        sound = ca.logic_and(sound, off <= SLIP)
     if robot.nf and model is None:
         slip = ca.norm_inf(robot.constraints(q) @ v)
         sound = ca.logic_and(sound, slip <= SLIP * (1.0 + ca.norm_inf(v)))

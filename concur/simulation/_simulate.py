@@ -223,7 +223,7 @@ def _plant(robot: Mechanism, servo: TrackingLaw, given: Mechanism | Plant | None
     same = [(b.name, b.parent, type(b.joint)) for b in robot.bodies] == [
         (b.name, b.parent, type(b.joint)) for b in other.bodies
     ]
-    driven = [(r.actuated, r.control_names, r.mimics) for r in (robot, other)]
+    driven = [(r.actuated, r.control_names, r.mimics, r.steering) for r in (robot, other)]
     if not same or driven[0] != driven[1]:
         raise SimulationError(
             f"simulation of `{other.name}`, `plant`",

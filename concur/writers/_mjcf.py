@@ -49,8 +49,8 @@ def to_mjcf(robot: Tree, time_step: float = 1e-3) -> str:
     Raises
     ------
     DescriptionError
-        If MuJoCo has no such joint, a wheel has rollers or is a slider, weight does not press the
-        wheels to the ground, a moving body has no mass, or a name would occur twice.
+        If MuJoCo has no such joint, a wheel follows guides, has rollers or is a slider, weight does
+        not press the wheels to the ground, a moving body has no mass, or a name would occur twice.
     """
     check(robot)
     root = ElementTree.Element("mujoco", model=robot.name)
@@ -68,6 +68,14 @@ def to_mjcf(robot: Tree, time_step: float = 1e-3) -> str:
     world = ElementTree.SubElement(root, "worldbody")
     if robot.wheels:
         _ground(robot, world)
+    for steering in robot.steering:
+        refuse(
+            robot,
+            f"steering `{steering.wheel}`",
+            "couplings of two joints, by polynomials",
+            f"the axle of `{steering.wheel}` at the centre of rotation of its guides",
+            "Keep the robot in TOML or URDF, or write it without: replace(robot, steering=()).",
+        )
     made: dict[str | None, ElementTree.Element] = {None: world}
     names: list[str] = []
     motors: list[dict[str, str]] = []

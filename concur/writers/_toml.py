@@ -6,7 +6,18 @@ import math
 from dataclasses import fields
 from typing import Any
 
-from concur.mechanism import Body, Drive, Inertia, Mimic, Pose, Support, Tree, Wheel, joints
+from concur.mechanism import (
+    Body,
+    Drive,
+    Inertia,
+    Mimic,
+    Pose,
+    Steering,
+    Support,
+    Tree,
+    Wheel,
+    joints,
+)
 from concur.writers._names import check
 
 
@@ -35,7 +46,14 @@ def to_toml(robot: Tree) -> str:
     document.add("name", tomlkit.item(robot.name))
     if any(robot.gravity):
         document.add("gravity", tomlkit.item(list(robot.gravity)))
-    plain = Tree(robot.name, robot.bodies, drives=robot.drives, mimics=robot.mimics)
+    plain = Tree(
+        robot.name,
+        robot.bodies,
+        robot.wheels,
+        drives=robot.drives,
+        mimics=robot.mimics,
+        steering=robot.steering,
+    )
     if robot.actuated != plain.actuated:
         document.add("actuated", tomlkit.item(list(robot.actuated or ())))
     for name, entries in (
@@ -43,6 +61,7 @@ def to_toml(robot: Tree) -> str:
         ("wheels", [wheel_fields(wheel) for wheel in robot.wheels]),
         ("drives", [drive_fields(drive) for drive in robot.drives]),
         ("mimics", [_given(mimic) for mimic in robot.mimics]),
+        ("steering", [steering_fields(steering) for steering in robot.steering]),
     ):
         if entries:
             document.add(name, tables(entries))
@@ -115,7 +134,12 @@ def drive_fields(drive: Drive) -> dict[str, Any]:
     return _given(drive)
 
 
-def _given(value: Drive | Mimic | Support | Wheel) -> dict[str, Any]:
+def steering_fields(steering: Steering) -> dict[str, Any]:
+    """Fields of a wheel that follows guides."""
+    return _given(steering)
+
+
+def _given(value: Drive | Mimic | Steering | Support | Wheel) -> dict[str, Any]:
     """Fields that differ from their defaults, and those without a default."""
     found = {field.name: (getattr(value, field.name), field.default) for field in fields(value)}
     return {

@@ -49,7 +49,7 @@ def completed(whole: dict[str, Any], part: dict[str, Any]) -> str:
     """Put the tables of a fragment into a whole file: lists grow, tables are replaced."""
     merged = dict(whole)
     for key, value in part.items():
-        if key in ("bodies", "wheels", "drives", "mimics", "outputs"):
+        if key in ("bodies", "wheels", "drives", "mimics", "steering", "outputs"):
             merged[key] = [*whole.get(key, []), *value]
         elif key == "reference":
             merged[key] = whole.get(key, {}) | value
@@ -103,6 +103,7 @@ def test_every_joint_and_its_fields_are_listed() -> None:
         ("Bodies", _robot._BodyTable),
         ("Drives", _drives.DriveTable),
         ("Mimics", _drives.MimicTable),
+        ("Steering", _wheels.SteeringTable),
         ("Sidecar", _urdf.UrdfSidecarTable),
         ("Start", _initial.InitialTable),
         ("Simulation", _task._SimulationTable),

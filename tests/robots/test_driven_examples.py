@@ -1,4 +1,4 @@
-"""Tasks of examples/drives: four driven mecanum wheels, a differential; and Ackermann steering."""
+"""Tasks of examples/drives: mecanum wheels, a differential, Ackermann steering, steered modules."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.oracles import assert_close
 EXAMPLES = Path(__file__).parents[2] / "examples" / "drives"
 
 
-@pytest.mark.parametrize("name", ["mecanum", "tricycle"])
+@pytest.mark.parametrize("name", ["mecanum", "tricycle", "ackermann_car", "swerve"])
 def test_task_passes(name):
     task = cc.load_task(EXAMPLES / f"{name}_task.toml")
     servo = task.servo
@@ -29,6 +29,14 @@ def test_task_passes(name):
         spins = [robot.v_slice(f"rear_{side}").start for side in ("left", "right")]
         assert_close(column[spins], [5.0, 5.0], 1e-15)
         assert np.count_nonzero(column) == 2
+    elif name == "ackermann_car":
+        # Track 0.6 m over wheelbase 0.8 m; the task leaves out the angle that follows.
+        left, right = (run.q[:, robot.q_slice(f"{k}_steering")] for k in ("left", "right"))
+        assert_close(np.sin(left - right), 0.75 * np.sin(left) * np.sin(right), 1e-13)
+        assert left.max() > 0.1 > 0.0 > left.min()
+    elif name == "swerve":
+        assert (servo.nu, servo.ns) == (8, 3)
+        assert np.abs(run.u[:, ::2]).max() < np.abs(run.u[:, 1::2]).max()
     else:
         # Weak motors of weight 3 work less than strong ones. CON2 and CON9 count five motors.
         effort = np.abs(run.u).max(axis=0)
