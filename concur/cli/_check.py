@@ -79,7 +79,8 @@ class CheckResult:
         kind = f"{self.model.kind} reduction: {self.model.reason}"
         console.print(f"[bold]{escape(self.name)}[/]: {verdict}", highlight=False)
         console.print(escape(kind), highlight=False)
-        console.print(f"shape velocities: {', '.join(self.model.shape_names)}")
+        shape = ", ".join(self.model.shape_names)
+        console.print(escape(f"shape velocities: {shape}"), highlight=False)
         show_warnings(self.warnings, console)
         if self.start:
             self.start.show(console)

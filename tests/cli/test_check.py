@@ -146,3 +146,10 @@ def test_followers_that_are_never_within_their_limits(
     robot = cc.Mechanism("r", [base, *hinges], mimics=[Mimic("b", "a", multiplier, offset)])
     found = [text for text in robot_warnings(robot) if "never within its limits" in text]
     assert len(found) == told
+
+
+def test_check_names_all_freedoms_of_a_crawler() -> None:
+    # Names in brackets are no markup.
+    text = check(EXAMPLE.parent / "hull_crawler.toml")
+    assert text.startswith("hull_crawler: passed")
+    assert "shape velocities: left_wheel, right_wheel, ball[wx], ball[wy], ball[wz], arm" in text
