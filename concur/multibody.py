@@ -32,6 +32,8 @@ TOUCH = 1e-6
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from concur.viewing import RobotViewer
+
 
 @dataclass(frozen=True)
 class Mechanism(Tree):
@@ -452,6 +454,51 @@ class Mechanism(Tree):
 
         at = self.neutral() if q is None else self.check_configuration(q)
         return robot_portrait(self, at, tuple(outputs), ax)
+
+    def view(
+        self,
+        q: ArrayLike | None = None,
+        outputs: Iterable[Any] = (),
+        servo: Any = None,
+        *,
+        port: int = 0,
+        browser: bool = True,
+    ) -> RobotViewer:
+        """Show the robot in three dimensions in a browser, with a slider for each joint.
+
+        The page is served by a thread of this process: call `wait` of the result at the end of a
+        script. Needs the extra `view`.
+
+        Parameters
+        ----------
+        q : array_like, optional
+            Configuration, shape (nq,); default the neutral one.
+        outputs : iterable of Output
+            Outputs whose poses are shown; default those of the servo.
+        servo : Servo, optional
+            Law whose decoupling margin is shown.
+        port : int
+            Port of this machine; 0: any free port.
+        browser : bool
+            Whether to open the page in a browser, if this machine has a screen.
+
+        Returns
+        -------
+        RobotViewer
+            The viewer, with the address `url`; `close` ends it.
+
+        Raises
+        ------
+        ShapeError, NonFiniteError
+            If the configuration does not fit the robot.
+        ConcurError
+            If the extra `view` is not installed or the port is in use.
+        """
+        from concur.viewing import RobotViewer
+
+        at = self.neutral() if q is None else self.check_configuration(q)
+        shown = tuple(outputs) or tuple(getattr(servo, "outputs", ()))
+        return RobotViewer(self, at, shown, servo, port, browser)
 
     def save(self, path: str | PathLike[str]) -> tuple[Path, ...]:
         """Write the robot to a file: TOML, URDF or MJCF, by the ending of its name.

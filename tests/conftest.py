@@ -61,6 +61,30 @@ def compiler(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("CONCUR_CACHE", str(tmp_path_factory.getbasetemp() / "compiled"))
 
 
+@pytest.fixture(scope="module")
+def browser():
+    """Headless Chromium, for tests marked `browser`."""
+    from playwright.sync_api import sync_playwright
+
+    arguments = [
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--use-gl=angle",
+        "--use-angle=swiftshader",
+        "--enable-unsafe-swiftshader",
+    ]
+    path = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+    with sync_playwright() as browsers:
+        chromium = browsers.chromium.launch(executable_path=path, args=arguments)
+        yield chromium
+        chromium.close()
+
+
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("search", deadline=None, max_examples=1000)
 settings.load_profile("repeatable")  # `--hypothesis-profile=search` looks further

@@ -1,4 +1,4 @@
-"""The command line: `concur track`, `check`, `certify` and `export`."""
+"""The command line: `concur track`, `check`, `certify`, `export` and `view`."""
 
 from concur.cli._app import main
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, TextIO
 
@@ -317,6 +317,50 @@ def export(
             typer.echo(json.dumps(result.as_dict(), indent=2))
         else:
             result.show(Console())
+
+
+@main.command(
+    epilog="Example: concur view out/rover_arm; concur view examples/rover_arm.toml"
+    "\n\nExit status: 0 closed by Ctrl-C or written, 2 bad input."
+)
+def view(
+    subject: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN|ROBOT|TASK",
+            help="run.h5 or its folder, a robot file or name of a shipped robot, or a task file.",
+        ),
+    ],
+    other: Annotated[
+        str | None,
+        typer.Argument(metavar="[RUN]", help="A second run, as a ghost or beside the first."),
+    ] = None,
+    port: Annotated[int, typer.Option(help="Port of this machine; 0: any free port.")] = 0,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address only; open no browser.")
+    ] = False,
+    still: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.png",
+            help="Write a picture instead: the robot, or a run's path with the robot on it.",
+        ),
+    ] = None,
+) -> None:
+    """Show a run, a robot or a task in three dimensions in the browser, until Ctrl-C."""
+    with _errors():
+        from concur.cli._view import viewer_of, write_still
+
+        if still is not None:
+            write_still(subject, other, still)
+            typer.echo(str(still))
+            return
+        with (
+            suppress(KeyboardInterrupt),
+            viewer_of(subject, other, port, not no_browser) as viewer,
+        ):
+            typer.echo(f"{viewer.url} shows {subject}; Ctrl-C ends it")
+            viewer.wait()
 
 
 @contextmanager

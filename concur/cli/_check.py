@@ -95,10 +95,29 @@ class CheckResult:
 
 def check_robot(robot: str, stages: str | None = None) -> CheckResult:
     """Load a robot by file or name, reduce and audit it, and find its symmetries."""
+    if is_task(robot):
+        return _check_task(Path(robot), stages)
+    mechanism, is_name = named_robot(robot)
+    with located(robot, ""):
+        names = stages if stages in (None, "auto") else [s.strip() for s in stages.split(",")]
+        model = reduce(mechanism, stages=names)
+    # This takes seconds for a robot of many joints: show a status on a terminal.
+    with Console(stderr=True).status("searching for symmetries, joint by joint"):
+        found = symmetry(mechanism)
+    warnings = (*robot_warnings(mechanism), *(() if is_name else file_warnings(robot)))
+    return CheckResult(mechanism, model, model.audit(), found, warnings)
+
+
+def is_task(name: str) -> bool:
+    """Whether a name is that of a task file."""
+    path = Path(name)
+    return path.suffix == ".toml" and is_file(path) and "outputs" in read_toml(path)
+
+
+def named_robot(robot: str) -> tuple[Mechanism, bool]:
+    """Load a robot by file or name; also, whether it was a name."""
     known = shipped_names()
     path = Path(robot)
-    if path.suffix == ".toml" and is_file(path) and "outputs" in read_toml(path):
-        return _check_task(path, stages)
     # Not `Path.exists`, which raises an error if a name is too long for a file.
     is_name = not os.path.exists(robot) and not path.suffix and path.name == robot
     if is_name and robot not in known:
@@ -108,15 +127,7 @@ def check_robot(robot: str, stages: str | None = None) -> CheckResult:
             came="neither a file nor a robot of this name",
             cure=suggest_file(path, "Check the spelling.", names=known),
         )
-    mechanism = load_shipped(robot) if is_name else load(robot)
-    with located(robot, ""):
-        names = stages if stages in (None, "auto") else [s.strip() for s in stages.split(",")]
-        model = reduce(mechanism, stages=names)
-    # This takes seconds for a robot of many joints: show a status on a terminal.
-    with Console(stderr=True).status("searching for symmetries, joint by joint"):
-        found = symmetry(mechanism)
-    warnings = (*robot_warnings(mechanism), *(() if is_name else file_warnings(robot)))
-    return CheckResult(mechanism, model, model.audit(), found, warnings)
+    return (load_shipped(robot) if is_name else load(robot)), is_name
 
 
 def _check_task(path: Path, stages: str | None) -> CheckResult:

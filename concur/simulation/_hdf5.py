@@ -62,6 +62,7 @@ def write_arrays(
     path: str | PathLike[str],
     arrays: Mapping[str, tuple[np.ndarray, Columns]],
     facts: Mapping[str, Any],
+    texts: Mapping[str, str] | None = None,
 ) -> Path:
     """Write arrays to a file.
 
@@ -74,6 +75,8 @@ def write_arrays(
         `columns` and `units`; `unit` lists the units that occur.
     facts : mapping of str to any
         Attributes of the file.
+    texts : mapping of str to str, optional
+        Datasets that are texts, by name.
 
     Returns
     -------
@@ -97,6 +100,8 @@ def write_arrays(
             if values.ndim > 1:
                 data.attrs["columns"] = [name for name, _ in columns]
                 data.attrs["units"] = [unit for _, unit in columns]
+        for name, text in (texts or {}).items():
+            file.create_dataset(name, data=text)
         for name, value in facts.items():
             file.attrs[name] = value
     try:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from concur._version import __version__
+from concur.errors import ConcurError
 from concur.simulation._findings import Finding, Tolerances, findings
 from concur.simulation._hdf5 import (
     MOMENTUM_COLUMNS,
@@ -16,9 +22,12 @@ from concur.simulation._hdf5 import (
     write_arrays,
 )
 from concur.simulation._run_data import RunData
+from concur.writers import to_toml
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from concur.viewing import Film, RunViewer
 
 # The arrays of a run; no unit here where the columns have their own (`Run._columns`).
 UNITS = {
@@ -138,7 +147,8 @@ class Run(RunData):
             One with several columns has their names and units in the attributes `columns` and
             `units`; `unit` lists the units that occur. Names of bodies, outputs (with groups and
             reference bodies) and controls, gains, method, step and package version are
-            attributes of the file.
+            attributes of the file. The texts `robot`, a robot file in TOML, and `outputs`, in
+            JSON, are read by `concur view`.
 
         Raises
         ------
@@ -153,7 +163,11 @@ class Run(RunData):
             )
             for name, unit in UNITS.items()
         }
-        return write_arrays(path, arrays, {**self._facts(), **(facts or {})})
+        texts = {}
+        with suppress(ConcurError):  # a name or a number that no robot file may have
+            texts["robot"] = to_toml(self.robot)
+        texts["outputs"] = json.dumps([asdict(output) for output in self.servo.outputs])
+        return write_arrays(path, arrays, {**self._facts(), **(facts or {})}, texts)
 
     def plot(self) -> Figure:
         """Draw an overview of the run.
@@ -166,6 +180,46 @@ class Run(RunData):
         from concur.plotting import plot_run
 
         return plot_run(self)
+
+    def view(self, other: Run | None = None, *, port: int = 0, browser: bool = True) -> RunViewer:
+        """Show the run in three dimensions in a browser, with time, paths and curves.
+
+        The page is served by a thread of this process: call `wait` of the result at the end of a
+        script. Needs the extra `view`.
+
+        Parameters
+        ----------
+        other : Run, optional
+            A second run, shown as a ghost or beside this one.
+        port : int
+            Port of this machine; 0: any free port.
+        browser : bool
+            Whether to open the page in a browser, if this machine has a screen.
+
+        Returns
+        -------
+        RunViewer
+            The viewer, with the address `url`; `close` ends it.
+
+        Raises
+        ------
+        ConcurError
+            If the extra `view` is not installed or the port is in use.
+        """
+        from concur.viewing import RunViewer
+
+        runs = (self,) if other is None else (self, other)
+        return RunViewer([run._film() for run in runs], port, browser)
+
+    def _film(self) -> Film:
+        from concur.viewing import FILMED, Film
+
+        columns = {**self._columns(), "margin": [("margin", "1")]}
+        rows = len(self.t)
+        shown = {
+            name: (np.reshape(getattr(self, name), (rows, -1)), columns[name]) for name in FILMED
+        }
+        return Film(self.robot, self.servo.outputs, self.t, self.q, shown)
 
     def _columns(self) -> dict[str, list[tuple[str, str]]]:
         """Name and unit of each column of the arrays whose units depend on the robot."""

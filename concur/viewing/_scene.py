@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from concur.errors import ConcurError
 from concur.plotting.skeleton import Outline
-from concur.plotting.style import ARM, CHASSIS, EDGE, WHEEL, output_color
+from concur.plotting.style import ARM, CHASSIS, COM, EDGE, REFERENCE, WHEEL, output_color
 
 if TYPE_CHECKING:
     import viser
@@ -65,32 +65,72 @@ class Scene:
     Parameters
     ----------
     server : viser.ViserServer
-        The viewer; the scene is below its node `/world`.
+        The viewer.
     robot : RobotLike
         The robot.
     outputs : sequence of Output
         Outputs whose points are drawn as hands.
     q : ndarray, shape (nq,)
         First configuration.
+    name : str
+        Node of the scene; below `/world` for a further robot in the scene of the first.
+    opacity : float, optional
+        Opacity of the robot, from 0 to 1; default 1.
     """
 
     def __init__(
-        self, server: viser.ViserServer, robot: RobotLike, outputs: Sequence[Any], q: Floats
+        self,
+        server: viser.ViserServer,
+        robot: RobotLike,
+        outputs: Sequence[Any],
+        q: Floats,
+        *,
+        name: str = "/world",
+        opacity: float | None = None,
     ) -> None:
         self.follow = True  # the camera follows the robot instead of the ground
+        self.offset = np.zeros(3)  # of a further robot in the scene of the first
+        self.grows = True  # hands leave paths
         self._server, self._robot, self._outputs = server, robot, tuple(outputs)
+        self._name, self._opacity = name, opacity
         self._outline = Outline(robot, q, self._outputs)
         self._root = self._outline.root
         self._start = self._base(q)
         at, size = self._outline.at(q), self._outline.size
-        self._size = size
+        self.size = size
         scene = server.scene
-        self.world = scene.add_frame("/world", show_axes=False)
-        self._ground = robot.ground_height
-        if self._ground is not None:
+        self.world = scene.add_frame(name, show_axes=False)
+        if name == "/world":
+            self._add_surroundings(size, q)
+        self._add_base(at.chassis, q)
+        self._add_wheels(at.wheels, at.spokes, q)
+        self.bars = [
+            self._mesh(f"{part}/{k}", *_prism(thick * size), paint)
+            for part, count, thick, paint in (
+                ("struts", len(at.struts), 0.012, EDGE),
+                ("links", len(at.links), 0.02, ARM),
+                ("stubs", len(at.stubs), 0.02, ARM),
+            )
+            for k in range(count)
+        ]
+        self._struts = len(at.struts)
+        self.joints = [
+            scene.add_icosphere(
+                f"{name}/robot/joints/{k}", 0.03 * size, color=color(EDGE), opacity=opacity
+            )
+            for k in range(len(at.joints))
+        ]
+        self.com = scene.add_icosphere(f"{name}/com", 0.04 * size, color=color(COM), visible=False)
+        self._add_outputs(at.hands)
+        self._last: Floats = np.empty(0)
+        self.update(q, np.full(sum(output.pose_size for output in self._outputs), np.nan))
+
+    def _add_surroundings(self, size: float, q: Floats) -> None:
+        scene, ground = self._server.scene, self._robot.ground_height
+        if ground is not None:
             cell = float(10.0 ** np.round(np.log10(size)) / 4.0)
             scene.add_grid(
-                "/world/ground",
+                f"{self._name}/ground",
                 infinite_grid=True,
                 cell_size=cell,
                 section_size=4.0 * cell,
@@ -98,40 +138,49 @@ class Scene:
                 section_color=(170, 176, 184),
                 fade_distance=30.0 * size,
                 shadow_opacity=0.2,
-                position=(0.0, 0.0, float(self._ground)),
+                position=(0.0, 0.0, float(ground)),
             )
-        scene.add_frame("/world/inertial", axes_length=0.25 * size, axes_radius=0.006 * size)
-        self._add_base(at.chassis, q)
-        self._add_wheels(at.wheels, at.spokes, q)
-        self.bars = [
-            _add_mesh(scene, f"/world/robot/{name}/{k}", *_prism(thick * size), paint)
-            for name, count, thick, paint in (
-                ("struts", len(at.struts), 0.012, EDGE),
-                ("links", len(at.links), 0.02, ARM),
-                ("stubs", len(at.stubs), 0.02, ARM),
-            )
-            for k in range(count)
-        ]
-        self.joints = [
-            scene.add_icosphere(f"/world/robot/joints/{k}", 0.03 * size, color=color(EDGE))
-            for k in range(len(at.joints))
-        ]
-        self._add_outputs(at.hands)
-        self._last: Floats = np.empty(0)
-        self.update(q, np.full(sum(output.pose_size for output in self._outputs), np.nan))
-        span, look = 1.75 * size, at.com - self._start
-        server.initial_camera.position = tuple(look + span * np.array([-0.55, -0.75, 0.5]))
-        server.initial_camera.look_at = tuple(look)
+        scene.add_frame(f"{self._name}/inertial", axes_length=0.25 * size, axes_radius=0.006 * size)
+        self.look_at(q[None, :])
+
+    def look_at(self, path: Floats) -> None:
+        """Place the first camera so that it sees the whole path of the base.
+
+        Parameters
+        ----------
+        path : ndarray, shape (k, nq)
+            Configurations.
+        """
+        places = np.array([self._base(q) for q in path]) - self._start
+        low, high = places.min(axis=0), places.max(axis=0)
+        look = (low + high) / 2.0 + self._outline.at(path[0]).com - self._base(path[0])
+        span = 1.75 * self.size + 0.45 * float(np.linalg.norm(high - low))
+        camera = self._server.initial_camera
+        camera.position = tuple(look + span * np.array([-0.55, -0.75, 0.5]))
+        camera.look_at = tuple(look)
+
+    def _mesh(
+        self, part: str, vertices: Floats, faces: NDArray[np.int_], paint: str
+    ) -> viser.MeshHandle:
+        return self._server.scene.add_mesh_simple(
+            f"{self._name}/robot/{part}",
+            vertices,
+            faces,
+            color=color(paint),
+            opacity=self._opacity,
+            flat_shading=True,
+            side="double",
+        )
 
     def _add_base(self, corners: Floats, q: Floats) -> None:
         local = _into(self._pose(q, self._root), corners)
         scene = self._server.scene
-        self.base = _add_mesh(scene, "/world/robot/base", local, _FACES, CHASSIS)
+        self.base = self._mesh("base", local, _FACES, CHASSIS)
         scene.add_line_segments(
-            "/world/robot/base/edges",
+            f"{self._name}/robot/base/edges",
             local[_EDGES],
             colors=color(EDGE),
-            thickness=0.006 * self._size,
+            thickness=0.006 * self.size,
         )
 
     def _add_wheels(self, wheels: Sequence[Floats], spokes: Sequence[Floats], q: Floats) -> None:
@@ -141,31 +190,38 @@ class Scene:
         ):
             pose = self._pose(q, wheel.body)
             rims, spoke = _into(pose, rims), _into(pose, spoke)
-            name = f"/world/robot/wheels/{k}"
-            self.wheels.append(
-                (wheel.body, _add_mesh(self._server.scene, name, *_disc(rims), WHEEL))
-            )
+            self.wheels.append((wheel.body, self._mesh(f"wheels/{k}", *_disc(rims), WHEEL)))
             # Marks on both faces, slightly outside, show the rotation of the wheel.
             hub, out = spoke
             sides = [rim[:-1].mean(axis=0) - hub for rim in rims]
             marks = [[hub + 1.1 * side, hub + 1.1 * side + 0.9 * (out - hub)] for side in sides]
             self._server.scene.add_line_segments(
-                f"{name}/mark",
+                f"{self._name}/robot/wheels/{k}/mark",
                 np.array(marks),
                 colors=(230, 230, 230),
-                thickness=0.012 * self._size,
+                thickness=0.012 * self.size,
             )
 
     def _add_outputs(self, hands: Floats) -> None:
-        scene, size = self._server.scene, self._size
-        self.hands, self.demands, self.trails = [], [], []
+        scene, size = self._server.scene, self.size
+        self.hands, self.demands, self.trails, self.frames = [], [], [], []
         self._paths: list[list[Floats]] = []
         for k, (output, hand) in enumerate(zip(self._outputs, hands, strict=True)):
-            paint, name = color(output_color(k)), f"/world/outputs/{output.name}"
-            self.hands.append(scene.add_icosphere(name, 0.035 * size, color=paint))
+            paint, name = color(output_color(k)), f"{self._name}/outputs/{output.name}"
+            self.hands.append(
+                scene.add_icosphere(name, 0.035 * size, color=paint, opacity=self._opacity)
+            )
             self.demands.append(
                 scene.add_icosphere(
                     f"{name} demanded", 0.06 * size, color=paint, opacity=0.35, cast_shadow=False
+                )
+            )
+            self.frames.append(
+                scene.add_frame(
+                    f"{name} frame",
+                    axes_length=0.2 * size,
+                    axes_radius=0.005 * size,
+                    visible=False,
                 )
             )
             self._paths.append([hand])
@@ -179,8 +235,16 @@ class Scene:
             )
 
     def update(self, q: Floats, pose: Floats) -> None:
-        """Move the robot, unless the configuration is invalid; NaN: no reference poses."""
-        now = np.concatenate([q, pose, [self.follow]])
+        """Move the robot, unless the configuration is invalid.
+
+        Parameters
+        ----------
+        q : ndarray, shape (nq,)
+            Configuration.
+        pose : ndarray, shape (pose_size,)
+            Reference poses of all outputs; NaN: no reference.
+        """
+        now = np.concatenate([q, pose, [self.follow], self.offset])
         if not np.isfinite(q).all() or np.array_equal(now, self._last, equal_nan=True):
             return
         try:
@@ -190,7 +254,7 @@ class Scene:
         self._last = now
         with self._server.atomic():  # otherwise the arm could be shown apart from its base
             travel = self._base(q) if self.follow else self._start
-            self.world.position = tuple(-travel)
+            self.world.position = tuple(-travel if self._name == "/world" else self.offset)
             _put(self.base, self._pose(q, self._root))
             for body, wheel in self.wheels:
                 _put(wheel, self._pose(q, body))
@@ -198,9 +262,58 @@ class Scene:
                 _span(bar, *line)
             for joint, point in zip(self.joints, at.joints, strict=True):
                 joint.position = tuple(point)
-            self._move_outputs(at.hands, pose)
+            self.com.position = tuple(at.com)
+            self._move_outputs(at.hands, q, pose)
 
-    def _move_outputs(self, hands: Floats, pose: Floats) -> None:
+    def paint(self, paint: str) -> None:
+        """Give the arms another colour.
+
+        Parameters
+        ----------
+        paint : str
+            Colour, as for Matplotlib.
+        """
+        for bar in self.bars[self._struts :]:
+            bar.color = color(paint)
+
+    def hands_at(self, q: Floats) -> Floats:
+        """Output points of a configuration.
+
+        Parameters
+        ----------
+        q : ndarray, shape (nq,)
+            Configuration.
+
+        Returns
+        -------
+        ndarray, shape (m, 3)
+            The points in the world frame, m.
+        """
+        return self._outline.at(q).hands
+
+    def add_path(self, number: int, segments: NDArray[np.float32]) -> viser.LineSegmentsHandle:
+        """Draw the reference path of an output.
+
+        Parameters
+        ----------
+        number : int
+            Index of the output.
+        segments : ndarray, shape (n, 2, 3)
+            Segments of the path, m.
+
+        Returns
+        -------
+        viser.LineSegmentsHandle
+            The drawn path.
+        """
+        return self._server.scene.add_line_segments(
+            f"{self._name}/outputs/{self._outputs[number].name} reference path",
+            segments,
+            colors=color(REFERENCE),
+            thickness=0.006 * self.size,
+        )
+
+    def _move_outputs(self, hands: Floats, q: Floats, pose: Floats) -> None:
         start = 0
         for k, (output, hand) in enumerate(zip(self._outputs, hands, strict=True)):
             self.hands[k].position = tuple(hand)
@@ -210,8 +323,9 @@ class Scene:
             self.demands[k].visible = place is not None
             if place is not None:
                 self.demands[k].position = tuple(place)
+            _put(self.frames[k], self._pose(q, output.body) @ frame_of(output))
             path = self._paths[k]
-            if np.linalg.norm(hand - path[-1]) > STEP * self._size:
+            if self.grows and np.linalg.norm(hand - path[-1]) > STEP * self.size:
                 path.append(hand)
                 del path[:-TRAIL]
                 points = np.array(path)
@@ -226,6 +340,16 @@ class Scene:
         if self._robot.ground_height is not None:
             place[2] = 0.0
         return place
+
+
+def frame_of(output: Any) -> Floats:
+    """Pose (4, 4) of an output's frame in its body, m."""
+    from scipy.spatial.transform import Rotation
+
+    pose = np.eye(4)
+    pose[:3, :3] = Rotation.from_quat(output.orientation).as_matrix()
+    pose[:3, 3] = output.point
+    return pose
 
 
 def demanded_place(output: Any, demanded: Floats, hand: Floats) -> Floats | None:
@@ -301,11 +425,3 @@ def _disc(rims: Floats) -> tuple[Floats, NDArray[np.int_]]:
         j = (i + 1) % n
         faces += [[i, j, n + j], [i, n + j, n + i], [2 * n, j, i], [2 * n + 1, n + i, n + j]]
     return vertices, np.array(faces)
-
-
-def _add_mesh(
-    scene: viser.SceneApi, name: str, vertices: Floats, faces: NDArray[np.int_], paint: str
-) -> viser.MeshHandle:
-    return scene.add_mesh_simple(
-        name, vertices, faces, color=color(paint), flat_shading=True, side="double"
-    )

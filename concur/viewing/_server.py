@@ -7,12 +7,13 @@ address) and come from the page itself (header Origin, against other open pages)
 from __future__ import annotations
 
 import io
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from concur.errors import ConcurError
+from concur.errors import ConcurError, install_command
 
 if TYPE_CHECKING:
     import viser
@@ -26,8 +27,26 @@ REJECTED = "This page accepts requests only from itself, on this machine.\n"
 
 def start_server(host: str, port: int, label: str) -> viser.ViserServer:
     """Start a viewer without a scene; port 0: any free port."""
-    import viser
-
+    try:
+        import viser
+    except ImportError:
+        raise ConcurError(
+            "the viewer",
+            expected="the package viser, which shows robots in a browser",
+            came="an environment without it",
+            cure=f"Install the extra: {install_command('view')}.",
+        ) from None
+    try:
+        with socket.socket() as probe:  # viser would take the next free port
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except (OSError, OverflowError) as error:
+        raise ConcurError(
+            f"the viewer at {host}:{port}",
+            expected="a free port of this machine, from 0 to 65535",
+            came=f"{error}",
+            cure="Pass another port, or stop the program that uses it; 0 is any free port.",
+        ) from None
     with silenced(), guarded_sockets((*LOCAL, host.lower())):
         return viser.ViserServer(host=host, port=port, label=label, verbose=False)
 

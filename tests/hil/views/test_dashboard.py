@@ -26,7 +26,6 @@ from tests.hil.bench import EXAMPLES, ROVER, Bench, rig_of
 from tests.ports import free_port
 
 RIG = EXAMPLES / ROVER
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 
 
 class Station:
@@ -343,28 +342,6 @@ def test_pressed_while_the_loop_waits_for_its_operator_nothing_is_armed():
 
 
 # -- in a browser ------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    arguments = [
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--use-gl=angle",
-        "--use-angle=swiftshader",
-        "--enable-unsafe-swiftshader",
-    ]
-    with sync_playwright() as browsers:
-        chromium = browsers.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield chromium
-        chromium.close()
 
 
 class Driven:

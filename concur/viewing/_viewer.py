@@ -1,0 +1,95 @@
+"""The page of a viewer, and the thread that keeps it up to date."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import webbrowser
+from abc import ABC, abstractmethod
+from typing import Any
+
+from concur.viewing._server import silenced, start_server
+
+RATE = 25.0
+"""Updates of the scene per second."""
+
+WIDTH = 360
+"""Width of the panel beside the scene, pixels."""
+
+
+class Viewer(ABC):
+    """A page in the browser, served by this process until `close`.
+
+    Parameters
+    ----------
+    title : str
+        Title of the page.
+    port : int
+        Port of this machine; 0: any free port.
+    """
+
+    def __init__(self, title: str, port: int) -> None:
+        self.server = start_server("127.0.0.1", port, title)
+        gui = self.server.gui
+        gui.configure_theme(show_logo=False, show_share_button=False)
+        gui.set_panel_label(title)
+        gui.main_panel.dock_right()
+        gui.main_panel.set_width(WIDTH)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._keep, daemon=True)
+
+    @property
+    def url(self) -> str:
+        """Address of the page."""
+        return f"http://127.0.0.1:{self.server.get_port()}"
+
+    @abstractmethod
+    def update(self) -> None:
+        """Apply the controls of the page to the scene."""
+
+    def start(self, browser: bool) -> None:
+        """Keep the page up to date in a thread.
+
+        Parameters
+        ----------
+        browser : bool
+            Whether to open the page in a browser, if this machine has a screen.
+        """
+        self.update()
+        self._thread.start()
+        screen = sys.platform in ("darwin", "win32") or {"DISPLAY", "WAYLAND_DISPLAY"} & {
+            *os.environ
+        }
+        if browser and screen:
+            webbrowser.open(self.url)
+
+    def _keep(self) -> None:
+        while not self._ended.wait(1.0 / RATE):
+            self.update()
+
+    def wait(self) -> None:
+        """Serve until `close` or Ctrl-C."""
+        try:
+            while not self._ended.wait(0.5):
+                pass
+        except KeyboardInterrupt:
+            pass
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """End the server; the page stays and shows that it is disconnected."""
+        if self._ended.is_set():
+            return
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        with silenced():
+            self.server.stop()
+
+    def __enter__(self) -> Viewer:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
