@@ -172,9 +172,8 @@ def test_motion_stays_on_the_compatible_set() -> None:
 
 def test_simulated_car_is_projected() -> None:
     task = cc.load_task(EXAMPLES / "ackermann_car_task.toml")
-    short = replace(task, duration=1.0) if hasattr(task, "duration") else task
-    servo = short.servo()
-    run = short.simulate(servo)
+    servo = task.servo
+    run = task.simulate()
     off = max(abs(lines_meet(CAR, CAR.steering[0], q)) for q in run.q)
     assert off < 1e-14
     # The law of the tick is that of the servo.
@@ -344,7 +343,7 @@ def test_invalid_steering() -> None:
 
 def test_starts_and_inverse_kinematics_move_the_wheels_that_follow() -> None:
     task = cc.load_task(EXAMPLES / "ackermann_car_task.toml")
-    found = task.servo().start(task.reference)
+    found = task.servo.start(task.reference)
     assert found.solved, found.why
     assert abs(lines_meet(CAR, CAR.steering[0], found.q)) < 1e-14
     nose = cc.Output("nose", "left_steering", "R2", point=(0.3, 0, 0))
