@@ -25,6 +25,7 @@ _ENTRIES = {
     "izz": (2, 2),
 }
 _TAG = re.compile(rb"""<[^\s/>]+((?:\s+[^\s=]+\s*=\s*(?:"[^"]*"|'[^']*'))*)\s*/?>""")
+_ATTRIBUTE = re.compile(rb"""([^\s=]+)\s*=\s*("[^"]*"|'[^']*')""")
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ def fix_inertias(path: str | PathLike[str]) -> tuple[bytes, tuple[FixedInertia, 
             continue
         new = nearest_tensor(tensor) if mass else np.zeros((3, 3))
         tensors[numbers[inertia.element]] = tensor, new
-        before, after = _second_moments(tensor), _second_moments(new)
+        size = np.abs(tensor).max()  # squares of small moments are zero
+        before, after = _second_moments(tensor / size), _second_moments(new / size)
         change = float(np.linalg.norm(after - before) / np.linalg.norm(before))
         moments = tuple(np.maximum(np.linalg.eigvalsh(new), 0.0).tolist())
         found.append(FixedInertia(name, inertia.line, change, moments))
@@ -180,10 +182,10 @@ def _with_tensor(data: bytes, start: int, old: np.ndarray, tensor: np.ndarray) -
     text = tag[1]
     for name, at in _ENTRIES.items():
         value = f"{float(tensor[at])!r}".encode()
-        own = re.search(rb"(\s%s\s*=\s*[\"'])([^\"']*)" % name.encode(), text)
+        own = next((m for m in _ATTRIBUTE.finditer(text) if m[1] == name.encode()), None)
         if own is None:
             if tensor[at]:
                 text += b' %s="%s"' % (name.encode(), value)
         elif old[at] != tensor[at]:
-            text = text[: own.start(2)] + value + text[own.end(2) :]
+            text = text[: own.start(2) + 1] + value + text[own.end(2) - 1 :]
     return data[: tag.start(1)] + text + data[tag.end(1) :]

@@ -70,6 +70,12 @@ def test_the_triangle_inequality_has_a_tolerance(tmp_path: Path, izz: float, cou
         # S is diag(-0.5, 1.5, 1.5): a half of sqrt(4.75)
         ('ixx="3" iyy="1" izz="1"', 'ixx="3" iyy="1.5" izz="1.5"', 0.5 / 4.75**0.5),
         ("ixx = '3' iyy='1e0' izz='1' ", "ixx = '3' iyy='1.5' izz='1.5' ", 0.5 / 4.75**0.5),
+        # The text of another attribute is left alone.
+        (
+            """note=' iyy="1"' ixx="3" iyy="1" izz="1\"""",
+            """note=' iyy="1"' ixx="3" iyy="1.5" izz="1.5\"""",
+            0.5 / 4.75**0.5,
+        ),
         ('ixx="3" iyy="-0.5" izz="2"', "", None),
     ],
 )
@@ -92,6 +98,13 @@ def test_only_numbers_that_change_are_written(
 def test_numbers_written_otherwise_are_replaced(tmp_path: Path, three: str) -> None:
     data, _ = fix_inertias(written(tmp_path, arm(f'ixx="{three}" iyy="&#49;" izz="1"')))
     assert data.decode() == arm(f'ixx="{three}" iyy="1.5" izz="1.5"')
+
+
+def test_the_change_does_not_depend_on_the_size(tmp_path: Path) -> None:
+    """Squares of the smaller moments are below the smallest number."""
+    for size in ("1e-290", "1e8"):
+        _, (fixed,) = fix_inertias(written(tmp_path, arm(f'ixx="{size}" iyy="0" izz="0"')))
+        assert fixed.change == pytest.approx(1 / 3**0.5, rel=1e-12)
 
 
 def test_moments_off_the_diagonal_are_added_where_they_are_missing(tmp_path: Path) -> None:
