@@ -140,7 +140,7 @@ def _check_task(path: Path, stages: str | None) -> CheckResult:
             cure="Write `stages` in the task.",
         )
     task = load_task(path)
-    servo = task.servo()
+    servo = task.servo
     audit = servo.audit(task.reference, task.duration, task.q0)
     start = StartResult.of(task, servo)
     with Console(stderr=True).status("searching for symmetries, joint by joint"):

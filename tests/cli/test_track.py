@@ -13,6 +13,8 @@ from typer.testing import CliRunner
 
 from concur._version import __version__
 from concur.cli import main
+from concur.errors import DescriptionError
+from concur.formats import load
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SHORT = {"duration = 20.0": "duration = 0.4", "evaluate_after = 12.0": "evaluate_after = 0.3"}
@@ -343,10 +345,8 @@ def test_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path):
 
 
 def test_files_of_the_wrong_kind_are_told_apart(tmp_path):
-    task = run("check", EXAMPLES / "rover_arm.toml")
-    assert task.exit_code == 2
-    assert "got a task file" in task.stderr
-    assert "Use `concur track" in task.stderr
+    with pytest.raises(DescriptionError, match=r"got a task file.*Use `concur track"):
+        load(EXAMPLES / "rover_arm.toml")
     robot = run("track", EXAMPLES / "my_robot.toml")
     assert robot.exit_code == 2
     assert "got a robot file" in robot.stderr
