@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,8 +20,9 @@ from concur.errors import (
 from concur.mechanism import Body, Inertia, Mimic, Pose, Steering, Wheel, joints
 from concur.multibody import Mechanism
 from concur.reduction import WheelReduction, reduce
-from concur.simulation import forced_motion
+from concur.simulation import Integrator, forced_motion
 from concur.simulation._fmu import _initial
+from hil.rig._checks import sorted_axes
 from tests.oracles import Pinocchio, assert_close
 from tests.reduction.test_irregular import missed
 
@@ -170,16 +173,56 @@ def test_motion_stays_on_the_compatible_set() -> None:
     assert_close(ends[0], ends[1], 1e-6)
 
 
-def test_simulated_car_is_projected() -> None:
+def test_simulated_car_stays_on_the_compatible_set() -> None:
     task = cc.load_task(EXAMPLES / "ackermann_car_task.toml")
     servo = task.servo
-    run = task.simulate()
-    off = max(abs(lines_meet(CAR, CAR.steering[0], q)) for q in run.q)
-    assert off < 1e-14
-    # The law of the tick is that of the servo.
+    for method, bound in (("rk4", 1e-14), ("rkmk4", 1e-8)):
+        run = cc.simulate(
+            CAR,
+            servo,
+            reference=task.reference,
+            duration=2.0,
+            q0=task.q0,
+            s0=np.zeros(2),
+            integrator=Integrator(method, dt=0.01),
+        )
+        assert max(abs(lines_meet(CAR, CAR.steering[0], q)) for q in run.q) < bound, method
     tick, sample = cc.control.Tick(servo, interpreted=True), task.reference(0.0)
     q, s = run.q[40], run.s[40]
     assert_close(tick(q, s, sample), servo.torque(q, s, sample), 1e-12)
+
+
+@pytest.mark.extended
+def test_compiled_law_is_the_interpreted_one(compiler: None, tmp_path: Path) -> None:
+    for name in ("ackermann_car", "swerve"):
+        task = cc.load_task(EXAMPLES / f"{name}_task.toml")
+        start, sample = task.servo.start(task.reference), task.reference(1.0)
+        ticks = task.servo.compile(), cc.control.Tick(task.servo, interpreted=True)
+        compiled, interpreted = (tick(start.q, start.s, sample) for tick in ticks)
+        assert_close(compiled, interpreted, 1e-12 * np.abs(interpreted).max())
+        assert task.servo.export(tmp_path / name).states > 100
+
+
+def test_car_on_a_floating_hull() -> None:
+    # The plane of the wheels is that of the chassis' joint, tilted on the hull.
+    hull = Body("hull", joints.Free(), inertia=Inertia(500.0, moments=(300, 300, 300)))
+    place = Pose((0.5, 0.2, 1.0), (0.0, float(np.sin(0.3)), 0.0, float(np.cos(0.3))))
+    chassis = replace(CAR.bodies[0], parent="hull", placement=place)
+    robot = replace(CAR, bodies=[hull, chassis, *CAR.bodies[1:]], gravity=(0, 0, 0))
+    model, rng = reduce(robot), np.random.default_rng(2)
+    assert (model.kind, model.ns) == ("symplectic", 2)
+    q, step = robot.random(rng), 1e-6
+    v = model.velocity(q, rng.normal(size=2))
+    assert_close(Pinocchio(robot).momentum(q, v), np.zeros(6), 1e-10)
+    ends = [robot.integrate(q, sign * step * v) for sign in (1, -1)]
+    for wheel in robot.wheels:  # the point on the ground, seen from the hull, does not move
+        seen = [
+            np.linalg.solve(robot.pose(x, "hull"), robot.pose(x, wheel.body)) for x in (q, *ends)
+        ]
+        normal = place.rotation_matrix[:, 2]
+        down = seen[0][:3, :3].T @ (-wheel.radius * normal)
+        moved = np.subtract(*(p[:3, :3] @ down + p[:3, 3] for p in seen[1:])) / (2 * step)
+        assert np.abs(moved).max() < 1e-8
 
 
 def steered(angles: dict[str, float]) -> np.ndarray:
@@ -362,3 +405,9 @@ def test_starts_and_inverse_kinematics_move_the_wheels_that_follow() -> None:
             cc.control.InverseKinematicsSolver(
                 CAR, [options.get("output", nose)], fixed=options.get("fixed", ())
             )
+
+
+def test_rigs_reject_wheels_that_follow() -> None:
+    task: Any = SimpleNamespace(robot=SWERVE)
+    with pytest.raises(ConcurError, match=r"a robot whose joints have a motor each.*`steer_fr`"):
+        sorted_axes(None, task, "rig.toml")  # type: ignore[arg-type]
