@@ -541,7 +541,9 @@ def load_task(path: str | PathLike[str]) -> Task:
     servo = read.servo
     found = start_on_reference(task.initial, servo, read.reference, path)
     velocities = dict(zip(servo.model.shape_names, found.s.tolist(), strict=True))
-    return replace(read, q0=_frozen(found.q), initial_velocities=velocities)
+    started = replace(read, q0=_frozen(found.q), initial_velocities=velocities)
+    started.__dict__["servo"] = servo  # the same one, which takes a while to build
+    return started
 
 
 def _check_times(task: _TaskTable, path: str | PathLike[str]) -> None:
