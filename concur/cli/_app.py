@@ -161,6 +161,34 @@ def check(
         raise typer.Exit(1 if result.problems else 0)
 
 
+@main.command(epilog="Example: concur new rover my_rover\n\nExit status: 0 written, 2 bad input.")
+def new(
+    kind: Annotated[str, typer.Argument(metavar="rover|floater|urdf", help="Kind of the robot.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="NAME", help="Folder to make; its name is that of the robot.")
+    ],
+    source: Annotated[
+        Path | None, typer.Option("--from", help="With urdf: the URDF file of the robot.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON, for machines.")
+    ] = False,
+) -> None:
+    """Make a folder with a robot and a task that run, with a comment for each line.
+
+    With urdf the robot is a copy of a URDF file with the sidecar of `concur check --suggest`, and
+    the task is found by simulation: outputs of base and hand that move along lines.
+    """
+    with _errors("new" if as_json else None):
+        from concur.cli._new import make_new
+
+        result = make_new(kind, folder, source)
+        if as_json:
+            typer.echo(json.dumps(result.as_dict(), indent=2))
+        else:
+            result.show(Console())
+
+
 @main.command(
     epilog="Example: concur gains examples/rover_arm.toml --settling 2 --torque-limit 20"
     f"\n\n{STATUS}"

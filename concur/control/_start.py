@@ -25,6 +25,9 @@ from concur.mechanism import robot_size, scalar
 
 SPEEDS = ("reference", "rest")
 
+ROUNDING = 1e-14
+"""Rounding of an output velocity, relative to the sum of its terms without their signs."""
+
 SLIP = 1e-4
 """Largest velocity error that counts as reached, as a share of the largest velocity asked for."""
 
@@ -124,12 +127,14 @@ def start(
     units = [unit for output in servo.outputs for unit in output.lie.error_units]
     lengths = np.array([robot_size(robot) if unit == "m" else 1.0 for unit in units])
     fastest = float(np.abs(speeds.asked(q, rate) / lengths).max(initial=0.0))
+    # Internal motion alone leaves rounding of the terms that cancel in the outputs.
+    rounding = ROUNDING * np.abs(_numbers(servo.decoupling(q))) @ np.abs(s) / lengths
     residual = np.asarray(servo.pose_error(q, target))
     off, slipping = np.abs(residual / lengths), np.abs(left / lengths)
     reached, clauses = {}, []
     for output, span in _spans(servo.outputs):
         there = bool((off[span] <= REACHED).all())
-        moving = speed == "rest" or bool((slipping[span] <= SLIP * fastest).all())
+        moving = speed == "rest" or bool((slipping <= SLIP * fastest + rounding)[span].all())
         reached[output.name] = there and moving
         if not there:
             clauses.append(f"output `{output.name}` stays {sizes(output, residual[span])} away")

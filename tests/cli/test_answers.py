@@ -45,6 +45,7 @@ def answer(result, command):
 CALLS = {
     "track": ["TASK", "--out", "OUT"],
     "check": ["planar_floater"],
+    "new": ["rover", "NEW"],
     "gains": ["TASK", "--torque-limit", "100"],
     "certify": ["TASK", "--out", "OUT"],
     "export": ["TASK", "--out", "OUT"],
@@ -71,12 +72,14 @@ def test_answers_share_their_fields(command, tmp_path, monkeypatch):
     monkeypatch.setattr("concur.cli._gains.METHODS", ("place", "lqr"))
     monkeypatch.setattr("concur.cli._certify._figures", lambda *_: ({}, None))
     (tmp_path / "task.toml").write_text(TASK)
-    places = {"TASK": tmp_path / "task.toml", "OUT": tmp_path / "out"}
+    places = {name: tmp_path / name.lower() for name in ("OUT", "NEW")}
+    places["TASK"] = tmp_path / "task.toml"
     arguments = [places.get(part, part) for part in CALLS[command]]
     found = answer(run(command, *arguments, "--json"), command)
-    assert found["robot"] == "planar_floater"
+    assert found["robot"] == ("new" if command == "new" else "planar_floater")
     # An error has the same fields, and its sentence once more on the other stream.
-    wrong = run(command, tmp_path / "missing.toml", "--json")
+    missing = [tmp_path / "missing.toml", *[tmp_path] * (command == "new")]
+    wrong = run(command, *missing, "--json")
     found = answer(wrong, command)
     assert found["status"] == "error"
     assert "missing.toml" in found["problems"][0]

@@ -11,7 +11,7 @@ from scipy.linalg import expm
 from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
-from concur.control import Output, Reference, Servo, Start, references
+from concur.control import Output, Redundancy, Reference, Servo, Start, references
 from concur.errors import InfeasibleReferenceError, NonFiniteError, OutputError, ShapeError
 from concur.errors import UnknownNameError as UnknownName
 from concur.formats import Task, load_task
@@ -321,3 +321,21 @@ def test_limits_are_kept() -> None:
 def test_bad_input_is_named(kind: type[Exception], match: str, options: dict) -> None:  # type: ignore[type-arg]
     with pytest.raises(kind, match=match):
         arm(1.0, 0.7).start(references.hold([0.5, 0.9]), **options)
+
+
+def test_internal_motion_does_not_count_as_a_velocity_that_the_outputs_lack() -> None:
+    """A redundant arm moves to its posture while the hand is held."""
+    bodies = [Body("root", joints.Fixed())]
+    for k in range(4):
+        place = Pose((0.0 if k == 0 else 0.5, 0.0, 0.0))
+        bodies.append(Body(f"link{k}", ABOUT_Z, bodies[-1].name, place, SMALL))
+    robot = Mechanism("arm", tuple(bodies))
+    rule = Redundancy(objective="posture", posture={f"link{k}": 0.7 for k in range(4)})
+    output = Output("hand", "link3", "R2", point=(0.5, 0, 0))
+    servo = Servo(reduce(robot), [output], 4.0, 4.0, redundancy=rule)
+    near = [0.2, 0.4, -0.3, 0.5]
+    start = servo.start(references.hold(servo.output(near)), near)
+    assert all(start.reached.values())
+    # The hand rests: its velocity by a quotient along the joints' motion.
+    moved = servo.output(robot.integrate(start.q, 1e-6 * start.s)) - servo.output(start.q)
+    assert np.abs(moved / 1e-6).max() < 1e-5 * max(1.0, np.abs(start.s).max())

@@ -1,0 +1,129 @@
+"""`concur new`: folders with a robot and a task that pass, and errors that leave nothing behind."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import concur
+from concur.cli import main
+
+SOLID = (
+    '<inertial><origin xyz="0.15 0 0" rpy="0 0 0"/><mass value="1"/>'
+    '<inertia ixx="0.002" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.01"/></inertial>'
+)
+WHEEL = (
+    '<inertial><mass value="1"/>'
+    '<inertia ixx="0.003" ixy="0" ixz="0" iyy="0.005" iyz="0" izz="0.003"/></inertial>'
+    '<collision><origin xyz="0 0 0" rpy="1.5707963267948966 0 0"/>'
+    '<geometry><cylinder radius="0.1" length="0.04"/></geometry></collision>'
+)
+LIMIT = '<limit lower="-2.5" upper="2.5" effort="200" velocity="5"/>'
+
+
+def joint(kind, name, parent, origin, axis):
+    limit = LIMIT if kind == "revolute" else ""
+    return (
+        f'<link name="{name}">{SOLID if kind == "revolute" else WHEEL}</link>'
+        f'<joint name="{name}_joint" type="{kind}"><parent link="{parent}"/><child link="{name}"/>'
+        f'<origin xyz="{origin}"/><axis xyz="{axis}"/>{limit}</joint>'
+    )
+
+
+ARM = (
+    joint("revolute", "pan", "base", "0.2 0 0.3", "0 0 1")
+    + joint("revolute", "lift", "pan", "0 0 0.1", "0 1 0")
+    + joint("revolute", "elbow", "lift", "0.4 0 0", "0 1 0")
+    + '<link name="tip"/><joint name="end" type="fixed"><parent link="elbow"/><child link="tip"/>'
+    '<origin xyz="0.3 0 0"/></joint>'
+)
+WHEELS = joint("continuous", "left", "base", "0 0.2 0", "0 1 0") + joint(
+    "continuous", "right", "base", "0 -0.2 0", "0 1 0"
+)
+BASE = f'<link name="base">{SOLID.replace("0.15 0 0", "0.1 0 0.05")}</link>'
+
+
+def urdf(*parts):
+    return f'<robot name="cart">{"".join(parts)}</robot>'
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def tracked(folder):
+    result = run("track", folder / "task.toml", "--out", folder / "out", "--json")
+    answer = json.loads(result.stdout)
+    assert result.exit_code == 0, answer["problems"]
+    finals = [f for f in answer["findings"] if f["label"].endswith(", final")]
+    assert all(f["value"] < 1e-6 and f["kept"] for f in finals)
+    starts = [f["value"] for f in answer["findings"] if f["label"].endswith(", initial")]
+    assert max(starts) > 0.005  # there is an error that decays
+    return answer
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_robots_and_tasks_run(tmp_path):
+    for kind in ("rover", "floater"):
+        folder = tmp_path / f"my_{kind}"
+        result = run("new", kind, folder)
+        assert result.exit_code == 0, result.output
+        assert f"concur track {folder / 'task.toml'}" in result.output
+        assert sorted(path.name for path in folder.iterdir()) == ["robot.toml", "task.toml"]
+        assert concur.load(folder / "robot.toml").name == f"my_{kind}"
+        assert tracked(folder)["name"].startswith(f"my_{kind} ")
+        for name in ("robot.toml", "task.toml"):
+            text = (folder / name).read_text()
+            assert "$" not in text
+            assert text.startswith("# ")
+            assert max(len(line) for line in text.splitlines()) <= 100
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("wheels", [True, pytest.param(False, marks=pytest.mark.extended)])
+def test_a_urdf_file_gets_a_sidecar_and_a_task_that_passes(wheels, tmp_path):
+    source = tmp_path / "cart.urdf"
+    source.write_text(urdf(BASE, ARM, WHEELS if wheels else ""))
+    folder = tmp_path / "cart"
+    answer = json.loads(run("new", "urdf", folder, "--from", source, "--json").stdout)
+    assert [path.rpartition("/")[2] for path in answer["files"]] == [
+        *("robot.toml", "robot.urdf", "task.toml")
+    ]
+    assert (folder / "robot.urdf").read_bytes() == source.read_bytes()
+    assert not (tmp_path / "cart.toml").exists()
+    found = tracked(folder)
+    labels = {f["label"] for f in found["findings"]}
+    assert ("error of base, final" in labels) is wheels
+    assert "error of hand, final" in labels
+
+
+def test_nothing_is_replaced_and_errors_leave_nothing(tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "mine").write_text("kept")
+    (tmp_path / "file").write_text("kept")
+    wrong = tmp_path / "wrong.urdf"
+    wrong.write_text(urdf(BASE.replace('ixx="0.002"', 'ixx="-1"'), ARM))
+    # One joint about the vertical: its only output cannot be a position.
+    stiff = tmp_path / "stiff.urdf"
+    stiff.write_text(urdf(BASE, joint("revolute", "pan", "base", "0 0 0", "0 0 1")))
+    before = sorted(tmp_path.rglob("*"))
+    for arguments, words in (
+        (["rover", tmp_path / "there"], "a file or folder that exists"),
+        (["rover", tmp_path / "file"], "a file or folder that exists"),
+        (["rover", tmp_path / "7"], "with a letter first"),
+        (["rover", tmp_path / "a b"], "with a letter first"),
+        (["boat", tmp_path / "new"], "rover, floater, urdf"),
+        (["urdf", tmp_path / "new"], "--from robot.urdf"),
+        (["rover", tmp_path / "new", "--from", wrong], "no file with rover"),
+        (["urdf", tmp_path / "new", "--from", tmp_path / "none.urdf"], "none.urdf"),
+        (["urdf", tmp_path / "new", "--from", tmp_path / "file"], "a URDF file"),
+        (["urdf", tmp_path / "new", "--from", wrong], "wrong.urdf, line"),
+        (["urdf", tmp_path / "new", "--from", stiff], "no outputs with a regular decoupling"),
+    ):
+        result = run("new", *arguments)
+        assert result.exit_code == 2, (arguments, result.output)
+        assert words in result.stderr, (arguments, result.stderr)
+        assert sorted(tmp_path.rglob("*")) == before
+    assert (tmp_path / "there" / "mine").read_text() == (tmp_path / "file").read_text() == "kept"
