@@ -17,6 +17,7 @@ from .control import Redundancy as Redundancy
 from .control import ReferenceSample as ReferenceSample
 from .control import Servo as Servo
 from .control import inverse_kinematics as inverse_kinematics
+from .control import laws as laws
 from .control import lqr_gains as lqr_gains
 from .control import place_gains as place_gains
 from .control import references as references

@@ -1,6 +1,6 @@
 """Outputs that follow references: linearization, servo, error dynamics, audit."""
 
-from concur.control import output_groups, references
+from concur.control import laws, output_groups, references
 from concur.control._allocation import read_limits
 from concur.control._control_law import Law
 from concur.control._design import (
@@ -82,6 +82,7 @@ __all__ = [
     "gains_by_method",
     "inverse_kinematics",
     "law_function",
+    "laws",
     "linear_loop",
     "loop_margins",
     "loop_response",

@@ -29,6 +29,7 @@ from concur.control._tracking import command
 from concur.control._tracking_law import TrackingLaw
 from concur.dynamics import articulated, side_of_factor, solve_positive_definite
 from concur.kinematics import constant
+from concur.reduction import ReducedModel
 
 OUTPUTS = ("u", "pivot", "missed", "scale", "side")
 """Results of the law: torques; margin bound; acceleration residual; scale factor of torque limits;
@@ -129,7 +130,7 @@ def law(
     """Torques for all velocities v (nv,) and a flat reference, as named in `OUTPUTS`; no limits."""
     found = shape_command(servo, q, v, pose, twist, acceleration)
     force = servo.model.shape_forces(q, v, found.shape_acceleration)
-    torque, pivot, side = _torques(servo, q, force)
+    torque, pivot, side = controls(servo.model, q, force, servo.torque_weights)
     least = ca.fmin(found.pivot, pivot)
     return torque, least, found.missed, ca.SX(1), found.side * side
 
@@ -186,7 +187,8 @@ def _limited(
     q, v = given[:2]
     found = shape_command(servo, *given)
     still = servo.model.shape_forces(q, v, ca.SX(servo.ns, 1))
-    both, pivot, side = _torques(servo, q, ca.horzcat(servo.model.mass_matrix(q), still))
+    forces = ca.horzcat(servo.model.mass_matrix(q), still)
+    both, pivot, side = controls(servo.model, q, forces, servo.torque_weights)
     # The program does not restore what damping removes.
     met = found.residual - found.missed
     parts = [
@@ -265,7 +267,7 @@ def side(servo: TrackingLaw, q: Vector) -> Array:
         return own
     if servo.redundancy is None and servo.damping_threshold is None:
         own = solve_scaled(servo.decoupling(q), ca.SX(servo.size, 1), *servo.scales)[2]
-    return own * _torques(servo, q, ca.SX(servo.ns, 1))[2]
+    return own * controls(servo.model, q, ca.SX(servo.ns, 1))[2]
 
 
 def solve_scaled(
@@ -331,15 +333,20 @@ def solve_square(matrix: Array, right: Array) -> tuple[Array, Array, Array, Arra
     return solution, least, ca.norm_fro(upper), side_of_factor(scales)
 
 
-def _torques(servo: TrackingLaw, q: Vector, forces: Array) -> tuple[Array, Array, Array]:
-    """Controls that make forces on the shape, the pivot of H^T B, and its side."""
-    actuation: ca.SX = servo.model.input_matrix(q)
+def controls(
+    model: ReducedModel, q: Vector, forces: Array, weights: Sequence[float] | None = None
+) -> tuple[Array, Array, Array]:
+    """Controls that make forces on the shape, the pivot of H^T B, and its side.
+
+    Of more controls than shape velocities the least ones, with weights of their squares (nu,).
+    """
+    actuation: ca.SX = model.input_matrix(q)
     if actuation.is_constant() and ca.DM(actuation).is_eye():
         return forces, ca.SX(1), ca.SX(1)
-    rows, columns = (constant(scales) for scales in servo.model.actuation_scales)
+    rows, columns = (constant(scales) for scales in model.actuation_scales)
     scaled = ca.diag(rows) @ actuation @ ca.diag(columns)
     if actuation.shape[1] > actuation.shape[0]:
-        torques = share(actuation, forces, servo.torque_weights)[0]
+        torques = share(actuation, forces, weights)[0]
         _, least, largest = share(scaled, forces)  # weights do not make it singular
         return torques, least / largest, ca.SX(1)
     torques, least, largest, side = solve_square(scaled, ca.diag(rows) @ forces)

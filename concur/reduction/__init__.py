@@ -9,7 +9,7 @@ from concur.reduction._coupled import CoupledReduction
 from concur.reduction._derivative import along, gradient
 from concur.reduction._level_set import LevelSet
 from concur.reduction._lift import STAGES_HINT, UNDETERMINED
-from concur.reduction._model import ReducedModel
+from concur.reduction._model import ReducedModel, check_model
 from concur.reduction._momentum import MomentumReduction
 from concur.reduction._reduce import reduce
 from concur.reduction._stages import StagedReduction, momenta_text
@@ -37,6 +37,7 @@ __all__ = [
     "SymmetryReport",
     "WheelReduction",
     "along",
+    "check_model",
     "conservation",
     "constants_of_motion",
     "gradient",

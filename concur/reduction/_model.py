@@ -334,7 +334,20 @@ class ReducedModel(Lift):
 
 
 def check_model(model: object, where: str) -> None:
-    """Demand a reduced model."""
+    """Reject anything but a reduced model.
+
+    Parameters
+    ----------
+    model : object
+        What a user passed.
+    where : str
+        Place named in the error.
+
+    Raises
+    ------
+    ReductionError
+        If it is another object.
+    """
     if not isinstance(model, ReducedModel):
         raise ReductionError(
             f"{where}, `model`",
