@@ -14,8 +14,10 @@ from concur.reduction import ReducedModel
 class Law(Protocol):
     """A controller: forces and torques of the controls from time, configuration and velocities.
 
-    `simulate`, `Tick` and the rig take any object with these members. A `Servo` has them: its graph
-    also takes a reference. A law without outputs to follow has its reference inside.
+    `simulate`, `Tick`, `ReferenceTick` and the rig take any object with these members. A `Servo`
+    has them. A law that follows a reference has one more member, `outputs`, a sequence of `Output`;
+    its graph may take the reference of these outputs. Together with a reference, and without
+    outputs, a law is a function of time, configuration and velocities.
 
     Attributes
     ----------
@@ -62,6 +64,8 @@ class Law(Protocol):
         casadi.Function
             Inputs, any of them in any order: time `t`, s; configuration `q`, shape (nq,); and
             either shape velocities `s`, shape (ns,), or all measured velocities `v`, shape (nv,).
+            With `outputs` also `pose`, `twist` and `acceleration` of their reference, flat as in
+            `ReferenceSample`.
             Outputs: `u`, shape (nu,), N and N m; and, if the law is not defined everywhere,
             `margin_bound`, its distance from there without unit: below 1e-3 no torque is returned.
         """

@@ -263,7 +263,7 @@ def side(servo: TrackingLaw, q: Vector) -> Array:
         1 or -1.
     """
     own = servo.model.side(q)
-    if not servo.size:
+    if not servo.size or not servo.linearizes:
         return own
     if servo.redundancy is None and servo.damping_threshold is None:
         own = solve_scaled(servo.decoupling(q), ca.SX(servo.size, 1), *servo.scales)[2]

@@ -11,6 +11,7 @@ import numpy as np
 from concur.codegen import Array, shape_error
 from concur.control._allocation import SOLVER
 from concur.control._control_law import Law
+from concur.control._output_kinematics import checked_outputs
 from concur.control._sample import ReferenceSample
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import OutputError
@@ -21,7 +22,7 @@ NOTHING = ReferenceSample([], [], [])
 
 @dataclass(frozen=True, eq=False)
 class OwnLaw(TrackingLaw):
-    """A law that follows no outputs: its errors have size zero, its margin is one."""
+    """A law of a user: it follows outputs or none, and does not linearize their errors."""
 
     own: Any = field(default=None, repr=False)
 
@@ -32,6 +33,14 @@ class OwnLaw(TrackingLaw):
     @property
     def takes_momentum(self) -> bool:
         return False
+
+    @property
+    def linearizes(self) -> bool:
+        return False
+
+    @property
+    def refused_below(self) -> float:
+        return 0.0 if self.size else super().refused_below
 
     @property
     def symbols(self) -> Any:
@@ -46,12 +55,12 @@ class OwnLaw(TrackingLaw):
         inputs = {name: self.symbols.sym(name, size) for name, size in self.sizes(measured).items()}
         found = self.own.call({name: inputs[name] for name in self.own.name_in()})
         bound = found.get("margin_bound", 1)
-        results = [found["u"], bound, np.zeros((0, 1)), 1, *([1] if sided else [])]
+        results = [found["u"], bound, np.zeros((self.size, 1)), 1, *([1] if sided else [])]
         return ca.Function("law", [*inputs.values()], [*map(self.symbols, results)], [*inputs], [])
 
 
 def tracking_law(law: Law, where: str) -> TrackingLaw:
-    """A law as this package computes with it: a `Servo` as it is, any other one without outputs.
+    """A law as this package computes with it: a `Servo` as it is, any other one as an `OwnLaw`.
 
     Parameters
     ----------
@@ -80,14 +89,21 @@ def tracking_law(law: Law, where: str) -> TrackingLaw:
             cure="See `concur.control.Law` for a law of your own.",
         )
     model, own = law.model, law.graph()
-    names = own.name_in()
+    outputs = tuple(getattr(law, "outputs", ()))
+    if outputs:
+        outputs = checked_outputs(model.robot, outputs, where)
+    names, size = own.name_in(), sum(output.dim for output in outputs)
     known = {"t": 1, "q": model.nq, "s": model.ns, "v": model.nv}
+    if outputs:
+        known["pose"] = sum(output.pose_size for output in outputs)
+        known |= dict.fromkeys(("twist", "acceleration"), size)
     if not set(names) <= set(known) or {"s", "v"} <= set(names):
         raise OutputError(
             f"{where}, inputs of its graph",
-            expected="names out of t, q and either s or v",
+            expected=f"names out of {', '.join(known)}, with either s or v",
             came=", ".join(names),
-            cure="Name the inputs of the casadi.Function.",
+            cure="Name the inputs of the casadi.Function; a law that takes pose, twist and "
+            "acceleration of a reference lists its `outputs`.",
         )
     results = own.name_out()
     if "u" not in results or not set(results) <= {"u", "margin_bound"}:
@@ -103,8 +119,14 @@ def tracking_law(law: Law, where: str) -> TrackingLaw:
     for name, wanted, came in shapes:
         if tuple(came) != wanted:
             raise shape_error(f"{where}, `{name}` of its graph", wanted, tuple(came))
-    gains = (np.zeros((0, 0)),) * 3
-    limits = law.torque_limits
+    none, limits = np.zeros((size, size)), law.torque_limits
     return OwnLaw(
-        model, (), *gains, torque_limits=limits, use_measured_velocity="v" in names, own=own
+        model,
+        outputs,
+        none,
+        none,
+        np.eye(size),
+        torque_limits=limits,
+        use_measured_velocity="v" in names,
+        own=own,
     )

@@ -96,7 +96,7 @@ def refusal(servo: TrackingLaw, q: np.ndarray, u: np.ndarray, pivot: float) -> C
     within limits were found.
     """
     margin = servo.margin(q)
-    if servo.size and margin >= servo.refused_below and lacks_leverage(servo, q):
+    if servo.linearizes and margin >= servo.refused_below and lacks_leverage(servo, q):
         return _unactuated(servo, q)
     limited = servo.torque_limits is not None and pivot == 0.0
     if margin >= servo.refused_below and (limited or not np.abs(u).sum() <= LARGEST):
@@ -106,7 +106,7 @@ def refusal(servo: TrackingLaw, q: np.ndarray, u: np.ndarray, pivot: float) -> C
             came="none within the limits that could be vouched for" if limited else str(u),
             cure="The commanded acceleration is too large for this state; check the reference.",
         )
-    if not servo.size:
+    if not servo.linearizes:
         return SingularConfigurationError(
             f"law of `{servo.name}`",
             expected=f"a `margin_bound` of {servo.singular_margin:.3g} or more",

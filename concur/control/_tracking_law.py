@@ -177,6 +177,11 @@ class TrackingLaw(EvaluatedMethods, ABC):
         return names if self.use_measured_velocity else self.model.shape_names
 
     @property
+    def linearizes(self) -> bool:
+        """Whether the errors of the outputs follow `error_dynamics`."""
+        return True
+
+    @property
     def refused_below(self) -> float:
         """Margin below which the law gives no torque; 0 with damping."""
         return self.singular_margin if self.damping_threshold is None else 0.0

@@ -294,7 +294,7 @@ def _diverged(
         )
         act = "take a step below" if hold is None else "hold the torque for less than"
         cure = f"Lower the gains, or {act} {1.0 / fastest:.1g} s"
-    elif servo.size:
+    elif servo.linearizes:
         came += f", nearest to lost: {lost_direction(servo, q)}"
     return SimulationError(
         f"{where}, t = {last * dt:.6g} s",
@@ -353,6 +353,8 @@ def _finish(
     q, v, demanded = states.q[:count], states.v[:count], loop.demanded(count)
     rows = recorder(q, v, demanded) | loop.law(states, count, done, recorder, demanded)
     ideal = servo.error_dynamics.solve(rows["error"][0], rows["velocity_error"][0], times)
+    if servo.size and not servo.linearizes:
+        ideal, rows["lyapunov"] = np.full_like(ideal, np.nan), np.full(count, np.nan)
     met = np.concatenate([q, v, rows["u"]], axis=1)
     # No step leads to the first state, and where the law failed its torque is not finite.
     low = np.nanmin(np.vstack([met, states.low[1:count]]), axis=0)

@@ -13,7 +13,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import solve_ivp
 
 from concur import robots
-from concur.control import Law, Tick, TickStatus, tracking_law
+from concur.control import (
+    Law,
+    Output,
+    ReferenceSample,
+    ReferenceTick,
+    Tick,
+    TickStatus,
+    references,
+    tracking_law,
+)
 from concur.errors import NonFiniteError, OutputError, ShapeError, SingularConfigurationError
 from concur.reduction import ReducedModel, reduce
 from concur.simulation import Integrator, simulate
@@ -23,7 +32,9 @@ from hil.record import Record
 from hil.rig import load_rig
 from hil.session import SessionOptions, run_session
 from tests.control._cases import ARM_Q0, ARM_S0, arm, case_study, refused
-from tests.oracles import Pinocchio
+from tests.oracles import Pinocchio, difference_quotient
+
+Numbers = np.ndarray
 
 EXACT = Integrator("dop853", dt=0.1)
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -125,16 +136,107 @@ def test_own_law_drives_the_mock_rig(tmp_path: Path) -> None:
 
 
 @dataclass(frozen=True)
+class HandPD:
+    """A spring and a damper between the hand and its reference; the weight is held."""
+
+    model: ReducedModel
+    outputs: tuple[Output, ...] = (Output("hand", "hand", "R3"),)
+    torque_limits: None = None
+
+    def graph(self) -> ca.Function:
+        model = self.model
+        q, s = ca.SX.sym("q", model.nq), ca.SX.sym("s", model.ns)
+        pose, twist = ca.SX.sym("pose", 3), ca.SX.sym("twist", 3)
+        place = model.robot.pose(q, "hand")[:3, 3]
+        turn = ca.jacobian(place, q)
+        force = 90.0 * (pose - place) + 30.0 * (twist - turn @ s)
+        u = turn.T @ force - s + model.bias(q, ca.SX(model.ns, 1))
+        inputs = {"twist": twist, "q": q, "s": s, "pose": pose}
+        return ca.Function("hand_pd", [*inputs.values()], [u], [*inputs], ["u"])
+
+    def torque(self, plant: Pinocchio, sample: ReferenceSample, q: Numbers, s: Numbers) -> Numbers:
+        """The same by Pinocchio's kinematics."""
+        unit = np.eye(6)
+        turn = np.array(
+            [difference_quotient(lambda h, e=e: plant.pose(q + h * e, "hand")[:3, 3]) for e in unit]
+        ).T
+        away = sample.pose - plant.pose(q, "hand")[:3, 3]
+        force = 90.0 * away + 30.0 * (sample.twist - turn @ s)
+        return turn.T @ force - s + plant.bias(q, np.zeros(6))
+
+
+def test_own_law_follows_a_reference() -> None:
+    law = HandPD(reduce(arm()))
+    plant = Pinocchio(law.model.robot)
+    start = plant.pose(ARM_Q0, "hand")[:3, 3]
+    path = references.rest_to_rest(start, start + np.array([0.05, -0.05, 0.05]), 0.4)
+    ways = (Integrator(), EXACT, Integrator(control_period=0.01))
+    for integrator in ways:
+        run = simulate(law.model.robot, law, path, 0.6, ARM_Q0, np.zeros(6), integrator=integrator)
+        for k in range(0, len(run.t) - 1, 100 if len(run.t) > 100 else 1):
+            sample = path(run.t[k])
+            expected = law.torque(plant, sample, run.q[k], run.v[k])
+            assert_allclose(run.u[k], expected, rtol=0.0, atol=1e-6)
+            away = sample.pose - plant.pose(run.q[k], "hand")[:3, 3]
+            assert_allclose(run.error[k], away, atol=1e-12)
+        assert np.abs(run.error[-1]).max() < 0.03
+        # Neither an ideal error nor a Lyapunov function is known of an own law.
+        assert np.isnan(run.ideal).all()
+        assert np.isnan(run.lyapunov).all()
+        assert run.plot() is not None
+    tick, timed = Tick(law, interpreted=True), ReferenceTick(law, path, interpreted=True)
+    q, s = ARM_Q0 + 0.1, ARM_S0
+    expected = law.torque(plant, path(0.2), q, s)
+    assert_allclose(tick(q, s, path(0.2)), expected, atol=1e-8)
+    assert_allclose(timed(0.2, q, s), expected, atol=1e-8)
+    # At a singular configuration such a law is defined, and gives torque.
+    assert tick(np.zeros(6), s, path(0.2)).any()
+    with pytest.raises(ShapeError):
+        simulate(law.model.robot, law, references.hold([1.0]), 0.6, ARM_Q0, np.zeros(6))
+
+
+def test_own_law_of_time_and_reference_takes_both() -> None:
+    model = reduce(arm())
+    hand = (Output("hand", "hand", "R3"),)
+    t, pose = ca.SX.sym("t"), ca.SX.sym("pose", 3)
+    law = Given(model, {"t": t, "pose": pose}, {"u": ca.vertcat(pose, t, t, t)}, outputs=hand)
+    path = references.polynomial([[1.0, 2.0, 3.0], [1.0, 0.0, 0.0]])
+    assert_allclose(Tick(law, True)(ARM_Q0, ARM_S0, path(2.0), 2.0), [3.0, 2, 3, 2, 2, 2])
+    for reference in (path, path.__call__):
+        tick = ReferenceTick(law, reference, True)
+        assert_allclose(tick(2.0, ARM_Q0, ARM_S0), [3.0, 2, 3, 2, 2, 2])
+
+
+def test_own_law_with_a_reference_drives_the_mock_rig(tmp_path: Path) -> None:
+    rig = load_rig(EXAMPLES / "rover_rig/rig.toml")
+    servo = rig.task.servo
+    sizes = {"q": servo.nq, "s": servo.ns, **servo.sampled}
+    symbols = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
+    torque = servo.law(*symbols.values())[0]
+    law = Given(servo.model, symbols, {"u": torque}, outputs=servo.outputs)
+    wishes = SessionOptions(Mode.MOCK, 0.2, tmp_path / "run", heartbeat="auto", emulated=True)
+    result = run_session(rig, wishes, law)
+    assert result.outcome.reason is Reason.END
+    record = Record.load(result.folder)
+    for k in np.flatnonzero(record["state"] == State.RUN):
+        sample = rig.task.reference(record["elapsed"][k])
+        assert_allclose(record["pose"][k], sample.pose, rtol=1e-12, atol=1e-12)
+        expected = servo.torque(record["q"][k], record["s"][k], sample)
+        assert_allclose(record["demand"][k], expected, rtol=1e-9, atol=1e-9)
+
+
+@dataclass(frozen=True)
 class Given:
     """A law whose graph is given."""
 
     model: ReducedModel
     inputs: dict[str, Any]
-    outputs: dict[str, Any]
+    results: dict[str, Any]
     torque_limits: None = None
+    outputs: tuple[Output, ...] = ()
 
     def graph(self) -> ca.Function:
-        ins, outs = self.inputs, self.outputs
+        ins, outs = self.inputs, self.results
         return ca.Function("given", [*ins.values()], [*outs.values()], [*ins], [*outs])
 
 
@@ -212,9 +314,9 @@ def test_what_is_no_law_is_refused() -> None:
         (Given, OutputError, {"expected": "another Law"}),
         (replace(good, inputs={"q": q, "pose": s}), OutputError, {"came": "q, pose"}),
         (replace(good, inputs={"s": s, "v": v}), OutputError, {"expected": "either s or v"}),
-        (replace(good, outputs={"torque": one}), OutputError, {"came": "torque"}),
-        (replace(good, outputs={"u": one, "side": ca.SX(1)}), OutputError, {"came": "u, side"}),
-        (replace(good, outputs={"u": one[:5]}), ShapeError, {"came": "(5, 1)"}),
+        (replace(good, results={"torque": one}), OutputError, {"came": "torque"}),
+        (replace(good, results={"u": one, "side": ca.SX(1)}), OutputError, {"came": "u, side"}),
+        (replace(good, results={"u": one[:5]}), ShapeError, {"came": "(5, 1)"}),
         (replace(good, inputs={"q": q, "t": t}), ShapeError, {"where": "`t` of its graph"}),
     ):
         refused(kind, lambda law=wrong: Tick(law), **words)
