@@ -19,6 +19,9 @@ from tests.benchmarks._lanes import lanes_tables
 from tests.benchmarks._many_laws import LAWS, law_comparison
 from tests.benchmarks._optional_peers import other_peers_table
 from tests.benchmarks._quantities import CASES, QUANTITIES, case, comparison, length
+from tests.benchmarks._references import CASES as FOLLOWED
+from tests.benchmarks._references import comparison as following
+from tests.benchmarks._references import references_table
 from tests.benchmarks._report import (
     PAGE,
     QUOTE,
@@ -94,6 +97,9 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], str]] = {
     "Free-flyer with momentum": free_flyer,
     "Rover with an arm": lambda asked: table(measure_all(rover_comparisons(), asked.rounds)),
     "Laws of many robots": laws,
+    "References inside the law": lambda asked: references_table(
+        [measure(following(name), asked.rounds) for name in FOLLOWED]
+    ),
     "Single functions": functions,
     "Other peers": lambda asked: other_peers_table(asked.rounds),
     "Graphs": lambda asked: graphs_table(asked.report),

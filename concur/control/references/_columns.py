@@ -34,7 +34,8 @@ class Columns:
 
     @cached_property
     def _one(self) -> Evaluator:
-        return self._at_once(1)
+        shapes = [(width,) for width in self._widths]
+        return Evaluator(self.function, shapes, self.function.name())
 
     @cached_property
     def _few(self) -> Evaluator:
@@ -55,7 +56,9 @@ class Columns:
         """Evaluate row by row: tables of shape (k, size) to tables of shape (k, width)."""
         count = len(tables[0])
         if count == 1:
-            return self._evaluated(self._one, tables)
+            found = self._one(*[table[0] for table in tables])
+            found = found if isinstance(found, tuple) else (found,)
+            return tuple([values[None] for values in found])
         evaluator, size = (self._few, CHUNK) if count < BLOCK else (self._many, BLOCK)
         if count >= LONG:
             evaluator = self._long

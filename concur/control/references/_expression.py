@@ -78,12 +78,13 @@ class Graph:
         results = [ca.densify(ca.SX(part)) for part in motion(t, read)]
         function = ca.Function("motion", [t, *symbols], results, {"cse": True})
         self._times = Columns(ca.Function("times", [t], times))
+        self._moved = not all(ca.is_equal(time, t) for time in times)
         self._motion = Columns(function)
 
     def __call__(self, times: Floats) -> Samples:
         """Evaluate at times (k,): tables with a row for each."""
         table = times[:, None]
-        each = self._times(table) if self._rows else ()
+        each = self._times(table) if self._moved else [table] * len(self._rows)
         rows = [source.at(at[:, 0]) for source, at in zip(self._rows, each, strict=True)]
         poses, twists, changes = self._motion(table, *rows)
         return poses, twists, changes

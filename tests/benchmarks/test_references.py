@@ -1,0 +1,20 @@
+"""A tick with its reference inside and one that is given the sample return the same torques."""
+
+import numpy as np
+
+from tests.benchmarks._references import CASES, comparison, references_table
+from tests.benchmarks._timing import measure
+
+
+def test_ticks_return_the_same_torques():
+    for name in CASES:
+        given, _, *others = (c.prepare()() for c in comparison(name).contenders)
+        for torque in others:
+            np.testing.assert_allclose(torque, given, rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+def test_table_has_a_row_for_each_law():
+    measured = [measure(comparison(name), 2) for name in CASES]
+    lines = references_table(measured).splitlines()
+    assert len(lines) == 2 + len(CASES)
+    assert {line.count("|") for line in lines} == {9}
