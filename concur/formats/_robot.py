@@ -9,7 +9,7 @@ from importlib import resources
 from os import PathLike
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from concur.errors import ConcurError, DescriptionError
 from concur.formats._drives import Drives, Mimics, drive_of, mimic_of
@@ -32,7 +32,7 @@ from concur.formats.tables import (
     show,
     unknown,
 )
-from concur.mechanism import Body, Inertia, Pose, joints
+from concur.mechanism import Body, Inertia, Pose, Shape, joints
 from concur.multibody import Mechanism
 
 _LIMITS = "a pair [lower, upper], or a list of one pair per coordinate of the joint"
@@ -73,6 +73,11 @@ class _InertiaTable(Table):
     ) = None
 
 
+class _ShapeTable(PlacementTable):
+    type: Text
+    size: NumberOrList
+
+
 class _BodyTable(Table):
     name: Text
     joint: Annotated[
@@ -85,6 +90,14 @@ class _BodyTable(Table):
     limits: Annotated[list[Any], Field(description=_LIMITS)] | None = None
     speed_limit: NumberOrList | None = None
     torque_limit: NumberOrList | None = None
+    shape: (
+        Annotated[
+            list[_ShapeTable],
+            BeforeValidator(lambda value: [value] if isinstance(value, dict) else value),
+            Field(description='a table like { type = "box", size = [1, 1, 1] }, or a list of them'),
+        ]
+        | None
+    ) = None
 
 
 class _RobotTable(Table):
@@ -128,7 +141,8 @@ def load(
     either ``moments`` (3 numbers) or ``tensor`` (3 rows of 3). A joint is a table with the name of
     its class as ``type`` and the arguments of the class; ``limits`` is one pair [lower, upper] or
     a list of one pair per coordinate, with ``inf`` for no bound; ``speed_limit`` and
-    ``torque_limit`` are a number or a list of one number per DOF.
+    ``torque_limit`` are a number or a list of one number per DOF; ``shape`` is one table, or a list
+    of tables, with the ``type`` and the ``size`` of a `Shape` and its placement.
 
     A URDF file needs the extra ``urdf``; the macros of a .xacro file are expanded by the package
     xacrodoc. Each link is a body with its name; links on fixed joints
@@ -301,6 +315,8 @@ def _body(table: _BodyTable, names: list[str], path: str | PathLike[str]) -> Bod
     if table.limits is not None:
         optional["limits"] = _limits(table.limits, label, path)
     optional |= table.given({"speed_limit", "torque_limit"})
+    with located(path, label, "shape"):
+        optional["shape"] = [_shape(shape) for shape in table.shape or ()]
     with located(path, label):
         return Body(table.name, joint, parent=table.parent, **optional)
 
@@ -391,6 +407,11 @@ def _inertia(table: _InertiaTable, label: str, path: str | PathLike[str]) -> Ine
         arguments["moments"] = table.tensor
     with located(path, label, "inertia"):
         return Inertia(**arguments)
+
+
+def _shape(table: _ShapeTable) -> Shape:
+    size = [table.size] if is_number(table.size) else table.size
+    return Shape(table.type, size, Pose(**table.given({"translation", "rotation"})))
 
 
 def _blame(error: ConcurError, names: list[str], parts: Mapping[str, Any]) -> tuple[str, str]:

@@ -6,7 +6,8 @@ import difflib
 import functools
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -35,7 +36,7 @@ from concur.formats.tables import (
     suggest,
     unknown,
 )
-from concur.mechanism import Body, Inertia, Mimic, Pose, joints
+from concur.mechanism import Body, Inertia, Mimic, Pose, Shape, joints
 from concur.multibody import Mechanism
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
@@ -198,6 +199,38 @@ class Node:
         return pose
 
 
+_SIZES: dict[str, Callable[[Node], tuple[float, ...]]] = {
+    "box": lambda node: node.numbers("size", 3, None),
+    "cylinder": lambda node: (node.number("radius", None), node.number("length", None)),
+    "sphere": lambda node: (node.number("radius", None),),
+}
+
+
+def primitive(node: Node) -> tuple[str, np.ndarray, tuple[float, ...]]:
+    """Kind, pose (4, 4) in the link and sizes, m, of an element <visual> or <collision>."""
+    geometry = node.parts()["geometry"]
+    shape = Node(geometry.element[0], node.path, geometry.place.partition(", ")[2])
+    return shape.tag, node.pose(), _SIZES[shape.tag](shape)
+
+
+def _drawn(link: Node, pose: np.ndarray) -> list[Shape]:
+    """Boxes, cylinders and spheres under <visual>, else under <collision>; others are skipped."""
+    found: list[Shape] = []
+    for tag in ("visual", "collision"):
+        for element in link.element:
+            if tag_of(element) != tag or (found and tag == "collision"):
+                continue
+            with suppress(ConcurError, IndexError, KeyError):
+                kind, own, size = primitive(Node(element, link.path, link.place))
+                found.append(Shape(kind, size, _pose_of(pose @ own)))
+    return found
+
+
+def _pose_of(matrix: np.ndarray) -> Pose:
+    rotation = Rotation.from_matrix(matrix[:3, :3]).as_quat()
+    return Pose(tuple(matrix[:3, 3]), tuple(rotation))
+
+
 @dataclass(frozen=True)
 class Link:
     """A link with its mass (kg), centre of mass (m) and tensor about it (kg m^2), link axes."""
@@ -234,9 +267,11 @@ class _Group:
     placement: np.ndarray
     limits: dict[str, Any] = field(default_factory=dict)
     parts: list[tuple[float, np.ndarray, np.ndarray]] = field(default_factory=list)
+    shapes: list[Shape] = field(default_factory=list)
 
     def add(self, link: Link, pose: np.ndarray) -> None:
         """Add a link whose frame has a pose (4, 4) in the body frame."""
+        self.shapes += _drawn(link.node, pose)
         if link.mass:
             R = pose[:3, :3]
             self.parts.append((link.mass, R @ link.com + pose[:3, 3], R @ link.tensor @ R.T))
@@ -270,13 +305,11 @@ def load_urdf(
         )
     bodies = []
     for name, group in groups.items():
-        placement = Pose(
-            tuple(group.placement[:3, 3]),
-            tuple(Rotation.from_matrix(group.placement[:3, :3]).as_quat()),
-        )
+        placement = _pose_of(group.placement)
         with located(file, links[name].node.place):
             inertia = group.inertia()
-            bodies.append(Body(name, group.joint, group.parent, placement, inertia, **group.limits))
+            facts = {**group.limits, "shape": group.shapes}
+            bodies.append(Body(name, group.joint, group.parent, placement, inertia, **facts))
     wheels = [wheel_of(wheel, list(groups), side) for wheel in table.wheels or ()]
     free = {
         name: joint.child

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from os import PathLike
 
 import numpy as np
@@ -16,6 +15,7 @@ from concur.formats._urdf import (
     contents,
     held_at_zero,
     parsed,
+    primitive,
     sidecar_table,
     tag_of,
     urdf_text,
@@ -144,30 +144,16 @@ def _separation(shapes: list[Shape], point: np.ndarray) -> tuple[float, float]:
     return gap(best), width
 
 
-_SIZES: dict[str, Callable[[Node], tuple[float, ...]]] = {
-    "box": lambda node: node.numbers("size", 3, None),
-    "cylinder": lambda node: (node.number("radius", None), node.number("length", None)),
-    "sphere": lambda node: (node.number("radius", None),),
-}
-
-
 def shapes_of(link: Node, tag: str) -> list[Shape]:
     """Shapes of a link under <collision> or <visual>; none if one is a mesh, unknown or invalid."""
     try:
         return [
-            _shape(Node(element, link.path, link.place.partition(", ")[2]))
+            Shape(*primitive(Node(element, link.path, link.place.partition(", ")[2])))
             for element in link.element
             if tag_of(element) == tag
         ]
     except (DescriptionError, IndexError, KeyError):
         return []
-
-
-def _shape(node: Node) -> Shape:
-    geometry = node.parts()["geometry"]
-    shape = Node(geometry.element[0], node.path, geometry.place.partition(", ")[2])
-    size = _SIZES[shape.tag](shape)
-    return Shape(shape.tag, node.pose(), size)
 
 
 def _zero(tree: dict[str, UrdfJoint], *attributes: str) -> list[str]:

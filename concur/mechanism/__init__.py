@@ -7,6 +7,7 @@ from concur.mechanism._helical_plane import helical_plane
 from concur.mechanism._inertia import Inertia
 from concur.mechanism._inertia_lint import suspicious_inertias
 from concur.mechanism._pose import Pose, scalar
+from concur.mechanism._shape import Shape
 from concur.mechanism._size import robot_size
 from concur.mechanism._steering import Steering
 from concur.mechanism._tree import Tree, unknown_name
@@ -20,6 +21,7 @@ __all__ = [
     "Inertia",
     "Mimic",
     "Pose",
+    "Shape",
     "Steering",
     "Support",
     "Tree",

@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from concur.errors import ConcurError, DescriptionError, shown
+from concur.errors import ConcurError, DescriptionError, entries, shown
 from concur.mechanism._inertia import Inertia
 from concur.mechanism._pose import Pose
+from concur.mechanism._shape import Shape
 from concur.mechanism.joints import Joint
 
 
@@ -42,6 +43,8 @@ class Body:
     torque_limit : float or sequence of float, optional
         Largest force or torque of the joint's drive, either way, N or N m, in the same form. Part
         of the verdict of a run; `Servo` limits its torques only by its own `torque_limits`.
+    shape : Shape or sequence of Shape, optional
+        Shapes that drawings show; the dynamics do not use them.
 
     Raises
     ------
@@ -57,6 +60,7 @@ class Body:
     limits: Any = None
     speed_limit: Any = None
     torque_limit: Any = None
+    shape: Any = None
 
     def __post_init__(self) -> None:
         where = f"body `{self.name}`"
@@ -76,6 +80,11 @@ class Body:
             value = getattr(self, attribute)
             largest = _largest(f"{where}, `{attribute}`", self.joint, value)
             object.__setattr__(self, attribute, largest)
+        shapes = [self.shape] if isinstance(self.shape, Shape) else self.shape or ()
+        shapes = entries(shapes, Shape)
+        if shapes is None:
+            raise _wrong_kind(f"{where}, `shape`", "a Shape or a list of them", self.shape)
+        object.__setattr__(self, "shape", shapes)
 
 
 def _limits(where: str, joint: Joint, value: Any) -> tuple[tuple[float, float], ...]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from concur.plotting.protocols import Floats, RobotLike
+from concur.plotting.shapes import surfaces
 
 _RIM = 25
 
@@ -191,7 +192,11 @@ class Outline:
             for body in self.robot.bodies
             if body.parent == self.root and body.name not in self._carriers
         ]
-        if len(hubs):
+        base = next(body for body in self.robot.bodies if body.name == self.root)
+        if getattr(base, "shape", ()):
+            points = surfaces(base.shape)[0]
+            low, high = points.min(axis=0), points.max(axis=0)
+        elif len(hubs):
             radius = max(wheel.radius for wheel in self.robot.wheels)
             around = np.array([*hubs, *mounts])
             low, high = around.min(axis=0), around.max(axis=0)
@@ -206,8 +211,7 @@ class Outline:
             low[2] = hubs[:, 2].min()
             high[2] = max([low[2] + max(0.7 * radius, 0.1 * least), *(m[2] for m in mounts)])
         else:
-            body = next(body for body in self.robot.bodies if body.name == self.root)
-            centre = np.asarray(body.inertia.com, float)
+            centre = np.asarray(base.inertia.com, float)
             half = np.max([np.abs(mount - centre) for mount in mounts] or [np.full(3, 0.1)], axis=0)
             half = np.maximum(half, 0.5 * half.max())
             # An arm at the origin of the base gives no information about the size of the base.

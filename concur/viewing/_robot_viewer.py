@@ -129,7 +129,7 @@ class RobotViewer(Viewer):
             return
         self._values = state
         q = self.q
-        self.scene.com.visible = bool(self.com.value)
+        self.scene.show_com(bool(self.com.value))
         for frame in self.scene.frames:
             frame.visible = bool(self.frames.value)
         self.scene.update(q, np.full(sum(o.pose_size for o in self.outputs), np.nan))

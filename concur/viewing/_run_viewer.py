@@ -166,7 +166,8 @@ class RunViewer(Viewer):
         for k, (film, scene) in enumerate(zip(self.films, self.scenes, strict=True)):
             if k:
                 scene.offset = 2.0 * beside * scene.size * ACROSS
-            scene.follow, scene.com.visible = follow, com
+            scene.follow = follow
+            scene.show_com(com)
             for frame in scene.frames:
                 frame.visible = frames
             for path in (*scene.trails, *self.references[k]):

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concur.errors import ConcurError
+from concur.plotting.shapes import FACES, surfaces
 from concur.plotting.skeleton import Outline
 from concur.plotting.style import ARM, CHASSIS, COM, EDGE, REFERENCE, WHEEL, output_color
 
@@ -30,22 +31,6 @@ STEP = 0.01
 """Distance between two points of a path, as a fraction of the robot's size."""
 
 _SIDES = 12
-_FACES = np.array(
-    [
-        [0, 2, 3],
-        [0, 3, 1],
-        [4, 5, 7],
-        [4, 7, 6],
-        [0, 1, 5],
-        [0, 5, 4],
-        [2, 6, 7],
-        [2, 7, 3],
-        [0, 4, 6],
-        [0, 6, 2],
-        [1, 3, 7],
-        [1, 7, 5],
-    ]
-)
 _EDGES = np.array(
     [[i, j] for i in range(8) for j in range(i + 1, 8) if (i ^ j) in (1, 2, 4)], dtype=int
 )
@@ -90,6 +75,7 @@ class Scene:
     ) -> None:
         self.follow = True  # the camera follows the robot instead of the ground
         self.offset = np.zeros(3)  # of a further robot in the scene of the first
+        self._focus = np.zeros(3)  # where the base stands before the camera that follows it
         self.grows = True  # hands leave paths
         self._server, self._robot, self._outputs = server, robot, tuple(outputs)
         self._name, self._opacity = name, opacity
@@ -102,7 +88,7 @@ class Scene:
         self.world = scene.add_frame(name, show_axes=False)
         if name == "/world":
             self._add_surroundings(size, q)
-        self._add_base(at.chassis, q)
+        self._add_bodies(at.chassis, q)
         self._add_wheels(at.wheels, at.spokes, q)
         self.bars = [
             self._mesh(f"{part}/{k}", *_prism(thick * size), paint)
@@ -153,7 +139,8 @@ class Scene:
         """
         places = np.array([self._base(q) for q in path]) - self._start
         low, high = places.min(axis=0), places.max(axis=0)
-        look = (low + high) / 2.0 + self._outline.at(path[0]).com - self._base(path[0])
+        self._focus = (low + high) / 2.0
+        look = self._focus + self._outline.at(path[0]).com - self._base(path[0])
         span = 1.75 * self.size + 0.45 * float(np.linalg.norm(high - low))
         camera = self._server.initial_camera
         camera.position = tuple(look + span * np.array([-0.55, -0.75, 0.5]))
@@ -172,11 +159,25 @@ class Scene:
             side="double",
         )
 
-    def _add_base(self, corners: Floats, q: Floats) -> None:
+    def _add_bodies(self, corners: Floats, q: Floats) -> None:
+        """Draw the shapes of bodies; a base without shapes is a box."""
+        rolling = {wheel.body for wheel in self._robot.wheels}
+        shapes = {
+            body.name: getattr(body, "shape", ())
+            for body in self._robot.bodies
+            if body.name not in rolling
+        }
+        self.shapes = [
+            (name, self._mesh(f"shapes/{name}", *surfaces(own), ARM))
+            for name, own in shapes.items()
+            if own and name != self._root
+        ]
+        if shapes.get(self._root):
+            self.base = self._mesh("base", *surfaces(shapes[self._root]), CHASSIS)
+            return
         local = _into(self._pose(q, self._root), corners)
-        scene = self._server.scene
-        self.base = self._mesh("base", local, _FACES, CHASSIS)
-        scene.add_line_segments(
+        self.base = self._mesh("base", local, FACES, CHASSIS)
+        self._server.scene.add_line_segments(
             f"{self._name}/robot/base/edges",
             local[_EDGES],
             colors=color(EDGE),
@@ -253,11 +254,11 @@ class Scene:
             return
         self._last = now
         with self._server.atomic():  # otherwise the arm could be shown apart from its base
-            travel = self._base(q) if self.follow else self._start
+            travel = self._base(q) - self._focus if self.follow else self._start
             self.world.position = tuple(-travel if self._name == "/world" else self.offset)
             _put(self.base, self._pose(q, self._root))
-            for body, wheel in self.wheels:
-                _put(wheel, self._pose(q, body))
+            for body, mesh in (*self.wheels, *self.shapes):
+                _put(mesh, self._pose(q, body))
             for bar, line in zip(self.bars, at.struts + at.links + at.stubs, strict=True):
                 _span(bar, *line)
             for joint, point in zip(self.joints, at.joints, strict=True):
@@ -273,8 +274,18 @@ class Scene:
         paint : str
             Colour, as for Matplotlib.
         """
-        for bar in self.bars[self._struts :]:
+        for bar in (*self.bars[self._struts :], *(mesh for _, mesh in self.shapes)):
             bar.color = color(paint)
+
+    def show_com(self, shown: bool) -> None:
+        """Show or hide the centre of mass; the base is transparent with it.
+
+        Parameters
+        ----------
+        shown : bool
+            Whether to show it.
+        """
+        self.com.visible, self.base.opacity = shown, 0.3 if shown else self._opacity
 
     def hands_at(self, q: Floats) -> Floats:
         """Output points of a configuration.

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from concur.interop import Link, chain
 from concur.kinematics import check_wheels, wheel_axis
-from concur.mechanism import Body, Tree, Wheel, joints
+from concur.mechanism import Body, Shape, Tree, Wheel, joints
 from concur.writers._names import bounded, check, check_gears, check_unique, refuse, text
 
 THICKNESS = 0.1
@@ -104,6 +104,8 @@ def to_mjcf(robot: Tree, time_step: float = 1e-3) -> str:
                 pos=text(body.inertia.com),
                 fullinertia=text([tensor[place] for place in places]),
             )
+        for shape in body.shape:
+            _geom(own, shape)
         for wheel in robot.wheels:
             if wheel.body == body.name:
                 _tyre(robot, own, wheel)
@@ -127,6 +129,22 @@ def to_mjcf(robot: Tree, time_step: float = 1e-3) -> str:
             ElementTree.SubElement(actuator, "motor", attrib=motor)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _geom(body: ElementTree.Element, shape: Shape) -> None:
+    """Add a shape, without mass and contact; MuJoCo has half of all lengths but radii."""
+    size = np.array(shape.size)
+    size[slice(None) if shape.kind == "box" else slice(1, None)] /= 2.0
+    geom = {
+        "type": shape.kind,
+        "size": text(size),
+        "pos": text(shape.placement.translation),
+        "quat": text(np.roll(shape.placement.rotation, 1)),
+        "mass": "0",
+        "contype": "0",
+        "conaffinity": "0",
+    }
+    ElementTree.SubElement(body, "geom", attrib=geom)
 
 
 def _joints(robot: Tree, body: Body) -> list[tuple[Link | None, dict[str, str]]]:

@@ -53,6 +53,7 @@ def check(robot: Tree) -> None:
             *inertia.com,
             *np.ravel(inertia.tensor),
             getattr(joint, "pitch", 0.0),
+            *(x for shape in body.shape for x in (*shape.size, *shape.placement.translation)),
             *(x for x in np.ravel(body.limits) if math.isfinite(x)),
             *(x for x in (*body.speed_limit, *body.torque_limit) if math.isfinite(x)),
         ]

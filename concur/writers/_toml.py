@@ -12,6 +12,7 @@ from concur.mechanism import (
     Inertia,
     Mimic,
     Pose,
+    Shape,
     Steering,
     Support,
     Tree,
@@ -77,12 +78,21 @@ def tables(entries: list[dict[str, Any]]) -> Any:
         table = tomlkit.table()
         for key, value in entry.items():
             if isinstance(value, dict):
-                inline = tomlkit.inline_table()
-                inline.update(value)
-                value = inline
+                value = _inline(value)
+            elif isinstance(value, list) and value and isinstance(value[0], dict):
+                several, value = value, tomlkit.array()
+                value.extend(map(_inline, several))
             table.add(key, value)
         array.append(table)
     return array
+
+
+def _inline(value: dict[str, Any]) -> Any:
+    import tomlkit
+
+    inline = tomlkit.inline_table()
+    inline.update(value)
+    return inline
 
 
 def _body(body: Body) -> dict[str, Any]:
@@ -104,6 +114,17 @@ def _body(body: Body) -> dict[str, Any]:
         values = list(getattr(body, name))
         if any(map(math.isfinite, values)):
             entry[name] = values[0] if len(values) == 1 else values
+    if body.shape:
+        entry["shape"] = [_shape(shape) for shape in body.shape]
+    return entry
+
+
+def _shape(shape: Shape) -> dict[str, Any]:
+    entry: dict[str, Any] = {"type": shape.kind, "size": list(shape.size)}
+    if any(shape.placement.translation):
+        entry["translation"] = list(shape.placement.translation)
+    if shape.placement.rotation != Pose().rotation:
+        entry["rotation"] = list(shape.placement.rotation)
     return entry
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from concur.interop import chain, is_native, roll_pitch_yaw, urdf_joints
-from concur.mechanism import Body, Pose, Tree, joints
+from concur.mechanism import Body, Pose, Shape, Tree, joints
 from concur.writers._names import bounded, check, check_gears, check_unique, refuse, text
 from concur.writers._toml import drive_fields, steering_fields, tables, wheel_fields
 
@@ -98,6 +98,8 @@ def to_urdf(robot: Tree) -> tuple[str, str]:
 
 def _add_link(root: ElementTree.Element, body: Body) -> None:
     link = ElementTree.SubElement(root, "link", name=body.name)
+    for shape in body.shape:
+        _visual(link, shape)
     inertia = body.inertia
     if not inertia.mass:
         return
@@ -109,6 +111,25 @@ def _add_link(root: ElementTree.Element, body: Body) -> None:
         f"i{'xyz'[i]}{'xyz'[j]}": text([tensor[i, j]]) for i in range(3) for j in range(i, 3)
     }
     ElementTree.SubElement(inertial, "inertia", attrib=entries)
+
+
+def _visual(link: ElementTree.Element, shape: Shape) -> None:
+    """Add a shape; URDF has no capsules: a cylinder and two balls."""
+    place, turn = np.array(shape.placement.translation), shape.placement.rotation_matrix
+    parts = [(shape.kind, shape.size, place)]
+    if shape.kind == "capsule":
+        radius, length = shape.size
+        parts = [("cylinder", shape.size, place)]
+        parts += [("sphere", [radius], place + side * length * turn[:, 2]) for side in (0.5, -0.5)]
+    for kind, size, center in parts:
+        visual = ElementTree.SubElement(link, "visual")
+        _origin(visual, center, turn)
+        geometry = ElementTree.SubElement(visual, "geometry")
+        if kind == "box":
+            attributes = {"size": text(size)}
+        else:
+            attributes = {n: text([x]) for n, x in zip(("radius", "length"), size, strict=False)}
+        ElementTree.SubElement(geometry, kind, attrib=attributes)
 
 
 def _add_joints(
