@@ -326,6 +326,10 @@ def export(
         float, typer.Option(help="Velocity above which C code rejects a state, in m/s or rad/s.")
     ] = 1000.0,
     fmi: Annotated[str, typer.Option(help="FMI version of an fmu, 3.0 or 2.0.")] = "3.0",
+    with_reference: Annotated[
+        bool,
+        typer.Option("--with-reference", help="The reference is inside: the time is an input."),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON, for machines.")
     ] = False,
@@ -340,7 +344,9 @@ def export(
     with _errors("export" if as_json else None):
         from concur.cli._export import export_task
 
-        result = export_task(task, target, folder, name, precision, speed_limit, fmi, overwrite)
+        result = export_task(
+            task, target, folder, name, precision, speed_limit, fmi, overwrite, with_reference
+        )
         if as_json:
             typer.echo(json.dumps(result.as_dict(), indent=2))
         else:

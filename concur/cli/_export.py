@@ -74,13 +74,15 @@ def export_task(
     speed_limit: float,
     fmi: str = "3.0",
     overwrite: bool = False,
+    with_reference: bool = False,
 ) -> ExportResult:
-    """Export the servo of a task into a folder."""
+    """Export the servo of a task into a folder, alone or with the reference of the task."""
     with results(folder, "export", overwrite) as kept:
         task = load_task(path)
         with located(path, ""):
             servo = task.servo
-        staged = servo.export(kept.staging, target, name, precision, speed_limit, fmi)
+        reference = task.reference if with_reference else None
+        staged = servo.export(kept.staging, target, name, precision, speed_limit, fmi, reference)
         written: CFolder | Path
         if isinstance(staged, Path):
             (written,) = kept.publish([staged])

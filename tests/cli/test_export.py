@@ -33,6 +33,15 @@ def test_says_how_to_try_what_it_wrote(tmp_path, monkeypatch):
     assert (tmp_path / "out/rover_arm/c/rover_arm.c").exists()
 
 
+def test_writes_the_reference_of_the_task_into_the_code(tmp_path):
+    for folder, words, timed in (("with", ["--with-reference"], True), ("without", [], False)):
+        done = called(ROVER, "--out", tmp_path / folder, *words)
+        assert done.exit_code == 0, done.output
+        header = (tmp_path / folder / "rover_arm.h").read_text()
+        assert ("rover_arm_real t[1];" in header) is timed
+        assert ("rover_arm_real pose[5];" in header) is not timed
+
+
 @pytest.mark.extended
 def test_tells_the_error_of_single_precision(tmp_path):
     words = ("--out", tmp_path / "c", "--precision", "single", "--name", "law")
