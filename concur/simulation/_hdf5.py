@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from concur.errors import ConcurError, DescriptionError
+from concur.files import read_bytes
 from concur.multibody import Mechanism
 
 Columns: TypeAlias = Sequence[tuple[str, str]]
@@ -109,6 +110,58 @@ def write_arrays(
     except OSError as error:
         raise _unwritable(path, error) from None
     return path
+
+
+def read_arrays(
+    path: str | PathLike[str], names: Mapping[str, int]
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Read arrays of a file, and its attributes.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    names : mapping of str to int
+        Number of columns of each dataset, 0 for one number per row.
+
+    Returns
+    -------
+    arrays : dict of str to numpy.ndarray
+        The arrays, read-only.
+    facts : dict of str to any
+        Attributes of the file.
+
+    Raises
+    ------
+    DescriptionError
+        If there is no such file, or it lacks a dataset of this shape.
+    """
+    import h5py
+
+    file = Path(path)
+    cure = "Name a file that `save` has written, such as run.h5 of `concur track`."
+    data = read_bytes(file, "an HDF5 file", cure, largest=None)
+    try:
+        with h5py.File(io.BytesIO(data)) as opened:
+            facts = dict(opened.attrs)
+            arrays = {name: np.array(opened[name], dtype=float) for name in names}
+    except (OSError, KeyError, ValueError) as problem:
+        raise DescriptionError(
+            str(file),
+            expected=f"the datasets {', '.join(names)}",
+            came=f"another file ({problem})",
+            cure=cure,
+        ) from None
+    for name, columns in names.items():
+        if arrays[name].shape[1:] != ((columns,) if columns else ()):
+            raise DescriptionError(
+                f"{file}, dataset `{name}`",
+                expected=f"{columns} columns" if columns else "one number per row",
+                came=f"shape {arrays[name].shape}",
+                cure="Pass the robot and the law with which the file was made.",
+            )
+        arrays[name].setflags(write=False)
+    return arrays, facts
 
 
 def _unwritable(path: Path, error: OSError) -> ConcurError:

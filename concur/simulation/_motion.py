@@ -21,17 +21,19 @@ from concur.simulation._hdf5 import (
     MOMENTUM_COLUMNS,
     Columns,
     coordinate_columns,
+    read_arrays,
     velocity_columns,
     write_arrays,
 )
 from concur.simulation._momentum import momentum_drift
+from concur.simulation._stored import Stored, check_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class Motion(Stored):
     """States and controls of a robot that was driven by torques, one row per time step.
 
     Made by `forced_motion`.
@@ -166,17 +168,6 @@ class Motion:
             If the file cannot be written.
         """
         model, robot = self.model, self.robot
-        velocities = velocity_columns(robot)
-        columns: dict[str, Columns] = {
-            "t": [("t", "s")],
-            "q": coordinate_columns(robot),
-            "v": velocities,
-            "s": [velocities[i] for i in model.shape],
-            "u": list(zip(model.control_names, model.control_units, strict=True)),
-            "energy": [("energy", "J")],
-            "work": [("work", "J")],
-            "momentum": MOMENTUM_COLUMNS,
-        }
         known = {
             "concur_version": __version__,
             "robot": robot.name,
@@ -188,8 +179,56 @@ class Motion:
         }
         if model.takes_momentum:
             known["momentum"] = np.array(model.momentum)
-        arrays = {name: (getattr(self, name), own) for name, own in columns.items()}
-        return write_arrays(path, arrays, {**known, **(facts or {})})
+        return write_arrays(path, self._arrays(), {**known, **(facts or {})})
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], model: ReducedModel) -> Motion:
+        """Read a motion from a file that `save` has written.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        model : ReducedModel
+            The reduced model of the motion.
+
+        Returns
+        -------
+        Motion
+            The motion, with the arrays of the file.
+
+        Raises
+        ------
+        DescriptionError
+            If the file cannot be read, or belongs to another robot, reduction or momentum.
+        """
+        robot = model.robot
+        widths = {"t": 0, "q": robot.nq, "s": model.ns, "u": len(model.control_names), "work": 0}
+        arrays, facts = read_arrays(path, widths)
+        expected: dict[str, object] = {
+            "bodies": [body.name for body in robot.bodies],
+            "reduction": model.kind,
+        }
+        if model.takes_momentum:
+            expected["momentum"] = list(model.momentum)
+        check_names(path, facts, expected)
+        return cls(
+            model=model, method=str(facts["method"]), seconds=float(facts["seconds"]), **arrays
+        )
+
+    def _arrays(self) -> dict[str, tuple[np.ndarray, Columns]]:
+        velocities = velocity_columns(self.robot)
+        columns: dict[str, Columns] = {
+            "t": [("t", "s")],
+            "q": coordinate_columns(self.robot),
+            "v": velocities,
+            "s": [velocities[i] for i in self.model.shape],
+            "u": list(zip(self.model.control_names, self.model.control_units, strict=True)),
+            "energy": [("energy", "J")],
+            "work": [("work", "J")],
+            "momentum": MOMENTUM_COLUMNS,
+        }
+        return {name: (getattr(self, name), own) for name, own in columns.items()}
 
     def plot(self) -> Figure:
         """Draw an overview of the motion.

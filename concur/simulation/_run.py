@@ -13,15 +13,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from concur._version import __version__
+from concur.control import TrackingLaw
 from concur.errors import ConcurError
+from concur.multibody import Mechanism
 from concur.simulation._findings import Finding, Tolerances, findings
 from concur.simulation._hdf5 import (
     MOMENTUM_COLUMNS,
+    Columns,
     coordinate_columns,
+    read_arrays,
     velocity_columns,
     write_arrays,
 )
 from concur.simulation._run_data import RunData
+from concur.simulation._stored import Stored, check_names
 from concur.writers import to_toml
 
 if TYPE_CHECKING:
@@ -62,7 +67,7 @@ STORED = {"acceleration_residual": "missed"}
 _COORDINATE_UNITS = {"x": "m", "y": "m", "z": "m", "heading": "rad"}
 
 
-class Run(RunData):
+class Run(Stored, RunData):
     """States, torques and errors of a simulated closed loop, one row per time step.
 
     Parameters
@@ -155,19 +160,77 @@ class Run(RunData):
         DescriptionError
             If the file cannot be written.
         """
-        own = self._columns()
-        arrays = {
-            STORED.get(name, name): (
-                getattr(self, name),
-                own[name] if unit is None else [(name, unit)],
-            )
-            for name, unit in UNITS.items()
-        }
+        arrays = {STORED.get(name, name): entry for name, entry in self._arrays().items()}
         texts = {}
         with suppress(ConcurError):  # a name or a number that no robot file may have
             texts["robot"] = to_toml(self.robot)
         texts["outputs"] = json.dumps([asdict(output) for output in self.servo.outputs])
         return write_arrays(path, arrays, {**self._facts(), **(facts or {})}, texts)
+
+    @classmethod
+    def load(
+        cls, path: str | PathLike[str], servo: TrackingLaw, plant: Mechanism | None = None
+    ) -> Run:
+        """Read a run from a file that `save` has written.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        servo : TrackingLaw
+            The law of the run, such as the servo of its task.
+        plant : Mechanism, optional
+            The robot that was simulated; default that of the law's model.
+
+        Returns
+        -------
+        Run
+            The run, with the arrays of the file.
+
+        Raises
+        ------
+        DescriptionError
+            If the file cannot be read, or belongs to a robot or a law with other names.
+
+        Examples
+        --------
+        >>> task = concur.load_task("examples/rover_arm.toml")           # doctest: +SKIP
+        >>> run = Run.load("out/rover_arm/run.h5", task.servo)           # doctest: +SKIP
+        """
+        robot = servo.model.robot if plant is None else plant
+        size, poses = servo.size, sum(output.pose_size for output in servo.outputs)
+        widths = {
+            **{"q": robot.nq, "v": robot.nv, "s": servo.ns, "u": len(servo.model.control_names)},
+            **dict.fromkeys(("error", "velocity_error", "ideal", "acceleration_residual"), size),
+            **dict.fromkeys(("momentum", "inner_momentum"), 6),
+            **dict.fromkeys(("pose", "reference"), poses),
+        }
+        widths |= {f"{name}_range": widths[name] for name in ("q", "v", "u")}
+        stored = {STORED.get(name, name): widths.get(name, 0) for name in UNITS}
+        arrays, facts = read_arrays(path, stored)
+        expected = {
+            "bodies": [body.name for body in robot.bodies],
+            "controls": list(servo.model.control_names),
+            "outputs": [output.name for output in servo.outputs],
+            "output_groups": [output.group for output in servo.outputs],
+        }
+        check_names(path, facts, expected)
+        period = float(facts["hold"])
+        return cls(
+            robot=robot,
+            servo=servo,
+            method=str(facts["method"]),
+            control_period=period or None,
+            seconds=float(facts["seconds"]),
+            **{name: arrays[STORED.get(name, name)] for name in UNITS},
+        )
+
+    def _arrays(self) -> dict[str, tuple[np.ndarray, Columns]]:
+        own = self._columns()
+        return {
+            name: (getattr(self, name), own[name] if unit is None else [(name, unit)])
+            for name, unit in UNITS.items()
+        }
 
     def plot(self) -> Figure:
         """Draw an overview of the run.

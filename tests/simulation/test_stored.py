@@ -1,0 +1,115 @@
+"""Runs and motions as files: what is written is read back, by other readers too."""
+
+from __future__ import annotations
+
+import csv
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mcap.reader import make_reader
+
+from concur.control import Output, Servo, references
+from concur.errors import ConcurError, DescriptionError
+from concur.reduction import reduce
+from concur.robots import free_flyer, planar_floater
+from concur.simulation import Motion, Run, forced_motion, simulate
+from concur.simulation._run import UNITS
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    robot = planar_floater()
+    model = reduce(robot, momentum=[0, 0, 0, 0, 0, 0.5])
+    servo = Servo(model, [Output("hand", "forearm", "R2", point=(0.4, 0, 0))], 4.0, 4.0)
+    q = robot.neutral()
+    q[3:] = (0.6, 1.2)
+    reference = references.hold(servo.output(q) - 0.1, group="R2")
+    return simulate(robot, servo, reference, 0.2, q, np.zeros(2), dt=0.01)
+
+
+@pytest.fixture(scope="module")
+def motion(run: Run) -> Motion:
+    q = run.q[0]
+    return forced_motion(run.servo.model, lambda t, q, v: np.ones(2), 0.1, q, np.zeros(2), dt=0.01)
+
+
+def test_a_run_is_read_back(run: Run, tmp_path: Path) -> None:
+    path = run.save(tmp_path / "run.h5")
+    again = Run.load(path, run.servo)
+    for name in UNITS:
+        np.testing.assert_array_equal(getattr(again, name), getattr(run, name), err_msg=name)
+    assert (again.method, again.control_period, again.seconds, again.dt) == (
+        *(run.method, run.control_period, run.seconds, run.dt),
+    )
+    assert str(again) == str(run)
+    other = Servo(run.servo.model, [Output("tip", "forearm", "R2", point=(0.4, 0, 0))], 4.0, 4.0)
+    with pytest.raises(DescriptionError, match=r"attribute `outputs`: expected .*tip.*got .*hand"):
+        Run.load(path, other)
+    larger = Servo(reduce(free_flyer()), [Output("hand", "tool", "SE3")], 4.0, 4.0)
+    with pytest.raises(DescriptionError, match="dataset `q`: expected 13 columns"):
+        Run.load(path, larger)
+    (tmp_path / "text.h5").write_text("no")
+    for wrong in ("text.h5", "none.h5"):
+        with pytest.raises(DescriptionError, match=wrong):
+            Run.load(tmp_path / wrong, run.servo)
+
+
+def test_a_motion_is_read_back(motion: Motion, tmp_path: Path) -> None:
+    path = motion.save(tmp_path / "motion.h5")
+    again = Motion.load(path, motion.model)
+    for name in ("t", "q", "v", "s", "u", "work", "energy", "momentum"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(motion, name), err_msg=name)
+    assert (again.method, again.seconds) == (motion.method, motion.seconds)
+    still = reduce(planar_floater())
+    with pytest.raises(DescriptionError, match="attribute `momentum`"):
+        Motion.load(path, still)
+
+
+def test_tables_have_headings_with_units_and_all_digits(
+    run: Run, motion: Motion, tmp_path: Path
+) -> None:
+    for record in (run, motion):
+        with open(record.to_csv(tmp_path / "record.csv"), newline="") as file:
+            rows = list(csv.reader(file))
+        assert rows[0][0] == "t [s]"
+        place = {name: k for k, name in enumerate(rows[0])}
+        values = np.array(rows[1:], dtype=float)
+        assert len(values) == len(record.t)
+        np.testing.assert_array_equal(values[:, 0], record.t)
+        np.testing.assert_array_equal(values[:, place["q.base.x [m]"]], record.q[:, 0])
+        np.testing.assert_array_equal(values[:, place["u.forearm [N m]"]], record.u[:, 1])
+        np.testing.assert_array_equal(values[:, place["energy [J]"]], record.energy)
+    with pytest.raises(ConcurError, match="a folder that can be written"):
+        run.to_csv(tmp_path / "record.csv" / "under.csv")
+
+
+def test_logs_are_read_by_the_usual_reader(run: Run, tmp_path: Path) -> None:
+    with open(run.to_mcap(tmp_path / "run.mcap"), "rb") as file:
+        found: dict[str, list] = {}
+        for schema, channel, message in make_reader(file).iter_messages():
+            assert schema is not None
+            assert schema.encoding == "jsonschema"
+            found.setdefault(channel.topic, []).append((message.log_time, json.loads(message.data)))
+    assert set(found) == {"/state", "/reference", "/torque", "/health"}
+    assert all(len(messages) == len(run.t) for messages in found.values())
+    for k in (0, len(run.t) - 1):
+        stamp, state = found["/state"][k]
+        assert stamp == round(run.t[k] * 1e9)
+        assert state["q"]["base_x"] == run.q[k, 0]
+        assert found["/torque"][k][1]["u"]["forearm"] == run.u[k, 1]
+        assert found["/health"][k][1]["margin"] == run.margin[k]
+
+
+def test_pickles_are_of_one_version(
+    run: Run, motion: Motion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for record in (run, motion):
+        data = pickle.dumps(record)
+        np.testing.assert_array_equal(pickle.loads(data).q, record.q)
+        with monkeypatch.context() as later:
+            later.setattr("concur.simulation._stored.__version__", "99.0")
+            with pytest.raises(ConcurError, match=r"expected one of version 99\.0 of concur, got"):
+                pickle.loads(data)
