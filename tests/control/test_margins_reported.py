@@ -261,8 +261,8 @@ def test_velocities_that_controls_do_not_push_are_named_from_a_tenth_on(
 
 def test_constant_actuation_that_is_no_identity_is_inverted() -> None:
     actuation = np.array([[0.0, 2.0], [1.0, 0.5]])
-    law = SimpleNamespace(model=pushed(lambda q: ca.SX(ca.DM(actuation))))
+    model = pushed(lambda q: ca.SX(ca.DM(actuation)))
     forces = np.array([3.0, -1.0])
-    torques, _, side = _law._torques(law, ca.SX(0, 1), ca.SX(ca.DM(forces)))
+    torques, _, side = _law.controls(model, ca.SX(0, 1), ca.SX(ca.DM(forces)))
     np.testing.assert_allclose(ca.DM(torques).full()[:, 0], np.linalg.solve(actuation, forces))
     assert float(side) == np.sign(np.linalg.det(actuation))
