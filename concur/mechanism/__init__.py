@@ -1,6 +1,7 @@
 """Parts of a robot: bodies, joints, wheels, and the tree they form."""
 
 from concur.mechanism import joints
+from concur.mechanism._bodies import unknown_name
 from concur.mechanism._body import Body
 from concur.mechanism._drive import Drive, Mimic
 from concur.mechanism._helical_plane import helical_plane
@@ -10,7 +11,7 @@ from concur.mechanism._pose import Pose, scalar
 from concur.mechanism._shape import Shape
 from concur.mechanism._size import robot_size
 from concur.mechanism._steering import Steering
-from concur.mechanism._tree import Tree, unknown_name
+from concur.mechanism._tree import Tree
 from concur.mechanism._unit_lint import suspicious_points, suspicious_start, suspicious_units
 from concur.mechanism._wheel import BALLS, Support, Wheel
 

@@ -1,40 +1,30 @@
-"""The tree of bodies: names, order, coordinates, and the configuration space."""
+"""A tree of bodies with wheels, motors and couplings, and its configuration space."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, TypeAlias
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array, EvaluatedMethods, Vector, attitude_error, evaluated, finite_floats
-from concur.errors import (
-    ConcurError,
-    DescriptionError,
-    UnknownNameError,
-    entries,
-    shown,
-)
-from concur.mechanism._body import Body
+from concur.codegen import Array, Vector, attitude_error, evaluated, finite_floats
+from concur.errors import DescriptionError, entries, shown
+from concur.mechanism._bodies import BodyTree, unknown_name
 from concur.mechanism._drive import Drive, Mimic
+from concur.mechanism._mimics import ordered_mimics
 from concur.mechanism._pose import vector
 from concur.mechanism._steering import Linkage, Steering, linkages
 from concur.mechanism._wheel import Wheel
-from concur.mechanism.joints import Free, Joint, Planar, Sliding
+from concur.mechanism.joints import Free, Planar, Sliding
 
 COUPLED = 1e-6
 """Largest error of a joint that follows another, rad and m, and relative beyond one."""
 
-JointMap: TypeAlias = Callable[[Joint, Array, Array], Array]
-
 
 @dataclass(frozen=True)
-class Tree(EvaluatedMethods):
+class Tree(BodyTree):
     """Bodies in a tree with their wheels and actuators, and its configuration space.
 
     Parameters
@@ -67,57 +57,32 @@ class Tree(EvaluatedMethods):
         If a parent, a wheel's body, an actuator, or a joint of a drive does not exist.
     """
 
-    name: str
-    bodies: Sequence[Body]
     wheels: Sequence[Wheel] = ()
     gravity: Sequence[float] = (0.0, 0.0, 0.0)
     actuated: Sequence[str] | None = None
     drives: Sequence[Drive] = ()
     mimics: Sequence[Mimic] = ()
     steering: Sequence[Steering] = ()
-    _index: dict[str, int] = field(init=False, repr=False, compare=False)
-    _starts: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
     _linkages: tuple[Linkage, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        where = f"robot `{self.name}`"
-        parts: dict[str, tuple[Any, ...]] = {}
-        kinds = ("bodies", Body), ("wheels", Wheel), ("drives", Drive), ("mimics", Mimic)
-        for attribute, kind in (*kinds, ("steering", Steering)):
-            values = getattr(self, attribute)
-            found = entries(values, kind)
-            if found is None:
-                raise DescriptionError(
-                    f"{where}, `{attribute}`",
-                    expected=f"a list of {kind.__name__}",
-                    came=f"{type(values).__name__} {shown(values)}",
-                    cure=f"Write [{kind.__name__}(...), ...].",
-                )
-            parts[attribute] = found
-        bodies = _ordered(where, parts["bodies"])
-        index = {body.name: i for i, body in enumerate(bodies)}
-        starts, iq, iv = [], 0, 0
-        for body in bodies:
-            starts.append((iq, iv))
-            iq, iv = iq + body.joint.nq, iv + body.joint.nv
-        starts.append((iq, iv))
-        gravity = vector(self.gravity, 3, f"{where}, `gravity`")
+        super().__post_init__()
+        where = self._where
+        wheels = self._entries("wheels", Wheel)
+        mimics = ordered_mimics(where, self.bodies, self._entries("mimics", Mimic))
         for attribute, value in (
-            ("bodies", bodies),
-            ("wheels", parts["wheels"]),
-            ("drives", parts["drives"]),
-            ("steering", parts["steering"]),
-            ("gravity", gravity),
-            ("_index", index),
-            ("_starts", tuple(starts)),
+            ("wheels", wheels),
+            ("drives", self._entries("drives", Drive)),
+            ("mimics", mimics),
+            ("steering", self._entries("steering", Steering)),
+            ("gravity", vector(self.gravity, 3, f"{where}, `gravity`")),
         ):
             object.__setattr__(self, attribute, value)
-        for wheel in self.wheels:
+        for wheel in wheels:
             self.index(wheel.body)
             if wheel.support is not None and wheel.support.body is not None:
                 self.index(wheel.support.body)
-        object.__setattr__(self, "mimics", _mimics(where, bodies, parts["mimics"]))
-        found = linkages(where, bodies, self.wheels, self.steering)
+        found = linkages(where, self.bodies, wheels, self.steering)
         object.__setattr__(self, "_linkages", found)
         self._check_linkages(where)
         geared = self._check_drives(where)
@@ -226,98 +191,6 @@ class Tree(EvaluatedMethods):
             )
         return tuple(sorted(names, key=self.index))
 
-    @property
-    def nq(self) -> int:
-        """Number of configuration coordinates."""
-        return self._starts[-1][0]
-
-    @property
-    def nv(self) -> int:
-        """Number of velocity coordinates."""
-        return self._starts[-1][1]
-
-    @property
-    def base(self) -> Body:
-        """The body without parent."""
-        return self.bodies[0]
-
-    @property
-    def total_mass(self) -> float:
-        """Sum of the masses, kg."""
-        return sum(body.inertia.mass for body in self.bodies)
-
-    @property
-    def limits(self) -> np.ndarray:
-        """Lower and upper bound of each configuration coordinate, shape (nq, 2), m and rad."""
-        return np.array([pair for body in self.bodies for pair in body.limits]).reshape(-1, 2)
-
-    @property
-    def speed_limits(self) -> np.ndarray:
-        """Largest speed of each freedom, shape (nv,), m/s and rad/s; infinite without a limit."""
-        return np.array([x for body in self.bodies for x in body.speed_limit], dtype=float)
-
-    @property
-    def torque_limits(self) -> np.ndarray:
-        """Largest torque at each freedom, shape (nv,), N and N m; infinite without a limit."""
-        return np.array([x for body in self.bodies for x in body.torque_limit], dtype=float)
-
-    def index(self, body: str) -> int:
-        """Place of a body in `bodies`.
-
-        Parameters
-        ----------
-        body : str
-            Name of the body.
-
-        Returns
-        -------
-        int
-            Its index.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is no such body.
-        """
-        try:
-            return self._index[body]
-        except (KeyError, TypeError):
-            raise unknown_name(f"robot `{self.name}`", "body", body, self._index) from None
-
-    def parent_index(self, index: int) -> int | None:
-        """Index of the parent of a body, none for the base.
-
-        Parameters
-        ----------
-        index : int
-            Index of the body.
-
-        Returns
-        -------
-        int or None
-            Index of its parent.
-        """
-        parent = self.bodies[index].parent
-        return None if parent is None else self._index[parent]
-
-    def path(self, index: int) -> tuple[int, ...]:
-        """Bodies from the base to a body, both included.
-
-        Parameters
-        ----------
-        index : int
-            Index of the body.
-
-        Returns
-        -------
-        tuple of int
-            Indices, base first.
-        """
-        path = [index]
-        while (parent := self.parent_index(path[-1])) is not None:
-            path.append(parent)
-        return tuple(reversed(path))
-
     def beyond_support(self, wheel: Wheel) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Bodies that move a wheel and its support relative to each other.
 
@@ -375,54 +248,6 @@ class Tree(EvaluatedMethods):
             start = path.index(self.platform(wheel)) if self.platform(wheel) in path else -1
             found |= set(path[start + 1 :])
         return tuple(self.bodies[i].name for i in sorted(found - set(self.platforms)))
-
-    def q_slice(self, body: str) -> slice:
-        """Where a joint's coordinates stand in q.
-
-        Parameters
-        ----------
-        body : str
-            Name of the body.
-
-        Returns
-        -------
-        slice
-            Range in q.
-        """
-        i = self.index(body)
-        return slice(self._starts[i][0], self._starts[i + 1][0])
-
-    def v_slice(self, body: str) -> slice:
-        """Where a joint's velocities stand in v.
-
-        Parameters
-        ----------
-        body : str
-            Name of the body.
-
-        Returns
-        -------
-        slice
-            Range in v.
-        """
-        i = self.index(body)
-        return slice(self._starts[i][1], self._starts[i + 1][1])
-
-    def freedoms(self, *bodies: str) -> list[int]:
-        """Indices in v of the velocities of some joints.
-
-        Parameters
-        ----------
-        *bodies : str
-            Names of the joints' bodies.
-
-        Returns
-        -------
-        list of int
-            Indices, joint by joint.
-        """
-        spans = [self.v_slice(body) for body in bodies]
-        return [i for span in spans for i in range(span.start, span.stop)]
 
     @property
     def actuated_freedoms(self) -> tuple[int, ...]:
@@ -526,20 +351,6 @@ class Tree(EvaluatedMethods):
             for found in self._linkages
         )
 
-    @property
-    def freedom_names(self) -> tuple[str, ...]:
-        """Name of each velocity coordinate: the body's, with the freedom if it has several."""
-        return tuple(
-            body.name if body.joint.nv == 1 else f"{body.name}[{freedom}]"
-            for body in self.bodies
-            for freedom in body.joint.freedom_names
-        )
-
-    @property
-    def effort_units(self) -> tuple[str, ...]:
-        """Unit of the force or torque along each velocity coordinate."""
-        return tuple(unit for body in self.bodies for unit in body.joint.effort_units)
-
     def neutral(self) -> np.ndarray:
         """Configuration in which every joint is at its identity, or follows one that is.
 
@@ -549,10 +360,6 @@ class Tree(EvaluatedMethods):
             Shape (nq,).
         """
         return self.coupled(self._identities())
-
-    def _identities(self) -> np.ndarray:
-        """Coordinates of the joints' identities, (nq,)."""
-        return np.concatenate([body.joint.neutral for body in self.bodies])
 
     def coupled(self, q: np.ndarray) -> np.ndarray:
         """Give joints that follow others the coordinates that belong to them.
@@ -655,16 +462,6 @@ class Tree(EvaluatedMethods):
         """
         return self.coupled(np.concatenate([body.joint.random(rng) for body in self.bodies]))
 
-    @cached_property
-    def quaternions(self) -> Mapping[int, str]:
-        """Where the quaternions start in q, and the bodies whose joints they turn."""
-        found = {}
-        for body in self.bodies:
-            at = body.joint.quaternion_at
-            if at is not None:
-                found[self.q_slice(body.name).start + at] = body.name
-        return found
-
     def check_configuration(self, q: ArrayLike, where: str = "configuration") -> np.ndarray:
         """Check a configuration and normalise its quaternions.
 
@@ -713,46 +510,6 @@ class Tree(EvaluatedMethods):
                 )
         return coupled
 
-    @evaluated("(nq),(nv)->(nq)")
-    def rate(self, q: Vector, v: Vector) -> Vector:
-        """Time derivative of the configuration for a velocity."""
-        return self._joint_by_joint(lambda joint, q, v: joint.rate(q, v), q, v)
-
-    @evaluated("(nq),(nv)->(nq)")
-    def integrate(self, q: Vector, dv: Vector) -> Vector:
-        """Move each joint by the exponential of a displacement."""
-        return self._joint_by_joint(lambda joint, q, dv: joint.integrate(q, dv), q, dv)
-
-    @evaluated("(nq),(nq)->(nv)")
-    def difference(self, q0: Vector, q1: Vector) -> Vector:
-        """Displacement from one configuration to another, m and rad: inverse of `integrate`."""
-        parts = []
-        for i, body in enumerate(self.bodies):
-            span = slice(self._starts[i][0], self._starts[i + 1][0])
-            parts.append(body.joint.difference(q0[span], q1[span]))
-        return ca.vertcat(*parts)
-
-    @evaluated("(nv),(nv)->(nv)")
-    def dexp_inverse(self, dv: Vector, v: Vector) -> Vector:
-        """Rate of the displacement dv that makes the joints move with v, (2.1.4) inverted."""
-        return self._blockwise(lambda joint, a, b: joint.dexp_inverse(a, b), dv, v)
-
-    @evaluated("(nv),(nv)->(nv)")
-    def bracket(self, a: Vector, b: Vector) -> Vector:
-        """Lie bracket on the product of the joint groups.
-
-        Parameters
-        ----------
-        a, b : array_like
-            Algebra elements in the joints' bases, shape (nv,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (nv,).
-        """
-        return self._blockwise(lambda joint, x, y: joint.bracket(x, y), a, b)
-
     @evaluated("(nq)->(nq)")
     def normalize(self, coordinates: Vector) -> Vector:
         """Bring quaternions back to unit norm, and wheels that follow guides to their angles.
@@ -777,141 +534,3 @@ class Tree(EvaluatedMethods):
             parts.append(part)
         unit = ca.vertcat(*parts)
         return self._steered(unit, True) if self._linkages else unit
-
-    def _joint_by_joint(self, act: JointMap, q: Vector, v: Vector) -> Array:
-        parts = []
-        for i, body in enumerate(self.bodies):
-            (iq, iv), (jq, jv) = self._starts[i], self._starts[i + 1]
-            parts.append(act(body.joint, q[iq:jq], v[iv:jv]))
-        return ca.vertcat(*parts)
-
-    def _blockwise(self, act: JointMap, a: Array, b: Array) -> Array:
-        parts = []
-        for i, body in enumerate(self.bodies):
-            span = slice(self._starts[i][1], self._starts[i + 1][1])
-            parts.append(act(body.joint, a[span], b[span]))
-        return ca.vertcat(*parts)
-
-
-def _mimics(where: str, bodies: Sequence[Body], mimics: Sequence[Mimic]) -> tuple[Mimic, ...]:
-    """Check joints that follow others; each comes after the one that it follows."""
-    names = [body.name for body in bodies]
-    followers = [mimic.body for mimic in mimics]
-    for mimic in mimics:
-        place = f"{where}, mimic `{mimic.body}`"
-        for attribute in ("body", "of"):
-            name = getattr(mimic, attribute)
-            if name not in names:
-                raise unknown_name(f"{place}, `{attribute}`", "body", name, names)
-            joint = bodies[names.index(name)].joint
-            if joint.nv != 1 or name == names[0]:
-                base = "the base" if name == names[0] else f"with {joint.nv}"
-                raise DescriptionError(
-                    f"{place}, `{attribute}`",
-                    expected="a joint with one coordinate, not that of the base",
-                    came=f"`{name}`, {base}",
-                    cure="Couple joints of type Revolute, Prismatic or Helical.",
-                )
-        if followers.count(mimic.body) > 1:
-            raise DescriptionError(
-                place,
-                expected="a joint that follows one other",
-                came=f"{followers.count(mimic.body)} that it follows",
-                cure="Keep one of them.",
-            )
-    ordered, waiting = list[Mimic](), list(mimics)
-    while waiting:
-        pending = {mimic.body for mimic in waiting}
-        ready = next((mimic for mimic in waiting if mimic.of not in pending), None)
-        if ready is None:
-            raise DescriptionError(
-                f"{where}, `mimics`",
-                expected="a joint at the start of each chain that follows no other",
-                came=f"a cycle of {', '.join(f'`{mimic.body}`' for mimic in waiting)}",
-                cure="Remove one of the couplings.",
-            )
-        ordered.append(ready)
-        waiting.remove(ready)
-    return tuple(ordered)
-
-
-def unknown_name(
-    where: str, what: str, name: object, known: Sequence[str] | dict[str, int]
-) -> ConcurError:
-    """Build the error for a name that does not exist, with the nearest that does.
-
-    Parameters
-    ----------
-    where : str
-        Place of the fault.
-    what : str
-        Kind of thing that was named.
-    name : object
-        The name that came.
-    known : sequence of str
-        The names there are.
-
-    Returns
-    -------
-    UnknownNameError
-        The error, to be raised.
-    """
-    near = difflib.get_close_matches(shown(name, 255), list(known), n=1)
-    return UnknownNameError(
-        where,
-        expected=f"{'an' if what[:1] in 'aeiou' else 'a'} {what} among {', '.join(known)}",
-        came=f"'{name}'" if isinstance(name, str) else shown(name),
-        cure=f"Did you mean {near[0]!r}?" if near else "Check the spelling.",
-    )
-
-
-def _ordered(where: str, bodies: tuple[Body, ...]) -> tuple[Body, ...]:
-    if not bodies:
-        raise DescriptionError(
-            where, expected="at least one body", came="no bodies", cure="Add the base."
-        )
-    names = [body.name for body in bodies]
-    for name in names:
-        if names.count(name) > 1:
-            raise DescriptionError(
-                f"{where}, body `{name}`",
-                expected="each name once",
-                came=f"{names.count(name)} bodies of this name",
-                cure="Rename all but one.",
-            )
-    roots = [body.name for body in bodies if body.parent is None]
-    for body in bodies:
-        if body.parent is not None and body.parent not in names:
-            raise unknown_name(f"{where}, body `{body.name}`, `parent`", "body", body.parent, names)
-    if len(roots) > 1:
-        raise DescriptionError(
-            f"{where}, `parent`",
-            expected="one body without parent: the base",
-            came=", ".join(roots) or "none: the parents form a cycle",
-            cure="Give every other body the name of its parent.",
-        )
-    placed: list[Body] = []
-    waiting = list(bodies)
-    while waiting:
-        done = {body.name for body in placed}
-        ready = next((b for b in waiting if b.parent is None or b.parent in done), None)
-        if ready is None:
-            cycle = _cycle(waiting)
-            raise DescriptionError(
-                f"{where}, `parent`",
-                expected="parents that lead to the base",
-                came="the cycle " + " -> ".join(cycle),
-                cure="Change one of these parents.",
-                cycle=cycle,
-            )
-        placed.append(ready)
-        waiting.remove(ready)
-    return tuple(placed)
-
-
-def _cycle(bodies: Sequence[Body]) -> list[str]:
-    parent = {body.name: body.parent for body in bodies}
-    trail = [bodies[0].name]
-    while parent[trail[-1]] not in trail:
-        trail.append(str(parent[trail[-1]]))
-    return [*trail[trail.index(str(parent[trail[-1]])) :], str(parent[trail[-1]])]
