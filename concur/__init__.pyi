@@ -32,11 +32,11 @@ from .mechanism import Wheel as Wheel
 from .mechanism import joints as joints
 from .multibody import Mechanism as Mechanism
 from .reduction import conservation as conservation
-from .reduction import constants_of_motion as constants_of_motion
 from .reduction import reduce as reduce
 from .reduction import symmetry as symmetry
 from .simulation import Plant as Plant
 from .simulation import Run as Run
+from .simulation import compare as compare
 from .simulation import forced_motion as forced_motion
 from .simulation import simulate as simulate
 

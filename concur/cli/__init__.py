@@ -1,4 +1,4 @@
-"""The command line: `concur track`, `check`, `certify`, `export` and `view`."""
+"""The command line: `concur track`, `check`, `compare`, `certify`, `export`, `view` and more."""
 
 from concur.cli._app import main
 

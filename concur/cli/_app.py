@@ -251,6 +251,43 @@ def gains(
 
 
 @main.command(
+    epilog="Example: concur compare examples/rover_arm.toml out/rover_arm/run.h5"
+    "\n\nExit status: 0 all runs reach their ends and keep the limits of the joints, 1 one does "
+    "not, 2 bad input."
+)
+def compare(
+    subjects: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TASK|RUN...", help="Task files (.toml), runs (run.h5) or folders of results."
+        ),
+    ],
+    figure: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.png", help="Also write a figure: errors, controls, margins."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON, for machines.")
+    ] = False,
+) -> None:
+    """Compare runs with the same outputs: errors, torques, energy, margin and broken limits.
+
+    Tasks are simulated; their assumptions are not checked. Robots, plants, laws and lengths of the
+    runs may differ.
+    """
+    with _errors("compare" if as_json else None):
+        from concur.cli._compare import compare_runs
+
+        console = Console(stderr=as_json, quiet=as_json)
+        result = compare_runs(subjects, figure, console)
+        if as_json:
+            typer.echo(json.dumps(result.as_dict(), indent=2, allow_nan=False))
+        else:
+            result.show(console)
+        raise typer.Exit(1 if result.problems else 0)
+
+
+@main.command(
     epilog="Example: concur certify examples/free_floater.toml --angle 90 --out out/certificate"
     f"\n\n{STATUS}"
 )

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import io
-import json
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from concur.cli._check import is_task, named_robot
+from concur.cli._recorded import is_run, read_recorded
 from concur.control import Output
 from concur.errors import ConcurError, DescriptionError
-from concur.files import read_bytes
-from concur.formats import load, load_task
+from concur.formats import load_task
 from concur.viewing import FILMED, Film, RobotViewer, RunViewer, Viewer
 
 
@@ -50,7 +47,7 @@ def write_still(name: str, other: str | None, picture: Path) -> None:
 
 def _films(name: str, other: str | None) -> list[Film]:
     """Read the runs; none if the first name is a robot or a task."""
-    if not _is_run(name):
+    if not is_run(name):
         if other is not None:
             raise DescriptionError(
                 name,
@@ -62,44 +59,12 @@ def _films(name: str, other: str | None) -> list[Film]:
     return [read_film(path) for path in (name, other) if path is not None]
 
 
-def _is_run(name: str) -> bool:
-    return Path(name).is_dir() or Path(name).suffix == ".h5"
-
-
 def read_film(name: str) -> Film:
     """Read what a viewer shows of a run from its file, or from the folder of its results."""
-    import h5py
-
-    path = Path(name) / "run.h5" if Path(name).is_dir() else Path(name)
-    cure = "`concur track TASK` writes run.h5 into the folder of its results."
-    data = read_bytes(path, "the file of a run, such as out/rover_arm/run.h5", cure, largest=None)
-    try:
-        with h5py.File(io.BytesIO(data)) as file:
-            arrays = {key: np.array(file[key], dtype=float) for key in ("t", "q", *FILMED)}
-            columns = {key: _columns(file[key], key) for key in FILMED}
-            robot, outputs = (file[key][()].decode() for key in ("robot", "outputs"))
-    except (OSError, KeyError, ValueError, AttributeError) as problem:
-        raise DescriptionError(
-            str(path),
-            expected="the file of a run with its robot, as this version of concur writes it",
-            came=f"another file ({problem})",
-            cure="Run `concur track` again.",
-            file=str(path),
-        ) from None
-    with tempfile.TemporaryDirectory() as folder:
-        stored = Path(folder) / "robot.toml"
-        stored.write_text(robot, encoding="utf-8")
-        mechanism = load(stored)
-    rows = len(arrays["t"])
-    values = {key: (arrays[key].reshape(rows, -1), columns[key]) for key in FILMED}
-    made = tuple(Output(**fields) for fields in json.loads(outputs))
-    return Film(mechanism, made, arrays["t"], arrays["q"], values)
-
-
-def _columns(data: Any, name: str) -> list[tuple[str, str]]:
-    if "columns" not in data.attrs:
-        return [(name, data.attrs["unit"])]
-    return list(zip(data.attrs["columns"], data.attrs["units"], strict=True))
+    run = read_recorded(name, ("t", "q", *FILMED))
+    rows = len(run.arrays["t"])
+    values = {key: (run.arrays[key].reshape(rows, -1), run.columns[key]) for key in FILMED}
+    return Film(run.robot, run.outputs, run.arrays["t"], run.arrays["q"], values)
 
 
 def _robot(name: str) -> tuple[Any, np.ndarray, tuple[Output, ...], Any]:

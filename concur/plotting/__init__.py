@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from concur.plotting._summary import summarise
     from concur.plotting.animation import animate
     from concur.plotting.certificate import decay_figure, rate_figure, tube_figure
+    from concur.plotting.comparison import comparison_figure
     from concur.plotting.disturbed import DisturbedMotions, disturbed_motions
     from concur.plotting.errors import (
         error_figure,
@@ -35,6 +36,7 @@ _MODULES = {
     "DisturbedMotions": "disturbed",
     "RobotArtists": "robot",
     "animate": "animation",
+    "comparison_figure": "comparison",
     "decay_figure": "certificate",
     "disturbed_motions": "disturbed",
     "draw_robot": "robot",
@@ -64,6 +66,7 @@ __all__ = [
     "DisturbedMotions",
     "RobotArtists",
     "animate",
+    "comparison_figure",
     "decay_figure",
     "disturbed_motions",
     "draw_robot",

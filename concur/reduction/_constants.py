@@ -167,10 +167,10 @@ def constants_of_motion(
     --------
     >>> import concur as cc
     >>> model = cc.reduce(cc.robots.rover_arm())
-    >>> found = cc.constants_of_motion(model)
+    >>> found = cc.reduction.constants_of_motion(model)
     >>> len(found), found.dimension
     (0, 10)
-    >>> own = cc.constants_of_motion(model, {"energy": model.hamiltonian})
+    >>> own = cc.reduction.constants_of_motion(model, {"energy": model.hamiltonian})
     >>> own["energy"].conserved, own["energy"].generator
     (True, False)
     """

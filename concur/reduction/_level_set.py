@@ -61,7 +61,7 @@ class LevelSet(EvaluatedMethods):
     >>> import concur as cc, numpy as np
     >>> robot = cc.robots.mecanum_arm()
     >>> model = cc.reduce(robot)
-    >>> found = cc.constants_of_motion(model)
+    >>> found = cc.reduction.constants_of_motion(model)
     >>> found.names, found.dimension_after
     (('p[hand]',), 18)
     >>> left = found.level_set(robot.neutral(), np.ones(model.ns))

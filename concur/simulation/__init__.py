@@ -1,5 +1,6 @@
 """Motions in time: closed loops on the full-order plant, and reduced models under torques."""
 
+from concur.simulation._compare import Comparison, ComparisonRow, RunRecord, compare
 from concur.simulation._findings import Finding, Tolerances
 from concur.simulation._forced import MOTION_METHODS, forced_motion
 from concur.simulation._hdf5 import coordinate_columns, velocity_columns, write_arrays
@@ -20,12 +21,16 @@ __all__ = [
     "MOST_STEPS",
     "MOTION_METHODS",
     "SHORTEST_STEP",
+    "Comparison",
+    "ComparisonRow",
     "Finding",
     "Integrator",
     "Motion",
     "Plant",
     "Run",
+    "RunRecord",
     "Tolerances",
+    "compare",
     "coordinate_columns",
     "forced_motion",
     "reconstruct",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -198,15 +199,19 @@ def findings(run: RunData, tolerances: Tolerances) -> tuple[Finding, ...]:
     return tuple(sorted(found, key=lambda one: one.numerical))
 
 
-def _settling(name: str, t: np.ndarray, norm: np.ndarray) -> Finding:
-    """Time after which an error stays within the share that counts as settled."""
+def settling_time(t: np.ndarray, norm: np.ndarray) -> float:
+    """Time after which an error stays within the share that counts as settled, s; else infinite."""
     outside = np.flatnonzero(~(norm <= SETTLED * norm[0]))
-    ends = outside[-1] == len(t) - 1
+    return math.inf if outside[-1] == len(t) - 1 else float(t[outside[-1] + 1])
+
+
+def _settling(name: str, t: np.ndarray, norm: np.ndarray) -> Finding:
+    time = settling_time(t, norm)
     return Finding(
         f"settling time of {name}, to {100 * SETTLED:g} %",
-        float(t[-1] if ends else t[outside[-1] + 1]),
+        min(time, float(t[-1])),
         "s",
-        note="not settled at the end" * bool(ends),
+        note="not settled at the end" * (time == math.inf),
     )
 
 

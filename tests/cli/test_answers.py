@@ -47,6 +47,7 @@ CALLS = {
     "check": ["planar_floater"],
     "new": ["rover", "NEW"],
     "gains": ["TASK", "--torque-limit", "100"],
+    "compare": ["TASK"],
     "certify": ["TASK", "--out", "OUT"],
     "export": ["TASK", "--out", "OUT"],
 }

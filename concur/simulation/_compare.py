@@ -1,0 +1,409 @@
+"""Runs side by side: errors, torques, energy, margin and broken limits in one table."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import casadi as ca
+import numpy as np
+from scipy.integrate import trapezoid
+
+from concur.control import JointLimits, Output, Reference, TrackingLaw, reference_for
+from concur.errors import ConcurError, SimulationError, shown
+from concur.multibody import Mechanism, control_velocities
+from concur.simulation._findings import SETTLED, settling_time
+from concur.simulation._plant import Plant
+from concur.simulation._record import Recorder
+from concur.simulation._run_data import RunData
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LEAST = 1e-6
+"""Error at the start, m or rad, up to which a run has neither settling time nor overshoot."""
+
+
+@dataclass(frozen=True, eq=False)
+class RunRecord:
+    """The part of a run that a comparison reads; of a `Run`, or of a recorded one.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot that moved.
+    outputs : sequence of Output
+        Outputs that follow the reference.
+    t : numpy.ndarray
+        Times, shape (k,), s.
+    q, v, u : numpy.ndarray
+        Configuration, velocity and controls, shapes (k, nq), (k, nv) and (k, nu).
+    error : numpy.ndarray
+        Pose errors of all outputs, shape (k, size), m and rad.
+    margin : numpy.ndarray
+        Decoupling margin, shape (k,).
+    q_range, v_range, u_range : numpy.ndarray
+        Smallest and largest q, v and u over all stages, shapes (2, nq), (2, nv) and (2, nu).
+    joint_limits : JointLimits
+        Limits of the joints.
+    """
+
+    robot: Mechanism
+    outputs: Sequence[Output]
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    u: np.ndarray
+    error: np.ndarray
+    margin: np.ndarray
+    q_range: np.ndarray
+    v_range: np.ndarray
+    u_range: np.ndarray
+    joint_limits: JointLimits
+
+    @classmethod
+    def of(cls, run: RunData) -> RunRecord:
+        """Take the arrays of a run.
+
+        Parameters
+        ----------
+        run : Run
+            The run.
+
+        Returns
+        -------
+        RunRecord
+            Its arrays.
+        """
+        names = ("t", "q", "v", "u", "error", "margin", "q_range", "v_range", "u_range")
+        arrays = {name: getattr(run, name) for name in names}
+        outputs = tuple(run.servo.outputs)
+        return cls(robot=run.robot, outputs=outputs, joint_limits=run.joint_limits, **arrays)
+
+    @cached_property
+    def errors(self) -> dict[tuple[str, str], np.ndarray]:
+        """Errors, shape (k, n), by output and unit; "hand, position" if an output has both."""
+        found, start = {}, 0
+        for output in self.outputs:
+            units = np.array(output.coordinate_units)
+            own = self.error[:, start : start + output.dim]
+            start += output.dim
+            kinds = list(dict.fromkeys(output.coordinate_units))
+            for unit in kinds:
+                kind = {"m": ", position", "rad": ", rotation"}[unit] * (len(kinds) > 1)
+                found[output.name + kind, unit] = own[:, units == unit]
+        return found
+
+    @property
+    def controls(self) -> dict[str, np.ndarray]:
+        """Columns of the controls by unit, N m or N."""
+        units = np.array(self.robot.control_units)
+        return {unit: np.flatnonzero(units == unit) for unit in dict.fromkeys(units.tolist())}
+
+    @property
+    def duration(self) -> float:
+        """Length, s."""
+        return float(self.t[-1] - self.t[0])
+
+    @cached_property
+    def energy(self) -> float:
+        """Energy that the controls supply where they drive the robot, J; braking returns none."""
+        q, v = ca.SX.sym("q", self.robot.nq), ca.SX.sym("v", self.robot.nv)
+        rates = ca.Function("rates", [q, v], [control_velocities(self.robot, q, v)])
+        power = self.u * np.array(ca.DM(rates(self.q.T, self.v.T))).T
+        return float(trapezoid(np.maximum(power, 0.0).sum(axis=1), self.t))
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """Limits of the joints that the run does not keep, each with value and limit."""
+        judged = self.joint_limits.judge(self.q_range, self.v_range, self.u_range)
+        return tuple(
+            f"{row.label} {row.value:.3g} {row.unit}, limit {row.limit:.3g} {row.unit}"
+            for row in judged
+            if not row.holds
+        )
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One quantity of all runs.
+
+    Parameters
+    ----------
+    label, unit : str
+        Quantity and unit.
+    values : tuple of (float or None)
+        One for each run: None without a meaning, infinite for a time that did not come.
+    """
+
+    label: str
+    unit: str
+    values: tuple[float | None, ...]
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Values as text."""
+        return tuple(
+            "-" if value is None else f"{value:.3g}" if value < math.inf else "not settled"
+            for value in self.values
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Runs side by side; made by `compare`.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the runs.
+    runs : tuple of RunRecord
+        The runs.
+    """
+
+    names: tuple[str, ...]
+    runs: tuple[RunRecord, ...]
+
+    @cached_property
+    def rows(self) -> tuple[ComparisonRow, ...]:
+        """The table: settling, overshoot and errors by output, torques, energy and margin."""
+        found: list[ComparisonRow] = []
+
+        def add(label: str, unit: str, values: Sequence[float | None]) -> None:
+            found.append(ComparisonRow(label, unit, tuple(values)))
+
+        runs = self.runs
+        add("duration", "s", [run.duration for run in runs])
+        for key in runs[0].errors:
+            (name, unit), parts = key, [run.errors[key] for run in runs]
+            pairs = list(zip(runs, parts, strict=True))
+            times = [_settling(run.t, error) for run, error in pairs]
+            add(f"settling time of {name}, to {100 * SETTLED:g} %", "s", times)
+            add(f"overshoot of {name}", "%", [_overshoot(error) for error in parts])
+            add(f"error of {name}, rms", unit, [_rms(run, e) for run, e in pairs])
+            ends = [float(np.linalg.norm(error[-1])) for error in parts]
+            add(f"error of {name}, at the end", unit, ends)
+        for unit in dict.fromkeys(unit for run in runs for unit in run.controls):
+            what = {"N m": "torque", "N": "force"}[unit]
+            columns = [run.controls.get(unit) for run in runs]
+            peaks = [
+                None if own is None else float(np.abs(run.u_range[:, own]).max())
+                for run, own in zip(runs, columns, strict=True)
+            ]
+            means = [
+                None if own is None else _rms(run, run.u[:, own])
+                for run, own in zip(runs, columns, strict=True)
+            ]
+            add(f"peak {what}", unit, peaks)
+            add(f"rms {what}, all controls", unit, means)
+        add("energy supplied by the controls", "J", [run.energy for run in runs])
+        add("smallest decoupling margin", "", [float(run.margin.min()) for run in runs])
+        add("limits of joints broken", "", [float(len(run.broken)) for run in runs])
+        return tuple(found)
+
+    def __getitem__(self, label: str) -> ComparisonRow:
+        for row in self.rows:
+            if row.label == label:
+                return row
+        raise ConcurError(
+            "comparison",
+            expected="one of " + ", ".join(row.label for row in self.rows),
+            came=shown(label),
+            cure="Take the label of a row.",
+        )
+
+    def __repr__(self) -> str:
+        return f"<comparison of {len(self.runs)} runs: {shown(', '.join(self.names), 120)}>"
+
+    def __str__(self) -> str:
+        head = ("", *self.names, "")
+        lines = [head, *((row.label, *row.shown, row.unit) for row in self.rows)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        text = [
+            "  ".join(
+                cell.ljust(width) if k in (0, len(widths) - 1) else cell.rjust(width)
+                for k, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in lines
+        ]
+        return "\n".join([*text, *self.notes])
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """Limits of joints that runs break, in sentences."""
+        return tuple(
+            f"{name} breaks a limit: {text}."
+            for name, run in zip(self.names, self.runs, strict=True)
+            for text in run.broken
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Limits that runs break, and whether their lengths differ, in sentences."""
+        found = list(self.broken)
+        if not np.allclose([run.duration for run in self.runs], self.runs[0].duration):
+            found.append("The runs differ in length: rms, energy and peaks are over each run.")
+        return tuple(found)
+
+    def plot(self) -> Figure:
+        """Draw errors, torques and margins of the runs over time.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            One panel for the errors of each output by unit, one for the norm of the controls by
+            unit, and one for the margin.
+        """
+        from concur.plotting import comparison_figure
+
+        return comparison_figure(self)
+
+
+def compare(
+    runs: Sequence[RunData | RunRecord],
+    names: Sequence[str] | None = None,
+    reference: Reference | None = None,
+) -> Comparison:
+    """Compare runs of different laws, plants, lengths or robots with the same outputs.
+
+    Settling time and overshoot refer to the error at the start; runs that start within 1e-6 m or
+    rad have none. Settled means an error within 2 %. The overshoot is the largest error opposite
+    to the one at the start. An rms torque is the root of the mean over time of the sum of squares.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        The runs, at least one.
+    names : sequence of str, optional
+        Their names; default names of robot and law. Equal names get numbers.
+    reference : Reference, optional
+        Reference of the outputs for runs of laws that follow none, such as those in joint space:
+        their errors and margins are those of the outputs of the first run that has outputs.
+
+    Returns
+    -------
+    Comparison
+        A table, `rows`, and a figure, `plot`.
+
+    Raises
+    ------
+    SimulationError
+        If there is no run, the outputs differ, or runs without outputs have no `reference`.
+
+    Examples
+    --------
+    >>> print(compare([servo_run, pd_run], ["servo", "PD"]))    # doctest: +SKIP
+    """
+    records = _records(tuple(runs), reference)
+    labels = _numbered(tuple(map(str, names)) if names is not None else _names(runs))
+    if len(labels) != len(records):
+        raise SimulationError(
+            "comparison, `names`",
+            expected=f"{len(records)} names, one for each run",
+            came=f"{len(labels)}",
+            cure="Leave them out for the names of robots and laws.",
+        )
+    for name, record in zip(labels, records, strict=True):
+        wanted, found = (_outputs(one) for one in (records[0], record))
+        if found != wanted:
+            raise SimulationError(
+                f"comparison, outputs of the run {shown(name)}",
+                expected=f"those of the run {shown(labels[0])}: {wanted}",
+                came=found,
+                cure="Compare runs whose outputs have the same names and groups, in one order.",
+            )
+    return Comparison(labels, records)
+
+
+def _records(
+    runs: tuple[RunData | RunRecord, ...], reference: Reference | None
+) -> tuple[RunRecord, ...]:
+    known = [run for run in runs if isinstance(run, (RunData, RunRecord))]
+    if not runs or len(known) < len(runs):
+        others = [run for run in runs if run not in known]
+        raise SimulationError(
+            "comparison, `runs`",
+            expected="a list of runs",
+            came=f"{shown(others[0])}" if others else "an empty list",
+            cure="Pass results of `simulate`, such as compare([run_a, run_b]).",
+        )
+    records = [run if isinstance(run, RunRecord) else RunRecord.of(run) for run in known]
+    without = [k for k, record in enumerate(records) if not record.outputs]
+    if not without:
+        return tuple(records)
+    servos = [run.servo for run in known if isinstance(run, RunData) and run.servo.outputs]
+    if not servos or reference is None:
+        raise SimulationError(
+            f"comparison, `runs`, entry {without[0] + 1}",
+            expected="runs of laws with outputs, or `reference` and one run of a law with outputs",
+            came="a law without outputs" + " and no `reference`" * (reference is None),
+            cure="Pass the reference of the outputs: compare(runs, reference=reference).",
+        )
+    return tuple(
+        _followed(record, servos[0], reference) if k in without else record
+        for k, record in enumerate(records)
+    )
+
+
+def _followed(record: RunRecord, servo: TrackingLaw, reference: Reference) -> RunRecord:
+    """Errors and margins that the outputs of another law have in a run."""
+    if [body.name for body in record.robot.bodies] != [b.name for b in servo.model.robot.bodies]:
+        raise SimulationError(
+            f"comparison, a run of `{record.robot.name}` without outputs",
+            expected=f"the robot of the first run with outputs, `{servo.model.name}`",
+            came="a robot with other bodies",
+            cure="Compare it with runs of the same robot.",
+        )
+    recorder = Recorder(servo, Plant(record.robot))
+    samples = reference_for(reference, servo.outputs, "comparison, `reference`").sample(record.t)
+    return replace(
+        record,
+        outputs=tuple(servo.outputs),
+        error=recorder(record.q, record.v, samples)["error"],
+        margin=recorder.margins(record.q)[0],
+    )
+
+
+def _names(runs: Sequence[RunData | RunRecord]) -> tuple[str, ...]:
+    names = [run.robot.name for run in runs]
+    for k, run in enumerate(runs):
+        if isinstance(run, RunData):
+            own = getattr(run.servo, "own", None)
+            names[k] += ", servo" if own is None else f", {own.name()}"
+    return tuple(names)
+
+
+def _numbered(names: Sequence[str]) -> tuple[str, ...]:
+    """Names that differ: equal ones get a number."""
+    counts, seen, found = Counter(names), Counter[str](), []
+    for name in names:
+        seen[name] += 1
+        found.append(f"{name} ({seen[name]})" if counts[name] > 1 else name)
+    return tuple(found)
+
+
+def _outputs(record: RunRecord) -> str:
+    return ", ".join(f"{output.name} ({output.group})" for output in record.outputs)
+
+
+def _rms(run: RunRecord, values: np.ndarray) -> float:
+    """Root of the mean over time of the squared norms of rows."""
+    squares = (values**2).sum(axis=1)
+    mean = trapezoid(squares, run.t) / run.duration if run.duration else squares[0]
+    return math.sqrt(mean)
+
+
+def _settling(t: np.ndarray, error: np.ndarray) -> float | None:
+    norm = np.linalg.norm(error, axis=1)
+    return settling_time(t, norm) if norm[0] > LEAST else None
+
+
+def _overshoot(error: np.ndarray) -> float | None:
+    first = float(np.linalg.norm(error[0]))
+    if not first > LEAST:
+        return None
+    return max(0.0, float((-(error @ error[0])).max()) / first**2 * 100.0)

@@ -1,0 +1,67 @@
+"""`concur compare`: tasks, recorded runs and both, the figure, and exit statuses."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from concur.cli import main
+from concur.formats import load_task
+from tests.cli.test_gains import TASK
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["compare", *map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Two tasks, the second one shorter, and the recorded run of the first."""
+    place = tmp_path_factory.mktemp("compare")
+    (place / "long.toml").write_text(TASK)
+    short = TASK.replace("duration = 4.0", "duration = 2.0").replace('"reach"', '"short"')
+    (place / "short.toml").write_text(short)
+    task = load_task(place / "long.toml")
+    task.simulate().save(place / "run.h5", {"task": task.name})
+    return place
+
+
+def test_a_task_and_its_recorded_run_have_equal_numbers(folder):
+    done = run(folder / "long.toml", folder / "run.h5", folder / "short.toml", "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["runs"] == ["reach (long.toml)", "reach (run.h5)", "short (short.toml)"]
+    assert found["passed"] is True
+    for row in found["rows"]:
+        simulated, recorded, shorter = row["values"]
+        assert simulated == recorded or row["unit"] == "J", row["label"]
+        assert (shorter == simulated / 2) or row["label"] != "duration"
+    table = run(folder / "long.toml", folder)
+    assert table.exit_code == 0, table.output
+    assert "smallest decoupling margin" in table.stdout
+
+
+def test_a_broken_limit_or_an_early_end_is_a_no(folder, tmp_path):
+    task = load_task(folder / "long.toml")
+    whole = task.simulate()
+    whole.save(tmp_path / "run.h5", {"task": "half", "stopped": "singular at 1 s"})
+    done = run(tmp_path, "--json")
+    assert done.exit_code == 1
+    assert json.loads(done.stdout)["problems"] == ["half ended early: singular at 1 s"]
+    assert "half ended early: singular at 1 s" in run(tmp_path).stdout
+
+
+def test_figure_is_written_and_bad_names_are_refused(folder, tmp_path):
+    done = run(folder / "run.h5", "--figure", tmp_path / "figure.png", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["files"] == [str(tmp_path / "figure.png")]
+    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+    wrong = run(folder / "run.h5", "--figure", tmp_path / "figure.txt")
+    assert wrong.exit_code == 2
+    assert "figure.txt: expected a name in a format of Matplotlib" in wrong.stderr
+    assert run(folder / "run.h5", "--figure", tmp_path / "none" / "a.png").exit_code == 2
+    strange = run("rover_arm")
+    assert strange.exit_code == 2
+    assert "expected a task file (.toml), a recorded run (.h5)" in strange.stderr
