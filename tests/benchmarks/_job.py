@@ -32,9 +32,9 @@ def servo_of(job: cc.Task) -> cc.Servo:
     return cc.Servo(cc.reduce(job.robot), job.outputs, job.stiffness, job.damping)
 
 
-def start(job: cc.Task, servo: cc.Servo) -> tuple[np.ndarray, np.ndarray]:
+def start(job: cc.Task) -> tuple[np.ndarray, np.ndarray]:
     """Configuration and shape velocities at the start of the task."""
-    return job.q0, np.array([job.s0.get(name, 0.0) for name in servo.model.shape_names])
+    return job.q0, np.asarray(job.s0)
 
 
 def moments(job: cc.Task, servo: cc.Servo, count: int) -> list[Moment]:

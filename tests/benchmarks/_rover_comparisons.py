@@ -112,15 +112,15 @@ def _build_peer(kind: type[PinocchioLaw] | type[MujocoLaw]) -> Run:
 def _simulation(seconds: int) -> Comparison:
     def ours(compiled: bool) -> Run:
         job, servo, _ = drawn()
-        q0, s0 = start(job, servo)
+        q0, s0 = start(job)
         integrator = cc.simulation.Integrator(compiled=compiled)
         return lambda: cc.simulate(
             job.robot, servo, job.reference, float(seconds), q0, s0, integrator=integrator
         ).q[-1]
 
     def peer() -> Run:
-        job, servo, _ = drawn()
-        q0, s0 = start(job, servo)
+        job, _, _ = drawn()
+        q0, s0 = start(job)
         law = PinocchioLaw(job.robot, job.outputs, job.stiffness, job.damping)
         loop = PinocchioLoop(law, job.robot)
         return lambda: loop(job.reference, float(seconds), q0, s0)[0][-1]

@@ -83,7 +83,7 @@ def test_plant_equals_the_plant_over_pinocchio():
 @pytest.mark.extended
 def test_closed_loop_equals_the_loop_over_pinocchio():
     job, servo, _ = drawn()
-    q0, s0 = start(job, servo)
+    q0, s0 = start(job)
     law = PinocchioLaw(job.robot, job.outputs, job.stiffness, job.damping)
     qs, vs = PinocchioLoop(law, job.robot)(job.reference, 0.5, q0, s0)
     run = cc.simulate(job.robot, servo, job.reference, 0.5, q0, s0)
