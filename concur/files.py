@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from os import PathLike
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 from concur.errors import ConcurError, DescriptionError, shown
 
@@ -399,6 +399,42 @@ def replace_files(contents: Mapping[Path, bytes]) -> None:
     finally:
         for draft in drafts:
             draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
+    """Write a file in pieces; it replaces another of its name only when it is complete.
+
+    Parameters
+    ----------
+    path : str or path-like
+        File to write.
+
+    Yields
+    ------
+    binary file
+        To write to.
+
+    Raises
+    ------
+    ConcurError
+        If it cannot be written.
+    """
+    target = Path(os.path.realpath(path))
+    draft = target.with_name(f".concur-{secrets.token_hex(8)}")
+    try:
+        with open(draft, "xb") as file:
+            yield file
+        os.replace(draft, target)
+    except OSError as problem:
+        raise ConcurError(
+            str(path),
+            expected="a file that can be written",
+            came=problem.strerror or str(problem),
+            cure="Choose another file, or free disk space.",
+        ) from problem
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 @contextmanager

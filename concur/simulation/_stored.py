@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import math
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -14,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from concur._version import __version__
-from concur.errors import ConcurError, DescriptionError, install_command
+from concur.errors import ConcurError, DescriptionError
 from concur.files import replace_files, writing
+from concur.mcap import Quantity, write_mcap
 from concur.simulation._hdf5 import Columns
 
 TOPICS = {
@@ -86,35 +85,15 @@ class Stored:
         ConcurError
             If the package `mcap` of the extra `rig` is missing, or the file cannot be written.
         """
-        try:
-            from mcap.writer import Writer
-        except ImportError:
-            raise ConcurError(
-                "export to MCAP",
-                expected="the package `mcap`",
-                came="a Python installation without it",
-                cure=f"Install the extra: {install_command('rig')}.",
-            ) from None
         arrays = {name: entry for name, entry in self._rows().items() if name != "t"}
         known = {name for names in TOPICS.values() for name in names}
-        topics = {topic: [n for n in names if n in arrays] for topic, names in TOPICS.items()}
-        topics["health"] = [name for name in arrays if name not in known]
-        whole = io.BytesIO()
-        writer: Any = Writer(whole)
-        writer.start(profile="", library=f"concur {__version__}")
-        for topic, names in topics.items():
-            if not names:
-                continue
-            properties = {name: _schema(*arrays[name]) for name in names}
-            schema = json.dumps({"type": "object", "properties": properties}).encode()
-            number = writer.register_schema(f"concur.{topic}", "jsonschema", schema)
-            channel = writer.register_channel(f"/{topic}", "json", number)
-            for k, t in enumerate(self.t.tolist()):
-                message = {name: _message(*arrays[name], k) for name in names}
-                stamp = round(t * 1e9)
-                writer.add_message(channel, stamp, json.dumps(message).encode(), stamp, k)
-        writer.finish()
-        return _written(path, whole.getvalue())
+        groups = {**TOPICS, "health": tuple(name for name in arrays if name not in known)}
+        topics = {
+            topic: {name: Quantity(*arrays[name]) for name in names if name in arrays}
+            for topic, names in groups.items()
+        }
+        stamps = [round(t * 1e9) for t in self.t.tolist()]
+        return write_mcap(path, topics, stamps, range(len(stamps)))
 
     def _rows(self) -> dict[str, tuple[np.ndarray, Columns]]:
         """Arrays with one row per time step."""
@@ -152,28 +131,6 @@ def check_names(
                 came="no value" if name not in facts else f"{found}",
                 cure="Pass the robot and the law with which the file was made.",
             )
-
-
-def _schema(values: np.ndarray, columns: Columns) -> dict[str, Any]:
-    if values.ndim == 1:
-        return {"type": ["number", "null"], "description": columns[0][1]}
-    entries = {_key(c): {"type": ["number", "null"], "description": u} for c, u in columns}
-    return {"type": "object", "properties": entries}
-
-
-def _message(values: np.ndarray, columns: Columns, k: int) -> Any:
-    if values.ndim == 1:
-        return _number(float(values[k]))
-    return {_key(c): _number(x) for (c, _), x in zip(columns, values[k].tolist(), strict=True)}
-
-
-def _key(column: str) -> str:
-    """A name that is valid in message paths of viewers: chassis.x becomes chassis_x."""
-    return "".join(c if c.isalnum() else "_" for c in column).strip("_")
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _written(path: str | PathLike[str], data: bytes) -> Path:
