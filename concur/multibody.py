@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from concur import dynamics, kinematics
 from concur.codegen import Array, Matrix, Scalar, Vector, as_floats, evaluated
-from concur.errors import InertiaError, ReductionError, WheelError
+from concur.errors import InertiaError, ReductionError, WheelError, shown
 from concur.kinematics import check_wheels
 from concur.mechanism import Tree, Wheel, robot_size
 from concur.system import System
@@ -119,6 +119,15 @@ class Mechanism(Tree):
         object.__setattr__(self, "_kept_rows", kept)
         object.__setattr__(self, "_row_names", names)
         object.__setattr__(self, "_ground", ground)
+
+    def __repr__(self) -> str:
+        sizes = f"{len(self.bodies)} bodies, nq = {self.nq}, nv = {self.nv}, {self.nu} controls"
+        return f"<robot {shown(self.name)}: {sizes}>"
+
+    def _repr_html_(self) -> str:
+        from concur.plotting.notebook import robot_html
+
+        return robot_html(self)
 
     @property
     def nf(self) -> int:

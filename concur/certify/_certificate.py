@@ -29,13 +29,14 @@ from concur.certify._structure import Structure
 from concur.codegen import finite_floats
 from concur.control import ErrorDynamics
 from concur.deprecation import renamed_attributes, renamed_fields
+from concur.errors import shown
 
 Method = Literal["tight", "thesis"]
 
 
 @renamed_attributes({"overshoot": "transient_bound"})
 @renamed_fields({"calmer": "low_transient"})
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Certificate:
     """Certificate of a closed loop: an exponential rate, a norm and a certified region.
 
@@ -204,6 +205,17 @@ class Certificate:
 
     def _vector(self, value: ArrayLike, name: str) -> np.ndarray:
         return finite_floats(value, f"certificate, `{name}`", (self.dynamics.size,))
+
+    def __repr__(self) -> str:
+        channels = ", ".join(part.channel.name for part in self.parts)
+        return (
+            f"<certificate: {self.status.name}, rate {self.rate:.4g} 1/s, {shown(channels, 100)}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from concur.plotting.notebook import certificate_html
+
+        return certificate_html(self)
 
     def __str__(self) -> str:
         lines = [f"{self.status.name}. {self.status.value}"]

@@ -20,7 +20,7 @@ NOTHING = ReferenceSample([], [], [])
 """Sample for a law that follows no outputs."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OwnLaw(TrackingLaw):
     """A law of a user: it follows outputs or none, and does not linearize their errors."""
 

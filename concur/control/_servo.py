@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 @renamed_fields(RENAMED)
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Servo(TrackingLaw):
     """Tracker of outputs on Lie groups for a reduced robot.
 

@@ -35,7 +35,7 @@ from concur.control._redundancy import Redundancy
 from concur.control._sample import ReferenceSample
 from concur.control.output_groups import Product
 from concur.deprecation import renamed_attributes, renamed_fields
-from concur.errors import ShapeError
+from concur.errors import ShapeError, shown
 from concur.reduction import ReducedModel
 
 RENAMED = {"damped_below": "damping_threshold", "measured": "use_measured_velocity"}
@@ -44,7 +44,7 @@ RENAMED = {"damped_below": "damping_threshold", "measured": "use_measured_veloci
 
 @renamed_attributes({"taken": "law_velocities"})
 @renamed_fields(RENAMED)
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TrackingLaw(EvaluatedMethods, ABC):
     """Outputs of a reduced robot that follow a reference, with the gains of their errors.
 
@@ -108,6 +108,16 @@ class TrackingLaw(EvaluatedMethods, ABC):
             From the inputs in `sizes` to (u, pivot, missed, scale) and, if asked for, side: 1 or
             -1, which differ on both sides of a singular configuration. Over MX with torque limits.
         """
+
+    def __repr__(self) -> str:
+        outputs = ", ".join(f"{output.name} ({output.group})" for output in self.outputs)
+        what = "servo" if self.linearizes else "law"
+        return f"<{what} of {shown(self.name, 40)}: {shown(outputs, 100)}; {self.nu} controls>"
+
+    def _repr_html_(self) -> str:
+        from concur.plotting.notebook import law_html
+
+        return law_html(self)
 
     @cached_property
     def error_dynamics(self) -> ErrorDynamics:

@@ -6,6 +6,7 @@ that the law itself needs and that the others do not imply.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -63,7 +64,7 @@ class AuditRow:
     values: dict[str, float] = field(default_factory=dict, hash=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Audit:
     """Rows of checked conditions.
 
@@ -98,6 +99,16 @@ class Audit:
         return "\n".join(
             f"{row.id:<5} {row.status.value:<12} {row.statement}: {row.why}" for row in self.rows
         )
+
+    def __repr__(self) -> str:
+        counts = Counter(row.status.value for row in self.rows)
+        parts = ", ".join(f"{number} {status}" for status, number in counts.items())
+        return f"<audit of {len(self.rows)} assumptions: {parts}>"
+
+    def _repr_html_(self) -> str:
+        from concur.plotting.notebook import audit_html
+
+        return audit_html(self)
 
     def replace(self, *rows: AuditRow) -> Audit:
         """Copy with rows put in place of those with the same number, or appended.

@@ -20,7 +20,7 @@ REGULAR = 1e-9
 """Regularity below which no velocities are chosen to follow."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ConstraintReduction(ReducedModel):
     """A system in the shape velocities that its constraints leave: ``H = [-C_d^-1 C_s; 1]``."""
 

@@ -18,7 +18,7 @@ from concur.reduction._wheels import WheelReduction
 from concur.system import System
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CoupledReduction(ReducedModel):
     """A reduced model in which some joints follow others: lifts compose, ``v = H1 P s + h1``.
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from concur.codegen import Array, EvaluatedMethods, Matrix, Scalar, Vector, evaluated
 from concur.dynamics import solve_positive_definite
+from concur.errors import shown
 from concur.multibody import Mechanism, as_tree, control_velocities, controls
 from concur.system import System
 
@@ -28,7 +29,7 @@ STAGES_HINT = 'stages="auto" reduces by it'
 """In the reason of a model: there is a joint that a stage could take."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Lift(EvaluatedMethods):
     """The core of every `ReducedModel`, which lists its parameters."""
 
@@ -92,6 +93,15 @@ class Lift(EvaluatedMethods):
         if isinstance(self.system, Mechanism):
             return self.system.nu
         return len(self.system.actuated_freedoms)
+
+    def __repr__(self) -> str:
+        sizes = f"{self.ns} shape velocities, {self.nu} controls"
+        return f"<{self.kind} reduction of {shown(self.name)}: {sizes}>"
+
+    def _repr_html_(self) -> str:
+        from concur.plotting.notebook import model_html
+
+        return model_html(self)
 
     def __str__(self) -> str:
         return (

@@ -24,7 +24,7 @@ from concur.system import System
 
 
 @renamed_attributes({"centre_velocity": "com_velocity"})
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ReducedModel(Lift):
     """A robot's dynamics in its shape velocities.
 

@@ -35,7 +35,7 @@ from concur.reduction._derivative import along, gradient
 from concur.reduction._model import ReducedModel
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MomentumReduction(ReducedModel):
     """A floating robot in its shape velocities: symplectic reduction, theorem 3.3.6.
 

@@ -58,7 +58,7 @@ Steps: TypeAlias = tuple[tuple[str, Any], ...]
 """Joints in order, each with its momentum or None."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StagedReduction(ReducedModel):
     """A reduced model after a stage, by the conserved momentum of a joint or a part of it.
 

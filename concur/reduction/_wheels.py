@@ -13,7 +13,7 @@ from concur.reduction._constraints import ConstraintReduction
 from concur.reduction._dependents import freedom_scales
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WheelReduction(ConstraintReduction):
     """A rolling robot in its shape velocities: Chaplygin's lift, (4.3.25).
 

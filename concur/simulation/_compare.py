@@ -148,7 +148,9 @@ class ComparisonRow:
     def shown(self) -> tuple[str, ...]:
         """Values as text."""
         return tuple(
-            "-" if value is None else f"{value:.3g}" if value < math.inf else "not settled"
+            "-"
+            if value is None or math.isnan(value)
+            else (f"{value:.3g}" if value < math.inf else "not settled")
             for value in self.values
         )
 
@@ -218,6 +220,11 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"<comparison of {len(self.runs)} runs: {shown(', '.join(self.names), 120)}>"
+
+    def _repr_html_(self) -> str:
+        from concur.plotting.notebook import comparison_html
+
+        return comparison_html(self)
 
     def __str__(self) -> str:
         head = ("", *self.names, "")

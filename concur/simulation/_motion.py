@@ -14,7 +14,7 @@ import numpy as np
 
 from concur._version import __version__
 from concur.codegen import Array, Vector
-from concur.errors import SimulationError
+from concur.errors import SimulationError, shown
 from concur.multibody import Mechanism
 from concur.reduction import ReducedModel
 from concur.simulation._hdf5 import (
@@ -76,7 +76,12 @@ class Motion(Stored):
         )
 
     def __repr__(self) -> str:
-        return f"<{self}>"
+        return f"<{shown(str(self), 180)}>"
+
+    def _repr_html_(self) -> str:
+        from concur.plotting.notebook import motion_html
+
+        return motion_html(self)
 
     @property
     def robot(self) -> Mechanism:

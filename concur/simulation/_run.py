@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from concur._version import __version__
 from concur.control import TrackingLaw
 from concur.errors import ConcurError
 from concur.multibody import Mechanism
+from concur.simulation._compare import compare
 from concur.simulation._findings import Finding, Tolerances, findings
 from concur.simulation._hdf5 import (
     MOMENTUM_COLUMNS,
@@ -32,6 +34,7 @@ from concur.writers import to_toml
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from concur.plotting.notebook import Animation
     from concur.viewing import Film, RunViewer
 
 # The arrays of a run; no unit here where the columns have their own (`Run._columns`).
@@ -243,6 +246,38 @@ class Run(Stored, RunData):
         from concur.plotting import plot_run
 
         return plot_run(self)
+
+    def animate(self, fps: float = 12.0, speed: float = 1.0) -> Animation:
+        """Draw an animation of the run, which a notebook shows.
+
+        Parameters
+        ----------
+        fps : float
+            Frames per second of the animation.
+        speed : float
+            Seconds of the run per second of the animation.
+
+        Returns
+        -------
+        Animation
+            GIF; `save` writes it to a file. `concur.plotting.animate` also writes MP4.
+
+        Raises
+        ------
+        ConcurError
+            If `fps` or `speed` is not positive.
+        """
+        from concur.plotting import animate
+        from concur.plotting.notebook import Animation
+
+        with TemporaryDirectory() as folder:
+            data = animate(self, Path(folder) / "run.gif", fps, speed).read_bytes()
+        return Animation(data, f"animation of {self.robot.name}, {self.t[-1]:.4g} s")
+
+    def _repr_html_(self) -> str:
+        from concur.plotting.notebook import run_html
+
+        return run_html(self, compare([self]))
 
     def view(self, other: Run | None = None, *, port: int = 0, browser: bool = True) -> RunViewer:
         """Show the run in three dimensions in a browser, with time, paths and curves.

@@ -9,13 +9,14 @@ import numpy as np
 
 from concur.control import JointLimits, MomentumMismatch, TrackingLaw, momentum_mismatch
 from concur.deprecation import renamed_fields
+from concur.errors import shown
 from concur.mechanism import robot_size
 from concur.multibody import Mechanism
 from concur.simulation._momentum import momentum_drift
 
 
 @renamed_fields({"missed": "acceleration_residual", "hold": "control_period"})
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RunData:
     """Arrays of a run, one row per time step; `Run` describes them."""
 
@@ -54,6 +55,9 @@ class RunData:
             f"{self.method}, final errors (m, rad): {worst}, "
             f"smallest margin {self.margin.min():.3g}"
         )
+
+    def __repr__(self) -> str:
+        return f"<{shown(str(self), 180)}>"
 
     @property
     def dt(self) -> float:
