@@ -231,7 +231,7 @@ def replay(
     found = _Comparison(record)
     exact = not forced and _same_machine(record, tick)
     evaluated, largest = _replay_law(
-        record, servo, tick, exact, found, progress or (lambda share: None)
+        record, rig, servo, tick, exact, found, progress or (lambda share: None)
     )
     judged, stopped, left_out = _replay_guard(record, rig, found)
     _replay_reference(record, rig, servo, exact, found)
@@ -316,6 +316,7 @@ class _Comparison:
 
 def _replay_law(
     record: Record,
+    rig: Rig,
     servo: TrackingLaw,
     tick: Tick,
     exact: bool,
@@ -332,8 +333,11 @@ def _replay_law(
     demand, status, error = record["demand"], record["tick"], record["error"]
     # The law is evaluated, and the error known, only after all axes have reported.
     ran = np.flatnonzero(np.isfinite(error).any(axis=1))
+    # A law's state is advanced in cycles that begin in RUN.
+    periods = rig.loop.period * (np.roll(record["state"], 1) == State.RUN)
     largest = 0.0
     for number, k in enumerate(ran.tolist()):
+        buffers.period[:] = periods[k]
         for target, values in zip(targets, inputs, strict=True):
             target[:] = values[k]
         outcome = np.array([float(tick.run())])

@@ -62,10 +62,12 @@ class Law(Protocol):
         Returns
         -------
         casadi.Function
-            Inputs, any of them in any order: time `t`, s; configuration `q`, shape (nq,); and
-            either shape velocities `s`, shape (ns,), or all measured velocities `v`, shape (nv,).
-            With `outputs` also `pose`, `twist` and `acceleration` of their reference, flat as in
-            `ReferenceSample`.
-            Outputs: `u`, shape (nu,), N and N m; and, if the law is not defined everywhere,
-            `margin_bound`, its distance from there without unit: below 1e-3 no torque is returned.
+            Inputs, any of them in any order: time `t`, s; configuration `q`, shape (nq,);
+            either shape velocities `s`, shape (ns,), or all measured velocities `v`, shape (nv,);
+            and, for a law with a state, such as an integral, the state `z` of any length, zero at
+            the start. With `outputs` also `pose`, `twist` and `acceleration` of their reference,
+            flat as in `ReferenceSample`.
+            Outputs: `u`, shape (nu,), N and N m; with a state its rate `zdot`; and, if the law is
+            not defined everywhere, `margin_bound`, its distance from there without unit: below 1e-3
+            no torque is returned.
         """

@@ -134,7 +134,7 @@ def exported(
         codes=tuple(Code(c.name, int(c), MEANINGS[c]) for c in ExportStatus),
         vectors=tuple(_vectors(servo, reference, inputs, precision == "single")),
         tolerance=_TOLERANCE_LIMITED if limited else _TOLERANCE,
-        kept=KEPT,
+        kept=KEPT + servo.nz,
         facts=_facts(servo, function),
     )
 
@@ -197,7 +197,10 @@ def _vectors(
         else:
             state["t"] = rng.uniform(-1.0, 20.0, size=1)
         if servo.takes_momentum:
-            state["momentum"] = preset[-1] + speed * rng.normal(size=6)
+            momentum = preset[names.index("momentum")]
+            state["momentum"] = momentum + speed * rng.normal(size=6)
+        if servo.nz:
+            state["period"] = rng.uniform(0.0, 0.1, size=1)
         return [state[name] for name in names]
 
     good, tried = 0, 0

@@ -31,7 +31,8 @@ def servo_fmu(
 ) -> FmuModel:
     """Describe a law as an FMU for co-simulation.
 
-    It has no state: the outputs follow from the inputs at once, but for the status, which also
+    It has no state but that of its law, such as an integral, which each step advances by the input
+    `period`: the outputs follow from the inputs at once, but for the status, which also
     compares a step with the one before. Inputs are q, s, pose, twist, acceleration and, where the
     model rests on one, momentum; with a reference inside, the time t in place of pose, twist and
     acceleration. Outputs are u, pivot, missed, scale and status, a `TickStatus`.
@@ -53,7 +54,7 @@ def servo_fmu(
             status,
         ],
         outputs=_function(exported_tick(servo, reference), servo.size),
-        memory=KEPT,
+        memory=KEPT + servo.nz,
         messages=tuple(_sentence(MEANINGS[code]) for code in TickStatus),
     )
 

@@ -31,6 +31,10 @@ class OwnLaw(TrackingLaw):
         return super().sampled | {"t": 1} if "t" in self.own.name_in() else super().sampled
 
     @property
+    def nz(self) -> int:
+        return int(self.own.size1_in("z")) if "z" in self.own.name_in() else 0
+
+    @property
     def takes_momentum(self) -> bool:
         return False
 
@@ -56,6 +60,7 @@ class OwnLaw(TrackingLaw):
         found = self.own.call({name: inputs[name] for name in self.own.name_in()})
         bound = found.get("margin_bound", 1)
         results = [found["u"], bound, np.zeros((self.size, 1)), 1, *([1] if sided else [])]
+        results += [found["zdot"]] if self.nz else []
         return ca.Function("law", [*inputs.values()], [*map(self.symbols, results)], [*inputs], [])
 
 
@@ -93,7 +98,8 @@ def tracking_law(law: Law, where: str) -> TrackingLaw:
     if outputs:
         outputs = checked_outputs(model.robot, outputs, where)
     names, size = own.name_in(), sum(output.dim for output in outputs)
-    known = {"t": 1, "q": model.nq, "s": model.ns, "v": model.nv}
+    state = own.size1_in("z") if "z" in names else 0
+    known = {"t": 1, "q": model.nq, "s": model.ns, "v": model.nv, "z": state}
     if outputs:
         known["pose"] = sum(output.pose_size for output in outputs)
         known |= dict.fromkeys(("twist", "acceleration"), size)
@@ -106,14 +112,16 @@ def tracking_law(law: Law, where: str) -> TrackingLaw:
             "acceleration of a reference lists its `outputs`.",
         )
     results = own.name_out()
-    if "u" not in results or not set(results) <= {"u", "margin_bound"}:
+    needed = {"u", "zdot"} if state else {"u"}
+    if not needed <= set(results) or not set(results) <= needed | {"margin_bound"}:
         raise OutputError(
             f"{where}, outputs of its graph",
-            expected="u, and margin_bound if the law is not defined everywhere",
+            expected=f"{' and '.join(sorted(needed))}, and margin_bound if the law is not defined "
+            "everywhere",
             came=", ".join(results),
             cure="Name the outputs of the casadi.Function.",
         )
-    sizes = {"u": (model.nu, 1), "margin_bound": (1, 1)}
+    sizes = {"u": (model.nu, 1), "margin_bound": (1, 1), "zdot": (state, 1)}
     shapes = [(name, (known[name], 1), own.size_in(name)) for name in names]
     shapes += [(name, sizes[name], own.size_out(name)) for name in results]
     for name, wanted, came in shapes:

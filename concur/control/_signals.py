@@ -72,6 +72,9 @@ def input_signals(
             tuple(Entry(axis, unit) for axis, unit in zip(axes, units, strict=True)),
             preset=tuple(float(x) for x in servo.model.momentum),
         )
+    if servo.nz:
+        meaning = "time from this tick to the next, by which the law's state is advanced"
+        yield Signal("period", meaning, (Entry("period", "s"),), scalar=True)
 
 
 def _reference(servo: TrackingLaw, neutral: np.ndarray) -> Iterator[Signal]:

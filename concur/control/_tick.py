@@ -37,7 +37,7 @@ from concur.errors import ConcurError
 SAMPLE = ("pose", "twist", "acceleration")
 """Parts of a flat reference."""
 
-INPUTS = ("q", "s", *SAMPLE, "t", "momentum")
+INPUTS = ("q", "s", *SAMPLE, "t", "momentum", "period")
 """Inputs of a tick's graph, as far as the law takes them."""
 
 RESULTS = ("u", "pivot", "missed", "scale", "status")
@@ -47,7 +47,8 @@ BUFFERS = {"pivot": "margin_bound", "missed": "acceleration_residual"}
 """Buffers of results, where the name differs."""
 
 KEPT = 2
-"""Numbers that a watched tick keeps for the next: side of singular, and size of the answer."""
+"""Numbers that a watched tick keeps for the next, before the law's state: side of singular, and
+size of the answer."""
 
 LEAP = 10.0
 """Growth of the answer from one tick to the next, from which on it is compared with `RUNAWAY`."""
@@ -95,6 +96,12 @@ class TickBuffers:
     momentum : numpy.ndarray
         Input: spatial momentum about the inertial origin, [linear; angular], kg m/s and
         kg m^2/s, shape (6,), preset to the model's; shape (0,) where the law takes none.
+    period : numpy.ndarray
+        Input: time from this tick to the next, s, by which the state of a law that has one is
+        advanced, shape (1,), to be filled once; shape (0,) for laws without a state.
+    state : numpy.ndarray
+        State z of the law, such as an integral, shape (nz,): each tick takes it and writes the next
+        one; zero at the start and after `reset`.
     u : numpy.ndarray
         Output: control forces and torques, shape (nu,); zero unless the status is zero.
     margin_bound : numpy.ndarray
@@ -116,6 +123,8 @@ class TickBuffers:
     acceleration: np.ndarray
     t: np.ndarray
     momentum: np.ndarray
+    period: np.ndarray
+    state: np.ndarray
     u: np.ndarray
     margin_bound: np.ndarray
     acceleration_residual: np.ndarray
@@ -178,6 +187,8 @@ class BufferedLaw:
         for name, view in views:
             parts[BUFFERS.get(name, name)] = view[:, 0]
         self._kept = parts.pop("before")
+        parts["state"] = self._kept[KEPT:]
+        parts["period"][:] = np.nan
         if servo.takes_momentum:
             parts["momentum"][:] = servo.model.momentum
         self.buffers = TickBuffers(**parts)
@@ -200,7 +211,7 @@ class BufferedLaw:
         return sum(self.build_times.values())
 
     def reset(self) -> None:
-        """Forget the tick before: the next one starts another motion.
+        """Forget the tick before: the next one starts another motion. A law's state is zero then.
 
         A tick compares the side of singular configurations on which it is, and the size of its
         answer, with those of the tick before, and so notices a singular configuration that a step
@@ -268,6 +279,13 @@ class BufferedLaw:
             if error is not None:
                 raise error
         q = buffers.q.copy()
+        if status is TickStatus.BAD_INPUT and (buffers.period < 0.0).any():
+            raise ConcurError(
+                f"{where}, `buffers.period`",
+                expected="a time of zero or more, s",
+                came=f"{buffers.period[0]:g} s",
+                cure="Fill in the time from one tick to the next.",
+            )
         lost = status in (TickStatus.NO_RESULT, TickStatus.BAD_INPUT)
         u = np.full(servo.nu, np.nan) if lost else buffers.u
         if status is TickStatus.SINGULAR and buffers.margin_bound[0] >= servo.singular_margin:
@@ -309,7 +327,8 @@ class Tick(BufferedLaw):
         )
         # A matrix is for one output that is a full pose; here its seven numbers would fit as well.
         matrix_fits = servo.pose_size == 7 and not servo.takes_matrix
-        self._careful = bool(self._can_fail or matrix_fits or self.buffers.t.size or not servo.size)
+        timed = self.buffers.t.size or self.buffers.period.size
+        self._careful = bool(self._can_fail or matrix_fits or timed or not servo.size)
 
     def __reduce__(self) -> tuple[type[Tick], tuple[TrackingLaw, bool]]:
         return Tick, (self.servo, self._interpreted)
@@ -386,8 +405,9 @@ def tick_function(servo: TrackingLaw, solver: str = SOLVER, watched: bool = Fals
     Returns
     -------
     casadi.Function
-        Inputs q (nq,), s (nw,), those in `sampled`, and momentum (6,) where the law
-        `takes_momentum`. Outputs u (nu,), zero unless the status is; pivot,
+        Inputs q (nq,), s (nw,), those in `sampled`, momentum (6,) where the law
+        `takes_momentum`, and of a law with a state the period; its state z (nz,) is the last part
+        of `before` and `after`, which it has without `watched` too. Outputs u (nu,), zero unless the status is; pivot,
         missed (size,), scale, and status, a `TickStatus` as a number. Over SX; over MX with torque
         limits, which have a quadratic program inside.
     """
@@ -402,15 +422,19 @@ def tick_function(servo: TrackingLaw, solver: str = SOLVER, watched: bool = Fals
         sizes["momentum"] = 6
         inputs.append(kind.sym("momentum", 6))
         taken[1] = _velocity(servo).call([taken[0], inputs[1], inputs[-1]])[0]
+    known = KEPT if watched else 0
+    memory = [kind.sym("before", known + servo.nz)] if known + servo.nz else []
+    if servo.nz:
+        sizes["period"] = 1
+        inputs.append(kind.sym("period"))
+        taken.append(memory[0][known:])
     results = law.call(taken)
     total = ca.sumsqr(ca.vertcat(*inputs))
-    names_in, names_out = list(sizes), list(RESULTS)
-    if watched:
-        inputs.append(kind.sym("before", KEPT))
-        results.append(inputs[-1])
-        names_in.append("before")
-        names_out.append("after")
-    checked = _checks(servo, watched).call([total, valid, *results])
+    times = inputs[-1:] if servo.nz else []
+    checked = _checks(servo, watched).call([total, valid, *results, *times, *memory])
+    inputs += memory
+    names_in = [*sizes, *(["before"] if memory else [])]
+    names_out = [*RESULTS, *(["after"] if memory else [])]
     options = {"cse": True} if kind is ca.SX else {}
     return ca.Function("tick", inputs, checked, names_in, names_out, options)
 
@@ -441,22 +465,34 @@ def _checks(servo: TrackingLaw, watched: bool) -> ca.Function:
         # The margin bound is zero if the program found no solution.
         tests.insert(2, (ca.fabs(pivot) > 0.0, TickStatus.NO_TORQUE_WITHIN_LIMITS))
     inputs = [total, valid, u, pivot, missed, scale]
-    before, side = ca.SX.sym("before", KEPT), ca.SX.sym("side")
+    known = KEPT if watched else 0
+    before, side = ca.SX.sym("before", known + servo.nz), ca.SX.sym("side")
+    rate, period = ca.SX.sym("zdot", servo.nz), ca.SX.sym("period")
     if watched:
-        inputs += [side, before]
+        inputs.append(side)
         # Zero is kept where there is no tick before.
         leapt = ca.logic_and(before[1] > 0.0, size > LEAP**2 * before[1])
         away = ca.logic_and(leapt, size * pivot**2 > (RUNAWAY if servo.size else np.inf) ** 2)
         passed = ca.logic_or(side * before[0] < 0.0, away)
         tests.append((ca.logic_not(passed), TickStatus.SINGULAR))
+    if servo.nz:
+        inputs += [rate, period]
+        tests[0] = ca.logic_and(tests[0][0], period >= 0.0), TickStatus.BAD_INPUT
+    if known + servo.nz:
+        inputs.append(before)
     status = ca.SX(0)
     for holds, otherwise in reversed(tests):
         status = ca.if_else(holds, status, int(otherwise))
     given = ca.if_else(status == 0, u, 0.0)
-    results = [given, pivot, missed, scale, status]
+    results, after = [given, pivot, missed, scale, status], list[ca.SX]()
     if watched:
         # A singular configuration clears the memory; other faults keep it. As this depends on the
         # status only, `after` can be written over `before`.
-        forget = ca.if_else(status == int(TickStatus.SINGULAR), 0.0, before)
-        results.append(ca.if_else(status == 0, ca.vertcat(side, size), forget))
+        forget = ca.if_else(status == int(TickStatus.SINGULAR), 0.0, before[:KEPT])
+        after.append(ca.if_else(status == 0, ca.vertcat(side, size), forget))
+    if servo.nz:
+        # Each entry follows from its own, and the rate is an input.
+        after.append(before[known:] + ca.if_else(status == 0, period * rate, 0.0))
+    if after:
+        results.append(ca.vertcat(*after))
     return ca.Function("checks", inputs, results)

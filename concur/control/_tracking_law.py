@@ -106,7 +106,8 @@ class TrackingLaw(EvaluatedMethods, ABC):
         -------
         casadi.Function
             From the inputs in `sizes` to (u, pivot, missed, scale) and, if asked for, side: 1 or
-            -1, which differ on both sides of a singular configuration. Over MX with torque limits.
+            -1, which differ on both sides of a singular configuration. Of a law with a state the
+            rate of z comes last. Over MX with torque limits.
         """
 
     def __repr__(self) -> str:
@@ -164,6 +165,11 @@ class TrackingLaw(EvaluatedMethods, ABC):
     def nw(self) -> int:
         """Number of velocities that the law takes: ns, or nv when they are measured."""
         return self.model.nv if self.use_measured_velocity else self.model.ns
+
+    @property
+    def nz(self) -> int:
+        """Length of the law's state z, zero at the start, such as an integral; 0 without."""
+        return 0
 
     @property
     def size(self) -> int:
@@ -289,7 +295,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
     def law(
         self, q: Vector, s: Vector, pose: Vector, twist: Vector, acceleration: Vector
     ) -> tuple[Vector, Scalar, Vector, Scalar]:
-        """The whole law on flat arrays.
+        """The whole law on flat arrays; the state of a law that has one is zero.
 
         Returns
         -------
@@ -305,7 +311,9 @@ class TrackingLaw(EvaluatedMethods, ABC):
             Scale factor of torque limits: 1 where they are not active, 0 where they are not
             feasible in the direction of the command, whatever its size.
         """
-        u, pivot, missed, scale = self.graph().call([q, s, pose, twist, acceleration])
+        given = [q, s, pose, twist, acceleration]
+        start = [ca.DM.zeros(self.nz)] if self.nz else []
+        u, pivot, missed, scale = self.graph().call([*given, *start])[:4]
         return u, pivot, missed, scale
 
     @property
@@ -332,7 +340,8 @@ class TrackingLaw(EvaluatedMethods, ABC):
             Length by name, in order.
         """
         whole = self.use_measured_velocity if measured is None else measured
-        return {"q": self.nq, **({"v": self.nv} if whole else {"s": self.ns}), **self.sampled}
+        taken = {"q": self.nq, **({"v": self.nv} if whole else {"s": self.ns}), **self.sampled}
+        return taken | ({"z": self.nz} if self.nz else {})
 
     @property
     def symbols(self) -> Any:

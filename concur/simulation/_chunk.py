@@ -41,9 +41,12 @@ def held_chunk(
     inner = _repeated(_with_rows(step_graph(servo, plant, method, held=True)), per_hold, shared=2)
     q, v, work, h, _ = inner.mx_in()
     demand = [ca.MX.sym(name, size) for name, size in servo.sampled.items()]
-    momentum = [ca.DM(servo.model.momentum)] if servo.takes_momentum else []
-    u, _, missed, scale, status = tick.call([q, servo.law_velocities(v), *demand, *momentum])
-    moved = inner.call([q, v, work, h, u])
+    others = [ca.MX(ca.DM(servo.model.momentum))] if servo.takes_momentum else []
+    if servo.nz:
+        others += [per_hold * h, work[1:]]
+    told = tick.call([q, servo.law_velocities(v), *demand, *others])
+    u, _, missed, scale, status, *state = told
+    moved = inner.call([q, v, ca.vertcat(work[0], *state), h, u])
     period = ca.Function(
         "period",
         [q, v, work, h, *demand],

@@ -81,13 +81,15 @@ class Loop(ABC):
     ) -> dict[str, np.ndarray]:
         """Rows of u, missed and scale at the first states, when `done` steps were tried."""
         if self.setting.per_hold is None:
-            return recorder.law(states.q[:count], states.v[:count], demanded)
+            now = slice(0, count)
+            return recorder.law(states.q[now], states.v[now], states.work[now, 1:], demanded)
         # The residual stays that of the instant at which the torque was computed.
         kept = np.minimum(np.arange(count), done - 1)
         ticks, own = np.unique(
             kept // self.setting.per_hold * self.setting.per_hold, return_inverse=True
         )
-        at = recorder.law(states.q[ticks], states.v[ticks], _picked(demanded, ticks))
+        state = states.work[ticks, 1:]
+        at = recorder.law(states.q[ticks], states.v[ticks], state, _picked(demanded, ticks))
         return {
             "u": states.u[kept],
             "acceleration_residual": at["acceleration_residual"][own],
@@ -120,17 +122,17 @@ class FixedStep(Loop):
     def _one(self, k: int, states: States) -> bool:
         inputs, outputs = self._step.inputs, self._step.outputs
         inputs[0][:, 0], inputs[1][:, 0] = states.q[k], states.v[k]
-        inputs[2][0, 0] = states.work[k]
+        inputs[2][:, 0] = states.work[k]
         if self._held is not None:
             if not self._held(k, states):
                 return False
-            inputs[4][:, 0] = states.u[k]
+            inputs[2][1:, 0], inputs[4][:, 0] = self._held.state, states.u[k]
         elif self._samples is not None:
             for view, part in zip(inputs[4:], self._samples, strict=True):
                 view[:] = part[2 * k : 2 * k + 3].T
         self._step.trigger()
         states.q[k + 1], states.v[k + 1] = outputs[0][:, 0], outputs[1][:, 0]
-        states.work[k + 1] = outputs[2][0, 0]
+        states.work[k + 1] = outputs[2][:, 0]
         states.low[k + 1], states.high[k + 1] = outputs[4][:, 0], outputs[5][:, 0]
         kept = outputs[3][0, 0] >= self.setting.servo.singular_margin
         return bool(self._step.succeeded and kept and _sound(outputs[1]))
@@ -168,7 +170,9 @@ class Adaptive(Loop):
             if self._held is not None:
                 rates.inputs[2][:, 0] = states.u[k]
             else:
-                for view, part in zip(rates.inputs[2:], sample(np.array([t])), strict=True):
+                given = sample(np.array([t]))
+                given += (z[None, nq + nv + 1 :],) if self.setting.servo.nz else ()
+                for view, part in zip(rates.inputs[2:], given, strict=True):
                     view[:, 0] = part[0]
             rates.trigger()
             if not rates.succeeded:
@@ -178,7 +182,9 @@ class Adaptive(Loop):
                 [self._turn(z[:nq], v), rates.outputs[0][:, 0], rates.outputs[1][:, 0]]
             )
 
-        start = np.concatenate([states.q[k], states.v[k], [states.work[k]]])
+        start = np.concatenate([states.q[k], states.v[k], states.work[k]])
+        if self._held is not None:
+            start[nq + nv + 1 :] = self._held.state
         span = k * self.setting.dt, (k + 1) * self.setting.dt
         method = ADAPTIVE[self.setting.method]
         try:
@@ -190,7 +196,7 @@ class Adaptive(Loop):
         self._keep_reach(k, end.t, end.y, slope, states)
         z = end.y[:, -1]
         states.q[k + 1] = robot.check_configuration(z[:nq])
-        states.v[k + 1], states.work[k + 1] = z[nq : nq + nv], z[-1]
+        states.v[k + 1], states.work[k + 1] = z[nq : nq + nv], z[nq + nv :]
         return True
 
     def _keep_reach(
@@ -206,7 +212,7 @@ class Adaptive(Loop):
         for t, z in zip(times, found.T, strict=True):
             slope(t, z)
             u = self._rates.outputs[3][:, 0] if self._held is None else states.u[k]
-            met.append(np.concatenate([z[:-1], u]))
+            met.append(np.concatenate([z[: states.q.shape[1] + states.v.shape[1]], u]))
         states.low[k + 1], states.high[k + 1] = np.min(met, axis=0), np.max(met, axis=0)
 
 
@@ -245,7 +251,7 @@ class Machine(Loop):
         moved = done if self.setting.per_hold is None or ticked[done - 1] else done - 1
         after = slice(first + 1, first + 1 + moved)
         states.q[after], states.v[after] = q[:moved], v[:moved]
-        states.work[after] = work[:moved, 0]
+        states.work[after] = work[:moved]
         states.low[after], states.high[after] = low[:moved], high[:moved]
         return first + done, bool(all_good.all())
 
@@ -277,7 +283,7 @@ class Machine(Loop):
         """Let a chunk run from a state; beyond the end of the run the demand stands still."""
         inputs = self._chunk.inputs
         inputs[0][:, 0], inputs[1][:, 0] = states.q[first], states.v[first]
-        inputs[2][0, 0] = states.work[first]
+        inputs[2][:, 0] = states.work[first]
         start = first // (self.setting.per_hold or 1) * self._apart
         for view, part in zip(inputs[4:], self._samples, strict=True):
             columns = part[start : start + view.shape[1]].T
@@ -294,6 +300,8 @@ class _Held:
         # A loop in Python has too few ticks for a compiler to pay off.
         self._tick = Tick(setting.servo, interpreted=True)
         self._setting, self._samples = setting, setting.ticks()
+        self._tick.buffers.period[:] = setting.dt * (setting.per_hold or 1)
+        self.state = self._tick.buffers.state  # after the last tick
 
     def __call__(self, k: int, states: States) -> bool:
         setting = self._setting

@@ -36,12 +36,13 @@ class Recorder:
         return rows | {name: rows[name][:, 0] for name in _NUMBERS}
 
     def law(
-        self, q: np.ndarray, v: np.ndarray, reference: tuple[np.ndarray, ...]
+        self, q: np.ndarray, v: np.ndarray, z: np.ndarray, reference: tuple[np.ndarray, ...]
     ) -> dict[str, np.ndarray]:
-        """Evaluate the law at samples: rows of u, missed and scale."""
+        """Evaluate the law at samples, with its state (k, nz): rows of u, missed and scale."""
         if len(self._graphs) == 2:
             self._graphs.append(self._servo.graph())
-        u, _, missed, scale = self._evaluated(2, q, self._servo.law_velocities(v), *reference)
+        given = [q, self._servo.law_velocities(v), *reference, *([z] if z.size else [])]
+        u, _, missed, scale, *_ = self._evaluated(2, *given)
         return {"u": u, "acceleration_residual": missed, "scale": scale[:, 0]}
 
     def margins(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -368,7 +368,7 @@ def _finish(
         q=q,
         v=v,
         s=v[:, list(servo.model.shape)],
-        work=states.work[:count],
+        work=states.work[:count, 0],
         margin=states.margin[:count],
         ideal=ideal,
         q_range=q_range,

@@ -25,7 +25,7 @@ class States:
     q, v : numpy.ndarray
         Shapes (steps + 1, nq) and (steps + 1, nv).
     work : numpy.ndarray
-        Work of the drives, shape (steps + 1,), J.
+        Work of the drives, J, and behind it the law's state z, shape (steps + 1, 1 + nz).
     u, missed, scale : numpy.ndarray
         What the law gave, shapes (steps + 1, nu), (steps + 1, size) and (steps + 1,).
     margin, orientation : numpy.ndarray
@@ -38,7 +38,7 @@ class States:
     def __init__(self, servo: TrackingLaw, q: np.ndarray, v: np.ndarray, steps: int) -> None:
         rows = steps + 1
         self.q, self.v = np.full((rows, q.size), np.nan), np.full((rows, v.size), np.nan)
-        self.work = np.zeros(rows)
+        self.work = np.zeros((rows, 1 + servo.nz))
         self.u, self.missed = np.full((rows, servo.nu), np.nan), np.full((rows, servo.size), np.nan)
         self.scale, self.margin, self.orientation = np.full((3, rows), np.nan)
         self.low, self.high = np.full((2, rows, q.size + v.size + servo.nu), np.nan)

@@ -23,7 +23,8 @@ def closed_loop(servo: TrackingLaw, plant: Plant, held: bool) -> ca.Function:
     """Rates of the closed loop in one graph that shares what law and plant have in common.
 
     (q, v, command...) to (vdot, power, pivot, u, missed, scale); the command is u when held, else
-    what the law takes as `sampled`.
+    what the law takes as `sampled`, and the state z of a law that has one, the rate of which comes
+    after the power.
     """
     kind = ca.SX if held else servo.symbols
     q, v = kind.sym("q", servo.nq), kind.sym("v", plant.nv)
@@ -33,12 +34,15 @@ def closed_loop(servo: TrackingLaw, plant: Plant, held: bool) -> ca.Function:
         u = kind.sym("u", servo.nu)
         command = [u]
         torque, pivot, missed, scale = u, kind(1), kind(0), kind(1)
+        moving = [kind.zeros(servo.nz)] if servo.nz else []
     else:
         command = [kind.sym(name, size) for name, size in servo.sampled.items()]
-        torque, pivot, missed, scale = servo.graph().call([unit, servo.law_velocities(v), *command])
+        command += [kind.sym("z", servo.nz)] if servo.nz else []
+        given = [unit, servo.law_velocities(v), *command]
+        torque, pivot, missed, scale, *moving = servo.graph().call(given)
     vdot, _ = plant.acceleration(unit, v, torque)
-    power = ca.dot(torque, control_velocities(plant.robot, unit, v))
-    names = ["u"] if held else [*servo.sampled]
+    power = ca.vertcat(ca.dot(torque, control_velocities(plant.robot, unit, v)), *moving)
+    names = ["u"] if held else [*servo.sampled, *(["z"] if servo.nz else [])]
     return ca.Function(
         "closed_loop",
         [q, v, *command],
@@ -84,14 +88,15 @@ def step_function(
         [names[i] for i in kept],
     )
     reach = (servo.nq + plant.nv + servo.nu,)
-    shapes = [(servo.nq,), (plant.nv,), (), (), *([reach, reach] if stages else [])]
+    shapes = [(servo.nq,), (plant.nv,), (1 + servo.nz,), (), *([reach, reach] if stages else [])]
     return Evaluator(function, shapes, f"step of `{plant.name}`")
 
 
 def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.Function:
     """One step of the closed loop.
 
-    Inputs (q, v, work, h, command...): when held, u; else what the law takes as `sampled` at the
+    Inputs (q, v, work, h, command...): the work with the law's state z behind it (1 + nz,), which
+    is constant when held; the command is u when held, else what the law takes as `sampled` at the
     start, the middle and the end of the step, as three columns each. Outputs (q, v, work, pivot,
     torque, missed, scale, low, high): the state after the step, the smallest pivot met, the law at
     the start of the step, and the smallest and the largest (q, v, u) of all stages.
@@ -99,7 +104,7 @@ def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.
     rates = closed_loop(servo, plant, held)
     robot = plant.robot
     q, v = ca.MX.sym("q", servo.nq), ca.MX.sym("v", plant.nv)
-    work, h = ca.MX.sym("work"), ca.MX.sym("h")
+    work, h = ca.MX.sym("work", 1 + servo.nz), ca.MX.sym("h")
     if held:
         command = [ca.MX.sym("u", servo.nu)]
     else:
@@ -107,9 +112,10 @@ def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.
 
     pivots, given, stages = [ca.MX(1)], list[ca.MX](), list[ca.MX]()
 
-    def forces(node: float, q: Vector, v: Vector) -> tuple[Array, Array]:
+    def forces(node: float, q: Vector, v: Vector, work: Vector) -> tuple[Array, Array]:
         column = 0 if held else round(2 * node)
-        vdot, power, pivot, *law = rates(q, v, *(part[:, column] for part in command))
+        state = [work[1:]] if servo.nz and not held else []
+        vdot, power, pivot, *law = rates(q, v, *(part[:, column] for part in command), *state)
         pivots.append(pivot)
         stages.append(ca.vertcat(q, v, law[0]))
         given.extend(law)
@@ -119,7 +125,7 @@ def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.
         rate = graph_of(robot.rate, "rate", robot.nq, robot.nv)
         normalize = graph_of(robot.normalize, "normalize", robot.nq)
         end, v_next, work_next = runge_kutta(
-            lambda node, q, v, _: (rate(q, v), *forces(node, q, v)), [q, v, work], h
+            lambda node, q, v, work: (rate(q, v), *forces(node, q, v, work)), [q, v, work], h
         )
         q_next = normalize(end)
     else:
@@ -127,7 +133,7 @@ def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.
         inverse = graph_of(robot.dexp_inverse, "dexp_inverse", robot.nv, robot.nv)
         still = ca.MX.zeros(robot.nv)
         moved, v_next, work_next = runge_kutta(
-            lambda node, d, v, _: (inverse(d, v), *forces(node, integrate(q, d), v)),
+            lambda node, d, v, work: (inverse(d, v), *forces(node, integrate(q, d), v, work)),
             [still, v, work],
             h,
         )

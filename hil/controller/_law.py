@@ -44,6 +44,7 @@ class LoopLaw:
         buffers.q[:] = q
         buffers.s[:] = 0.0
         self._aim(0)
+        buffers.period[:] = 0.0
         self._tick.run()
         self._tick.reset()
         self.errors.view(buffers.q, buffers.s, buffers.pose, buffers.twist)
@@ -63,6 +64,8 @@ class LoopLaw:
             return
         buffers.q[:] = estimator.q
         buffers.s[:] = estimator.s
+        # Before the run a law's state, such as an integral, stays zero.
+        buffers.period[:] = self._plan.period if running else 0.0
         self.status = TickStatus(self._tick.run())
         self.demand[:] = buffers.u
         x, _ = self.errors.view(buffers.q, buffers.s, buffers.pose, buffers.twist)

@@ -23,7 +23,13 @@ from concur.control import (
     references,
     tracking_law,
 )
-from concur.errors import NonFiniteError, OutputError, ShapeError, SingularConfigurationError
+from concur.errors import (
+    ConcurError,
+    NonFiniteError,
+    OutputError,
+    ShapeError,
+    SingularConfigurationError,
+)
 from concur.reduction import ReducedModel, reduce
 from concur.simulation import Integrator, simulate
 from hil.controller import Mode
@@ -313,6 +319,13 @@ def test_what_is_no_law_is_refused() -> None:
         (3, OutputError, {"expected": "another Law"}),
         (Given, OutputError, {"expected": "another Law"}),
         (replace(good, inputs={"q": q, "pose": s}), OutputError, {"came": "q, pose"}),
+        (replace(good, inputs={"q": q, "z": s}), OutputError, {"expected": "u and zdot"}),
+        (replace(good, outputs={"u": one, "zdot": one}), OutputError, {"came": "u, zdot"}),
+        (
+            replace(good, inputs={"z": t}, outputs={"u": one, "zdot": one}),
+            ShapeError,
+            {"where": "`zdot` of its graph"},
+        ),
         (replace(good, inputs={"s": s, "v": v}), OutputError, {"expected": "either s or v"}),
         (replace(good, results={"torque": one}), OutputError, {"came": "torque"}),
         (replace(good, results={"u": one, "side": ca.SX(1)}), OutputError, {"came": "u, side"}),
@@ -325,3 +338,101 @@ def test_what_is_no_law_is_refused() -> None:
         lambda: simulate(model.robot, 3, None, 1.0, ARM_Q0, ARM_S0),  # type: ignore[arg-type]
         where="simulate, `servo`",
     )
+
+
+def integrating() -> Given:
+    """Springs, dampers and an integral about a goal; the weight is not held."""
+    model = reduce(arm())
+    q, s, z = (ca.SX.sym(name, 6) for name in "qsz")
+    away = ARM_Q0 + 0.1 - q
+    return Given(
+        model, {"z": z, "q": q, "s": s}, {"zdot": away, "u": 10.0 * away - 1.0 * s + 20.0 * z}
+    )
+
+
+def test_state_of_an_own_law_moves_with_the_robot_as_pinocchio_says() -> None:
+    law = integrating()
+    plant, goal = Pinocchio(law.model.robot), ARM_Q0 + 0.1
+
+    def rate(t: float, y: np.ndarray) -> np.ndarray:
+        q, v, z = np.split(y, 3)
+        u = 10.0 * (goal - q) - 1.0 * v + 20.0 * z
+        return np.concatenate([v, plant.forward_dynamics(q, v, u), goal - q])
+
+    start = [*ARM_Q0, *ARM_S0, *np.zeros(6)]
+    wanted = solve_ivp(rate, (0.0, 0.3), start, "DOP853", rtol=1e-11, atol=1e-12).y[:, -1]
+    for integrator, room in ((Integrator("rkmk4"), 1e-6), (EXACT, 1e-8)):
+        run = simulate(law.model.robot, law, None, 0.3, ARM_Q0, ARM_S0, integrator=integrator)
+        assert_allclose([*run.q[-1], *run.v[-1]], wanted[:12], rtol=0.0, atol=room)
+        u = 10.0 * (goal - wanted[:6]) - 1.0 * wanted[6:12] + 20.0 * wanted[12:]
+        assert_allclose(run.u[-1], u, rtol=0.0, atol=100 * room)
+
+
+def test_state_of_an_own_law_is_advanced_by_each_tick() -> None:
+    law = integrating()
+    tick, goal, z = Tick(law, interpreted=True), ARM_Q0 + 0.1, np.zeros(6)
+    with pytest.raises(NonFiniteError, match="argument `period`"):
+        tick(ARM_Q0, ARM_S0)
+    tick.buffers.period[:] = -1e-3
+    refused(ConcurError, lambda: tick(ARM_Q0, ARM_S0), expected="a time of zero or more")
+    assert not tick.buffers.state.any()
+    tick.buffers.period[:] = 0.02
+    for k in range(3):
+        q = ARM_Q0 + 0.01 * k
+        assert_allclose(tick(q, ARM_S0), 10.0 * (goal - q) - 1.0 * ARM_S0 + 20.0 * z, atol=1e-12)
+        z += 0.02 * (goal - q)
+        assert_allclose(tick.buffers.state, z, atol=1e-15)
+    tick.reset()
+    assert not tick.buffers.state.any()
+
+
+def sampled(law: Given, steps: int) -> np.ndarray:
+    """Torques of a loop whose state is advanced at each tick, by Pinocchio."""
+    plant, goal = Pinocchio(law.model.robot), ARM_Q0 + 0.1
+    q, v, z, found = ARM_Q0.copy(), ARM_S0.copy(), np.zeros(6), []
+    for _ in range(steps):
+        u = 10.0 * (goal - q) - 1.0 * v + 20.0 * z
+        z = z + 0.01 * (goal - q)
+        flow = solve_ivp(
+            lambda t, y, u=u: np.concatenate([y[6:], plant.forward_dynamics(y[:6], y[6:], u)]),
+            (0.0, 0.01),
+            [*q, *v],
+            "DOP853",
+            rtol=1e-11,
+            atol=1e-12,
+        )
+        q, v = flow.y[:6, -1], flow.y[6:, -1]
+        found.append(u)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.extended)])
+def test_state_of_a_sampled_own_law(compiled: bool, request: pytest.FixtureRequest) -> None:
+    if compiled:
+        request.getfixturevalue("compiler")
+    law = integrating()
+    wanted = sampled(law, 10)
+    for method in ("rkmk4", *(() if compiled else ("dop853",))):
+        options = Integrator(method, dt=5e-3, control_period=0.01, compiled=compiled)
+        run = simulate(law.model.robot, law, None, 0.1, ARM_Q0, ARM_S0, integrator=options)
+        assert_allclose(run.u[:-1:2], wanted, rtol=0.0, atol=1e-4)
+        assert_array_equal(run.u[1::2], run.u[:-1:2])
+
+
+@pytest.mark.extended
+def test_state_of_an_own_law_in_compiled_chunks(compiler: None) -> None:
+    law = integrating()
+    runs = [
+        simulate(
+            law.model.robot,
+            law,
+            None,
+            0.5,
+            ARM_Q0,
+            ARM_S0,
+            integrator=Integrator(compiled=compiled),
+        )
+        for compiled in (True, False)
+    ]
+    assert_allclose(runs[0].q, runs[1].q, rtol=0.0, atol=1e-11)
+    assert_allclose(runs[0].u, runs[1].u, rtol=0.0, atol=1e-9)

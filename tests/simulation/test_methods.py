@@ -49,7 +49,7 @@ def steps(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Take steps of the plant alone, with constant torque: last q, v and the work done."""
     plant = Plant(robot)
-    step = step_function(SimpleNamespace(nq=plant.nq, nu=plant.nu), plant, method, True)  # type: ignore[arg-type]
+    step = step_function(SimpleNamespace(nz=0, nq=plant.nq, nu=plant.nu), plant, method, True)  # type: ignore[arg-type]
     (q, v), work = beginning(robot), 0.0
     for _ in range(round(duration / h)):
         q, v, work, _ = step(q, v, work, h, u)
