@@ -22,6 +22,7 @@ from concur.certify._bounds import (
 )
 from concur.certify._channel_certificate import ChannelCertificate
 from concur.certify._channels import split
+from concur.certify._checks import check
 from concur.certify._files import law_section, program_versions, write_document
 from concur.certify._recheck_document import FORMAT, VERSION
 from concur.certify._status import Status
@@ -183,11 +184,19 @@ class Certificate:
         Raises
         ------
         OutputError
-            If an output's group is not defined by the package.
+            If an output's group is not defined by the package, or the law has integral action,
+            which the format does not store.
         DescriptionError
             If the file cannot be written.
         """
         dynamics, stated = self.dynamics, self.status is Status.PROVED
+        check(
+            dynamics.integral is None,
+            "certificate, `save`",
+            "a law without a state",
+            "integral action",
+            "Its certificate proves no rate; certify dataclasses.replace(servo, integral=None).",
+        )
         gains = (dynamics.stiffness, dynamics.damping, dynamics.inertia)
         document = {
             "format": FORMAT,

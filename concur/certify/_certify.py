@@ -99,7 +99,9 @@ def certify(
     Returns
     -------
     Certificate
-        REFUTED when a gain is not symmetric positive definite; else the proved rate and region.
+        REFUTED when a gain is not symmetric positive definite, or the linearised loop is not
+        stable; else the proved rate and region. With integral action UNDECIDED or REFUTED: the
+        linearised loop is decided exactly, a rate is not proved.
 
     Raises
     ------
@@ -132,6 +134,9 @@ def certify(
         return Certificate(dynamics, Status.REFUTED, method, angle, distance, (), structure)
     parts = []
     channels = split(dynamics)
+    if dynamics.integral is not None:
+        parts = [_integrating(channel, angle, distance) for channel in channels]
+        return Certificate(dynamics, Status.UNDECIDED, method, angle, distance, tuple(parts))
     with track(progress, "certifying", 1.0) as report:
         most = 0.0
         for k, channel in enumerate(channels):
@@ -154,6 +159,16 @@ def certify(
     found = Certificate(dynamics, status, method, angle, distance, tuple(parts))
     calm = method == "tight" and rate_fraction == 1.0 and proved
     return replace(found, low_transient=_calmer(found, budget)) if calm else found
+
+
+def _integrating(channel: Channel, angle: float, distance: float | None) -> ChannelCertificate:
+    """Certificate without a claim of a channel of a law with integral action."""
+    reason = "The law has integral action, for whose state no Lyapunov function is sought."
+    if channel.kind == "linear" and channel.integral is not None:
+        reason += f" The roots of its equation lie left of {-channel.true_rate:.4g} 1/s."
+    turns = "rad" in channel.units and channel.kind != "linear"
+    facts = (angle if turns else None, distance if turns else None)
+    return ChannelCertificate(channel, Status.UNDECIDED, reason, 0.0, 0.0, *facts)
 
 
 def _calmer(found: Certificate, budget: int) -> Certificate | None:

@@ -52,6 +52,8 @@ class Channel:
         Name and unit (m or rad) of each component of x.
     length : float
         Length that weighs as much as one radian, m.
+    integral : numpy.ndarray or None
+        Block of KI, shape (n, n); None where it is zero.
     """
 
     index: np.ndarray
@@ -63,6 +65,7 @@ class Channel:
     names: tuple[str, ...]
     units: tuple[str, ...]
     length: float
+    integral: np.ndarray | None = None
 
     @property
     def name(self) -> str:
@@ -83,7 +86,8 @@ class Channel:
     @cached_property
     def dynamics(self) -> ErrorDynamics:
         """Error dynamics of the channel."""
-        return ErrorDynamics(self.group, self.stiffness, self.damping, self.inertia)
+        gains = (self.stiffness, self.damping, self.inertia, self.integral)
+        return ErrorDynamics(self.group, *gains)
 
     @cached_property
     def error_parts(self) -> list[tuple[OutputGroup, np.ndarray, str]]:
@@ -121,6 +125,11 @@ class Channel:
         KD and I are diagonal, otherwise to the square root of rounding next to critical damping.
         """
         gains = (self.stiffness, self.damping, self.inertia)
+        if self.integral is not None:
+            try:
+                return float(-eigvals(self.dynamics.matrix).real.max())
+            except np.linalg.LinAlgError:
+                return float("nan")
         if all(np.array_equal(gain, np.diag(np.diag(gain))) for gain in gains):
             mass = np.diag(self.inertia)
             if not mass.all():
@@ -177,6 +186,8 @@ def split(dynamics: ErrorDynamics, length: float | None = None) -> list[Channel]
     ends = np.cumsum([factor.dim for factor in factors], dtype=int)
     spans = [np.arange(end - f.dim, end) for f, end in zip(factors, ends, strict=True)]
 
+    if dynamics.integral is not None:
+        gains.append(_matrix(dynamics.integral, "integral", size))
     coupled = sum(np.abs(np.sign(gain)) for gain in gains)
     for span in spans:
         coupled[np.ix_(span, span)] = 1.0
@@ -202,6 +213,7 @@ def split(dynamics: ErrorDynamics, length: float | None = None) -> list[Channel]
                 stiffness=blocks[0],
                 damping=blocks[1],
                 inertia=blocks[2],
+                integral=blocks[3] if len(blocks) > 3 and blocks[3].any() else None,
                 names=tuple(name for f in own for name in f.error_names),
                 units=units,
                 length=_length(blocks[2], units) if length is None else float(length),

@@ -248,9 +248,11 @@ def check_square(servo: Servo, where: str) -> None:
 
 
 def check_unmeasured(servo: Servo, where: str) -> None:
-    """Reject a servo that measures all velocities."""
+    """Reject a servo that measures all velocities, or has integral action."""
     expected, came = "a law that takes shape velocities", "one that measures all velocities"
     check(not servo.use_measured_velocity, where, expected, came, "Use servo.unmeasured.")
+    cure = "Pass dataclasses.replace(servo, integral=None) for the law without it."
+    check(servo.integral is None, where, "a law without a state", "integral action", cure)
 
 
 def rows(

@@ -386,7 +386,7 @@ def _statement(servo: Servo, graph: Graph, distance: float | None) -> dict[str, 
 
 def _law_again(servo: Servo, law: dict[str, Any]) -> dict[str, Any] | None:
     """Law of a servo as in a file with the same coordinates, speeds and distance."""
-    if not isinstance(servo, Servo) or servo.use_measured_velocity:
+    if not isinstance(servo, Servo) or servo.use_measured_velocity or servo.nz:
         return None
     flint()
     where = "recheck"

@@ -45,6 +45,9 @@ class Law(Protocol):
     @property
     def inertia(self) -> Any: ...
 
+    @property
+    def integral(self) -> Any: ...
+
 
 def law_of(servo: Law) -> tuple[list[str], dict[str, Matrix]]:
     """Groups and gains of the error dynamics of a servo."""
@@ -63,4 +66,9 @@ def law_of(servo: Law) -> tuple[list[str], dict[str, Matrix]]:
         name: [[Fraction(float(v)) for v in row] for row in np.asarray(getattr(servo, name))]
         for name in names
     }
+    # No file is about a law with an integral.
+    if getattr(servo, "integral", None) is not None:
+        gains["integral"] = [
+            [Fraction(float(v)) for v in row] for row in np.asarray(servo.integral)
+        ]
     return groups, gains

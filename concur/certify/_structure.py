@@ -90,7 +90,8 @@ def check_structure(dynamics: ErrorDynamics) -> Structure:
 
     KP, KD and I must be symmetric, and positive definite by the pivots of LDL^T; all roots of
     det(s^2 I + s KD + KP), the characteristic polynomial of the linearised error dynamics, must be
-    left of the imaginary axis by Routh's array.
+    left of the imaginary axis by Routh's array. With an integral, KI must be symmetric too, and
+    where it is positive definite the polynomial is det(s^3 I + s^2 KD + s KP + KI).
 
     Parameters
     ----------
@@ -134,30 +135,21 @@ def ldl_pivots(matrix: Matrix) -> list[Fraction]:
     return pivots
 
 
-def characteristic_polynomial(
-    inertia: Matrix, damping: Matrix, stiffness: Matrix
-) -> list[Fraction]:
-    """Coefficients of det(s^2 I + s KD + KP), the highest power first."""
-    n = len(inertia)
-    entries = [entry for gain in (inertia, damping, stiffness) for row in gain for entry in row]
-    scale = lcm(*(entry.denominator for entry in entries))
-    mass, damper, spring = (
-        [[int(entry * scale) for entry in row] for row in gain]
-        for gain in (inertia, damping, stiffness)
-    )
-    # A polynomial of degree 2 n is determined by its values at 0, 1, ..., 2 n.
-    values = [
-        Fraction(
-            _determinant(
-                [
-                    [(mass[i][j] * s + damper[i][j]) * s + spring[i][j] for j in range(n)]
-                    for i in range(n)
-                ]
-            ),
-            scale**n,
-        )
-        for s in range(2 * n + 1)
-    ]
+def characteristic_polynomial(*gains: Matrix) -> list[Fraction]:
+    """Coefficients of det(s^2 I + s KD + KP), or with KI one power more, the highest first."""
+    n, degree = len(gains[0]), len(gains) - 1
+    scale = lcm(*(entry.denominator for gain in gains for row in gain for entry in row))
+    whole = [[[int(entry * scale) for entry in row] for row in gain] for gain in gains]
+
+    def at(s: int) -> list[list[int]]:
+        powers = [s**k for k in range(degree, -1, -1)]
+        return [
+            [sum(g[i][j] * p for g, p in zip(whole, powers, strict=True)) for j in range(n)]
+            for i in range(n)
+        ]
+
+    # A polynomial of degree 2 n or 3 n is determined by its values at 0, 1, ..., that.
+    values = [Fraction(_determinant(at(s)), scale**n) for s in range(degree * n + 1)]
     return _interpolate(values)
 
 
@@ -185,8 +177,15 @@ def _channel_refusals(channel: Channel) -> list[Refusal]:
     gains = {symbol: exact(getattr(channel, name)) for symbol, name in GAINS}
     for symbol, gain in gains.items():
         found += _definite_refusals(channel, symbol, gain)
-    polynomial = characteristic_polynomial(gains["I"], gains["KD"], gains["KP"])
-    return found + _stable_refusals(channel, polynomial)
+    orders, equation = [gains["I"], gains["KD"], gains["KP"]], "det(s^2 I + s KD + KP)"
+    if channel.integral is not None:
+        integral = exact(channel.integral)
+        asked = _definite_refusals(channel, "KI", integral)
+        found += [refusal for refusal in asked if refusal.claim == "symmetric"]
+        if not asked:
+            # A singular KI has roots at zero that the errors do not show.
+            orders, equation = [*orders, integral], "det(s^3 I + s^2 KD + s KP + KI)"
+    return found + _stable_refusals(channel, characteristic_polynomial(*orders), equation)
 
 
 def _definite_refusals(channel: Channel, symbol: str, gain: Matrix) -> list[Refusal]:
@@ -204,19 +203,17 @@ def _definite_refusals(channel: Channel, symbol: str, gain: Matrix) -> list[Refu
     return [Refusal("positive definite", place, pivots[-1], channel.name)]
 
 
-def _stable_refusals(channel: Channel, polynomial: list[Fraction]) -> list[Refusal]:
+def _stable_refusals(channel: Channel, polynomial: list[Fraction], equation: str) -> list[Refusal]:
     def refuse(quantity: str, value: Fraction) -> list[Refusal]:
         return [Refusal("stable", quantity, value, channel.name)]
 
     degree, lead = len(polynomial) - 1, polynomial[0]
     if lead == 0:
-        return refuse("det I, the first coefficient of det(s^2 I + s KD + KP),", lead)
+        return refuse(f"det I, the first coefficient of {equation},", lead)
     monic = [coefficient / lead for coefficient in polynomial]
     for power, coefficient in zip(range(degree, -1, -1), monic, strict=True):
         if coefficient <= 0:
-            return refuse(
-                f"coefficient of s^{power} in det(s^2 I + s KD + KP) / det I", coefficient
-            )
+            return refuse(f"coefficient of s^{power} in {equation} / det I", coefficient)
     column = routh_column(monic)
     if column[-1] > 0:
         return []

@@ -28,7 +28,8 @@ def task_facts(task: Task, servo: TrackingLaw) -> list[tuple[str, str]]:
     for name, gains in _gains(task, servo).items():
         values = (
             f"{kind} {_shown(gains[kind])} {unit}"
-            for kind, unit in (("stiffness", "1/s^2"), ("damping", "1/s"))
+            for kind, unit in (("stiffness", "1/s^2"), ("damping", "1/s"), ("integral", "1/s^3"))
+            if kind in gains
         )
         facts.append((f"Gains of {name}", ", ".join(values)))
     facts += _options(servo, task.plant_momentum)
@@ -149,6 +150,8 @@ def _gains(task: Task, servo: TrackingLaw) -> dict[str, dict[str, list[float]]]:
             "stiffness": np.diag(task.stiffness)[part].tolist(),
             "damping": np.diag(task.damping)[part].tolist(),
         }
+        if servo.integral is not None:
+            gains[output.name]["integral"] = np.diag(servo.integral)[part].tolist()
     return gains
 
 

@@ -1,7 +1,8 @@
 """The closed loop's error dynamics: autonomous, and the same for every robot.
 
 With the linearizing law, x = log(r^-1 gamma) and ve = r^-1 rdot - Ad gamma^-1 gammadot obey
-``xdot = -B(x) ve``, ``vedot = I^-1 (B(x)^T KP x - KD ve)`` whatever the robot (section 5.4).
+``xdot = -B(x) ve``, ``vedot = I^-1 (B(x)^T KP x - KD ve)`` whatever the robot (section 5.4). With
+integral action I^-1 KI z comes on top of vedot, with ``zdot = x``.
 """
 
 from __future__ import annotations
@@ -28,12 +29,15 @@ class ErrorDynamics(EvaluatedMethods):
         Group of all outputs together.
     stiffness, damping, inertia : numpy.ndarray
         KP, KD and I on the algebra, shape (dim, dim).
+    integral : numpy.ndarray, optional
+        KI on the algebra, shape (dim, dim); None without integral action.
     """
 
     group: OutputGroup
     stiffness: np.ndarray
     damping: np.ndarray
     inertia: np.ndarray
+    integral: np.ndarray | None = None
 
     @property
     def size(self) -> int:
@@ -47,14 +51,19 @@ class ErrorDynamics(EvaluatedMethods):
 
     @property
     def matrix(self) -> np.ndarray:
-        """Rates of (x, ve) over (x, ve) at small errors, shape (2 size, 2 size)."""
-        scale, n = np.linalg.inv(self.inertia), self.size
-        return np.block(
-            [
-                [np.zeros((n, n)), -np.eye(n)],
-                [scale @ self.stiffness, -scale @ self.damping],
-            ]
+        """Rates of (x, ve) over (x, ve) at small errors, shape (2 size, 2 size).
+
+        With integral action of (x, ve, z), shape (3 size, 3 size).
+        """
+        scale, one, none = (
+            np.linalg.inv(self.inertia),
+            np.eye(self.size),
+            np.zeros((self.size,) * 2),
         )
+        pulled = [scale @ self.stiffness, -scale @ self.damping]
+        if self.integral is None:
+            return np.block([[none, -one], pulled])
+        return np.block([[none, -one, none], [*pulled, scale @ self.integral], [one, none, none]])
 
     @evaluated("(size),(size)->(size)")
     def feedback(self, x: Vector, ve: Vector) -> Vector:
@@ -76,7 +85,7 @@ class ErrorDynamics(EvaluatedMethods):
 
     @evaluated("(size),(size)->(size),(size)")
     def rate(self, x: Vector, ve: Vector) -> tuple[Vector, Vector]:
-        """Rates of the errors.
+        """Rates of the errors, of integral action with z = 0.
 
         Parameters
         ----------
@@ -122,10 +131,10 @@ class ErrorDynamics(EvaluatedMethods):
         -------
         numpy.ndarray
             x at the times, shape (k, size): by the matrix exponential when the equation is
-            linear, else to a relative tolerance of 1e-11.
+            linear, else to a relative tolerance of 1e-11. An integral starts at zero.
         """
-        start = np.concatenate([x, ve])
         n = self.size
+        start = np.concatenate([x, ve, np.zeros(0 if self.integral is None else n)])
         if self.linear:
             return _linear_flow(self.matrix, start, np.asarray(times))[:, :n]
 
@@ -133,7 +142,11 @@ class ErrorDynamics(EvaluatedMethods):
             return np.tile(x, (len(times), 1))
 
         def slope(_: float, z: np.ndarray) -> np.ndarray:
-            return np.concatenate(self.rate(z[:n], z[n:]))
+            rates = self.rate(z[:n], z[n : 2 * n])
+            if self.integral is None:
+                return np.concatenate(rates)
+            pushed = np.linalg.solve(self.inertia, self.integral @ z[2 * n :])
+            return np.concatenate([rates[0], rates[1] + pushed, z[:n]])
 
         solution = solve_ivp(
             slope,

@@ -154,6 +154,7 @@ def _facts(servo: TrackingLaw, function: ca.Function) -> dict[str, Any]:
         "stiffness": servo.stiffness.tolist(),
         "damping": servo.damping.tolist(),
         "inertia": servo.inertia.tolist(),
+        **({} if servo.integral is None else {"integral": servo.integral.tolist()}),
         "singular_margin": servo.singular_margin,
         "damped_below": servo.damping_threshold,
         "torque_limits": None

@@ -13,20 +13,23 @@ from concur.errors import OutputError, ShapeError
 from concur.mechanism import scalar
 
 
-def read_gain(where: str, value: Any, outputs: Sequence[Output]) -> np.ndarray:
+def read_gain(
+    where: str, value: Any, outputs: Sequence[Output], definite: bool = True
+) -> np.ndarray:
     """Read a gain as a symmetric positive definite matrix (size, size), a read-only copy.
 
-    A number; one entry per output, each a number or one number per coordinate; or a matrix.
+    A number; one entry per output, each a number or one number per coordinate; or a matrix. Unless
+    `definite`, it may be singular, as an integral is for outputs without one.
     """
     matrix = _matrix(where, value, outputs)
     if not np.isfinite(matrix).all():
         raise nonfinite_error(where, matrix)
     symmetric = np.abs(matrix - matrix.T).max() <= 1e-12 * np.abs(matrix).max()
     lowest = float(np.linalg.eigvalsh(matrix)[0]) if symmetric else float("nan")
-    if not lowest > 0.0:
+    if not (lowest > 0.0 if definite else lowest >= -1e-12 * np.abs(matrix).max()):
         raise OutputError(
             where,
-            expected="a symmetric positive definite gain",
+            expected=f"a symmetric positive {'' if definite else 'semi'}definite gain",
             came=f"smallest eigenvalue {lowest:.6g}" if symmetric else "an unsymmetric matrix",
             cure="The error dynamics would not be stable: give gains above zero.",
         )

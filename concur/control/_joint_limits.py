@@ -227,7 +227,8 @@ def _motion(
     if torques:
         rows = (path.configurations, servo.law_velocities(v), *reference.sample(path.times))
         law = law_function(servo, limited=False)
-        u = np.array(law.call([ca.DM(row.T) for row in rows])[0]).T
+        given = [*rows, *([np.zeros((len(pairs), servo.nz))] if servo.nz else [])]
+        u = np.array(law.call([ca.DM(row.T) for row in given])[0]).T
     return np.hstack([path.configurations, v, u])
 
 

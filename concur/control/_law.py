@@ -33,7 +33,8 @@ from concur.reduction import ReducedModel
 
 OUTPUTS = ("u", "pivot", "missed", "scale", "side")
 """Results of the law: torques; margin bound; acceleration residual; scale factor of torque limits;
-and, if requested, the side of singular configurations, 1 or -1."""
+and, if requested, the side of singular configurations, 1 or -1. Of a law with an integral its rate
+comes last."""
 
 MANY = 10
 """Shape velocities beyond which articulated bodies are shorter than a mass matrix's factor."""
@@ -60,6 +61,8 @@ class ShapeCommand(NamedTuple):
     side : casadi.SX
         1 or -1: where it differs between two configurations on a path, a singular one that must not
         be passed lies in between.
+    error : casadi.SX
+        Pose error, shape (size,).
     """
 
     decoupling: Array
@@ -69,20 +72,31 @@ class ShapeCommand(NamedTuple):
     metric: Array
     missed: Array
     side: Array
+    error: Array
 
 
 def shape_command(
-    servo: TrackingLaw, q: Vector, v: Vector, pose: Array, twist: Vector, acceleration: Vector
+    servo: TrackingLaw,
+    q: Vector,
+    v: Vector,
+    pose: Array,
+    twist: Vector,
+    acceleration: Vector,
+    z: Array | None = None,
 ) -> ShapeCommand:
-    """Linearize: the shape acceleration for all velocities v (nv,) and a flat reference."""
+    """Linearize: the shape acceleration for all velocities v (nv,) and a flat reference.
+
+    The integral z (size,) is for a law that has one.
+    """
     model = servo.model
     seen = output_motion(model.robot, servo.outputs, q, v, base_axes=True)
     groups = [output.lie for output in servo.outputs]
-    commanded = command(
+    commanded, error = command(
         servo.error_dynamics,
         list(zip(groups, seen.poses, strict=True)),
         seen.velocity,
         (pose, twist, acceleration),
+        z,
     )
     jacobian = seen.jacobian
     residual = seen.turned(commanded - seen.acceleration) - jacobian @ model.velocity_drift(q, v)
@@ -95,7 +109,7 @@ def shape_command(
         solution, least, side = solve_scaled(decoupling, residual, *servo.scales)
         decoupling, residual = seen.unturned(decoupling), seen.unturned(residual)
         pivot = ca.fmin(least, regularity)
-        return ShapeCommand(decoupling, residual, solution, pivot, mass, missed, side)
+        return ShapeCommand(decoupling, residual, solution, pivot, mass, missed, side, error)
 
     # Squares of the matrix are graded along the outputs' axes, where light wrists turn: there
     # elimination loses nothing.
@@ -121,18 +135,39 @@ def shape_command(
         missed, pivot = damping * solved / rows, ca.SX(1)
     solution = pull + pushed(solved)
     pivot = ca.fmin(pivot, regularity)
-    return ShapeCommand(decoupling, residual, solution, pivot, metric, missed, model.side(q))
+    side = model.side(q)
+    return ShapeCommand(decoupling, residual, solution, pivot, metric, missed, side, error)
 
 
-def law(
-    servo: TrackingLaw, q: Vector, v: Vector, pose: Array, twist: Vector, acceleration: Vector
-) -> tuple[Array, ...]:
-    """Torques for all velocities v (nv,) and a flat reference, as named in `OUTPUTS`; no limits."""
-    found = shape_command(servo, q, v, pose, twist, acceleration)
+def law(servo: TrackingLaw, q: Vector, v: Vector, *given: Array) -> tuple[Array, ...]:
+    """Torques for all velocities v (nv,) and a flat reference, as named in `OUTPUTS`; no limits.
+
+    Of a law with an integral, this is given after the reference, and its rate returned at the end.
+    """
+    found = shape_command(servo, q, v, *given)
     force = servo.model.shape_forces(q, v, found.shape_acceleration)
     torque, pivot, side = controls(servo.model, q, force, servo.torque_weights)
     least = ca.fmin(found.pivot, pivot)
-    return torque, least, found.missed, ca.SX(1), found.side * side
+    rate = [_integral_rate(servo, found.error, found.missed)] if servo.nz else []
+    return torque, least, found.missed, ca.SX(1), found.side * side, *rate
+
+
+def _integral_rate(servo: TrackingLaw, error: Array, missed: Array) -> Array:
+    """Rate of the integral: the pose error, with conditional integration against windup.
+
+    Where limits or damping leave out a part of the commanded acceleration of an output along its
+    error, a larger integral could not act: it stays as it is. Lengths and angles count as in the
+    decoupling margin.
+    """
+    if servo.torque_limits is None and servo.damping_threshold is None:
+        return error
+    ends = np.cumsum([0, *(output.dim for output in servo.outputs)]).tolist()
+    weighted = ca.vertsplit(constant(servo.scales[0] ** 2) * missed, ends)
+    parts = [
+        ca.if_else(ca.dot(lost, away) > 0.0, 0.0, away)
+        for lost, away in zip(weighted, ca.vertsplit(error, ends), strict=True)
+    ]
+    return ca.vertcat(*parts)
 
 
 def law_function(
@@ -168,11 +203,12 @@ def law_function(
     given = symbols.copy()
     if "s" in sizes:
         given[1] = servo.model.velocity(*symbols[:2])
-    names = OUTPUTS if sided else OUTPUTS[:-1]
+    names = [*(OUTPUTS if sided else OUTPUTS[:-1]), *(["zdot"] if servo.nz else [])]
     if limited and servo.torque_limits is not None:
         return _limited(servo, solver, sizes, symbols, given, names)
-    results = [ca.densify(result) for result in law(servo, *given)[: len(names)]]
-    return ca.Function("law", symbols, results, list(sizes), list(names), {"cse": True})
+    found = dict(zip((*OUTPUTS, "zdot"), law(servo, *given), strict=False))
+    results = [ca.densify(found[name]) for name in names]
+    return ca.Function("law", symbols, results, list(sizes), names, {"cse": True})
 
 
 def _limited(
@@ -205,11 +241,11 @@ def _limited(
     linear = ca.Function(
         "linearization",
         symbols,
-        [*map(ca.densify, parts), found.residual, least, found.side * side],
+        [*map(ca.densify, [*parts, found.residual, least, found.side * side, found.error])],
         {"cse": True},
     )
     inputs = [ca.MX.sym(name, size) for name, size in sizes.items()]
-    *given, residual, pivot, turned = linear(*inputs)
+    *given, residual, pivot, turned, error = linear(*inputs)
     rows, limits = servo.scales[0], np.asarray(servo.torque_limits)
     solve = allocation(servo.size, servo.nu, solver)
     bounds = ca.DM(limits[:, 0]), ca.DM(limits[:, 1])
@@ -220,7 +256,13 @@ def _limited(
     scale = ca.if_else(ca.norm_inf(lost) > 0, 0.0, scale)
     # A failed program counts as singular: no torque is returned.
     results = [u, ca.if_else(status > 0, pivot, 0.0), missed, scale, turned]
-    return ca.Function("limited_law", inputs, results[: len(names)], list(sizes), list(names))
+    if servo.nz:
+        x, lost = ca.SX.sym("x", servo.size), ca.SX.sym("lost", servo.size)
+        rate = ca.Function("rate", [x, lost], [ca.densify(_integral_rate(servo, x, lost))])
+        results.append(rate(error, missed))
+    found_by_name = dict(zip((*OUTPUTS, "zdot"), results, strict=False))
+    results = [found_by_name[name] for name in names]
+    return ca.Function("limited_law", inputs, results, list(sizes), list(names))
 
 
 def _with_sharing(servo: TrackingLaw, q: Vector, parts: list[Array]) -> list[Array]:

@@ -299,6 +299,13 @@ def loop_of(servo: Any) -> tuple[tuple[str, ...], ErrorDynamics]:
             came=f"{type(servo).__name__} {servo!r:.40}",
             cure="Pass the servo.",
         )
+    if servo.nz:
+        raise OutputError(
+            "linear loop",
+            expected="a law without a state",
+            came="integral action",
+            cure="Pass dataclasses.replace(servo, integral=None) for the loop without it.",
+        )
     names = tuple(
         f"{output.name}[{name}]" for output in servo.outputs for name in output.coordinate_names
     )

@@ -85,6 +85,13 @@ class Servo(TrackingLaw):
         Of more controls than shape velocities, such as four motors of a mecanum base, those with
         the least ``u^T W u`` are taken, within limits if there are any. Diagonal of W: one
         positive number per control, or by name of the control with 1 for the others. Default: ones.
+    integral : float, sequence or array_like, optional
+        KI on the outputs' algebra, given as the other gains, and zero for outputs without integral
+        action: the commanded acceleration has ``I^-1 KI z`` in addition, with ``zdot = x``, the
+        pose error. So a constant disturbance, such as a wrong mass, leaves no error. The error of
+        R^n obeys ``s^3 + KD s^2 + KP s + KI``, which decays for KI below KP KD. While limits or
+        damping leave out acceleration along the error of an output, its part of z does not change
+        (anti-windup). z is a state: `Tick` keeps it, `simulate` integrates it. Default: none.
 
     Raises
     ------
@@ -116,6 +123,9 @@ class Servo(TrackingLaw):
         for name in ("stiffness", "damping", "inertia"):
             matrix = read_gain(f"{where}, `{name}`", getattr(self, name), outputs)
             object.__setattr__(self, name, matrix)
+        if self.integral is not None:
+            matrix = read_gain(f"{where}, `integral`", self.integral, outputs, definite=False)
+            object.__setattr__(self, "integral", matrix if matrix.any() else None)
         self._check_options(where)
         check_decoupling(self)
 
@@ -182,7 +192,12 @@ class Servo(TrackingLaw):
             start = part.stop
             gains = (
                 f"{kind} {', '.join(f'{x:g}' for x in dict.fromkeys(np.diag(matrix)[part]))}"
-                for kind, matrix in (("stiffness", self.stiffness), ("damping", self.damping))
+                for kind, matrix in (
+                    ("stiffness", self.stiffness),
+                    ("damping", self.damping),
+                    ("integral", self.integral),
+                )
+                if matrix is not None
             )
             frame = f" relative to `{output.relative_to}`" if output.relative_to else ""
             whose = f"{output.name}: {output.group} of `{output.body}`{frame}"
@@ -205,7 +220,9 @@ class Servo(TrackingLaw):
     ) -> ca.Function:
         return law_function(self, solver, sided, measured)
 
-    def torque(self, q: Vector, s: Vector, sample: ReferenceSample) -> Array:
+    def torque(
+        self, q: Vector, s: Vector, sample: ReferenceSample, z: Vector | None = None
+    ) -> Array:
         """Control forces and torques for a state and a reference.
 
         Parameters
@@ -214,6 +231,8 @@ class Servo(TrackingLaw):
             Configuration and velocities that the law takes, shapes (nq,) and (nw,).
         sample : ReferenceSample
             Reference pose, twist and acceleration of all outputs.
+        z : array_like, optional
+            Integral of the pose error, shape (nz,), of a servo with integral action; default zero.
 
         Returns
         -------
@@ -228,7 +247,8 @@ class Servo(TrackingLaw):
         NonFiniteError
             If the state or the result is not finite.
         """
-        u, pivot, _, _ = self.law(q, s, *self.flat(sample))
+        given = (q, s, *self.flat(sample))
+        u, pivot = (self.law(*given) if z is None else self.law_with_state(*given, z))[:2]
         return vouched(self, q, u, pivot) if isinstance(u, np.ndarray) else u
 
     def error(self, q: Vector, s: Vector, sample: ReferenceSample) -> tuple[Vector, Vector]:

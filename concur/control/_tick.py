@@ -407,9 +407,9 @@ def tick_function(servo: TrackingLaw, solver: str = SOLVER, watched: bool = Fals
     casadi.Function
         Inputs q (nq,), s (nw,), those in `sampled`, momentum (6,) where the law
         `takes_momentum`, and of a law with a state the period; its state z (nz,) is the last part
-        of `before` and `after`, which it has without `watched` too. Outputs u (nu,), zero unless the status is; pivot,
-        missed (size,), scale, and status, a `TickStatus` as a number. Over SX; over MX with torque
-        limits, which have a quadratic program inside.
+        of `before` and `after`, which it has without `watched` too. Outputs u (nu,), zero unless
+        the status is; pivot, missed (size,), scale, and status, a `TickStatus` as a number. Over
+        SX; over MX with torque limits, which have a quadratic program inside.
     """
     given = servo.takes_momentum
     law = servo.graph(solver, sided=watched, measured=given or servo.use_measured_velocity)

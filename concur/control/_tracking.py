@@ -92,10 +92,12 @@ def command(
     poses: list[tuple[OutputGroup, Placed]],
     velocity: Vector,
     reference: tuple[Array, Array, Array],
-) -> Array:
-    """Commanded rate nu (size,) of the output velocity, (5.4.30)-(5.4.33).
+    z: Array | None = None,
+) -> tuple[Array, Array]:
+    """Commanded rate nu (size,) of the output velocity, (5.4.30)-(5.4.33), and pose error (size,).
 
-    From group and pose of each output, its velocity (size,), and the flat reference.
+    From group and pose of each output, its velocity (size,), the flat reference, and the integral
+    of the pose error (size,) where the law has one.
     """
     desired, twist, acceleration = reference
     tracked = []
@@ -118,7 +120,9 @@ def command(
     scale = np.linalg.inv(dynamics.inertia)
     force = constant(scale) @ ca.vertcat(*pulled)
     force -= constant(scale @ dynamics.damping) @ (velocity - moved)
-    return force + ca.vertcat(*ahead) - dynamics.group.ad(velocity) @ moved
+    if dynamics.integral is not None and z is not None:
+        force += constant(scale @ dynamics.integral) @ z
+    return force + ca.vertcat(*ahead) - dynamics.group.ad(velocity) @ moved, x
 
 
 class _Turned:

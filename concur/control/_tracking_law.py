@@ -71,6 +71,8 @@ class TrackingLaw(EvaluatedMethods, ABC):
         Whether the law takes all measured velocities v in place of the shape velocities s.
     torque_weights : numpy.ndarray, optional
         Weight of the square of each control where there are more than shape velocities, (nu,).
+    integral : numpy.ndarray, optional
+        KI on the outputs' algebra, shape (size, size).
     """
 
     COMPILED = ("law", "output", "errors", "decoupling")
@@ -86,6 +88,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
     torque_limits: Any = None
     use_measured_velocity: bool = False
     torque_weights: Any = None
+    integral: Any = None
 
     @abstractmethod
     def graph(
@@ -124,7 +127,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
     def error_dynamics(self) -> ErrorDynamics:
         """Error dynamics of the closed loop."""
         group = Product([output.lie for output in self.outputs])
-        return ErrorDynamics(group, self.stiffness, self.damping, self.inertia)
+        return ErrorDynamics(group, self.stiffness, self.damping, self.inertia, self.integral)
 
     @property
     def name(self) -> str:
@@ -169,7 +172,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
     @property
     def nz(self) -> int:
         """Length of the law's state z, zero at the start, such as an integral; 0 without."""
-        return 0
+        return 0 if self.integral is None else self.size
 
     @property
     def size(self) -> int:
@@ -311,10 +314,36 @@ class TrackingLaw(EvaluatedMethods, ABC):
             Scale factor of torque limits: 1 where they are not active, 0 where they are not
             feasible in the direction of the command, whatever its size.
         """
-        given = [q, s, pose, twist, acceleration]
         start = [ca.DM.zeros(self.nz)] if self.nz else []
-        u, pivot, missed, scale = self.graph().call([*given, *start])[:4]
+        u, pivot, missed, scale, *_ = self.graph().call([q, s, pose, twist, acceleration, *start])
         return u, pivot, missed, scale
+
+    @evaluated(
+        "(nq),(nw),(pose_size),(size),(size),(nz)->(nu),(),(size),(),(nz)", symbols="symbols"
+    )
+    def law_with_state(
+        self, q: Vector, s: Vector, pose: Vector, twist: Vector, acceleration: Vector, z: Vector
+    ) -> tuple[Vector, Scalar, Vector, Scalar, Vector]:
+        """The whole law on flat arrays, of a law with a state z, such as an integral.
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
+        pose, twist, acceleration : array_like
+            Flat reference, shapes (pose_size,), (size,) and (size,).
+        z : array_like
+            State of the law, shape (nz,).
+
+        Returns
+        -------
+        u, pivot, missed, scale : numpy.ndarray or casadi.SX
+            As from `law`.
+        rate : numpy.ndarray or casadi.SX
+            Rate of z, shape (nz,).
+        """
+        u, pivot, missed, scale, rate = self.graph().call([q, s, pose, twist, acceleration, z])
+        return u, pivot, missed, scale, rate
 
     @property
     def takes_momentum(self) -> bool:

@@ -123,7 +123,8 @@ class Task:
         Spatial momentum of the plant, if it differs from that of the servo's model (kg m/s,
         kg m^2/s).
     servo_options : dict of str to any
-        Further arguments of `Servo`: measured velocities, redundancy, damping, torque limits.
+        Further arguments of `Servo`: measured velocities, redundancy, damping, torque limits,
+        and `integral`, shape (n, n), diagonal, zero for outputs without (1/s^3).
     stages : str, tuple of str, dict of str to float or list of float, or None
         Joints by which the robot is reduced further, as for `reduce`: "auto", names, or momenta by
         name (N m s, N s); None without stages.
@@ -348,6 +349,7 @@ class _OutputTable(Table):
     relative_to: Text | None = None
     stiffness: NumberOrList
     damping: NumberOrList
+    integral: NumberOrList | None = None
 
 
 Step = Annotated[
@@ -471,7 +473,8 @@ def load_task(path: str | PathLike[str]) -> Task:
         The task. Its fields are ``name``; ``robot``, the name of a shipped robot or a file
         relative to the task; ``momentum`` (6 numbers, optional); ``stages`` (as for `reduce`,
         optional); a table ``[[outputs]]`` for each output with the arguments of `Output` and its
-        ``stiffness`` and ``damping`` (a number or one for each coordinate);
+        ``stiffness``, ``damping`` and optionally ``integral`` (a number or one for each
+        coordinate);
         ``[reference.<output>]`` with the ``kind`` (a constructor in `references`) and its
         arguments, and for outputs in R^n optionally ``relative_to``, the output whose reference it
         is added to; ``[initial.q]`` and ``[initial.s]`` with configurations by body and shape
@@ -531,7 +534,8 @@ def load_task(path: str | PathLike[str]) -> Task:
         plant=None if moving.file is None else _plant(moving.file, robot, path),
         plant_file=moving.file,
         plant_momentum=None if moving.momentum is None else _frozen(moving.momentum),
-        servo_options=read_servo(task.servo, robot, path),
+        servo_options=read_servo(task.servo, robot, path)
+        | {"integral": _gains(outputs, task.outputs, "integral", path)},
         stages=_stages(task.stages, robot, path),
         robot_file=task.robot if _is_file(task.robot) else None,
         operating=_operating(task.operating, robot, path),
@@ -694,6 +698,9 @@ def _gains(
     diagonal: list[float] = []
     for output, table in zip(outputs, tables, strict=True):
         value = getattr(table, field)
+        if value is None:  # an integral
+            diagonal += [0.0] * output.dim
+            continue
         numbers = [value] * output.dim if is_number(value) else list(value)
         if len(numbers) != output.dim or not all(0.0 < number < np.inf for number in numbers):
             raise fault(

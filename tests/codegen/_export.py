@@ -44,7 +44,8 @@ def servo(kind: str) -> Servo:
     if kind == "free-flyer, redundant and limited":
         return Servo(flyer, [Output("hand", "tool", "R3")], 4.0, 2.8, torque_limits=2.0)
     if kind.startswith("two links"):
-        return two_links(**({"torque_limits": 5.0} if "limited" in kind else {}))
+        options = {"torque_limits": 5.0} if "limited" in kind else {}
+        return two_links(**options, **({"integral": 3.0} if "integral" in kind else {}))
     if kind.startswith("mecanum"):  # five motors for four shape velocities
         limits = [0.5, 0.5, 0.5, 0.5, 5.0] if "limited" in kind else None
         return Servo(FOUR, OUTPUTS, 4.0, 4.0, torque_limits=limits, torque_weights=WEIGHTS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from concur.control import TickStatus
 from tests.codegen._export import Library, servo
@@ -39,6 +39,48 @@ def test_refused_input_does_not_make_exported_c_forget(libraries) -> None:
     states[2, 2] = 1e6  # TOO_FAST
     library(states[:1])
     assert list(library(states, apart=False)[1]) == [0, 1, 7, TickStatus.SINGULAR]
+
+
+def integrated(kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """States of the arm beside where its tip is demanded, with periods, and the torques there."""
+    arm, z, states, torques = servo(kind), np.zeros(2), list[np.ndarray](), list[np.ndarray]()
+    still = np.zeros(2)
+    for k, period in enumerate((0.1, 0.2, 0.0, 0.3)):
+        q, pose = np.array([0.2, 0.5 + 0.1 * k]), arm.output([0.3, 0.6])
+        states.append(np.concatenate([q, still, pose, still, still, [period]]))
+        found = arm.law_with_state(q, still, pose, still, still, z)
+        torques.append(found[0])
+        z = z + period * found[4]
+    return np.array(states), np.array(torques)
+
+
+@pytest.mark.parametrize("kind", ["two links, integral", "two links, limited, integral"])
+def test_exported_c_keeps_the_integral(libraries, kind: str) -> None:
+    library: Library = libraries(kind)
+    states, torques = integrated(kind)
+    library(states[2:3])  # forgets what was before, and has a period of zero
+    found, codes = library(states, apart=False)
+    assert not codes.any()
+    assert_allclose(found[:, :2], torques, atol=1e-6 if "limited" in kind else 1e-11)
+    found, _ = library(states)
+    assert np.abs(found[:, :2] - torques)[1:].max() > 1e-3  # each with an integral of zero
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("version", VERSIONS)
+def test_units_keep_the_integral(tmp_path, version: str) -> None:
+    kind = "two links, integral"
+    with with_compiler():
+        unit = Unit(servo(kind).export(tmp_path, "fmu", name="integral", fmi=version))
+    states, torques = integrated(kind)
+    first = np.split(states[0], [2, 4, 6, 8, 10])
+    unit.start(q=first[0], pose=first[2])
+    for state, torque in zip(states, torques, strict=True):
+        q, _, pose, _, _, period = np.split(state, [2, 4, 6, 8, 10])
+        unit.set(q=q, pose=pose, period=period)
+        assert_allclose(unit.get("u"), torque, atol=1e-11)
+        assert unit.step(1e-3) == 0
+    unit.close()
 
 
 @pytest.mark.extended

@@ -121,7 +121,7 @@ def test_every_option_of_the_servo_is_listed() -> None:
     rule = set(_servo.RedundancyTable.model_fields)
     assert set(table_after("Servo")) == own | rule | {"[servo.redundancy]"}
     assert rule == set(inspect.signature(Redundancy).parameters)
-    given = {"model", "outputs", "stiffness", "damping", "inertia", "singular_margin"}
+    given = {"model", "outputs", "stiffness", "damping", "inertia", "singular_margin", "integral"}
     assert own | given | {"redundancy"} == set(inspect.signature(Servo).parameters)
 
 
@@ -130,7 +130,7 @@ def test_wheels_outputs_references_and_methods_are_listed() -> None:
     assert sorted(table_after("Wheels")) == sorted([*_wheels.WheelTable.model_fields, *kinds])
     groups = list(_reference.REFERENCE_KINDS)
     assert sorted(table_after("Outputs")) == sorted([*_task._OutputTable.model_fields, *groups])
-    gains = {"stiffness", "damping"}
+    gains = {"stiffness", "damping", "integral"}
     assert set(_task._OutputTable.model_fields) - gains == set(inspect.signature(Output).parameters)
     every = {kind for kinds in _reference.REFERENCE_KINDS.values() for kind in kinds}
     assert set(table_after("References")) == every

@@ -1,0 +1,201 @@
+"""Integral action: its error equation, wrong masses, windup, ticks, exported C and certificates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.linalg import expm
+
+import concur as cc
+from concur.certify import Status, certify, recheck
+from concur.control import ErrorDynamics, Output, ReferenceSample, Servo, linear_loop, references
+from concur.control.output_groups import Rotation, Vector
+from concur.errors import NonFiniteError, OutputError
+from concur.mechanism import Body, Inertia, joints
+from concur.multibody import Mechanism
+from concur.reduction import reduce
+from concur.simulation import Integrator, Plant, simulate
+from hil.controller import Mode
+from hil.reasons import Reason, State
+from hil.replay import replay
+from hil.rig import load_rig
+from hil.session import SessionOptions, run_session
+from tests.control._cases import Q0, S0, case_study, case_study_reference, refused
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def cart(limits: float | None = None, integral: float | None = 2.0) -> Servo:
+    """One mass of 2 kg on a line: torque limits and gains are those of a double integrator."""
+    inertia = Inertia(2.0, (0.0, 0.0, 0.0), (0.1, 0.1, 0.1))
+    body = Body("mass", joints.Prismatic((1, 0, 0)), inertia=inertia)
+    robot = Mechanism("cart", [body], actuated=["mass"])
+    place = Output("place", "mass", "R", axes="x")
+    return Servo(reduce(robot), [place], 4.0, 4.0, torque_limits=limits, integral=integral)
+
+
+def test_errors_of_the_rover_obey_the_third_order_equation() -> None:
+    """On the full-order plant, by a matrix exponential of s^3 + KD s^2 + KP s + KI."""
+    servo = replace(case_study(), integral=[3.0, 8.0])
+    run = simulate(
+        servo.model.robot,
+        servo,
+        case_study_reference(),
+        0.6,
+        Q0,
+        S0,
+        integrator=Integrator("dop853", dt=0.1),
+    )
+    for i in range(5):
+        kp, kd, ki = servo.stiffness[i, i], servo.damping[i, i], servo.integral[i, i]
+        matrix = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [-ki, -kp, -kd]])
+        for k, t in enumerate(run.t):
+            wanted = expm(matrix * t) @ [0.0, run.error[0, i], -run.velocity_error[0, i]]
+            assert_allclose(run.error[k, i], wanted[1], atol=1e-7)
+    assert_allclose(run.ideal, run.error, atol=1e-7)
+
+
+def test_torque_takes_the_integral() -> None:
+    servo = replace(case_study(), integral=[3.0, 8.0])
+    sample, z = case_study_reference()(0.3), np.array([0.1, -0.2, 0.3, -0.1, 0.05])
+    change = servo.torque(Q0, S0, sample, z) - servo.torque(Q0, S0, sample)
+    # The shape acceleration that KI z asks for, through the mass matrix.
+    sdot = np.linalg.solve(servo.decoupling(Q0), servo.integral @ z)
+    assert_allclose(change, servo.model.mass_matrix(Q0) @ sdot, atol=1e-10)
+    assert_array_equal(servo.torque(Q0, S0, sample), case_study().torque(Q0, S0, sample))
+
+
+def test_wrong_mass_leaves_no_error() -> None:
+    task = cc.load_task(EXAMPLES / "rover_arm.toml")
+    heavy = replace(
+        task.robot,
+        bodies=tuple(
+            replace(b, inertia=replace(b.inertia, mass=1.19 * b.inertia.mass))
+            for b in task.robot.bodies
+        ),
+    )
+    goal = references.hold(task.servo.output(task.q0))
+    ends = []
+    for integral in (None, [2.0, 6.0]):
+        servo = replace(task.servo, integral=integral)
+        run = simulate(
+            task.robot, servo, goal, 12.0, task.q0, np.zeros(5), plant=Plant(heavy), dt=0.01
+        )
+        ends.append(float(run.error_norms["hand"][-1]))
+    assert ends[0] > 0.15
+    assert ends[1] < 1e-3
+
+
+def overshoot(servo: Servo, step: float) -> float:
+    law = references.hold([step])
+    run = simulate(servo.model.robot, servo, law, 15.0, [0.0], [0.0], dt=5e-3)
+    assert np.abs(run.u).max() <= 2.0
+    assert abs(run.q[-1, 0] - step) < 0.02 * step
+    return float(run.q[:, 0].max() / step - 1.0)
+
+
+def test_step_beyond_the_limits_does_not_wind_the_integral_up() -> None:
+    """Against a loop written by hand, whose integral is not held while the force is limited."""
+    step, servo = 6.0, cart(limits=2.0)
+    x = v = z = most = 0.0
+    for _ in range(15000):
+        away = step - x
+        u = np.clip(2.0 * (4.0 * away - 4.0 * v + 2.0 * z), -2.0, 2.0)
+        x, v, z = x + 1e-3 * v, v + 1e-3 * u / 2.0, z + 1e-3 * away
+        most = max(most, x / step - 1.0)
+    own, plain = overshoot(servo, step), overshoot(cart(limits=2.0, integral=None), step)
+    assert most > 0.5
+    assert own < 0.3 * most
+    assert own < plain + 0.1
+
+
+def test_integral_is_held_only_while_it_would_ask_for_more() -> None:
+    servo = cart(limits=2.0)
+    still = np.zeros(1)
+    for x, v, rate in ((1.0, 0.0, 0.0), (0.1, 0.0, 0.1), (1.0, 10.0, 1.0)):
+        found = servo.law_with_state(still, np.array([v]), np.array([x]), still, still, still)
+        assert_allclose(found[4], [rate], atol=1e-12)
+        assert_allclose(cart().law_with_state(still, still, [x], still, still, still)[4], [x])
+
+
+def test_ticks_advance_the_integral() -> None:
+    servo = replace(case_study(), integral=[3.0, 8.0])
+    path = case_study_reference()
+    tick, z = servo.compile(interpreted=True), np.zeros(5)
+    with pytest.raises(NonFiniteError, match="argument `period`"):
+        tick(Q0, S0, path(0.0))
+    tick.buffers.period[:] = 0.05
+    for t in (0.0, 0.05, 0.1):
+        assert_allclose(tick(Q0, S0, path(t)), servo.torque(Q0, S0, path(t), z), atol=1e-10)
+        z = z + 0.05 * servo.error(Q0, S0, path(t))[0]
+        assert_allclose(tick.buffers.state, z, atol=1e-13)
+    inside = servo.compile(references.hold(servo.output(Q0) + 0.1), interpreted=True)
+    inside.buffers.period[:] = 0.05
+    first = inside(0.0, Q0, S0).copy()
+    assert_allclose(inside.buffers.state, 0.05 * np.full(5, 0.1), atol=1e-13)
+    assert np.abs(inside(0.05, Q0, S0) - first).max() > 1e-4
+
+
+def test_rig_and_replay_carry_the_integral(tmp_path: Path) -> None:
+    rig = load_rig(EXAMPLES / "rover_rig/rig.toml")
+    servo = replace(rig.task.servo, integral=1.0)
+    options = SessionOptions(Mode.MOCK, 0.4, tmp_path / "run", heartbeat="auto", emulated=True)
+    result = run_session(rig, options, servo)
+    assert result.outcome.reason is Reason.END
+    report = replay(result.folder, rig, servo=servo)
+    assert report.differences == ()
+    assert report.evaluated > 50
+    # The integral acts: without it the torques of the end are others.
+    record = report.record
+    last = np.flatnonzero(record["state"] == State.RUN)[-1]
+    sample = ReferenceSample(*(record[name][last] for name in ("pose", "twist", "acceleration")))
+    bare = servo.torque(record["q"][last], record["s"][last], sample)
+    assert np.abs(record["demand"][last] - bare).max() > 1e-6
+
+
+def dynamics(ki: float, group: object = None) -> ErrorDynamics:
+    lie = group or Vector("xyz")
+    one = np.eye(3)
+    return ErrorDynamics(lie, 4.0 * one, 3.0 * one, one, ki * one)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("group", [Vector("xyz"), Rotation()], ids=["R3", "SO3"])
+def test_certificates_refute_integrals_beyond_routh_and_prove_none(group: object) -> None:
+    """The cubic s^3 + 3 s^2 + 4 s + ki is stable below ki = 12."""
+    for ki, status in (
+        (12.0 + 1e-12, Status.REFUTED),
+        (12.0, Status.REFUTED),
+        (12.0 - 1e-9, Status.UNDECIDED),
+        (1.0, Status.UNDECIDED),
+    ):
+        assert certify(dynamics(ki, group), angle=1.0).status is status
+    found = certify(dynamics(1.0, group), angle=1.0)
+    assert "integral action" in found.parts[0].reason
+    assert found.rate == 0.0
+    roots = np.roots([1.0, 3.0, 4.0, 1.0])
+    assert_allclose(found.true_rate, -roots.real.max(), rtol=1e-9)
+
+
+def test_files_of_laws_without_integral_prove_nothing_of_one_with(tmp_path: Path) -> None:
+    plain = cart(integral=None)
+    certify(plain).save(tmp_path / "plain.json")
+    assert recheck(tmp_path / "plain.json", plain).status is Status.PROVED
+    assert recheck(tmp_path / "plain.json", cart()).status is Status.UNDECIDED
+    found = certify(cart())
+    refused(OutputError, lambda: found.save(tmp_path / "own.json"), came="integral action")
+    refused(OutputError, lambda: linear_loop(cart()), came="integral action")
+
+
+def test_integrals_are_read_like_other_gains() -> None:
+    servo = replace(case_study(), integral=[0.0, 1.0])
+    assert_array_equal(np.diag(servo.integral), [0, 0, 1, 1, 1])
+    assert replace(servo, integral=0.0).integral is None
+    assert "integral 0" in str(servo)
+    refused(OutputError, lambda: replace(servo, integral=-1.0), expected="semidefinite")
+    text = (EXAMPLES / "rover_arm.toml").read_text()
+    assert cc.load_task(EXAMPLES / "rover_arm.toml").servo.integral is None
+    assert text.count("damping") >= 2
