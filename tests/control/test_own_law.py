@@ -320,9 +320,9 @@ def test_what_is_no_law_is_refused() -> None:
         (Given, OutputError, {"expected": "another Law"}),
         (replace(good, inputs={"q": q, "pose": s}), OutputError, {"came": "q, pose"}),
         (replace(good, inputs={"q": q, "z": s}), OutputError, {"expected": "u and zdot"}),
-        (replace(good, outputs={"u": one, "zdot": one}), OutputError, {"came": "u, zdot"}),
+        (replace(good, results={"u": one, "zdot": one}), OutputError, {"came": "u, zdot"}),
         (
-            replace(good, inputs={"z": t}, outputs={"u": one, "zdot": one}),
+            replace(good, inputs={"z": t}, results={"u": one, "zdot": one}),
             ShapeError,
             {"where": "`zdot` of its graph"},
         ),
