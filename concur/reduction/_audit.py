@@ -142,10 +142,14 @@ class AuditedOutput(Protocol):
 def audit(
     model: Lift, outputs: tuple[Any, ...] | None, working_set: ArrayLike | None = None
 ) -> Audit:
-    """Check the assumptions at random configurations, NHR3 at the working set if there is one."""
+    """Check the assumptions at random configurations, NHR3 at the working set if there is one.
+
+    For NHR1-NHR3 the configurations are within the limits of the joints.
+    """
     rng = np.random.default_rng(1)
     robot = model.robot
     samples = [robot.neutral(), *(robot.random(rng) for _ in range(SAMPLES - 1))]
+    within = [robot.coupled(np.clip(q, *robot.limits.T)) for q in samples]
     rows = [
         _invariance(model, samples, rng),
         _no_actuator_along_group(model, samples),
@@ -159,7 +163,7 @@ def audit(
             AuditStatus.HOLDS,
             "by construction: the lift names its dependent and shape velocities",
         ),
-        *_platform(model, samples, _working_set(model, working_set)),
+        *_platform(model, within, _working_set(model, working_set)),
     ]
     if model.first.kind == "constrained":
         rows = [_waived(row) for row in rows]
