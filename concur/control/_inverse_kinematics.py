@@ -209,9 +209,10 @@ class InverseKinematicsSolver:
             for start in self._starts(first):
                 found, steps = self._descend(start, self.iterations, PATIENCE)
                 taken, used = taken + steps, used + 1
-                if found.value < best.value:
+                reached = found.value <= self.tolerance**2 and not self._beyond(found.q)
+                if reached or found.value < best.value:
                     best = found
-                if best.value <= self.tolerance**2:
+                if reached:
                     break
             else:
                 # Slow starts were left early: the best of them is followed to its end.
@@ -221,14 +222,26 @@ class InverseKinematicsSolver:
             if self.robot.steering:
                 q = self.robot.coupled(q)
             value, error = self._step.error(q)
-            residual = float(np.sqrt(value))
-            solved = bool(residual <= self.tolerance)
+            residual, beyond = float(np.sqrt(value)), self._beyond(q)
+            near = bool(residual <= self.tolerance)
+            solved = near and not beyond
             why = (
                 f"solved from start {used} in {taken} steps, residual {residual:.2g}"
                 if solved
+                else f"reached, but with {beyond}, which follows its guides beyond its limits"
+                if near
                 else self._obstacle(q, error, used)
             )
         return InverseKinematics(q, solved, residual, error, taken, used, why)
+
+    def _beyond(self, q: np.ndarray) -> str:
+        """Describe a wheel that follows guides beyond the limits of its joint; empty if none."""
+        q = self.robot.coupled(q) if self.robot.steering else q
+        for _, follower in self.robot.steering_joints:
+            at, (lower, upper) = (part[self.robot.q_slice(follower)][0] for part in (q, self.bounds))
+            if not lower <= at <= upper:
+                return f"`{follower}` at {at:.4g} rad"
+        return ""
 
     def _first(self, q0: ArrayLike | None) -> np.ndarray:
         lower, upper = self.bounds.T

@@ -504,7 +504,7 @@ class Tree(BodyTree):
             if abs(came - due) > COUPLED * max(1.0, abs(due)):
                 raise DescriptionError(
                     f"{where}, joint of `{body}`",
-                    expected=f"{due:.9g}: {other}",
+                    expected=f"{round(due, 12) + 0.0:.9g}: {other}",
                     came=f"{came:.9g}",
                     cure="Leave the joint out, or give it this coordinate: it follows.",
                 )

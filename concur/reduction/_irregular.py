@@ -136,4 +136,5 @@ def _tables(robot: Mechanism) -> str:
             first, second = guides
             written = [f'wheel = "{name}", guides = ["{first}", "{second}"]' for name in free]
             return f", or couple them by [[steering]]: {'; '.join(written)}"
-    return ""
+    # Tables that are there may be the wrong ones.
+    return _tables(replace(robot, steering=(), actuated=None)) if robot.steering else ""

@@ -19,7 +19,7 @@ from concur.errors import (
 )
 from concur.mechanism import Body, Inertia, Mimic, Pose, Steering, Wheel, joints
 from concur.multibody import Mechanism
-from concur.reduction import WheelReduction, reduce
+from concur.reduction import AuditStatus, WheelReduction, reduce
 from concur.simulation import Integrator, forced_motion
 from concur.simulation._fmu import _initial
 from hil.rig._checks import sorted_axes
@@ -303,6 +303,26 @@ def test_files(tmp_path: Path) -> None:
         cc.load_task(path)
 
 
+def six_wheels(tables: list[Steering]) -> Mechanism:
+    """The car with a steered axle behind the fixed one, too."""
+    bodies = list(CAR.bodies)
+    for side, y in (("left", 0.3), ("right", -0.3)):
+        steer = joints.Revolute(Z)
+        bodies.append(Body(f"{side}_fork", steer, "chassis", Pose((-0.8, y, 0.0))))
+        wheel = next(body for body in CAR.bodies if body.name == f"front_{side}")
+        bodies.append(replace(wheel, name=f"back_{side}", parent=f"{side}_fork"))
+    wheels = [*CAR.wheels, *(Wheel(f"back_{side}", 0.15) for side in ("left", "right"))]
+    return replace(CAR, bodies=bodies, wheels=wheels, steering=tables)
+
+
+def test_singular_configurations_beyond_limits_do_not_count() -> None:
+    # With a wheel that drives, 90 degrees of steering are singular.
+    free = [replace(body, limits=None) for body in CAR.bodies]
+    for bodies, holds in ((CAR.bodies, True), (free, False)):
+        row = reduce(replace(CAR, bodies=bodies)).audit()["NHR3"]
+        assert (row.status is AuditStatus.HOLDS) == holds, row.why
+
+
 def test_error_names_the_tables_to_write() -> None:
     cases = (
         (CAR, 'wheel = "front_right", guides = ["rear_left", "front_left"]'),
@@ -312,6 +332,10 @@ def test_error_names_the_tables_to_write() -> None:
         with pytest.raises(ReductionError) as caught:
             reduce(replace(robot, steering=()))
         assert f"or couple them by [[steering]]: {table}" in caught.value.cure
+    # Guides of which one has to follow: the error names tables that replace the given ones.
+    mixed = [CAR.steering[0], Steering("back_right", ("rear_left", "back_left"))]
+    with pytest.raises(ReductionError, match='"back_right", guides = ."rear_left", "front_left"'):
+        reduce(six_wheels(mixed))
     # One of two that should follow: the error names the other one.
     with pytest.raises(ReductionError, match='wheel = "wheel_rl", guides'):
         reduce(replace(SWERVE, steering=SWERVE.steering[:1]))
@@ -397,6 +421,13 @@ def test_starts_and_inverse_kinematics_move_the_wheels_that_follow() -> None:
     answer = solver.solve(place[:2])
     assert answer.solved
     assert_close(answer.q, CAR.coupled(at), 1e-9)
+    # On a right turn the right wheel is the inner one: its limits count.
+    for angle, fits in ((-0.72, True), (-0.721, False)):
+        at[CAR.q_slice("left_steering")] = angle
+        place = CAR.pose(at, "left_steering") @ [0.3, 0.0, 0.0, 1.0]
+        answer = solver.solve(place[:2])
+        assert answer.solved == fits
+        assert ("`right_steering` at -1.2" in answer.why) == (not fits)
     for options, message in (
         ({"fixed": ("chassis", "right_steering")}, "coupled to bodies in `fixed`"),
         ({"output": replace(nose, body="front_right")}, "behind the steering joint `right_steer"),
