@@ -238,7 +238,9 @@ class InverseKinematicsSolver:
         """Describe a wheel that follows guides beyond the limits of its joint; empty if none."""
         q = self.robot.coupled(q) if self.robot.steering else q
         for _, follower in self.robot.steering_joints:
-            at, (lower, upper) = (part[self.robot.q_slice(follower)][0] for part in (q, self.bounds))
+            at, (lower, upper) = (
+                part[self.robot.q_slice(follower)][0] for part in (q, self.bounds)
+            )
             if not lower <= at <= upper:
                 return f"`{follower}` at {at:.4g} rad"
         return ""

@@ -20,6 +20,10 @@ ROUNDING = 1e-8
 """Height that counts as rounding, in parts of the robot's size; slope that counts as level."""
 
 
+ZERO = 1e-12
+"""Size of a constraint row that is rounding, in parts of the largest row."""
+
+
 def check_wheels(tree: Tree) -> tuple[tuple[int, ...], tuple[str, ...], float | None]:
     """Check the wheels at sample configurations, and pick independent rows.
 
@@ -138,10 +142,13 @@ def comparable_rows(tree: Tree, rows: np.ndarray) -> np.ndarray:
     """Scale constraint rows (k, nv) so that neither their sizes nor units of length matter.
 
     The rows are velocities over velocities: without unit for a freedom in m/s, m for one in rad/s.
-    The result has rows of unit norm, with radians counted in the robot's size.
+    The result has rows of unit norm, with radians counted in the robot's size; a row that is zero,
+    as along the normal where a planar joint keeps a contact closed, stays zero.
     """
     scaled = rows / freedom_lengths(tree)
-    return np.asarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True))
+    sizes = np.linalg.norm(scaled, axis=1, keepdims=True)
+    zero = sizes <= ZERO * np.max(sizes, initial=0.0)
+    return np.where(zero, 0.0, scaled / np.where(zero, 1.0, sizes))
 
 
 def freedom_lengths(tree: Tree) -> np.ndarray:

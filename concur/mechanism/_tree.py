@@ -228,7 +228,7 @@ class Tree(BodyTree):
         """
         if wheel.support is not None:
             own, other = self.beyond_support(wheel)
-            return (*own, *other, 0)[0]
+            return next((i for i in (*own, *other) if self.bodies[i].joint.nv), 0)
         path = self.path(self.index(wheel.body))
         return next((i for i in path if isinstance(self.bodies[i].joint, Planar | Sliding)), 0)
 

@@ -15,6 +15,7 @@ from concur.control import Output, Servo
 from concur.control.references import hold
 from concur.errors import ConcurError, OutputError, WheelError
 from concur.formats import load
+from concur.kinematics import comparable_rows
 from concur.mechanism import Body, Drive, Inertia, Pose, Support, Wheel, joints
 from concur.multibody import Mechanism
 from concur.reduction import WheelReduction, reduce
@@ -275,3 +276,37 @@ def test_what_has_no_smooth_contact_is_refused(tmp_path: Path) -> None:
         assert load(tmp_path / "robot.toml") == robot
     with pytest.raises(ConcurError, match="another body or surface"):
         disk().save(tmp_path / "disk.xml")
+
+
+def test_rows_that_a_joint_keeps_and_stands_that_do_not_move() -> None:
+    # A planar joint keeps the contact closed already: its row is zero.
+    bodies = [
+        Body("cart", joints.Planar((0.0, 0.6, 0.8)), None, Pose((0, 0, 0.2)), BALL),
+        Body("wheel", joints.Revolute((0, 0.8, -0.6)), "cart", Pose(), BALL),
+    ]
+    plane = Support(center=(0, -0.06, 0.12), normal=(0, 0.6, 0.8))
+    plain, held = (
+        reduce(Mechanism("cart", bodies, [Wheel("wheel", 0.1, support=support)], DOWN))
+        for support in (None, plane)
+    )
+    assert plain.shape == held.shape
+    q = plain.robot.random(np.random.default_rng(2))
+    assert_allclose(plain.lift(q)[0], held.lift(q)[0], rtol=0, atol=1e-13)
+    for size, expected in ((0.9e-12, 0.0), (1.1e-12, 1.0)):
+        rows = np.eye(2, 4) * [[1.0], [size], [1.0], [1.0]][:2]
+        assert comparable_rows(held.robot, rows)[1, 1] == expected
+    # Balls on balls on a stand, not one on the other in the tree.
+    poses = {"low": 0.3, "high": 0.8}
+    balls = [Body(name, joints.Free(), "stand", Pose((0, 0, z)), BALL) for name, z in poses.items()]
+    wheels = [
+        Wheel("low", 0.3, "ball", support=Support()),
+        Wheel("high", 0.2, "ball", support=Support("low", radius=0.3)),
+    ]
+    robot = Mechanism("pair", [Body("stand", joints.Fixed()), *balls], wheels, DOWN, actuated=[])
+    oracle = Pinocchio(robot)
+    q, rng = robot.neutral(), np.random.default_rng(3)
+    model = reduce(robot)
+    v = model.velocity(q, rng.normal(size=model.ns))
+    low, high = (at_point(oracle, q, name, np.array([0, 0, 0.6])) for name in poses)
+    assert_allclose(at_point(oracle, q, "low", np.zeros(3)) @ v, 0.0, rtol=0, atol=1e-13)
+    assert_allclose(low @ v, high @ v, rtol=0, atol=1e-13)
