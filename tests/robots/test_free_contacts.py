@@ -293,7 +293,7 @@ def test_rows_that_a_joint_keeps_and_stands_that_do_not_move() -> None:
     q = plain.robot.random(np.random.default_rng(2))
     assert_allclose(plain.lift(q)[0], held.lift(q)[0], rtol=0, atol=1e-13)
     for size, expected in ((0.9e-12, 0.0), (1.1e-12, 1.0)):
-        rows = np.eye(2, 4) * [[1.0], [size], [1.0], [1.0]][:2]
+        rows = np.diag([1.0, size]) @ np.eye(2, 4)
         assert comparable_rows(held.robot, rows)[1, 1] == expected
     # Balls on balls on a stand, not one on the other in the tree.
     poses = {"low": 0.3, "high": 0.8}
