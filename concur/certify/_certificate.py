@@ -22,7 +22,6 @@ from concur.certify._bounds import (
 )
 from concur.certify._channel_certificate import ChannelCertificate
 from concur.certify._channels import split
-from concur.certify._checks import check
 from concur.certify._files import law_section, program_versions, write_document
 from concur.certify._recheck_document import FORMAT, VERSION
 from concur.certify._status import Status
@@ -184,20 +183,13 @@ class Certificate:
         Raises
         ------
         OutputError
-            If an output's group is not defined by the package, or the law has integral action,
-            which the format does not store.
+            If an output's group is not defined by the package.
         DescriptionError
             If the file cannot be written.
         """
         dynamics, stated = self.dynamics, self.status is Status.PROVED
-        check(
-            dynamics.integral is None,
-            "certificate, `save`",
-            "a law without a state",
-            "integral action",
-            "Its certificate proves no rate; certify dataclasses.replace(servo, integral=None).",
-        )
         gains = (dynamics.stiffness, dynamics.damping, dynamics.inertia)
+        integral = {} if dynamics.integral is None else {"integral": dynamics.integral.tolist()}
         document = {
             "format": FORMAT,
             "version": VERSION,
@@ -206,7 +198,7 @@ class Certificate:
             "method": self.method,
             "rate": self.rate if stated else None,
             "overshoot": self.transient_bound if stated else None,
-            "law": law_section(dynamics.group, *gains),
+            "law": law_section(dynamics.group, *gains) | integral,
             "channels": [_stored(part) for part in self.parts if part.P is not None],
             "counterexample": None,
         }

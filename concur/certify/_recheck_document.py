@@ -15,7 +15,8 @@ rate            claimed rate of the whole loop, or null without a claim
 overshoot       c of |z(t)| <= c exp(-rate t) |z(0)|, metres divided by the channel's length;
                 null without a claim
 law             object: `groups` (list of "R1", "R2", "R3", "SO2", "SE2", "SO3", "SE3"),
-                `stiffness`, `damping`, `inertia` (lists of rows) and `hash`, see `law_hash`
+                `stiffness`, `damping`, `inertia` (lists of rows) and `hash`, see `law_hash`; a law
+                with integral action has its gain as `integral`, and is never confirmed
 channels        list of objects, see below; without a proof it may be empty
 counterexample  null or object: `channel` (index in `channels`), `x` (n numbers) and `direction`
                 (2 n numbers): a state (x, ve) where P does not decay, or where z^T P z <= 0
@@ -265,6 +266,8 @@ def law_of_document(document: dict[str, Any]) -> tuple[list[str], dict[str, Matr
 def proof_of(document: dict[str, Any]) -> StoredProof:
     """Certificate of the error dynamics from its document."""
     groups, gains, size = law_of_document(document)
+    plain = object_of(document, "law", "").get("integral") is None
+    require(plain, Status.UNDECIDED, "the law has integral action, of which no file proves a rate")
     channels = [
         channel_of(entry, f"channels[{k}]", groups, gains, size)
         for k, entry in enumerate(list_of(document, "channels", ""))

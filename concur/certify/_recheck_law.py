@@ -66,7 +66,7 @@ def law_of(servo: Law) -> tuple[list[str], dict[str, Matrix]]:
         name: [[Fraction(float(v)) for v in row] for row in np.asarray(getattr(servo, name))]
         for name in names
     }
-    # No file is about a law with an integral.
+    # No proof is about a law with an integral.
     if getattr(servo, "integral", None) is not None:
         gains["integral"] = [
             [Fraction(float(v)) for v in row] for row in np.asarray(servo.integral)

@@ -35,6 +35,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 
 from concur.certify._channels import Channel
+from concur.certify._checks import check
 from concur.certify._decay import Decay
 from concur.certify._disturbance import Disturbance
 from concur.certify._disturbances import torque_effect
@@ -411,6 +412,7 @@ def _modes(channel: Channel) -> list[tuple[float, float]]:
     """Stiffness and damping over inertia of the common modes."""
     expected = "KP, KD and I symmetric positive definite with common modes"
     cure = "Give KP and KD as multiples of I, output by output."
+    check(channel.integral is None, channel.name, "a channel without integral", "one with", cure)
     try:
         # The modes of a generic mean are the common modes of both, if these exist.
         mean = channel.stiffness + sqrt(2.0) * channel.damping

@@ -144,8 +144,8 @@ def _certified(
 
 
 def _operating(task: Task, servo: Servo, console: Console) -> OperatingCertificate | None:
-    """Bound margin and torque in the task's operating box, if there is one."""
-    if task.operating is None:
+    """Bound margin and torque in the task's operating box, if it has one, without integral."""
+    if task.operating is None or servo.nz:
         return None
     with _bar("operating box", console) as report, located(task.path, "[operating]"):
         return operating_bounds(servo.unmeasured, **task.operating, progress=report)
@@ -297,6 +297,8 @@ def _differences(task: Task, servo: Servo) -> tuple[str, ...]:
         notes.append("the certificate holds as long as the law does not damp near singularities")
     if servo.use_measured_velocity and task.operating is not None:
         notes.append("the operating box is for the law with the momentum stated in the task")
+    if servo.nz and task.operating is not None:
+        notes.append("the operating box is not checked: the law has integral action")
     return tuple(notes)
 
 

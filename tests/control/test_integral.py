@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +12,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import expm
 
 import concur as cc
-from concur.certify import Status, certify, recheck
+from concur.certify import Status, certify, recheck, sample_limits
+from concur.certify._recheck_document import document_hash
 from concur.control import ErrorDynamics, Output, ReferenceSample, Servo, linear_loop, references
 from concur.control.output_groups import Rotation, Vector
-from concur.errors import NonFiniteError, OutputError
+from concur.errors import DescriptionError, NonFiniteError, OutputError
 from concur.mechanism import Body, Inertia, joints
 from concur.multibody import Mechanism
 from concur.reduction import reduce
@@ -185,12 +187,26 @@ def test_files_of_laws_without_integral_prove_nothing_of_one_with(tmp_path: Path
     certify(plain).save(tmp_path / "plain.json")
     assert recheck(tmp_path / "plain.json", plain).status is Status.PROVED
     assert recheck(tmp_path / "plain.json", cart()).status is Status.UNDECIDED
-    found = certify(cart())
-    refused(OutputError, lambda: found.save(tmp_path / "own.json"), came="integral action")
+    certify(cart()).save(tmp_path / "own.json")
+    assert recheck(tmp_path / "own.json") is Status.UNDECIDED
+    # A proof of the law without integral, forged into one about the law with it.
+    document, own = (json.loads((tmp_path / f"{n}.json").read_text()) for n in ("plain", "own"))
+    document["law"]["integral"] = own["law"]["integral"]
+    document["hash"] = document_hash(document)
+    (tmp_path / "forged.json").write_text(json.dumps(document))
+    assert recheck(tmp_path / "forged.json") is Status.UNDECIDED
+    assert recheck(tmp_path / "forged.json", cart()).status is Status.UNDECIDED
+    del document["law"]["integral"]
+    document["hash"] = document_hash(document)
+    (tmp_path / "forged.json").write_text(json.dumps(document))
+    assert recheck(tmp_path / "forged.json") is Status.PROVED
+    assert recheck(tmp_path / "forged.json", cart()).status is Status.UNDECIDED
     refused(OutputError, lambda: linear_loop(cart()), came="integral action")
+    (channel,) = certify(cart()).parts
+    refused(OutputError, lambda: sample_limits(channel.channel), expected="without integral")
 
 
-def test_integrals_are_read_like_other_gains() -> None:
+def test_integrals_are_read_like_other_gains(tmp_path: Path) -> None:
     servo = replace(case_study(), integral=[0.0, 1.0])
     assert_array_equal(np.diag(servo.integral), [0, 0, 1, 1, 1])
     assert replace(servo, integral=0.0).integral is None
@@ -198,4 +214,8 @@ def test_integrals_are_read_like_other_gains() -> None:
     refused(OutputError, lambda: replace(servo, integral=-1.0), expected="semidefinite")
     text = (EXAMPLES / "rover_arm.toml").read_text()
     assert cc.load_task(EXAMPLES / "rover_arm.toml").servo.integral is None
-    assert text.count("damping") >= 2
+    path = tmp_path / "task.toml"
+    path.write_text(text.replace('group = "R3"', 'group = "R3"\nintegral = [1, 2, 3.5]'))
+    assert_array_equal(np.diag(cc.load_task(path).servo.integral), [0, 0, 1, 2, 3.5])
+    path.write_text(text.replace('group = "R3"', 'group = "R3"\nintegral = 0.0'))
+    refused(DescriptionError, lambda: cc.load_task(path), expected="above zero")
