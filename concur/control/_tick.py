@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from typing import Any
 
@@ -96,12 +96,6 @@ class TickBuffers:
     momentum : numpy.ndarray
         Input: spatial momentum about the inertial origin, [linear; angular], kg m/s and
         kg m^2/s, shape (6,), preset to the model's; shape (0,) where the law takes none.
-    period : numpy.ndarray
-        Input: time from this tick to the next, s, by which the state of a law that has one is
-        advanced, shape (1,), to be filled once; shape (0,) for laws without a state.
-    state : numpy.ndarray
-        State z of the law, such as an integral, shape (nz,): each tick takes it and writes the next
-        one; zero at the start and after `reset`.
     u : numpy.ndarray
         Output: control forces and torques, shape (nu,); zero unless the status is zero.
     margin_bound : numpy.ndarray
@@ -114,6 +108,12 @@ class TickBuffers:
         0: no room in its direction.
     status : numpy.ndarray
         Output: a `TickStatus` as a number, shape (1,).
+    period : numpy.ndarray
+        Input: time from this tick to the next, s, by which the state of a law that has one is
+        advanced, shape (1,), to be filled once; shape (0,) for laws without a state.
+    state : numpy.ndarray
+        State z of the law, such as an integral, shape (nz,): each tick takes it and writes the next
+        one; zero at the start and after `reset`.
     """
 
     q: np.ndarray
@@ -123,13 +123,13 @@ class TickBuffers:
     acceleration: np.ndarray
     t: np.ndarray
     momentum: np.ndarray
-    period: np.ndarray
-    state: np.ndarray
     u: np.ndarray
     margin_bound: np.ndarray
     acceleration_residual: np.ndarray
     scale: np.ndarray
     status: np.ndarray
+    period: np.ndarray = field(default_factory=lambda: np.empty(0))
+    state: np.ndarray = field(default_factory=lambda: np.empty(0))
 
 
 class BufferedLaw:

@@ -534,8 +534,7 @@ def load_task(path: str | PathLike[str]) -> Task:
         plant=None if moving.file is None else _plant(moving.file, robot, path),
         plant_file=moving.file,
         plant_momentum=None if moving.momentum is None else _frozen(moving.momentum),
-        servo_options=read_servo(task.servo, robot, path)
-        | {"integral": _gains(outputs, task.outputs, "integral", path)},
+        servo_options=read_servo(task.servo, robot, path) | _integral(outputs, task.outputs, path),
         stages=_stages(task.stages, robot, path),
         robot_file=task.robot if _is_file(task.robot) else None,
         operating=_operating(task.operating, robot, path),
@@ -714,6 +713,15 @@ def _gains(
             )
         diagonal += numbers
     return _frozen(np.diag(diagonal))
+
+
+def _integral(
+    outputs: Sequence[Output], tables: Sequence[_OutputTable], path: str | PathLike[str]
+) -> dict[str, NDArray[np.float64]]:
+    """Gain of integral action as an argument of `Servo`, if an output has one."""
+    if all(table.integral is None for table in tables):
+        return {}
+    return {"integral": _gains(outputs, tables, "integral", path)}
 
 
 def _initial_velocities(
