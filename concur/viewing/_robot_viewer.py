@@ -67,9 +67,9 @@ class RobotViewer(Viewer):
             self.frames = gui.add_checkbox("Frames", False)
             self.com = gui.add_checkbox("Centre of mass", False)
         self.sliders: dict[str, Any] = {}
-        followers = {mimic.body for mimic in self.robot.mimics}
+        following = self.robot.following
         self._moved = [
-            body for body in self.robot.bodies if body.joint.nv and body.name not in followers
+            body for body in self.robot.bodies if body.joint.nv and body.name not in following
         ]
         with gui.add_folder("Joints (m, rad)"):
             for body in self._moved:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import webbrowser
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from typing import Any
 
 from concur.viewing._server import silenced, start_server
@@ -69,13 +71,18 @@ class Viewer(ABC):
             self.update()
 
     def wait(self) -> None:
-        """Serve until `close` or Ctrl-C."""
+        """Serve until `close`, Ctrl-C or a signal to end, also as a shell's background job."""
+        ended = threading.Event()
+        before = {}
+        for ending in (signal.SIGINT, signal.SIGTERM):
+            with suppress(ValueError):  # not in the main thread
+                before[ending] = signal.signal(ending, lambda *_: ended.set())
         try:
-            while not self._ended.wait(0.5):
+            while not (ended.is_set() or self._ended.wait(0.5)):
                 pass
-        except KeyboardInterrupt:
-            pass
         finally:
+            for ending, handler in before.items():
+                signal.signal(ending, handler)
             self.close()
 
     def close(self) -> None:

@@ -273,10 +273,6 @@ def test_coupled_configurations_are_checked() -> None:
         else:
             with pytest.raises(DescriptionError, match=r"joint of `right`: expected 0.3: -8 times"):
                 robot.check_configuration(moved)
-    hand = cc.Output("hand", "right", "R3")
-    with pytest.raises(ConcurError, match=r"coupled joints of `left`|coupled joints of `right`"):
-        cc.control.InverseKinematicsSolver(robot, [hand])
-    cc.control.InverseKinematicsSolver(robot, [cc.Output("hand", "roll", "R3")])
     with pytest.raises(ReductionError, match="no stages for a robot with joints that follow"):
         cc.reduce(robot, stages=["arm"])
 
