@@ -3,6 +3,7 @@
 from concur.simulation._compare import Comparison, ComparisonRow, RunRecord, compare
 from concur.simulation._findings import Finding, Tolerances
 from concur.simulation._forced import MOTION_METHODS, forced_motion
+from concur.simulation._friction import Friction
 from concur.simulation._hdf5 import coordinate_columns, velocity_columns, write_arrays
 from concur.simulation._integrator import METHODS, Integrator
 from concur.simulation._motion import Motion
@@ -24,6 +25,7 @@ __all__ = [
     "Comparison",
     "ComparisonRow",
     "Finding",
+    "Friction",
     "Integrator",
     "Motion",
     "Plant",

@@ -16,6 +16,7 @@ from concur.errors import SimulationError, UnknownNameError, shown
 from concur.multibody import Mechanism, as_tree, control_velocities
 from concur.reduction import ReducedModel, along
 from concur.simulation._fmu import plant_fmu
+from concur.simulation._friction import Friction
 from concur.system import System, check_system
 
 STABILISATION = 10.0
@@ -43,17 +44,21 @@ class Plant(EvaluatedMethods):
         The robot: a `Mechanism`, or any other system.
     stabilisation : float
         Rate at which a constraint residual decays, 1/s.
+    friction : Friction, optional
+        Friction at the controls; default none.
 
     Raises
     ------
     SimulationError
-        If the robot lacks a member of a system, or the rate is negative.
+        If the robot lacks a member of a system, the rate is negative, or the friction does not
+        have one number for each control.
     """
 
     COMPILED: ClassVar[tuple[str, ...]] = ("acceleration",)
 
     robot: System
     stabilisation: float = STABILISATION
+    friction: Friction | None = None
 
     def __post_init__(self) -> None:
         check_system(self.robot, "plant, `robot`", SimulationError)
@@ -64,6 +69,14 @@ class Plant(EvaluatedMethods):
                 expected=f"a rate of zero or more, at most {FASTEST_PULL:g} 1/s",
                 came=shown(self.stabilisation),
                 cure="Take about 10 / s; far below the inverse of the time step.",
+            )
+
+        if self.friction is not None and len(self.friction.viscous) != self.nu:
+            raise SimulationError(
+                f"plant of `{self.robot.name}`, `friction`",
+                expected=f"{self.nu} numbers, one for each control",
+                came=f"{len(self.friction.viscous)}",
+                cure="Make it with Friction.of(robot, viscous, coulomb).",
             )
 
     @property
@@ -128,6 +141,8 @@ class Plant(EvaluatedMethods):
             Forces along the constraint rows, shape (nf,), as they act on the robot.
         """
         robot = self.robot
+        if self.friction is not None:
+            u = self.friction.left(u, control_velocities(robot, q, v))
         force = ca.SX(self.nv, 1)
         alone = len(robot.actuated_freedoms)
         for k, row in enumerate(robot.actuated_freedoms):

@@ -14,16 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
 from concur.codegen import Evaluator, fingerprint, recalled
-from concur.simulation import Plant, runge_kutta
+from concur.simulation import Friction, Plant, runge_kutta
 from hil.errors import RigError
 
 if TYPE_CHECKING:
     from concur.codegen import Array
     from concur.multibody import Mechanism
     from hil.settings import Rig
-
-COULOMB_SPEED = 1e-2
-"""Joint speed above which friction has nearly its full value, rad/s; smoothed below."""
 
 RELEASE = 0.01
 """Fraction of an axis' torque limit above which the robot is released. It is above the torque of
@@ -53,9 +50,8 @@ class RobotPlant:
                 cure="Give each control of the robot one axis, in this order.",
             )
         self._places = _joint_places(robot, self._rows)
-        self._viscous = np.array([rig.emulator.viscous.get(name, 0.0) for name in names])
-        self._coulomb = np.array([rig.emulator.friction.get(name, 0.0) for name in names])
-        self._rubs = bool(self._viscous.any() or self._coulomb.any())
+        self._friction = Friction.of(robot, rig.emulator.viscous, rig.emulator.friction)
+        self._rubs = any((*self._friction.viscous, *self._friction.coulomb))
         self._step = _step(Plant(robot))
         self._q, self._v = self._step.inputs[0][:, 0], self._step.inputs[1][:, 0]
         self._h, self._u = self._step.inputs[2], self._step.inputs[3][:, 0]
@@ -98,9 +94,7 @@ class RobotPlant:
         self.held = False
         self._u[:] = self.torque
         if self._rubs:
-            speed = self._v[self._rows]
-            self._u -= self._viscous * speed
-            self._u -= self._coulomb * np.tanh(speed / COULOMB_SPEED)
+            self._u[:] = self._friction.left(self.torque, self._v[self._rows])
         self._h[0, 0] = h
         self._step.trigger()
         total = float(self._q_next.sum() + self._v_next.sum())

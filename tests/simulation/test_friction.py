@@ -1,0 +1,57 @@
+"""Friction of plants: closed forms for one joint, and the same model in plants and rigs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import concur as cc
+from concur.errors import SimulationError, UnknownNameError
+from concur.simulation import Friction
+
+INERTIA = 0.4  # kg m^2
+
+
+@pytest.fixture(scope="module")
+def wheel():
+    body = cc.Body(
+        "wheel", cc.joints.Revolute((0, 0, 1)), inertia=cc.Inertia(1.0, moments=(INERTIA,) * 3)
+    )
+    return cc.Mechanism("one wheel", [body], actuated=["wheel"])
+
+
+def test_one_joint_slows_down_as_its_equation_says(wheel):
+    friction = Friction.of(wheel, 0.8, {"wheel": 0.3})
+    for speed in (-2.0, 0.004, 0.0, 1.0):
+        vdot, _ = cc.Plant(wheel, friction=friction).acceleration([0.0], [speed], [0.5])
+        rest = 0.5 - 0.8 * speed - 0.3 * math.tanh(speed / 0.01)
+        assert vdot[0] == pytest.approx(rest / INERTIA, rel=1e-14)
+    assert friction.left(np.array([0.5]), np.array([0.0])) == 0.5
+
+
+def test_friction_acts_along_the_controls_of_a_rover():
+    robot = cc.robots.rover_arm()
+    rng = np.random.default_rng(1)
+    q, v, u = robot.neutral(), rng.normal(size=robot.nv), rng.normal(size=5)
+    friction = Friction.of(robot, {"turret": 0.5, "left_wheel": 0.2}, 0.1)
+    speeds = v[list(robot.actuated_freedoms)]
+    by_hand = u - np.array([0.2, 0, 0.5, 0, 0]) * speeds - 0.1 * np.tanh(speeds / 0.01)
+    found = cc.Plant(robot, friction=friction).acceleration(q, v, u)
+    expected = cc.Plant(robot).acceleration(q, v, by_hand)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)
+
+
+def test_bad_friction_is_refused(wheel):
+    for viscous, coulomb in (((-1e-9,), (0.0,)), ((0.0,), (math.inf,)), ((0.0,), (0.0, 0.0))):
+        with pytest.raises(
+            SimulationError, match="a finite number, zero or more, for each control"
+        ):
+            Friction(viscous, coulomb)
+    assert Friction((0.0,), (0.0,)).coulomb == (0.0,)
+    with pytest.raises(UnknownNameError, match="expected controls out of wheel, got whel"):
+        Friction.of(wheel, {"whel": 1.0})
+    with pytest.raises(SimulationError, match="expected 1 numbers, one for each control, got 2"):
+        cc.Plant(wheel, friction=Friction((0.0, 0.0), (0.0, 0.0)))
