@@ -110,17 +110,20 @@ def law_html(law: Any) -> str:
     str
         HTML.
     """
+    names = {"stiffness": "1/s²", "damping": "1/s", "integral": "1/s³"}
+    names = {name: unit for name, unit in names.items() if getattr(law, name) is not None}
+    matrices = [getattr(law, name) for name in names]
     rows, start = [], 0
     for output in law.outputs:
         part = slice(start, start + output.dim)
         start = part.stop
         gains = [
             ", ".join(_number(x) for x in dict.fromkeys(np.diag(matrix)[part].tolist()))
-            for matrix in (law.stiffness, law.damping)
+            for matrix in matrices
         ]
         group = str(getattr(output.group, "name", output.group))
         rows.append((output.name, group, output.body, output.relative_to or "world", *gains))
-    head = ("output", "group", "body", "relative to", "stiffness [1/s²]", "damping [1/s]")
+    head = ("output", "group", "body", "relative to", *(f"{n} [{u}]" for n, u in names.items()))
     # Lines of the text after those of the outputs: options.
     options = str(law).splitlines()[1 + len(rows) :] if law.linearizes else []
     facts = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +19,7 @@ from concur.errors import ConcurError
 from concur.multibody import Mechanism
 from concur.simulation._compare import compare
 from concur.simulation._findings import Finding, Tolerances, findings
+from concur.simulation._friction import Friction
 from concur.simulation._hdf5 import (
     MOMENTUM_COLUMNS,
     Columns,
@@ -119,6 +120,8 @@ class Run(Stored, RunData):
         Control period of the servo, s; None for a continuous one.
     seconds : float
         Time the simulation took, s.
+    friction : Friction, optional
+        Friction of the plant at its controls.
     """
 
     def findings(self, tolerances: Tolerances) -> tuple[Finding, ...]:
@@ -219,12 +222,16 @@ class Run(Stored, RunData):
         }
         check_names(path, facts, expected)
         period = float(facts["hold"])
+        rubs = [
+            facts[f"friction_{f.name}"] for f in fields(Friction) if "friction_viscous" in facts
+        ]
         return cls(
             robot=robot,
             servo=servo,
             method=str(facts["method"]),
             control_period=period or None,
             seconds=float(facts["seconds"]),
+            friction=Friction(*rubs) if rubs else None,
             **{name: arrays[STORED.get(name, name)] for name in UNITS},
         )
 
@@ -355,6 +362,7 @@ class Run(Stored, RunData):
 
     def _facts(self) -> dict[str, Any]:
         servo = self.servo
+        friction = {} if self.friction is None else asdict(self.friction)
         return {
             "concur_version": __version__,
             "robot": servo.model.robot.name,
@@ -374,4 +382,5 @@ class Run(Stored, RunData):
             "dt": self.dt,
             "hold": 0.0 if self.control_period is None else self.control_period,
             "seconds": self.seconds,
+            **{f"friction_{name}": value for name, value in friction.items()},
         }

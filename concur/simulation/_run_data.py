@@ -12,6 +12,7 @@ from concur.deprecation import renamed_fields
 from concur.errors import shown
 from concur.mechanism import robot_size
 from concur.multibody import Mechanism
+from concur.simulation._friction import Friction
 from concur.simulation._momentum import momentum_drift
 
 
@@ -47,6 +48,7 @@ class RunData:
     method: str
     control_period: float | None
     seconds: float
+    friction: Friction | None = None
 
     def __str__(self) -> str:
         worst = ", ".join(f"{name} {norm[-1]:.3g}" for name, norm in self.error_norms.items())
@@ -68,8 +70,9 @@ class RunData:
     def plant_differences(self) -> tuple[str, ...]:
         """What of the simulated robot differs from the servo's model, in words."""
         model, plant = self.servo.model.robot, self.robot
+        rubs = ["friction"] * (self.friction is not None)
         if model is plant:
-            return ()
+            return tuple(rubs)
         found = []
         for known, moving in zip(model.bodies, plant.bodies, strict=True):
             parts = (("inertia", "inertia"), ("joint", "joint axis"), ("placement", "placement"))
@@ -82,7 +85,7 @@ class RunData:
             found.append("wheels")
         if tuple(model.gravity) != tuple(plant.gravity):
             found.append("gravity")
-        return tuple(found)
+        return (*found, *rubs)
 
     @property
     def deviation(self) -> np.ndarray:

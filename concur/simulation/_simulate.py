@@ -378,5 +378,6 @@ def _finish(
         method=setting.method,
         control_period=hold,
         seconds=seconds,
+        friction=setting.plant.friction,
         **rows,
     )

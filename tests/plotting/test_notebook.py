@@ -70,7 +70,8 @@ def made():
 
 def test_laws_audits_and_certificates_are_shown(made):
     servo, reference, run, _ = made
-    checked(servo, "ha<n>d", "R2", "torques limited")
+    checked(servo, "ha<n>d", "R2", "torques limited", "stiffness [1/s²]")
+    checked(dataclasses.replace(servo, integral=2.0), "integral [1/s³]")
     audit = servo.audit(reference, 0.1, run.q[0])
     checked(audit, "CON1", audit["CON1"].why)
     failing = cc.reduce(cc.robots.rover_arm()).audit()

@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from scipy.integrate import trapezoid
 
 import concur as cc
 from concur.errors import SimulationError, UnknownNameError
-from concur.simulation import Friction
+from concur.simulation import Friction, Integrator, Tolerances
 
 INERTIA = 0.4  # kg m^2
 
@@ -55,3 +56,28 @@ def test_bad_friction_is_refused(wheel):
         Friction.of(wheel, {"whel": 1.0})
     with pytest.raises(SimulationError, match="expected 1 numbers, one for each control, got 2"):
         cc.Plant(wheel, friction=Friction((0.0, 0.0), (0.0, 0.0)))
+
+
+def test_runs_know_the_friction_of_their_plant(wheel, tmp_path):
+    model = cc.reduce(wheel)
+    servo = cc.Servo(model, [cc.Output("angle", "wheel", "SO2")], 4.0, 4.0)
+    friction = Friction.of(wheel, 0.8)
+    made = {
+        plant.friction: cc.simulate(
+            wheel, servo, cc.references.hold([0.0], group="SO2"), 0.5, [0.4], [0.0], plant=plant,
+            integrator=Integrator(dt=0.01),
+        )
+        for plant in (cc.Plant(wheel), cc.Plant(wheel, friction=friction))
+    }  # fmt: skip
+    for known, run in made.items():
+        assert run.plant_differences == (() if known is None else ("friction",))
+        (deviation,) = (f for f in run.findings(Tolerances(0.1)) if f.label.startswith("deviation"))
+        assert deviation.holds is (True if known is None else None)
+        again = cc.Run.load(run.save(tmp_path / "run.h5"), servo)
+        assert again.friction == known
+        assert again.plant_differences == run.plant_differences
+    # The energy that friction takes: 0.8 N m s/rad times the square of the speed.
+    run = made[friction]
+    assert run.energy_balance[-1] == pytest.approx(
+        -trapezoid(0.8 * run.v[:, 0] ** 2, run.t), rel=1e-3
+    )
