@@ -7,7 +7,7 @@ wheels can be checked, when it is built, by the very rows it will be reduced wit
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from concur import dynamics, kinematics
 from concur.codegen import Array, Matrix, Scalar, Vector, as_floats, evaluated
 from concur.errors import InertiaError, ReductionError, WheelError, shown
 from concur.kinematics import check_wheels
-from concur.mechanism import Tree, Wheel, robot_size
+from concur.mechanism import Body, RobotNumbers, Tree, Wheel, robot_size
 from concur.system import System
 
 FLAT = 1e-6
@@ -28,6 +28,12 @@ FLAT = 1e-6
 
 TOUCH = 1e-6
 """Largest gap of a contact at the start of a motion, in parts of the robot's size."""
+
+EMPTY = 1e-300
+"""Entry of the diagonal of a mass matrix below which it is zero."""
+
+MASSLESS = 1e-13
+"""Smallest eigenvalue of a mass matrix of unit diagonal below which a motion moves no mass."""
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -338,9 +344,7 @@ class Mechanism(Tree):
 
         Rows that follow from others are left out; `constraint_names` names those kept.
         """
-        rows = [kinematics.wheel_rows(self, q, wheel).rows for wheel in self.wheels]
-        coupled = kinematics.coupling_rows(self, q)
-        return ca.vertcat(ca.SX(0, self.nv), *rows, coupled)[list(self._kept_rows), :]
+        return _constraint_rows(self, q, self._kept_rows)
 
     @evaluated("(nq)->(nv,nu)")
     def actuation(self, q: Vector) -> Matrix:
@@ -569,7 +573,85 @@ class Mechanism(Tree):
         return summarise(self)
 
 
-def control_velocities(system: System, q: Vector, columns: Array) -> Array:
+class SymbolicRobot(Tree):
+    """A robot with expressions in place of its numbers.
+
+    Its methods take and return CasADi SX that depend on these expressions. Unlike those of a
+    `Mechanism` they keep no graphs, which could not contain the expressions.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot; its frames, attitudes and kept constraint rows stay.
+    numbers : RobotNumbers
+        The expressions.
+    """
+
+    _numbers: RobotNumbers
+    _kept_rows: tuple[int, ...]
+
+    def __init__(self, robot: Mechanism, numbers: RobotNumbers) -> None:
+        mine: dict[str, Any] = {entry.name: getattr(robot, entry.name) for entry in fields(robot)}
+        given = zip(robot.linkages, numbers.axles, numbers.reaches, strict=True)
+        mine["_linkages"] = tuple(linkage.with_numbers(*parts) for linkage, *parts in given)
+        self.__dict__.update(mine, _numbers=numbers)
+
+    @property
+    def numbers(self) -> RobotNumbers:
+        return self._numbers
+
+    def mass_matrix(self, q: ca.SX) -> ca.SX:
+        return dynamics.mass_matrix(self, q)
+
+    def bias(self, q: ca.SX, v: ca.SX) -> ca.SX:
+        return dynamics.bias(self, q, v)
+
+    def constraints(self, q: ca.SX) -> ca.SX:
+        return _constraint_rows(self, q, self._kept_rows)
+
+    def normalize(self, coordinates: ca.SX) -> ca.SX:
+        unit = self._unit(coordinates)
+        return self._followed(unit, True) if self._linkages else unit
+
+
+def with_numbers(robot: Mechanism, bodies: Sequence[Body], wheels: Sequence[Wheel]) -> Mechanism:
+    """The same robot with other inertias, placements and radii.
+
+    It keeps the constraint rows of the robot, and its wheels may be of heights that differ.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot.
+    bodies : sequence of Body
+        Its bodies, with other numbers.
+    wheels : sequence of Wheel
+        Its wheels, with other numbers.
+
+    Returns
+    -------
+    Mechanism
+        The robot with these numbers.
+
+    Raises
+    ------
+    DescriptionError
+        If an axle of `steering` no longer meets its steering axis.
+    """
+    made = object.__new__(Mechanism)
+    mine = {entry.name: getattr(robot, entry.name) for entry in fields(robot)}
+    made.__dict__.update(mine, bodies=bodies, wheels=wheels)
+    Tree.__post_init__(made)
+    return made
+
+
+def _constraint_rows(tree: Tree, q: Vector, kept: Sequence[int]) -> Matrix:
+    rows = [kinematics.wheel_rows(tree, q, wheel).rows for wheel in tree.wheels]
+    coupled = kinematics.coupling_rows(tree, q)
+    return ca.vertcat(ca.SX(0, tree.nv), *rows, coupled)[list(kept), :]
+
+
+def control_velocities(system: System | Tree, q: Vector, columns: Array) -> Array:
     """Velocities along the controls: ``B^T columns`` for columns of velocities of the robot.
 
     Where joints are driven one by one it is a selection of rows.
@@ -588,9 +670,9 @@ def control_velocities(system: System, q: Vector, columns: Array) -> Array:
     casadi.SX or casadi.MX
         Shape (nu, k).
     """
-    if not isinstance(system, Mechanism) or not system.drives:
+    if not isinstance(system, Tree) or not system.drives:
         return columns[list(system.actuated_freedoms), :]
-    if isinstance(columns, ca.MX):
+    if isinstance(system, Mechanism) and isinstance(columns, ca.MX):
         return system.actuation(q).T @ columns
     return kinematics.control_velocities(system, q, columns)
 
@@ -654,6 +736,14 @@ def _frozen_rows(rows: Mapping[str, ArrayLike] | None) -> tuple[tuple[str, Any],
     return tuple(frozen)
 
 
+def without_mass(mass: np.ndarray) -> np.ndarray:
+    """Whether some motion moves no mass, for many mass matrices (..., nv, nv) at once."""
+    diagonal = np.diagonal(mass, axis1=-2, axis2=-1)
+    scale = np.sqrt(np.maximum(diagonal, EMPTY))
+    values = np.linalg.eigvalsh(mass / (scale[..., :, None] * scale[..., None, :]))
+    return np.asarray((diagonal < EMPTY).any(axis=-1) | (values[..., 0] < MASSLESS))
+
+
 def _check_masses(tree: Mechanism) -> None:
     """No motion is free of inertia: else a force would have no finite acceleration."""
     if not tree.nv:
@@ -662,10 +752,10 @@ def _check_masses(tree: Mechanism) -> None:
     worst = None
     for q in (tree.random(rng) for _ in range(2)):
         mass = tree.mass_matrix(q)
-        scale = np.sqrt(np.maximum(np.diag(mass), 1e-300))
-        values, vectors = np.linalg.eigh(mass / np.outer(scale, scale))
-        empty = np.flatnonzero(np.diag(mass) < 1e-300)
-        if empty.size or values[0] < 1e-13:
+        if without_mass(mass):
+            scale = np.sqrt(np.maximum(np.diag(mass), EMPTY))
+            vectors = np.linalg.eigh(mass / np.outer(scale, scale))[1]
+            empty = np.flatnonzero(np.diag(mass) < EMPTY)
             worst = empty[0] if empty.size else int(np.abs(vectors[:, 0]).argmax())
     if worst is not None:
         raise InertiaError(

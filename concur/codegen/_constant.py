@@ -14,14 +14,16 @@ def constant(values: object) -> Any:
 
     Parameters
     ----------
-    values : array_like
-        A vector or matrix.
+    values : array_like or casadi.SX
+        A vector or matrix; an expression is returned as it is.
 
     Returns
     -------
     casadi.SX
         The same numbers.
     """
+    if isinstance(values, ca.SX):
+        return values
     numbers = np.asarray(values, dtype=float)
     return _kept(numbers.shape, numbers.tobytes())[:, :]
 

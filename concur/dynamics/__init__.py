@@ -3,6 +3,7 @@
 from concur.dynamics._articulated import Articulated, articulated
 from concur.dynamics._columns import Columns, columns
 from concur.dynamics._coriolis import coriolis
+from concur.dynamics._distribution import link_numbers
 from concur.dynamics._forward_dynamics import forward_dynamics
 from concur.dynamics._mass_matrix import kinetic_energy, mass_matrix, mass_times, potential_energy
 from concur.dynamics._momentum_matrix import momentum_matrix
@@ -19,6 +20,7 @@ __all__ = [
     "forward_dynamics",
     "inverse_dynamics",
     "kinetic_energy",
+    "link_numbers",
     "mass_matrix",
     "mass_times",
     "momentum",

@@ -22,7 +22,7 @@ from concur.mechanism import Tree
 class Distribution:
     """Mass, first moment and symmetric second moment (integral of r r^T) in some frame."""
 
-    mass: float
+    mass: float | Array
     first: Array
     second: Array
 
@@ -68,38 +68,77 @@ class Distribution:
 
 def regrouped(tree: Tree, links: list[Link], seats: list[Seat]) -> list[Distribution]:
     """Distribution of mass of each link, in its frame, with what is handed inwards."""
-    mass = np.zeros(len(links))
-    first, second = np.zeros((len(links), 3)), np.zeros((len(links), 3, 3))
-    scales = np.zeros(len(links))
-    for body, seat in zip(tree.bodies, seats, strict=True):
-        inertia = body.inertia
-        tensor = seat.rotation @ inertia.tensor @ seat.rotation.T
-        com = seat.rotation @ np.array(inertia.com) + seat.translation
-        spread = np.trace(tensor) / 2 * np.eye(3) - tensor + inertia.mass * np.outer(com, com)
-        mass[seat.link] += inertia.mass
-        first[seat.link] += inertia.mass * com
-        second[seat.link] += spread
-        scales[seat.link] += np.abs(spread).max()
-    for i in reversed(range(len(links))):
-        link = links[i]
-        if not link.axial:
-            continue
-        height, spread = first[i, 2], second[i, 2, 2]
-        if (above := link.parent) is not None:
-            axis, at = link.turn[:, 2], link.offset
-            first[above] += height * axis + mass[i] * at
-            moved = height * np.outer(at, axis)
-            own = spread * np.outer(axis, axis) + mass[i] * np.outer(at, at) + moved + moved.T
-            second[above] += own
-            scales[above] += np.abs(own).max()
-            mass[above] += mass[i]
-        mass[i] = first[i, 2] = second[i, 2, 2] = 0.0
-    # A remainder of numbers that cancel is rounding.
-    second[np.abs(second) < 4e-16 * scales[:, None, None]] = 0.0
+    given = tree.numbers
+    if given is not None:
+        parts = zip(given.masses, given.firsts, given.seconds, strict=True)
+        return [Distribution(*part) for part in parts]
+    bodies = [body.inertia for body in tree.bodies]
+    mass, first, second = link_numbers(
+        links,
+        seats,
+        np.array([inertia.mass for inertia in bodies]),
+        np.array([inertia.com for inertia in bodies]),
+        np.array([inertia.tensor for inertia in bodies]),
+        np.array([link.offset for link in links]),
+        np.array([seat.translation for seat in seats]),
+    )
     return [
         Distribution(float(m), constant(h), constant((s + s.T) / 2))
         for m, h, s in zip(mass, first, second, strict=True)
     ]
+
+
+def link_numbers(
+    links: list[Link],
+    seats: list[Seat],
+    masses: np.ndarray,
+    coms: np.ndarray,
+    tensors: np.ndarray,
+    offsets: np.ndarray,
+    translations: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Numbers of `regrouped` in SI units: masses, first moments (3,) and second moments (3, 3).
+
+    Masses, centres of mass (3,), m, and tensors (3, 3) about them are of the bodies, and so are
+    their translations (3,), m, in their links; offsets (3,), m, are those of the links. All may
+    have leading axes of the same shape, for many robots at once.
+    """
+    some = masses.shape[:-1]
+    mass = np.zeros((*some, len(links)))
+    first, second = np.zeros((*some, len(links), 3)), np.zeros((*some, len(links), 3, 3))
+    scales = np.zeros((*some, len(links)))
+    for i, seat in enumerate(seats):
+        own, turn, to = masses[..., i, None], seat.rotation, seat.link
+        tensor = turn @ tensors[..., i, :, :] @ turn.T
+        com = (turn @ coms[..., i, :, None])[..., 0] + translations[..., i, :]
+        trace = np.trace(tensor, axis1=-2, axis2=-1)[..., None, None]
+        spread = trace / 2 * np.eye(3) - tensor + own[..., None] * _outer(com, com)
+        mass[..., to] += masses[..., i]
+        first[..., to, :] += own * com
+        second[..., to, :, :] += spread
+        scales[..., to] += np.abs(spread).max(axis=(-2, -1))
+    for i in reversed(range(len(links))):
+        link = links[i]
+        if not link.axial:
+            continue
+        if (above := link.parent) is not None:
+            height, spread = first[..., i, 2, None], second[..., i, 2, 2, None, None]
+            axis, at, own = link.turn[:, 2], offsets[..., i, :], mass[..., i, None]
+            first[..., above, :] += height * axis + own * at
+            moved = height[..., None] * _outer(at, axis)
+            extra = spread * np.outer(axis, axis) + own[..., None] * _outer(at, at)
+            extra = extra + moved + np.swapaxes(moved, -1, -2)
+            second[..., above, :, :] += extra
+            scales[..., above] += np.abs(extra).max(axis=(-2, -1))
+            mass[..., above] += mass[..., i]
+        mass[..., i] = first[..., i, 2] = second[..., i, 2, 2] = 0.0
+    # A remainder of numbers that cancel is rounding.
+    second[np.abs(second) < 4e-16 * scales[..., None, None]] = 0.0
+    return mass, first, second
+
+
+def _outer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.asarray(a[..., :, None] * b[..., None, :])
 
 
 def composites(own: list[Distribution], links: list[Link], steps: list[Step]) -> list[Distribution]:

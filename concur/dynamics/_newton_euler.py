@@ -92,6 +92,6 @@ def _inertial(mass: Distribution, motion: Motion) -> Twist:
             + (squares[j] - squares[i]) * second[i, j]
         )
     force = motion.changed(first)
-    if mass.mass:
+    if isinstance(mass.mass, ca.SX) or mass.mass:
         force += mass.mass * motion.linear
     return force, ca.vertcat(*torque) + cross(first, motion.linear)

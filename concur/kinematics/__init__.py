@@ -14,7 +14,15 @@ from concur.kinematics._exponentials import (
 from concur.kinematics._flow import Motion, link_bases, link_motions, link_twists, step_inwards
 from concur.kinematics._graph import branches, graph_matrix, path_matrix
 from concur.kinematics._jacobian import jacobian, motion_from, pose, twist, velocity_product
-from concur.kinematics._links import Link, Seat, Step, link_frames, link_steps, root_axes
+from concur.kinematics._links import (
+    Link,
+    Seat,
+    Step,
+    link_frames,
+    link_steps,
+    root_axes,
+    shifted,
+)
 from concur.kinematics._motion import (
     Placed,
     Twist,
@@ -104,6 +112,7 @@ __all__ = [
     "rate_map_inverse",
     "root_axes",
     "screw_jacobian",
+    "shifted",
     "shortest",
     "stacked",
     "stacked_jacobian",

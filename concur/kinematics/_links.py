@@ -8,7 +8,7 @@ fixed to others belong to the same link. The meaning of the joint velocities doe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import casadi as ca
@@ -44,7 +44,7 @@ class Link:
         Freedoms of its joint in v.
     axial : bool
         Whether its joint is a rotation about its axis z.
-    offset : numpy.ndarray
+    offset : numpy.ndarray or casadi.SX
         Origin at the neutral configuration, in the parent's link frame, shape (3,), m.
     turn : numpy.ndarray
         Attitude before the joint turns, in the parent's link frame, shape (3, 3).
@@ -58,7 +58,7 @@ class Link:
     parent: int | None
     span: slice
     axial: bool
-    offset: Numbers
+    offset: Array
     turn: Numbers
     start: tuple[float, float]
     basis: Numbers
@@ -125,6 +125,7 @@ def link_frames(tree: Tree) -> tuple[list[Link], list[Seat]]:
     """Choose the frames of all links.
 
     The links have parents before children, and the first one is the base; each body has a seat.
+    Frames and seats are those of the description, whatever the numbers of the tree.
     """
     links: list[Link] = []
     seats: list[Seat] = []
@@ -151,7 +152,35 @@ def link_frames(tree: Tree) -> tuple[list[Link], list[Seat]]:
             seat = Seat(len(links), np.eye(3), np.zeros(3))
         links.append(link)
         seats.append(seat)
+    if tree.numbers is not None:
+        given = zip(links, tree.numbers.offsets, strict=True)
+        links = [replace(link, offset=offset) for link, offset in given]
     return links, seats
+
+
+def shifted(
+    tree: Tree, links: list[Link], seats: list[Seat], shifts: Numbers
+) -> tuple[Numbers, Numbers]:
+    """Where links and bodies are if the placements of the bodies are shifted.
+
+    `shifts` (..., bodies, 3), m, is in the axes of the parents. The results are the offsets of the
+    links, (..., links, 3), and the translations of the bodies in their links, (..., bodies, 3), m.
+    """
+    still = shifts.shape[:-2]
+    offsets = np.tile(np.array([link.offset for link in links]), (*still, 1, 1))
+    seated = np.tile(np.array([seat.translation for seat in seats]), (*still, 1, 1))
+    moved = np.zeros_like(shifts)
+    for i, seat in enumerate(seats):
+        parent = tree.parent_index(i)
+        shift = shifts[..., i, :]
+        if parent is not None:
+            shift = moved[..., parent, :] + shift @ seats[parent].rotation.T
+        if links[seat.link].body == i:
+            offsets[..., seat.link, :] += shift
+        else:
+            moved[..., i, :] = shift
+            seated[..., i, :] += shift
+    return offsets, seated
 
 
 def link_steps(tree: Tree, links: list[Link], q: Vector) -> list[Step]:

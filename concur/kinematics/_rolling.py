@@ -16,7 +16,7 @@ from concur.codegen import Array, Vector, constant
 from concur.errors import WheelError
 from concur.kinematics._jacobian import jacobian
 from concur.kinematics._motion import Placed, compose, cross, invert, stacked, twist_to_child
-from concur.kinematics._sweep import joint_pose
+from concur.kinematics._sweep import joint_pose, placement
 from concur.mechanism import BALLS, Support, Tree, Wheel
 from concur.mechanism.joints import Joint, Planar, Sliding, Spherical, shortest_rotation
 
@@ -171,7 +171,8 @@ def wheel_rows(tree: Tree, q: Vector, wheel: Wheel) -> WheelRows:
     along = across / upright
     lateral = ca.cross(normal, along)
     up = (normal - ca.dot(axis, normal) * axis) / upright
-    contact = at_center + wheel.radius * cross(up, angular)
+    radius = _radius(tree, wheel)
+    contact = at_center + radius * cross(up, angular)
 
     rolls = f"{wheel.body}: rolling"
     names: tuple[str, ...]
@@ -184,7 +185,7 @@ def wheel_rows(tree: Tree, q: Vector, wheel: Wheel) -> WheelRows:
         angle = np.pi / 2 if wheel.kind == "omni" else float(wheel.roller_angle or 0.0)
         cosine = 0.0 if wheel.kind == "omni" else np.cos(angle)
         names, rows = (rolls,), (cosine * lateral + np.sin(angle) * along).T @ contact
-    position = seen[1] + seen[0] @ (center - wheel.radius * up)
+    position = seen[1] + seen[0] @ (center - radius * up)
     height = ca.dot(own_normal, position)
     return WheelRows(names, rows, normal.T @ contact, upright, height, ca.SX(1))
 
@@ -204,15 +205,16 @@ def _ball_rows(tree: Tree, q: Vector, wheel: Wheel) -> WheelRows:
     angular = columns[3:, :]
     at_center = columns[:3, :] - cross(center, angular)
     angular[:, tree.v_slice(wheel.body)] = joint_pose(tree, q, index)[0]
-    contact = at_center + wheel.radius * cross(normal, angular)
+    radius = _radius(tree, wheel)
+    contact = at_center + radius * cross(normal, angular)
 
     names = [f"{wheel.body}: rolling along {axis}" for axis in "xy"]
     rows = [plane[:, i].T @ contact for i in range(2)]
     if wheel.kind == "rubber_ball":
         # In metres at the rim, as the others are.
         names.append(f"{wheel.body}: no spin")
-        rows.append(wheel.radius * normal.T @ angular)
-    position = seen[1] + seen[0] @ (center - wheel.radius * normal)
+        rows.append(radius * normal.T @ angular)
+    position = seen[1] + seen[0] @ (center - radius * normal)
     height = ca.dot(constant(own_normal), position)
     one = ca.SX(1)
     return WheelRows(tuple(names), ca.vertcat(*rows), normal.T @ contact, one, height, one)
@@ -246,21 +248,21 @@ def _supported_rows(tree: Tree, q: Vector, wheel: Wheel, support: Support) -> Wh
     toward = pose[0].T @ constant(support.normal)
     if support.radius is not None:
         toward = side * (center - origin)
-    upright, face = ca.SX(1), ca.SX(1)
+    upright, face, radius = ca.SX(1), ca.SX(1), _radius(tree, wheel)
     across = toward
     if wheel.kind == "disk":
         axis = constant(wheel_axis(tree, wheel))
         across = toward - ca.dot(axis, toward) * axis
         upright = ca.norm_2(across) / ca.norm_2(toward)
         if support.radius is not None and not support.hollow:
-            face = ca.norm_2(across) - wheel.radius
-    point = center - wheel.radius * across / ca.norm_2(across)
+            face = ca.norm_2(across) - radius
+    point = center - radius * across / ca.norm_2(across)
     contact = columns[:3, :] - cross(point, columns[3:, :])
     names = [f"{wheel.body}: contact {letter}" for letter in "xyz"]
     if wheel.kind == "rubber_ball":
         names.append(f"{wheel.body}: no spin")
         normal = across / ca.norm_2(across)
-        contact = ca.vertcat(contact, wheel.radius * normal.T @ columns[3:, :])
+        contact = ca.vertcat(contact, radius * normal.T @ columns[3:, :])
     if support.radius is None:
         gap = ca.dot(toward, point - origin)
     else:
@@ -272,9 +274,13 @@ def _carrier(tree: Tree, wheel: Wheel, index: int) -> tuple[int, Placed]:
     """Body in whose frame the rows are written, and the wheel's frame in it at angle zero."""
     if wheel.kind == "slider":
         return index, (ca.SX.eye(3), ca.SX(3, 1))
-    placement = tree.bodies[index].placement
-    parent = tree.parent_index(index) or 0
-    return parent, (constant(placement.rotation_matrix), constant(placement.translation))
+    return tree.parent_index(index) or 0, placement(tree, index)
+
+
+def _radius(tree: Tree, wheel: Wheel) -> float | Array:
+    if tree.numbers is None:
+        return wheel.radius
+    return tree.numbers.radii[tree.wheels.index(wheel)]
 
 
 def _on_plane(tree: Tree, q: Vector, index: int, platform: int) -> Array:

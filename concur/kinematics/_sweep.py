@@ -26,8 +26,14 @@ def joint_poses(tree: Tree, q: Vector) -> list[Placed]:
 def joint_pose(tree: Tree, q: Vector, index: int) -> Placed:
     """Pose of one body in its parent's frame: rotation (3, 3) and translation (3,), m."""
     body = tree.bodies[index]
-    placement = constant(body.placement.rotation_matrix), constant(body.placement.translation)
-    return compose(placement, body.joint.pose(q[tree.q_slice(body.name)]))
+    return compose(placement(tree, index), body.joint.pose(q[tree.q_slice(body.name)]))
+
+
+def placement(tree: Tree, index: int) -> Placed:
+    """Frame of a body's joint at its identity in the parent's frame: rotation, translation, m."""
+    pose, given = tree.bodies[index].placement, tree.numbers
+    at = pose.translation if given is None else given.places[index]
+    return constant(pose.rotation_matrix), constant(at)
 
 
 def body_poses(tree: Tree, q: Vector) -> list[Placed]:

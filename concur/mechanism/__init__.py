@@ -5,8 +5,9 @@ from concur.mechanism._bodies import unknown_name
 from concur.mechanism._body import Body
 from concur.mechanism._drive import Drive, Mimic
 from concur.mechanism._helical_plane import helical_plane
-from concur.mechanism._inertia import Inertia
+from concur.mechanism._inertia import Inertia, unphysical
 from concur.mechanism._inertia_lint import suspicious_inertias
+from concur.mechanism._numbers import RobotNumbers
 from concur.mechanism._pose import Pose, scalar
 from concur.mechanism._shape import Shape
 from concur.mechanism._size import robot_size
@@ -22,6 +23,7 @@ __all__ = [
     "Inertia",
     "Mimic",
     "Pose",
+    "RobotNumbers",
     "Shape",
     "Steering",
     "Support",
@@ -36,4 +38,5 @@ __all__ = [
     "suspicious_start",
     "suspicious_units",
     "unknown_name",
+    "unphysical",
 ]

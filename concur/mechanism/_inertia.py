@@ -106,6 +106,28 @@ class Inertia:
             _refuse(where, "no moments of inertia on a body without mass", shown, values)
 
 
+def unphysical(masses: np.ndarray, tensors: np.ndarray) -> np.ndarray:
+    """Find inertias that `Inertia` refuses, of many bodies at once.
+
+    Parameters
+    ----------
+    masses : numpy.ndarray
+        Masses, shape (...), kg.
+    tensors : numpy.ndarray
+        Symmetric inertia tensors about the centres of mass, shape (..., 3, 3), kg m^2.
+
+    Returns
+    -------
+    numpy.ndarray
+        Truth values, shape (...).
+    """
+    values = np.linalg.eigvalsh(tensors)
+    scale = np.maximum(np.abs(tensors).max(axis=(-2, -1)), 1e-300)
+    low, middle, high = values[..., 0], values[..., 1], values[..., 2]
+    wrong = (masses < 0.0) | (low < -1e-12 * scale) | (low + middle < high * (1.0 - 1e-9))
+    return np.asarray(wrong | ((masses == 0.0) & (high > 0.0)))
+
+
 def _moments(value: Any) -> tuple[Any, ...]:
     moments = finite_floats(value, "Inertia, `moments`")
     if moments.shape not in ((3,), (3, 3)):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -82,7 +83,7 @@ class Axle:
 
     Parameters
     ----------
-    place : tuple of float
+    place : sequence of float or casadi.SX
         A point on the line, on the steering axis if there is one, shape (2,), m.
     angle : float
         Angle of the line where the steering joint is at zero, rad.
@@ -92,13 +93,22 @@ class Axle:
         1 if the steering axis is along the normal, -1 if opposite, 0 if the wheel does not steer.
     trail : float
         Distance of the axle from the steering axis, m.
+    carrier : str
+        Body whose placement shifts the point.
+    plane : tuple
+        Shift of the point by a unit shift of this placement, shape (2, 3).
+    across : tuple of float
+        Trail by a unit shift of the wheel's placement, shape (3,).
     """
 
-    place: tuple[float, float]
+    place: Sequence[Any] | Array
     angle: float
     joint: str | None
     sense: float
     trail: float
+    carrier: str
+    plane: tuple[tuple[float, ...], ...]
+    across: tuple[float, ...]
 
     def line(self, turned: Array) -> tuple[Array, Array]:
         """The line's coordinates, shape (3,), and their derivative by the steering angle.
@@ -116,7 +126,7 @@ class Axle:
             Shape (3,) each.
         """
         angle = self.angle + self.sense * turned
-        x, y = self.place
+        x, y = self.place[0], self.place[1]
         c, s = ca.cos(angle), ca.sin(angle)
         line = ca.vertcat(c, s, x * s - y * c)
         return line, self.sense * ca.vertcat(-s, c, x * c + y * s)
@@ -141,13 +151,62 @@ class Linkage:
     steering: Steering
     axles: tuple[Axle, Axle, Axle]
     joint: str
-    reach: float
+    reach: float | Array
 
     @property
     def text(self) -> str:
         """Clause that names the wheels."""
         a, b = self.steering.guides
         return f"axle of {self.steering.wheel} through the centre of rotation of {a} and {b}"
+
+    def with_numbers(self, places: Array, reach: Array) -> Linkage:
+        """The same linkage with its axles at other places.
+
+        Parameters
+        ----------
+        places : casadi.SX
+            Places of the axles, shape (2, 3), m.
+        reach : casadi.SX
+            Largest distance between them, m.
+
+        Returns
+        -------
+        Linkage
+            For expressions only.
+        """
+        a, b, f = (replace(axle, place=places[:, k]) for k, axle in enumerate(self.axles))
+        return replace(self, axles=(a, b, f), reach=reach)
+
+    def moved(
+        self, shift: Callable[[str], np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Axles after shifts of the placements of bodies, for one robot or many at once.
+
+        Parameters
+        ----------
+        shift : callable
+            Takes the name of a body, returns its shift along the axes of its parent, (..., 3), m.
+
+        Returns
+        -------
+        places : numpy.ndarray
+            Places of the axles, shape (..., 2, 3), m.
+        reach : numpy.ndarray
+            Largest distance between them, shape (...), m.
+        trailing : numpy.ndarray
+            Whether an axle no longer meets its steering axis, shape (...).
+        """
+        shifted = [
+            np.array(axle.place) + shift(axle.carrier) @ np.array(axle.plane).T
+            for axle in self.axles
+        ]
+        places = np.stack(shifted, axis=-1)
+        apart = places[..., :, None] - places[..., None, :]
+        reach = np.linalg.norm(apart, axis=-3).max(axis=(-2, -1))
+        wheels = zip((*self.steering.guides, self.steering.wheel), self.axles, strict=True)
+        trails = [axle.trail + np.abs(shift(name) @ np.array(axle.across)) for name, axle in wheels]
+        trailing = np.max(trails, axis=0) > TRAIL * reach
+        return places, np.where(reach > 0.0, reach, 1.0), trailing
 
     def condition(self, angles: Sequence[Array]) -> tuple[Array, tuple[Array, Array, Array]]:
         """Determinant of the three lines, over `reach`, and its derivatives by the angles.
@@ -361,6 +420,7 @@ def _axle(
 ) -> Axle:
     carrier, axis, center = _carrier(place.rpartition(",")[0], field, name, bodies, wheels)
     joint, sense, trail = None, 0.0, (0.0, 0.0)
+    holder, plane, swing = name, frame * float(name != support), np.zeros((2, 3))
     if carrier != support:
         body = bodies[carrier]
         if body.parent != support or not _turns(body):
@@ -381,7 +441,9 @@ def _axle(
                 f"whose normal is {tuple(np.round(normal, 6).tolist())}",
                 "Turn the axis of the joint, or its placement.",
             )
-        joint = carrier
+        joint = holder = carrier
+        if carrier != name:
+            swing = frame @ turning
         trail = float(frame[0] @ turning @ center), float(frame[1] @ turning @ center)
         center, axis = np.array(body.placement.translation), turning @ axis
     along = frame @ axis
@@ -395,7 +457,16 @@ def _axle(
     x, y = frame @ center
     along /= np.linalg.norm(along)
     offset = abs(trail[0] * along[1] - trail[1] * along[0])
-    return Axle((float(x), float(y)), math.atan2(along[1], along[0]), joint, sense, offset)
+    return Axle(
+        (float(x), float(y)),
+        math.atan2(along[1], along[0]),
+        joint,
+        sense,
+        offset,
+        holder,
+        tuple(map(tuple, plane.tolist())),
+        tuple((swing[0] * along[1] - swing[1] * along[0]).tolist()),
+    )
 
 
 def _refusal(where: str, expected: str, came: str, cure: str) -> ConcurError:

@@ -14,6 +14,7 @@ from concur.errors import DescriptionError, entries, shown
 from concur.mechanism._bodies import BodyTree, unknown_name
 from concur.mechanism._drive import Drive, Mimic
 from concur.mechanism._mimics import ordered_mimics
+from concur.mechanism._numbers import RobotNumbers
 from concur.mechanism._pose import vector
 from concur.mechanism._steering import Linkage, Steering, linkages
 from concur.mechanism._wheel import Wheel
@@ -190,6 +191,16 @@ class Tree(BodyTree):
                 cure="Remove the repeated name.",
             )
         return tuple(sorted(names, key=self.index))
+
+    @property
+    def numbers(self) -> RobotNumbers | None:
+        """Expressions in place of the numbers of the description, of a `SymbolicRobot` only."""
+        return None
+
+    @property
+    def linkages(self) -> tuple[Linkage, ...]:
+        """Axles of the wheels of each entry of `steering`."""
+        return self._linkages
 
     def beyond_support(self, wheel: Wheel) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Bodies that move a wheel and its support relative to each other.
@@ -390,6 +401,9 @@ class Tree(BodyTree):
     @evaluated("(nq)->(nq)")
     def _steered(self, q: Vector, nearest: bool) -> Vector:
         """Turn wheels that follow guides: to the nearest angle that fits, or to the branch's."""
+        return self._followed(q, nearest)
+
+    def _followed(self, q: Vector, nearest: bool) -> Vector:
         q = ca.SX(q)
         for linkage in self._linkages:
             value, (_, _, slope) = linkage.condition(self._angles(linkage, q))
@@ -524,6 +538,11 @@ class Tree(BodyTree):
         numpy.ndarray or casadi.SX
             Shape (nq,).
         """
+        unit = self._unit(coordinates)
+        return self._steered(unit, True) if self._linkages else unit
+
+    def _unit(self, coordinates: Vector) -> Vector:
+        """Coordinates with quaternions of unit norm."""
         parts = []
         for i, body in enumerate(self.bodies):
             part = coordinates[self._starts[i][0] : self._starts[i + 1][0]]
@@ -532,5 +551,4 @@ class Tree(BodyTree):
                 unit = part[at : at + 4] / ca.sqrt(ca.sumsqr(part[at : at + 4]))
                 part = ca.vertcat(part[:at], unit, part[at + 4 :])
             parts.append(part)
-        unit = ca.vertcat(*parts)
-        return self._steered(unit, True) if self._linkages else unit
+        return ca.vertcat(*parts)

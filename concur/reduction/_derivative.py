@@ -15,7 +15,7 @@ def along(function: Callable[[Array], Array], q: Vector, rate: Array) -> Array:
     Parameters
     ----------
     function : callable
-        Takes q, returns an expression of any shape.
+        Takes q, returns an expression of any shape; what else it uses is held fixed.
     q : casadi.SX
         Where, shape (nq,).
     rate : casadi.SX
@@ -31,7 +31,8 @@ def along(function: Callable[[Array], Array], q: Vector, rate: Array) -> Array:
     value = ca.SX(function(symbol))
     slope = ca.jtimes(ca.vec(ca.densify(value)), symbol, direction)
     derivative = ca.sparsify(ca.reshape(slope, *value.shape))
-    return ca.Function("along", [symbol, direction], [derivative])(q, rate)
+    rest = _others(derivative, ca.vertcat(symbol, direction))
+    return ca.Function("along", [symbol, direction, rest], [derivative])(q, rate, rest)
 
 
 def gradient(function: Callable[[Array], Array], q: Vector) -> Array:
@@ -51,9 +52,14 @@ def gradient(function: Callable[[Array], Array], q: Vector) -> Array:
     """
     symbol = ca.SX.sym("q", q.shape[0])
     slope = ca.gradient(function(symbol), symbol)
-    others = [x for x in ca.symvar(slope) if not _within(x, symbol)]
-    rest = ca.vertcat(*others) if others else ca.SX(0, 1)
+    rest = _others(slope, symbol)
     return ca.Function("gradient", [symbol, rest], [slope])(q, rest)
+
+
+def _others(expression: Array, symbols: Array) -> ca.SX:
+    """Symbols of an expression that are not among given ones, as a column."""
+    others = [x for x in ca.symvar(expression) if not _within(x, symbols)]
+    return ca.vertcat(*others) if others else ca.SX(0, 1)
 
 
 def _within(x: Vector, symbols: Array) -> bool:
