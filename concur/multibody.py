@@ -601,12 +601,48 @@ class SymbolicRobot(Tree):
         return self._numbers
 
     def mass_matrix(self, q: ca.SX) -> ca.SX:
+        """Mass matrix, as `Mechanism.mass_matrix`.
+
+        Parameters
+        ----------
+        q : casadi.SX
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        casadi.SX
+            Shape (nv, nv), kg, kg m, kg m^2.
+        """
         return dynamics.mass_matrix(self, q)
 
     def bias(self, q: ca.SX, v: ca.SX) -> ca.SX:
+        """Coriolis, centrifugal and gravity forces, as `Mechanism.bias`.
+
+        Parameters
+        ----------
+        q, v : casadi.SX
+            Configuration and velocity, shapes (nq,) and (nv,).
+
+        Returns
+        -------
+        casadi.SX
+            Shape (nv,), N and N m.
+        """
         return dynamics.bias(self, q, v)
 
     def constraints(self, q: ca.SX) -> ca.SX:
+        """Rolling constraints and couplings: the rows that the nominal robot keeps.
+
+        Parameters
+        ----------
+        q : casadi.SX
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        casadi.SX
+            Shape (nf, nv).
+        """
         return _constraint_rows(self, q, self._kept_rows)
 
     def normalize(self, coordinates: ca.SX) -> ca.SX:
@@ -737,7 +773,18 @@ def _frozen_rows(rows: Mapping[str, ArrayLike] | None) -> tuple[tuple[str, Any],
 
 
 def without_mass(mass: np.ndarray) -> np.ndarray:
-    """Whether some motion moves no mass, for many mass matrices (..., nv, nv) at once."""
+    """Find mass matrices for which some motion moves no mass.
+
+    Parameters
+    ----------
+    mass : numpy.ndarray
+        Mass matrices, shape (..., nv, nv).
+
+    Returns
+    -------
+    numpy.ndarray
+        Truth values, shape (...).
+    """
     diagonal = np.diagonal(mass, axis1=-2, axis2=-1)
     scale = np.sqrt(np.maximum(diagonal, EMPTY))
     values = np.linalg.eigvalsh(mass / (scale[..., :, None] * scale[..., None, :]))

@@ -23,10 +23,11 @@ def continuous_chunk(servo: TrackingLaw, plant: Plant, method: str, steps: int) 
     """Steps of a loop whose law acts continuously.
 
     Inputs (q, v, work, h, pose, twist, acceleration...), from the pose on with columns for each
-    half step; outputs as in `ROWS`, where the verdict is the smallest pivot in a step.
+    half step, and before it uncertain numbers p of the plant; outputs as in `ROWS`, where the
+    verdict is the smallest pivot in a step.
     """
     step = _with_rows(step_graph(servo, plant, method, held=False))
-    return _rows(_repeated(step, steps, shared=1, stride=2))
+    return _rows(plant, _repeated(step, steps, shared=_shared(plant), stride=2))
 
 
 def held_chunk(
@@ -35,24 +36,31 @@ def held_chunk(
     """Periods of a loop whose torque is held.
 
     Inputs (q, v, work, h, pose, twist, acceleration...), from the pose on with a column for each
-    period; outputs as in `ROWS`, where the verdict is a `TickStatus`.
+    period, and before it uncertain numbers p of the plant; outputs as in `ROWS`, where the verdict
+    is a `TickStatus`.
     """
     tick = tick_function(servo)
-    inner = _repeated(_with_rows(step_graph(servo, plant, method, held=True)), per_hold, shared=2)
-    q, v, work, h, _ = inner.mx_in()
+    step, shared = _with_rows(step_graph(servo, plant, method, held=True)), _shared(plant)
+    inner = _repeated(step, per_hold, shared=shared + 1)
+    q, v, work, *same, _ = inner.mx_in()
     demand = [ca.MX.sym(name, size) for name, size in servo.sampled.items()]
     others = [ca.MX(ca.DM(servo.model.momentum))] if servo.takes_momentum else []
     if servo.nz:
-        others += [per_hold * h, work[1:]]
+        others += [per_hold * same[0], work[1:]]
     told = tick.call([q, servo.law_velocities(v), *demand, *others])
     u, _, missed, scale, status, *state = told
-    moved = inner.call([q, v, ca.vertcat(work[0], *state), h, u])
+    moved = inner.call([q, v, ca.vertcat(work[0], *state), *same, u])
     period = ca.Function(
         "period",
-        [q, v, work, h, *demand],
+        [q, v, work, *same, *demand],
         [*moved[: 2 * _STATE], status, u, missed, scale, *moved[-2:]],
     )
-    return _rows(_repeated(period, periods, shared=1, stride=1))
+    return _rows(plant, _repeated(period, periods, shared=shared, stride=1))
+
+
+def _shared(plant: Plant) -> int:
+    """Inputs that are the same in all steps: h, and uncertain numbers."""
+    return 2 if plant.n_numbers else 1
 
 
 def _with_rows(step: ca.Function) -> ca.Function:
@@ -62,11 +70,12 @@ def _with_rows(step: ca.Function) -> ca.Function:
     return ca.Function("kept_step", symbols, [*results[:_STATE], *results])
 
 
-def _rows(chunk: ca.Function) -> ca.Function:
+def _rows(plant: Plant, chunk: ca.Function) -> ca.Function:
     """A chunk without the state that it hands on, its results dense."""
     symbols = chunk.mx_in()
     results = [ca.densify(part) for part in chunk.call(symbols)[_STATE:]]
-    names = ["q", "v", "work", "h", "pose", "twist", "acceleration", "t"][: len(symbols)]
+    names = ["q", "v", "work", "h", *(["p"] if plant.n_numbers else [])]
+    names += ["pose", "twist", "acceleration", "t"][: len(symbols) - len(names)]
     return ca.Function("chunk", symbols, results, names, list(ROWS))
 
 

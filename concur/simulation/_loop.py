@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import casadi as ca
@@ -13,6 +13,7 @@ from scipy.integrate import solve_ivp
 from concur.codegen import Evaluator
 from concur.control import Tick, TrackingLaw
 from concur.control.references import Reference
+from concur.multibody import Mechanism
 from concur.simulation._integrator import ADAPTIVE
 from concur.simulation._plant import Plant
 from concur.simulation._record import Recorder
@@ -37,6 +38,8 @@ class Setting:
     dt: float  # s
     steps: int
     per_hold: int | None  # steps in a control period of a sampled law
+    robot: Mechanism  # the robot of the plant, or that of its world
+    numbers: np.ndarray | None = None  # values of the uncertain numbers of the plant
 
     @property
     def stride(self) -> int:
@@ -52,6 +55,13 @@ class Setting:
     def sample(self, times: np.ndarray) -> Samples:
         """Inputs `sampled` of the law at some times, one row each."""
         return (*self.reference.sample(times), times[:, None])[: len(self.servo.sampled)]
+
+    def fill(self, inputs: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+        """Fill in what is the same in all calls; return the inputs behind it."""
+        if not self.plant.n_numbers:
+            return inputs
+        inputs[0][:, 0] = self.numbers
+        return inputs[1:]
 
     def half_steps(self) -> Samples:
         """The same at each half step, from the first to the last."""
@@ -105,6 +115,7 @@ class FixedStep(Loop):
         servo, held = setting.servo, setting.per_hold is not None
         self._step = step_function(servo, setting.plant, setting.method, held, stages=True)
         self._step.inputs[3][0, 0] = setting.dt
+        self._command = setting.fill(self._step.inputs[4:])
         self._held = _Held(setting) if held else None
         self._samples = None if held else setting.half_steps()
 
@@ -126,9 +137,9 @@ class FixedStep(Loop):
         if self._held is not None:
             if not self._held(k, states):
                 return False
-            inputs[2][1:, 0], inputs[4][:, 0] = self._held.state, states.u[k]
+            inputs[2][1:, 0], self._command[0][:, 0] = self._held.state, states.u[k]
         elif self._samples is not None:
-            for view, part in zip(inputs[4:], self._samples, strict=True):
+            for view, part in zip(self._command, self._samples, strict=True):
                 view[:] = part[2 * k : 2 * k + 3].T
         self._step.trigger()
         states.q[k + 1], states.v[k + 1] = outputs[0][:, 0], outputs[1][:, 0]
@@ -147,6 +158,7 @@ class Adaptive(Loop):
         function = rates or closed_loop(servo, plant, held)
         shapes = [function.size_out(i) for i in range(function.n_out())]
         self._rates = Evaluator(function, shapes, f"simulation of `{plant.name}`")
+        self._command = setting.fill(self._rates.inputs[2:])
         # Quaternions leave the unit sphere within a step, which the robot's own method refuses.
         turn = graph_of(plant.robot.rate, "rate", plant.robot.nq, plant.robot.nv)
         self._turn = Evaluator(turn, [(plant.robot.nq,)], f"simulation of `{plant.name}`")
@@ -162,17 +174,17 @@ class Adaptive(Loop):
         if self._held is not None and not self._held(k, states):
             return False
         nq, nv = states.q.shape[1], states.v.shape[1]
-        robot, sample = self.setting.plant.robot, self.setting.sample
-        rates = self._rates
+        robot, sample = self.setting.robot, self.setting.sample
+        rates, command = self._rates, self._command
 
         def slope(t: float, z: np.ndarray) -> np.ndarray:
             rates.inputs[0][:, 0], rates.inputs[1][:, 0] = z[:nq], z[nq : nq + nv]
             if self._held is not None:
-                rates.inputs[2][:, 0] = states.u[k]
+                command[0][:, 0] = states.u[k]
             else:
                 given = sample(np.array([t]))
                 given += (z[None, nq + nv + 1 :],) if self.setting.servo.nz else ()
-                for view, part in zip(rates.inputs[2:], given, strict=True):
+                for view, part in zip(command, given, strict=True):
                     view[:, 0] = part[0]
             rates.trigger()
             if not rates.succeeded:
@@ -224,6 +236,7 @@ class Machine(Loop):
         shapes = [chunk.size_out(i) for i in range(chunk.n_out())]
         self._chunk = Evaluator(chunk, shapes, f"simulation of `{setting.plant.name}`")
         self._chunk.inputs[3][0, 0] = setting.dt
+        self._command = setting.fill(self._chunk.inputs[4:])
         if setting.per_hold is None:
             self._samples, self._apart = setting.half_steps(), 2
         else:
@@ -285,7 +298,7 @@ class Machine(Loop):
         inputs[0][:, 0], inputs[1][:, 0] = states.q[first], states.v[first]
         inputs[2][:, 0] = states.work[first]
         start = first // (self.setting.per_hold or 1) * self._apart
-        for view, part in zip(inputs[4:], self._samples, strict=True):
+        for view, part in zip(self._command, self._samples, strict=True):
             columns = part[start : start + view.shape[1]].T
             view[:, : columns.shape[1]] = columns
             view[:, columns.shape[1] :] = part[-1:].T

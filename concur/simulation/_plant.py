@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import ClassVar
 
 import casadi as ca
+import numpy as np
 
 from concur.codegen import EvaluatedMethods, Vector, as_floats, evaluated, write_fmu
 from concur.dynamics import forward_dynamics, solve_positive_definite
 from concur.errors import SimulationError, UnknownNameError, shown
-from concur.multibody import Mechanism, as_tree, control_velocities
+from concur.mechanism import Tree
+from concur.multibody import Mechanism, SymbolicRobot, as_tree, control_velocities
 from concur.reduction import ReducedModel, along
 from concur.simulation._fmu import plant_fmu
 from concur.simulation._friction import Friction
+from concur.simulation._uncertain import Uncertain
+from concur.simulation._worlds import Worlds, declaration
 from concur.system import System, check_system
 
 STABILISATION = 10.0
@@ -46,12 +50,29 @@ class Plant(EvaluatedMethods):
         Rate at which a constraint residual decays, 1/s.
     friction : Friction, optional
         Friction at the controls; default none.
+    uncertain : mapping of str to sequence of str, optional
+        Uncertain quantities of a `Mechanism` by the name of their body, which become inputs of the
+        graph: "mass"; "com", the centre of mass; "moments" about it; "position", the translation
+        of the placement; "radius" of a wheel. See `numbers`.
 
     Raises
     ------
     SimulationError
-        If the robot lacks a member of a system, the rate is negative, or the friction does not
-        have one number for each control.
+        If the robot lacks a member of a system, the rate is negative, the friction does not have
+        one number for each control, or a body cannot have an uncertain quantity.
+    UnknownNameError
+        If there is no such body or quantity.
+    ReductionError
+        If a quantity is uncertain and the robot is no `Mechanism`.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> plant = cc.Plant(cc.robots.rover_arm(), uncertain={"forearm": ("mass",)})
+    >>> plant.number_names[-1]
+    'forearm: second[1]'
+    >>> plant.numbers({"forearm": {"mass": [0.1, -0.1, 0.0]}}).shape
+    (3, 8)
     """
 
     COMPILED: ClassVar[tuple[str, ...]] = ("acceleration",)
@@ -59,6 +80,8 @@ class Plant(EvaluatedMethods):
     robot: System
     stabilisation: float = STABILISATION
     friction: Friction | None = None
+    uncertain: Mapping[str, Sequence[str]] | None = field(default=None, hash=False)
+    _uncertain: Uncertain | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
         check_system(self.robot, "plant, `robot`", SimulationError)
@@ -70,6 +93,10 @@ class Plant(EvaluatedMethods):
                 came=shown(self.stabilisation),
                 cure="Take about 10 / s; far below the inverse of the time step.",
             )
+        if self.uncertain is not None:
+            declared = declaration(self.tree, self.uncertain)
+            object.__setattr__(self, "uncertain", declared)
+            object.__setattr__(self, "_uncertain", Uncertain(self.tree, declared))
 
         if self.friction is not None and len(self.friction.viscous) != self.nu:
             raise SimulationError(
@@ -122,6 +149,129 @@ class Plant(EvaluatedMethods):
         """Number of constraints."""
         return self.robot.nf
 
+    @property
+    def n_numbers(self) -> int:
+        """Number of inputs that are numbers of the robot; zero if none is uncertain."""
+        return len(self.number_names)
+
+    @property
+    def number_names(self) -> tuple[str, ...]:
+        """Name of each input: body or wheel, kind of number and index.
+
+        Masses, "first" moments and "second" moments are those of links, regrouped; "offset" is the
+        way to a link from its parent, "place" a placement, "axles" and "reach" belong to wheels
+        that follow guides.
+        """
+        return () if self._uncertain is None else self._uncertain.names
+
+    def numbers(self, worlds: Worlds) -> np.ndarray:
+        """Values of the inputs in some worlds, from physical deviations.
+
+        Parameters
+        ----------
+        worlds : mapping of str to mapping of str to array_like
+            Deviations from the nominal values, by body and quantity: "mass" in kg; "com" (3,)
+            in m, in the body frame; "moments" (6,) in kg m^2, entries xx, yy, zz, xy, xz and yz of
+            the tensor about the centre of mass, along the body axes; "position" (3,) in m, along
+            the axes of the parent; "radius" in m. With a leading axis there is one for each world,
+            without it one for all. Omitted quantities are nominal.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (worlds, n_numbers), in SI units: the argument p of `world_acceleration` and of a
+            step.
+
+        Raises
+        ------
+        InertiaError
+            If no rigid body has an inertia, or a motion moves no mass; the number of the world is
+            the attribute `world`.
+        SimulationError
+            If no quantity is uncertain, a radius is not above zero, or an axle does not meet its
+            steering axis.
+        UnknownNameError
+            If a quantity is not uncertain.
+        ShapeError, NonFiniteError
+            If an array does not fit or contains other things than finite numbers.
+
+        Notes
+        -----
+        A wheel on the plane of a planar base touches it in every world: heights are not compared.
+        The constraint rows are those of the nominal robot. If axles that are in one line nominally
+        are not so in a world, the wheel whose row "no side slip" was left out slips sideways.
+        """
+        return self._known().values(worlds)
+
+    def rebuilt(self, world: Worlds) -> Mechanism:
+        """The robot of one world, for reports and other simulators.
+
+        Parameters
+        ----------
+        world : mapping
+            Deviations, as for `numbers`, of one world.
+
+        Returns
+        -------
+        Mechanism
+            The robot with the numbers of this world, and the constraint rows of the nominal one.
+
+        Raises
+        ------
+        ConcurError
+            As for `numbers`, or if there are several worlds.
+        """
+        return self._known().rebuilt(world)
+
+    def symbolic(self, p: ca.SX) -> System | SymbolicRobot:
+        """The robot with inputs in place of its uncertain numbers.
+
+        Parameters
+        ----------
+        p : casadi.SX
+            The inputs, shape (n_numbers,).
+
+        Returns
+        -------
+        System or SymbolicRobot
+            The robot itself if no quantity is uncertain.
+        """
+        return self.robot if self._uncertain is None else self._uncertain.robot_with(p)
+
+    def _known(self) -> Uncertain:
+        if self._uncertain is None:
+            raise SimulationError(
+                f"plant of `{self.name}`, `uncertain`",
+                expected="uncertain quantities",
+                came="no value",
+                cure='Write Plant(robot, uncertain={"hand": ("mass",)}).',
+            )
+        return self._uncertain
+
+    @evaluated("(nq),(nv),(nu),(n_numbers)->(nv),(nf)")
+    def world_acceleration(
+        self, q: Vector, v: Vector, u: Vector, p: Vector
+    ) -> tuple[Vector, Vector]:
+        """Acceleration and constraint forces of a robot with given numbers.
+
+        Parameters
+        ----------
+        q, v : array_like
+            Configuration and velocity, shapes (nq,) and (nv,).
+        u : array_like
+            Control forces and torques, shape (nu,), N and N m.
+        p : array_like
+            Numbers of the robot, a row of `numbers`, shape (n_numbers,), SI units.
+
+        Returns
+        -------
+        vdot : numpy.ndarray or casadi.SX
+            Shape (nv,).
+        multipliers : numpy.ndarray or casadi.SX
+            Forces along the constraint rows, shape (nf,), as they act on the robot.
+        """
+        return self._acceleration(self.symbolic(p), q, v, u)
+
     @evaluated("(nq),(nv),(nu)->(nv),(nf)")
     def acceleration(self, q: Vector, v: Vector, u: Vector) -> tuple[Vector, Vector]:
         """Acceleration and constraint forces under control forces.
@@ -139,8 +289,24 @@ class Plant(EvaluatedMethods):
             Shape (nv,).
         multipliers : numpy.ndarray or casadi.SX
             Forces along the constraint rows, shape (nf,), as they act on the robot.
+
+        Raises
+        ------
+        SimulationError
+            If quantities are uncertain: use `world_acceleration`.
         """
-        robot = self.robot
+        if self.n_numbers:
+            raise SimulationError(
+                f"plant of `{self.name}`, `acceleration`",
+                expected="values of the uncertain numbers",
+                came="no value",
+                cure="Call world_acceleration(q, v, u, p) with a row p of `numbers`.",
+            )
+        return self._acceleration(self.robot, q, v, u)
+
+    def _acceleration(
+        self, robot: System | SymbolicRobot, q: Vector, v: Vector, u: Vector
+    ) -> tuple[Vector, Vector]:
         if self.friction is not None:
             u = self.friction.left(u, control_velocities(robot, q, v))
         force = ca.SX(self.nv, 1)
@@ -149,7 +315,7 @@ class Plant(EvaluatedMethods):
             force[row] += u[k]
         if self.nu > alone:
             force += control_velocities(robot, q, ca.SX.eye(self.nv))[alone:, :].T @ u[alone:]
-        if isinstance(robot, Mechanism) and not self.nf and self.nv > MANY:
+        if isinstance(robot, Tree) and not self.nf and self.nv > MANY:
             return forward_dynamics(robot, q, v, force), ca.SX(0, 1)
         force -= robot.bias(q, v)
         mass = robot.mass_matrix(q)

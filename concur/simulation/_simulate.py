@@ -34,6 +34,7 @@ from concur.simulation._run import Run
 from concur.simulation._start import FASTEST, grid, shape_start
 from concur.simulation._states import States
 from concur.simulation._step import closed_loop
+from concur.simulation._worlds import Worlds
 
 LEAP = 0.5
 """Distance per step, m or rad, from which on a sudden speed is no longer believed."""
@@ -55,6 +56,7 @@ def simulate(
     compiled: bool | None = None,
     *,
     integrator: Integrator | None = None,
+    world: Worlds | None = None,
 ) -> Run:
     """Simulate a control law on the full-order plant.
 
@@ -85,11 +87,14 @@ def simulate(
         Deprecated: `compiled` of an `Integrator`.
     integrator : Integrator, optional
         Method, step, period of a sampled law, and whether to run machine code.
+    world : mapping, optional
+        Deviations of the uncertain numbers of the plant, as for `Plant.numbers`, of one world;
+        default the nominal one.
 
     Returns
     -------
     Run
-        The record.
+        The record; its robot is that of the world.
 
     Raises
     ------
@@ -98,19 +103,29 @@ def simulate(
     SimulationError
         If the robot runs into a singular configuration or the state leaves the finite
         numbers: the run up to there is the error's attribute `run`. If it has to be compiled and
-        cannot be.
+        cannot be. If a world is given and no quantity of the plant is uncertain.
+    InertiaError
+        If no rigid body has an inertia of the world.
     KeyboardInterrupt
         If it is interrupted: once there are steps, the run up to there is the attribute `run`.
     """
     started = time.perf_counter()
     law = tracking_law(servo, "simulate, `servo`")
-    moving = _plant(robot, law, plant)
+    stepped = _plant(robot, law, plant)
+    moving, numbers = stepped, None
+    if world is not None or stepped.n_numbers:
+        numbers = stepped.numbers(world or {})[0]
+        moving = Plant(stepped.rebuilt(world or {}), stepped.stabilisation, stepped.friction)
     where = f"simulation of `{moving.name}`"
     demand = reference_for(reference, law.outputs, where)
     options = _options(integrator, dt, method=method, control_period=hold, compiled=compiled)
     dt, hold = options.dt, options.control_period
     steps, per_hold = grid(where, duration, dt, hold)
-    q = moving.robot.check_configuration(q0, "`q0`")
+    q = stepped.robot.check_configuration(q0, "`q0`")
+    if numbers is not None:
+        q = np.asarray(
+            moving.robot.normalize(q)
+        )  # wheels that follow guides fit those of the world
     if isinstance(moving.robot, Mechanism):
         moving.robot.check_contacts(q, "`q0`")
     s = shape_start(where, law.model, s0)
@@ -119,8 +134,9 @@ def simulate(
     if margin < law.refused_below:
         raise singular_error(law, q, margin)
 
-    setting = Setting(law, moving, demand, options.method, dt, steps, per_hold)
-    loop, recorder = _prepared(where, setting, progress, options.compiled)
+    kind = demand, options.method, dt, steps, per_hold
+    setting = Setting(law, stepped, *kind, moving.tree, numbers)
+    loop, recorder = _prepared(where, setting, moving, progress, options.compiled)
     states = States(law, q, v, steps)
     _look(recorder, states, 0, 1)
     fault: ConcurError | None = None
@@ -176,21 +192,27 @@ def _options(integrator: Integrator | None, dt: float | None, **old: Any) -> Int
 def _prepared(
     where: str,
     setting: Setting,
+    moving: Plant,
     progress: bool | Callable[[float], Any],
     compiled: bool | None,
 ) -> tuple[Loop, Recorder]:
-    """Make the loop and what records it, interpreted or as machine code."""
+    """Make the loop and what records it, interpreted or as machine code.
+
+    What steps is the same code for all worlds; what records has the numbers of one.
+    """
     servo, plant, method, per_hold = setting.servo, setting.plant, setting.method, setting.per_hold
     fixed, held = method in FIXED_STEP, per_hold is not None
+    several = setting.numbers is not None
 
     def graphs() -> list[ca.Function]:
         if not fixed:
-            return [closed_loop(servo, plant, held), *recorded_together(servo, plant, law=True)]
+            loop = closed_loop(servo, plant, held)
+            return [loop, *([] if several else recorded_together(servo, plant, law=True))]
         if per_hold is None:
             chunk = continuous_chunk(servo, plant, method, setting.periods)
         else:
             chunk = held_chunk(servo, plant, method, per_hold, setting.periods)
-        return [chunk, *recorded_together(servo, plant, law=False)]
+        return [chunk, *([] if several else recorded_together(servo, plant, law=False))]
 
     made = None
     if is_compiled(where, compiled, setting.steps):
@@ -199,9 +221,9 @@ def _prepared(
         made = machine_code(where, value, graphs, progress, demanded=bool(compiled))
     if made is None:
         stepped = FixedStep(setting) if fixed else Adaptive(setting)
-        return stepped, Recorder(servo, plant)
+        return stepped, Recorder(servo, moving)
     run_through = Machine(setting, made[0]) if fixed else Adaptive(setting, made[0])
-    return run_through, Recorder(servo, plant, made[1:])
+    return run_through, Recorder(servo, moving, made[1:])
 
 
 def _plant(robot: Mechanism, servo: TrackingLaw, given: Mechanism | Plant | None) -> Plant:
@@ -362,7 +384,7 @@ def _finish(
     ends = np.cumsum([q.shape[1], v.shape[1]])
     q_range, v_range, u_range = np.split(np.stack([low, high]), ends, axis=1)
     return Run(
-        robot=setting.plant.tree,
+        robot=setting.robot,
         servo=servo,
         t=times,
         q=q,

@@ -24,10 +24,11 @@ def closed_loop(servo: TrackingLaw, plant: Plant, held: bool) -> ca.Function:
 
     (q, v, command...) to (vdot, power, pivot, u, missed, scale); the command is u when held, else
     what the law takes as `sampled`, and the state z of a law that has one, the rate of which comes
-    after the power.
+    after the power. Uncertain numbers p of the plant stand before the command.
     """
     kind = ca.SX if held else servo.symbols
     q, v = kind.sym("q", servo.nq), kind.sym("v", plant.nv)
+    numbers = [kind.sym("p", plant.n_numbers)] if plant.n_numbers else []
     # Within a step of an integrator quaternions leave the unit sphere.
     unit, _ = normalised(q, plant.quaternions)
     if held:
@@ -40,14 +41,23 @@ def closed_loop(servo: TrackingLaw, plant: Plant, held: bool) -> ca.Function:
         command += [kind.sym("z", servo.nz)] if servo.nz else []
         given = [unit, servo.law_velocities(v), *command]
         torque, pivot, missed, scale, *moving = servo.graph().call(given)
-    vdot, _ = plant.acceleration(unit, v, torque)
-    power = ca.vertcat(ca.dot(torque, control_velocities(plant.robot, unit, v)), *moving)
+    if numbers:
+        vdot, _ = plant.world_acceleration(unit, v, torque, *numbers)
+        speeds = graph_of(
+            lambda q, v, p: control_velocities(plant.symbolic(p), q, v),
+            "speeds",
+            *(servo.nq, plant.nv, plant.n_numbers),
+        )(unit, v, *numbers)
+    else:
+        vdot, _ = plant.acceleration(unit, v, torque)
+        speeds = control_velocities(plant.robot, unit, v)
+    power = ca.vertcat(ca.dot(torque, speeds), *moving)
     names = ["u"] if held else [*servo.sampled, *(["z"] if servo.nz else [])]
     return ca.Function(
         "closed_loop",
-        [q, v, *command],
+        [q, v, *numbers, *command],
         [ca.densify(part) for part in (vdot, power, pivot, torque, missed, scale)],
-        ["q", "v", *names],
+        ["q", "v", *(["p"] if numbers else []), *names],
         ["vdot", "power", "pivot", "torque", "missed", "scale"],
         {"cse": kind is ca.SX},
     )
@@ -75,6 +85,7 @@ def step_function(
     -------
     Evaluator
         Inputs of `step_graph`, and of its outputs the first four; with `stages` also the last two.
+        If quantities of the plant are uncertain, the values of `Plant.numbers` are the fifth input.
     """
     graph = step_graph(servo, plant, method, held)
     symbols = graph.mx_in()
@@ -95,8 +106,9 @@ def step_function(
 def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.Function:
     """One step of the closed loop.
 
-    Inputs (q, v, work, h, command...): the work with the law's state z behind it (1 + nz,), which
-    is constant when held; the command is u when held, else what the law takes as `sampled` at the
+    Inputs (q, v, work, h, p, command...): p only where quantities of the plant are uncertain; the
+    work with the law's state z behind it (1 + nz,), which is constant when held; the command is u
+    when held, else what the law takes as `sampled` at the
     start, the middle and the end of the step, as three columns each. Outputs (q, v, work, pivot,
     torque, missed, scale, low, high): the state after the step, the smallest pivot met, the law at
     the start of the step, and the smallest and the largest (q, v, u) of all stages.
@@ -105,6 +117,7 @@ def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.
     robot = plant.robot
     q, v = ca.MX.sym("q", servo.nq), ca.MX.sym("v", plant.nv)
     work, h = ca.MX.sym("work", 1 + servo.nz), ca.MX.sym("h")
+    numbers = [ca.MX.sym("p", plant.n_numbers)] if plant.n_numbers else []
     if held:
         command = [ca.MX.sym("u", servo.nu)]
     else:
@@ -115,7 +128,8 @@ def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.
     def forces(node: float, q: Vector, v: Vector, work: Vector) -> tuple[Array, Array]:
         column = 0 if held else round(2 * node)
         state = [work[1:]] if servo.nz and not held else []
-        vdot, power, pivot, *law = rates(q, v, *(part[:, column] for part in command), *state)
+        demand = [*(part[:, column] for part in command), *state]
+        vdot, power, pivot, *law = rates(q, v, *numbers, *demand)
         pivots.append(pivot)
         stages.append(ca.vertcat(q, v, law[0]))
         given.extend(law)
@@ -123,11 +137,15 @@ def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.
 
     if method == "rk4":
         rate = graph_of(robot.rate, "rate", robot.nq, robot.nv)
-        normalize = graph_of(robot.normalize, "normalize", robot.nq)
+        normalize = graph_of(
+            lambda q, *p: (plant.symbolic(*p) if p else robot).normalize(q),
+            "normalize",
+            *(robot.nq, *(part.numel() for part in numbers)),
+        )
         end, v_next, work_next = runge_kutta(
             lambda node, q, v, work: (rate(q, v), *forces(node, q, v, work)), [q, v, work], h
         )
-        q_next = normalize(end)
+        q_next = normalize(end, *numbers)
     else:
         integrate = graph_of(robot.integrate, "integrate", robot.nq, robot.nv)
         inverse = graph_of(robot.dexp_inverse, "dexp_inverse", robot.nv, robot.nv)
@@ -140,12 +158,16 @@ def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.
         q_next = integrate(q, moved)
     return ca.Function(
         f"step_{method}",
-        [q, v, work, h, *command],
+        [q, v, work, h, *numbers, *command],
         [
             *(q_next, v_next, work_next, reduce(ca.fmin, pivots), *given[:3]),
             *(reduce(least, stages) for least in (ca.fmin, ca.fmax)),
         ],
-        ["q", "v", "work", "h", *(["u"] if held else servo.sampled)],
+        [
+            *("q", "v", "work", "h"),
+            *(["p"] if numbers else []),
+            *(["u"] if held else servo.sampled),
+        ],
         ["q_next", "v_next", "work_next", "pivot", "torque", "missed", "scale", "low", "high"],
     )
 

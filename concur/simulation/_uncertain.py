@@ -1,0 +1,241 @@
+"""Uncertain numbers of a robot as inputs of its graph, and their values in many worlds at once.
+
+The recursions use regrouped masses of links, ways between link frames, radii and places of axles.
+Those that an uncertain quantity can change are inputs; the others stay constants with their
+structural zeros. The values of the inputs are computed outside the graph, in array code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import constant
+from concur.dynamics import link_numbers
+from concur.errors import InertiaError, SimulationError
+from concur.kinematics import Link, Seat, link_frames, shifted
+from concur.mechanism import Body, RobotNumbers, robot_size
+from concur.multibody import Mechanism, SymbolicRobot, with_numbers, without_mass
+from concur.simulation._worlds import (
+    PAIRS,
+    QUANTITIES,
+    Deviations,
+    check_worlds,
+    inertias,
+    radii,
+    read_worlds,
+)
+
+CHANGED = 1e-13
+"""Change of a number, in parts of the largest of its kind, below which it is rounding."""
+
+DRAWN = 3
+"""Worlds whose numbers show which of them can change."""
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertain:
+    """The uncertain numbers of a robot.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot with its nominal numbers.
+    declared : mapping
+        Uncertain quantities of bodies, by name.
+    """
+
+    robot: Mechanism
+    declared: Mapping[str, tuple[str, ...]]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Name of each input: body or wheel, kind and index."""
+        robot, (links, _) = self.robot, self._frames
+        bodies = [body.name for body in robot.bodies]
+        of_links = [bodies[link.body] for link in links]
+        followers = [steering.wheel for steering in robot.steering]
+        owners = {"place": bodies, "radius": [wheel.body for wheel in robot.wheels]}
+        owners |= {"axles": followers, "reach": followers}
+        return tuple(
+            f"{owners.get(kind, of_links)[k]}: {kind}{rest or ''}"
+            for kind, changed in self._changed.items()
+            for k, *rest in np.argwhere(changed).tolist()
+        )
+
+    def values(self, worlds: Any) -> np.ndarray:
+        """Values of the inputs in some worlds, shape (B, size), after all checks."""
+        deviations = read_worlds(self.robot, self.declared, worlds)
+        check_worlds(self.robot, deviations)
+        self._check_axles(deviations)
+        found = self._numbers(deviations)
+        parts = [found[kind][:, changed] for kind, changed in self._changed.items()]
+        values = np.concatenate(parts, axis=1)
+        self._check_motions(values)
+        return values
+
+    def rebuilt(self, world: Any) -> Mechanism:
+        """The robot with the numbers of one world."""
+        deviations = read_worlds(self.robot, self.declared, world)
+        check_worlds(self.robot, deviations)
+        self._check_axles(deviations)
+        masses, coms, tensors = inertias(self.robot, deviations)
+        if len(masses) != 1:
+            raise SimulationError(
+                f"world of `{self.robot.name}`",
+                expected="one world",
+                came=f"{len(masses)}",
+                cure="Pass the deviations of one of them.",
+            )
+
+        def body(k: int, old: Body) -> Body:
+            given, place = self.declared.get(old.name, ()), old.placement
+            new = {"mass": masses[0, k], "com": coms[0, k], "moments": tensors[0, k]}
+            new = {name: value for name, value in new.items() if name in given}
+            if "position" in given:
+                moved = np.array(place.translation) + deviations["position"][0, k]
+                place = replace(place, translation=tuple(moved))
+            return replace(old, inertia=replace(old.inertia, **new), placement=place)
+
+        wheels = [
+            replace(wheel, radius=float(radius))
+            for wheel, radius in zip(
+                self.robot.wheels, radii(self.robot, deviations)[0], strict=True
+            )
+        ]
+        return with_numbers(
+            self.robot, [body(k, old) for k, old in enumerate(self.robot.bodies)], wheels
+        )
+
+    def robot_with(self, p: ca.SX) -> SymbolicRobot:
+        """The robot with the inputs p, shape (size,), in place of its numbers."""
+        found: dict[str, list[ca.SX]] = {}
+        at = 0
+        for kind, changed in self._changed.items():
+            found[kind] = []
+            for own, values in zip(changed, self._nominal[kind], strict=True):
+                entries = constant(np.atleast_1d(values))
+                for index in np.flatnonzero(own):
+                    entries[int(index)] = p[at]
+                    at += 1
+                found[kind].append(entries)
+        # A mass that is a number is tested for zero.
+        masses = [m if ca.symvar(m) else float(m) for m in found["mass"]]
+        seconds = []
+        for entries in found["second"]:
+            second = ca.SX(3, 3)
+            for k, (i, j) in enumerate(PAIRS):
+                second[i, j] = second[j, i] = entries[k]
+            seconds.append(ca.sparsify(second))
+        axles = [ca.reshape(entries, 2, 3) for entries in found["axles"]]
+        numbers = RobotNumbers(
+            masses=masses,
+            firsts=found["first"],
+            seconds=seconds,
+            offsets=found["offset"],
+            places=found["place"],
+            radii=found["radius"],
+            axles=axles,
+            reaches=found["reach"],
+        )
+        return SymbolicRobot(self.robot, numbers)
+
+    @cached_property
+    def _frames(self) -> tuple[list[Link], list[Seat]]:
+        return link_frames(self.robot)
+
+    @cached_property
+    def _nominal(self) -> dict[str, np.ndarray]:
+        found = self._numbers(read_worlds(self.robot, self.declared, {}))
+        return {kind: values[0] for kind, values in found.items()}
+
+    @cached_property
+    def _changed(self) -> dict[str, np.ndarray]:
+        """Which numbers differ between worlds, by kind."""
+        robot, rng = self.robot, np.random.default_rng(11)
+        # Deviations so large that all they change stands out from rounding.
+        size, mass = robot_size(robot), robot.total_mass
+        units = {"mass": mass, "moments": mass * size**2}
+        drawn = {
+            name: {
+                quantity: units.get(quantity, size)
+                * rng.uniform(0.5, 1.0, (DRAWN, *QUANTITIES[quantity]))
+                for quantity in quantities
+            }
+            for name, quantities in self.declared.items()
+        }
+        found = self._numbers(read_worlds(robot, self.declared, drawn))
+        changes = {kind: np.abs(found[kind] - self._nominal[kind]) for kind in found}
+        return {
+            kind: (change > CHANGED * np.abs(found[kind]).max(initial=0.0)).any(axis=0)
+            for kind, change in changes.items()
+        }
+
+    def _numbers(self, deviations: Deviations) -> dict[str, np.ndarray]:
+        """All numbers that the recursions use, by kind, with a leading axis of worlds."""
+        robot, (links, seats) = self.robot, self._frames
+        shifts = deviations["position"]
+        offsets, translations = shifted(robot, links, seats, shifts)
+        masses, firsts, seconds = link_numbers(
+            links, seats, *inertias(robot, deviations), offsets, translations
+        )
+        places = np.array([body.placement.translation for body in robot.bodies])
+        axles, reaches = np.zeros((len(shifts), 0, 6)), np.zeros((len(shifts), 0))
+        for linkage in robot.linkages:
+            at, reach, _ = linkage.moved(lambda name: shifts[:, robot.index(name)])
+            columns = np.swapaxes(at, 1, 2).reshape(-1, 1, 6)
+            axles, reaches = np.append(axles, columns, 1), np.append(reaches, reach[:, None], 1)
+        i, j = zip(*PAIRS, strict=True)
+        symmetric = (seconds + np.swapaxes(seconds, -1, -2)) / 2
+        return {
+            "mass": masses,
+            "first": firsts,
+            "second": symmetric[..., i, j],
+            "offset": offsets,
+            "place": places + shifts,
+            "radius": radii(robot, deviations),
+            "axles": axles,
+            "reach": reaches,
+        }
+
+    def _check_axles(self, deviations: Deviations) -> None:
+        """Refuse a world in which an axle does not meet its steering axis."""
+        robot, shifts = self.robot, deviations["position"]
+        for linkage in robot.linkages:
+            trailing = linkage.moved(lambda name: shifts[:, robot.index(name)])[2]
+            for world in np.flatnonzero(trailing):
+                raise SimulationError(
+                    f"world {world} of `{robot.name}`, steering `{linkage.steering.wheel}`",
+                    expected="axles that meet their steering axes",
+                    came="a wheel that trails its steering axis",
+                    cure="Shift steered wheels along their axles or steering axes only.",
+                    world=int(world),
+                )
+
+    @cached_property
+    def _masses(self) -> ca.Function:
+        """Mass matrices at two configurations, as columns, from the inputs."""
+        p, rng = ca.SX.sym("p", len(self.names)), np.random.default_rng(7)
+        robot, places = self.robot_with(p), [self.robot.random(rng) for _ in range(2)]
+        columns = [ca.vec(ca.densify(robot.mass_matrix(constant(q)))) for q in places]
+        return ca.Function("masses", [p], [ca.vertcat(*columns)], {"cse": True})
+
+    def _check_motions(self, values: np.ndarray) -> None:
+        """Refuse a world in which a joint moves no mass."""
+        nv = self.robot.nv
+        if not values.size or not nv:
+            return
+        masses = np.array(self._masses(values.T)).T.reshape(len(values), 2, nv, nv)
+        for world in np.flatnonzero(without_mass(masses).any(axis=1)):
+            raise InertiaError(
+                f"world {world} of `{self.robot.name}`",
+                expected="a mass above zero behind every motion of a joint",
+                came="a motion that moves no mass",
+                cure="Narrow the intervals of masses, moments and centres of mass.",
+                world=int(world),
+            )

@@ -1,0 +1,175 @@
+"""Worlds: deviations of a robot's masses, lengths and radii from their nominal values, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from concur.codegen import finite_floats
+from concur.errors import InertiaError, ShapeError, SimulationError, UnknownNameError, shown
+from concur.mechanism import Inertia, unphysical
+from concur.multibody import Mechanism
+
+QUANTITIES: dict[str, tuple[int, ...]] = {
+    "mass": (),
+    "com": (3,),
+    "moments": (6,),
+    "position": (3,),
+    "radius": (),
+}
+"""Quantities of a body that may be uncertain, and the shapes of their deviations."""
+
+PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+"""Entries of a symmetric tensor: xx, yy, zz, xy, xz, yz."""
+
+Worlds: TypeAlias = Mapping[str, Mapping[str, ArrayLike]]
+"""Deviations by name of a body and quantity."""
+
+Deviations: TypeAlias = dict[str, np.ndarray]
+"""Deviations of all bodies by quantity, shape (worlds, bodies, ...); zero where none is given."""
+
+
+def declaration(robot: Mechanism, declared: Any) -> dict[str, tuple[str, ...]]:
+    """Check which quantities of which bodies are uncertain; they come in the order of all."""
+    where = f"plant of `{robot.name}`, `uncertain`"
+    if not isinstance(declared, Mapping) or not declared:
+        raise SimulationError(
+            where,
+            expected="quantities by the name of their body",
+            came=shown(declared),
+            cure='Write uncertain={"hand": ("mass", "com")}, or omit it.',
+        )
+    found = {}
+    for name, given in declared.items():
+        place = f"{where}, `{shown(name)}`"
+        body = robot.bodies[robot.index(name)]
+        quantities = (given,) if isinstance(given, str) else given
+        known = isinstance(quantities, tuple | list) and quantities
+        if not known or not all(entry in QUANTITIES for entry in quantities):
+            raise UnknownNameError(
+                place,
+                expected=f"quantities among {', '.join(QUANTITIES)}",
+                came=shown(given),
+                cure="Name one or several of them.",
+            )
+        if "radius" in quantities and all(wheel.body != name for wheel in robot.wheels):
+            raise SimulationError(
+                f"{place}, `radius`",
+                expected=f"a wheel among {', '.join(w.body for w in robot.wheels) or 'no wheels'}",
+                came="a body that is no wheel",
+                cure="Name the body of a wheel.",
+            )
+        if "position" in quantities and body.parent is None:
+            raise SimulationError(
+                f"{place}, `position`",
+                expected="a body with a parent",
+                came="the base",
+                cure="The initial configuration is the position of the base.",
+            )
+        found[name] = tuple(quantity for quantity in QUANTITIES if quantity in quantities)
+    return found
+
+
+def read_worlds(
+    robot: Mechanism, declared: Mapping[str, tuple[str, ...]], worlds: Any
+) -> Deviations:
+    """Read deviations; those without a leading axis are of all worlds, or of the only one."""
+    where = f"worlds of `{robot.name}`"
+    given: dict[tuple[str, str], np.ndarray] = {}
+    for name, quantities in _mapping(where, worlds).items():
+        for quantity, value in _mapping(f"{where}, `{shown(name)}`", quantities).items():
+            place = f"{where}, `{shown(name)}`, `{shown(quantity)}`"
+            if quantity not in declared.get(name, ()):
+                known = "; ".join(f"{body}: {', '.join(q)}" for body, q in declared.items())
+                raise UnknownNameError(
+                    place,
+                    expected=f"a quantity that is uncertain ({known})",
+                    came="one that is certain or unknown",
+                    cure="Add it to `uncertain` of the plant, or omit it.",
+                )
+            array, shape = finite_floats(value, place), QUANTITIES[quantity]
+            if array.shape != shape and array.shape != (*array.shape[:1], *shape):
+                raise ShapeError(
+                    place,
+                    expected=f"shape {shape}, or {('worlds', *shape)} for several worlds",
+                    came=str(array.shape),
+                    cure="Give one deviation, or one for each world.",
+                )
+            given[name, quantity] = array
+    several = {k: len(a) for k, a in given.items() if a.ndim > len(QUANTITIES[k[1]])}
+    if len(set(several.values())) > 1:
+        raise ShapeError(
+            where,
+            expected="the same number of worlds for all quantities",
+            came=", ".join(f"{n} of {name}, {quantity}" for (name, quantity), n in several.items()),
+            cure="Give one deviation for each world, or one without a leading axis for all.",
+        )
+    count = next(iter(several.values()), 1)
+    found = {q: np.zeros((count, len(robot.bodies), *shape)) for q, shape in QUANTITIES.items()}
+    for (name, quantity), array in given.items():
+        found[quantity][:, robot.index(name)] = array
+    return found
+
+
+def inertias(robot: Mechanism, deviations: Deviations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Masses (B, N), kg, centres of mass (B, N, 3), m, and tensors about them (B, N, 3, 3)."""
+    bodies = [body.inertia for body in robot.bodies]
+    masses = np.array([inertia.mass for inertia in bodies]) + deviations["mass"]
+    coms = np.array([inertia.com for inertia in bodies]) + deviations["com"]
+    tensors = np.tile([inertia.tensor for inertia in bodies], (len(masses), 1, 1, 1))
+    for k, (i, j) in enumerate(PAIRS):
+        tensors[:, :, i, j] += deviations["moments"][:, :, k]
+        tensors[:, :, j, i] = tensors[:, :, i, j]
+    return masses, coms, tensors
+
+
+def radii(robot: Mechanism, deviations: Deviations) -> np.ndarray:
+    """Radii of the wheels, shape (B, W), m."""
+    bodies = [robot.index(wheel.body) for wheel in robot.wheels]
+    nominal = np.array([wheel.radius for wheel in robot.wheels])
+    return np.asarray(nominal + deviations["radius"][:, bodies])
+
+
+def check_worlds(robot: Mechanism, deviations: Deviations) -> None:
+    """Refuse a world with an inertia that no rigid body has, or with a wheel without a radius."""
+    masses, coms, tensors = inertias(robot, deviations)
+    for world, k in np.argwhere(unphysical(masses, tensors)):
+        where = f"world {world} of `{robot.name}`, body `{robot.bodies[k].name}`"
+        try:
+            Inertia(masses[world, k], tuple(coms[world, k]), tensors[world, k])
+        except InertiaError as error:
+            raise InertiaError(
+                where,
+                expected=error.expected,
+                came=error.came,
+                cure="Narrow the interval of its mass, or change its moments together.",
+                world=int(world),
+            ) from None
+    for world, w in np.argwhere((radii(robot, deviations) <= 0.0) & _rolling(robot)):
+        wheel = robot.wheels[w]
+        raise SimulationError(
+            f"world {world} of `{robot.name}`, wheel `{wheel.body}`, `radius`",
+            expected="a radius above zero",
+            came=f"{radii(robot, deviations)[world, w]:.6g} m",
+            cure="Narrow the interval of this radius.",
+            world=int(world),
+        )
+
+
+def _rolling(robot: Mechanism) -> np.ndarray:
+    """Wheels that need a radius."""
+    return np.array([wheel.kind != "slider" for wheel in robot.wheels], dtype=bool)
+
+
+def _mapping(where: str, value: Any) -> Mapping[Any, Any]:
+    if isinstance(value, Mapping):
+        return value
+    raise SimulationError(
+        where,
+        expected="deviations by body and quantity",
+        came=shown(value),
+        cure='Write {"hand": {"mass": [0.1, -0.1]}}; {} is the nominal world.',
+    )

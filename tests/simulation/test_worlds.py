@@ -1,0 +1,584 @@
+"""Uncertain numbers as inputs: the plant is that of a robot that was built with these numbers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import concur as cc
+from concur import dynamics
+from concur.codegen import Lanes, instructions
+from concur.codegen._compiler import Compiler
+from concur.errors import (
+    ConcurError,
+    InertiaError,
+    NonFiniteError,
+    ReductionError,
+    ShapeError,
+    SimulationError,
+    UnknownNameError,
+)
+from concur.mechanism import Body, Drive, Inertia, Mimic, Pose, Support, Wheel, joints, unphysical
+from concur.multibody import Mechanism
+from concur.simulation import Friction, Integrator, Plant, step_function
+from concur.simulation._step import graph_of
+from concur.simulation._worlds import QUANTITIES
+from tests.oracles import Pinocchio, assert_close
+from tests.simulation.test_systems import PARTICLE
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+ALL = ("mass", "com", "moments", "position")
+UP = np.array([0.0, 0.0, 1.0])
+
+
+def odd() -> Mechanism:
+    """A floating robot with a thruster, a joint that follows, and a body fixed to another."""
+    inertia = Inertia(2.0, (0.1, -0.05, 0.2), (0.3, 0.25, 0.2))
+    turned = Pose((0.3, 0.1, -0.2), (0.5, 0.1, -0.2, 0.8366600265340756))
+    return Mechanism(
+        "odd",
+        [
+            Body("hull", joints.Free(), inertia=inertia),
+            Body("arm", joints.Revolute((0, 1, 1)), "hull", turned, inertia),
+            Body("plate", joints.Fixed(), "arm", Pose((0.0, 0.4, 0.1)), inertia),
+            Body("slide", joints.Prismatic((1, 0, 0)), "plate", turned, inertia),
+            Body("hand", joints.Revolute((0, 0, 1)), "plate", Pose((0.2, 0.1, 0.0)), inertia),
+        ],
+        actuated=["arm"],
+        drives=[
+            Drive("jet", body="plate", wrench=(1, 0.5, 0, 0, 0, 0), point=(0.1, 0.2, 0.3)),
+            Drive("motor", joints={"slide": 3.0}),
+        ],
+        mimics=[Mimic("hand", of="arm", multiplier=-0.5)],
+    )
+
+
+def marble() -> Mechanism:
+    """A ball that rolls freely on a plane."""
+    inertia = Inertia(0.5, moments=(0.002, 0.002, 0.003))
+    ball = Body("ball", joints.Free(), "ground", Pose((0.0, 0.0, 0.1)), inertia)
+    wheel = Wheel("ball", 0.1, "ball", support=Support())
+    return Mechanism(
+        "marble", [Body("ground", joints.Fixed()), ball], [wheel], (0, 0, -9.81), actuated=()
+    )
+
+
+ROBOTS = {
+    "odd": odd(),
+    "marble": marble(),
+    "rover": cc.robots.rover_arm(),
+    "floater": cc.robots.free_flyer(),
+    "car": cc.load(EXAMPLES / "drives" / "ackermann_car.toml"),
+    "swerve": cc.load(EXAMPLES / "drives" / "swerve.toml"),
+    "mecanum": cc.robots.mecanum_arm(),
+}
+
+
+def declared(robot: Mechanism, quantities: tuple[str, ...] = (*ALL, "radius")) -> dict[str, Any]:
+    """All quantities of these kinds that the bodies can have."""
+    wheels = {wheel.body for wheel in robot.wheels}
+    return {
+        body.name: tuple(
+            quantity
+            for quantity in quantities
+            if (quantity != "radius" or body.name in wheels)
+            and (quantity != "position" or body.parent is not None)
+        )
+        for body in robot.bodies
+        if body.inertia.mass or body.name in wheels
+    }
+
+
+def drawn(robot: Mechanism, family: Mapping[str, Any], count: int, seed: int = 0) -> dict[str, Any]:
+    """Deviations that leave all wheels on their plane and all axles on their steering axes."""
+    rng, bodies = np.random.default_rng(seed), {body.name: body for body in robot.bodies}
+    radius = rng.uniform(-0.01, 0.01, count)
+    forks = {joint for _, joint in robot.steering_joints}
+    forks |= {name for names, _ in robot.steering_joints for name in names}
+    worlds: dict[str, dict[str, Any]] = {}
+    for name, quantities in family.items():
+        own = bodies[name].inertia
+        scales = {"mass": 0.3 * own.mass, "com": 0.02, "position": 0.02}
+        worlds[name] = {
+            quantity: scales.get(quantity, 0.0) * rng.uniform(-1, 1, (count, *QUANTITIES[quantity]))
+            for quantity in quantities
+        }
+        if "moments" in quantities:
+            # Less mass everywhere, and more of it somewhere: always physical.
+            points = 0.05 * rng.normal(size=(count, 3, 3))
+            spread = 0.1 * own.mass * points @ np.swapaxes(points, 1, 2)
+            trace = np.trace(spread, axis1=1, axis2=2)[:, None, None]
+            more = trace * np.eye(3) - spread + rng.uniform(-0.2, 0.2, (count, 1, 1)) * own.tensor
+            worlds[name]["moments"] = more[:, (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)]
+    for wheel in robot.wheels:
+        if "radius" not in family.get(wheel.body, ()):
+            continue
+        worlds[wheel.body]["radius"] = radius
+        carrier = bodies[wheel.body].parent if wheel.support is None else None
+        steered = carrier in forks
+        if wheel.support is None:  # along the axle
+            worlds[wheel.body]["position"] *= (0.0, 1.0, 0.0)
+        risen = worlds[str(carrier) if steered else wheel.body]["position"]
+        risen[:, 2] = radius
+    return worlds
+
+
+def one(worlds: Mapping[str, Any], k: int) -> dict[str, Any]:
+    return {body: {q: a[k] for q, a in given.items()} for body, given in worlds.items()}
+
+
+def built(robot: Mechanism, world: Mapping[str, Any]) -> Mechanism:
+    """The robot built anew, with all checks."""
+    bodies = []
+    for body in robot.bodies:
+        own, given = body.inertia, world.get(body.name, {})
+        xx, yy, zz, xy, xz, yz = given.get("moments", np.zeros(6))
+        tensor = own.tensor + np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        com = np.array(own.com) + given.get("com", np.zeros(3))
+        place = np.array(body.placement.translation) + given.get("position", np.zeros(3))
+        inertia = Inertia(own.mass + given.get("mass", 0.0), tuple(com), tensor)
+        pose = Pose(tuple(place), body.placement.rotation)
+        bodies.append(replace(body, inertia=inertia, placement=pose))
+    wheels = [
+        replace(wheel, radius=wheel.radius + world.get(wheel.body, {}).get("radius", 0.0))
+        for wheel in robot.wheels
+    ]
+    return replace(robot, bodies=bodies, wheels=wheels)
+
+
+@functools.cache
+def cases(name: str) -> tuple[Plant, dict[str, Any], np.ndarray]:
+    robot = ROBOTS[name]
+    plant = Plant(robot, uncertain=declared(robot))
+    worlds = drawn(robot, plant.uncertain or {}, 3)
+    return plant, worlds, plant.numbers(worlds)
+
+
+@pytest.mark.by_default(2)
+@pytest.mark.parametrize("name", ROBOTS)
+def test_dynamics_are_those_of_the_robot_built_with_the_numbers(name: str) -> None:
+    plant, worlds, numbers = cases(name)
+    robot, rng = ROBOTS[name], np.random.default_rng(1)
+    q, v = ca.SX.sym("q", robot.nq), ca.SX.sym("v", robot.nv)
+    p, force = ca.SX.sym("p", plant.n_numbers), ca.SX.sym("f", robot.nv)
+    inside: Any = plant.symbolic(p)
+    parts = [
+        inside.mass_matrix(q),
+        inside.bias(q, v),
+        inside.constraints(q),
+        dynamics.forward_dynamics(inside, q, v, force),
+        dynamics.momentum(inside, q, v),
+        inside.normalize(q),
+    ]
+    graph = ca.Function("graph", [q, v, force, p], [ca.densify(part) for part in parts])
+    assert numbers.shape == (3, plant.n_numbers)
+    for k in range(3):
+        other = built(robot, one(worlds, k))
+        assert other.constraint_names == robot.constraint_names
+        q0, v0 = other.random(rng), rng.normal(size=robot.nv)
+        f0, u0 = rng.normal(size=robot.nv), rng.normal(size=plant.nu)
+        off = q0 + 0.02 * rng.normal(size=robot.nq)
+        assert_close(
+            np.array(graph(off, v0, f0, numbers[k])[5]).ravel(), other.normalize(off), 1e-10
+        )
+        found = [np.array(part) for part in graph(q0, v0, f0, numbers[k])]
+        mass, bias = other.mass_matrix(q0), other.bias(q0, v0)
+        assert_close(found[0], mass, 1e-10)
+        assert_close(found[1].ravel(), bias, 1e-10)
+        assert_close(found[2], other.constraints(q0), 1e-10)
+        assert_close(found[3].ravel(), np.linalg.solve(mass, f0 - bias), 1e-8)
+        assert_close(found[4].ravel(), other.momentum(q0, v0), 1e-10)
+        for one_plant in (Plant(other), Plant(plant.rebuilt(one(worlds, k)))):
+            for came, due in zip(
+                plant.world_acceleration(q0, v0, u0, numbers[k]),
+                one_plant.acceleration(q0, v0, u0),
+                strict=True,
+            ):
+                assert_close(came, due, 1e-10)
+
+
+def test_numbers_move_the_plant_as_pinocchio_does() -> None:
+    robot = ROBOTS["odd"]
+    robot = replace(robot, actuated=None, drives=(), mimics=())
+    plant = Plant(robot, uncertain=declared(robot, ALL))
+    worlds = drawn(robot, plant.uncertain or {}, 1)
+    (p,), rng = plant.numbers(worlds), np.random.default_rng(2)
+    oracle = Pinocchio(built(robot, one(worlds, 0)))
+    q, v, u = robot.random(rng), rng.normal(size=robot.nv), rng.normal(size=plant.nu)
+    force = np.concatenate([np.zeros(6), u])
+    due = np.linalg.solve(oracle.mass_matrix(q), force - oracle.bias(q, v))
+    assert_close(plant.world_acceleration(q, v, u, p)[0], due, 1e-10)
+
+
+@pytest.mark.by_default(1)
+@pytest.mark.parametrize("name", ["rover", "floater"])
+def test_nominal_world_is_the_plant_without_inputs(name: str) -> None:
+    plant, _, _ = cases(name)
+    robot, rng = ROBOTS[name], np.random.default_rng(3)
+    (p,) = plant.numbers({})
+    state = robot.random(rng), rng.normal(size=robot.nv), rng.normal(size=plant.nu)
+    for came, due in zip(
+        plant.world_acceleration(*state, p), Plant(robot).acceleration(*state), strict=True
+    ):
+        assert_close(came, due, 1e-13)
+
+
+def test_radius_of_one_wheel_is_an_input() -> None:
+    robot = ROBOTS["rover"]
+    plant = Plant(robot, uncertain={"left_wheel": "radius"})
+    assert plant.number_names == ("left_wheel: radius",)
+    assert_array_equal(plant.numbers({"left_wheel": {"radius": [0.01, 0.0]}}), [[0.11], [0.1]])
+    rows = plant.rebuilt({"left_wheel": {"radius": 0.01}}).constraints(robot.neutral())
+    wheel = robot.v_slice("left_wheel").start
+    nominal = robot.constraints(robot.neutral())
+    assert_allclose(rows[:, wheel], 1.1 * nominal[:, wheel], rtol=1e-14)
+    rows[:, wheel] = nominal[:, wheel]
+    assert_array_equal(rows, nominal)
+
+
+def test_inputs_are_the_numbers_that_can_change() -> None:
+    robot = ROBOTS["rover"]
+    masses = Plant(robot, uncertain=declared(robot, ("mass",)))
+    everything = Plant(robot, uncertain=declared(robot, ("mass", "com", "moments")))
+    assert masses.n_numbers == 11
+    assert everything.n_numbers == 45
+    worlds = drawn(robot, masses.uncertain or {}, 8)
+    assert (np.ptp(masses.numbers(worlds), axis=0) > 0).all()
+    assert Plant(robot).n_numbers == 0
+    assert Plant(robot).number_names == ()
+    assert len(set(everything.number_names)) == 45
+
+
+def test_worlds_without_an_axis_are_for_all() -> None:
+    plant = Plant(ROBOTS["rover"], uncertain={"forearm": ("com", "mass"), "turret": ["mass"]})
+    assert plant.uncertain == {"forearm": ("mass", "com"), "turret": ("mass",)}
+    com = [0.0, 0.01, 0.0]
+    several = plant.numbers({"forearm": {"mass": [0.1, 0.2], "com": com}})
+    for k, mass in enumerate((0.1, 0.2)):
+        single = plant.numbers({"forearm": {"mass": mass, "com": com}, "turret": {"mass": 0.0}})
+        assert_array_equal(several[[k]], single)
+    assert plant.numbers({"forearm": {"mass": np.zeros(0)}}).shape == (0, plant.n_numbers)
+
+
+def refused(call: Any, kind: type[ConcurError], *texts: str) -> ConcurError:
+    with pytest.raises(kind) as caught:
+        call()
+    for text in texts:
+        assert text in str(caught.value)
+    assert caught.value.cure
+    return caught.value
+
+
+def test_a_world_that_cannot_be_is_refused_with_its_number() -> None:
+    robot = ROBOTS["rover"]
+    plant = Plant(robot, uncertain=declared(robot))
+
+    def world(body: str, quantity: str, bad: Any, good: Any) -> Any:
+        return lambda: plant.numbers({body: {quantity: [good, good, bad, bad]}})
+
+    zero, six = np.zeros(3), np.zeros(6)
+    narrow = np.array([0.0, 0.0, 0.0031, 0, 0, 0])  # (0.005, 0.001, 0.005): up to 0.001 more
+    off_diagonal = np.array([0, 0, 0, 0.003, 0, 0])
+    for bad, reason in ((-1.0, "without mass"), (-1.0000001, "a mass of zero or more")):
+        error = refused(world("forearm", "mass", bad, -0.999), InertiaError, reason)
+        assert error.where == "world 2 of `rover_arm`, body `forearm`"
+        assert error.world == 2
+    for bad, good in ((narrow, narrow * 0.3), (off_diagonal, off_diagonal * 0.3)):
+        error = refused(world("forearm", "moments", bad, good), InertiaError, "`forearm`")
+        assert error.world == 2
+    error = refused(world("left_wheel", "radius", -0.1, -0.0999), SimulationError, "`radius`")
+    assert error.world == 2
+    world("forearm", "mass", -0.999, 0.0)()
+    world("forearm", "moments", narrow * 0.3, six)()
+    world("left_wheel", "radius", -0.0999, 0.0)()
+    world("turret", "position", zero, zero)()
+    refused(lambda: plant.rebuilt({"forearm": {"mass": -1.0}}), InertiaError, "world 0")
+
+
+def test_moments_are_judged_as_those_of_an_inertia() -> None:
+    rng, judged = np.random.default_rng(4), []
+    for _ in range(300):
+        moments = rng.choice([0.0, 1.0, 1.5, 2.0 + 1e-8, 2.0 - 1e-8, -1e-13, -1e-11, 1e-3], 3)
+        mass = rng.choice([0.0, 1.0, -1.0])
+        turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        tensor = turn @ np.diag(moments) @ turn.T
+        tensor = (tensor + tensor.T) / 2
+        try:
+            Inertia(mass, moments=tensor)  # type: ignore[arg-type]
+            judged.append((False, mass, tensor))
+        except InertiaError:
+            judged.append((True, mass, tensor))
+    wrong, masses, tensors = (np.array(part) for part in zip(*judged, strict=True))
+    assert_array_equal(unphysical(masses, tensors), wrong)
+    assert 20 < wrong.sum() < 280
+
+
+def test_a_motion_without_mass_is_refused() -> None:
+    tip = Inertia(1.0, (0.1, 0.0, 0.0))
+    robot = Mechanism(
+        "rod",
+        [
+            Body("base", joints.Fixed()),
+            Body("rod", joints.Revolute((0, 0, 1)), "base", inertia=tip),
+        ],
+    )
+    plant = Plant(robot, uncertain={"rod": ("com",)})
+    com = np.array([[0.0, 0, 0], [-0.0999, 0, 0], [-0.1, 0, 0]])
+    error = refused(lambda: plant.numbers({"rod": {"com": com}}), InertiaError, "moves no mass")
+    assert error.world == 2
+    assert plant.numbers({"rod": {"com": com[:2]}}).shape == (2, plant.n_numbers)
+
+
+def test_a_wheel_that_trails_is_refused() -> None:
+    plant, _, _ = cases("car")
+    shift = {"front_right": {"position": [[0.0, 0.1, 0.1], [1e-6, 0.0, 0.0]]}}
+    error = refused(lambda: plant.numbers(shift), SimulationError, "steering `front_right`")
+    assert error.world == 1
+    plant.numbers({"front_right": {"position": [0.0, 0.1, 0.1]}})
+
+
+def test_declarations_that_cannot_be_are_refused() -> None:
+    robot = ROBOTS["rover"]
+    for uncertain, kind, text in (
+        ({}, SimulationError, "`uncertain`"),
+        (("forearm",), SimulationError, "quantities by the name"),
+        ({"forerm": ("mass",)}, UnknownNameError, "forearm"),
+        ({"forearm": ("weight",)}, UnknownNameError, "weight"),
+        ({"forearm": ()}, UnknownNameError, "Name one"),
+        ({"forearm": 3}, UnknownNameError, "Name one"),
+        ({"forearm": ("radius",)}, SimulationError, "left_wheel, right_wheel"),
+        ({"chassis": ("position",)}, SimulationError, "the base"),
+    ):
+        refused(lambda u=uncertain: Plant(robot, uncertain=u), kind, text)
+
+
+def test_worlds_that_do_not_fit_are_refused() -> None:
+    plant = Plant(ROBOTS["rover"], uncertain={"forearm": ("mass", "com")})
+    for worlds, kind, text in (
+        ([0.1], SimulationError, "by body and quantity"),
+        ({"forearm": 0.1}, SimulationError, "by body and quantity"),
+        ({"turret": {"mass": 0.1}}, UnknownNameError, "forearm: mass, com"),
+        ({"forearm": {"moments": np.zeros(6)}}, UnknownNameError, "moments"),
+        ({"forearm": {"com": 0.1}}, ShapeError, "(3,)"),
+        ({"forearm": {"mass": [[0.1]]}}, ShapeError, "worlds"),
+        ({"forearm": {"mass": [0.1, np.nan]}}, NonFiniteError, "`mass`"),
+        ({"forearm": {"mass": [0, 0], "com": np.zeros((3, 3))}}, ShapeError, "2 of forearm, mass"),
+    ):
+        refused(lambda w=worlds: plant.numbers(w), kind, text)
+    refused(lambda: plant.rebuilt({"forearm": {"mass": [0, 0]}}), SimulationError, "one world")
+
+
+def test_nominal_numbers_are_never_taken_silently() -> None:
+    plant, _, _ = cases("rover")
+    robot = ROBOTS["rover"]
+    state = robot.neutral(), np.zeros(robot.nv), np.zeros(plant.nu)
+    q = ca.SX.sym("q", robot.nq)
+    for call in (
+        lambda: plant.acceleration(*state),
+        lambda: plant.acceleration(q, *state[1:]),
+        lambda: plant.compile_functions(),
+        lambda: plant.export("nowhere"),
+    ):
+        refused(call, SimulationError, "world_acceleration")
+    refused(lambda: Plant(robot).numbers({}), SimulationError, "uncertain=")
+    robot.mass_matrix(robot.neutral())  # its graph is kept
+    p = ca.SX.sym("p", plant.n_numbers)
+    inside = plant.symbolic(p)
+    assert ca.depends_on(inside.mass_matrix(q), p)  # type: ignore[arg-type]
+    assert plant.symbolic(p) is not robot
+    assert Plant(robot).symbolic(p) is robot
+
+
+def test_only_trees_have_uncertain_numbers() -> None:
+    refused(lambda: Plant(PARTICLE, uncertain={"bead": ("mass",)}), ReductionError, "Mechanism")
+
+
+LOOPS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "rover": ("rover_arm.toml", (*ALL, "radius")),
+    "floater": ("free_floater.toml", ALL),
+    "car": ("drives/ackermann_car_task.toml", (*ALL, "radius")),
+}
+
+
+@functools.cache
+def loop(name: str) -> tuple[Any, Plant, dict[str, Any]]:
+    file, quantities = LOOPS[name]
+    task = cc.load_task(EXAMPLES / file)
+    plant = Plant(task.robot, uncertain=declared(task.robot, quantities))
+    return task, plant, drawn(task.robot, plant.uncertain or {}, 2, seed=5)
+
+
+def run(name: str, plant: Any, q0: Any = None, duration: float = 0.05, **options: Any) -> cc.Run:
+    task, _, _ = loop(name)
+    servo, world = task.servo, options.pop("world", None)
+    return cc.simulate(
+        *(task.robot, servo, task.reference, duration),
+        task.q0 if q0 is None else q0,
+        task.shape_velocities(servo),
+        plant=plant,
+        integrator=Integrator(dt=5e-3, **options),
+        world=world,
+    )
+
+
+def assert_same_motion(came: cc.Run, due: cc.Run) -> None:
+    for name in ("q", "v", "u", "energy", "momentum", "work", "error", "constraint_residual"):
+        values, wanted = getattr(came, name), getattr(due, name)
+        assert_allclose(values, wanted, rtol=0, atol=1e-10 * max(1.0, np.abs(wanted).max()))
+
+
+@pytest.mark.by_default(1)
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("rover", {"control_period": 0.01}),
+        ("rover", {}),
+        ("rover", {"method": "dop853"}),
+        ("floater", {}),
+        ("floater", {"method": "rkmk4"}),
+        ("floater", {"control_period": 0.01}),
+        ("car", {}),
+        ("car", {"control_period": 0.01}),
+        ("car", {"method": "dop853", "control_period": 0.01}),
+    ],
+)
+def test_closed_loop_is_that_of_the_robot_built_with_the_numbers(
+    name: str, options: dict[str, Any]
+) -> None:
+    task, plant, worlds = loop(name)
+    world = one(worlds, 1)
+    other = built(task.robot, world)
+    came = run(name, plant, world=world, **options)
+    due = run(name, other, other.normalize(task.q0), **options)
+    assert_same_motion(came, due)
+    assert came.robot.total_mass == pytest.approx(other.total_mass, rel=1e-15)
+    assert came.robot.wheels == other.wheels
+    nominal = run(name, plant, **options)
+    assert_same_motion(nominal, run(name, None, **options))
+    assert np.abs(nominal.v - came.v).max() > 1e-4
+
+
+@pytest.mark.extended
+def test_friction_acts_in_a_world_too() -> None:
+    task, plant, worlds = loop("rover")
+    rubbing, world = Friction.of(task.robot, 0.5, 0.2), one(worlds, 0)
+    came = run("rover", replace(plant, friction=rubbing), world=world)
+    assert_same_motion(came, run("rover", Plant(built(task.robot, world), friction=rubbing)))
+    assert np.abs(came.v - run("rover", plant, world=world).v).max() > 1e-6
+
+
+@pytest.mark.extended
+def test_floater_keeps_the_momentum_of_its_world() -> None:
+    _, plant, worlds = loop("floater")
+    task, world = loop("floater")[0], one(worlds, 0)
+    assert task.momentum is not None
+    found = run("floater", plant, world=world).momentum
+    assert np.abs(found[0]).max() > 0.1
+    assert_allclose(found, np.broadcast_to(found[0], found.shape), rtol=0, atol=1e-9)
+
+
+def test_quantities_without_effect_are_no_inputs() -> None:
+    robot = ROBOTS["floater"]
+    assert robot.bodies[robot.index("tool")].inertia.mass == 0.0
+    plant = Plant(robot, uncertain={"tool": ("com",)})
+    assert plant.n_numbers == 0
+    assert plant.numbers({"tool": {"com": np.ones((2, 3))}}).shape == (2, 0)
+    state = robot.neutral(), np.zeros(robot.nv), np.zeros(plant.nu)
+    assert_array_equal(plant.acceleration(*state)[0], Plant(robot).acceleration(*state)[0])
+    payload = Plant(robot, uncertain={"tool": ("mass",)})
+    payload.numbers({"tool": {"mass": [0.0, 2.0]}})
+    error = refused(lambda: payload.numbers({"tool": {"mass": [0.0, -1e-9]}}), InertiaError, "tool")
+    assert error.world == 1
+
+
+def test_a_world_needs_uncertain_numbers() -> None:
+    task, plant, worlds = loop("rover")
+    for given in (None, task.robot, Plant(task.robot)):
+        refused(lambda p=given: run("rover", p, world={}), SimulationError, "uncertain=")
+    refused(lambda: run("rover", plant, world=worlds), SimulationError, "one world")
+
+
+@pytest.mark.extended
+def test_law_with_torque_limits_drives_an_uncertain_plant() -> None:
+    task, plant, worlds = loop("rover")
+    servo = replace(task.servo, torque_limits=40.0)
+    world = one(worlds, 1)
+
+    def limited(plant: Any, **options: Any) -> cc.Run:
+        speeds = task.shape_velocities(servo)
+        return cc.simulate(
+            *(task.robot, servo, task.reference, 0.02, task.q0, speeds, 5e-3), plant, **options
+        )
+
+    assert_same_motion(limited(plant, world=world), limited(built(task.robot, world)))
+
+
+def lengths(name: str, plant: Plant) -> np.ndarray:
+    """Instructions of one step with the law inside, and with held torque."""
+    servo = loop(name)[0].servo
+    steps = (step_function(servo, plant, "rk4", held=held).function for held in (False, True))
+    return np.array([instructions(Lanes(step).function) for step in steps])
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize(
+    ("name", "constants", "most"),
+    [
+        ("rover", (6296, 2961), ((1.02, 1.03), (1.26, 1.55), (1.33, 1.68))),
+        ("floater", (21684, 7973), ((1.02, 1.02), (1.02, 1.02), (1.11, 1.26))),
+    ],
+)
+def test_inputs_cost_little(name: str, constants: tuple[int, int], most: Any) -> None:
+    robot = loop(name)[0].robot
+    plain = lengths(name, Plant(robot))
+    assert tuple(plain) == constants  # a plant without inputs costs what it did before
+    for quantities, bounds in zip(
+        (("mass",), ("mass", "com", "moments"), (*ALL, "radius")), most, strict=True
+    ):
+        plant = Plant(robot, uncertain=declared(robot, quantities))
+        ratios = lengths(name, plant) / plain
+        assert (ratios < bounds).all(), (quantities, ratios)
+        assert (ratios > np.array(bounds) - 0.05).all(), (quantities, ratios)
+
+
+def test_graph_of_a_plant_without_inputs_is_as_long_as_before() -> None:
+    for name, count in (("rover", 704), ("floater", 1940), ("car", 692)):
+        robot = ROBOTS[name]
+        sizes = robot.nq, robot.nv, robot.nu
+        graph = graph_of(lambda q, v, u, r=robot: Plant(r).acceleration(q, v, u)[0], "a", *sizes)
+        assert graph.n_instructions() == count, name
+
+
+@pytest.mark.extended
+def test_one_compilation_serves_all_worlds(compiler: None, monkeypatch: Any) -> None:
+    task, plant, _ = loop("rover")
+    servo, builds, build = task.servo, [], Compiler.build
+    monkeypatch.setattr(
+        Compiler, "build", lambda self, *given: builds.append(given) or build(self, *given)
+    )
+    step = Lanes(step_function(servo, plant, "rk4", held=True))
+    assert step.compiled
+    v = np.asarray(servo.model.velocity(task.q0, task.shape_velocities(servo)))
+    u, h = np.linspace(-2.0, 2.0, servo.nu), 1e-3
+    for seed in range(2):
+        worlds = drawn(task.robot, plant.uncertain or {}, 11, seed)
+        found = step(task.q0, v, 0.0, h, plant.numbers(worlds), u)
+        for k in (0, 10):
+            other = Plant(built(task.robot, one(worlds, k)))
+            due = step_function(servo, other, "rk4", held=True)(task.q0, v, 0.0, h, u)
+            for came, wanted in zip(found[:3], due[:3], strict=True):
+                assert_close(np.asarray(came)[k], np.asarray(wanted), 1e-10)
+    assert len(builds) == 1
+    for k in range(2):
+        world = one(drawn(task.robot, plant.uncertain or {}, 2, 7), k)
+        came = run("rover", plant, world=world, compiled=True)
+        assert_same_motion(came, run("rover", built(task.robot, world)))
+        assert len(builds) == 2
