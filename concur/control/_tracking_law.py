@@ -116,7 +116,8 @@ class TrackingLaw(EvaluatedMethods, ABC):
     def __repr__(self) -> str:
         outputs = ", ".join(f"{output.name} ({output.group})" for output in self.outputs)
         what = "servo" if self.linearizes else "law"
-        return f"<{what} of {shown(self.name, 40)}: {shown(outputs, 100)}; {self.nu} controls>"
+        outputs = shown(outputs or "no outputs", 100)
+        return f"<{what} of {shown(self.name, 40)}: {outputs}; {self.nu} controls>"
 
     def _repr_html_(self) -> str:
         from concur.plotting.notebook import law_html

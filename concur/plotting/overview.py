@@ -100,15 +100,18 @@ def plot_run(run: RunLike) -> Figure:
                 linewidth=1.2,
                 label="ideal decay" if number == len(parts) - 1 else None,
             )
-        units = ", ".join(dict.fromkeys(channel.unit for channel in parts))
-        errors.set_title("Tracking error")
-        errors.set_ylabel(f"|error| [{units}]")
-        errors.set_xlabel(TIME)
-        logarithmic(errors)
-        side_legend(errors)
-
-        draw_lyapunov(lyapunov, run)
-        lyapunov.set_title("Lyapunov function")
+        if parts:
+            units = ", ".join(dict.fromkeys(channel.unit for channel in parts))
+            errors.set_title("Tracking error")
+            errors.set_ylabel(f"|error| [{units}]")
+            errors.set_xlabel(TIME)
+            logarithmic(errors)
+            side_legend(errors)
+            draw_lyapunov(lyapunov, run)
+            lyapunov.set_title("Lyapunov function")
+        else:  # a law that follows no outputs
+            errors.set_axis_off()
+            lyapunov.set_axis_off()
 
         count = run.u.shape[1]
         # Two legend lines for each of more control inputs would exceed the panel.

@@ -17,7 +17,7 @@ from concur._version import __version__
 from concur.control import TrackingLaw
 from concur.errors import ConcurError
 from concur.multibody import Mechanism
-from concur.simulation._compare import compare
+from concur.simulation._compare import Comparison, RunRecord
 from concur.simulation._findings import Finding, Tolerances, findings
 from concur.simulation._friction import Friction
 from concur.simulation._hdf5 import (
@@ -284,7 +284,7 @@ class Run(Stored, RunData):
     def _repr_html_(self) -> str:
         from concur.plotting.notebook import run_html
 
-        return run_html(self, compare([self]))
+        return run_html(self, Comparison((self.robot.name,), (RunRecord.of(self),)))
 
     def view(self, other: Run | None = None, *, port: int = 0, browser: bool = True) -> RunViewer:
         """Show the run in three dimensions in a browser, with time, paths and curves.

@@ -54,7 +54,7 @@ class RunData:
         worst = ", ".join(f"{name} {norm[-1]:.3g}" for name, norm in self.error_norms.items())
         return (
             f"run of {self.robot.name}: {self.t[-1]:g} s in steps of {self.dt:g} s by "
-            f"{self.method}, final errors (m, rad): {worst}, "
+            f"{self.method}, final errors (m, rad): {worst or 'no outputs'}, "
             f"smallest margin {self.margin.min():.3g}"
         )
 

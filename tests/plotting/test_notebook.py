@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 
+import casadi as ca
 import numpy as np
 import pytest
 from lxml import etree
@@ -95,6 +96,22 @@ def test_runs_motions_and_comparisons_are_shown_with_a_figure(made):
     ):
         (image,) = checked(value, word).iter("img")
         assert len(image.get("src")) > 10_000
+
+
+def test_runs_of_laws_without_outputs_are_shown():
+    class Free:
+        torque_limits = None
+        model = cc.reduce(cc.robots.planar_floater())
+
+        def graph(self):
+            s = ca.SX.sym("s", 2)
+            return ca.Function("free", [s], [-s], ["s"], ["u"])
+
+    robot = cc.robots.planar_floater()
+    start = robot.neutral(), [1.0, 0.0]
+    run = cc.simulate(robot, Free(), None, 0.1, *start, integrator=Integrator(dt=0.01))
+    checked(run, "peak torque")
+    checked(run.servo, f"Law of {robot.name}")
 
 
 def test_numbers_that_are_not_finite_have_words(made):
