@@ -113,7 +113,7 @@ def write_arrays(
 
 
 def read_arrays(
-    path: str | PathLike[str], names: Mapping[str, int]
+    path: str | PathLike[str], names: Mapping[str, int], kinds: Mapping[str, type]
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Read arrays of a file, and its attributes.
 
@@ -123,18 +123,20 @@ def read_arrays(
         The file.
     names : mapping of str to int
         Number of columns of each dataset, 0 for one number per row.
+    kinds : mapping of str to type
+        Types of the attributes that the file must have: `float` or `str`.
 
     Returns
     -------
     arrays : dict of str to numpy.ndarray
         The arrays, read-only.
     facts : dict of str to any
-        Attributes of the file.
+        Attributes of the file; those of `kinds` with this type.
 
     Raises
     ------
     DescriptionError
-        If there is no such file, or it lacks a dataset of this shape.
+        If there is no such file, or it lacks a dataset of this shape or an attribute of this type.
     """
     import h5py
 
@@ -145,10 +147,11 @@ def read_arrays(
         with h5py.File(io.BytesIO(data)) as opened:
             facts = dict(opened.attrs)
             arrays = {name: np.array(opened[name], dtype=float) for name in names}
-    except (OSError, KeyError, ValueError) as problem:
+        facts |= {name: kind(facts[name]) for name, kind in kinds.items()}
+    except (OSError, KeyError, TypeError, ValueError) as problem:
         raise DescriptionError(
             str(file),
-            expected=f"the datasets {', '.join(names)}",
+            expected=f"the datasets {', '.join(names)} and the attributes {', '.join(kinds)}",
             came=f"another file ({problem})",
             cure=cure,
         ) from None
@@ -159,6 +162,14 @@ def read_arrays(
                 expected=f"{columns} columns" if columns else "one number per row",
                 came=f"shape {arrays[name].shape}",
                 cure="Pass the robot and the law with which the file was made.",
+            )
+        rows = 2 if name.endswith("_range") else len(arrays["t"])
+        if not 0 < len(arrays[name]) == rows:
+            raise DescriptionError(
+                f"{file}, dataset `{name}`",
+                expected=f"{rows or 1} rows",
+                came=f"{len(arrays[name])} rows",
+                cure=cure,
             )
         arrays[name].setflags(write=False)
     return arrays, facts

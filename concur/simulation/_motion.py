@@ -209,7 +209,7 @@ class Motion(Stored):
         """
         robot = model.robot
         widths = {"t": 0, "q": robot.nq, "s": model.ns, "u": len(model.control_names), "work": 0}
-        arrays, facts = read_arrays(path, widths)
+        arrays, facts = read_arrays(path, widths, {"method": str, "seconds": float})
         expected: dict[str, object] = {
             "bodies": [body.name for body in robot.bodies],
             "reduction": model.kind,
@@ -217,9 +217,7 @@ class Motion(Stored):
         if model.takes_momentum:
             expected["momentum"] = list(model.momentum)
         check_names(path, facts, expected)
-        return cls(
-            model=model, method=str(facts["method"]), seconds=float(facts["seconds"]), **arrays
-        )
+        return cls(model=model, method=facts["method"], seconds=facts["seconds"], **arrays)
 
     def _arrays(self) -> dict[str, tuple[np.ndarray, Columns]]:
         velocities = velocity_columns(self.robot)

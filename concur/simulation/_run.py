@@ -213,7 +213,8 @@ class Run(Stored, RunData):
         }
         widths |= {f"{name}_range": widths[name] for name in ("q", "v", "u")}
         stored = {STORED.get(name, name): widths.get(name, 0) for name in UNITS}
-        arrays, facts = read_arrays(path, stored)
+        kinds = {"method": str, "hold": float, "seconds": float}
+        arrays, facts = read_arrays(path, stored, kinds)
         expected = {
             "bodies": [body.name for body in robot.bodies],
             "controls": list(servo.model.control_names),
@@ -221,16 +222,15 @@ class Run(Stored, RunData):
             "output_groups": [output.group for output in servo.outputs],
         }
         check_names(path, facts, expected)
-        period = float(facts["hold"])
         rubs = [
             facts[f"friction_{f.name}"] for f in fields(Friction) if "friction_viscous" in facts
         ]
         return cls(
             robot=robot,
             servo=servo,
-            method=str(facts["method"]),
-            control_period=period or None,
-            seconds=float(facts["seconds"]),
+            method=facts["method"],
+            control_period=facts["hold"] or None,
+            seconds=facts["seconds"],
             friction=Friction(*rubs) if rubs else None,
             **{name: arrays[STORED.get(name, name)] for name in UNITS},
         )

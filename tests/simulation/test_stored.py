@@ -7,6 +7,7 @@ import json
 import pickle
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from mcap.reader import make_reader
@@ -55,6 +56,33 @@ def test_a_run_is_read_back(run: Run, tmp_path: Path) -> None:
     for wrong in ("text.h5", "none.h5"):
         with pytest.raises(DescriptionError, match=wrong):
             Run.load(tmp_path / wrong, run.servo)
+
+
+def test_damaged_files_are_refused_with_the_place(run: Run, motion: Motion, tmp_path: Path) -> None:
+    path = tmp_path / "record.h5"
+    for record, law, names in (
+        (run, run.servo, ("method", "hold", "seconds")),
+        (motion, motion.model, ("method", "seconds")),
+    ):
+        for name in names:
+            record.save(path)
+            with h5py.File(path, "r+") as file:
+                del file.attrs[name]
+            with pytest.raises(DescriptionError, match=f"attributes .*got another file .*{name}"):
+                type(record).load(path, law)
+        record.save(path)
+        with h5py.File(path, "r+") as file:
+            file.attrs["seconds"] = "long"
+        with pytest.raises(DescriptionError, match="could not convert string to float: 'long'"):
+            type(record).load(path, law)
+        for rows in (0, len(record.t) - 1):
+            record.save(path)
+            with h5py.File(path, "r+") as file:
+                values = file["work"][:rows]
+                del file["work"]
+                file["work"] = values
+            with pytest.raises(DescriptionError, match=f"dataset `work`.* got {rows} rows"):
+                type(record).load(path, law)
 
 
 def test_a_motion_is_read_back(motion: Motion, tmp_path: Path) -> None:
