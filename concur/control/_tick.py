@@ -32,7 +32,7 @@ from concur.control._sample import ReferenceSample
 from concur.control._singularity import answer_scale, passed_error, refusal
 from concur.control._tracking_law import TrackingLaw
 from concur.deprecation import renamed_fields, renamed_member
-from concur.errors import ConcurError
+from concur.errors import ConcurError, NonFiniteError
 
 SAMPLE = ("pose", "twist", "acceleration")
 """Parts of a flat reference."""
@@ -263,6 +263,15 @@ class BufferedLaw:
                 came="a failure of the quadratic program inside",
                 cure="No torque is returned; check the state, the reference and the limits.",
             )
+        if status is TickStatus.BAD_INPUT and not (buffers.period >= 0.0).all():
+            kind = NonFiniteError if np.isnan(buffers.period).any() else ConcurError
+            raise kind(
+                f"{where}, `buffers.period`",
+                expected="a time of zero or more, s",
+                came=f"{buffers.period[0]:g} s",
+                cure="Fill in the time from one tick to the next once, such as "
+                "`tick.buffers.period[:] = 0.001`.",
+            )
         for name in INPUTS:
             values = getattr(buffers, name)
             if not np.isfinite(values).all():
@@ -279,13 +288,6 @@ class BufferedLaw:
             if error is not None:
                 raise error
         q = buffers.q.copy()
-        if status is TickStatus.BAD_INPUT and (buffers.period < 0.0).any():
-            raise ConcurError(
-                f"{where}, `buffers.period`",
-                expected="a time of zero or more, s",
-                came=f"{buffers.period[0]:g} s",
-                cure="Fill in the time from one tick to the next.",
-            )
         lost = status in (TickStatus.NO_RESULT, TickStatus.BAD_INPUT)
         u = np.full(servo.nu, np.nan) if lost else buffers.u
         if status is TickStatus.SINGULAR and buffers.margin_bound[0] >= servo.singular_margin:

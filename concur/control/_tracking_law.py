@@ -35,7 +35,7 @@ from concur.control._redundancy import Redundancy
 from concur.control._sample import ReferenceSample
 from concur.control.output_groups import Product
 from concur.deprecation import renamed_attributes, renamed_fields
-from concur.errors import ShapeError, shown
+from concur.errors import ConcurError, ShapeError, shown
 from concur.reduction import ReducedModel
 
 RENAMED = {"damped_below": "damping_threshold", "measured": "use_measured_velocity"}
@@ -342,7 +342,19 @@ class TrackingLaw(EvaluatedMethods, ABC):
             As from `law`.
         rate : numpy.ndarray or casadi.SX
             Rate of z, shape (nz,).
+
+        Raises
+        ------
+        ConcurError
+            If the law has no state.
         """
+        if not self.nz:
+            raise ConcurError(
+                f"law of `{self.name}`, argument `z`",
+                expected="no state, as the law has no integral action",
+                came="a state",
+                cure="Leave `z` out.",
+            )
         u, pivot, missed, scale, rate = self.graph().call([q, s, pose, twist, acceleration, z])
         return u, pivot, missed, scale, rate
 

@@ -16,7 +16,7 @@ from concur.certify import Status, certify, recheck, sample_limits
 from concur.certify._recheck_document import document_hash
 from concur.control import ErrorDynamics, Output, ReferenceSample, Servo, linear_loop, references
 from concur.control.output_groups import Rotation, Vector
-from concur.errors import DescriptionError, NonFiniteError, OutputError
+from concur.errors import ConcurError, DescriptionError, NonFiniteError, OutputError
 from concur.mechanism import Body, Inertia, joints
 from concur.multibody import Mechanism
 from concur.reduction import reduce
@@ -128,8 +128,11 @@ def test_ticks_advance_the_integral() -> None:
     servo = replace(case_study(), integral=[3.0, 8.0])
     path = case_study_reference()
     tick, z = servo.compile(interpreted=True), np.zeros(5)
-    with pytest.raises(NonFiniteError, match="argument `period`"):
+    with pytest.raises(NonFiniteError, match=r"`buffers.period`.*got nan s. Fill in the time"):
         tick(Q0, S0, path(0.0))
+    plain = replace(servo, integral=None)
+    with pytest.raises(ConcurError, match="`z`: expected no state"):
+        plain.torque(Q0, S0, path(0.0), z)
     tick.buffers.period[:] = 0.05
     for t in (0.0, 0.05, 0.1):
         assert_allclose(tick(Q0, S0, path(t)), servo.torque(Q0, S0, path(t), z), atol=1e-10)
