@@ -21,6 +21,7 @@ from tests.benchmarks._rover_comparisons import drawn
 from tests.benchmarks._timing import Measured, measure, progress
 
 WORLDS, STEP, STEPS = 48, 1e-3, 10
+UNCERTAIN_TOLD = "With numbers of all bodies as inputs, each measured beside constants:"
 ROUNDS = 60
 MANY, THREADED_ROUNDS = 3072, 30
 """Worlds that are worth a second thread, which is started at each step."""
@@ -37,6 +38,14 @@ THREADS: dict[str, Callable[[Evaluator], Batch]] = {
     "two threads": lambda step: Lanes(step, width=8, threads=2),
 }
 """How the worlds are stepped in eight lanes, on all processors."""
+
+UNCERTAIN: dict[str, tuple[str, ...]] = {
+    "constants": (),
+    "masses": ("mass",),
+    "all inertias": ("mass", "com", "moments"),
+    "positions and radii too": ("mass", "com", "moments", "position", "radius"),
+}
+"""Quantities of all bodies that are inputs of the step, in eight lanes on one thread."""
 
 LOOPS: dict[str, Callable[[], tuple[cc.Servo, list[Moment]]]] = {
     "free-flyer": lambda: floating()[1:],
@@ -67,18 +76,36 @@ class LaneRow:
 
 
 @cache
-def step_of(robot: str) -> Evaluator:
+def plant_of(robot: str, uncertain: str = "constants") -> Plant:
+    """The plant, with quantities of all bodies as inputs."""
+    tree = LOOPS[robot]()[0].model.robot
+    wheels, quantities = {wheel.body for wheel in tree.wheels}, UNCERTAIN[uncertain]
+    declared = {
+        body.name: [
+            quantity
+            for quantity in quantities
+            if (quantity != "position" or body.parent)
+            and (quantity != "radius" or body.name in wheels)
+        ]
+        for body in tree.bodies
+    }
+    return Plant(tree, uncertain=declared if quantities else None)
+
+
+@cache
+def step_of(robot: str, uncertain: str = "constants") -> Evaluator:
     """One step of the closed loop: law, full-order plant, Runge-Kutta of fourth order."""
-    servo, _ = LOOPS[robot]()
-    return step_function(servo, Plant(servo.model.robot), "rk4", held=False)
+    return step_function(LOOPS[robot]()[0], plant_of(robot, uncertain), "rk4", held=False)
 
 
 @cache
 def batch_of(robot: str, way: str) -> tuple[Batch, float]:
     """Build a way to step many worlds; how long it took, s."""
-    step = step_of(robot)
+    uncertain = way if way in UNCERTAIN else "constants"
+    step = step_of(robot, uncertain)
     begin = time.perf_counter()
-    return {**WAYS, **THREADS}[way](step), time.perf_counter() - begin
+    made = {**WAYS, **THREADS}.get(way, WAYS["8 lanes"])(step)
+    return made, time.perf_counter() - begin
 
 
 def stepped(robot: str, way: str, worlds: int = WORLDS, steps: int = STEPS) -> Run:
@@ -92,7 +119,9 @@ def stepped(robot: str, way: str, worlds: int = WORLDS, steps: int = STEPS) -> R
         for name in ("pose", "twist", "acceleration")
     ]
     q, v, work, pivot = q0.copy(), v0.copy(), np.zeros(worlds), np.zeros(worlds)
-    advance = batch.bind([q, v, work, np.array(STEP), *command], [q, v, work, pivot])
+    plant = plant_of(robot, way if way in UNCERTAIN else "constants")
+    numbers = [np.repeat(plant.numbers({}), worlds, axis=0)] if plant.n_numbers else []
+    advance = batch.bind([q, v, work, np.array(STEP), *numbers, *command], [q, v, work, pivot])
 
     def run() -> np.ndarray:
         q[:], v[:], work[:] = q0, v0, 0.0
@@ -123,6 +152,40 @@ def thread_comparison(robot: str) -> Comparison:
     return Comparison(f"{robot}: {MANY} worlds", contenders, MANY, THREADED_ROUNDS, spread=True)
 
 
+def inputs_comparison(robot: str) -> Comparison:
+    """Compare the step with constants with those that have uncertain numbers as inputs."""
+    contenders = tuple(
+        Contender(way, lambda way=way: stepped(robot, way))  # type: ignore[misc]
+        for way in UNCERTAIN
+    )
+    return Comparison(
+        f"{robot}: {WORLDS} worlds, {STEPS} steps", contenders, WORLDS * STEPS, ROUNDS
+    )
+
+
+def inputs_table(rounds: int | None = None) -> str:
+    """Measure steps with uncertain numbers as inputs, and write a Markdown table."""
+    lines = [
+        "| 8 lanes, one step of one world | uncertain | inputs | instructions | time "
+        "| instructions / constants | time / constants | built |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for robot in LOOPS:
+        progress(f"uncertain numbers, {robot}")
+        measured = measure(inputs_comparison(robot), rounds)
+        constants = measured.comparison.contenders[0]
+        plain = instructions(batch_of(robot, constants.name)[0].function)
+        for contender in measured.comparison.contenders:
+            batch, built = batch_of(robot, contender.name)
+            length, inputs = instructions(batch.function), plant_of(robot, contender.name).n_numbers
+            middle, low, high = measured.ratio(contender, constants)
+            cells = [robot, contender.name, str(inputs), str(length)]
+            cells += [duration(measured.median(contender)), f"{length / plain:.2f}"]
+            cells += [f"**{middle:.2f}** ({low:.2f} to {high:.2f})", duration(built)]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def rows(rounds: int | None = None) -> list[LaneRow]:
     """Measure all robots."""
     found = []
@@ -136,9 +199,10 @@ def rows(rounds: int | None = None) -> list[LaneRow]:
 
 
 def lanes_tables(rounds: int | None = None) -> str:
-    """Measure all robots: a table of lanes on one core, and one of threads."""
+    """Measure all robots: tables of lanes on one core, of threads, and of uncertain numbers."""
     told = "With threads, on two otherwise idle processors:"
-    return f"{lanes_table(rounds)}\n\n{told}\n\n{threads_table(rounds)}"
+    inputs = f"{UNCERTAIN_TOLD}\n\n{inputs_table(rounds)}"
+    return f"{lanes_table(rounds)}\n\n{told}\n\n{threads_table(rounds)}\n\n{inputs}"
 
 
 def threads_table(rounds: int | None = None) -> str:
