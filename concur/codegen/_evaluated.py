@@ -383,14 +383,17 @@ def evaluated(
             ]
             results: Any = function(*args[:first], *inputs, *static)  # type: ignore[call-arg]
             results = results if isinstance(results, tuple) else (results,)
-            return ca.Function(
+            graph = ca.Function(
                 re.sub(r"\W", "_", function.__name__.strip("_")),
                 inputs,
                 [kind(r) for r in results],
                 names[first:last],
                 [f"result{i}" for i in range(len(results))],
-                {"cse": kind is ca.SX},
+                {"cse": kind is ca.SX, "allow_free": True},
             )
+            if graph.has_free():
+                raise _free_symbols(_where(args), graph.get_free())
+            return graph
 
         def _shapes(args: Any) -> list[tuple[int, ...]]:
             return [_resolve(shape, args) for shape in shapes_out]
@@ -407,6 +410,16 @@ def evaluated(
         return call
 
     return decorate
+
+
+def _free_symbols(where: str, symbols: list[str]) -> ConcurError:
+    """Error for an object that contains symbols: a graph that is kept cannot follow them."""
+    return ConcurError(
+        where,
+        expected="an object that contains numbers only",
+        came=f"one that contains the symbols {', '.join(symbols[:5])}",
+        cure="Pass symbols as arguments, for example those of Plant(robot, uncertain=...).",
+    )
 
 
 def _not_a_name(where: str, static: tuple[Any, ...]) -> ShapeError:

@@ -394,6 +394,13 @@ def test_nominal_numbers_are_never_taken_silently() -> None:
     inside = plant.symbolic(p)
     assert ca.depends_on(inside.mass_matrix(q), p)  # type: ignore[arg-type]
     assert plant.symbolic(p) is not robot
+    car = Plant(ROBOTS["car"], uncertain={"left_steering": ("position",)})
+    steered: Any = car.symbolic(ca.SX.sym("place", car.n_numbers))
+    at = steered.nq
+    for configuration in (np.zeros(at), ca.SX.sym("q", at)):
+        refused(
+            lambda q=configuration: steered._steered(q, True), ConcurError, "numbers only", "place_"
+        )
     assert Plant(robot).symbolic(p) is robot
 
 
