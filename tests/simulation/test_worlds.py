@@ -257,6 +257,15 @@ def test_inputs_are_the_numbers_that_can_change() -> None:
     assert len(set(everything.number_names)) == 45
 
 
+def test_effects_that_are_rounding_are_no_inputs() -> None:
+    robot = ROBOTS["odd"]
+    for mass, some in ((1e-11, True), (1e-15, False)):  # of 10 kg
+        bodies = [*robot.bodies, Body("dust", joints.Fixed(), "hand", inertia=Inertia(mass))]
+        dusty = replace(robot, bodies=bodies)
+        assert (Plant(dusty, uncertain={"dust": ("com",)}).n_numbers > 0) is some
+        assert Plant(dusty, uncertain={"dust": ("mass",)}).n_numbers > 0
+
+
 def test_worlds_without_an_axis_are_for_all() -> None:
     plant = Plant(ROBOTS["rover"], uncertain={"forearm": ("com", "mass"), "turret": ["mass"]})
     assert plant.uncertain == {"forearm": ("mass", "com"), "turret": ("mass",)}
