@@ -22,6 +22,8 @@ from concur.certify._disturbances import (
 )
 from concur.certify._error_bounds import error_bounds
 from concur.certify._gains import CertifiedGains
+from concur.certify._integral import certify_integral
+from concur.certify._integral_certificate import IntegralCertificate, IntegralPart
 from concur.certify._narrow import narrow_decays
 from concur.certify._operating import operating_bounds
 from concur.certify._operating_certificate import OperatingCertificate
@@ -59,6 +61,8 @@ __all__ = [
     "ChannelCertificate",
     "Counterexample",
     "Disturbance",
+    "IntegralCertificate",
+    "IntegralPart",
     "Method",
     "OperatingCertificate",
     "OperatingCounterexample",
@@ -72,6 +76,7 @@ __all__ = [
     "Tube",
     "certified_gains",
     "certify",
+    "certify_integral",
     "check_structure",
     "disturbance_margin",
     "error_bounds",

@@ -100,8 +100,8 @@ def certify(
     -------
     Certificate
         REFUTED when a gain is not symmetric positive definite, or the linearised loop is not
-        stable; else the proved rate and region. With integral action UNDECIDED or REFUTED: the
-        linearised loop is decided exactly, a rate is not proved.
+        stable; else the proved rate and region. With integral action UNDECIDED or REFUTED: use
+        `certify_integral` for its rate.
 
     Raises
     ------
@@ -121,8 +121,8 @@ def certify(
     >>> certify(servo, method="thesis").status.name
     'PROVED'
     """
-    dynamics = _dynamics(law)
-    angle, distance = _domain(dynamics, angle, distance)
+    dynamics = dynamics_of(law)
+    angle, distance = domain_of(dynamics, angle, distance)
     known = isinstance(method, str) and method in ("tight", "thesis")
     cure = 'Omit it to use "tight".'
     check(known, "certificate, `method`", '"tight" or "thesis"', repr(method)[:40], cure)
@@ -163,7 +163,7 @@ def certify(
 
 def _integrating(channel: Channel, angle: float, distance: float | None) -> ChannelCertificate:
     """Certificate without a claim of a channel of a law with integral action."""
-    reason = "The law has integral action, for whose state no Lyapunov function is sought."
+    reason = "The law has integral action: certify_integral proves its rate."
     if channel.kind == "linear" and channel.integral is not None:
         reason += f" The roots of its equation lie left of {-channel.true_rate:.4g} 1/s."
     turns = "rad" in channel.units and channel.kind != "linear"
@@ -188,7 +188,7 @@ def _calmer(found: Certificate, budget: int) -> Certificate | None:
     return calmer if calmer.transient_bound < found.transient_bound else None
 
 
-def _dynamics(law: object) -> ErrorDynamics:
+def dynamics_of(law: object) -> ErrorDynamics:
     if isinstance(law, Servo):
         return law.error_dynamics
     if isinstance(law, ErrorDynamics):
@@ -201,7 +201,7 @@ def _dynamics(law: object) -> ErrorDynamics:
     )
 
 
-def _domain(
+def domain_of(
     dynamics: ErrorDynamics, angle: float | None, distance: float | None
 ) -> tuple[float, float | None]:
     if angle is None:

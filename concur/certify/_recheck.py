@@ -49,6 +49,7 @@ import numpy as np
 
 from concur.certify._recheck_boxes import check_decay, contradicts
 from concur.certify._recheck_document import (
+    INTEGRAL,
     OPERATING,
     TUBE,
     UNITS,
@@ -59,6 +60,7 @@ from concur.certify._recheck_document import (
     proof_of,
 )
 from concur.certify._recheck_finding import Finding, Recheck, Rejection, require
+from concur.certify._recheck_integral import StoredIntegral, integral_of, verify_integral
 from concur.certify._recheck_law import Law, law_of, operating_laws
 from concur.certify._recheck_operating import StoredBox, box_of, verify_box
 from concur.certify._recheck_rational import Matrix, combine, definite, diagonal, symmetric
@@ -135,6 +137,8 @@ def recheck(
                 return _tube_answer(tube_of(document), law, budget)
             if document["format"] == OPERATING:
                 return _box_answer(box_of(document), servo, budget)
+            if document["format"] == INTEGRAL:
+                return _integral_answer(integral_of(document), law)
             proof = proof_of(document)
         except Rejection as stop:
             found = stop.finding
@@ -172,6 +176,17 @@ def _box_answer(box: StoredBox, servo: Law, budget: int) -> Recheck:
     return Recheck(status, reason, "operating box", own, None, box.region, box.claims)
 
 
+def _integral_answer(proof: StoredIntegral, law: tuple[list[str], dict[str, Matrix]]) -> Recheck:
+    finding = _finding(lambda: verify_integral(proof))
+    same = law == (proof.groups, proof.gains)
+    status, reason = finding.status, finding.reason
+    if not same and status is not Status.REFUTED:
+        status, reason = Status.UNDECIDED, "the file is about another law than the servo's"
+    region = tuple(channel.region for channel in proof.channels)
+    rate = None if proof.rate is None or not proof.claims else float(proof.rate)
+    return Recheck(status, reason, "integral action", same, rate, region, proof.claims)
+
+
 def _region_text(channel: StoredChannel) -> str:
     """Certified region of a channel, as text."""
     places = f"components {', '.join(map(str, channel.components))}"
@@ -203,6 +218,8 @@ def examine(path: str | PathLike[str], budget: int = 200_000, work: float = WORK
                 return _finding(lambda: verify_tube(tube_of(document), budget))
             if document["format"] == OPERATING:
                 return _finding(lambda: verify_box(box_of(document), budget))
+            if document["format"] == INTEGRAL:
+                return _finding(lambda: verify_integral(integral_of(document)))
             proof = proof_of(document)
             return _finding(lambda: _verify(proof, budget))
         except Rejection as stop:

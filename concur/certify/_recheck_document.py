@@ -72,6 +72,7 @@ from concur.errors import DescriptionError
 FORMAT = "concur certificate"
 OPERATING = "concur operating box"
 TUBE = "concur tube"
+INTEGRAL = "concur integral certificate"
 VERSION = 1
 
 LONGEST = 400
@@ -229,7 +230,8 @@ def load(path: Path) -> dict[str, Any]:
         document = json.loads(text, parse_constant=constant, object_pairs_hook=pairs)
     except (ValueError, RecursionError) as error:
         refuse(f"`{path.name}`", "JSON", str(error))
-    if not isinstance(document, dict) or document.get("format") not in (FORMAT, TUBE, OPERATING):
+    known = (FORMAT, TUBE, OPERATING, INTEGRAL)
+    if not isinstance(document, dict) or document.get("format") not in known:
         refuse(f"`{path.name}`", f'an object with `format` "{FORMAT}"', _kind_of(document))
     if document.get("version") != VERSION or isinstance(document["version"], bool):
         refuse("`version`", str(VERSION), document.get("version"), "Use that version of concur.")
@@ -267,7 +269,7 @@ def proof_of(document: dict[str, Any]) -> StoredProof:
     """Certificate of the error dynamics from its document."""
     groups, gains, size = law_of_document(document)
     plain = object_of(document, "law", "").get("integral") is None
-    require(plain, Status.UNDECIDED, "the law has integral action, of which no file proves a rate")
+    require(plain, Status.UNDECIDED, "the law has integral action; use certify_integral")
     channels = [
         channel_of(entry, f"channels[{k}]", groups, gains, size)
         for k, entry in enumerate(list_of(document, "channels", ""))

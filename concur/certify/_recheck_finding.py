@@ -36,7 +36,7 @@ class Recheck:
     reason : str
         Explanation, with the place, why it is not PROVED; empty when PROVED.
     kind : str
-        "error dynamics", "tube" or "operating box".
+        "error dynamics", "integral action", "tube" or "operating box".
     law : bool
         Whether the file is about the servo's law: its output groups and its gains, bit by bit.
     rate : float or None

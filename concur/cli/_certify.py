@@ -20,12 +20,14 @@ from rich.table import Table
 from concur.certify import (
     ESTIMATE,
     Certificate,
+    IntegralCertificate,
     Method,
     OperatingCertificate,
     SampleLimits,
     Status,
     Tube,
     certify,
+    certify_integral,
     narrow_decays,
     operating_bounds,
     recheck,
@@ -107,13 +109,14 @@ def _certified(
     began = time.perf_counter()
     with _bar("certifying", console) as report:
         found = certify(servo, radians, distance, cast(Method, method), progress=report)
+        integral = None if servo.integral is None else certify_integral(servo, radians)
     seconds = time.perf_counter() - began
     proof = kept.staging / "proof.json"
     with writing(proof):
-        found.save(proof)
+        (integral or found).save(proof)
     rechecked = recheck(proof)
     kept.publish([proof])
-    figures, decay = _figures(found, start, console)
+    figures, decay = ({}, None) if integral else _figures(found, start, console)
     around: tuple[Tube, ...] = ()
     if disturbance is not None and found.status is Status.PROVED and method == "tight":
         around = _tubes(found, disturbance, console)
@@ -139,7 +142,7 @@ def _certified(
     notes = _differences(task, servo)
     return CertifyResult(
         task, found, rechecked, start, seconds, decay, notes, tuple(kept.files), operating,
-        _held(found), disturbance, around, tuple(again),
+        _held(found), disturbance, around, tuple(again), integral,
     )  # fmt: skip
 
 
@@ -304,13 +307,16 @@ def _differences(task: Task, servo: Servo) -> tuple[str, ...]:
 
 def _show(result: CertifyResult, console: Console) -> None:
     found = result.certificate
-    console.print(_table(result))
-    for part in found.parts:
+    own = result.integral or found
+    console.print(
+        _table(result) if result.integral is None else _integral_table(result, result.integral)
+    )
+    for part in own.parts:
         if part.status is not Status.PROVED:
             console.print(escape(part.reason), highlight=False)
     if found.counterexample is not None:
         console.print(escape(str(found.counterexample)), highlight=False)
-    if found.status is Status.PROVED:
+    if own.status is Status.PROVED:
         inside = (
             "[green]inside[/] the certified region"
             if result.covered
@@ -346,7 +352,7 @@ def _show(result: CertifyResult, console: Console) -> None:
 
 
 def _word(result: CertifyResult) -> str:
-    status = result.certificate.status
+    status = result.status
     if result.decays and any(one.status is not Status.PROVED for one in result.tubes):
         return "tube undecided"
     if result.decays and result.operating is not None:
@@ -420,6 +426,22 @@ def _table(result: CertifyResult) -> Table:
         calm = found.low_transient
         numbers = _numbers(calm.status, calm.rate, calm.true_rate, calm.transient_bound, calm.boxes)
         table.add_row("calmer", _MARKS[calm.status], *numbers, "")
+    return table
+
+
+def _integral_table(result: CertifyResult, found: IntegralCertificate) -> Table:
+    title = "Certificate with integral action"
+    if any(part.angle is not None for part in found.parts):
+        title += f", angle {math.degrees(found.angle):.4g} deg"
+    table = Table(title=title, title_justify="left")
+    table.add_column("outputs")
+    table.add_column("status")
+    for name in ("rate [1/s]", "linearized rate [1/s]"):
+        table.add_column(name, justify="right")
+    names = component_names(result.task)
+    for part in found.parts:
+        own = escape(", ".join(names[i] for i in part.index))
+        table.add_row(own, _MARKS[part.status], f"{part.rate:.4g}", f"{part.true_rate:.4g}")
     return table
 
 

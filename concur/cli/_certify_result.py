@@ -12,6 +12,7 @@ import numpy as np
 from concur.certify import (
     Certificate,
     ChannelCertificate,
+    IntegralCertificate,
     OperatingCertificate,
     SampleLimits,
     Status,
@@ -39,11 +40,17 @@ class CertifyResult:
     disturbance: float | None = None
     tubes: tuple[Tube, ...] = ()  # empty unless requested and proved
     tubes_rechecked: tuple[Status, ...] = ()
+    integral: IntegralCertificate | None = None  # None for a law without integral action
+
+    @property
+    def status(self) -> Status:
+        """Status of the decay."""
+        return (self.integral or self.certificate).status
 
     @property
     def decays(self) -> bool:
         """Whether the decay is proved and its stored proof confirmed."""
-        return self.certificate.status is Status.PROVED and self.rechecked is Status.PROVED
+        return self.status is Status.PROVED and self.rechecked is Status.PROVED
 
     @property
     def proved(self) -> bool:
@@ -54,10 +61,16 @@ class CertifyResult:
         return self.decays and all(status is Status.PROVED for status in asked)
 
     @property
+    def _decay_claims(self) -> list[tuple[str, Status, str]]:
+        if self.integral is not None:
+            return [(p.name, p.status, p.reason) for p in self.integral.parts]
+        return [(p.channel.name, p.status, p.reason) for p in self.certificate.parts]
+
+    @property
     def problems(self) -> tuple[str, ...]:
         """Each claim that is not proved, with its reason."""
         found = [
-            *((f"decay of {p.channel.name}", p.status, p.reason) for p in self.certificate.parts),
+            *((f"decay of {name}", status, reason) for name, status, reason in self._decay_claims),
             ("stored proof", self.rechecked, ""),
             *(("tube", one.status, one.reason) for one in self.tubes),
             *(("stored tube", status, "") for status in self.tubes_rechecked),
@@ -73,6 +86,8 @@ class CertifyResult:
     @property
     def covered(self) -> bool:
         """Whether the certificate covers the task's start."""
+        if self.integral is not None:
+            return self.integral.contains(*self.start, np.zeros_like(self.start[0]))
         return self.certificate.contains(*self.start)
 
     def as_dict(self) -> dict[str, Any]:
@@ -107,6 +122,7 @@ class CertifyResult:
                 for one, again in zip(self.tubes, self.tubes_rechecked, strict=True)
             ],
             "operating": None if self.operating is None else _operating_dict(self.operating),
+            "integral": None if self.integral is None else _integral_dict(self.integral),
             "estimates_not_proved": {
                 "largest_share_of_bound": self.decay and self.decay.share(found.rate)
             },
@@ -115,7 +131,7 @@ class CertifyResult:
         return answer(
             "certify",
             self.proved,
-            found.status.name,
+            self.status.name,
             name=self.task.name,
             robot=self.task.robot.name,
             problems=self.problems,
@@ -151,6 +167,25 @@ def _calmer_dict(found: Certificate) -> dict[str, Any] | None:
     if found.low_transient is None:
         return None
     return {"rate": found.low_transient.rate, "overshoot": found.low_transient.transient_bound}
+
+
+def _integral_dict(found: IntegralCertificate) -> dict[str, Any]:
+    return {
+        "status": found.status.name,
+        "rate": found.rate if found.status is Status.PROVED else None,
+        "parts": [
+            {
+                "components": part.index.tolist(),
+                "status": part.status.name,
+                "reason": part.reason,
+                "rate": part.rate if part.status is Status.PROVED else None,
+                "true_rate": _finite(part.true_rate),
+                "angle": part.angle,
+                "bound": _finite(part.bound),
+            }
+            for part in found.parts
+        ],
+    }
 
 
 def _operating_dict(found: OperatingCertificate) -> dict[str, Any]:

@@ -324,3 +324,29 @@ def test_a_bar_is_shown_when_it_takes_long(monkeypatch, patience, terminal, show
     text = stream.getvalue()
     assert ("certifying" in text) is shown
     assert shown or not text
+
+
+def test_a_law_with_integral_has_its_own_proof(tmp_path):
+    text = (EXAMPLES / "rover_arm.toml").read_text()
+    task = tmp_path / "task.toml"
+    for integral, code, status in ((1.0, 0, "PROVED"), (1e4, 1, "REFUTED")):
+        own = text
+        for group in ("R2", "R3"):
+            own = own.replace(f'group = "{group}"', f'group = "{group}"\nintegral = {integral}')
+        task.write_text(own)
+        result = run(task, "--out", tmp_path / status, "--json")
+        assert result.exit_code == code, result.output
+        answer = json.loads(result.stdout)
+        assert answer["status"] == answer["integral"]["status"] == status
+        assert answer["start"]["covered"] is (status == "PROVED")
+        assert answer["proved"] is (status == "PROVED")
+        if status == "PROVED":
+            assert answer["recheck"] == status
+            parts = answer["integral"]["parts"]
+            assert [part["components"] for part in parts] == [[i] for i in range(5)]
+            assert 0.0 < answer["integral"]["rate"] < min(part["true_rate"] for part in parts)
+    task.write_text(own.replace(f"integral = {integral}", "integral = 1.0"))
+    shown = run(task, "--out", tmp_path / "shown").output
+    assert "Certificate with integral action" in shown
+    assert "hand.z" in shown
+    assert "inside the certified region" in shown

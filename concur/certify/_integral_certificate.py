@@ -1,0 +1,246 @@
+"""Certificates of laws with integral action: proved decay rates of (z, x, ve)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from concur.certify._bounds import rational
+from concur.certify._channels import Channel
+from concur.certify._files import law_section, program_versions, write_document
+from concur.certify._recheck_document import INTEGRAL
+from concur.certify._status import Status
+from concur.certify._structure import Structure
+from concur.codegen import finite_floats
+from concur.control import ErrorDynamics
+
+
+@dataclass(frozen=True, eq=False)
+class IntegralPart:
+    """Certificate of coordinates that the gains couple to each other and to no others.
+
+    Parameters
+    ----------
+    channel : Channel
+        The channel, with its gains.
+    places : numpy.ndarray
+        The coordinates' indices in the channel, shape (n,).
+    status : Status
+        Whether the decay is proved.
+    reason : str
+        Explanation of the status.
+    rate, true_rate : float
+        Proved decay rate, zero without a proof, and linearized rate, 1/s.
+    angle : float or None
+        Bound of the rotation errors, rad; None without rotations.
+    bound : float
+        Bound that zeta^T P zeta must start below; infinite if every start is covered.
+    P : numpy.ndarray or None
+        Symmetric matrix of the Lyapunov function zeta^T P zeta, shape (3 n, 3 n), of
+        zeta = (z, x, ve); (2 n, 2 n), of (x, ve), where KI is zero; None if absent.
+    """
+
+    channel: Channel
+    places: np.ndarray
+    status: Status
+    reason: str
+    rate: float
+    true_rate: float
+    angle: float | None
+    bound: float = math.inf
+    P: np.ndarray | None = None
+
+    @property
+    def index(self) -> np.ndarray:
+        """Indices of the coordinates in x, shape (n,)."""
+        return np.asarray(self.channel.index[self.places])
+
+    @property
+    def name(self) -> str:
+        """Names of the coordinates."""
+        return ", ".join(self.channel.names[i] for i in self.places)
+
+    def form(self, x: np.ndarray, ve: np.ndarray, z: np.ndarray) -> Fraction | None:
+        """Exact value of the Lyapunov function.
+
+        Parameters
+        ----------
+        x, ve, z : numpy.ndarray
+            Pose error, velocity error and integral of x of the whole loop, shape (size,).
+
+        Returns
+        -------
+        fractions.Fraction or None
+            zeta^T P zeta; None without P.
+        """
+        if self.P is None:
+            return None
+        parts = [v[self.index] for v in (z, x, ve)]
+        zeta = rational(np.concatenate(parts[3 - len(self.P) // len(self.places) :]))
+        return Fraction(zeta @ rational(self.P) @ zeta)
+
+    def __str__(self) -> str:
+        room = f"angle {np.degrees(self.angle):.4g} deg" if self.angle else "from any start"
+        return (
+            f"{self.name}: {self.status.name}, rate {self.rate:.4g} 1/s of "
+            f"{self.true_rate:.4g} 1/s, {room}. {self.reason}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class IntegralCertificate:
+    """Certificate of a closed loop with integral action: an exponential rate and a region.
+
+    When the status is PROVED, ``norm(x, ve, z)`` decays at least as ``exp(-rate t)`` along
+    ``zdot = x``, ``xdot = -B(x) ve``, ``vedot = I^-1 (B(x)^T KP x - KD ve + KI z)``, from every
+    start with ``contains(x, ve, z)``, as long as no torque limit or damping holds z.
+
+    Parameters
+    ----------
+    dynamics : ErrorDynamics
+        The certified error dynamics.
+    status : Status
+        PROVED, REFUTED when the linearised loop is not stable, or UNDECIDED.
+    angle : float
+        Largest rotation error covered, rad; pi if no output rotates.
+    parts : tuple of IntegralPart
+        One for each set of coupled coordinates; empty when REFUTED.
+    counterexample : Structure or None
+        Failed exact checks of the gains, when REFUTED.
+    """
+
+    dynamics: ErrorDynamics
+    status: Status
+    angle: float
+    parts: tuple[IntegralPart, ...]
+    counterexample: Structure | None = None
+
+    @property
+    def rate(self) -> float:
+        """Proved rate of the slowest part, 1/s; zero unless the status is PROVED."""
+        return min((part.rate for part in self.parts), default=0.0)
+
+    @property
+    def reason(self) -> str:
+        """Explanation of the status."""
+        if self.counterexample is not None:
+            return str(self.counterexample)
+        return " ".join(f"{p.name}: {p.reason}" for p in self.parts if p.status is self.status)
+
+    def norm(self, x: ArrayLike, ve: ArrayLike, z: ArrayLike) -> float:
+        """Value of the norm that decays at the rate.
+
+        Parameters
+        ----------
+        x, ve, z : array_like
+            Pose error, velocity error and integral of x, shape (size,).
+
+        Returns
+        -------
+        float
+            Square root of the sum of the parts' Lyapunov functions; NaN if a part has none.
+
+        Raises
+        ------
+        ShapeError
+            If an argument is not a vector of the outputs' dimension.
+        NonFiniteError
+            If an argument has a NaN or an infinity.
+        """
+        values = [part.form(*self._state(x, ve, z)) for part in self.parts]
+        known = [value for value in values if value is not None]
+        if not values or len(known) < len(values):
+            return math.nan
+        return math.sqrt(sum(known))
+
+    def contains(self, x: ArrayLike, ve: ArrayLike, z: ArrayLike) -> bool:
+        """Whether a start lies in the certified region.
+
+        Parameters
+        ----------
+        x, ve, z : array_like
+            Pose error, velocity error and integral of x, shape (size,).
+
+        Returns
+        -------
+        bool
+            Whether every part's Lyapunov function is below its bound, decided exactly; False
+            unless the status is PROVED.
+
+        Raises
+        ------
+        ShapeError
+            If an argument is not a vector of the outputs' dimension.
+        NonFiniteError
+            If an argument has a NaN or an infinity.
+        """
+        state = self._state(x, ve, z)
+        if self.status is not Status.PROVED:
+            return False
+        return all(
+            value is not None and (part.bound == math.inf or value < Fraction(part.bound))
+            for part in self.parts
+            for value in [part.form(*state)]
+        )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the certificate with its proof, for `recheck`.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            File to write, JSON; the format is described in `concur.certify._recheck_integral`.
+
+        Raises
+        ------
+        OutputError
+            If an output's group is not defined by the package.
+        DescriptionError
+            If the file cannot be written.
+        """
+        dynamics = self.dynamics
+        assert dynamics.integral is not None
+        law = law_section(dynamics.group, dynamics.stiffness, dynamics.damping, dynamics.inertia)
+        document = {
+            "format": INTEGRAL,
+            "version": 1,
+            "versions": program_versions(),
+            "status": self.status.name,
+            "rate": self.rate if self.status is Status.PROVED else None,
+            "law": law | {"integral": dynamics.integral.tolist()},
+            "channels": [_stored(part) for part in self.parts if part.P is not None],
+        }
+        write_document(path, document)
+
+    def _state(self, *values: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        shape, names = (self.dynamics.size,), ("x", "ve", "z")
+        x, ve, z = (
+            finite_floats(value, f"certificate, `{name}`", shape)
+            for name, value in zip(names, values, strict=True)
+        )
+        return x, ve, z
+
+    def __str__(self) -> str:
+        lines = [f"{self.status.name}. {self.status.value}"]
+        if self.counterexample is not None:
+            return "\n".join([*lines, str(self.counterexample)])
+        lines.append(f"Rate {self.rate:.4g} 1/s, with integral action.")
+        return "\n".join([*lines, *(f"- {part}" for part in self.parts)])
+
+
+def _stored(part: IntegralPart) -> dict[str, Any]:
+    assert part.P is not None
+    return {
+        "components": part.index.tolist(),
+        "status": part.status.name,
+        "rate": part.rate,
+        "angle": part.angle,
+        "bound": None if part.bound == math.inf else part.bound,
+        "P": part.P.tolist(),
+    }
