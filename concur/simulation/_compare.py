@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -305,7 +305,8 @@ def compare(
     --------
     >>> print(compare([servo_run, pd_run], ["servo", "PD"]))    # doctest: +SKIP
     """
-    records = _records(tuple(runs), reference)
+    runs = tuple(runs) if isinstance(runs, Iterable) else (runs,)
+    records = _records(runs, reference)
     labels = _numbered(tuple(map(str, names)) if names is not None else _names(runs))
     if len(labels) != len(records):
         raise SimulationError(

@@ -113,7 +113,7 @@ def write_arrays(
 
 
 def read_arrays(
-    path: str | PathLike[str], names: Mapping[str, int], kinds: Mapping[str, type]
+    path: str | PathLike[str], names: Mapping[str, int | None], kinds: Mapping[str, type]
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Read arrays of a file, and its attributes.
 
@@ -121,8 +121,8 @@ def read_arrays(
     ----------
     path : str or path-like
         The file.
-    names : mapping of str to int
-        Number of columns of each dataset, 0 for one number per row.
+    names : mapping of str to int or None
+        Number of columns of each dataset, None for one number per row.
     kinds : mapping of str to type
         Types of the attributes that the file must have: `float` or `str`.
 
@@ -156,10 +156,10 @@ def read_arrays(
             cure=cure,
         ) from None
     for name, columns in names.items():
-        if arrays[name].shape[1:] != ((columns,) if columns else ()):
+        if arrays[name].shape[1:] != (() if columns is None else (columns,)):
             raise DescriptionError(
                 f"{file}, dataset `{name}`",
-                expected=f"{columns} columns" if columns else "one number per row",
+                expected="one number per row" if columns is None else f"{columns} columns",
                 came=f"shape {arrays[name].shape}",
                 cure="Pass the robot and the law with which the file was made.",
             )

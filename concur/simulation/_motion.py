@@ -208,7 +208,8 @@ class Motion(Stored):
             If the file cannot be read, or belongs to another robot, reduction or momentum.
         """
         robot = model.robot
-        widths = {"t": 0, "q": robot.nq, "s": model.ns, "u": len(model.control_names), "work": 0}
+        widths: dict[str, int | None] = {"t": None, "work": None, "q": robot.nq, "s": model.ns}
+        widths["u"] = len(model.control_names)
         arrays, facts = read_arrays(path, widths, {"method": str, "seconds": float})
         expected: dict[str, object] = {
             "bodies": [body.name for body in robot.bodies],

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from concur._version import __version__
-from concur.control import TrackingLaw
+from concur.control import Law, tracking_law
 from concur.errors import ConcurError
 from concur.multibody import Mechanism
 from concur.simulation._compare import Comparison, RunRecord
@@ -174,16 +174,14 @@ class Run(Stored, RunData):
         return write_arrays(path, arrays, {**self._facts(), **(facts or {})}, texts)
 
     @classmethod
-    def load(
-        cls, path: str | PathLike[str], servo: TrackingLaw, plant: Mechanism | None = None
-    ) -> Run:
+    def load(cls, path: str | PathLike[str], servo: Law, plant: Mechanism | None = None) -> Run:
         """Read a run from a file that `save` has written.
 
         Parameters
         ----------
         path : str or path-like
             The file.
-        servo : TrackingLaw
+        servo : Law
             The law of the run, such as the servo of its task.
         plant : Mechanism, optional
             The robot that was simulated; default that of the law's model.
@@ -197,29 +195,32 @@ class Run(Stored, RunData):
         ------
         DescriptionError
             If the file cannot be read, or belongs to a robot or a law with other names.
+        OutputError
+            If `servo` is no law.
 
         Examples
         --------
         >>> task = concur.load_task("examples/rover_arm.toml")           # doctest: +SKIP
         >>> run = Run.load("out/rover_arm/run.h5", task.servo)           # doctest: +SKIP
         """
-        robot = servo.model.robot if plant is None else plant
-        size, poses = servo.size, sum(output.pose_size for output in servo.outputs)
+        law = tracking_law(servo, "run, `servo`")
+        robot = law.model.robot if plant is None else plant
+        size, poses = law.size, sum(output.pose_size for output in law.outputs)
         widths = {
-            **{"q": robot.nq, "v": robot.nv, "s": servo.ns, "u": len(servo.model.control_names)},
+            **{"q": robot.nq, "v": robot.nv, "s": law.ns, "u": len(law.model.control_names)},
             **dict.fromkeys(("error", "velocity_error", "ideal", "acceleration_residual"), size),
             **dict.fromkeys(("momentum", "inner_momentum"), 6),
             **dict.fromkeys(("pose", "reference"), poses),
         }
         widths |= {f"{name}_range": widths[name] for name in ("q", "v", "u")}
-        stored = {STORED.get(name, name): widths.get(name, 0) for name in UNITS}
+        stored = {STORED.get(name, name): widths.get(name) for name in UNITS}
         kinds = {"method": str, "hold": float, "seconds": float}
         arrays, facts = read_arrays(path, stored, kinds)
         expected = {
             "bodies": [body.name for body in robot.bodies],
-            "controls": list(servo.model.control_names),
-            "outputs": [output.name for output in servo.outputs],
-            "output_groups": [output.group for output in servo.outputs],
+            "controls": list(law.model.control_names),
+            "outputs": [output.name for output in law.outputs],
+            "output_groups": [output.group for output in law.outputs],
         }
         check_names(path, facts, expected)
         rubs = [
@@ -227,7 +228,7 @@ class Run(Stored, RunData):
         ]
         return cls(
             robot=robot,
-            servo=servo,
+            servo=law,
             method=facts["method"],
             control_period=facts["hold"] or None,
             seconds=facts["seconds"],

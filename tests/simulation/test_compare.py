@@ -156,8 +156,10 @@ def test_runs_that_cannot_be_compared_are_refused_with_the_reason(runs):
         cc.compare([brake], reference=reference)
     with pytest.raises(SimulationError, match="got an empty list"):
         cc.compare([])
-    with pytest.raises(SimulationError, match="expected a list of runs, got 3"):
-        cc.compare([3])
+    for wrong in ([3], 3):
+        with pytest.raises(SimulationError, match="expected a list of runs, got 3"):
+            cc.compare(wrong)
+    assert len(cc.compare(first).names) == len(cc.compare(iter([first])).names) == 1
     with pytest.raises(SimulationError, match="expected 1 names, one for each run, got 2"):
         cc.compare([first], ["a", "b"])
     other = record(np.zeros((9, 2)), outputs=(Output("tip", "forearm", "R2"),))

@@ -13,7 +13,8 @@ import pytest
 from mcap.reader import make_reader
 
 from concur.control import Output, Servo, references
-from concur.errors import ConcurError, DescriptionError
+from concur.control.laws import PD
+from concur.errors import ConcurError, DescriptionError, OutputError
 from concur.reduction import reduce
 from concur.robots import free_flyer, planar_floater
 from concur.simulation import Motion, Run, forced_motion, simulate
@@ -52,6 +53,11 @@ def test_a_run_is_read_back(run: Run, tmp_path: Path) -> None:
     larger = Servo(reduce(free_flyer()), [Output("hand", "tool", "SE3")], 4.0, 4.0)
     with pytest.raises(DescriptionError, match="dataset `q`: expected 13 columns"):
         Run.load(path, larger)
+    law = PD(run.servo.model, references.hold(run.q[0, 3:]), 1.0, 1.0)
+    own = simulate(run.robot, law, None, 0.02, run.q[0], np.zeros(2), dt=0.01)
+    assert str(Run.load(own.save(tmp_path / "own.h5"), law)) == str(own)
+    with pytest.raises(OutputError, match="`servo`: expected a Servo, or another Law"):
+        Run.load(path, run.servo.model)
     (tmp_path / "text.h5").write_text("no")
     for wrong in ("text.h5", "none.h5"):
         with pytest.raises(DescriptionError, match=wrong):
