@@ -19,6 +19,7 @@ from concur.certify._status import Status
 from concur.certify._structure import Structure
 from concur.codegen import finite_floats
 from concur.control import ErrorDynamics
+from concur.errors import shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +94,7 @@ class IntegralPart:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class IntegralCertificate:
     """Certificate of a closed loop with integral action: an exponential rate and a region.
 
@@ -225,6 +226,10 @@ class IntegralCertificate:
             for name, value in zip(names, values, strict=True)
         )
         return x, ve, z
+
+    def __repr__(self) -> str:
+        names = shown(", ".join(part.name for part in self.parts), 100)
+        return f"<certificate with integral: {self.status.name}, rate {self.rate:.4g} 1/s, {names}>"
 
     def __str__(self) -> str:
         lines = [f"{self.status.name}. {self.status.value}"]

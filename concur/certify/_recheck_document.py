@@ -16,7 +16,8 @@ overshoot       c of |z(t)| <= c exp(-rate t) |z(0)|, metres divided by the chan
                 null without a claim
 law             object: `groups` (list of "R1", "R2", "R3", "SO2", "SE2", "SO3", "SE3"),
                 `stiffness`, `damping`, `inertia` (lists of rows) and `hash`, see `law_hash`; a law
-                with integral action has its gain as `integral`, and is never confirmed
+                with integral action has its gain as `integral`, and is confirmed only in the
+                format of `_recheck_integral`
 channels        list of objects, see below; without a proof it may be empty
 counterexample  null or object: `channel` (index in `channels`), `x` (n numbers) and `direction`
                 (2 n numbers): a state (x, ve) where P does not decay, or where z^T P z <= 0

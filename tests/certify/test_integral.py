@@ -117,6 +117,7 @@ def test_rotations_from_the_region_decay_as_proved(turned: IntegralCertificate) 
 
     (part,) = turned.parts
     assert turned.status is Status.PROVED
+    assert repr(turned).startswith("<certificate with integral: PROVED, rate 0.")
     assert 0.4 * abscissa(KP, KD, 1.0) < turned.rate < abscissa(KP, KD, 1.0)
     starts = rng.normal(size=(50, 9))
     # The largest rotation errors of the region, and starts of large z and ve.
@@ -233,6 +234,7 @@ def test_forged_files_are_not_confirmed(turned: IntegralCertificate, tmp_path: P
         channel("angle", math.nextafter(math.pi, 4.0)),
         channel("P", (-np.array(P)).tolist()),
         channel("P", np.eye(9).tolist()),
+        entry(4, 4, 1e3),
         channel("status", "UNDECIDED"),
         entry(0, 1, 1e-9),
         entry(3, 3, 1e-9),
