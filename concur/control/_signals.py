@@ -73,8 +73,11 @@ def input_signals(
             preset=tuple(float(x) for x in servo.model.momentum),
         )
     if servo.nz:
-        meaning = "time from this tick to the next, by which the law's state is advanced"
-        yield Signal("period", meaning, (Entry("period", "s"),), scalar=True)
+        meaning = (
+            "time from this tick to the next, by which the law's state is advanced; the preset is "
+            "rejected as bad input until it is filled in"
+        )
+        yield Signal("period", meaning, (Entry("period", "s"),), preset=(-1.0,), scalar=True)
 
 
 def _reference(servo: TrackingLaw, neutral: np.ndarray) -> Iterator[Signal]:

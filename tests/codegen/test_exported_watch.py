@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from concur.control import TickStatus
+from concur.control._signals import input_signals
 from tests.codegen._export import Library, servo
 from tests.codegen._units import VERSIONS, WARNING, Unit, with_compiler
 
@@ -58,6 +59,10 @@ def integrated(kind: str) -> tuple[np.ndarray, np.ndarray]:
 def test_exported_c_keeps_the_integral(libraries, kind: str) -> None:
     library: Library = libraries(kind)
     states, torques = integrated(kind)
+    (signal,) = (signal for signal in input_signals(servo(kind)) if signal.name == "period")
+    unfilled = states[:1].copy()
+    unfilled[:, -1:] = signal.preset
+    assert list(library(unfilled)[1]) == [TickStatus.BAD_INPUT]
     library(states[2:3])  # forgets what was before, and has a period of zero
     found, codes = library(states, apart=False)
     assert not codes.any()
