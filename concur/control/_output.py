@@ -123,6 +123,15 @@ class Output:
         object.__setattr__(self, "axes", axes)
         object.__setattr__(self, "orientation", self._checked_orientation(where))
         object.__setattr__(self, "normal", self._checked_normal(where))
+        names = {"body": self.body, "relative_to": self.relative_to}
+        for attribute, value in names.items():
+            if not isinstance(value, str) and (value is not None or attribute == "body"):
+                raise OutputError(
+                    f"{where}, `{attribute}`",
+                    expected="the name of a body",
+                    came=shown(value),
+                    cure='For example body="hand".',
+                )
         if self.relative_to == self.body:
             raise OutputError(
                 f"{where}, `relative_to`",

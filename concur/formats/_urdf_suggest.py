@@ -115,7 +115,7 @@ def _wheels(links: dict[str, Link], tree: dict[str, UrdfJoint]) -> list[_Rolling
             continue
         along, offset = shapes[0].pose[:3, 2], shapes[0].pose[:3, 3]
         radius = shapes[0].size[0]
-        if max(_sine(along, own), _sine(offset, own) / radius) > PARALLEL:
+        if _sine(along, own) > PARALLEL or _sine(offset, own) > PARALLEL * radius or not radius:
             continue
         offset = (offset @ own) * own  # `Wheel` has its centre on the joint axis
         center = pose[:3, :3] @ offset + pose[:3, 3]

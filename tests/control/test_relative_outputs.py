@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -362,6 +363,13 @@ def test_plane_of_a_relative_output_turns_with_its_body() -> None:
         ),
         expected="`upper_arm`'s z axis",
     )
+
+
+def test_bodies_of_outputs_are_names() -> None:
+    name = re.escape("the name of a body")
+    for body, other in ((np.ones(3), None), (None, None), ("hand", np.ones((1, 3))), ("hand", 3)):
+        with pytest.raises(OutputError, match=name):
+            Output("hand", body, "R3", relative_to=other)  # type: ignore[arg-type]
 
 
 def test_relative_motion_without_a_joint_is_refused() -> None:

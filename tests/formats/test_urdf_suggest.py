@@ -59,6 +59,7 @@ def test_cylinders_on_continuous_joints_are_wheels(tmp_path: Path) -> None:
     assert rolling(tmp_path, tag="visual") == ["a", "b"]
     assert rolling(tmp_path, kind="revolute") == ["a"]
     assert rolling(tmp_path, shape="sphere") == ["a"]
+    assert rolling(tmp_path, radius=0.0) == rolling(tmp_path, radius=0.0, at="0.1 0 0") == ["a"]
     assert rolling(tmp_path, axis="0 0 1") == ["a"]
     assert rolling(tmp_path, at="0 0.05 0") == ["a", "b"]
     for away, count in ((0.9e-4, 2), (1.1e-4, 1)):
