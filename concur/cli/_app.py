@@ -430,8 +430,7 @@ def view(
             suppress(KeyboardInterrupt),
             viewer_of(subject, other, port, not no_browser) as viewer,
         ):
-            typer.echo(f"{viewer.url} shows {subject}; Ctrl-C ends it")
-            viewer.wait()
+            viewer.wait(lambda: typer.echo(f"{viewer.url} shows {subject}; Ctrl-C ends it"))
 
 
 @contextmanager

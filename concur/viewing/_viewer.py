@@ -8,6 +8,7 @@ import sys
 import threading
 import webbrowser
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -70,14 +71,21 @@ class Viewer(ABC):
         while not self._ended.wait(1.0 / RATE):
             self.update()
 
-    def wait(self) -> None:
-        """Serve until `close`, Ctrl-C or a signal to end, also as a shell's background job."""
+    def wait(self, ready: Callable[[], object] = lambda: None) -> None:
+        """Serve until `close`, Ctrl-C or a signal to end, also as a shell's background job.
+
+        Parameters
+        ----------
+        ready : callable, optional
+            Called once signals end the wait.
+        """
         ended = threading.Event()
         before = {}
         for ending in (signal.SIGINT, signal.SIGTERM):
             with suppress(ValueError):  # not in the main thread
                 before[ending] = signal.signal(ending, lambda *_: ended.set())
         try:
+            ready()
             while not (ended.is_set() or self._ended.wait(0.5)):
                 pass
         finally:

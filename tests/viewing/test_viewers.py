@@ -251,9 +251,12 @@ def test_signals_end_the_command_also_in_the_background(number):
     code = f"{ignored}from concur.cli import main; main()"
     command = [sys.executable, "-c", code, "view", "planar_floater", "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        line = process.stdout.readline().decode()
-        process.send_signal(number)
-        assert process.wait(20.0) == 0, process.stderr.read()
+        try:
+            line = process.stdout.readline().decode()
+            process.send_signal(number)
+            assert process.wait(20.0) == 0, process.stderr.read()
+        finally:
+            process.kill()
     assert line.startswith("http://127.0.0.1:")
     assert "planar_floater" in line
 
