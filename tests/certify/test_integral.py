@@ -272,7 +272,7 @@ def test_forged_files_are_not_confirmed(turned: IntegralCertificate, tmp_path: P
     path.write_text(path.read_text().replace('"rate": ', '"rate": NaN, "old": ', 1))
     with pytest.raises(ConcurError, match="NaN"):
         recheck(path)
-    # A proof on R3 is none on SO3.
+    # A proof on R3 does not hold on SO3.
     flat = certify_integral(law(Vector("xyz"), 1.0))
     for group in ("SO3", "SE2"):
 

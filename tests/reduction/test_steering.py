@@ -395,7 +395,7 @@ def test_invalid_steering() -> None:
     for changes, message in shapes:
         with pytest.raises(DescriptionError, match=message):
             with_bodies(**changes)
-    # A kingpin offset along the axle is none.
+    # An offset of the steering axis along the axle changes nothing.
     reduce(with_bodies(front_right=replace(front, placement=Pose((0, -0.05, 0)))))
     with pytest.raises(DescriptionError, match="joints without a wheel that follows guides"):
         replace(CAR, mimics=[Mimic("right_steering", "left_steering")])
