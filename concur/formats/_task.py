@@ -2,58 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
 
 from concur.control import Output, Servo
 from concur.control.references import Reference
 from concur.deprecation import renamed_arguments, renamed_fields, warn
 from concur.errors import ConcurError, DescriptionError, SingularConfigurationError
-from concur.files import is_file
 from concur.formats._configuration import read_configuration
-from concur.formats._initial import InitialTable, check_initial, start_on_reference
-from concur.formats._reference import REFERENCE_KINDS, read_reference
-from concur.formats._robot import load, load_shipped, shipped_names
-from concur.formats._servo import ServoTable, check_control_names, option_at_fault, read_servo
-from concur.formats.tables import (
-    FileName,
-    NumberOrList,
-    Positive,
-    Quaternion,
-    Table,
-    Text,
-    Vector3,
-    Vector6,
-    check,
-    fault,
-    is_number,
-    located,
-    missing_file,
-    read_toml,
-    show,
-    unknown,
+from concur.formats._initial import check_initial, start_on_reference
+from concur.formats._reference import read_reference
+from concur.formats._servo import check_control_names, option_at_fault, read_servo
+from concur.formats._task_parts import (
+    check_times,
+    frozen,
+    is_robot_file,
+    read_gains,
+    read_initial_velocities,
+    read_integral,
+    read_operating,
+    read_output,
+    read_plant,
+    read_robot,
+    read_stages,
+    read_tolerances,
 )
+from concur.formats._task_tables import TaskTable
+from concur.formats.tables import check, fault, located, read_toml
 from concur.multibody import Mechanism
 from concur.reduction import ReducedModel, reduce
-from concur.simulation import (
-    LONGEST_RUN,
-    METHODS,
-    MOST_STEPS,
-    SHORTEST_STEP,
-    Integrator,
-    Run,
-    Tolerances,
-    simulate,
-)
+from concur.simulation import Integrator, Run, Tolerances, simulate
 
 
 class TaskServo(Servo):
@@ -319,151 +304,6 @@ class Task:
 Task.__init__ = renamed_arguments({"s0": "initial_velocities"}, both=True)(Task.__init__)  # type: ignore[method-assign]
 
 
-def _known_method(name: str) -> str:
-    if name not in METHODS:
-        raise ValueError(f"one of {', '.join(METHODS)}")
-    return name
-
-
-def _known_stages(value: Any) -> Any:
-    if value == "auto":
-        return value
-    if isinstance(value, list) and all(isinstance(name, str) for name in value):
-        return tuple(value)
-    if isinstance(value, dict) and all(
-        is_number(momentum) or (isinstance(momentum, list) and all(map(is_number, momentum)))
-        for momentum in value.values()
-    ):
-        return value
-    raise PydanticCustomError("stages", "stages expected")
-
-
-class _OutputTable(Table):
-    name: Text
-    body: Text
-    group: Text
-    point: Vector3 | None = None
-    axes: Text | None = None
-    orientation: Quaternion | None = None
-    normal: Vector3 | None = None
-    relative_to: Text | None = None
-    stiffness: NumberOrList
-    damping: NumberOrList
-    integral: NumberOrList | None = None
-
-
-Step = Annotated[
-    float,
-    Field(
-        ge=SHORTEST_STEP,
-        le=LONGEST_RUN,
-        description=f"a number above zero, from {SHORTEST_STEP:g} to {LONGEST_RUN:g}",
-    ),
-]
-
-
-class _SimulationTable(Table):
-    renamed: ClassVar[Mapping[str, str]] = {"hold": "control_period"}
-
-    duration: Step
-    dt: Step = 1e-3
-    method: Annotated[
-        str,
-        AfterValidator(_known_method),
-        Field(description="one of " + ", ".join(f'"{m}"' for m in METHODS)),
-    ] = "rk4"
-    control_period: Step | None = None
-
-
-class _TolerancesTable(Table):
-    renamed: ClassVar[Mapping[str, str]] = {"settling_time": "evaluate_after"}
-
-    final_error: Positive = Tolerances.final_error
-    deviation: Positive = Tolerances.deviation
-    constraint: Positive = Tolerances.constraint
-    evaluate_after: Positive | None = None
-    margin: Positive = Tolerances.margin
-    momentum: Positive = Tolerances.momentum
-
-
-class _PlantTable(Table):
-    file: FileName | None = None
-    momentum: Vector6 | None = None
-
-
-def _ranges(value: Any) -> Any:
-    pair = isinstance(value, list) and len(value) == 2 and all(map(is_number, value))
-    if pair or (isinstance(value, list) and all(map(_pair, value)) and value):
-        return value
-    raise PydanticCustomError("range", "range expected")
-
-
-def _pair(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(map(is_number, value))
-
-
-def _speeds(value: Any) -> Any:
-    entries = list(value.values()) if isinstance(value, dict) else value
-    numbers = entries if isinstance(entries, list) else [entries]
-    if all(map(is_number, numbers)):
-        return value
-    raise PydanticCustomError("speeds", "speeds expected")
-
-
-class _OperatingTable(Table):
-    renamed: ClassVar[Mapping[str, str]] = {"least": "required_margin"}
-
-    ranges: dict[
-        str,
-        Annotated[
-            Any,
-            AfterValidator(_ranges),
-            Field(description="a lower and an upper end, or a list of such pairs"),
-        ],
-    ]
-    speeds: Annotated[
-        Any,
-        AfterValidator(_speeds),
-        Field(description="a number, a list of them, or a table of shape velocities"),
-    ] = None
-    acceleration: NumberOrList = 0.0
-    pose_error: NumberOrList = 0.0
-    velocity_error: NumberOrList = 0.0
-    distance: Positive | None = None
-    required_margin: Positive | None = None
-    tolerance: Positive = 0.2
-    budget: Annotated[
-        int,
-        # Some milliseconds per box: a million boxes take hours.
-        Field(gt=0, le=1_000_000, description="a whole number above zero, at most 1000000"),
-    ] = 2000
-
-
-class _TaskTable(Table):
-    name: Text
-    robot: FileName
-    momentum: Vector6 | None = None
-    stages: Annotated[
-        Any,
-        AfterValidator(_known_stages),
-        Field(description='"auto", a list of bodies, or a table of momenta by body'),
-    ] = None
-    outputs: Annotated[
-        list[_OutputTable],
-        # More than any robot has drives; each needs a graph.
-        Field(min_length=1, max_length=100, description="at least one table [[outputs]]"),
-    ]
-    reference: Annotated[
-        dict[str, dict[str, Any]], Field(description="a table [reference.<output>] per output")
-    ]
-    initial: InitialTable = InitialTable()
-    servo: ServoTable = ServoTable()
-    simulation: _SimulationTable
-    tolerances: _TolerancesTable = _TolerancesTable()
-    plant: _PlantTable = _PlantTable()
-    operating: _OperatingTable | None = None
-
-
 def load_task(path: str | PathLike[str]) -> Task:
     """Read a tracking task from a TOML file.
 
@@ -509,244 +349,42 @@ def load_task(path: str | PathLike[str]) -> Task:
             came="a robot file (it has `bodies`)",
             cure=f"Use `concur check {path}`; a task names it in its field `robot`.",
         )
-    task = check(_TaskTable, data, path)
-    _check_times(task, path)
+    task = check(TaskTable, data, path)
+    check_times(task, path)
     check_initial(task.initial, path)
-    robot = _robot(task.robot, path)
-    outputs = tuple(_output(table, robot, task.outputs, path) for table in task.outputs)
+    robot = read_robot(task.robot, path)
+    outputs = tuple(read_output(table, robot, task.outputs, path) for table in task.outputs)
     moving = task.plant
     read = Task(
         name=task.name,
         path=Path(path),
         robot=robot,
-        momentum=None if task.momentum is None else _frozen(task.momentum),
+        momentum=None if task.momentum is None else frozen(task.momentum),
         outputs=outputs,
-        stiffness=_gains(outputs, task.outputs, "stiffness", path),
-        damping=_gains(outputs, task.outputs, "damping", path),
+        stiffness=read_gains(outputs, task.outputs, "stiffness", path),
+        damping=read_gains(outputs, task.outputs, "damping", path),
         reference=read_reference(outputs, task.reference, data, path),
         q0=read_configuration(task.initial.q or {}, robot, path, "[initial.q]"),
-        initial_velocities=_initial_velocities(task.initial.s or {}, robot, path),
+        initial_velocities=read_initial_velocities(task.initial.s or {}, robot, path),
         duration=task.simulation.duration,
         dt=task.simulation.dt,
         method=task.simulation.method,
         control_period=task.simulation.control_period,
-        tolerances=_tolerances(task),
-        plant=None if moving.file is None else _plant(moving.file, robot, path),
+        tolerances=read_tolerances(task),
+        plant=None if moving.file is None else read_plant(moving.file, robot, path),
         plant_file=moving.file,
-        plant_momentum=None if moving.momentum is None else _frozen(moving.momentum),
-        servo_options=read_servo(task.servo, robot, path) | _integral(outputs, task.outputs, path),
-        stages=_stages(task.stages, robot, path),
-        robot_file=task.robot if _is_file(task.robot) else None,
-        operating=_operating(task.operating, robot, path),
+        plant_momentum=None if moving.momentum is None else frozen(moving.momentum),
+        servo_options=read_servo(task.servo, robot, path)
+        | read_integral(outputs, task.outputs, path),
+        stages=read_stages(task.stages, robot, path),
+        robot_file=task.robot if is_robot_file(task.robot) else None,
+        operating=read_operating(task.operating, robot, path),
     )
     if task.initial.start is None:
         return read
     servo = read.servo
     found = start_on_reference(task.initial, servo, read.reference, path)
     velocities = dict(zip(servo.model.shape_names, found.s.tolist(), strict=True))
-    started = replace(read, q0=_frozen(found.q), initial_velocities=velocities)
+    started = replace(read, q0=frozen(found.q), initial_velocities=velocities)
     started.__dict__["servo"] = servo  # the same one, which takes a while to build
     return started
-
-
-def _check_times(task: _TaskTable, path: str | PathLike[str]) -> None:
-    """Reject inconsistent times before anything is built."""
-    run = task.simulation
-    if run.duration / run.dt > MOST_STEPS:
-        raise fault(
-            path,
-            "[simulation]",
-            "duration",
-            expected=f"at most {MOST_STEPS} steps of dt = {run.dt:g} s",
-            came=f"{run.duration:g} s",
-            cure="Shorten it, or use longer steps.",
-        )
-    for name, value in (("duration", run.duration), ("control_period", run.control_period)):
-        if value is None:
-            continue
-        steps = round(value / run.dt)
-        if steps < 1 or abs(steps * run.dt - value) > 1e-9 * max(1.0, value):
-            raise fault(
-                path,
-                "[simulation]",
-                name,
-                expected=f"a whole number of steps of dt = {run.dt:g} s",
-                came=f"{value:g} s",
-                cure=f"Write {max(steps, 1) * run.dt:.10g}, or change `dt`.",
-            )
-    start = task.tolerances.evaluate_after
-    if start is not None and start > run.duration:
-        raise fault(
-            path,
-            "[tolerances]",
-            "evaluate_after",
-            expected=f"a time within the duration of {run.duration:g} s",
-            came=f"{start:g} s",
-            cure="Shorten it, or lengthen the duration.",
-        )
-
-
-def _operating(
-    table: _OperatingTable | None, robot: Mechanism, path: str | PathLike[str]
-) -> dict[str, Any] | None:
-    """Reject unknown bodies; the servo checks the rest."""
-    if table is None:
-        return None
-    bodies = [body.name for body in robot.bodies]
-    for name in table.ranges:
-        if name not in bodies:
-            raise unknown(path, "[operating.ranges]", name, "a body", name, bodies)
-    values = {name: getattr(table, name) for name in type(table).model_fields}
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _stages(
-    stages: str | tuple[str, ...] | dict[str, Any] | None,
-    robot: Mechanism,
-    path: str | PathLike[str],
-) -> str | tuple[str, ...] | dict[str, Any] | None:
-    """Reject unknown bodies; the model checks whether their joints can be reduced."""
-    if stages is not None and stages != "auto":
-        bodies = [body.name for body in robot.bodies]
-        for name in stages:
-            if name not in bodies:
-                raise unknown(path, "", "stages", "a body", name, bodies)
-    return stages
-
-
-def _robot(name: str, path: str | PathLike[str]) -> Mechanism:
-    if _is_file(name):
-        file = Path(path).parent / name
-        if not is_file(file):
-            raise missing_file(path, "", "robot", "a robot file", file)
-        return load(file)
-    known = shipped_names()
-    if name not in known:
-        raise unknown(path, "", "robot", "a shipped robot or a .toml file", name, known)
-    return load_shipped(name)
-
-
-def _is_file(name: str) -> bool:
-    return "/" in name or "\\" in name or Path(name).suffix.lower() in (".toml", ".urdf")
-
-
-def _plant(file: str, robot: Mechanism, path: str | PathLike[str]) -> Mechanism:
-    whole = Path(path).parent / file
-    if not is_file(whole):
-        raise missing_file(path, "[plant]", "file", "a robot file", whole)
-    plant = load(whole)
-    expected, found = _structure(robot), _structure(plant)
-    if expected != found:
-        odd = [line for line in found if line not in expected]
-        lost = [line for line in expected if line not in found]
-        parts = [", ".join(odd), f"without {', '.join(lost)}" if lost else ""]
-        came = " ".join(filter(None, parts)) or "another order of the bodies"
-        raise fault(
-            path,
-            "[plant]",
-            "file",
-            expected="the bodies, joints and drives of the task's robot",
-            came=came,
-            cure="Copy the robot's file and change numbers only.",
-        )
-    return plant
-
-
-def _structure(robot: Mechanism) -> list[str]:
-    """Describe the properties that a plant shares with the robot, one line per body."""
-    driven = robot.driven_bodies
-    return [
-        f"`{b.name}` ({type(b.joint).__name__} on {b.parent or 'the world'}"
-        + (", driven)" if b.name in driven else ")")
-        for b in robot.bodies
-    ]
-
-
-def _output(
-    table: _OutputTable,
-    robot: Mechanism,
-    tables: Sequence[_OutputTable],
-    path: str | PathLike[str],
-) -> Output:
-    label = _label(table)
-    if sum(other.name == table.name for other in tables) > 1:
-        raise fault(
-            path,
-            label,
-            "name",
-            expected="a unique name for each output",
-            came=f"`{table.name}` twice",
-            cure="Rename one of them.",
-        )
-    bodies = [body.name for body in robot.bodies]
-    for key, body in (("body", table.body), ("relative_to", table.relative_to)):
-        if body is not None and body not in bodies:
-            raise unknown(path, label, key, "a body", body, bodies)
-    if table.group not in REFERENCE_KINDS:
-        raise unknown(path, label, "group", "a group", table.group, REFERENCE_KINDS)
-    with located(path, label):
-        return Output(**table.given({field.name for field in fields(Output)}))
-
-
-def _gains(
-    outputs: Sequence[Output],
-    tables: Sequence[_OutputTable],
-    field: str,
-    path: str | PathLike[str],
-) -> NDArray[np.float64]:
-    diagonal: list[float] = []
-    for output, table in zip(outputs, tables, strict=True):
-        value = getattr(table, field)
-        if value is None:  # an integral
-            diagonal += [0.0] * output.dim
-            continue
-        numbers = [value] * output.dim if is_number(value) else list(value)
-        if len(numbers) != output.dim or not all(0.0 < number < np.inf for number in numbers):
-            raise fault(
-                path,
-                _label(table),
-                field,
-                expected="a number above zero, or "
-                f"{output.dim} of them for an output in {output.group}",
-                came=show(value),
-                cure="Use gains above zero, with which the errors decay.",
-            )
-        diagonal += numbers
-    return _frozen(np.diag(diagonal))
-
-
-def _integral(
-    outputs: Sequence[Output], tables: Sequence[_OutputTable], path: str | PathLike[str]
-) -> dict[str, NDArray[np.float64]]:
-    """Gain of integral action as an argument of `Servo`, if an output has one."""
-    if all(table.integral is None for table in tables):
-        return {}
-    return {"integral": _gains(outputs, tables, "integral", path)}
-
-
-def _initial_velocities(
-    table: Mapping[str, float], robot: Mechanism, path: str | PathLike[str]
-) -> dict[str, float]:
-    bodies = [body.name for body in robot.bodies]
-    for name in table:
-        # Check only that the joints exist; the model determines the shape velocities later.
-        if name.split("[")[0] not in bodies:
-            raise unknown(path, "[initial.s]", name, "a joint", name, bodies)
-    return dict(table)
-
-
-def _tolerances(task: _TaskTable) -> Tolerances:
-    values = {field.name: getattr(task.tolerances, field.name) for field in fields(Tolerances)}
-    if values["evaluate_after"] is None:
-        values["evaluate_after"] = 0.5 * task.simulation.duration
-    return Tolerances(**values)
-
-
-def _label(table: _OutputTable) -> str:
-    return f'[[outputs]] "{table.name}"'
-
-
-def _frozen(values: Any) -> NDArray[np.float64]:
-    array = np.array(values, dtype=np.float64)
-    array.setflags(write=False)
-    return array

@@ -13,7 +13,7 @@ from concur.formats.tables import Table
 
 MODULES = {
     "concur.formats._robot": 4,
-    "concur.formats._task": 6,
+    "concur.formats._task_tables": 6,
     "concur.formats._initial": 1,
     "concur.formats._servo": 2,
     "concur.formats._reference": 13,

@@ -19,7 +19,7 @@ from concur.formats import (
     _reference,
     _robot,
     _servo,
-    _task,
+    _task_tables,
     _urdf,
     _wheels,
     load,
@@ -106,10 +106,10 @@ def test_every_joint_and_its_fields_are_listed() -> None:
         ("Steering", _wheels.SteeringTable),
         ("Sidecar", _urdf.UrdfSidecarTable),
         ("Start", _initial.InitialTable),
-        ("Simulation", _task._SimulationTable),
-        ("Tolerances", _task._TolerancesTable),
-        ("Plant", _task._PlantTable),
-        ("Operating", _task._OperatingTable),
+        ("Simulation", _task_tables.SimulationTable),
+        ("Tolerances", _task_tables.TolerancesTable),
+        ("Plant", _task_tables.PlantTable),
+        ("Operating", _task_tables.OperatingTable),
     ],
 )
 def test_every_field_is_listed(heading: str, table: Any) -> None:
@@ -129,9 +129,13 @@ def test_wheels_outputs_references_and_methods_are_listed() -> None:
     kinds = ["disk", "omni", "mecanum", "slider", "ball", "rubber_ball"]
     assert sorted(table_after("Wheels")) == sorted([*_wheels.WheelTable.model_fields, *kinds])
     groups = list(_reference.REFERENCE_KINDS)
-    assert sorted(table_after("Outputs")) == sorted([*_task._OutputTable.model_fields, *groups])
+    assert sorted(table_after("Outputs")) == sorted(
+        [*_task_tables.OutputTable.model_fields, *groups]
+    )
     gains = {"stiffness", "damping", "integral"}
-    assert set(_task._OutputTable.model_fields) - gains == set(inspect.signature(Output).parameters)
+    assert set(_task_tables.OutputTable.model_fields) - gains == set(
+        inspect.signature(Output).parameters
+    )
     every = {kind for kinds in _reference.REFERENCE_KINDS.values() for kind in kinds}
     assert set(table_after("References")) == every
     for kind, table in (*_reference._PATHS.items(), ("screw", _reference._Screw)):
