@@ -1,13 +1,9 @@
-"""The robot as one object: the tree of `mechanism` with `kinematics` and `dynamics` as methods.
-
-It stands above all three so that the recursions use trees only, and so that a robot with
-wheels can be checked, when it is built, by the very rows it will be reduced with.
-"""
+"""The robot as one object, with kinematics and dynamics as methods."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,23 +13,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur import dynamics, kinematics
-from concur.codegen import Array, Matrix, Scalar, Vector, as_floats, evaluated
-from concur.errors import InertiaError, ReductionError, WheelError, shown
+from concur.codegen import Matrix, Scalar, Vector, evaluated
+from concur.errors import WheelError, shown
 from concur.kinematics import check_wheels
-from concur.mechanism import Body, RobotNumbers, Tree, Wheel, robot_size
-from concur.system import System
+from concur.mechanism import Wheel, robot_size
+from concur.multibody._constraint_rows import constraint_rows
+from concur.multibody._masses import check_masses
+from concur.multibody._screw_methods import ScrewMethods
 
 FLAT = 1e-6
 """Sine of the angle between axis and normal below which a disk lies flat."""
 
 TOUCH = 1e-6
 """Largest gap of a contact at the start of a motion, in parts of the robot's size."""
-
-EMPTY = 1e-300
-"""Entry of the diagonal of a mass matrix below which it is zero."""
-
-MASSLESS = 1e-13
-"""Smallest eigenvalue of a mass matrix of unit diagonal below which a motion moves no mass."""
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Mechanism(Tree):
+class Mechanism(ScrewMethods):
     """A robot: bodies in a tree, wheels on a plane, gravity and actuators.
 
     All methods take NumPy arrays (and return arrays of floats) or CasADi SX (and return SX).
@@ -117,7 +109,9 @@ class Mechanism(Tree):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_masses(self)
+        if self.nv:
+            rng = np.random.default_rng(7)
+            check_masses(self, [self.mass_matrix(self.random(rng)) for _ in range(2)])
         names = kinematics.coupling_names(self)
         kept, ground = tuple(range(len(names))), None
         if self.wheels:
@@ -223,78 +217,6 @@ class Mechanism(Tree):
         """Derivative of a body twist at zero joint accelerations: Jdot v, m/s^2 and rad/s^2."""
         return kinematics.velocity_product(self, q, v, body)
 
-    @evaluated("(nv)->(nq)")
-    def configuration(self, s: Vector) -> Vector:
-        """Configuration reached from the joints' identities by screw parameters, (2.1.3a).
-
-        Parameters
-        ----------
-        s : array_like
-            Screw parameters of all joints, shape (nv,), m and rad: joint j moves by
-            exp(basis s_j).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Configuration, shape (nq,).
-        """
-        return self.integrate(kinematics.constant(self._identities()), s)
-
-    @evaluated("(nq)->(nv)")
-    def screw_parameters(self, q: Vector) -> Vector:
-        """Screw parameters of a configuration, m and rad: inverse of `configuration`.
-
-        Angles are at most pi, except for joints that count turns in q.
-        """
-        return self.difference(kinematics.constant(self._identities()), q)
-
-    @evaluated("(nv)->(4,4)")
-    def forward(self, s: Vector, body: str) -> Matrix:
-        """Pose of a body by the product of exponentials, (2.2.6).
-
-        Parameters
-        ----------
-        s : array_like
-            Screw parameters of all joints, shape (nv,), m and rad.
-        body : str
-            Name of the body.
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Homogeneous matrix (4, 4), body to world, m.
-        """
-        return kinematics.product_of_exponentials(self, s, body)
-
-    @evaluated("(nv)->(6,nv)")
-    def screw_jacobian(
-        self,
-        s: Vector,
-        body: str,
-        seen_from: str | None = None,
-        relative_to: str | None = None,
-    ) -> Matrix:
-        """Map from the rate of the screw parameters to the spatial twist of a body, (2.3.7).
-
-        Parameters
-        ----------
-        s : array_like
-            Screw parameters of all joints, shape (nv,), m and rad.
-        body : str
-            Name of the body.
-        seen_from : str, optional
-            Body in whose frame the twist is expressed, (2.3.11); default the inertial frame.
-        relative_to : str, optional
-            Body relative to which the motion is meant, (2.3.12); default the inertial frame.
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (6, nv), [linear; angular]; its linear rows are the velocity of the point of
-            the body that passes the observer's origin.
-        """
-        return kinematics.screw_jacobian(self, s, body, seen_from, relative_to)
-
     @evaluated("(nq)->(nv,nv)")
     def mass_matrix(self, q: Vector) -> Matrix:
         """Symmetric mass matrix in left-trivialised velocities, by composite bodies, SI units."""
@@ -344,89 +266,12 @@ class Mechanism(Tree):
 
         Rows that follow from others are left out; `constraint_names` names those kept.
         """
-        return _constraint_rows(self, q, self._kept_rows)
+        return constraint_rows(self, q, self._kept_rows)
 
     @evaluated("(nq)->(nv,nu)")
     def actuation(self, q: Vector) -> Matrix:
         """Actuation matrix B: controls to generalised forces, M vdot + bias = B u + C^T lambda."""
         return kinematics.control_velocities(self, q, ca.SX.eye(self.nv)).T
-
-    def modified_jacobian(
-        self, s: Vector, body: str, rows: Mapping[str, ArrayLike] | None = None
-    ) -> Array:
-        """Spatial Jacobian along motions that nonholonomic joints admit, (2.3.13).
-
-        Parameters
-        ----------
-        s : array_like
-            Screw parameters, shape (nv,), m and rad.
-        body : str
-            Name of the body.
-        rows : mapping of str to array_like, optional
-            For a nonholonomic joint, by body, constant rows on its body velocity, shape
-            (f, nv of the joint): rows @ v = 0.
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (6, n): n admissible speeds of the whole robot.
-        """
-        return self._with_rows(s, "modified", (body,), _frozen_rows(rows))
-
-    def stacked_jacobian(
-        self, s: Vector, bodies: Sequence[str], rows: Mapping[str, ArrayLike] | None = None
-    ) -> Array:
-        """Modified Jacobians of several bodies over each other, shared joints once.
-
-        Parameters
-        ----------
-        s : array_like
-            Screw parameters, shape (nv,), m and rad.
-        bodies : sequence of str
-            Names of the bodies.
-        rows : mapping of str to array_like, optional
-            As for `modified_jacobian`.
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (6 k, n) for k bodies: the map to use for every question of rank.
-        """
-        return self._with_rows(s, "stacked", tuple(bodies), _frozen_rows(rows))
-
-    def branch_jacobians(
-        self, s: Vector, bodies: Sequence[str], rows: Mapping[str, ArrayLike] | None = None
-    ) -> Array:
-        """Modified Jacobians of several branches as blocks, shared joints repeated, (2.3.13).
-
-        Beware: its rank is not that of the robot; `stacked_jacobian` has the true one.
-
-        Parameters
-        ----------
-        s : array_like
-            Screw parameters, shape (nv,), m and rad.
-        bodies : sequence of str
-            Names of the bodies at the ends of the branches.
-        rows : mapping of str to array_like, optional
-            As for `modified_jacobian`.
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Block diagonal, shape (6 k, sum of the branches' speeds).
-        """
-        return self._with_rows(s, "branch", tuple(bodies), _frozen_rows(rows))
-
-    @evaluated("(nv)->(*,*)")
-    def _with_rows(
-        self, s: Vector, kind: str, bodies: tuple[str, ...], rows: tuple[tuple[str, Any], ...]
-    ) -> Matrix:
-        given = {name: np.array(values) for name, values in rows}
-        if kind == "modified":
-            return kinematics.modified_jacobian(self, s, bodies[0], given)
-        if kind == "stacked":
-            return kinematics.stacked_jacobian(self, s, bodies, given)
-        return kinematics.branch_jacobians(self, s, bodies, given)
 
     def plot(
         self,
@@ -571,244 +416,3 @@ class Mechanism(Tree):
         from concur.plotting import summarise
 
         return summarise(self)
-
-
-class SymbolicRobot(Tree):
-    """A robot with expressions in place of its numbers.
-
-    Its methods take and return CasADi SX that depend on these expressions. Unlike those of a
-    `Mechanism` they keep no graphs, which could not contain the expressions.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        The robot; its frames, attitudes and kept constraint rows stay.
-    numbers : RobotNumbers
-        The expressions.
-    """
-
-    _numbers: RobotNumbers
-    _kept_rows: tuple[int, ...]
-
-    def __init__(self, robot: Mechanism, numbers: RobotNumbers) -> None:
-        mine: dict[str, Any] = {entry.name: getattr(robot, entry.name) for entry in fields(robot)}
-        given = zip(robot.linkages, numbers.axles, numbers.reaches, strict=True)
-        mine["_linkages"] = tuple(linkage.with_numbers(*parts) for linkage, *parts in given)
-        self.__dict__.update(mine, _numbers=numbers)
-
-    @property
-    def numbers(self) -> RobotNumbers:
-        return self._numbers
-
-    def mass_matrix(self, q: ca.SX) -> ca.SX:
-        """Mass matrix, as `Mechanism.mass_matrix`.
-
-        Parameters
-        ----------
-        q : casadi.SX
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        casadi.SX
-            Shape (nv, nv), kg, kg m, kg m^2.
-        """
-        return dynamics.mass_matrix(self, q)
-
-    def bias(self, q: ca.SX, v: ca.SX) -> ca.SX:
-        """Coriolis, centrifugal and gravity forces, as `Mechanism.bias`.
-
-        Parameters
-        ----------
-        q, v : casadi.SX
-            Configuration and velocity, shapes (nq,) and (nv,).
-
-        Returns
-        -------
-        casadi.SX
-            Shape (nv,), N and N m.
-        """
-        return dynamics.bias(self, q, v)
-
-    def constraints(self, q: ca.SX) -> ca.SX:
-        """Rolling constraints and couplings: the rows that the nominal robot keeps.
-
-        Parameters
-        ----------
-        q : casadi.SX
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        casadi.SX
-            Shape (nf, nv).
-        """
-        return _constraint_rows(self, q, self._kept_rows)
-
-    def normalize(self, coordinates: ca.SX) -> ca.SX:
-        unit = self._unit(coordinates)
-        return self._followed(unit, True) if self._linkages else unit
-
-
-def with_numbers(robot: Mechanism, bodies: Sequence[Body], wheels: Sequence[Wheel]) -> Mechanism:
-    """The same robot with other inertias, placements and radii.
-
-    It keeps the constraint rows of the robot, and its wheels may be of heights that differ.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        The robot.
-    bodies : sequence of Body
-        Its bodies, with other numbers.
-    wheels : sequence of Wheel
-        Its wheels, with other numbers.
-
-    Returns
-    -------
-    Mechanism
-        The robot with these numbers.
-
-    Raises
-    ------
-    DescriptionError
-        If an axle of `steering` no longer meets its steering axis.
-    """
-    made = object.__new__(Mechanism)
-    mine = {entry.name: getattr(robot, entry.name) for entry in fields(robot)}
-    made.__dict__.update(mine, bodies=bodies, wheels=wheels)
-    Tree.__post_init__(made)
-    return made
-
-
-def _constraint_rows(tree: Tree, q: Vector, kept: Sequence[int]) -> Matrix:
-    rows = [kinematics.wheel_rows(tree, q, wheel).rows for wheel in tree.wheels]
-    coupled = kinematics.coupling_rows(tree, q)
-    return ca.vertcat(ca.SX(0, tree.nv), *rows, coupled)[list(kept), :]
-
-
-def control_velocities(system: System | Tree, q: Vector, columns: Array) -> Array:
-    """Velocities along the controls: ``B^T columns`` for columns of velocities of the robot.
-
-    Where joints are driven one by one it is a selection of rows.
-
-    Parameters
-    ----------
-    system : System
-        Any system.
-    q : casadi.SX
-        Configuration, shape (nq,).
-    columns : casadi.SX or casadi.MX
-        Velocities, shape (nv, k).
-
-    Returns
-    -------
-    casadi.SX or casadi.MX
-        Shape (nu, k).
-    """
-    if not isinstance(system, Tree) or not system.drives:
-        return columns[list(system.actuated_freedoms), :]
-    if isinstance(system, Mechanism) and isinstance(columns, ca.MX):
-        return system.actuation(q).T @ columns
-    return kinematics.control_velocities(system, q, columns)
-
-
-def controls(system: System) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names and units of the controls of a system.
-
-    Parameters
-    ----------
-    system : System
-        Any system.
-
-    Returns
-    -------
-    names, units : tuple of str
-        One per control.
-    """
-    if isinstance(system, Mechanism):
-        return system.control_names, system.control_units
-    driven = system.actuated_freedoms
-    names, units = system.freedom_names, system.effort_units
-    return tuple(names[i] for i in driven), tuple(units[i] for i in driven)
-
-
-def as_tree(system: System, where: str) -> Mechanism:
-    """Demand that a system is a tree of bodies.
-
-    Parameters
-    ----------
-    system : System
-        Any system.
-    where : str
-        Place named in the error: what needs the bodies.
-
-    Returns
-    -------
-    Mechanism
-        The same.
-
-    Raises
-    ------
-    ReductionError
-        If it is no `Mechanism`.
-    """
-    if isinstance(system, Mechanism):
-        return system
-    raise ReductionError(
-        where,
-        expected="a Mechanism: a tree of bodies",
-        came=f"the {type(system).__name__} `{system.name}`",
-        cure="Use what needs a mass matrix, forces and constraints only, or describe the bodies.",
-    )
-
-
-def _frozen_rows(rows: Mapping[str, ArrayLike] | None) -> tuple[tuple[str, Any], ...]:
-    """Rows as something that can name a function."""
-    frozen = []
-    for name, values in sorted((rows or {}).items()):
-        numbers = np.atleast_2d(as_floats(values, f"`rows` of `{name}`"))
-        frozen.append((name, tuple(map(tuple, numbers.tolist()))))
-    return tuple(frozen)
-
-
-def without_mass(mass: np.ndarray) -> np.ndarray:
-    """Find mass matrices for which some motion moves no mass.
-
-    Parameters
-    ----------
-    mass : numpy.ndarray
-        Mass matrices, shape (..., nv, nv).
-
-    Returns
-    -------
-    numpy.ndarray
-        Truth values, shape (...).
-    """
-    diagonal = np.diagonal(mass, axis1=-2, axis2=-1)
-    scale = np.sqrt(np.maximum(diagonal, EMPTY))
-    values = np.linalg.eigvalsh(mass / (scale[..., :, None] * scale[..., None, :]))
-    return np.asarray((diagonal < EMPTY).any(axis=-1) | (values[..., 0] < MASSLESS))
-
-
-def _check_masses(tree: Mechanism) -> None:
-    """No motion is free of inertia: else a force would have no finite acceleration."""
-    if not tree.nv:
-        return
-    rng = np.random.default_rng(7)
-    worst = None
-    for q in (tree.random(rng) for _ in range(2)):
-        mass = tree.mass_matrix(q)
-        if without_mass(mass):
-            scale = np.sqrt(np.maximum(np.diag(mass), EMPTY))
-            vectors = np.linalg.eigh(mass / np.outer(scale, scale))[1]
-            empty = np.flatnonzero(np.diag(mass) < EMPTY)
-            worst = empty[0] if empty.size else int(np.abs(vectors[:, 0]).argmax())
-    if worst is not None:
-        raise InertiaError(
-            f"robot `{tree.name}`, body `{tree.freedom_names[worst].partition('[')[0]}`",
-            expected="a mass above zero behind every motion of its joint",
-            came="a motion that moves no mass",
-            cure="A force would have no finite acceleration: give this body, or those it carries, "
-            "an inertia, or make the joint Fixed.",
-        )

@@ -1,0 +1,90 @@
+"""A robot whose numbers are expressions."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import casadi as ca
+
+from concur import dynamics
+from concur.mechanism import RobotNumbers, Tree
+from concur.multibody._constraint_rows import constraint_rows
+from concur.multibody._mechanism import Mechanism
+
+
+class SymbolicRobot(Tree):
+    """A robot with expressions in place of its numbers.
+
+    Its methods take and return CasADi SX that depend on these expressions. Unlike those of a
+    `Mechanism` they keep no graphs, which could not contain the expressions.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot; its frames, attitudes and kept constraint rows stay.
+    numbers : RobotNumbers
+        The expressions.
+    """
+
+    _numbers: RobotNumbers
+    _kept_rows: tuple[int, ...]
+
+    def __init__(self, robot: Mechanism, numbers: RobotNumbers) -> None:
+        mine: dict[str, Any] = {entry.name: getattr(robot, entry.name) for entry in fields(robot)}
+        given = zip(robot.linkages, numbers.axles, numbers.reaches, strict=True)
+        mine["_linkages"] = tuple(linkage.with_numbers(*parts) for linkage, *parts in given)
+        self.__dict__.update(mine, _numbers=numbers)
+
+    @property
+    def numbers(self) -> RobotNumbers:
+        return self._numbers
+
+    def mass_matrix(self, q: ca.SX) -> ca.SX:
+        """Mass matrix, as `Mechanism.mass_matrix`.
+
+        Parameters
+        ----------
+        q : casadi.SX
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        casadi.SX
+            Shape (nv, nv), kg, kg m, kg m^2.
+        """
+        return dynamics.mass_matrix(self, q)
+
+    def bias(self, q: ca.SX, v: ca.SX) -> ca.SX:
+        """Coriolis, centrifugal and gravity forces, as `Mechanism.bias`.
+
+        Parameters
+        ----------
+        q, v : casadi.SX
+            Configuration and velocity, shapes (nq,) and (nv,).
+
+        Returns
+        -------
+        casadi.SX
+            Shape (nv,), N and N m.
+        """
+        return dynamics.bias(self, q, v)
+
+    def constraints(self, q: ca.SX) -> ca.SX:
+        """Rolling constraints and couplings: the rows that the nominal robot keeps.
+
+        Parameters
+        ----------
+        q : casadi.SX
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        casadi.SX
+            Shape (nf, nv).
+        """
+        return constraint_rows(self, q, self._kept_rows)
+
+    def normalize(self, coordinates: ca.SX) -> ca.SX:
+        unit = self._unit(coordinates)
+        return self._followed(unit, True) if self._linkages else unit

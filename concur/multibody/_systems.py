@@ -1,0 +1,88 @@
+"""Controls of any system, and systems that are trees of bodies."""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from concur import kinematics
+from concur.codegen import Array, Vector
+from concur.errors import ReductionError
+from concur.mechanism import Tree
+from concur.multibody._mechanism import Mechanism
+from concur.system import System
+
+
+def control_velocities(system: System | Tree, q: Vector, columns: Array) -> Array:
+    """Velocities along the controls: ``B^T columns`` for columns of velocities of the robot.
+
+    Where joints are driven one by one it is a selection of rows.
+
+    Parameters
+    ----------
+    system : System
+        Any system.
+    q : casadi.SX
+        Configuration, shape (nq,).
+    columns : casadi.SX or casadi.MX
+        Velocities, shape (nv, k).
+
+    Returns
+    -------
+    casadi.SX or casadi.MX
+        Shape (nu, k).
+    """
+    if not isinstance(system, Tree) or not system.drives:
+        return columns[list(system.actuated_freedoms), :]
+    if isinstance(system, Mechanism) and isinstance(columns, ca.MX):
+        return system.actuation(q).T @ columns
+    return kinematics.control_velocities(system, q, columns)
+
+
+def controls(system: System) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names and units of the controls of a system.
+
+    Parameters
+    ----------
+    system : System
+        Any system.
+
+    Returns
+    -------
+    names, units : tuple of str
+        One per control.
+    """
+    if isinstance(system, Mechanism):
+        return system.control_names, system.control_units
+    driven = system.actuated_freedoms
+    names, units = system.freedom_names, system.effort_units
+    return tuple(names[i] for i in driven), tuple(units[i] for i in driven)
+
+
+def as_tree(system: System, where: str) -> Mechanism:
+    """Demand that a system is a tree of bodies.
+
+    Parameters
+    ----------
+    system : System
+        Any system.
+    where : str
+        Place named in the error: what needs the bodies.
+
+    Returns
+    -------
+    Mechanism
+        The same.
+
+    Raises
+    ------
+    ReductionError
+        If it is no `Mechanism`.
+    """
+    if isinstance(system, Mechanism):
+        return system
+    raise ReductionError(
+        where,
+        expected="a Mechanism: a tree of bodies",
+        came=f"the {type(system).__name__} `{system.name}`",
+        cure="Use what needs a mass matrix, forces and constraints only, or describe the bodies.",
+    )
