@@ -44,6 +44,7 @@ CHECKS = {
 SUBPACKAGES = (
     *("certify", "codegen", "control", "formulations", "mechanism", "plotting", "reduction"),
     "simulation",
+    "worlds",
 )
 
 
