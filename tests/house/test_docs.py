@@ -43,8 +43,7 @@ CHECKS = {
 
 SUBPACKAGES = (
     *("certify", "codegen", "control", "formulations", "mechanism", "plotting", "reduction"),
-    "simulation",
-    "worlds",
+    *("simulation", "verification", "worlds"),
 )
 
 

@@ -1,0 +1,10 @@
+"""Campaigns: a controller against many worlds, and answers from the samples.
+
+A world is a row of deviations from nominal numbers. An evaluator gives the robustness of each
+requirement in a world: positive if it holds, and larger for a larger margin. The answers are
+sampled; proofs come from `concur.certify`.
+"""
+
+from concur.verification._result import CampaignResult
+
+__all__ = ["CampaignResult"]

@@ -1,0 +1,283 @@
+"""Result of a campaign: one table, a row for each world, sorted by the number of the world."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from concur.errors import ConcurError, DescriptionError, ShapeError, UnknownNameError, shown
+from concur.files import read_bytes
+from concur.simulation import write_arrays
+
+Columns: TypeAlias = tuple[tuple[str, str], ...]
+"""Name and unit of each column."""
+
+Method = Literal["independent", "sobol"]
+
+_FORMAT = "concur campaign 1"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CampaignResult:
+    """Values of the requirements in all worlds of a campaign.
+
+    The rows are sorted by the number of their world, whatever the order in which they came, so
+    that every figure and every total depends on the campaign alone. The arrays are read-only.
+
+    Parameters
+    ----------
+    quantities : sequence of (str, str)
+        Name and unit of each uncertain quantity: columns of `worlds`.
+    columns : sequence of (str, str)
+        Name and unit of each requirement: columns of `values`.
+    numbers : array_like
+        Numbers of the worlds, shape (n,), all different.
+    worlds : array_like
+        Deviations from nominal numbers, shape (n, d), in the units of the quantities.
+    values : array_like
+        Robustness of the requirements, shape (n, m): positive if the requirement holds. NaN
+        never holds.
+    stopped : array_like
+        Time at which each world ended, shape (n,), s; `duration` for a whole run.
+    duration : float
+        Duration of a whole run, s.
+    method : str
+        "independent" for independent draws, "sobol" for scrambled Sobol points.
+    seed : int
+        Seed of the draws.
+    key : str
+        Hash of what was evaluated: robot, law, reference, compiler, processor, versions.
+    signals : sequence of (str, str), optional
+        Name and unit of each reduced signal: columns of `extremes`.
+    extremes : array_like, optional
+        Extremes of the signals, such as the largest absolute torque of a control, shape (n, k).
+    crashes : mapping of int to str, optional
+        Reason for each world that ended the process or ran out of time, by its number. Such a
+        world fails every requirement.
+    limits : mapping of str to float, optional
+        Limits of signals by their name, for figures.
+
+    Raises
+    ------
+    ShapeError
+        If the arrays do not fit together.
+    ConcurError
+        If two rows have the same number, or the method is unknown.
+    """
+
+    quantities: Columns
+    columns: Columns
+    numbers: np.ndarray
+    worlds: np.ndarray
+    values: np.ndarray
+    stopped: np.ndarray
+    duration: float
+    method: Method
+    seed: int
+    key: str
+    signals: Columns = ()
+    extremes: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    crashes: dict[int, str] = field(default_factory=dict)
+    limits: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("quantities", "columns", "signals"):
+            pairs = tuple((str(label), str(unit)) for label, unit in getattr(self, name))
+            object.__setattr__(self, name, pairs)
+        numbers = np.asarray(self.numbers, dtype=np.int64)
+        n = len(numbers) if numbers.ndim == 1 else -1
+        order = np.argsort(numbers, kind="stable")
+        extremes = np.zeros((n, 0)) if np.size(self.extremes) == 0 else self.extremes
+        for name, given, shape in (
+            ("numbers", numbers, (n,)),
+            ("worlds", self.worlds, (n, len(self.quantities))),
+            ("values", self.values, (n, len(self.columns))),
+            ("stopped", self.stopped, (n,)),
+            ("extremes", extremes, (n, len(self.signals))),
+        ):
+            array = np.asarray(given, dtype=np.int64 if name == "numbers" else float)
+            if array.shape != shape:
+                raise ShapeError(
+                    f"campaign, `{name}`",
+                    expected=f"shape {shape}",
+                    came=f"shape {array.shape}",
+                    cure="Pass a row for each number and a column for each name.",
+                )
+            array = array[order]
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        crashes = {int(number): str(reason) for number, reason in dict(self.crashes).items()}
+        object.__setattr__(self, "crashes", dict(sorted(crashes.items())))
+        self._check()
+
+    def _check(self) -> None:
+        doubled = self.numbers[1:][np.diff(self.numbers) == 0]
+        if len(doubled):
+            raise ConcurError(
+                "campaign, `numbers`",
+                expected="each world once",
+                came=f"world {doubled[0]} twice",
+                cure="Count each world once.",
+            )
+        strange = sorted(set(self.crashes) - set(self.numbers.tolist()))
+        if strange:
+            raise ConcurError(
+                "campaign, `crashes`",
+                expected="numbers of the campaign",
+                came=f"world {strange[0]}",
+                cure="Give each crashed world a row, with NaN as its values.",
+            )
+        if self.method not in get_args(Method):
+            raise ConcurError(
+                "campaign, `method`",
+                expected=" or ".join(get_args(Method)),
+                came=shown(self.method),
+                cure="Name the way in which the worlds were drawn.",
+            )
+
+    def __len__(self) -> int:
+        """Number of worlds."""
+        return len(self.numbers)
+
+    def __repr__(self) -> str:
+        return (
+            f"CampaignResult({len(self)} worlds, {self.method}, {len(self.quantities)} quantities, "
+            f"{int(self.passed.sum())} passed)"
+        )
+
+    @property
+    def crashed(self) -> np.ndarray:
+        """Whether each world crashed, shape (n,)."""
+        return np.isin(self.numbers, list(self.crashes))
+
+    @property
+    def robustness(self) -> np.ndarray:
+        """Values in which NaN and crashed worlds are minus infinity, shape (n, m)."""
+        lost = np.isnan(self.values) | self.crashed[:, None]
+        return np.where(lost, -np.inf, self.values)
+
+    @property
+    def held(self) -> np.ndarray:
+        """Whether each requirement holds in each world, shape (n, m)."""
+        return np.asarray(self.robustness > 0.0)
+
+    @property
+    def passed(self) -> np.ndarray:
+        """Whether each world passed all requirements, shape (n,); False without requirements."""
+        return np.asarray(self.held.all(axis=1) & bool(self.columns))
+
+    def requirement(self, name: str) -> int:
+        """Return the column of a requirement.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+
+        Returns
+        -------
+        int
+            Index of its column in `values`.
+
+        Raises
+        ------
+        UnknownNameError
+            If no requirement has this name.
+        """
+        names = [label for label, _ in self.columns]
+        if name not in names:
+            raise UnknownNameError(
+                "campaign, requirement",
+                expected=f"one of {', '.join(names)}",
+                came=shown(name),
+                cure="Name a requirement of the campaign.",
+            )
+        return names.index(name)
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the table to an HDF5 file.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write; an existing one is replaced.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+
+        Raises
+        ------
+        DescriptionError
+            If it cannot be written.
+        """
+        arrays = {
+            "numbers": (self.numbers, [("number", "1")]),
+            "worlds": (self.worlds, self.quantities),
+            "values": (self.values, self.columns),
+            "extremes": (self.extremes, self.signals),
+            "stopped": (self.stopped, [("stopped", "s")]),
+        }
+        head = {
+            "format": _FORMAT,
+            "quantities": self.quantities,
+            "columns": self.columns,
+            "signals": self.signals,
+            "duration": self.duration,
+            "method": self.method,
+            "seed": self.seed,
+            "key": self.key,
+            "crashes": list(self.crashes.items()),
+            "limits": self.limits,
+        }
+        return write_arrays(path, arrays, {}, {"campaign": json.dumps(head)})
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> CampaignResult:
+        """Read a table that `save` has written.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+
+        Returns
+        -------
+        CampaignResult
+            The same table.
+
+        Raises
+        ------
+        DescriptionError
+            If it is another file.
+        """
+        import h5py
+
+        cure = "Name a file that `save` of a campaign has written."
+        data = read_bytes(Path(path), "the table of a campaign", cure, largest=None)
+        try:
+            with h5py.File(io.BytesIO(data)) as file:
+                head: dict[str, Any] = json.loads(file["campaign"][()])
+                head |= {name: np.array(file[name]) for name in _ARRAYS}
+            if head.pop("format") != _FORMAT:
+                raise ValueError("another version of the format")
+            return cls(**head | {"crashes": dict(head["crashes"])})
+        except (OSError, KeyError, TypeError, ValueError, ConcurError) as problem:
+            raise DescriptionError(
+                str(path),
+                expected="the table of a campaign",
+                came=f"another file ({shown(str(problem), 100)})",
+                cure=cure,
+                file=str(path),
+            ) from None
+
+
+_ARRAYS: Sequence[str] = ("numbers", "worlds", "values", "extremes", "stopped")
