@@ -18,7 +18,7 @@ class Distribution(ABC):
     @property
     @abstractmethod
     def support(self) -> tuple[float, float]:
-        """Smallest and largest value; infinite where there is none."""
+        """Smallest and largest value; infinite for an unbounded distribution."""
 
     @abstractmethod
     def quantile(self, u: ArrayLike) -> np.ndarray:
