@@ -12,7 +12,8 @@ import numpy as np
 
 from concur.errors import DescriptionError, InertiaError
 from concur.files import read_bytes
-from concur.formats._urdf import Node, blank_declaration, inertial_of, parsed, tag_of, urdf_text
+from concur.formats._urdf_tree import inertial_of
+from concur.formats._urdf_xml import Node, blank_declaration, parsed, tag_of, urdf_text
 from concur.formats.tables import LARGEST_TOML, file_named, located
 from concur.mechanism import Inertia
 

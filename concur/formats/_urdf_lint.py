@@ -7,19 +7,10 @@ from os import PathLike
 import numpy as np
 
 from concur.errors import DescriptionError, shown
-from concur.formats._urdf import (
-    ONE_COORDINATE,
-    Link,
-    Node,
-    UrdfJoint,
-    contents,
-    held_at_zero,
-    parsed,
-    primitive,
-    sidecar_table,
-    tag_of,
-    urdf_text,
-)
+from concur.formats._urdf_held import held_at_zero
+from concur.formats._urdf_sidecar import sidecar_table
+from concur.formats._urdf_tree import ONE_COORDINATE, Link, UrdfJoint, contents, primitive
+from concur.formats._urdf_xml import Node, parsed, tag_of, urdf_text
 from concur.formats.tables import file_named
 
 OUTSIDE = 0.01

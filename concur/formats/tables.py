@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
-import re
-import tomllib
 import typing
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from os import PathLike
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, NoReturn, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -24,14 +19,49 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from concur.deprecation import renamed_entries
-from concur.errors import ConcurError, DescriptionError, shown
-from concur.files import read_text
+from concur.formats._faults import (
+    Refusal,
+    fault,
+    file_named,
+    located,
+    missing_file,
+    show,
+    suggest,
+    suggest_file,
+    unknown,
+)
+from concur.formats._toml_file import DEEPEST, LARGEST_TOML, read_toml
 
-LARGEST_TOML = 4 * 2**20
-"""Largest size of a TOML file in bytes; a robot of a thousand bodies takes half a million."""
-
-DEEPEST = 20
-"""Largest nesting depth of tables and lists; the deepest field of the formats is at 6."""
+__all__ = [
+    "DEEPEST",
+    "LARGEST",
+    "LARGEST_TOML",
+    "MOST_BODIES",
+    "FileName",
+    "Number",
+    "NumberOrList",
+    "Numbers",
+    "Positive",
+    "Quaternion",
+    "Refusal",
+    "Rows",
+    "Table",
+    "Text",
+    "Vector3",
+    "Vector6",
+    "check",
+    "fault",
+    "file_named",
+    "is_number",
+    "is_numbers",
+    "located",
+    "missing_file",
+    "read_toml",
+    "show",
+    "suggest",
+    "suggest_file",
+    "unknown",
+]
 
 MOST_BODIES = 500
 """Largest number of bodies, and of wheels: graphs grow with its square."""
@@ -131,6 +161,7 @@ Text = Annotated[
     ),
     AfterValidator(_plain),
 ]
+
 FileName = Annotated[
     str,
     Field(
@@ -140,251 +171,33 @@ FileName = Annotated[
     ),
     AfterValidator(_plain),
 ]
+
 Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST, description="a number within 1e9")]
+
 Positive = Annotated[
     float, Field(ge=1e-12, le=LARGEST, description="a number above zero, from 1e-12 to 1e9")
 ]
+
 Numbers = Annotated[
     list[Number], Field(max_length=100_000, description="a list of numbers within 1e9")
 ]
+
 Rows = Annotated[
     list[Numbers],
     Field(max_length=100_000, description="a list of lists of numbers within 1e9"),
 ]
+
 Vector3 = Annotated[list[Number], Field(min_length=3, max_length=3, description="3 numbers")]
+
 Vector6 = Annotated[list[Number], Field(min_length=6, max_length=6, description="6 numbers")]
+
 Quaternion = Annotated[
     list[Number], Field(min_length=4, max_length=4, description="4 numbers: x, y, z, w")
 ]
+
 NumberOrList = Annotated[
     Any, AfterValidator(_number_or_list), Field(description="a number or a list of numbers")
 ]
-
-
-def file_named(path: str | PathLike[str]) -> Path:
-    """Check that a path is valid; the file need not exist.
-
-    Parameters
-    ----------
-    path : path
-        Name of the file.
-
-    Returns
-    -------
-    pathlib.Path
-        The path.
-
-    Raises
-    ------
-    DescriptionError
-        If it is not a path.
-    """
-    try:
-        return Path(path)
-    except TypeError:
-        raise DescriptionError(
-            "file",
-            expected="the path of a TOML file",
-            came=f"{type(path).__name__} {path!r:.40}",
-            cure='Name the file, for example "my_robot.toml".',
-        ) from None
-
-
-def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
-    """Read a TOML file.
-
-    Parameters
-    ----------
-    path : path
-        File to read.
-
-    Returns
-    -------
-    dict
-        The tables of the file.
-
-    Raises
-    ------
-    DescriptionError
-        If it is not a path, does not exist, is a directory, cannot be read, or is not TOML.
-    """
-    file = file_named(path)
-    here = "" if file.is_absolute() else f"; it is relative to {Path.cwd()}"
-    missing = suggest_file(file, f"Check the path{here}.")
-    text = read_text(file, "a TOML file", missing, largest=LARGEST_TOML)
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise _syntax_error(str(path), text, str(error)) from None
-    except RecursionError:
-        reason = "brackets nested too deeply"
-    except ValueError:  # an integer with more digits than Python converts
-        reason = "a whole number beyond 64 bits"
-    else:
-        if not _is_deep(data):
-            return data
-        reason = f"tables or lists nested more than {DEEPEST} deep, or a number beyond 64 bits"
-    raise DescriptionError(
-        str(path), expected="TOML", came=reason, cure="Correct the entry.", file=str(path)
-    )
-
-
-def _is_deep(value: Any, depth: int = 0) -> bool:
-    """Whether tables are nested too deeply, or an integer exceeds the 64 bits of TOML."""
-    if isinstance(value, int):
-        return not -(2**63) <= value < 2**63
-    if not isinstance(value, (dict, list)):
-        return False
-    entries = value.values() if isinstance(value, dict) else value
-    return depth >= DEEPEST or any(_is_deep(entry, depth + 1) for entry in entries)
-
-
-def _syntax_error(path: str, text: str, message: str) -> DescriptionError:
-    found = re.search(r"\(at line (\d+), column (\d+)\)", message)
-    lines = text.splitlines() or [""]
-    number = int(found[1]) if found else len(lines)
-    if not path.lower().endswith(".toml"):
-        # Do not quote the file in the message: it may be private and of another kind.
-        return DescriptionError(
-            path,
-            expected="a TOML file (.toml)",
-            came=f"another kind of file: line {number} is not TOML",
-            cure="Give the path of a TOML file.",
-            file=path,
-            line=number,
-        )
-    reason = re.sub(r"\s*\(at .*\)$", "", message)
-    return DescriptionError(
-        f"{path}, line {number}",
-        expected="TOML",
-        came=f"`{lines[min(number, len(lines)) - 1].strip()[:60]}` ({reason})",
-        cure="Check brackets, quotes and repeated names on this line and the one before.",
-        file=path,
-        line=number,
-    )
-
-
-def fault(
-    path: str | PathLike[str], table: str, field: str, *, expected: str, came: str, cure: str
-) -> DescriptionError:
-    """Build the error for an invalid entry.
-
-    Parameters
-    ----------
-    path : path
-        File of the entry.
-    table : str
-        Table as written in the file, for example ``[[bodies]] "arm"``; empty for the top level.
-    field : str
-        Field in the table; empty for the table as a whole.
-    expected, came, cure : str
-        See `ConcurError`.
-
-    Returns
-    -------
-    DescriptionError
-        The error to raise, with the attributes `file`, `table` and `field`.
-    """
-    where = ", ".join(
-        part for part in (str(path), table, f"field `{field}`" if field else "") if part
-    )
-    return DescriptionError(
-        where, expected=expected, came=came, cure=cure, file=str(path), table=table, field=field
-    )
-
-
-class Refusal:
-    """Raiser of the errors of one table of a file.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    table : str
-        The table as written in the file.
-    """
-
-    def __init__(self, path: str, table: str) -> None:
-        self.path = path
-        self.table = table
-
-    def __call__(self, field: str, expected: str, came: object, cure: str) -> NoReturn:
-        """Raise the error for a field."""
-        raise fault(
-            self.path, self.table, field, expected=expected, came=str(came), cure=cure
-        ) from None
-
-
-def unknown(
-    path: str | PathLike[str], table: str, field: str, kind: str, name: str, known: Iterable[str]
-) -> DescriptionError:
-    """Build the error for an unknown name, with the most similar known one.
-
-    Parameters
-    ----------
-    path : path
-        File of the entry.
-    table, field : str
-        As for `fault`.
-    kind : str
-        Kind of the named thing, with its article: "a body".
-    name : str
-        The unknown name.
-    known : iterable of str
-        The known names.
-
-    Returns
-    -------
-    DescriptionError
-        The error to raise.
-    """
-    names = list(known)
-    return fault(
-        path,
-        table,
-        field,
-        expected=f"{kind} ({', '.join(names)})" if names else kind,
-        came=f"`{name}`",
-        cure=suggest(name, names, "Check the spelling."),
-    )
-
-
-@contextmanager
-def located(path: str | PathLike[str], table: str, field: str = "") -> Iterator[None]:
-    """Prefix the place of errors raised inside with file, table and field.
-
-    Parameters
-    ----------
-    path : path
-        File of the entry.
-    table, field : str
-        As for `fault`.
-
-    Yields
-    ------
-    None
-        Nothing.
-    """
-    try:
-        yield
-    except ConcurError as error:
-        if "file" in error.data:
-            raise
-        if not field:
-            # Constructors end the place of an error with the argument, in back quotes.
-            named = re.search(r", `(\w+)`$", error.where)
-            field = named[1] if named else ""
-        place = ", ".join(
-            part for part in (str(path), table, f"field `{field}`" if field else "") if part
-        )
-        data = {**error.data, "file": str(path), "table": table, "field": field}
-        raise type(error)(
-            f"{place}: {error.where}",
-            expected=error.expected,
-            came=error.came,
-            cure=error.cure,
-            **data,
-        ) from error
 
 
 def check(
@@ -455,61 +268,6 @@ def check(
     ) from None
 
 
-def show(value: object) -> str:
-    """Format a TOML value for a message.
-
-    Parameters
-    ----------
-    value : object
-        The value.
-
-    Returns
-    -------
-    str
-        Its type and the shortened value.
-    """
-    if isinstance(value, str):
-        return f'the text "{shown(value)}"'
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Mapping):
-        return "a table" if value else "an empty table"
-    if isinstance(value, list):
-        return f"a list of {len(value)}: {shown(value)}"
-    return shown(value)
-
-
-def missing_file(
-    path: str | PathLike[str], table: str, field: str, kind: str, file: Path
-) -> DescriptionError:
-    """Build the error for an entry that names a missing file.
-
-    Parameters
-    ----------
-    path : path
-        File of the entry.
-    table, field : str
-        As for `fault`.
-    kind : str
-        Kind of the file, with its article: "a robot file".
-    file : Path
-        The missing file.
-
-    Returns
-    -------
-    DescriptionError
-        The error to raise.
-    """
-    return fault(
-        path,
-        table,
-        field,
-        expected=kind,
-        came=f"no file of this name: {file}",
-        cure=suggest_file(file, "Give a path relative to the folder of this file."),
-    )
-
-
 def _cure_of(owner: type[BaseModel], field: str) -> str:
     cures: Mapping[str, str] = getattr(owner, "cures", {})
     return cures[field] if field in cures else suggest(field, owner.model_fields, "Remove it.")
@@ -524,59 +282,6 @@ def _cure(value: object) -> str:
         else:
             return "Write the number without quotes."
     return "Correct the entry."
-
-
-def suggest(name: str, known: Iterable[str], otherwise: str) -> str:
-    """Suggest the most similar known name.
-
-    Parameters
-    ----------
-    name : str
-        The unknown name.
-    known : iterable of str
-        The known names.
-    otherwise : str
-        Sentence without a similar name.
-
-    Returns
-    -------
-    str
-        A sentence for the user.
-    """
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"Did you mean `{near[0]}`?" if near else otherwise
-
-
-def suggest_file(file: Path, otherwise: str, names: Iterable[str] = ()) -> str:
-    """Suggest a similar file in the same folder, or a similar name.
-
-    Parameters
-    ----------
-    file : Path
-        The missing file.
-    otherwise : str
-        Sentence without a similar name.
-    names : iterable of str
-        Further candidates.
-
-    Returns
-    -------
-    str
-        A sentence for the user.
-    """
-    # Compare without the common suffix, which would make all names similar.
-    known = {name: name for name in names}
-    for neighbour in _neighbours(file):
-        known.setdefault(neighbour.stem, neighbour.name)
-    found = difflib.get_close_matches(file.stem, list(known), n=1, cutoff=0.65)
-    return f"Did you mean `{known[found[0]]}`?" if found else otherwise
-
-
-def _neighbours(file: Path) -> list[Path]:
-    try:
-        return sorted(p for p in file.parent.iterdir() if p.suffix == ".toml")
-    except OSError:
-        return []
 
 
 def _split(loc: tuple[str | int, ...], whole: Mapping[str, Any]) -> tuple[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import copy
-import json
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from concur.certify._recheck_boxes import _polygon
 from concur.certify._recheck_rational import definite, invert, multiply
 from concur.certify._status import Status
 from concur.errors import DescriptionError
+from tests.certify._recheck_cases import GOOD, changed, numeric_places, rejected
 from tests.certify._stored import (
     UNITS,
     digest,
@@ -28,35 +28,6 @@ from tests.certify._stored import (
     total_map,
     write,
 )
-
-# Rates below that of the shifted Lyapunov equation, on domains where its form serves.
-GOOD = {
-    "R3": document("R3", 1.0, 1.3, 1.35),
-    "SO2": document("SO2", 3.0, 1.3, 1.35),
-    "SO3": document("SO3", 3.1, 1.3, 1.35),
-    "SE2": document("SE2", 0.6, 0.7, 1.0),
-    "SE3": document("SE3", 0.6, 0.7, 1.0),
-}
-
-
-def changed(group, *path_and_value):
-    """A good document with one entry replaced; the path may be of names and places."""
-    *path, last, value = path_and_value
-    result = copy.deepcopy(GOOD[group])
-    entry = result
-    for name in path:
-        entry = entry[name]
-    entry[last] = value
-    return result
-
-
-def rejected(path):
-    """Whether a file is refused, refuted or undecided; with the reason."""
-    try:
-        finding = examine(path)
-    except DescriptionError as error:
-        return str(error)
-    return None if finding.status is Status.PROVED else finding.reason
 
 
 @pytest.fixture
@@ -391,136 +362,9 @@ def test_groups_that_are_not_those_of_the_proof(file, group, groups):
     assert rejected(write(file, changed(group, "law", "groups", groups)))
 
 
-@pytest.mark.parametrize("group", GOOD)
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        (("overshoot",), 1.0),
-        (("overshoot",), -9.0),
-        (("channels", 0, "lower"), 0.0),
-        (("channels", 0, "lower"), 2.0),
-        (("channels", 0, "upper"), 0.5),
-        (("channels", 0, "weight"), 0.0),
-        (("channels", 0, "weight"), -1.0),
-        (("channels", 0, "length"), 0.0),
-        (("channels", 0, "rate"), 0.0),
-        (("channels", 0, "rate"), -1.0),
-    ],
-)
-def test_numbers_that_are_out_of_range(file, group, path, value):
-    assert path[-1] in rejected(write(file, changed(group, *path, value)))
-
-
 def test_the_length_is_part_of_the_overshoot(file):
     assert recheck(write(file, changed("SE3", "channels", 0, "length", 3.0))) is Status.REFUTED
     assert recheck(write(file, changed("SO3", "channels", 0, "length", 3.0))) is Status.PROVED
-
-
-def numeric_places(entry, path=()):
-    """Paths of all numbers of a document."""
-    if isinstance(entry, dict):
-        items = entry.items()
-    elif isinstance(entry, list):
-        items = enumerate(entry)
-    else:
-        number = isinstance(entry, (int, float)) and not isinstance(entry, bool)
-        return [path] if number else []
-    return [place for key, value in items for place in numeric_places(value, (*path, key))]
-
-
-@pytest.mark.parametrize("value", [True, None, "1.0", [1.0], {}, 1e61, -(10**80), 10**30 + 1])
-def test_numbers_of_the_wrong_type(file, value):
-    """Each number of the document in turn; `null` has a meaning in a few places."""
-    places = [p for p in numeric_places(GOOD["SE3"]) if p != ("version",)]
-    seen = set()
-    for place in places:
-        kind = tuple(name for name in place if isinstance(name, str))
-        if kind in seen:
-            continue
-        seen.add(kind)
-        assert rejected(write(file, changed("SE3", *place, value))), place
-    assert len(seen) >= 14
-
-
-@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e999", "-1e400"])
-@pytest.mark.parametrize("place", [("channels", 0, "P", 0, 0), ("rate",), ("law", "damping", 1, 1)])
-def test_numbers_that_are_not_finite(file, text, place):
-    doc = changed("SE3", *place, 123456.75)
-    write(file, doc)
-    file.write_text(file.read_text().replace("123456.75", text))
-    with pytest.raises(DescriptionError, match="finite"):
-        recheck(file)
-
-
-def names_in(entry, path=()):
-    if isinstance(entry, list):
-        return [p for k, value in enumerate(entry[:1]) for p in names_in(value, (*path, k))]
-    if not isinstance(entry, dict):
-        return []
-    return [p for k, v in entry.items() for p in [(*path, k), *names_in(v, (*path, k))]]
-
-
-REQUIRED = [p for p in names_in(GOOD["SE3"]) if p[0] not in ("versions", "method")]
-
-
-@pytest.mark.parametrize("place", REQUIRED, ids=lambda p: ".".join(map(str, p)))
-def test_every_name_is_needed(file, place):
-    doc = copy.deepcopy(GOOD["SE3"])
-    entry = doc
-    for name in place[:-1]:
-        entry = entry[name]
-    del entry[place[-1]]
-    assert rejected(write(file, doc))
-
-
-@pytest.mark.parametrize("place", REQUIRED, ids=lambda p: ".".join(map(str, p)))
-@pytest.mark.parametrize("value", [7, "seven", ["x"], {"x": 1}, True])
-def test_wrong_types_anywhere(file, place, value):
-    if place == ("channels", 0, "weight") and value == 7 and value is not True:
-        assert recheck(write(file, changed("SE3", *place, value))) is Status.PROVED
-        return
-    if place == ("overshoot",) and value == 7 and value is not True:
-        # More than the least one is true as well.
-        assert recheck(write(file, changed("SE3", *place, value))) is Status.PROVED
-        return
-    assert rejected(write(file, changed("SE3", *place, value)))
-
-
-@pytest.mark.parametrize("name", ["P", "L", "M"])
-def test_matrices_of_the_wrong_shape(file, name):
-    rows = GOOD["SE3"]["channels"][0][name]
-    for wrong in (rows[:-1], [*rows, rows[0]], [r[:-1] for r in rows], [*rows[:-1], []], []):
-        with pytest.raises(DescriptionError, match=name):
-            recheck(write(file, changed("SE3", "channels", 0, name, wrong)))
-
-
-@pytest.mark.parametrize(
-    "boxes",
-    [
-        [[0.0, 0.6]],
-        [[[0.0, 0.6], [0.0, 0.6]]],
-        [[[0.0, 0.3, 0.6]]],
-        [[[0.6, 0.0]]],
-        [[[0.0, 0.6]], [[0.3, 0.3]]],
-        [[["0", 0.6]]],
-        [[]],
-        [None],
-        "boxes",
-    ],
-)
-def test_boxes_that_are_none(file, boxes):
-    with pytest.raises(DescriptionError, match="boxes"):
-        recheck(write(file, changed("SE3", "channels", 0, "boxes", boxes)))
-
-
-@pytest.mark.parametrize(
-    "components",
-    [[], [0, 1, 2], [0, 1, 2, 3, 4, 4], [5, 4, 3, 2, 1, 0], [0, 1, 2, 3, 4, 6],
-     [0.0, 1, 2, 3, 4, 5], [-1, 0, 1, 2, 3, 4], [False, True, 2, 3, 4, 5]],
-)  # fmt: skip
-def test_components_that_are_not_those_of_the_group(file, components):
-    with pytest.raises(DescriptionError, match="components"):
-        recheck(write(file, changed("SE3", "channels", 0, "components", components)))
 
 
 def product(first, second):
@@ -611,70 +455,6 @@ def test_counterexamples_are_checked(file):
     for wrong in ({}, {"channel": 1}, true | {"x": [0.0]}, true | {"direction": [0.0] * 6}, "x"):
         with pytest.raises(DescriptionError, match="counterexample"):
             recheck(write(file, doc | {"counterexample": wrong}))
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"{", b"[]", b"null", b"3", b"\xff\xfe\x00", b'{"format": "concur certificate"',
-     b'{"format": "concur certificate"}', b'{"format": "other", "version": 1}',
-     b"[" * 100_000, b'{"a": 1' + b"0" * 5000 + b"}"],
-    ids=range(11),
-)  # fmt: skip
-def test_files_that_are_no_certificates(file, content):
-    file.write_bytes(content)
-    with pytest.raises(DescriptionError):
-        recheck(file)
-
-
-def test_places_where_there_is_no_file(tmp_path):
-    for path in (tmp_path / "none.json", tmp_path, tmp_path / "a" / "b"):
-        with pytest.raises(DescriptionError, match="file"):
-            recheck(path)
-
-
-@pytest.mark.parametrize("version", [0, 2, "1", True, None, 1.5])
-def test_other_versions(file, version):
-    with pytest.raises(DescriptionError, match="version"):
-        recheck(write(file, changed("SO3", "version", version)))
-
-
-def test_names_twice_in_an_object(file):
-    write(file, GOOD["SO3"])
-    text = file.read_text()
-    file.write_text(text.replace('"status": "PROVED"', '"status": "PROVED", "status": "PROVED"', 1))
-    with pytest.raises(DescriptionError, match="unique names"):
-        recheck(file)
-
-
-def test_layout_of_the_file_does_not_matter(file):
-    write(file, GOOD["SO3"])
-    shuffled = dict(reversed(json.loads(file.read_text()).items()))
-    file.write_text(json.dumps(shuffled, indent=3))
-    assert recheck(file) is Status.PROVED
-    assert recheck(str(file)) is Status.PROVED
-
-
-@given(st.data())
-@settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-def test_a_changed_digit_is_noticed(tmp_path, data):
-    """One character of the stored text, anywhere."""
-    path = write(tmp_path / "digit.json", GOOD["SE3"])
-    text = path.read_text()
-    digits = [k for k, c in enumerate(text) if c.isdigit()]
-    k = data.draw(st.sampled_from(digits))
-    new = data.draw(st.sampled_from([d for d in "123456789" if d != text[k]]))
-    before = json.loads(text)
-    path.write_text(text[:k] + new + text[k + 1 :])
-    try:
-        same = json.loads(path.read_text()) == before
-    except ValueError:
-        same = False
-    # Digits beyond the last one that a float has do not change the number.
-    assert same or rejected(path)
 
 
 @given(st.data())

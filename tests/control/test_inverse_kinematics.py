@@ -13,29 +13,12 @@ from scipy.linalg import logm
 from scipy.spatial.transform import Rotation
 
 import concur as cc
-from concur.errors import NonFiniteError, OutputError, ShapeError, UnknownNameError
 from concur.robots import __all__ as shipped
 from tests.control._cases import arm
+from tests.control._inverse_kinematics_cases import HAND, SMALL, TIP, two_links
 from tests.oracles import difference_quotient
 
-SMALL = cc.Inertia(1.0, moments=(0.1, 0.1, 0.1))
-ABOUT_Z = cc.joints.Revolute((0, 0, 1))
 REACH, HOLE = 1.7, 0.3
-
-
-def two_links(shoulder: object = None, elbow: object = None) -> cc.Mechanism:
-    """Planar arm with links of 1 m and 0.7 m."""
-    return cc.Mechanism(
-        "two links",
-        [
-            cc.Body("ground", cc.joints.Fixed()),
-            cc.Body("upper", ABOUT_Z, "ground", inertia=SMALL, limits=shoulder),
-            cc.Body("fore", ABOUT_Z, "upper", cc.Pose((1, 0, 0)), SMALL, limits=elbow),
-        ],
-    )
-
-
-TIP = cc.Output("tip", "fore", "R2", point=(0.7, 0, 0))
 
 
 def single(joint: cc.joints.Joint, limits: object = None) -> cc.Mechanism:
@@ -108,11 +91,12 @@ def limited_arm() -> cc.Mechanism:
     return cc.Mechanism("limited arm", bodies)
 
 
-HAND = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
 FRONT = cc.Output("front", "chassis", "R2", point=(0.25, 0, 0))
+
 LEFT, RIGHT = (
     cc.Output(side, f"{side}_tip", "R3xSO3", point=(0.3, 0, 0)) for side in ("left", "right")
 )
+
 CASES = {
     "rover: front and hand": Case(cc.robots.rover_arm, (FRONT, HAND)),
     "rover: hand, chassis fixed": Case(cc.robots.rover_arm, (HAND,), ("chassis",)),
@@ -474,195 +458,3 @@ def test_turns_of_a_screw_are_kept():
     robot = single(cc.joints.Helical((0, 0, 1), 0.1))
     found = cc.inverse_kinematics(robot, [cc.Output("o", "body", "R", axes="z")], [5.0])
     assert found.q[0] == pytest.approx(50.0)
-
-
-# --- bad input --------------------------------------------------------------------------------
-
-POSE = cc.Output("hand", "hand", "SE3")
-BAD = {
-    "target too short": (
-        lambda: cc.inverse_kinematics(two_links(), [TIP], [1.0]),
-        ShapeError,
-        "(2,)",
-    ),
-    "target not finite": (
-        lambda: cc.inverse_kinematics(two_links(), [TIP], [1.0, np.nan]),
-        NonFiniteError,
-        "target",
-    ),
-    "target of text": (
-        lambda: cc.inverse_kinematics(two_links(), [TIP], "there"),
-        ShapeError,
-        "target",
-    ),
-    "target beyond all bounds": (
-        lambda: cc.inverse_kinematics(two_links(), [TIP], [1e200, 0.0]),
-        ShapeError,
-        "1e+200",
-    ),
-    "matrix for a position": (
-        lambda: cc.inverse_kinematics(two_links(), [TIP], np.eye(4)),
-        ShapeError,
-        "full pose",
-    ),
-    "matrix that scales": (
-        lambda: cc.inverse_kinematics(arm(), [POSE], np.diag([1.1, 1, 1, 1])),
-        ShapeError,
-        "rotation",
-    ),
-    "reflection": (
-        lambda: cc.inverse_kinematics(arm(), [POSE], np.diag([-1.0, 1, 1, 1])),
-        ShapeError,
-        "reflection",
-    ),
-    "quaternion of no unit": (
-        lambda: cc.inverse_kinematics(arm(), [POSE], [1, 0, 0, 0, 0, 0, 2.0]),
-        ShapeError,
-        "norm 2",
-    ),
-    "start too long": (
-        lambda: cc.inverse_kinematics(two_links(), [TIP], [1, 0], [0, 0, 0]),
-        ShapeError,
-        "q0",
-    ),
-    "start not finite": (
-        lambda: cc.inverse_kinematics(two_links(), [TIP], [1, 0], [0, np.inf]),
-        NonFiniteError,
-        "q0",
-    ),
-    "start outside the limits": (
-        lambda: cc.inverse_kinematics(two_links(None, (0.2, 1.5)), [TIP], [1, 0], [0, 0]),
-        ShapeError,
-        "between 0.2 and 1.5, got q0[1] = 0",
-    ),
-    "unknown body": (
-        lambda: cc.inverse_kinematics(two_links(), [cc.Output("o", "fort", "R2")], [1, 0]),
-        UnknownNameError,
-        "'fore'",
-    ),
-    "unknown fixed body": (
-        lambda: cc.inverse_kinematics(two_links(), [TIP], [1, 0], fixed=("uper",)),
-        UnknownNameError,
-        "'upper'",
-    ),
-    "fixed as text": (
-        lambda: cc.inverse_kinematics(two_links(), [TIP], [1, 0], fixed="upper"),
-        OutputError,
-        "comma",
-    ),
-    "nothing left to move": (
-        lambda: cc.inverse_kinematics(two_links(), [TIP], [1, 0], fixed=("fore",)),
-        OutputError,
-        "stand still",
-    ),
-    "no outputs": (lambda: cc.inverse_kinematics(two_links(), [], []), OutputError, "at least one"),
-    "one output twice": (
-        lambda: cc.inverse_kinematics(two_links(), [TIP, TIP], [1, 0, 1, 0]),
-        OutputError,
-        "each name once",
-    ),
-    "an output, no list": (
-        lambda: cc.inverse_kinematics(two_links(), TIP, [1, 0]),
-        OutputError,
-        "list of Output",
-    ),
-    "a model": (
-        lambda: cc.inverse_kinematics(cc.reduce(cc.robots.rover_arm()), [HAND], [1, 0, 0]),
-        OutputError,
-        "model.robot",
-    ),
-    "a heading of what can tilt": (
-        lambda: cc.inverse_kinematics(arm(), [cc.Output("o", "hand", "SO2")], [1.0]),
-        OutputError,
-        "tilt",
-    ),
-    "no starts": (
-        lambda: cc.inverse_kinematics(two_links(), [TIP], [1, 0], starts=0),
-        ShapeError,
-        "starts",
-    ),
-    "half an iteration": (
-        lambda: cc.inverse_kinematics(two_links(), [TIP], [1, 0], iterations=0.5),
-        ShapeError,
-        "iterations",
-    ),
-    "negative seed": (
-        lambda: cc.inverse_kinematics(two_links(), [TIP], [1, 0], seed=-1),
-        ShapeError,
-        "seed",
-    ),
-    "no tolerance": (
-        lambda: cc.inverse_kinematics(two_links(), [TIP], [1, 0], tolerance=0.0),
-        ShapeError,
-        "tolerance",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_named(name):
-    act, kind, part = BAD[name]
-    with pytest.raises(kind) as caught:
-        act()
-    assert part in str(caught.value)
-
-
-def gripper(multiplier: float = -0.5, limits: object = None) -> cc.Mechanism:
-    """Planar arm whose last joint follows the one before it, with an offset of 0.2 rad."""
-    bodies = [
-        cc.Body("ground", cc.joints.Fixed()),
-        cc.Body("upper", ABOUT_Z, "ground", inertia=SMALL),
-        cc.Body("fore", ABOUT_Z, "upper", cc.Pose((1, 0, 0)), SMALL),
-        cc.Body("finger", ABOUT_Z, "fore", cc.Pose((0.7, 0, 0)), SMALL, limits),
-    ]
-    follows = cc.mechanism.Mimic("finger", of="fore", multiplier=multiplier, offset=0.2)
-    return cc.Mechanism("gripper", bodies, mimics=[follows])
-
-
-FINGER = cc.Output("tip", "finger", "R2", point=(0.3, 0, 0))
-
-
-def tip(upper: float, fore: float, finger: float) -> np.ndarray:
-    """Tip of the gripper, from complex numbers."""
-    turns = np.exp(1j * np.cumsum([upper, fore, finger]))
-    place = turns @ [1.0, 0.7, 0.3]
-    return np.array([place.real, place.imag])
-
-
-def test_joints_that_follow_others_move_with_them():
-    robot = gripper()
-    for upper, fore in ((0.3, 0.9), (-1.1, 0.4), (2.0, -1.2)):
-        target = tip(upper, fore, 0.2 - 0.5 * fore)
-        found = cc.inverse_kinematics(robot, [FINGER], target)
-        assert found.solved, found.why
-        q = dict(zip(robot.freedom_names, found.q, strict=True))
-        assert q["finger"] == pytest.approx(0.2 - 0.5 * q["fore"], abs=1e-12)
-        assert tip(q["upper"], q["fore"], q["finger"]) == pytest.approx(target, abs=1e-9)
-
-
-def test_limits_of_a_joint_that_follows_limit_the_one_it_follows():
-    # The finger between 0 and 0.1 rad lets the forearm turn between 0.2 and 0.4 rad.
-    robot = gripper(limits=(0.0, 0.1))
-    inside, outside = (tip(0.5, fore, 0.2 - 0.5 * fore) for fore in (0.399, 0.401))
-    assert cc.inverse_kinematics(
-        robot, [FINGER], inside, robot.coupled(np.array([0.4, 0.3, 0]))
-    ).solved
-    found = cc.inverse_kinematics(robot, [FINGER], outside, starts=5)
-    assert not found.solved
-    assert "fore at its upper limit 0.4" in found.why
-
-
-def test_bodies_that_stand_still_hold_the_joints_coupled_to_them():
-    robot = gripper()
-    upper = cc.inverse_kinematics(robot, [TIP], [1.0, 1.0], fixed=("upper",), starts=1)
-    assert upper.q[0] == 0.0
-    jaws = [
-        cc.Body("hand", cc.joints.Fixed()),
-        *(cc.Body(side, ABOUT_Z, "hand", inertia=SMALL) for side in ("left", "right")),
-    ]
-    pair = cc.Mechanism("jaws", jaws, mimics=[cc.mechanism.Mimic("right", of="left")])
-    for moved, fixed in (("left", "right"), ("right", "left")):
-        output = cc.Output("tip", moved, "R2", point=(0.1, 0, 0))
-        assert cc.inverse_kinematics(pair, [output], [0.0, 0.1]).solved
-        with pytest.raises(OutputError, match="joints coupled to bodies in `fixed`"):
-            cc.inverse_kinematics(pair, [output], [0.0, 0.1], fixed=(fixed,))

@@ -604,7 +604,7 @@ def test_large_files_and_robots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert len(ours.bodies) == 1
     with pytest.raises(DescriptionError, match="expected at most 500 bodies, got 501"):
         load(tmp_path, robot(*links[:501], *ends[:500]), "", keep_fixed=True)
-    monkeypatch.setattr("concur.formats._urdf.MOST_LINKS", 3)
+    monkeypatch.setattr("concur.formats._urdf_tree.MOST_LINKS", 3)
     load(tmp_path, chain("fixed"))
     with pytest.raises(DescriptionError, match="at most 3 links and joints, got 4"):
         load(tmp_path, chain("fixed", more=link("c")))

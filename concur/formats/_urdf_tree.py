@@ -1,0 +1,190 @@
+"""Links and joints of a URDF file, checked, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from concur.errors import InertiaError, shown
+from concur.formats._urdf_xml import TAGS, Node, tag_of
+from concur.formats.tables import (
+    located,
+    suggest,
+)
+from concur.mechanism import Inertia, joints
+
+ONE_COORDINATE = ("revolute", "continuous", "prismatic")
+
+_TYPES = (*ONE_COORDINATE, "fixed", "planar", "floating")
+
+MOST_LINKS = 50_000
+"""Largest number of links and joints in a file; those that move on their own are far fewer."""
+
+FIX = "`concur check robot.urdf --fix OUT.urdf` writes the nearest physical inertias."
+"""Cure for an inertia that no rigid body has."""
+
+_SIZES: dict[str, Callable[[Node], tuple[float, ...]]] = {
+    "box": lambda node: node.numbers("size", 3, None),
+    "cylinder": lambda node: (node.number("radius", None), node.number("length", None)),
+    "sphere": lambda node: (node.number("radius", None),),
+}
+
+
+def primitive(node: Node) -> tuple[str, np.ndarray, tuple[float, ...]]:
+    """Kind, pose (4, 4) in the link and sizes, m, of an element <visual> or <collision>."""
+    geometry = node.parts()["geometry"]
+    shape = Node(geometry.element[0], node.path, geometry.place.partition(", ")[2])
+    return shape.tag, node.pose(), _SIZES[shape.tag](shape)
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link with its mass (kg), centre of mass (m) and tensor about it (kg m^2), link axes."""
+
+    node: Node
+    mass: float
+    com: np.ndarray
+    tensor: np.ndarray
+
+
+@dataclass(frozen=True)
+class UrdfJoint:
+    """A joint: type, links, placement (4, 4) in the parent link, arguments of `Body`; and mimic.
+
+    `mimic` has the name of the other joint, the multiplier and the offset.
+    """
+
+    node: Node
+    kind: str
+    parent: str
+    child: str
+    pose: np.ndarray
+    joint: joints.Joint
+    limits: dict[str, Any]
+    mimic: tuple[str, float, float] | None = None
+
+
+def contents(root: Node) -> tuple[dict[str, Link], dict[str, UrdfJoint]]:
+    """Read all links and joints, by name, and check that they form a tree."""
+    links: dict[str, Link] = {}
+    tree: dict[str, UrdfJoint] = {}
+    root.check_near("element", map(tag_of, root.element), TAGS["robot"], 0.75)
+    found = [element for element in root.element if tag_of(element) in TAGS["robot"]]
+    if len(found) > MOST_LINKS:
+        cure = "Remove the parts that do not move."
+        root.refuse(f"at most {MOST_LINKS} links and joints", f"{len(found)}", cure)
+    for element in found:
+        node = Node(element, root.path)
+        name = node.named()
+        if name in (links if node.tag == "link" else tree):
+            node.refuse(f"each {node.tag} name once", f"a second `{name}`", "Rename one of them.")
+        if node.tag == "link":
+            links[name] = _link(node)
+        else:
+            tree[name] = _joint(node)
+    if not links:
+        root.refuse("at least one <link>", "a robot without links", "Add the links.")
+    carried: dict[str, str] = {}
+    for name, joint in tree.items():
+        for link in (joint.parent, joint.child):
+            if link not in links:
+                cure = suggest(link[:255], links, "Check the spelling.")
+                joint.node.refuse("names of links", f"`{shown(link)}`", cure)
+        if joint.child in carried:
+            joint.node.refuse(
+                "one joint that carries each link",
+                f"`{joint.child}` also carried by the joint `{carried[joint.child]}`",
+                "URDF describes trees: open the loop at one of the joints.",
+            )
+        carried[joint.child] = name
+    return links, tree
+
+
+def inertial_of(link: Node) -> tuple[Node, float, np.ndarray, np.ndarray] | None:
+    """Read <inertia>, mass, pose (4, 4) of the inertial frame and tensor (3, 3) in its axes."""
+    inertial = link.parts().get("inertial")
+    if inertial is None:
+        return None
+    parts = inertial.parts()
+    for tag in ("mass", "inertia"):
+        if tag not in parts:
+            inertial.refuse(f"the element <{tag}>", "no such element", f"Add <{tag}>.")
+    mass = parts["mass"].number("value", None)
+    xx, yy, zz = (parts["inertia"].number(name, None) for name in ("ixx", "iyy", "izz"))
+    xy, xz, yz = (parts["inertia"].number(name, 0.0) for name in ("ixy", "ixz", "iyz"))
+    tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    return parts["inertia"], mass, inertial.pose(), tensor
+
+
+def _link(node: Node) -> Link:
+    """Read a link; without <inertial> it has no mass. The inertia must be physical."""
+    found = inertial_of(node)
+    if found is None:
+        return Link(node, 0.0, np.zeros(3), np.zeros((3, 3)))
+    inertia, mass, pose, tensor = found
+    with located(node.path, inertia.place):
+        try:
+            Inertia(mass, (0.0, 0.0, 0.0), tuple(map(tuple, tensor)))
+        except InertiaError as error:
+            if mass >= 0.0:
+                error.cure += f" {FIX}"
+            raise
+    R = pose[:3, :3]
+    return Link(node, mass, pose[:3, 3], R @ tensor @ R.T)
+
+
+def _joint(node: Node) -> UrdfJoint:
+    """Read a joint."""
+    parts = node.parts()
+    kind = node.text("type")
+    if kind not in _TYPES:
+        cure = suggest(kind[:40], _TYPES, "Choose one of them.")
+        node.refuse(f"a type among {', '.join(_TYPES)}", f"`{shown(kind)}`", cure)
+    ends = []
+    for tag in ("parent", "child"):
+        if tag not in parts:
+            node.refuse(f"the element <{tag}>", "no such element", f'Add <{tag} link="..."/>.')
+        ends.append(parts[tag].text("link"))
+    axis: tuple[float, ...] = (1.0, 0.0, 0.0)
+    moves = kind in (*ONE_COORDINATE, "planar")
+    if "axis" in parts:
+        axis = parts["axis"].numbers("xyz", 3, None if moves else axis)
+    joint: joints.Joint = joints.Free() if kind == "floating" else joints.Fixed()
+    if moves:
+        with located(node.path, parts["axis"].place if "axis" in parts else node.place):
+            if kind == "planar":
+                joint = joints.Planar(axis)
+            else:
+                joint = joints.Prismatic(axis) if kind == "prismatic" else joints.Revolute(axis)
+    limits: dict[str, Any] = {}
+    if "limit" in parts and kind in ONE_COORDINATE:
+        limits = _limits(parts["limit"], kind)
+    mimic = None
+    if "mimic" in parts and kind != "fixed":
+        if kind not in ONE_COORDINATE:
+            expected = "a joint with one coordinate where there is <mimic>"
+            node.refuse(expected, f"a {kind} joint", "Remove <mimic>.")
+        other = parts["mimic"]
+        mimic = other.text("joint"), other.number("multiplier", 1.0), other.number("offset", 0.0)
+    return UrdfJoint(node, kind, ends[0], ends[1], node.pose(), joint, limits, mimic)
+
+
+def _limits(node: Node, kind: str) -> dict[str, Any]:
+    """Limits as arguments of `Body`; zero efforts and velocities and [0, 0] are placeholders."""
+    found: dict[str, Any] = {}
+    lower, upper = (node.number(name, 0.0, infinite=True) for name in ("lower", "upper"))
+    if kind != "continuous" and (lower, upper) != (0.0, 0.0):
+        if not lower < upper:
+            cure = "Correct the bounds; hold a joint with [locked] of the sidecar."
+            node.refuse("`lower` below `upper`", f"{lower:g} and {upper:g}", cure)
+        found["limits"] = (lower, upper)
+    for attribute, argument in (("effort", "torque_limit"), ("velocity", "speed_limit")):
+        value = node.number(attribute, 0.0, infinite=True)
+        if value < 0.0:
+            node.refuse(f"`{attribute}` of zero or more", f"{value:g}", "Give its magnitude.")
+        if value > 0.0:
+            found[argument] = value
+    return found

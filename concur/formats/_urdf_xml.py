@@ -1,0 +1,267 @@
+"""Elements of URDF files: text, XML and numbers, with errors that name the line."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import math
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from concur.errors import DescriptionError, install_command, shown
+from concur.files import read_text
+from concur.formats.tables import (
+    LARGEST,
+    LARGEST_TOML,
+    show,
+    suggest,
+)
+
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+
+_INFINITE = re.compile(r"[-+]?inf(inity)?", re.IGNORECASE)
+
+_DECLARATION = re.compile(r"(?:\s|<!--.*?-->)*(<\?xml\b[^>]*\?>)", re.DOTALL)
+
+# Tags that are read, with their attributes. A tag or attribute that resembles one is refused.
+TAGS: dict[str, tuple[str, ...]] = {
+    "robot": ("link", "joint"),
+    "link": ("inertial", "visual", "collision"),
+    "joint": ("origin", "parent", "child", "axis", "limit", "mimic", "dynamics", "calibration"),
+    "inertial": ("origin", "mass", "inertia"),
+    "visual": ("origin", "geometry"),
+    "collision": ("origin", "geometry"),
+}
+
+_ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    "joint": ("name", "type"),
+    "origin": ("xyz", "rpy"),
+    "axis": ("xyz",),
+    "limit": ("lower", "upper", "effort", "velocity"),
+    "mass": ("value",),
+    "inertia": ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"),
+    "mimic": ("joint", "multiplier", "offset"),
+}
+
+EXPAND = "Expand the macros: `xacro robot.urdf.xacro > robot.urdf`; or rename the file to .xacro."
+"""Cure for macros in a URDF file."""
+
+
+@functools.lru_cache(10_000)
+def _resembles(name: str, known: tuple[str, ...], cutoff: float) -> bool:
+    """Whether a name is probably a known one, misspelt; files have few names, many times."""
+    return bool(difflib.get_close_matches(name.lower(), known, 1, cutoff))
+
+
+class Node:
+    """An element of the file, with errors that name its line."""
+
+    def __init__(self, element: Any, path: Path, owner: str = "") -> None:
+        self.element = element
+        self.path = path
+        self.tag = tag_of(element)
+        self.line = int(element.sourceline)
+        self.place = f"line {self.line}, " + (f"{owner}, " if owner else "") + f"<{self.tag}>"
+        self.check_near("attribute", element.attrib, _ATTRIBUTES.get(self.tag, ()), 0.6)
+
+    def named(self) -> str:
+        """Name of a link or joint, which becomes part of the place."""
+        name = self.text("name")
+        self.place = f"line {self.line}, {self.tag} `{shown(name)}`"
+        if not name.strip() or len(name) > 255 or not name.isprintable():
+            expected = "a name of at most 255 characters, without control characters"
+            self.refuse(expected, show(name), f"Rename this {self.tag}.")
+        return name
+
+    def refuse(self, expected: str, came: str, cure: str) -> NoReturn:
+        """Raise the error for this element."""
+        raise DescriptionError(
+            f"{self.path}, {self.place}",
+            expected=expected,
+            came=came,
+            cure=cure,
+            file=str(self.path),
+            line=self.line,
+        )
+
+    def parts(self) -> dict[str, Node]:
+        """Child elements that are read, by tag; each may occur once, `visual` and others often."""
+        known = TAGS[self.tag]
+        self.check_near("element", map(tag_of, self.element), known, 0.75)
+        found: dict[str, Node] = {}
+        for element in self.element:
+            tag = tag_of(element)
+            if tag in known and tag not in ("visual", "collision"):
+                if tag in found:
+                    self.refuse(f"one element <{tag}>", "several", "Remove all but one.")
+                found[tag] = Node(element, self.path, self.place.partition(", ")[2])
+        return found
+
+    def check_near(
+        self, kind: str, names: Iterable[str], known: tuple[str, ...], cutoff: float
+    ) -> None:
+        given = dict.fromkeys(names)
+        absent = tuple(name for name in known if name not in given)
+        for name in given:
+            if name not in known and _resembles(name[:40], absent, cutoff):
+                self.refuse(
+                    f"one of {', '.join(known)}",
+                    f"an unknown {kind} `{shown(name)}`",
+                    suggest(name[:40], absent, "Correct it."),
+                )
+
+    def text(self, attribute: str) -> str:
+        """Return an attribute that must be given."""
+        text = self.element.get(attribute)
+        if text is None:
+            expected = f"the attribute `{attribute}`"
+            self.refuse(expected, "no value", f'Write {attribute}="...".')
+        return str(text)
+
+    def numbers(
+        self, attribute: str, count: int, default: tuple[float, ...] | None, infinite: bool = False
+    ) -> tuple[float, ...]:
+        """Read the numbers of an attribute; with `infinite`, those above `LARGEST` are inf."""
+        if default is not None and attribute not in self.element.attrib:
+            return default
+        text = self.text(attribute)
+        values = []
+        for word in text.split():
+            known = _NUMBER.fullmatch(word) or (infinite and _INFINITE.fullmatch(word))
+            value = float(word) if known else math.nan
+            if infinite and abs(value) > LARGEST:
+                value = math.copysign(math.inf, value)
+            values.append(value)
+        finite = all(abs(x) <= LARGEST for x in values)
+        if len(values) != count or any(map(math.isnan, values)) or not (finite or infinite):
+            noun = "a number" if count == 1 else f"{count} numbers"
+            expected = f"`{attribute}`: {noun} within 1e9"
+            cure = EXPAND if "$" in text else "Correct the attribute."
+            self.refuse(expected, show(text), cure)
+        return tuple(values)
+
+    def number(self, attribute: str, default: float | None, infinite: bool = False) -> float:
+        """Read the one number of an attribute."""
+        (value,) = self.numbers(attribute, 1, None if default is None else (default,), infinite)
+        return value
+
+    def pose(self) -> np.ndarray:
+        """Matrix (4, 4), m, of the child <origin>: Rz(yaw) Ry(pitch) Rx(roll); else the unit."""
+        node, pose = self.parts().get("origin"), np.eye(4)
+        if node is not None:
+            rpy = node.numbers("rpy", 3, (0.0, 0.0, 0.0))
+            if any(rpy):
+                pose[:3, :3] = Rotation.from_euler("xyz", rpy).as_matrix()
+            pose[:3, 3] = node.numbers("xyz", 3, (0.0, 0.0, 0.0))
+        return pose
+
+
+def urdf_text(file: Path) -> str:
+    """Text of a URDF file, or of a xacro file with its macros expanded."""
+    text = read_text(file, "a URDF file", "Check the path.", largest=LARGEST_TOML)
+    if file.suffix.lower() != ".xacro":
+        return text
+    text = expanded(file)
+    if len(text) > LARGEST_TOML:
+        raise DescriptionError(
+            str(file),
+            expected=f"at most {LARGEST_TOML // 2**20} MiB of URDF after the macros",
+            came=f"{len(text) / 2**20:.3g} MiB",
+            cure="Remove the parts that do not move.",
+            file=str(file),
+        )
+    return text
+
+
+def expanded(file: Path) -> str:
+    """Expand the macros of a xacro file."""
+    expected = "a xacro file that expands to a URDF file"
+    try:
+        from xacrodoc import XacroDoc
+    except ImportError:
+        raise DescriptionError(
+            str(file),
+            expected="the package xacrodoc, which expands xacro files without ROS",
+            came="an environment without it",
+            cure="Run `pip install xacrodoc`; or expand the macros where ROS is: "
+            "`xacro robot.urdf.xacro > robot.urdf`.",
+            file=str(file),
+        ) from None
+    try:
+        return str(XacroDoc.from_file(file, resolve_packages=False).to_urdf_string(pretty=True))
+    except Exception as error:  # macros raise errors of every kind
+        raise DescriptionError(
+            str(file),
+            expected=expected,
+            came=f"`{shown(' '.join(str(error).split()), 200)}`",
+            cure="Correct the macros, or the packages and files they include.",
+            file=str(file),
+        ) from None
+
+
+def blank_declaration(text: str) -> str:
+    """Replace an XML declaration by spaces: files in use have version 0.0, or text before it."""
+    found = _DECLARATION.match(text)
+    if found is None:
+        return text
+    start, end = found.span(1)
+    return text[:start] + re.sub(r"\S", " ", text[start:end]) + text[end:]
+
+
+def parsed(text: str, file: Path) -> Any:
+    """Parse the text of a file without entities, external files and deep nesting."""
+    try:
+        from lxml import etree
+    except ImportError:
+        raise DescriptionError(
+            str(file),
+            expected="the package lxml, which reads URDF files",
+            came="an environment without it",
+            cure=f"Install the extra: {install_command('urdf')}.",
+            file=str(file),
+        ) from None
+
+    def refuse(line: int, came: str, cure: str) -> NoReturn:
+        raise DescriptionError(
+            f"{file}, line {line}",
+            expected="a URDF file: plain XML with the root element <robot>",
+            came=came,
+            cure=cure,
+            file=str(file),
+            line=line,
+        )
+
+    doctype = text.find("<!DOCTYPE")
+    if doctype >= 0:
+        line = text.count("\n", 0, doctype) + 1
+        refuse(line, "a document type", "Remove <!DOCTYPE>, and write its entities out.")
+    parser = etree.XMLParser(
+        encoding="utf-8",
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    try:
+        root = etree.fromstring(blank_declaration(text).encode(), parser)
+    except etree.XMLSyntaxError as error:
+        refuse(error.lineno or 1, f"`{shown(str(error.msg), 100)}`", "Correct the XML.")
+    macro = next((e for e in root.iter() if "xacro}" in str(e.tag)), None)
+    if macro is not None:
+        refuse(macro.sourceline, "macros of xacro", EXPAND)
+    if tag_of(root) != "robot":
+        refuse(root.sourceline, f"<{shown(tag_of(root))}>", "Give the path of a URDF file.")
+    return root
+
+
+def tag_of(element: Any) -> str:
+    """Tag of an element; a default namespace is ignored, a prefix is not."""
+    tag = str(element.tag)
+    return tag.rpartition("}")[2] if element.prefix is None else tag
