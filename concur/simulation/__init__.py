@@ -1,13 +1,17 @@
 """Motions in time: closed loops on the full-order plant, and reduced models under torques."""
 
 from concur.simulation._compare import Comparison, ComparisonRow, RunRecord, compare
+from concur.simulation._disturbances import GravityGradient, Wrench
+from concur.simulation._encoder import encoder_count, encoder_reading
 from concur.simulation._findings import Finding, Tolerances
 from concur.simulation._forced import MOTION_METHODS, forced_motion
 from concur.simulation._friction import Friction
 from concur.simulation._hdf5 import coordinate_columns, velocity_columns, write_arrays
+from concur.simulation._imperfections import KINDS, Imperfections
 from concur.simulation._integrator import METHODS, Integrator
 from concur.simulation._motion import Motion
 from concur.simulation._plant import Plant
+from concur.simulation._program import Program, loop_program
 from concur.simulation._reconstruct import reconstruct
 from concur.simulation._run import Run
 from concur.simulation._runge_kutta import runge_kutta
@@ -17,6 +21,7 @@ from concur.simulation._step import step_function
 
 __all__ = [
     "FASTEST_START",
+    "KINDS",
     "LONGEST_RUN",
     "METHODS",
     "MOST_STEPS",
@@ -26,15 +31,22 @@ __all__ = [
     "ComparisonRow",
     "Finding",
     "Friction",
+    "GravityGradient",
+    "Imperfections",
     "Integrator",
     "Motion",
     "Plant",
+    "Program",
     "Run",
     "RunRecord",
     "Tolerances",
+    "Wrench",
     "compare",
     "coordinate_columns",
+    "encoder_count",
+    "encoder_reading",
     "forced_motion",
+    "loop_program",
     "reconstruct",
     "runge_kutta",
     "simulate",

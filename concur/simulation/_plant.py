@@ -305,11 +305,17 @@ class Plant(EvaluatedMethods):
         return self._acceleration(self.robot, q, v, u)
 
     def _acceleration(
-        self, robot: System | SymbolicRobot, q: Vector, v: Vector, u: Vector
+        self,
+        robot: System | SymbolicRobot,
+        q: Vector,
+        v: Vector,
+        u: Vector,
+        disturbance: Vector | None = None,
     ) -> tuple[Vector, Vector]:
+        """Acceleration and constraint forces, with a generalised force (nv,) in addition."""
         if self.friction is not None:
             u = self.friction.left(u, control_velocities(robot, q, v))
-        force = ca.SX(self.nv, 1)
+        force = ca.SX(self.nv, 1) if disturbance is None else ca.SX(disturbance)
         alone = len(robot.actuated_freedoms)
         for k, row in enumerate(robot.actuated_freedoms):
             force[row] += u[k]

@@ -223,16 +223,18 @@ class Run(Stored, RunData):
             "output_groups": [output.group for output in law.outputs],
         }
         check_names(path, facts, expected)
-        rubs = [
-            facts[f"friction_{f.name}"] for f in fields(Friction) if "friction_viscous" in facts
-        ]
+        rubs = {
+            f.name: facts[f"friction_{f.name}"]
+            for f in fields(Friction)
+            if f"friction_{f.name}" in facts
+        }
         return cls(
             robot=robot,
             servo=law,
             method=facts["method"],
             control_period=facts["hold"] or None,
             seconds=facts["seconds"],
-            friction=Friction(*rubs) if rubs else None,
+            friction=Friction(**rubs) if rubs else None,
             **{name: arrays[STORED.get(name, name)] for name in UNITS},
         )
 

@@ -7,8 +7,9 @@ exact inverse differential of exp, so that configurations stay on their groups b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
+from typing import Any
 
 import casadi as ca
 
@@ -114,7 +115,6 @@ def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.
     the start of the step, and the smallest and the largest (q, v, u) of all stages.
     """
     rates = closed_loop(servo, plant, held)
-    robot = plant.robot
     q, v = ca.MX.sym("q", servo.nq), ca.MX.sym("v", plant.nv)
     work, h = ca.MX.sym("work", 1 + servo.nz), ca.MX.sym("h")
     numbers = [ca.MX.sym("p", plant.n_numbers)] if plant.n_numbers else []
@@ -135,27 +135,7 @@ def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.
         given.extend(law)
         return vdot, power
 
-    if method == "rk4":
-        rate = graph_of(robot.rate, "rate", robot.nq, robot.nv)
-        normalize = graph_of(
-            lambda q, *p: (plant.symbolic(*p) if p else robot).normalize(q),
-            "normalize",
-            *(robot.nq, *(part.numel() for part in numbers)),
-        )
-        end, v_next, work_next = runge_kutta(
-            lambda node, q, v, work: (rate(q, v), *forces(node, q, v, work)), [q, v, work], h
-        )
-        q_next = normalize(end, *numbers)
-    else:
-        integrate = graph_of(robot.integrate, "integrate", robot.nq, robot.nv)
-        inverse = graph_of(robot.dexp_inverse, "dexp_inverse", robot.nv, robot.nv)
-        still = ca.MX.zeros(robot.nv)
-        moved, v_next, work_next = runge_kutta(
-            lambda node, d, v, work: (inverse(d, v), *forces(node, integrate(q, d), v, work)),
-            [still, v, work],
-            h,
-        )
-        q_next = integrate(q, moved)
+    q_next, v_next, work_next = stepped(plant, method, forces, [q, v, work], h, numbers)
     return ca.Function(
         f"step_{method}",
         [q, v, work, h, *numbers, *command],
@@ -170,6 +150,58 @@ def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.
         ],
         ["q_next", "v_next", "work_next", "pivot", "torque", "missed", "scale", "low", "high"],
     )
+
+
+def stepped(
+    plant: Plant,
+    method: str,
+    rates: Callable[..., Sequence[Array]],
+    state: Sequence[Array],
+    h: Array | float,
+    numbers: Sequence[Any] = (),
+) -> list[Array]:
+    """State after a step of a method.
+
+    Parameters
+    ----------
+    plant : Plant
+        What moves.
+    method : str
+        "rk4" or "rkmk4".
+    rates : callable
+        Maps (node, *state) to the rates of all parts of the state but the first.
+    state : sequence of casadi.MX
+        Parts of the state at the start: configuration, velocity, and further ones.
+    h : casadi.MX or float
+        Length of the step, s.
+    numbers : sequence of casadi.MX
+        Uncertain numbers p of the plant, if there are any.
+
+    Returns
+    -------
+    list of casadi.MX
+        Parts of the state at the end.
+    """
+    robot, (q, *rest) = plant.robot, state
+    if method == "rk4":
+        rate = graph_of(robot.rate, "rate", robot.nq, robot.nv)
+        normalize = graph_of(
+            lambda q, *p: (plant.symbolic(*p) if p else robot).normalize(q),
+            "normalize",
+            *(robot.nq, *(part.numel() for part in numbers)),
+        )
+        end, *moved = runge_kutta(
+            lambda node, q, v, *rest: (rate(q, v), *rates(node, q, v, *rest)), state, h
+        )
+        return [normalize(end, *numbers), *moved]
+    integrate = graph_of(robot.integrate, "integrate", robot.nq, robot.nv)
+    inverse = graph_of(robot.dexp_inverse, "dexp_inverse", robot.nv, robot.nv)
+    way, *moved = runge_kutta(
+        lambda node, d, v, *rest: (inverse(d, v), *rates(node, integrate(q, d), v, *rest)),
+        [ca.MX.zeros(robot.nv), *rest],
+        h,
+    )
+    return [integrate(q, way), *moved]
 
 
 def graph_of(method: Callable[..., Array], name: str, *sizes: int) -> ca.Function:

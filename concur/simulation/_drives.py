@@ -1,0 +1,242 @@
+"""Drives with imperfections, over expressions: torque limit, lag, ripple, flexible joint, friction.
+
+Numbers that are certain are constants of the graphs; a number without effect leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import normalised
+from concur.errors import SimulationError
+from concur.multibody import Mechanism, control_velocities
+from concur.simulation._disturbances import (
+    GravityGradient,
+    active_share,
+    gradient_force,
+    wrench_force,
+)
+from concur.simulation._friction import FULL_SPEED, STRIBECK_SPEED, rubbed
+from concur.simulation._imperfections import (
+    OF_CONTROLS,
+    OF_FRICTION,
+    OF_WRENCHES,
+    Imperfections,
+    Scalar,
+    joint_places,
+)
+from concur.simulation._plant import Plant
+
+SHORTEST_LAG = 1e-12
+"""Smallest time constant of a lag, s: a shorter one has no effect."""
+
+
+class Drives:
+    """The drives of a robot as graphs.
+
+    Parameters
+    ----------
+    real : Imperfections
+        Fixed values.
+    robot : Mechanism
+        The robot.
+    inputs : tuple of (str, str)
+        Imperfections that are inputs w, in this order.
+    h : float
+        Step of integration, s.
+    """
+
+    def __init__(
+        self, real: Imperfections, robot: Mechanism, inputs: tuple[Scalar, ...], h: float
+    ) -> None:
+        self._real, self._robot, self._inputs, self._h = real, robot, inputs, h
+        self._check_lengths()
+        self.lagging = self.acting("lag")
+        self.flexible = self.acting("stiffness")
+
+    def acting(self, kind: str) -> list[int]:
+        """Indices of the numbers of a kind that have an effect or are uncertain."""
+        fixed, names = self._fixed(kind)
+        given = {name for other, name in self._inputs if other == kind}
+        ideal = OF_CONTROLS.get(kind, 0.0)
+        return [k for k, name in enumerate(names) if fixed[k] != ideal or name in given]
+
+    def read(self, kind: str, w: ca.SX) -> ca.SX:
+        """Numbers of a kind: constants, and inputs where they are uncertain."""
+        fixed, names = self._fixed(kind)
+        found = ca.SX(ca.DM(fixed)) if len(fixed) else ca.SX(0, 1)
+        for k, (other, name) in enumerate(self._inputs):
+            if other == kind:
+                found[names.index(name)] = w[k]
+        return found
+
+    def values(self, known: Mapping[Scalar, np.ndarray]) -> dict[str, Any]:
+        """What stiffness depends on, each shape (worlds, nu), with names and speed."""
+        found: dict[str, Any] = {"names": self._robot.control_names}
+        for kind in (*OF_FRICTION, "stiffness", "damping", "motor_inertia"):
+            fixed, names = self._fixed(kind)
+            columns = [
+                known.get((kind, name), value) for name, value in zip(names, fixed, strict=True)
+            ]
+            found[kind] = np.stack(np.broadcast_arrays(*columns, np.zeros(1))[:-1], axis=-1)
+        friction = self._real.friction
+        found["full_speed"] = FULL_SPEED if friction is None else friction.full_speed
+        return found
+
+    def check_range(self, where: str, known: Mapping[Scalar, np.ndarray]) -> None:
+        """Refuse a world with a number out of range."""
+        for (kind, name), values in known.items():
+            positive = kind in ("torque_limit", "stiffness", "motor_inertia")
+            bad = values <= 0.0 if positive else values < 0.0
+            if kind in OF_WRENCHES or not bad.any():
+                continue
+            world = int(np.argmax(bad))
+            raise SimulationError(
+                f"{where}, world {world}, `{kind}` of `{name}`",
+                expected="a number above zero" if positive else "a number of zero or more",
+                came=f"{values[world]:.6g}",
+                cure="Narrow its interval, or change the fixed value.",
+                world=world,
+            )
+
+    def decay(self, lag: np.ndarray) -> np.ndarray:
+        """E = exp(-h / 2 tau), which is 0 without lag."""
+        return np.asarray(np.exp(-self._h / (2.0 * np.maximum(lag, SHORTEST_LAG))))
+
+    def loaded_function(self) -> ca.Function:
+        """Torques and deflections of drives that bear a command in equilibrium."""
+        u, w = self._symbols()
+        limited = self._limited(u, w)
+        k = self.read("stiffness", w)
+        return ca.Function(
+            "loaded", [u, w], [_picked(limited, self.lagging), _picked(limited / k, self.flexible)]
+        )
+
+    def torque_function(self) -> ca.Function:
+        """Torques at the three nodes of a step, as columns, and those of lags at its end."""
+        u, w = self._symbols()
+        before = ca.SX.sym("before", len(self.lagging))
+        limited = self._limited(u, w)
+        nodes = ca.horzcat(limited, limited, limited)
+        ends = ca.SX(len(self.lagging), 1)
+        fixed, names = self._fixed("lag")
+        for k, control in enumerate(self.lagging):
+            key = ("lag", names[control])
+            if key in self._inputs:
+                decay = w[self._inputs.index(key)]
+            else:
+                decay = ca.SX(float(self.decay(fixed[control])))
+            way = before[k] - limited[control]
+            for node in range(3):
+                nodes[control, node] += way * decay**node
+            ends[k] = nodes[control, 2]
+        return ca.Function("torque", [u, before, w], [ca.densify(nodes), ca.densify(ends)])
+
+    def active_function(self) -> ca.Function:
+        """How much of a step each wrench acts."""
+        t = ca.SX.sym("t")
+        parts = [active_share(entry, t, self._h) for entry in self._real.wrenches]
+        rows = [ca.SX(1) if part is None else part for part in parts]
+        return ca.Function("active", [t], [ca.vertcat(ca.SX(0, 1), *rows)])
+
+    def rate_function(self, plant: Plant) -> ca.Function:
+        """Rates of v, work, springs and motors.
+
+        From (q, v, springs, motors, torque, active, p); the torque is that behind limit and lag.
+        """
+        q, v = ca.SX.sym("q", plant.nq), ca.SX.sym("v", plant.nv)
+        spring, motor = (ca.SX.sym(name, len(self.flexible)) for name in ("spring", "motor"))
+        torque, active = ca.SX.sym("u", plant.nu), ca.SX.sym("a", len(self._real.wrenches))
+        p = ca.SX.sym("p", plant.n_numbers + len(self._inputs))
+        w = p[plant.n_numbers :]
+        unit, _ = normalised(q, plant.quaternions)
+        robot = plant.symbolic(p[: plant.n_numbers])
+        joint_speeds = control_velocities(robot, unit, v)
+        driven = self._rippled(torque, unit, w)
+        speeds = ca.SX(joint_speeds)
+        speeds[self.flexible] = motor
+        friction = self._real.friction
+        left = rubbed(
+            driven,
+            speeds,
+            [self.read(kind, w) for kind in OF_FRICTION],
+            FULL_SPEED if friction is None else friction.full_speed,
+            STRIBECK_SPEED if friction is None else friction.stribeck_speed,
+        )
+        own = self.flexible
+        slip = motor - _picked(joint_speeds, own)
+        stiffness, damping, inertia = (
+            _picked(self.read(kind, w), own) for kind in ("stiffness", "damping", "motor_inertia")
+        )
+        load = stiffness * spring + damping * slip
+        faster = (_picked(left, own) - load) / inertia
+        felt, worked = ca.SX(left), ca.SX(driven)
+        felt[own], worked[own] = load, load
+        force = self._disturbance(robot, unit, active, w)
+        vdot, _ = plant._acceleration(robot, unit, v, felt, force)
+        results = [vdot, ca.dot(worked, joint_speeds), slip, faster]
+        inputs = [q, v, spring, motor, torque, active, p]
+        return ca.Function("rates", inputs, [ca.densify(part) for part in results], {"cse": True})
+
+    def _disturbance(self, robot: Any, q: ca.SX, active: ca.SX, w: ca.SX) -> ca.SX | None:
+        if not self._real.disturbances:
+            return None
+        total, k = ca.SX(self._robot.nv, 1), 0
+        force, torque = (self.read(kind, w) for kind in OF_WRENCHES)
+        for entry in self._real.disturbances:
+            if isinstance(entry, GravityGradient):
+                total += gradient_force(entry, robot, q)
+            else:
+                span = slice(3 * k, 3 * k + 3)
+                share = 1.0 if active_share(entry, 0.0, self._h) is None else active[k]
+                total += share * wrench_force(entry, robot, q, force[span], torque[span])
+                k += 1
+        return total
+
+    def _limited(self, u: ca.SX, w: ca.SX) -> ca.SX:
+        limit, found = self.read("torque_limit", w), ca.SX(u)
+        for k in self.acting("torque_limit"):
+            found[k] = ca.fmax(ca.fmin(u[k], limit[k]), -limit[k])
+        return found
+
+    def _rippled(self, u: ca.SX, q: ca.SX, w: ca.SX) -> ca.SX:
+        ripple, found = self.read("ripple", w), ca.SX(u)
+        places = joint_places(self._robot)
+        for k in self.acting("ripple"):
+            name = self._robot.control_names[k]
+            if name not in places:
+                raise SimulationError(
+                    f"imperfections of `{self._robot.name}`, `ripple`",
+                    expected="controls that are joints of one coordinate",
+                    came=f"`{name}`",
+                    cure="Omit it.",
+                )
+            turn = self._real.ripple_periods * q[places[name][0]]
+            found[k] *= 1.0 + ripple[k] * ca.sin(turn)
+        return found
+
+    def _symbols(self) -> tuple[ca.SX, ca.SX]:
+        return ca.SX.sym("u", self._robot.nu), ca.SX.sym("w", len(self._inputs))
+
+    def _fixed(self, kind: str) -> tuple[np.ndarray, tuple[str, ...]]:
+        return self._real.values(kind, self._robot), self._real.names(kind, self._robot)
+
+    def _check_lengths(self) -> None:
+        for kind in (*OF_FRICTION, *OF_CONTROLS, "resolution", "noise", "velocity_noise"):
+            fixed, names = self._fixed(kind)
+            if len(fixed) != len(names):
+                raise SimulationError(
+                    f"imperfections of `{self._robot.name}`, `{kind}`",
+                    expected=f"{len(names)} numbers, for {', '.join(names)}",
+                    came=f"{len(fixed)}",
+                    cure="Make them with Imperfections.of(robot, ...).",
+                )
+
+
+def _picked(column: ca.SX, indices: list[int]) -> ca.SX:
+    """Some entries, as a column."""
+    return ca.vertcat(ca.SX(0, 1), *(column[k] for k in indices))

@@ -1,0 +1,578 @@
+"""The sampled closed loop with imperfections as two graphs: a tick of the law, a step of the plant.
+
+`codegen.Rollout` runs them in time for many worlds. The state x holds configuration and velocity,
+work, the law's memory, and the states of drives; the numbers p of a world are those of its robot,
+followed by those of its uncertain imperfections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from concur.codegen import finite_floats
+from concur.control import (
+    Law,
+    Reference,
+    ReferenceSample,
+    TrackingLaw,
+    reference_for,
+    tick_function,
+    tracking_law,
+)
+from concur.errors import ShapeError, SimulationError, UnknownNameError, shown
+from concur.mechanism import unknown_name
+from concur.simulation._drives import Drives
+from concur.simulation._encoder import encoder_reading
+from concur.simulation._imperfections import Imperfections, Scalar, joint_places
+from concur.simulation._integrator import FIXED_STEP
+from concur.simulation._plant import Plant
+from concur.simulation._start import grid
+from concur.simulation._start_rows import start_function
+from concur.simulation._step import stepped
+from concur.simulation._stiffness import check_stiffness, mobility_function
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A sampled closed loop with imperfections, as graphs for many worlds. Made by `loop_program`.
+
+    Parameters
+    ----------
+    law : TrackingLaw
+        The law, with its nominal model.
+    plant : Plant
+        Plant without friction.
+    imperfections : Imperfections
+        Fixed values.
+    uncertain : tuple of (str, str)
+        Kind and name of the imperfections that are inputs, in the order of their numbers in p.
+    dt : float
+        Step of integration, s.
+    steps_per_tick : int
+        Steps in a control period.
+    method : str
+        "rk4" or "rkmk4".
+
+    Attributes
+    ----------
+    tick : casadi.Function
+        (x, p, r, n) to (x, u, y): the command u (nu,) for the state x (nx,), the numbers p (np,), a
+        row r of `reference` and standard normal numbers n (noises,); the signals y begin with the
+        status, a `TickStatus`.
+    step : casadi.Function
+        (x, p, u) to (x, y): a step with the command that has arrived.
+    signals : tuple of str
+        Names of the signals of both, those of the tick first; `tick_signals` is their number.
+        Of a tick: "status"; "margin", the margin bound of the law; "error:OUTPUT", m or rad, in
+        two parts "error:OUTPUT:position" and "error:OUTPUT:rotation" where an output has both
+        units; "torque:CONTROL", the command; "position:JOINT" of joints of one coordinate,
+        "position:BODY.COORDINATE" of others and "base:COORDINATE". Of a step: "speed:FREEDOM".
+    states : dict of str to slice
+        Parts of x.
+    noises : int
+        Number of normal numbers in a tick.
+    """
+
+    law: TrackingLaw
+    plant: Plant
+    imperfections: Imperfections
+    uncertain: tuple[Scalar, ...]
+    dt: float
+    steps_per_tick: int
+    method: str
+    tick: ca.Function = field(init=False, repr=False)
+    step: ca.Function = field(init=False, repr=False)
+    signals: tuple[str, ...] = field(init=False, repr=False)
+    tick_signals: int = field(init=False, repr=False)
+    states: dict[str, slice] = field(init=False, repr=False)
+    noises: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        drives = self._drives
+        sizes = {
+            "q": self.plant.nq,
+            "v": self.plant.nv,
+            "work": 1,
+            "law": tick_memory(self.law),
+            "torque": len(drives.lagging),
+            "spring": len(drives.flexible),
+            "motor": len(drives.flexible),
+            "time": 1,
+        }
+        ends = np.cumsum([0, *sizes.values()]).tolist()
+        states = {name: slice(*ends[k : k + 2]) for k, name in enumerate(sizes)}
+        object.__setattr__(self, "states", states)
+        measured, noises = _measurement(self)
+        object.__setattr__(self, "noises", noises)
+        tick, names = _tick(self, measured)
+        object.__setattr__(self, "tick", tick)
+        speeds = tuple(f"speed:{name}" for name in self.plant.robot.freedom_names)
+        object.__setattr__(self, "signals", (*names, *speeds))
+        object.__setattr__(self, "tick_signals", len(names))
+        object.__setattr__(self, "step", _step(self))
+
+    @property
+    def nx(self) -> int:
+        """Length of the state x."""
+        return int(self.states["time"].stop)
+
+    @property
+    def n_numbers(self) -> int:
+        """Length of the numbers p."""
+        return self.plant.n_numbers + len(self._inputs)
+
+    @property
+    def control_period(self) -> float:
+        """Control period, s."""
+        return self.dt * self.steps_per_tick
+
+    @property
+    def momentum(self) -> np.ndarray:
+        """True spatial momentum at the start, shape (6,), or (0,) unless the robot floats."""
+        if not self.law.model.takes_momentum:
+            return np.zeros(0)
+        return np.array(self.law.model.momentum) + (self.imperfections.momentum_error or 0.0)
+
+    def numbers(
+        self,
+        plant_numbers: ArrayLike | None = None,
+        deviations: Mapping[Scalar, ArrayLike] | None = None,
+    ) -> np.ndarray:
+        """Numbers p of some worlds.
+
+        Parameters
+        ----------
+        plant_numbers : array_like, optional
+            Rows of `Plant.numbers`, shape (worlds, n) or (n,); default nominal.
+        deviations : mapping, optional
+            Deviations of uncertain imperfections from their fixed values by kind and name, numbers
+            or shape (worlds,), SI units; those of "timing" belong to `delays` and are skipped.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (worlds, n_numbers).
+
+        Raises
+        ------
+        SimulationError
+            If a value is out of range, or friction or springs are too stiff for the step; the
+            number of the world is the attribute `world`.
+        UnknownNameError
+            If an imperfection is not uncertain.
+        ShapeError, NonFiniteError
+            If an array does not fit.
+        """
+        plant = self.plant
+        if plant_numbers is None:
+            rows = plant.numbers({}) if plant.n_numbers else np.zeros((1, 0))
+        else:
+            rows = np.atleast_2d(finite_floats(plant_numbers, f"{self._where}, `plant_numbers`"))
+        values = self._values(deviations or {})
+        count = max(len(part) for part in (rows, *values))
+        columns = [np.broadcast_to(column, (count,)) for column in values]
+        rows = np.broadcast_to(rows, (count, rows.shape[1]))
+        if rows.shape[1] != plant.n_numbers:
+            raise ShapeError(
+                f"{self._where}, `plant_numbers`",
+                expected=f"{plant.n_numbers} numbers for each world",
+                came=str(rows.shape),
+                cure="Pass what Plant.numbers returns.",
+            )
+        known = dict(zip(self._inputs, columns, strict=True))
+        self._drives.check_range(self._where, known)
+        check_stiffness(self._where, self._mobility(rows), self._drives.values(known), self.dt)
+        # Of a lag the graph takes its decay in half a step.
+        columns = [
+            self._drives.decay(values) if kind == "lag" else values
+            for (kind, _), values in known.items()
+        ]
+        return np.column_stack([rows, *columns])
+
+    def delays(
+        self, deviations: Mapping[Scalar, ArrayLike] | None = None, worlds: int = 1
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Latency and jitter of some worlds in control periods.
+
+        Parameters
+        ----------
+        deviations : mapping, optional
+            Deviations, s; only those of ("timing", "latency") and ("timing", "jitter") count.
+        worlds : int
+            Number of worlds.
+
+        Returns
+        -------
+        delay, jitter : numpy.ndarray
+            Shape (worlds,).
+
+        Raises
+        ------
+        SimulationError
+            If a time is negative; the number of the world is the attribute `world`.
+        """
+        found = []
+        for name in ("latency", "jitter"):
+            deviation = np.asarray((deviations or {}).get(("timing", name), 0.0), dtype=float)
+            times = getattr(self.imperfections, name) + deviation
+            for world in np.flatnonzero(~(times >= 0.0)):
+                raise SimulationError(
+                    f"{self._where}, world {world}, `{name}`",
+                    expected="a time of zero or more, s",
+                    came=f"{np.atleast_1d(times)[world]:.6g}",
+                    cure="Narrow its interval.",
+                    world=int(world),
+                )
+            found.append(np.array(np.broadcast_to(times / self.control_period, (worlds,))))
+        return found[0], found[1]
+
+    def start(
+        self,
+        q0: ArrayLike,
+        s0: ArrayLike,
+        momentum: ArrayLike | None = None,
+        p: ArrayLike | None = None,
+    ) -> np.ndarray:
+        """States x at the start: without slip, at the true momentum, drives in equilibrium.
+
+        Parameters
+        ----------
+        q0, s0 : array_like
+            Configuration and shape velocities, shapes (nq,) and (ns,), or one row for each world.
+        momentum : array_like, optional
+            True spatial momentum, shape (6,) or (worlds, 6); default `momentum`.
+        p : array_like, optional
+            Rows of `numbers`, on which the velocities of an uncertain robot depend.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (worlds, nx).
+
+        Raises
+        ------
+        ShapeError, NonFiniteError
+            If an array does not fit.
+        ConcurError
+            If a configuration is invalid.
+        """
+        model, plant = self.law.model, self.plant
+        momenta = self.momentum if momentum is None else momentum
+        sizes = {"q0": plant.nq, "s0": model.ns, "momentum": model.nm, "p": self.n_numbers}
+        numbers = self.numbers() if p is None else p
+        given = zip(sizes.items(), (q0, s0, momenta, numbers), strict=True)
+        rows = []
+        for (name, size), values in given:
+            table = np.atleast_2d(finite_floats(values, f"{self._where}, `{name}`"))
+            if table.shape[1] != size:
+                raise ShapeError(
+                    f"{self._where}, `{name}`",
+                    expected=f"{size} numbers for each world",
+                    came=str(table.shape),
+                    cure="Give one row, or one for each world.",
+                )
+            rows.append(table)
+        rows[0] = np.array([plant.robot.check_configuration(q, "`q0`") for q in rows[0]])
+        count = max(len(table) for table in rows)
+        rows = [np.broadcast_to(table, (count, table.shape[1])) for table in rows]
+        rows[3] = rows[3][:, : plant.n_numbers]
+        q, v, speeds = (np.array(part).T for part in self._start.call([ca.DM(r.T) for r in rows]))
+        x = np.zeros((count, self.nx))
+        x[:, self.states["q"]], x[:, self.states["v"]] = q, v
+        x[:, self.states["motor"]] = speeds[:, self._drives.flexible]
+        return x
+
+    def reference(
+        self, reference: Reference | Callable[[float], ReferenceSample] | None, ticks: int
+    ) -> np.ndarray:
+        """Rows r of a reference, one for each tick.
+
+        Parameters
+        ----------
+        reference : Reference or callable
+            Reference of all outputs; None for a law that follows none.
+        ticks : int
+            Number of rows.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (ticks, nr): the inputs `sampled` of the law, and the time, s.
+        """
+        known = reference_for(reference, self.law.outputs, self._where)
+        times = np.arange(ticks) * self.control_period
+        parts = (*known.sample(times), times[:, None])[: len(self.law.sampled)]
+        return np.column_stack([*parts, times])
+
+    @property
+    def _where(self) -> str:
+        return f"imperfect `{self.plant.name}`"
+
+    @property
+    def _inputs(self) -> tuple[Scalar, ...]:
+        """Uncertain imperfections in the order of p."""
+        return tuple(key for key in self.uncertain if key[0] != "timing")
+
+    @cached_property
+    def _drives(self) -> Drives:
+        return Drives(self.imperfections, self.plant.tree, self._inputs, self.dt)
+
+    @cached_property
+    def _start(self) -> ca.Function:
+        return start_function(self.law.model, self.plant)
+
+    @cached_property
+    def _mobility(self) -> Callable[[np.ndarray], np.ndarray]:
+        return mobility_function(self.plant)
+
+    def _values(self, deviations: Mapping[Scalar, ArrayLike]) -> list[np.ndarray]:
+        """Values of the uncertain imperfections, one column each."""
+        for key in deviations:
+            if key not in self.uncertain:
+                raise UnknownNameError(
+                    f"{self._where}, `deviations`",
+                    expected="imperfections that are uncertain: "
+                    + (", ".join(map(" ".join, self.uncertain)) or "none"),
+                    came=shown(key),
+                    cure="Declare it with uncertain={(kind, name)}, or omit it.",
+                )
+        robot, real, found = self.plant.tree, self.imperfections, []
+        for kind, name in self._inputs:
+            fixed = real.values(kind, robot)[real.names(kind, robot).index(name)]
+            given = deviations.get((kind, name), 0.0)
+            deviation = finite_floats(given, f"{self._where}, `{kind}` of `{name}`")
+            found.append(np.atleast_1d(fixed + deviation))
+        return found
+
+
+def loop_program(
+    law: Law,
+    plant: Plant,
+    imperfections: Imperfections | None = None,
+    uncertain: Iterable[Scalar] = (),
+    dt: float = 1e-3,
+    control_period: float | None = None,
+    method: str = "rk4",
+) -> Program:
+    """Make the graphs of a sampled closed loop with imperfections.
+
+    Parameters
+    ----------
+    law : Law
+        The law: a `Servo`, or any other `concur.control.Law`.
+    plant : Plant
+        Plant; its friction acts unless the imperfections contain friction.
+    imperfections : Imperfections, optional
+        Fixed values of imperfections; default none.
+    uncertain : iterable of (str, str)
+        Kind and name of the imperfections that differ between worlds, see `Imperfections.names`.
+    dt : float
+        Step of integration, s.
+    control_period : float, optional
+        Period of the law, s, a whole number of steps; default one step.
+    method : str
+        "rk4" or "rkmk4".
+
+    Returns
+    -------
+    Program
+        The program.
+
+    Raises
+    ------
+    SimulationError
+        If the numbers do not fit the robot, a step is too long for friction or springs, or plant
+        and imperfections both have friction.
+    UnknownNameError
+        If there is no such imperfection or method.
+
+    Notes
+    -----
+    Torque lag is exact: with E = exp(-h / 2 tau) the torque at the nodes of a Runge-Kutta step is
+    ``u + (u0 - u) {1, E, E^2}`` for the command u and the torque u0 before.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> from concur.simulation import Imperfections, loop_program
+    >>> robot = cc.robots.rover_arm()
+    >>> servo = cc.Servo(cc.reduce(robot), [cc.Output("hand", "forearm", "R3")], 4.0, 4.0)
+    >>> real = Imperfections.of(robot, viscous=0.1)
+    >>> program = loop_program(servo, cc.Plant(robot), real, {("lag", "turret")})
+    >>> program.numbers(deviations={("lag", "turret"): [0.004, 0.008]}).shape
+    (2, 1)
+    """
+    known = tracking_law(law, "loop_program, `law`")
+    real = imperfections or Imperfections()
+    where = f"imperfect `{plant.name}`"
+    if method not in FIXED_STEP:
+        raise unknown_name(where, "method", method, FIXED_STEP)
+    period = dt if control_period is None else control_period
+    _, per_tick = grid(where, period, dt, period)
+    if plant.friction is not None:
+        if real.friction is not None:
+            raise SimulationError(
+                f"{where}, `friction`",
+                expected="friction of the plant or of the imperfections",
+                came="both",
+                cure="Omit that of the plant.",
+            )
+        real, plant = replace(real, friction=plant.friction), replace(plant, friction=None)
+    if real.momentum_error and not known.model.takes_momentum:
+        raise SimulationError(
+            f"{where}, `momentum_error`",
+            expected="none, for a robot that does not float",
+            came=shown(real.momentum_error),
+            cure="Omit it.",
+        )
+    found = _uncertain(where, real, plant, uncertain)
+    made = Program(known, plant, real, found, float(dt), per_tick or 1, method)
+    made.numbers()  # refuses what is too stiff
+    return made
+
+
+def _uncertain(
+    where: str, real: Imperfections, plant: Plant, given: Iterable[Scalar]
+) -> tuple[Scalar, ...]:
+    """Uncertain imperfections, sorted, after all checks."""
+    robot, found = plant.tree, sorted(set(given))
+    for kind, name in found:
+        names = real.names(kind, robot)
+        if name not in names:
+            raise unknown_name(f"{where}, uncertain `{kind}`", "name", name, names)
+        fixed = real.values(kind, robot)[names.index(name)]
+        if not np.isfinite(fixed):
+            raise SimulationError(
+                f"{where}, uncertain `{kind}` of `{name}`",
+                expected="a finite fixed value, from which it deviates",
+                came=f"{fixed}",
+                cure=f"Give `{kind}` of `{name}` in the imperfections.",
+            )
+    return tuple(found)
+
+
+def tick_memory(law: TrackingLaw) -> int:
+    """Length of what a watched tick keeps for the next one."""
+    return int(tick_function(law, watched=True).size1_in("before"))
+
+
+def _measurement(program: Program) -> tuple[ca.Function, int]:
+    """Inputs of the law from state, numbers and noise: q and the velocities it takes."""
+    plant, law, drives = program.plant, program.law, program._drives
+    places = joint_places(plant.tree)
+    q, v = ca.SX.sym("q", plant.nq), ca.SX.sym("v", plant.nv)
+    p = ca.SX.sym("p", program.n_numbers)
+    w = p[plant.n_numbers :]
+    given = {kind: drives.read(kind, w) for kind in ("resolution", "noise", "velocity_noise")}
+    noisy = [(kind, k) for kind in ("noise", "velocity_noise") for k in drives.acting(kind)]
+    n = ca.SX.sym("n", len(noisy))
+    seen_q, seen_v = ca.SX(q), ca.SX(v)
+    for number, (kind, k) in enumerate(noisy):
+        at_q, at_v = list(places.values())[k]
+        if kind == "noise":
+            seen_q[at_q] += given[kind][k] * n[number]
+        else:
+            seen_v[at_v] += given[kind][k] * n[number]
+    for k in drives.acting("resolution"):
+        at = list(places.values())[k][0]
+        seen_q[at] = encoder_reading(seen_q[at], given["resolution"][k])
+    results = [seen_q, law.law_velocities(seen_v)]
+    return ca.Function("measurement", [q, v, p, n], results, {"cse": True}), len(noisy)
+
+
+def _tick(program: Program, measured: ca.Function) -> tuple[ca.Function, tuple[str, ...]]:
+    law, plant, states = program.law, program.plant, program.states
+    x, p = ca.MX.sym("x", program.nx), ca.MX.sym("p", program.n_numbers)
+    sizes = law.sampled
+    r = ca.MX.sym("r", sum(sizes.values()) + 1)
+    n = ca.MX.sym("n", program.noises)
+    part = {name: x[span] for name, span in states.items()}
+    ends = np.cumsum([0, *sizes.values()]).tolist()
+    sampled = [r[ends[k] : ends[k + 1]] for k in range(len(sizes))]
+    others = [ca.MX(ca.DM(law.model.momentum))] if law.takes_momentum else []
+    others += [ca.MX(program.control_period)] if law.nz else []
+    seen = measured(part["q"], part["v"], p, n)
+    called = tick_function(law, watched=True)
+    u, pivot, _, _, status, after = called.call([*seen, *sampled, *others, part["law"]])
+    part["law"], part["time"] = after, r[-1]
+    # Drives start with the first command as their torque.
+    first = r[-1] <= 0.0
+    loaded = program._drives.loaded_function()(u, p[plant.n_numbers :])
+    for name, start in zip(("torque", "spring"), loaded, strict=True):
+        part[name] = ca.if_else(first, start, part[name])
+    names, errors = _errors(law)
+    rows = [status, pivot, errors(part["q"], sampled[0]), u, part["q"]]
+    names = (
+        *("status", "margin", *names),
+        *(f"torque:{name}" for name in law.model.control_names),
+        *_coordinates(plant),
+    )
+    made = ca.Function(
+        "tick",
+        [x, p, r, n],
+        [ca.vertcat(*part.values()), u, ca.vertcat(*rows)],
+        ["x", "p", "r", "n"],
+        ["x_next", "u", "y"],
+    )
+    return made, names
+
+
+def _errors(law: TrackingLaw) -> tuple[tuple[str, ...], ca.Function]:
+    """Norms of the errors of outputs at a configuration, m and rad apart."""
+    q, pose = ca.SX.sym("q", law.nq), ca.SX.sym("pose", law.pose_size)
+    x = law.pose_error(q, pose) if law.size else ca.SX(0, 1)
+    names, rows, at = [], [], 0
+    for output in law.outputs:
+        units = output.coordinate_units
+        kinds = list(dict.fromkeys(units))
+        for kind in kinds:
+            name = {"m": ":position", "rad": ":rotation"}[kind] if len(kinds) > 1 else ""
+            names.append(f"error:{output.name}{name}")
+            rows.append(ca.norm_2(x[[at + k for k, unit in enumerate(units) if unit == kind]]))
+        at += output.dim
+    return tuple(names), ca.Function("errors", [q, pose], [ca.vertcat(ca.SX(0, 1), *rows)])
+
+
+def _coordinates(plant: Plant) -> list[str]:
+    names, single = [], joint_places(plant.tree)
+    for k, body in enumerate(plant.tree.bodies):
+        if body.name in single:
+            names.append(f"position:{body.name}")
+        else:
+            kind = "base:" if k == 0 else f"position:{body.name}."
+            names += [f"{kind}{name}" for name in body.joint.coordinate_names]
+    return names
+
+
+def _step(program: Program) -> ca.Function:
+    plant, states, drives, h = program.plant, program.states, program._drives, program.dt
+    x, p = ca.MX.sym("x", program.nx), ca.MX.sym("p", program.n_numbers)
+    u = ca.MX.sym("u", plant.nu)
+    part = {name: x[span] for name, span in states.items()}
+    numbers = [p[: plant.n_numbers]] if plant.n_numbers else []
+    torques, lagged = drives.torque_function()(u, part["torque"], p[plant.n_numbers :])
+    active = drives.active_function()(part["time"])
+    rates = drives.rate_function(plant)
+
+    def slopes(node: float, q: Any, v: Any, _: Any, spring: Any, motor: Any) -> Any:
+        torque = torques[:, round(2 * node)]
+        return rates.call([q, v, spring, motor, torque, active, p])
+
+    moving = ["q", "v", "work", "spring", "motor"]
+    moved = stepped(plant, program.method, slopes, [part[name] for name in moving], h, numbers)
+    part |= dict(zip(moving, moved, strict=True))
+    part["torque"], part["time"] = lagged, part["time"] + h
+    return ca.Function(
+        "step",
+        [x, p, u],
+        [ca.vertcat(*part.values()), part["v"]],
+        ["x", "p", "u"],
+        ["x_next", "y"],
+    )

@@ -1,0 +1,233 @@
+"""The sampled loop with imperfections against closed forms, SciPy and the plain simulation."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import concur as cc
+from concur.errors import ShapeError, SimulationError, UnknownNameError
+from concur.simulation import Friction, Imperfections, Integrator, loop_program
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+INERTIA = 0.4  # kg m^2
+
+
+class Stay:
+    """A law that gives constant torques."""
+
+    torque_limits = None
+
+    def __init__(self, robot, u):
+        self.model, self.u = cc.reduce(robot), u
+
+    def graph(self):
+        q, s = ca.SX.sym("q", self.model.nq), ca.SX.sym("s", self.model.ns)
+        return ca.Function("stay", [q, s], [ca.SX(ca.DM(self.u))], ["q", "s"], ["u"])
+
+
+@pytest.fixture(scope="module")
+def rover():
+    return cc.load_task(EXAMPLES / "rover_arm.toml")
+
+
+@pytest.fixture(scope="module")
+def wheel():
+    """One joint without gravity."""
+    body = cc.Body(
+        "wheel", cc.joints.Revolute((0, 0, 1)), inertia=cc.Inertia(1.0, moments=(INERTIA,) * 3)
+    )
+    return cc.Mechanism("one wheel", [body], actuated=["wheel"])
+
+
+def rolled(program, x, ticks, reference=None, p=None, delay=0.0, seed=0):
+    """States after all steps and signals of all ticks, one world in a plain loop."""
+    rng = np.random.default_rng(seed)
+    p = program.numbers()[0] if p is None else p
+    rows = program.reference(reference, ticks)
+    given, states, signals = [], [np.ravel(x)], []
+    whole, rest = divmod(delay, 1.0)
+    for k in range(ticks):
+        x, u, y = program.tick(states[-1], p, rows[k], rng.normal(size=program.noises))
+        assert float(y[0]) == 0.0
+        given.append(u)
+        at = [given[max(k - int(whole) - more, 0)] for more in (0, 1)]
+        arrived = (1.0 - rest) * at[0] + rest * at[1]
+        for _ in range(program.steps_per_tick):
+            x, _ = program.step(x, p, arrived)
+            states.append(np.array(x)[:, 0])
+        signals.append(np.array(y)[:, 0])
+    return np.array(states), np.array(signals)
+
+
+def part(program, states, name):
+    return states[..., program.states[name]]
+
+
+def test_without_imperfections_it_is_the_plain_simulation(rover):
+    plain = cc.simulate(
+        rover.robot, rover.servo, rover.reference, 0.2, rover.q0, rover.s0,
+        integrator=Integrator(dt=1e-3, control_period=4e-3),
+    )  # fmt: skip
+    program = loop_program(rover.servo, cc.Plant(rover.robot), control_period=4e-3)
+    states, signals = rolled(program, program.start(rover.q0, rover.s0), 50, rover.reference)
+    for name in ("q", "v"):
+        np.testing.assert_allclose(part(program, states, name), getattr(plain, name), atol=1e-12)
+    np.testing.assert_allclose(part(program, states, "work")[:, 0], plain.work, atol=1e-12)
+    seen = dict(zip(program.signals, signals.T, strict=False))
+    ticks = slice(0, 200, 4)
+    for k, name in enumerate(rover.servo.model.control_names):
+        np.testing.assert_allclose(seen[f"torque:{name}"], plain.u[ticks, k], atol=1e-12)
+    for name, norm in plain.error_norms.items():
+        np.testing.assert_allclose(seen[f"error:{name}"], norm[ticks], atol=1e-12)
+    np.testing.assert_allclose(seen["base:heading"], plain.q[ticks, 2], atol=1e-12)
+    np.testing.assert_allclose(seen["position:turret"], plain.q[ticks, 5], atol=1e-12)
+    assert program.signals[program.tick_signals :][-1] == "speed:forearm"
+
+
+def test_torque_lag_is_exact_under_held_commands(wheel):
+    law, lag = Stay(wheel, [0.0]), 0.013
+    real = Imperfections.of(wheel, lag=lag)
+    program = loop_program(law, cc.Plant(wheel), real, control_period=0.05, dt=0.01)
+    x = program.start([0.0], [0.0])[0]
+    x, _, _ = program.tick(x, program.numbers()[0], [0.0], [])
+    for k in range(1, 6):
+        x, _ = program.step(x, [], [2.0])
+        t = 0.01 * k
+        torque = 2.0 * (1.0 - math.exp(-t / lag))
+        speed = 2.0 / INERTIA * (t - lag * (1.0 - math.exp(-t / lag)))
+        assert float(x[program.states["torque"]]) == pytest.approx(torque, rel=1e-14)
+        # Simpson's rule over the exact torque.
+        assert float(x[program.states["v"]]) == pytest.approx(speed, rel=5e-4)
+    program = loop_program(Stay(wheel, [1.5]), cc.Plant(wheel), real)
+    states, _ = rolled(program, program.start([0.0], [0.0]), 3)
+    # A run starts with the first command as the torque.
+    assert part(program, states, "torque")[1] == pytest.approx(1.5, rel=1e-15)
+
+
+def test_uncertain_imperfections_equal_fixed_ones(rover):
+    robot, law = rover.robot, rover.servo
+    tables = {
+        "viscous": {"turret": 0.3}, "coulomb": {"turret": 0.1}, "stribeck": {"turret": 0.05},
+        "lag": {"turret": 0.004, "forearm": 0.002}, "torque_limit": {"turret": 0.2},
+    }  # fmt: skip
+    fixed = loop_program(law, cc.Plant(robot), Imperfections.of(robot, **tables))
+    names = {(kind, name) for kind, table in tables.items() for name in table}
+    half = {
+        kind: {name: value / 2 for name, value in table.items()} for kind, table in tables.items()
+    }
+    family = loop_program(law, cc.Plant(robot), Imperfections.of(robot, **half), names)
+    assert family.uncertain == tuple(sorted(names))
+    given = {(kind, name): [0.0, half[kind][name]] for kind, name in names}
+    p = family.numbers(deviations=given)
+    found, _ = rolled(family, family.start(rover.q0, rover.s0), 25, rover.reference, p[1])
+    wanted, _ = rolled(fixed, fixed.start(rover.q0, rover.s0), 25, rover.reference)
+    np.testing.assert_allclose(found, wanted, atol=1e-13)
+    other, _ = rolled(family, family.start(rover.q0, rover.s0), 25, rover.reference, p[0])
+    assert np.abs(other - wanted).max() > 1e-5
+
+
+def test_uncertain_robots_start_and_move_as_rebuilt_ones(rover):
+    robot, law = rover.robot, rover.servo
+    plant = cc.Plant(robot, uncertain={"forearm": ("mass", "com"), "left_wheel": ("radius",)})
+    world = {"forearm": {"mass": 0.2, "com": (0.01, 0.0, 0.0)}, "left_wheel": {"radius": 0.004}}
+    real, s0 = Imperfections.of(robot, viscous=0.1, lag=0.003), np.linspace(0.1, 0.5, 5)
+    family = loop_program(law, plant, real)
+    p = family.numbers(plant.numbers(world))
+    x0 = family.start(rover.q0, s0, p=p)
+    rebuilt = loop_program(law, cc.Plant(plant.rebuilt(world)), real)
+    wanted = rebuilt.start(rover.q0, s0)
+    np.testing.assert_allclose(x0, wanted, atol=1e-14)
+    by_model = law.model.on(plant.rebuilt(world)).velocity(rover.q0, s0)
+    np.testing.assert_allclose(part(family, x0[0], "v"), by_model, atol=1e-13)
+    found, _ = rolled(family, x0, 20, rover.reference, p[0])
+    wanted, _ = rolled(rebuilt, wanted, 20, rover.reference)
+    np.testing.assert_allclose(found, wanted, atol=1e-11)
+
+
+def test_true_momentum_at_the_start_of_a_floating_robot():
+    robot = cc.robots.free_flyer()
+    model = cc.reduce(robot)
+    law = Stay(robot, np.zeros(robot.nu))
+    error = (0.3, 0.0, -0.2, 0.05, 0.02, 0.0)
+    family = cc.Plant(robot, uncertain={robot.base.name: ("mass", "com")})
+    program = loop_program(law, family, Imperfections.of(robot, momentum_error=error))
+    world = {robot.base.name: {"mass": [2.0, -1.0], "com": (0.02, 0.0, 0.01)}}
+    q, s = robot.random(np.random.default_rng(2)), np.linspace(-0.2, 0.3, model.ns)
+    x = program.start(q, s, p=program.numbers(family.numbers(world)))
+    for k, mass in enumerate((2.0, -1.0)):
+        one = {robot.base.name: {"mass": mass, "com": (0.02, 0.0, 0.01)}}
+        v = part(program, x[k], "v")
+        momentum = family.rebuilt(one).momentum(q, v)
+        np.testing.assert_allclose(momentum, np.array(model.momentum) + error, atol=1e-12)
+        np.testing.assert_array_equal(v[list(model.shape)], s)
+
+
+def test_delayed_commands_are_those_of_switched_torques(wheel):
+    # Torques that switch at the exact instants, in closed form; the ring has fractional weights.
+    servo = cc.Servo(cc.reduce(wheel), [cc.Output("angle", "wheel", "SO2")], 40.0, 8.0)
+    hold, h, late = cc.references.hold([0.5], group="SO2"), 1e-3, 2.4
+    program = loop_program(servo, cc.Plant(wheel))
+    states, _ = rolled(program, program.start([0.0], [0.0]), 1000, hold, delay=late)
+
+    x, given, worst = np.zeros(2), [], 0.0
+    sample = hold(0.0)
+    for k in range(1000):
+        worst = max(worst, abs(part(program, states[k], "q")[0] - x[0]))
+        given.append(float(servo.torque(x[:1], x[1:], sample)[0]))
+        for first, last, back in ((0.0, 0.4, 3), (0.4, 1.0, 2)):
+            u = given[max(k - back, 0)]
+            dt = (last - first) * h
+            x = x + np.array([x[1] * dt + u / INERTIA * dt**2 / 2, u / INERTIA * dt])
+    assert 0.0 < worst < 1e-5
+    prompt, _ = rolled(program, program.start([0.0], [0.0]), 1000, hold)
+    assert np.abs(prompt - states).max() > 1e-3
+
+
+def test_programs_refuse_what_does_not_fit(rover, wheel):
+    robot, law, plant = rover.robot, rover.servo, cc.Plant(rover.robot)
+    of = Imperfections.of
+    for make, error, words in (
+        (lambda: of(robot, lag={"turet": 1.0}), UnknownNameError, "controls out of left_wheel"),
+        (lambda: of(robot, noise={"chassis": 1.0}), UnknownNameError, "joints out of left_wheel"),
+        (lambda: of(robot, slack=1.0), UnknownNameError, "a table out of torque_limit"),
+        (lambda: of(robot, lag=-1.0), SimulationError, "`lag`: expected finite numbers"),
+        (lambda: of(robot, torque_limit=0.0), SimulationError, "expected numbers above zero"),
+        (lambda: of(robot, latency=-1e-3), SimulationError, "`latency`: expected a time"),
+        (lambda: of(robot, stiffness=1e3), SimulationError, "an inertia above zero for each"),
+        (lambda: loop_program(law, plant, Imperfections(lag=(0.1,))), SimulationError,
+         "`lag`: expected 5 numbers"),
+        (lambda: loop_program(law, plant, uncertain={("lack", "turret")}), UnknownNameError,
+         "a kind out of viscous"),
+        (lambda: loop_program(law, plant, uncertain={("lag", "turet")}), UnknownNameError,
+         "a name among left_wheel"),
+        (lambda: loop_program(law, plant, uncertain={("stiffness", "turret")}), SimulationError,
+         "a finite fixed value"),
+        (lambda: loop_program(law, plant, method="radau"), UnknownNameError, "a method among rk4"),
+        (lambda: loop_program(law, plant, control_period=1.5e-3), SimulationError, "whole number"),
+        (lambda: loop_program(law, plant, of(robot, momentum_error=(1, 0, 0, 0, 0, 0))),
+         SimulationError, "a robot that does not float"),
+        (lambda: loop_program(law, cc.Plant(robot, friction=Friction.of(robot, 0.1)),
+                              of(robot, viscous=0.1)), SimulationError, "got both"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=words):
+            make()
+    program = loop_program(law, plant, uncertain={("lag", "turret"), ("timing", "jitter")})
+    for make, error, words in (
+        (lambda: program.numbers(deviations={("lag", "forearm"): 1e-3}), UnknownNameError,
+         "uncertain: lag turret, timing jitter, got"),
+        (lambda: program.numbers(deviations={("lag", "turret"): [0.0, -1e-9]}), SimulationError,
+         "world 1, `lag` of `turret`: expected a number of zero or more"),
+        (lambda: program.numbers(np.zeros((2, 3))), ShapeError, "0 numbers for each world"),
+        (lambda: program.delays({("timing", "jitter"): [0.0, -1e-9]}, 2), SimulationError,
+         "world 1, `jitter`"),
+        (lambda: program.start(rover.q0[:3], rover.s0), ShapeError, "`q0`: expected 8 numbers"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=words):
+            make()
+    late = program.delays({("timing", "jitter"): [0.0, 5e-4]}, 2)
+    np.testing.assert_allclose(late, [[0.0, 0.0], [0.0, 0.5]])
