@@ -22,8 +22,8 @@ from concur.certify._bounds import (
 )
 from concur.certify._channel_certificate import ChannelCertificate
 from concur.certify._channels import split
-from concur.certify._files import law_section, program_versions, write_document
-from concur.certify._recheck_document import FORMAT, VERSION
+from concur.certify._files import law_section, proof_section, write_document
+from concur.certify._recheck_document import FORMAT
 from concur.certify._status import Status
 from concur.certify._structure import Structure
 from concur.codegen import finite_floats
@@ -187,22 +187,17 @@ class Certificate:
         DescriptionError
             If the file cannot be written.
         """
-        dynamics, stated = self.dynamics, self.status is Status.PROVED
-        gains = (dynamics.stiffness, dynamics.damping, dynamics.inertia)
-        integral = {} if dynamics.integral is None else {"integral": dynamics.integral.tolist()}
-        document = {
-            "format": FORMAT,
-            "version": VERSION,
-            "versions": program_versions(),
+        stated = self.status is Status.PROVED
+        members = {
             "status": self.status.name,
             "method": self.method,
             "rate": self.rate if stated else None,
             "overshoot": self.transient_bound if stated else None,
-            "law": law_section(dynamics.group, *gains) | integral,
+            "law": law_section(self.dynamics),
             "channels": [_stored(part) for part in self.parts if part.P is not None],
             "counterexample": None,
         }
-        write_document(path, document)
+        write_document(path, FORMAT, members)
 
     def _vector(self, value: ArrayLike, name: str) -> np.ndarray:
         return finite_floats(value, f"certificate, `{name}`", (self.dynamics.size,))
@@ -250,16 +245,12 @@ def _below(part: ChannelCertificate, x: np.ndarray, ve: np.ndarray) -> bool:
 
 
 def _stored(part: ChannelCertificate) -> dict[str, Any]:
-    assert part.P is not None
     assert part.multipliers is not None
-    return {
-        "components": part.channel.index.tolist(),
-        "status": part.status.name,
-        "rate": part.rate,
-        "angle": part.angle,
+    proof = proof_section(
+        part.channel.index, part.status, part.rate, part.angle, part.level, part.P
+    )
+    return proof | {
         "distance": part.distance,
-        "bound": None if part.level == math.inf else part.level,
-        "P": part.P.tolist(),
         "L": part.multipliers[0].tolist(),
         "M": part.multipliers[1].tolist(),
         "weight": part.weight,

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from concur._version import __version__
-from concur.certify._recheck_document import as_path, document_hash, law_hash
+from concur.certify._recheck_document import GAINS, VERSION, as_path, document_hash, law_hash
+from concur.certify._status import Status
+from concur.control import ErrorDynamics
 from concur.control.output_groups import (
     Angle,
     OutputGroup,
@@ -34,9 +36,10 @@ _NAMES: dict[type[OutputGroup], str] = {
 }
 
 
-def write_document(path: str | PathLike[str], document: dict[str, Any]) -> None:
-    """Write a document and its hash as JSON, one member per line."""
-    document = document | {"hash": document_hash(document)}
+def write_document(path: str | PathLike[str], kind: str, members: dict[str, Any]) -> None:
+    """Write a document of some format, with its hash, as JSON, one member per line."""
+    document = {"format": kind, "version": VERSION, "versions": program_versions(), **members}
+    document["hash"] = document_hash(document)
     lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in document.items()]
     target = as_path(path)
     try:
@@ -67,12 +70,34 @@ def group_names(group: OutputGroup) -> list[str]:
     return [name]
 
 
-def law_section(group: OutputGroup, *gains: np.ndarray) -> dict[str, Any]:
-    """Groups, KP, KD and I of error dynamics, with their hash."""
-    rows = [np.asarray(gain, dtype=float).tolist() for gain in gains]
-    groups = group_names(group)
-    law = dict(zip(("stiffness", "damping", "inertia"), rows, strict=True))
-    return {"groups": groups, **law, "hash": law_hash(groups, *rows)}
+def law_section(dynamics: ErrorDynamics) -> dict[str, Any]:
+    """Groups, KP, KD and I of error dynamics, with their hash, and KI where there is one."""
+    groups = group_names(dynamics.group)
+    law = {name: np.asarray(getattr(dynamics, name), dtype=float).tolist() for name in GAINS}
+    law = {"groups": groups, **law, "hash": law_hash(groups, *law.values())}
+    if dynamics.integral is not None:
+        law["integral"] = dynamics.integral.tolist()
+    return law
+
+
+def proof_section(
+    components: np.ndarray,
+    status: Status,
+    rate: float,
+    angle: float | None,
+    bound: float,
+    P: np.ndarray | None,
+) -> dict[str, Any]:
+    """Members that the proof of every channel has."""
+    assert P is not None
+    return {
+        "components": components.tolist(),
+        "status": status.name,
+        "rate": rate,
+        "angle": angle,
+        "bound": finite(bound),
+        "P": P.tolist(),
+    }
 
 
 def finite(values: Any) -> Any:

@@ -6,14 +6,13 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.certify._bounds import rational
 from concur.certify._channels import Channel
-from concur.certify._files import law_section, program_versions, write_document
+from concur.certify._files import law_section, proof_section, write_document
 from concur.certify._recheck_document import INTEGRAL
 from concur.certify._status import Status
 from concur.certify._structure import Structure
@@ -205,19 +204,17 @@ class IntegralCertificate:
         DescriptionError
             If the file cannot be written.
         """
-        dynamics = self.dynamics
-        assert dynamics.integral is not None
-        law = law_section(dynamics.group, dynamics.stiffness, dynamics.damping, dynamics.inertia)
-        document = {
-            "format": INTEGRAL,
-            "version": 1,
-            "versions": program_versions(),
+        members = {
             "status": self.status.name,
             "rate": self.rate if self.status is Status.PROVED else None,
-            "law": law | {"integral": dynamics.integral.tolist()},
-            "channels": [_stored(part) for part in self.parts if part.P is not None],
+            "law": law_section(self.dynamics),
+            "channels": [
+                proof_section(p.index, p.status, p.rate, p.angle, p.bound, p.P)
+                for p in self.parts
+                if p.P is not None
+            ],
         }
-        write_document(path, document)
+        write_document(path, INTEGRAL, members)
 
     def _state(self, *values: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         shape, names = (self.dynamics.size,), ("x", "ve", "z")
@@ -237,15 +234,3 @@ class IntegralCertificate:
             return "\n".join([*lines, str(self.counterexample)])
         lines.append(f"Rate {self.rate:.4g} 1/s, with integral action.")
         return "\n".join([*lines, *(f"- {part}" for part in self.parts)])
-
-
-def _stored(part: IntegralPart) -> dict[str, Any]:
-    assert part.P is not None
-    return {
-        "components": part.index.tolist(),
-        "status": part.status.name,
-        "rate": part.rate,
-        "angle": part.angle,
-        "bound": None if part.bound == math.inf else part.bound,
-        "P": part.P.tolist(),
-    }

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from concur.certify._files import finite, program_versions, write_document
+from concur.certify._files import finite, write_document
 from concur.certify._operating_counterexample import (
     OperatingCounterexample,
 )
@@ -116,10 +116,7 @@ class OperatingCertificate:
         """
         numbers = {name: finite(getattr(self, name)) for name in ("lower", "upper", "limits")}
         strong = self.counterexample is not None and self.counterexample.margin is None
-        document = {
-            "format": OPERATING,
-            "version": 1,
-            "versions": program_versions(),
+        members = {
             "status": self.status.name,
             "reason": self.reason,
             "robot": self.name,
@@ -137,7 +134,7 @@ class OperatingCertificate:
             "estimates_not_proved": {"margin_found": finite(self.margin_found)},
             "law": None if self.law is None else self.law(strong),
         }
-        write_document(path, document)
+        write_document(path, OPERATING, members)
 
     @property
     def margin_status(self) -> Status:

@@ -52,10 +52,10 @@ from concur.certify._recheck_document import (
     INTEGRAL,
     OPERATING,
     TUBE,
-    UNITS,
     StoredChannel,
     StoredProof,
     as_path,
+    check_partition,
     load,
     proof_of,
 )
@@ -253,7 +253,7 @@ def _verify(proof: StoredProof, budget: int) -> None:
         )
         raise Rejection(Status.REFUTED, "the certificate's counterexample holds")
     require(proof.status is Status.PROVED, Status.UNDECIDED, "the certificate claims no proof")
-    _partition(proof)
+    check_partition(proof.groups, proof.gains, [channel.components for channel in proof.channels])
     for channel in proof.channels:
         where = channel.where
         require(channel.status is Status.PROVED, Status.UNDECIDED, f"{where} claims no proof")
@@ -267,19 +267,6 @@ def _verify(proof: StoredProof, budget: int) -> None:
     _overshoot(proof)
     for channel in proof.channels:
         check_decay(channel, budget)
-
-
-def _partition(proof: StoredProof) -> None:
-    size = sum(len(UNITS[group]) for group in proof.groups)
-    parts = [channel.components for channel in proof.channels]
-    places = sorted(i for part in parts for i in part)
-    require(places == list(range(size)), Status.UNDECIDED, "the channels are not the whole loop")
-    owner = {i: k for k, part in enumerate(parts) for i in part}
-    for name, gain in proof.gains.items():
-        for i in range(size):
-            for j in range(size):
-                apart = owner[i] == owner[j] or not gain[i][j]
-                require(apart, Status.UNDECIDED, f"law.{name}[{i}][{j}] couples two channels")
 
 
 def _region(channel: StoredChannel) -> None:

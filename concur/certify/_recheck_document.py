@@ -55,6 +55,7 @@ import hashlib
 import json
 import math
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -75,6 +76,9 @@ OPERATING = "concur operating box"
 TUBE = "concur tube"
 INTEGRAL = "concur integral certificate"
 VERSION = 1
+
+GAINS = ("stiffness", "damping", "inertia")
+"""Names of KP, KD and I in the section of a law."""
 
 LONGEST = 400
 """Largest number of entries of a vector."""
@@ -256,8 +260,7 @@ def law_of_document(document: dict[str, Any]) -> tuple[list[str], dict[str, Matr
     size = sum(len(UNITS[group]) for group in groups)
     if size == 0:
         refuse("`law.groups`", "at least one group", groups)
-    names = ("stiffness", "damping", "inertia")
-    gains = {name: matrix_of(law, name, "law", size, size) for name in names}
+    gains = {name: matrix_of(law, name, "law", size, size) for name in GAINS}
     expected = law_hash(groups, *gains.values())
     if law.get("hash") != expected:
         cure = "Certify the law again: its groups or gains were changed."
@@ -286,14 +289,42 @@ def proof_of(document: dict[str, Any]) -> StoredProof:
     )
 
 
-def channel_of(
-    entry: Any, where: str, groups: list[str], gains: dict[str, Matrix], size: int
-) -> StoredChannel:
+def components_of(entry: Any, where: str, size: int) -> list[int]:
+    """Components of a channel among those of the law, ascending."""
     if not isinstance(entry, dict):
         refuse(f"`{where}`", "an object", entry)
     components = places_of(entry, "components", where, below=size)
     if not components or any(b <= a for a, b in pairwise(components)):
         refuse(f"`{where}.components`", "ascending integers", components)
+    return components
+
+
+def blocks_of(gains: dict[str, Matrix], components: list[int]) -> dict[str, Matrix]:
+    """Blocks of the gains that belong to some components."""
+    return {
+        name: [[gain[i][j] for j in components] for i in components] for name, gain in gains.items()
+    }
+
+
+def check_partition(
+    groups: list[str], gains: dict[str, Matrix], parts: Sequence[list[int]]
+) -> None:
+    """Verify that the components of channels are the whole loop, and that no gain couples them."""
+    size = sum(len(UNITS[group]) for group in groups)
+    places = sorted(i for part in parts for i in part)
+    require(places == list(range(size)), Status.UNDECIDED, "the channels are not the whole loop")
+    owner = {i: k for k, part in enumerate(parts) for i in part}
+    for name, gain in gains.items():
+        for i, row in enumerate(gain):
+            for j, entry in enumerate(row):
+                apart = owner[i] == owner[j] or not entry
+                require(apart, Status.UNDECIDED, f"law.{name}[{i}][{j}] couples two channels")
+
+
+def channel_of(
+    entry: Any, where: str, groups: list[str], gains: dict[str, Matrix], size: int
+) -> StoredChannel:
+    components = components_of(entry, where, size)
     spend(0.5 * len(groups) * (1 + len(components)))
     own, start = [], 0
     for group in groups:
@@ -307,9 +338,7 @@ def channel_of(
     if reduction not in _REDUCTIONS:
         refuse(f"`{where}.reduction`", "one of " + ", ".join(_REDUCTIONS), reduction)
     n = len(components)
-    cut = {
-        name: [[gain[i][j] for j in components] for i in components] for name, gain in gains.items()
-    }
+    cut = blocks_of(gains, components)
     channel = StoredChannel(
         where=where,
         components=components,

@@ -30,18 +30,19 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 from concur.certify._recheck_document import (
     UNITS,
+    blocks_of,
+    check_partition,
+    components_of,
     law_of_document,
     list_of,
     matrix_of,
     maybe_of,
     number_of,
     object_of,
-    places_of,
     refuse,
     status_of,
 )
@@ -129,18 +130,14 @@ def integral_of(document: dict[str, Any]) -> StoredIntegral:
 def _channel(
     entry: Any, where: str, groups: list[str], gains: dict[str, Matrix], size: int
 ) -> IntegralChannel:
-    if not isinstance(entry, dict):
-        refuse(f"`{where}`", "an object", entry)
-    places = places_of(entry, "components", where, below=size)
-    if not places or any(b <= a for a, b in pairwise(places)):
-        refuse(f"`{where}.components`", "ascending integers", places)
+    places = components_of(entry, where, size)
     owners = [(k, group, unit) for k, group in enumerate(groups) for unit in UNITS[group]]
     own = [owners[i] for i in places]
     kinds = {group for _, group, _ in own}
     rotation = kinds == {"SO3"} and len({k for k, _, _ in own}) == 1 and len(places) == 3
     if not rotation and kinds & {"SE2", "SO3", "SE3"}:
         refuse(f"`{where}.components`", "one rotation, or components of R1 to R3 and SO2", places)
-    cut = {name: [[gain[i][j] for j in places] for i in places] for name, gain in gains.items()}
+    cut = blocks_of(gains, places)
     order = 3 if any(any(row) for row in cut["integral"]) else 2
     n = order * len(places)
     return IntegralChannel(
@@ -163,7 +160,7 @@ def verify_integral(proof: StoredIntegral) -> None:
         sound = symmetric(gain) and (name == "integral" or definite(gain))
         require(sound, Status.REFUTED, f"law.{name} is not symmetric positive definite")
     require(proof.status is Status.PROVED, Status.UNDECIDED, "the certificate claims no proof")
-    _partition(proof)
+    check_partition(proof.groups, proof.gains, [channel.components for channel in proof.channels])
     for channel in proof.channels:
         where = channel.where
         require(channel.status is Status.PROVED, Status.UNDECIDED, f"{where} claims no proof")
@@ -176,19 +173,6 @@ def verify_integral(proof: StoredIntegral) -> None:
     require(fit, Status.UNDECIDED, "the rate is not above zero, or exceeds that of a channel")
     for channel in proof.channels:
         _decay(channel)
-
-
-def _partition(proof: StoredIntegral) -> None:
-    size = sum(len(UNITS[group]) for group in proof.groups)
-    owner = {i: k for k, channel in enumerate(proof.channels) for i in channel.components}
-    total = sum(channel.size for channel in proof.channels)
-    whole = total == size == len(owner)
-    require(whole, Status.UNDECIDED, "the channels are not the whole loop")
-    for name, gain in proof.gains.items():
-        for i, row in enumerate(gain):
-            for j, entry in enumerate(row):
-                apart = owner[i] == owner[j] or not entry
-                require(apart, Status.UNDECIDED, f"law.{name}[{i}][{j}] couples two channels")
 
 
 def _region(channel: IntegralChannel) -> None:

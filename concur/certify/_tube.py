@@ -16,7 +16,7 @@ from concur.certify._bounds import largest_eigenvalue, rational, root_above, sol
 from concur.certify._channels import Channel
 from concur.certify._decay import Decay, widest_square
 from concur.certify._disturbance import Disturbance
-from concur.certify._files import finite, law_section, program_versions, write_document
+from concur.certify._files import finite, law_section, write_document
 from concur.certify._recheck_document import TUBE
 from concur.certify._status import Status
 
@@ -147,17 +147,13 @@ class Tube:
             If the file cannot be written.
         """
         channel, decay = self.channel, self.decay
-        gains = (channel.stiffness, channel.damping, channel.inertia)
         n = channel.size
         L, M = decay.multipliers or (np.zeros((2 * n, n)),) * 2
         usual = "scalar" if channel.kind == "SO3 isotropic" else "linear"
-        document = {
-            "format": TUBE,
-            "version": 1,
-            "versions": program_versions(),
+        members = {
             "status": self.status.name,
             "reason": self.reason,
-            "law": law_section(channel.group, *gains),
+            "law": law_section(channel.dynamics),
             "components": channel.index.tolist(),
             "rate": decay.rate,
             "angle": decay.angle,
@@ -178,7 +174,7 @@ class Tube:
                 "distance": finite(self.distance),
             },
         }
-        write_document(path, document)
+        write_document(path, TUBE, members)
 
     def _largest(self, unit: str) -> float | None:
         form = rational(self.decay.P)
