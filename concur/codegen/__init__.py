@@ -41,11 +41,14 @@ from concur.codegen._fmu_model import FmuModel, FmuVariable
 from concur.codegen._lanes import Lanes
 from concur.codegen._library import Compiled, compiled, instructions, recalled
 from concur.codegen._map import BatchMap
+from concur.codegen._rollout import Rollout
+from concur.codegen._rollout_data import LONGEST_DELAY, Demand, Record, Rolled
 
 __all__ = [
     "DRIFT",
     "FINITE",
     "LARGEST",
+    "LONGEST_DELAY",
     "Array",
     "Batch",
     "BatchMap",
@@ -54,6 +57,7 @@ __all__ = [
     "Code",
     "Compiled",
     "CompilerWarning",
+    "Demand",
     "Entry",
     "EvaluatedMethods",
     "Evaluator",
@@ -62,7 +66,10 @@ __all__ = [
     "FmuVariable",
     "Lanes",
     "Matrix",
+    "Record",
     "ReferenceVector",
+    "Rolled",
+    "Rollout",
     "Scalar",
     "Signal",
     "Vector",

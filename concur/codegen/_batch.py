@@ -74,7 +74,7 @@ class Batch(ABC):
             )
         self._made_of = function
         graph = function.function if isinstance(function, Evaluator) else function
-        self.function = self._prepared(_results_only(graph))
+        self.function = self._prepared(results_only(graph))
         self._where = f"{type(self).__name__} of `{self.function.name()}`"
         self._alone = has_solver(self.function)
         own = [self.function.size_in(i) for i in range(self.function.n_in())]
@@ -237,41 +237,62 @@ class Batch(ABC):
 
     def _load(self) -> Any:
         """Entry of the compiled library; None if worlds must be interpreted."""
-        compiler = find_compiler()
+        compiler = batch_compiler()
         if compiler is None:
-            if not interpreted_on_purpose():
-                warn_once(
-                    "No C compiler was found: many worlds are interpreted one by one. Install gcc "
-                    "or clang, or the package `ziglang`; CONCUR_CC=none silences this."
-                )
             return None
         if self.threads > 1:
-            if _has_openmp(compiler):
-                compiler = replace(compiler, command=(*compiler.command, "-fopenmp"))
-            else:
-                self.threads = 1
-                warn_once(
-                    f"`{' '.join(compiler.command)}` has no OpenMP: one thread computes all "
-                    "worlds. Set CONCUR_CC to a gcc, or distribute the worlds over processes."
-                )
-        code = self._sources(compiler)
-        for _ in range(2):
-            found = library(code, compiler)
-            if found is None:
-                return None
-            try:
-                with _sleeping_threads():
-                    loaded = ctypes.CDLL(str(found[0]))
-            except OSError:
-                forget(found[0])
-                continue
-            self.width = int(loaded.concur_width())
-            return loaded.concur_batch
+            compiler = threaded(compiler)
+            self.threads = self.threads if OPENMP in compiler.command else 1
+        found = loaded(self._sources(compiler), compiler)
+        if found is None:
+            return None
+        self.width = int(found.concur_width())
+        return found.concur_batch
+
+
+OPENMP = "-fopenmp"
+"""Flag of threads."""
+
+
+def batch_compiler() -> Compiler | None:
+    """The compiler of many worlds; None, with a warning, if they must be interpreted."""
+    compiler = find_compiler()
+    if compiler is None and not interpreted_on_purpose():
         warn_once(
-            f"A library compiled by `{' '.join(compiler.command)}` cannot be loaded: worlds are "
-            "interpreted one by one. Set CONCUR_CC to another compiler."
+            "No C compiler was found: many worlds are interpreted one by one. Install gcc "
+            "or clang, or the package `ziglang`; CONCUR_CC=none silences this."
         )
-        return None
+    return compiler
+
+
+def threaded(compiler: Compiler, needed: bool = True) -> Compiler:
+    """The compiler with the flag of threads if it has them, else itself, with a warning."""
+    if _has_openmp(compiler):
+        return replace(compiler, command=(*compiler.command, OPENMP))
+    if needed:
+        warn_once(
+            f"`{' '.join(compiler.command)}` has no OpenMP: one thread computes all "
+            "worlds. Set CONCUR_CC to a gcc, or distribute the worlds over processes."
+        )
+    return compiler
+
+
+def loaded(code: Sources, compiler: Compiler) -> Any:
+    """The compiled library; None if worlds must be interpreted."""
+    for _ in range(2):
+        found = library(code, compiler)
+        if found is None:
+            return None
+        try:
+            with _sleeping_threads():
+                return ctypes.CDLL(str(found[0]))
+        except OSError:
+            forget(found[0])
+    warn_once(
+        f"A library compiled by `{' '.join(compiler.command)}` cannot be loaded: worlds are "
+        "interpreted one by one. Set CONCUR_CC to another compiler."
+    )
+    return None
 
 
 def _enter(code: Any, lock: contextlib.AbstractContextManager[Any], parts: Any, _: Any) -> None:
@@ -317,7 +338,7 @@ def has_solver(function: ca.Function) -> bool:
     return not all(any(f.is_a(kind) for kind in graphs) for f in [function, *inner])
 
 
-def _results_only(function: ca.Function) -> ca.Function:
+def results_only(function: ca.Function) -> ca.Function:
     """The function with dense results, without the one that validates the arguments."""
     names_in, names_out = function.name_in(), function.name_out()
     kept = [i for i, name in enumerate(names_out) if name != UNSOUND]

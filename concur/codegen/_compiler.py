@@ -80,6 +80,11 @@ class Compiler:
     command: tuple[str, ...]
     identity: str
 
+    @property
+    def is_zig(self) -> bool:
+        """Whether it is zig, whose C library has no vector functions."""
+        return any("zig" in part for part in self.command)
+
     def key(self, code: Sources) -> str:
         """SHA-256 of sources, flags, CasADi's version and this compiler, hexadecimal."""
         parts = [self.identity, *self.command, *_flags(code), ca.__version__, *code.files]

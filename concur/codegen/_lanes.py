@@ -9,7 +9,7 @@ import casadi as ca
 from concur.codegen._batch import Batch, has_solver
 from concur.codegen._compiler import Compiler
 from concur.codegen._evaluator import Evaluator
-from concur.codegen._lanes_c import lane_sources
+from concur.codegen._lanes_c import expanded, lane_sources
 from concur.codegen._sources import Sources
 from concur.errors import ConcurError, ShapeError
 
@@ -84,9 +84,7 @@ class Lanes(Batch):
         super().__init__(function, threads)
 
     def _prepared(self, function: ca.Function) -> ca.Function:
-        if function.is_a("SXFunction"):
-            return function
-        if has_solver(function):
+        if not function.is_a("SXFunction") and has_solver(function):
             raise ConcurError(
                 f"Lanes of `{function.name()}`",
                 expected="a function that can be expanded to SX",
@@ -94,14 +92,10 @@ class Lanes(Batch):
                 cure="Use `BatchMap`, which computes one world after the other: the number of "
                 "solver iterations differs between worlds.",
             )
-        names_in, names_out = function.name_in(), function.name_out()
-        symbols = [ca.SX.sym(name, *function.size_in(i)) for i, name in enumerate(names_in)]
-        results = [ca.densify(result) for result in function.expand().call(symbols)]
-        return ca.Function(function.name(), symbols, results, names_in, names_out, {"cse": True})
+        return expanded(function)
 
     def _sources(self, compiler: Compiler) -> Sources:
-        scalar = any("zig" in part for part in compiler.command)
-        return lane_sources(self.function, self._width, scalar)
+        return lane_sources(self.function, self._width, compiler.is_zig)
 
     def __reduce__(self) -> Any:
         return type(self), (self._made_of, self._width, self.threads)

@@ -15,10 +15,11 @@ from concur.errors import ConcurError
 
 _SUPPORT = Path(__file__).with_name("c") / "lanes.h"
 _DRIVER = Path(__file__).with_name("c") / "lanes.c"
-_WHOLE_HEAD = (
-    "static int worlds(const casadi_real** arg, casadi_real** res, casadi_int* iw, "
-    "casadi_real* w, int mem) {"
+SIGNATURE = (
+    "static int {name}(const casadi_real** arg, casadi_real** res, casadi_int* iw, "
+    "casadi_real* w, int mem)"
 )
+"""Signature of a graph in C."""
 
 _FORMS = {
     ca.OP_ASSIGN: "{0}",
@@ -90,23 +91,47 @@ def lane_sources(function: ca.Function, width: int | None, scalar: bool) -> Sour
     Matrices are read row by row, as in NumPy. Without a width the processor's registers decide;
     `scalar` avoids the vector library.
     """
-    lines = _lines(function)
+    head = lane_head(width, scalar)
+    whole, parts, count = lane_graph(function, "worlds")
+    main = "\n".join([head, _sizes(function), whole, _DRIVER.read_text(encoding="utf-8")])
+    return Sources((main, *lane_files(head, parts)), ("concur_batch",), count, solver=False)
+
+
+def expanded(function: ca.Function) -> ca.Function:
+    """A function over MX without solvers as one graph over SX."""
+    if function.is_a("SXFunction"):
+        return function
+    names_in, names_out = function.name_in(), function.name_out()
+    symbols = [ca.SX.sym(name, *function.size_in(i)) for i, name in enumerate(names_in)]
+    results = [ca.densify(result) for result in function.expand().call(symbols)]
+    return ca.Function(function.name(), symbols, results, names_in, names_out, {"cse": True})
+
+
+def lane_head(width: int | None, scalar: bool) -> str:
+    """Beginning of each file: types and functions of lanes."""
     head = "#define SCALAR_FUNCTIONS\n" if scalar else ""
     head += "" if width is None else f"#define WIDTH {width}\n"
-    head += _SUPPORT.read_text(encoding="utf-8")
+    return head + _SUPPORT.read_text(encoding="utf-8")
+
+
+def lane_graph(function: ca.Function, name: str) -> tuple[str, list[str], int]:
+    """A graph as a function in C over lanes, its parts where it is long, and its length."""
+    lines = _lines(function)
     if len(lines) > WHOLE:
-        whole, parts = _cut("worlds", lines)
-    else:
-        names = ", ".join(f"a{slot}" for slot in range(function.sz_w()))
-        declared = [f"  lane {names};"] if names else []
-        whole, parts = "\n".join([_WHOLE_HEAD, *declared, *lines, "  return 0;", "}", ""]), []
-    main = "\n".join([head, _sizes(function), whole, _DRIVER.read_text(encoding="utf-8")])
+        return (*_cut(name, lines), len(lines))
+    slots = ", ".join(f"a{slot}" for slot in range(function.sz_w()))
+    declared = [f"  lane {slots};"] if slots else []
+    head = f"{SIGNATURE.format(name=name)} {{"
+    return "\n".join([head, *declared, *lines, "  return 0;", "}", ""]), [], len(lines)
+
+
+def lane_files(head: str, parts: list[str]) -> list[str]:
+    """Further files with the parts of long graphs."""
     per_file = FILE // PART
-    further = [
+    return [
         "\n".join([head, *parts[start : start + per_file]])
         for start in range(0, len(parts), per_file)
     ]
-    return Sources((main, *further), ("concur_batch",), len(lines), solver=False)
 
 
 def _lines(function: ca.Function) -> list[str]:

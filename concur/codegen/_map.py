@@ -63,14 +63,14 @@ class BatchMap(Batch):
             [
                 "#include <math.h>",
                 f"#define ENTRY {code.names[0]}",
-                _sizes(self.function, _work(code)),
+                _sizes(self.function, work_memory(code)),
                 _DRIVER.read_text(encoding="utf-8"),
             ]
         )
         return Sources((*code.files, text), ("concur_batch",), code.assignments, code.solver)
 
 
-def _work(code: Sources) -> dict[str, int]:
+def work_memory(code: Sources) -> dict[str, int]:
     """Lengths of the work memory of the entry in C."""
     body = code.files[0].partition(f"int {code.names[0]}_work(")[2].partition("}")[0]
     found = dict(re.findall(r"\*(sz_\w+) = (\d+);", body))

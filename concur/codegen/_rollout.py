@@ -1,0 +1,263 @@
+"""Many worlds through time in one call of C: `Rollout`."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen._batch import (
+    OPENMP,
+    batch_compiler,
+    has_solver,
+    loaded,
+    results_only,
+    threaded,
+)
+from concur.codegen._lanes import WIDTHS
+from concur.codegen._lanes_c import expanded
+from concur.codegen._rollout_c import call, rollout_sources
+from concur.codegen._rollout_data import Demand, Rolled, Sizes, job_of
+from concur.codegen._rollout_loop import Loop
+from concur.errors import ConcurError, ShapeError, shown
+
+
+class Rollout:
+    """Worlds of a sampled closed loop through time: one call computes all ticks of all worlds.
+
+    The loop over time is in C. Worlds are computed side by side as by `Lanes`, groups of them in
+    threads. Results of a world depend neither on the other worlds, nor on their order, nor on the
+    number of threads: they are equal bit by bit for one compiler, width and processor.
+
+    Parameters
+    ----------
+    tick : casadi.Function
+        (x, p, r, n) to (x_next, u, y): state (nx,), numbers of the world (np,), row of the
+        reference (nr,) and standard normal numbers (noises,) to the state after the tick, the
+        command (nu,) and signals (ny,). The first signal is a status: a value other than 0 stops
+        the world before its command is applied. With a quadratic program inside it runs world by
+        world.
+    step : casadi.Function
+        (x, p, u) to (x_next, y): one step of integration under the command that has arrived, with
+        signals (ny_step,) that are counted behind those of the tick.
+    steps_per_tick : int
+        Steps of a tick.
+    noises : int
+        Number of standard normal numbers that a tick takes.
+    width : int, optional
+        4 or 8 worlds per instruction; default: the width of the processor's registers.
+    threads : int
+        Number of threads that share the worlds, if the compiler has OpenMP.
+
+    Attributes
+    ----------
+    compiled : bool
+        Whether it is machine code; else NumPy runs the same loop, with equal results up to
+        rounding.
+    width : int
+        Number of worlds per instruction; 1 when interpreted.
+    threads : int
+        Number of threads.
+    key : str
+        Hash of all that the bits of results depend on: C sources, flags, compiler, processor,
+        width, C library and CasADi. Unequal keys stand for results that may differ by rounding.
+
+    Raises
+    ------
+    ShapeError
+        If a function has other inputs or outputs, or a number is invalid.
+    ConcurError
+        If the step contains a solver.
+
+    Examples
+    --------
+    >>> import casadi as ca, numpy as np
+    >>> from concur.codegen import Demand, Rollout
+    >>> x, p, r, n, u = (ca.SX.sym(name, size) for name, size in zip("xprnu", (1, 1, 1, 0, 1)))
+    >>> tick = ca.Function("tick", [x, p, r, n], [x, r - p * x, ca.vertcat(0, r - x)])
+    >>> step = ca.Function("step", [x, p, u], [x + 0.1 * u, x])
+    >>> loop = Rollout(tick, step, steps_per_tick=1)
+    >>> found = loop(
+    ...     np.zeros((2, 1)), np.array([[1.0], [2.0]]), np.ones((50, 1)), ticks=50,
+    ...     worlds=[0, 1], demands=[Demand(signal=1, kind="last", first=0, last=49)],
+    ... )
+    >>> found.values.round(3)
+    array([[0.006],
+           [0.5  ]])
+    """
+
+    def __init__(
+        self,
+        tick: ca.Function,
+        step: ca.Function,
+        steps_per_tick: int,
+        noises: int = 0,
+        width: int | None = None,
+        threads: int = 1,
+    ) -> None:
+        if width is not None and width not in WIDTHS:
+            raise ShapeError(
+                "rollout, `width`",
+                expected=" or ".join(map(str, WIDTHS)),
+                came=shown(width),
+                cure="Omit it to use the width of the processor.",
+            )
+        for name, number in (("steps_per_tick", steps_per_tick), ("threads", threads)):
+            if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+                raise ShapeError(
+                    f"rollout, `{name}`",
+                    expected="a positive integer",
+                    came=shown(number),
+                    cure="Use 1, or more.",
+                )
+        self._made_of = (tick, step, steps_per_tick, noises, width)
+        self.sizes = _sizes(tick, step, noises)
+        self.steps_per_tick, self.threads, self.width = steps_per_tick, threads, 1
+        if has_solver(step):
+            raise ConcurError(
+                "rollout, `step`",
+                expected="a function that can be expanded to SX",
+                came="a function with a solver or foreign code",
+                cure="Put the solver into the tick.",
+            )
+        tick, step = results_only(tick), expanded(results_only(step))
+        tick = tick if has_solver(tick) else expanded(tick)
+        self._library = self._load(tick, step, width)
+        self.compiled = self._library is not None
+        self._loop = None if self.compiled else Loop(tick, step, steps_per_tick)
+
+    def _load(self, tick: ca.Function, step: ca.Function, width: int | None) -> Any:
+        compiler = batch_compiler()
+        if compiler is not None:
+            # With one thread too: one library and one key, whatever the number of threads.
+            compiler = threaded(compiler, needed=self.threads > 1)
+            code = rollout_sources(tick, step, self.sizes, width, compiler.is_zig)
+            found = loaded(code, compiler)
+            if found is not None:
+                self.threads = self.threads if OPENMP in compiler.command else 1
+                self.width = int(found.concur_width())
+                self.key = _digest(compiler.key(code), str(self.width))
+                return found
+        self.threads = 1
+        self.key = _digest("interpreted", tick.serialize(), step.serialize())
+        return None
+
+    def __call__(
+        self,
+        x0: Any,
+        p: Any,
+        reference: Any,
+        *,
+        ticks: int,
+        worlds: Any,
+        seed: int = 0,
+        delay: Any = 0.0,
+        jitter: Any = 0.0,
+        demands: Sequence[Demand] = (),
+        record: int | None = None,
+    ) -> Rolled:
+        """Compute all worlds.
+
+        Parameters
+        ----------
+        x0 : array_like
+            States at the start, shape (B, nx).
+        p : array_like
+            Numbers of the worlds, shape (B, np).
+        reference : array_like
+            Rows of the reference for all worlds, shape (ticks, nr), or for each of them, shape
+            (B, ticks, nr).
+        ticks : int
+            Number of ticks.
+        worlds : array_like of int
+            Number of each world, shape (B,): with the seed the key of all its random numbers.
+        seed : int
+            Seed, zero or more.
+        delay, jitter : float or array_like
+            Delay of the commands and its random part, periods, of all worlds or shape (B,). With
+            ``d[k] = min(delay + jitter * uniform, d[k-1] + 1) = m + f`` the period k gets
+            ``f u[k-m-1] + (1-f) u[k-m]``: no command overtakes another. Commands before the first
+            equal the first. Together at most `LONGEST_DELAY` periods.
+        demands : sequence of Demand
+            Numbers to be computed from the signals. A world stops with status -1 at the tick at
+            which its state, or a signal of a demand, is not finite or is 1e6 or more; the demands
+            then keep the values that they have.
+        record : int, optional
+            Ticks between rows of a record of states, commands and signals; default: none.
+
+        Returns
+        -------
+        Rolled
+            Value of each demand, tick and status at which each world stopped, and the record.
+
+        Raises
+        ------
+        ShapeError
+            If the lengths do not fit each other.
+        ConcurError
+            If a delay is too long, or a demand invalid.
+        """
+        job = job_of(
+            "rollout",
+            self.sizes,
+            (x0, p, reference),
+            ticks,
+            worlds,
+            seed,
+            (delay, jitter),
+            demands,
+            record,
+        )
+        if self._loop is None:
+            call(self._library, job, self.threads, self.steps_per_tick, self.sizes.nu)
+        else:
+            self._loop.run(job)
+        return job.rolled
+
+    def __reduce__(self) -> Any:
+        return type(self), (*self._made_of, self.threads)
+
+
+def _sizes(tick: ca.Function, step: ca.Function, noises: int) -> Sizes:
+    """Lengths of all parts, after a check that the functions fit each other."""
+    for function, n_in, n_out in ((tick, 4, 3), (step, 3, 2)):
+        sizes = [function.size_in(i) for i in range(function.n_in())]
+        sizes += [function.size_out(i) for i in range(function.n_out())]
+        if (function.n_in(), function.n_out()) != (n_in, n_out) or any(
+            columns != 1 for _, columns in sizes
+        ):
+            raise ShapeError(
+                f"rollout, function `{function.name()}`",
+                expected=f"{n_in} inputs and {n_out} outputs, all columns",
+                came=str(function),
+                cure="Use tick(x, p, r, n) -> (x_next, u, y) and step(x, p, u) -> (x_next, y).",
+            )
+    outputs = (tick.numel_out(1), tick.numel_out(2), step.numel_out(1))
+    found = Sizes._make([*(tick.numel_in(i) for i in range(4)), *outputs])
+    parts = {
+        "`x_next` of the tick": (tick.numel_out(0), found.nx),
+        "`x` of the step": (step.numel_in(0), found.nx),
+        "`x_next` of the step": (step.numel_out(0), found.nx),
+        "`p` of the step": (step.numel_in(1), found.np),
+        "`u` of the step": (step.numel_in(2), found.nu),
+        "`n` of the tick": (found.noises, noises),
+        "status, the first signal of the tick,": (min(found.ny, 1), 1),
+    }
+    for name, (came, expected) in parts.items():
+        if came != expected:
+            raise ShapeError(
+                f"rollout, {name}",
+                expected=f"length {expected}",
+                came=str(came),
+                cure="Let tick and step share state, numbers and command.",
+            )
+    return found
+
+
+def _digest(*parts: str) -> str:
+    text = "\0".join((*parts, *platform.libc_ver(), ca.__version__, np.__version__))
+    return hashlib.sha256(text.encode()).hexdigest()
