@@ -5,6 +5,24 @@ requirement in a world: positive if it holds, and larger for a larger margin. Th
 sampled; proofs come from `concur.certify`.
 """
 
+from concur.verification._answers import (
+    PairedComparison,
+    PassRate,
+    WorstWorld,
+    paired_comparisons,
+    pass_rates,
+    quantiles,
+    worst_worlds,
+)
 from concur.verification._result import CampaignResult
 
-__all__ = ["CampaignResult"]
+__all__ = [
+    "CampaignResult",
+    "PairedComparison",
+    "PassRate",
+    "WorstWorld",
+    "paired_comparisons",
+    "pass_rates",
+    "quantiles",
+    "worst_worlds",
+]
