@@ -100,7 +100,7 @@ class Program:
             "q": self.plant.nq,
             "v": self.plant.nv,
             "work": 1,
-            "law": tick_memory(self.law),
+            "law": self._law_tick.size1_in("before"),
             "torque": len(drives.lagging),
             "spring": len(drives.flexible),
             "motor": len(drives.flexible),
@@ -325,6 +325,10 @@ class Program:
         return Drives(self.imperfections, self.plant.tree, self._inputs, self.dt)
 
     @cached_property
+    def _law_tick(self) -> ca.Function:
+        return tick_function(self.law, watched=True)
+
+    @cached_property
     def _start(self) -> ca.Function:
         return start_function(self.law.model, self.plant)
 
@@ -458,11 +462,6 @@ def _uncertain(
     return tuple(found)
 
 
-def tick_memory(law: TrackingLaw) -> int:
-    """Length of what a watched tick keeps for the next one."""
-    return int(tick_function(law, watched=True).size1_in("before"))
-
-
 def _measurement(program: Program) -> tuple[ca.Function, int]:
     """Inputs of the law from state, numbers and noise: q and the velocities it takes."""
     plant, law, drives = program.plant, program.law, program._drives
@@ -499,9 +498,12 @@ def _tick(program: Program, measured: ca.Function) -> tuple[ca.Function, tuple[s
     others = [ca.MX(ca.DM(law.model.momentum))] if law.takes_momentum else []
     others += [ca.MX(program.control_period)] if law.nz else []
     seen = measured(part["q"], part["v"], p, n)
-    called = tick_function(law, watched=True)
-    u, pivot, _, _, status, after = called.call([*seen, *sampled, *others, part["law"]])
-    part["law"], part["time"] = after, r[-1]
+    called = program._law_tick
+    # States stay below 1e6: the size of the answer, a sum of squares, is kept as its root.
+    memory = part["law"]
+    before = ca.vertcat(memory[0], memory[1] ** 2, memory[2:])
+    u, pivot, _, _, status, after = called.call([*seen, *sampled, *others, before])
+    part["law"], part["time"] = ca.vertcat(after[0], ca.sqrt(after[1]), after[2:]), r[-1]
     # Drives start with the first command as their torque.
     first = r[-1] <= 0.0
     loaded = program._drives.loaded_function()(u, p[plant.n_numbers :])

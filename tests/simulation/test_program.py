@@ -5,67 +5,20 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-import casadi as ca
 import numpy as np
 import pytest
 
 import concur as cc
 from concur.errors import ShapeError, SimulationError, UnknownNameError
 from concur.simulation import Friction, Imperfections, Integrator, loop_program
+from tests.simulation.loops import INERTIA, WHEEL, Stay, part, rolled
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-INERTIA = 0.4  # kg m^2
-
-
-class Stay:
-    """A law that gives constant torques."""
-
-    torque_limits = None
-
-    def __init__(self, robot, u):
-        self.model, self.u = cc.reduce(robot), u
-
-    def graph(self):
-        q, s = ca.SX.sym("q", self.model.nq), ca.SX.sym("s", self.model.ns)
-        return ca.Function("stay", [q, s], [ca.SX(ca.DM(self.u))], ["q", "s"], ["u"])
 
 
 @pytest.fixture(scope="module")
 def rover():
     return cc.load_task(EXAMPLES / "rover_arm.toml")
-
-
-@pytest.fixture(scope="module")
-def wheel():
-    """One joint without gravity."""
-    body = cc.Body(
-        "wheel", cc.joints.Revolute((0, 0, 1)), inertia=cc.Inertia(1.0, moments=(INERTIA,) * 3)
-    )
-    return cc.Mechanism("one wheel", [body], actuated=["wheel"])
-
-
-def rolled(program, x, ticks, reference=None, p=None, delay=0.0, seed=0):
-    """States after all steps and signals of all ticks, one world in a plain loop."""
-    rng = np.random.default_rng(seed)
-    p = program.numbers()[0] if p is None else p
-    rows = program.reference(reference, ticks)
-    given, states, signals = [], [np.ravel(x)], []
-    whole, rest = divmod(delay, 1.0)
-    for k in range(ticks):
-        x, u, y = program.tick(states[-1], p, rows[k], rng.normal(size=program.noises))
-        assert float(y[0]) == 0.0
-        given.append(u)
-        at = [given[max(k - int(whole) - more, 0)] for more in (0, 1)]
-        arrived = (1.0 - rest) * at[0] + rest * at[1]
-        for _ in range(program.steps_per_tick):
-            x, _ = program.step(x, p, arrived)
-            states.append(np.array(x)[:, 0])
-        signals.append(np.array(y)[:, 0])
-    return np.array(states), np.array(signals)
-
-
-def part(program, states, name):
-    return states[..., program.states[name]]
 
 
 def test_without_imperfections_it_is_the_plain_simulation(rover):
@@ -89,10 +42,10 @@ def test_without_imperfections_it_is_the_plain_simulation(rover):
     assert program.signals[program.tick_signals :][-1] == "speed:forearm"
 
 
-def test_torque_lag_is_exact_under_held_commands(wheel):
-    law, lag = Stay(wheel, [0.0]), 0.013
-    real = Imperfections.of(wheel, lag=lag)
-    program = loop_program(law, cc.Plant(wheel), real, control_period=0.05, dt=0.01)
+def test_torque_lag_is_exact_under_held_commands():
+    law, lag = Stay(WHEEL, [0.0]), 0.013
+    real = Imperfections.of(WHEEL, lag=lag)
+    program = loop_program(law, cc.Plant(WHEEL), real, control_period=0.05, dt=0.01)
     x = program.start([0.0], [0.0])[0]
     x, _, _ = program.tick(x, program.numbers()[0], [0.0], [])
     for k in range(1, 6):
@@ -103,7 +56,7 @@ def test_torque_lag_is_exact_under_held_commands(wheel):
         assert float(x[program.states["torque"]]) == pytest.approx(torque, rel=1e-14)
         # Simpson's rule over the exact torque.
         assert float(x[program.states["v"]]) == pytest.approx(speed, rel=5e-4)
-    program = loop_program(Stay(wheel, [1.5]), cc.Plant(wheel), real)
+    program = loop_program(Stay(WHEEL, [1.5]), cc.Plant(WHEEL), real)
     states, _ = rolled(program, program.start([0.0], [0.0]), 3)
     # A run starts with the first command as the torque.
     assert part(program, states, "torque")[1] == pytest.approx(1.5, rel=1e-15)
@@ -167,11 +120,11 @@ def test_true_momentum_at_the_start_of_a_floating_robot():
         np.testing.assert_array_equal(v[list(model.shape)], s)
 
 
-def test_delayed_commands_are_those_of_switched_torques(wheel):
+def test_delayed_commands_are_those_of_switched_torques():
     # Torques that switch at the exact instants, in closed form; the ring has fractional weights.
-    servo = cc.Servo(cc.reduce(wheel), [cc.Output("angle", "wheel", "SO2")], 40.0, 8.0)
+    servo = cc.Servo(cc.reduce(WHEEL), [cc.Output("angle", "wheel", "SO2")], 40.0, 8.0)
     hold, h, late = cc.references.hold([0.5], group="SO2"), 1e-3, 2.4
-    program = loop_program(servo, cc.Plant(wheel))
+    program = loop_program(servo, cc.Plant(WHEEL))
     states, _ = rolled(program, program.start([0.0], [0.0]), 1000, hold, delay=late)
 
     x, given, worst = np.zeros(2), [], 0.0
@@ -188,7 +141,7 @@ def test_delayed_commands_are_those_of_switched_torques(wheel):
     assert np.abs(prompt - states).max() > 1e-3
 
 
-def test_programs_refuse_what_does_not_fit(rover, wheel):
+def test_programs_refuse_what_does_not_fit(rover):
     robot, law, plant = rover.robot, rover.servo, cc.Plant(rover.robot)
     of = Imperfections.of
     for make, error, words in (
