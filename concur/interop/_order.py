@@ -11,8 +11,15 @@ from numpy.typing import ArrayLike
 from concur.codegen import attitude_error, finite_floats
 from concur.errors import DescriptionError, ShapeError, shown
 from concur.interop._chains import urdf_joints
-from concur.interop._parts import Array, Part, drake_part, mujoco_part, pinocchio_part
-from concur.mechanism import Body, Tree
+from concur.interop._parts import (
+    Array,
+    Part,
+    drake_part,
+    mujoco_part,
+    pinocchio_part,
+    standing_part,
+)
+from concur.mechanism import Body, Tree, joints
 
 
 @dataclass(frozen=True)
@@ -46,7 +53,7 @@ class Order:
 
     @property
     def nv(self) -> int:
-        """Number of velocities in the library; one more than the robot's with wheels in MuJoCo."""
+        """Number of velocities in the library; more than the robot's with wheels in MuJoCo."""
         sizes = (len(self.robot.freedoms(body)) for body in self.bodies)
         return sum(self.parts[b].size(n) for b, n in zip(self.bodies, sizes, strict=True))
 
@@ -255,7 +262,7 @@ def _joined(parts: Iterable[Array]) -> Array:
     return np.concatenate([np.zeros(0), *parts])
 
 
-def mujoco(robot: Tree, order: Sequence[str] | None = None) -> Order:
+def mujoco(robot: Tree, order: Sequence[str] | None = None, *, free_base: bool = False) -> Order:
     """Describe the coordinates of MuJoCo's model of a robot.
 
     Quaternions have the scalar first. A floating base has its linear velocity in world axes and
@@ -269,6 +276,10 @@ def mujoco(robot: Tree, order: Sequence[str] | None = None) -> Order:
     order : sequence of str, optional
         Bodies whose joints move, in the order of the model. Default: depth first, as MuJoCo
         compiles a file of `Mechanism.save`.
+    free_base : bool
+        Whether the base, on a `Planar` joint here, has a free joint in the model, as
+        `concur.writers.to_mjcf` with `contacts` writes it. `from_q` and `from_v` then project:
+        they drop height and tilt.
 
     Returns
     -------
@@ -278,7 +289,8 @@ def mujoco(robot: Tree, order: Sequence[str] | None = None) -> Order:
     Raises
     ------
     DescriptionError
-        If a joint is a screw, or `order` does not name each moving body once.
+        If a joint is a screw, `order` does not name each moving body once, or a base that shall be
+        free is not on a `Planar` joint.
 
     Examples
     --------
@@ -288,7 +300,22 @@ def mujoco(robot: Tree, order: Sequence[str] | None = None) -> Order:
     >>> order.to_q([1, 2, 3, 0, 0, 0, 1, *[0.5] * 6])[:7]
     array([1., 2., 3., 1., 0., 0., 0.])
     """
-    return _order("MuJoCo", robot, order or _depth_first(robot), lambda b: mujoco_part(robot, b))
+    names, base = order or _depth_first(robot), robot.base.joint
+    if not free_base:
+        return _order("MuJoCo", robot, names, lambda body: mujoco_part(robot, body))
+    if not isinstance(base, joints.Planar):
+        raise DescriptionError(
+            f"robot `{robot.name}`, `free_base`",
+            expected="a base on a Planar joint",
+            came=f"one on a {type(base).__name__} joint",
+            cure="Omit it.",
+        )
+    return _order(
+        "MuJoCo",
+        robot,
+        names,
+        lambda b: standing_part(b, base) if b is robot.base else mujoco_part(robot, b),
+    )
 
 
 def pinocchio(robot: Tree, order: Sequence[str] | None = None, urdf: bool = False) -> Order:

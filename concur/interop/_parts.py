@@ -255,6 +255,44 @@ def _with_lift(part: Part, nv: int) -> Part:
     )
 
 
+class _Standing(Part):
+    """A planar joint of a base that is free in the library: `turn` is the map (6, 3)."""
+
+    def map(self, q: Array, nv: int) -> Array:
+        return self.turn(q)
+
+    def size(self, nv: int) -> int:
+        return 6
+
+    def drift(self, q: Array, v: Array) -> Array:
+        return np.asarray(self.turn(q) @ [-v[2] * v[1], v[2] * v[0], 0.0])
+
+
+def standing_part(body: Body, joint: joints.Planar) -> Part:
+    """A base on a planar joint that is free and stands on contacts: its pose is projected."""
+    placed, axes = Rotation.from_quat(body.placement.rotation), joint.frame
+    plane, origin = placed.as_matrix() @ axes, np.array(body.placement.translation)
+
+    def turned(heading: float) -> Rotation:
+        return placed * Rotation.from_rotvec(heading * axes[:, 2])
+
+    def there(q: Array) -> Array:
+        return np.concatenate([origin + plane[:, :2] @ q[:2], _first(turned(q[2]).as_quat())])
+
+    def back(q: Array) -> Array:
+        turn = plane.T @ Rotation.from_quat(_last(q[3:])).as_matrix() @ axes
+        heading = np.arctan2(turn[1, 0] - turn[0, 1], turn[0, 0] + turn[1, 1])
+        return np.append(plane[:, :2].T @ (q[:3] - origin), heading)
+
+    def map(q: Array) -> Array:
+        rows = np.zeros((6, 3))
+        rows[:3, :2] = turned(q[2]).as_matrix() @ axes[:, :2]
+        rows[3:, 2] = axes[:, 2]
+        return rows
+
+    return _Standing(7, there, back, map)
+
+
 def mujoco_part(robot: Tree, body: Body) -> Part:
     if body is robot.base and 0 in robot.platforms and not isinstance(body.joint, joints.Free):
         planar = isinstance(body.joint, joints.Planar)

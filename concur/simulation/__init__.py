@@ -13,6 +13,7 @@ from concur.simulation._motion import Motion
 from concur.simulation._plant import Plant
 from concur.simulation._program import Program, loop_program
 from concur.simulation._reconstruct import reconstruct
+from concur.simulation._recorded import recorded_run
 from concur.simulation._run import Run
 from concur.simulation._runge_kutta import runge_kutta
 from concur.simulation._simulate import simulate
@@ -48,6 +49,7 @@ __all__ = [
     "forced_motion",
     "loop_program",
     "reconstruct",
+    "recorded_run",
     "runge_kutta",
     "simulate",
     "step_function",

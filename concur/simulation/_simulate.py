@@ -158,7 +158,7 @@ def simulate(
         if not done:
             raise
     count = states.finite(done) if fault or stop else steps + 1
-    run = _finish(loop, recorder, states, count, done, hold, started)
+    run = finish(loop, recorder, states, count, done, hold, started)
     if stop is not None:
         stop.run = run  # type: ignore[attr-defined]
         raise stop
@@ -360,7 +360,7 @@ def _singular(
     )
 
 
-def _finish(
+def finish(
     loop: Loop,
     recorder: Recorder,
     states: States,
@@ -369,6 +369,7 @@ def _finish(
     hold: float | None,
     started: float,
 ) -> Run:
+    """Make the record of the first states of a loop, of which `done` steps were tried."""
     setting = loop.setting
     servo, times = setting.servo, np.arange(count) * setting.dt
     seconds = time.perf_counter() - started

@@ -14,13 +14,16 @@ from concur.verification._answers import (
     quantiles,
     worst_worlds,
 )
+from concur.verification._mujoco import ContactRun, mujoco_run
 from concur.verification._result import CampaignResult
 
 __all__ = [
     "CampaignResult",
+    "ContactRun",
     "PairedComparison",
     "PassRate",
     "WorstWorld",
+    "mujoco_run",
     "paired_comparisons",
     "pass_rates",
     "quantiles",

@@ -11,6 +11,7 @@ from scipy.spatial.transform import Rotation
 from concur.interop import Link, chain
 from concur.kinematics import check_wheels, wheel_axis
 from concur.mechanism import Body, Shape, Tree, Wheel, joints
+from concur.writers._contacts import SOLVER, Contacts, contact_options, support_radius
 from concur.writers._names import bounded, check, check_gears, check_unique, refuse, text
 
 THICKNESS = 0.1
@@ -20,7 +21,7 @@ _ROLLING = {"disk": "3", "ball": "3", "rubber_ball": "4"}
 """Wheels that a contact can be, with its dimension: 4 has a moment about the normal."""
 
 
-def to_mjcf(robot: Tree, time_step: float = 1e-3) -> str:
+def to_mjcf(robot: Tree, time_step: float = 1e-3, *, contacts: Contacts | None = None) -> str:
     """Write a robot as text in MJCF.
 
     Each body is a body of its name, each joint a chain of hinges, slides and balls, or a free joint
@@ -32,14 +33,17 @@ def to_mjcf(robot: Tree, time_step: float = 1e-3) -> str:
     another is an equality constraint, which MuJoCo holds by a stiff force. The model has no
     contacts, unless the robot has wheels: a wheel touches a plane with friction, and the base gets
     one more slide along the normal, last of its joints, on which it stands on the wheels without
-    tilting.
+    tilting. With `contacts` it is free instead, and stands on wheels and supports.
 
     Parameters
     ----------
     robot : Tree
         The robot.
     time_step : float
-        Step of the Runge-Kutta method, s.
+        Step of the Runge-Kutta method, or with `contacts` of `implicitfast`, s.
+    contacts : Contacts, optional
+        Supports beside the wheels, and friction; then the base is on a free joint, whose
+        coordinates are those of `concur.interop.mujoco(robot, free_base=True)`.
 
     Returns
     -------
@@ -51,6 +55,7 @@ def to_mjcf(robot: Tree, time_step: float = 1e-3) -> str:
     DescriptionError
         If MuJoCo has no such joint, a wheel follows guides, has rollers or is a slider, weight does
         not press the wheels to the ground, a moving body has no mass, or a name would occur twice.
+        With `contacts` also if the base is not on a `Planar` joint without motors.
     """
     check(robot)
     root = ElementTree.Element("mujoco", model=robot.name)
@@ -60,14 +65,18 @@ def to_mjcf(robot: Tree, time_step: float = 1e-3) -> str:
         "timestep": text([time_step]),
         "gravity": text(robot.gravity),
     }
-    if robot.wheels:
+    friction: dict[str, float] = {}
+    if contacts is not None:
+        friction = contacts.of(robot)
+        option |= SOLVER
+    elif robot.wheels:
         option |= {"cone": "elliptic", "impratio": "100"}
     options = ElementTree.SubElement(root, "option", attrib=option)
     if not robot.wheels:
         ElementTree.SubElement(options, "flag", contact="disable")
     world = ElementTree.SubElement(root, "worldbody")
     if robot.wheels:
-        _ground(robot, world)
+        _ground(robot, world, None if contacts is None else contacts.height)
     for steering in robot.steering:
         refuse(
             robot,
@@ -88,7 +97,7 @@ def to_mjcf(robot: Tree, time_step: float = 1e-3) -> str:
             pos=text(body.placement.translation),
             quat=text(np.roll(body.placement.rotation, 1)),
         )
-        found = _joints(robot, body)
+        found = _joints(robot, body, contacts is not None)
         for link, attributes in found:
             names.append(attributes["name"])
             ElementTree.SubElement(own, "freejoint" if link is None else "joint", attrib=attributes)
@@ -108,7 +117,10 @@ def to_mjcf(robot: Tree, time_step: float = 1e-3) -> str:
             _geom(own, shape)
         for wheel in robot.wheels:
             if wheel.body == body.name:
-                _tyre(robot, own, wheel)
+                grip = contact_options(time_step, friction[body.name]) if friction else {}
+                _tyre(robot, own, wheel, grip)
+    if contacts is not None:
+        _supports(robot, made[robot.base.name], contacts, time_step)
     check_unique(robot, (body.name for body in robot.bodies), "body", ("world",))
     check_unique(robot, names, "joint", ())
     check_gears(robot)
@@ -147,9 +159,9 @@ def _geom(body: ElementTree.Element, shape: Shape) -> None:
     ElementTree.SubElement(body, "geom", attrib=geom)
 
 
-def _joints(robot: Tree, body: Body) -> list[tuple[Link | None, dict[str, str]]]:
+def _joints(robot: Tree, body: Body, free_base: bool) -> list[tuple[Link | None, dict[str, str]]]:
     """Joints of MuJoCo that make one of a robot, outermost first, with their attributes."""
-    if isinstance(body.joint, joints.Free) and body.parent is None:
+    if body.parent is None and (free_base or isinstance(body.joint, joints.Free)):
         return [(None, {"name": body.name})]
     if isinstance(body.joint, joints.Helical):
         refuse(
@@ -256,7 +268,7 @@ def _normal(robot: Tree) -> tuple[float, ...]:
     return tuple(robot.base.joint.normal)  # type: ignore[attr-defined]
 
 
-def _ground(robot: Tree, world: ElementTree.Element) -> None:
+def _ground(robot: Tree, world: ElementTree.Element, height: float | None) -> None:
     """Add the plane under the wheels; only wheels touch it."""
     if robot.platforms != (0,) or any(wheel.support for wheel in robot.wheels):
         refuse(
@@ -277,7 +289,8 @@ def _ground(robot: Tree, world: ElementTree.Element) -> None:
             f"{tuple(robot.gravity)}",
             "Set gravity = [0.0, 0.0, -9.81], or write a robot without wheels.",
         )
-    height = check_wheels(robot)[2] or 0.0
+    if height is None:
+        height = check_wheels(robot)[2] or 0.0
     axes = rotation * Rotation.from_matrix(joints.shortest_rotation(_normal(robot)))
     ElementTree.SubElement(
         world,
@@ -292,7 +305,7 @@ def _ground(robot: Tree, world: ElementTree.Element) -> None:
     )
 
 
-def _tyre(robot: Tree, body: ElementTree.Element, wheel: Wheel) -> None:
+def _tyre(robot: Tree, body: ElementTree.Element, wheel: Wheel, grip: dict[str, str]) -> None:
     """Add the surface of a wheel."""
     if wheel.kind not in _ROLLING:
         refuse(
@@ -319,4 +332,29 @@ def _tyre(robot: Tree, body: ElementTree.Element, wheel: Wheel) -> None:
             "size": text(size),
             "quat": text(np.roll(axis.as_quat(), 1)),
         }
+    if grip:
+        geom |= {"name": wheel.body, **grip}
     ElementTree.SubElement(body, "geom", attrib=geom)
+
+
+def _supports(robot: Tree, base: ElementTree.Element, contacts: Contacts, time_step: float) -> None:
+    """Add spheres without friction, which touch the ground in the points of the supports."""
+    normal, radius = np.array(_normal(robot)), support_radius(robot)
+    height = contacts.height
+    if height is None:
+        height = check_wheels(robot)[2] or 0.0
+    check_unique(robot, [*contacts.supports, *(w.body for w in robot.wheels)], "contact", ())
+    for name, point in contacts.supports.items():
+        center = np.array(point) + (height + radius - normal @ np.array(point)) * normal
+        geom = {
+            "name": name,
+            "type": "sphere",
+            "size": text([radius]),
+            "pos": text(center),
+            "mass": "0",
+            "condim": "1",
+            "contype": "0",
+            "conaffinity": "1",
+            **contact_options(time_step, 0.0),
+        }
+        ElementTree.SubElement(base, "geom", attrib=geom)

@@ -1,0 +1,79 @@
+"""A run from states that another integrator has computed."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from concur.control import Reference, TrackingLaw
+from concur.simulation._loop import Loop, Setting
+from concur.simulation._plant import Plant
+from concur.simulation._record import Recorder
+from concur.simulation._run import Run
+from concur.simulation._simulate import finish
+from concur.simulation._states import States
+
+
+class _Done(Loop):
+    """A loop whose steps are known."""
+
+    def advance(self, first: int, last: int, states: States) -> tuple[int, bool]:
+        return last, True
+
+
+def recorded_run(
+    law: TrackingLaw,
+    plant: Plant,
+    reference: Reference,
+    control_period: float,
+    q: np.ndarray,
+    v: np.ndarray,
+    u: np.ndarray,
+    *,
+    work: np.ndarray,
+    state: np.ndarray | None = None,
+    method: str,
+    seconds: float,
+) -> Run:
+    """Record the states of a sampled closed loop that another program has integrated.
+
+    Parameters
+    ----------
+    law : TrackingLaw
+        The law.
+    plant : Plant
+        What moved.
+    reference : Reference
+        Reference of all outputs.
+    control_period : float
+        Period of the law, s; the states are one period apart.
+    q, v : numpy.ndarray
+        Configurations and velocities, shapes (k + 1, nq) and (k + 1, nv), SI units.
+    u : numpy.ndarray
+        Controls of the periods, shape (k, nu), N and N m.
+    work : numpy.ndarray
+        Work of the drives since the start, shape (k + 1,), J.
+    state : numpy.ndarray, optional
+        State of the law before each tick, shape (k + 1, nz).
+    method : str
+        Name of the integrator.
+    seconds : float
+        Time that the simulation took, s.
+
+    Returns
+    -------
+    Run
+        The run. Its ranges are over the recorded states.
+    """
+    begun, steps = time.perf_counter(), len(u)
+    setting = Setting(law, plant, reference, method, control_period, steps, 1, plant.tree)
+    states = States(law, q[0], v[0], steps)
+    states.q[:], states.v[:], states.u[:steps], states.work[:, 0] = q, v, u, work
+    if state is not None:
+        states.work[:, 1:] = state
+    recorder = Recorder(law, plant)
+    states.margin[:], states.orientation[:] = recorder.margins(q)
+    return finish(
+        _Done(setting), recorder, states, steps + 1, steps, control_period, begun - seconds
+    )
