@@ -52,6 +52,8 @@ class Rollout:
         4 or 8 worlds per instruction; default: the width of the processor's registers.
     threads : int
         Number of threads that share the worlds, if the compiler has OpenMP.
+    interpreted : bool
+        Whether to use no compiler: ready at once, and slower.
 
     Attributes
     ----------
@@ -98,6 +100,7 @@ class Rollout:
         noises: int = 0,
         width: int | None = None,
         threads: int = 1,
+        interpreted: bool = False,
     ) -> None:
         if width is not None and width not in WIDTHS:
             raise ShapeError(
@@ -115,6 +118,7 @@ class Rollout:
                     cure="Use 1, or more.",
                 )
         self._made_of = (tick, step, steps_per_tick, noises, width)
+        self._interpreted = bool(interpreted)
         self.sizes = _sizes(tick, step, noises)
         self.steps_per_tick, self.threads, self.width = steps_per_tick, threads, 1
         if has_solver(step):
@@ -131,7 +135,7 @@ class Rollout:
         self._loop = None if self.compiled else Loop(tick, step, steps_per_tick)
 
     def _load(self, tick: ca.Function, step: ca.Function, width: int | None) -> Any:
-        compiler = batch_compiler()
+        compiler = None if self._interpreted else batch_compiler()
         if compiler is not None:
             # With one thread too: one library and one key, whatever the number of threads.
             compiler = threaded(compiler, needed=self.threads > 1)
@@ -184,8 +188,8 @@ class Rollout:
             equal the first. Together at most `LONGEST_DELAY` periods.
         demands : sequence of Demand
             Numbers to be computed from the signals. A world stops with status -1 at the tick at
-            which its state, or a signal of a demand, is not finite or is 1e6 or more; the demands
-            then keep the values that they have.
+            which its command is not finite, or its state or a signal of a demand is not below 1e6;
+            the demands then keep the values that they have.
         record : int, optional
             Ticks between rows of a record of states, commands and signals; default: none.
 
@@ -219,7 +223,7 @@ class Rollout:
         return job.rolled
 
     def __reduce__(self) -> Any:
-        return type(self), (*self._made_of, self.threads)
+        return type(self), (*self._made_of, self.threads, self._interpreted)
 
 
 def _sizes(tick: ca.Function, step: ca.Function, noises: int) -> Sizes:

@@ -47,6 +47,13 @@ def normal(seed: int, worlds: np.ndarray, tick: int, size: int) -> np.ndarray:
     return found[:, :size]
 
 
+class _Interpreted(BatchMap):
+    """A function of many worlds, interpreted even where there is a compiler."""
+
+    def _load(self) -> None:
+        """Compile nothing."""
+
+
 class Loop:
     """Worlds through time, interpreted: a tick of all live worlds after the other.
 
@@ -59,7 +66,7 @@ class Loop:
     """
 
     def __init__(self, tick: ca.Function, step: ca.Function, steps: int) -> None:
-        self._tick, self._step, self._steps = BatchMap(tick), BatchMap(step), steps
+        self._tick, self._step, self._steps = _Interpreted(tick), _Interpreted(step), steps
         self._noises, self._ny = tick.numel_in(3), tick.numel_out(2)
 
     def run(self, job: Job) -> None:
@@ -84,9 +91,9 @@ class Loop:
                 record.x[who, row], record.u[who, row] = x[who], u
                 record.y[who, row, : self._ny] = y
             halted = y[:, 0] != 0.0
-            bad = astray(then) | astray(y[:, job.watched[: self._ny]])
+            bad = astray(then) | astray(u, np.inf) | astray(y[:, job.watched[: self._ny]])
             stop(who[bad], k, DIVERGED)
-            known = np.abs(y[:, 0]) < LARGEST_STATE
+            known = (np.abs(y[:, 0]) >= 1.0) & (np.abs(y[:, 0]) < LARGEST_STATE)
             status = np.where(known, y[:, 0], DIVERGED).astype(np.int64)
             stop(who[halted], k, status[halted])
             who, then, u, y = (part[~(halted | bad)] for part in (who, then, u, y))
@@ -120,9 +127,9 @@ def arrived(ring: np.ndarray, tick: int, late: np.ndarray, who: np.ndarray) -> n
     return np.asarray(np.where(part > 0.0, part * two + (1.0 - part) * one, one))
 
 
-def astray(values: np.ndarray) -> np.ndarray:
-    """Rows with an entry that is not finite or too large; NaN fails every comparison."""
-    return np.asarray(~(np.abs(values) < LARGEST_STATE).all(axis=1))
+def astray(values: np.ndarray, bound: float = LARGEST_STATE) -> np.ndarray:
+    """Rows with an entry that is not below a bound; NaN fails every comparison."""
+    return np.asarray(~(np.abs(values) < bound).all(axis=1))
 
 
 def reduce(job: Job, tick: int, who: np.ndarray, y: np.ndarray, first: int) -> None:

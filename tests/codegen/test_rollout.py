@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from concur.codegen import LONGEST_DELAY, Demand, Rolled, Rollout, _compiler
+from concur.codegen import LONGEST_DELAY, Demand, Rolled, Rollout, _compiler, _lanes_c, _sources
 from concur.codegen._rollout_data import KINDS, LARGEST_STATE
 from concur.codegen._rollout_loop import normal, philox, uniform
 from concur.errors import ConcurError
@@ -50,7 +51,7 @@ def graphs() -> tuple[ca.Function, ca.Function]:
 @cache
 def rollout(way: str = "", threads: int = 1, width: int | None = None) -> Rollout:
     """Made once: by the fixture `compiler`, or interpreted."""
-    made = Rollout(*graphs(), STEPS, noises=3, threads=threads, width=width)
+    made = Rollout(*graphs(), STEPS, 3, width, threads, interpreted=way == "interpreted")
     assert made.compiled == (way != "interpreted")
     return made
 
@@ -168,9 +169,9 @@ def test_same_bits_in_any_arrangement(compiler: None) -> None:
     assert (rollout()(*arrays, **named).values[:, 6 * 3] != whole.values[:, 6 * 3]).all()
 
 
-def runaway(size: float) -> tuple[ca.Function, ca.Function]:
-    """State (x, tick), signals (status, log): numbers of the world say when something happens."""
-    x, p, r, n = (ca.SX.sym(name, size) for name, size in zip("xprn", (2, 4, 0, 0), strict=True))
+def runaway() -> tuple[ca.Function, ca.Function]:
+    """State (x, tick): numbers of the world say at which tick something happens, and its size."""
+    x, p, r, n = (ca.SX.sym(name, size) for name, size in zip("xprn", (2, 5, 0, 0), strict=True))
     u = ca.SX.sym("u", 1)
     now = x[1]
     tick = ca.Function(
@@ -183,14 +184,14 @@ def runaway(size: float) -> tuple[ca.Function, ca.Function]:
         ],
     )
     step = ca.Function(
-        "step", [x, p, u], [ca.vertcat(ca.if_else(now == p[2] + 1, size, x[0] + u), now), now]
+        "step", [x, p, u], [ca.vertcat(ca.if_else(now == p[2] + 1, p[4], x[0] + u), now), now]
     )
     return tick, step
 
 
 @cache
-def runaways(way: str, size: float) -> Rollout:
-    made = Rollout(*runaway(size), 1)
+def runaways(way: str) -> Rollout:
+    made = Rollout(*runaway(), 1)
     assert made.compiled == (way == "compiled")
     return made
 
@@ -215,12 +216,13 @@ def test_a_world_stops_at_its_tick(way: str, request: pytest.FixtureRequest) -> 
             [9.0, never, never, never],
         ]
     )
+    p = np.append(p, np.full((10, 1), LARGEST_STATE), axis=1)
     demands = [Demand(1, "max", 0, 9), Demand(1, "count_above", 0, 9, -1.0), Demand(3, "max", 0, 9)]
     watch, stops = [*demands, Demand(2, "min", 0, 0)], [10, 4, 5, 10, 5, 5, 6, 7, 0, 9]
     codes = [0, 3, -1, 0, -1, -1, -1, -1, 3, 3]
     x0 = np.zeros((10, 2))
     shared = {"ticks": 10, "worlds": np.arange(10), "record": 1}
-    found = runaways(way, LARGEST_STATE)(x0, p, np.empty((10, 0)), demands=watch, **shared)
+    found = runaways(way)(x0, p, np.empty((10, 0)), demands=watch, **shared)
     assert_array_equal(found.stopped, stops)
     assert_array_equal(found.status, codes)
     # The tick's signal is reduced until the tick before the stop; with a step that diverges also at
@@ -236,15 +238,121 @@ def test_a_world_stops_at_its_tick(way: str, request: pytest.FixtureRequest) -> 
         assert found.record.y[world, : stop + 1, 1].tolist() == list(range(min(stop + 1, 10)))
     # The command of the tick with a status is not applied; unwatched signals stop no world.
     assert (found.record.x[:, :, 0] == 0.0)[np.isfinite(found.record.x[:, :, 0])].all()
-    free = runaways(way, LARGEST_STATE)(x0, p, np.empty((10, 0)), demands=demands, **shared)
+    free = runaways(way)(x0, p, np.empty((10, 0)), demands=demands, **shared)
     assert_array_equal(free.stopped, [10, 4, 10, 10, 10, 10, 6, 7, 0, 9])
-    below = runaways(way, np.nextafter(LARGEST_STATE, 0.0))(x0, p, np.empty((10, 0)), **shared)
+    p[:, 4] = np.nextafter(LARGEST_STATE, 0.0)
+    below = runaways(way)(x0, p, np.empty((10, 0)), **shared)
     assert below.stopped[6] == 10
+    p[:, 4] = LARGEST_STATE
     for bad in (np.nan, np.inf, -LARGEST_STATE):
         x0[3, 0] = bad
-        start = runaways(way, LARGEST_STATE)(x0, p, np.empty((10, 0)), demands=demands, **shared)
+        start = runaways(way)(x0, p, np.empty((10, 0)), demands=demands, **shared)
         assert (start.stopped[3], start.status[3], start.values[3, 1]) == (0, -1, 0.0)
         assert_array_equal(np.delete(start.values, 3, 0), np.delete(free.values, 3, 0))
+
+
+@pytest.mark.parametrize(
+    "way", [pytest.param("compiled", marks=pytest.mark.extended), "interpreted"]
+)
+def test_a_status_below_one_and_lost_commands_stop(
+    way: str, request: pytest.FixtureRequest
+) -> None:
+    if way == "compiled":
+        request.getfixturevalue("compiler")
+    x, p, r, n, u = (
+        ca.SX.sym(name, size) for name, size in zip("xprnu", (1, 2, 0, 0, 1), strict=True)
+    )
+    tick = ca.Function("tick", [x, p, r, n], [x, p[0], p[1]])
+    # In the plant the NaN vanishes.
+    step = ca.Function("step", [x, p, u], [x + ca.fmin(ca.fmax(u, -1.0), 1.0), x])
+    loop = Rollout(tick, step, 1, interpreted=way == "interpreted")
+    cases = [
+        (1e300, 0.0, 0),
+        (np.nan, 0.0, -1),
+        (np.inf, 0.0, -1),
+        (0.0, 0.5, -1),
+        (0.0, -2.0, -2),
+        (0.0, np.nan, -1),
+        (0.0, 1e6 - 1, 999999),
+        (0.0, 1e6, -1),
+    ]
+    *numbers, codes = zip(*cases, strict=True)
+    rolled = loop(
+        *(np.zeros((8, 1)), np.transpose(numbers), np.empty((3, 0))),
+        ticks=3,
+        worlds=np.arange(8),
+        demands=[Demand(1, "count_above", 0, 2, -1.0)],
+    )
+    assert_array_equal(rolled.status, codes)
+    assert_array_equal(rolled.stopped, [3, 0, 0, 0, 0, 0, 0, 0])
+    assert_array_equal(rolled.values[:, 0], rolled.stopped)
+    empty = loop(np.empty((0, 1)), np.empty((0, 2)), np.empty((3, 0)), ticks=3, worlds=[])
+    assert empty.values.shape == (0, 0)
+
+
+def limited(solver: str) -> ca.Function:
+    """The tick of `graphs` with limited commands: by a quadratic program, or by fmin and fmax."""
+    kind = ca.MX if solver else ca.SX
+    inputs = [kind.sym(name, size) for name, size in zip("xprn", (3, 2, 1, 3), strict=True)]
+    x, u, y = graphs()[0].call(inputs)
+    if solver:
+        shapes = {"h": ca.Sparsity.dense(2, 2), "a": ca.Sparsity(0, 2)}
+        program = ca.conic("limits", solver, shapes, {"error_on_fail": False})
+        # With weights on the diagonal the optimum is the clipped command.
+        h = ca.DM([[2.0, 0.0], [0.0, 3.0]])
+        u = program(h=h, g=-h @ u, lbx=-0.5, ubx=0.5)["x"]
+    else:
+        u = ca.fmin(ca.fmax(u, -0.5), 0.5)
+    return ca.Function("tick", inputs, [x, u, y])
+
+
+@pytest.mark.extended
+def test_a_tick_with_a_quadratic_program(compiler: None) -> None:
+    arrays, named = problem()
+    named |= {"demands": every_demand(), "record": 3}
+    step = graphs()[1]
+    loops = [Rollout(limited("daqp"), step, STEPS, 3, threads=threads) for threads in (1, 2)]
+    clipped = Rollout(limited(""), step, STEPS, 3)(*arrays, **named)
+    assert (np.abs(clipped.record.u) == 0.5).mean() > 0.2
+    interpreted = Rollout(limited("daqp"), step, STEPS, 3, interpreted=True)
+    for loop in (*loops, interpreted):
+        found = loop(*arrays, **named)
+        assert_allclose(found.record.u, clipped.record.u, rtol=0.0, atol=1e-10)
+        assert_allclose(found.record.x, clipped.record.x, rtol=0.0, atol=1e-10)
+    whole = loops[0](*arrays, **named)
+    for _ in range(2):
+        assert_same_bits(loops[1](*arrays, **named), whole)
+    order = np.random.default_rng(4).permutation(len(WORLDS))
+    some, few = fit(arrays, named, order)
+    assert_array_equal(loops[0](*some, **few).values, whole.values[order])
+    some, few = fit(arrays, named, slice(3, 4))
+    assert_array_equal(loops[1](*some, **few).values, whole.values[3:4])
+    x, p, u = (ca.MX.sym(name, size) for name, size in zip("xpu", (3, 2, 2), strict=True))
+    solving = ca.Function("step", [x, p, u], [x, limited("daqp")(x, p, 0.0, np.zeros(3))[1]])
+    with pytest.raises(ConcurError, match="Put the solver into the tick"):
+        Rollout(graphs()[0], solving, 1, 3)
+
+
+@pytest.mark.extended
+def test_long_graphs_in_parts(compiler: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays, named = problem()
+    whole = rollout()(*arrays, **named, demands=every_demand())
+    monkeypatch.setattr(_lanes_c, "WHOLE", 10)
+    monkeypatch.setattr(_sources, "PART", 8)
+    parts = Rollout(*graphs(), STEPS, 3)
+    assert parts.compiled
+    assert parts.key != rollout().key
+    found = parts(*arrays, **named, demands=every_demand())
+    assert_allclose(found.values, whole.values, rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.extended
+def test_calls_from_several_threads(compiler: None) -> None:
+    loop = rollout(threads=2)
+    right = compute(loop)
+    with ThreadPoolExecutor(3) as pool:
+        for found in pool.map(lambda _: compute(loop), range(30)):
+            assert_array_equal(found, right)
 
 
 def test_random_words_are_those_of_the_authors() -> None:
@@ -327,11 +435,12 @@ def test_functions_that_do_not_fit_are_refused() -> None:
             Rollout(tick, step, **{"steps_per_tick": 1, "noises": 3} | change)
 
 
+@pytest.mark.extended
 def test_keys(compiler: None, monkeypatch: pytest.MonkeyPatch) -> None:
     one = rollout()
     assert rollout(threads=2).key == one.key
     other = {3: 4, 8: 4, 4: 8}[one.width]
-    keys = {one.key, rollout(width=other).key, runaways("compiled", LARGEST_STATE).key}
+    keys = {one.key, rollout(width=other).key, runaways("compiled").key}
     keys |= {rollout("interpreted").key}
     monkeypatch.setattr(_compiler, "FLAGS", tuple(f for f in _compiler.FLAGS if "fp" not in f))
     keys.add(Rollout(*graphs(), STEPS, noises=3).key)

@@ -67,10 +67,10 @@ static void normal(word seed, word world, word tick, lane *numbers) {
   }
 }
 
-/* Lanes with an entry that is not finite or too large; NaN fails every comparison. */
-static inline mask astray(const lane *x, int size) {
+/* Lanes with an entry that is not below a bound; NaN fails every comparison. */
+static inline mask astray(const lane *x, int size, double bound) {
   mask fine = ~(mask){0};
-  for (int i = 0; i < size; ++i) fine &= lane_fabs(x[i]) < LARGEST;
+  for (int i = 0; i < size; ++i) fine &= lane_fabs(x[i]) < bound;
   return ~fine;
 }
 
@@ -196,7 +196,7 @@ static void group(const job_t *job, long long first, loose *ring) {
   } while (0)
 
   for (long long tick = 0; tick < job->ticks; ++tick) {
-    if (tick == 0) STOP(astray(x, NX), -1);
+    if (tick == 0) STOP(astray(x, NX, LARGEST), -1);
     if (!any(live)) break;
     const double *row = job->reference + tick * NR;
     if (job->reference_step == 0)
@@ -214,8 +214,10 @@ static void group(const job_t *job, long long first, loose *ring) {
       keep(job->signals + kept * (NY + NY_STEP), y, NY, job->rows * (NY + NY_STEP), first, surplus,
            live);
     }
-    STOP(y[0] != 0.0, fabs(y[0][k]) < LARGEST ? (long long)y[0][k] : -1);
-    STOP(astray(next, NX) | astray_watched(y, NY, job->watched), -1);
+    STOP(y[0] != 0.0, fabs(y[0][k]) >= 1.0 && fabs(y[0][k]) < LARGEST ? (long long)y[0][k] : -1);
+    /* A limit of torque in the plant, fmin or fmax, would turn a NaN into the limit. */
+    STOP(astray(next, NX, LARGEST) | astray(u, NU, INFINITY), -1);
+    STOP(astray_watched(y, NY, job->watched), -1);
     if (!any(live)) break;
     reduce(job, values, tick, y, 0, NY, live);
     lane *swapped = x;
@@ -241,7 +243,7 @@ static void group(const job_t *job, long long first, loose *ring) {
       if (kept >= 0 && k == 0)
         keep(job->signals + kept * (NY + NY_STEP) + NY, of_step, NY_STEP,
              job->rows * (NY + NY_STEP), first, surplus, live);
-      STOP(astray(next, NX) | astray_watched(of_step, NY_STEP, job->watched + NY), -1);
+      STOP(astray(next, NX, LARGEST) | astray_watched(of_step, NY_STEP, job->watched + NY), -1);
       if (!any(live)) break;
       reduce(job, values, tick, of_step, NY, NY_STEP, live);
       swapped = x;
