@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tests.benchmarks._builds import ROBOTS, build_times
+from tests.benchmarks._campaigns import campaign_table
 from tests.benchmarks._certificates import certificate_cases, certificate_table, prove_all
 from tests.benchmarks._floating_comparisons import floating_comparisons
 from tests.benchmarks._graphs import graphs_table
@@ -106,6 +107,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], str]] = {
     "From a description to the first torque": builds,
     "Cost against joints": growing,
     "Many worlds at once": lambda asked: lanes_tables(asked.rounds),
+    "Campaigns": lambda asked: campaign_table(asked.rounds),
     "Rig": lambda asked: rig_table(),
     "Inverse kinematics": lambda asked: inverse_kinematics_table(),
     "Certificates": lambda asked: certificate_table(prove_all(certificate_cases())),

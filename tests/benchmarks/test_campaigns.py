@@ -1,0 +1,34 @@
+"""Loops of campaigns agree with the loops of the peers, and take a small share of their time."""
+
+import numpy as np
+import pytest
+
+from tests.benchmarks._campaigns import WORLDS, campaign_comparison, campaign_rows
+from tests.benchmarks._timing import measure
+
+
+@pytest.mark.slow
+def test_worlds_come_to_the_same_places(compiler):
+    ours, imperfect, pinocchio, *over_mujoco = [
+        contender.prepare()() for contender in campaign_comparison().contenders
+    ]
+    assert ours.shape == (WORLDS, 8)
+    np.testing.assert_allclose(ours, pinocchio, rtol=0.0, atol=1e-12)
+    assert np.ptp(ours, axis=0).max() > 1e-3  # the worlds differ
+    for found in over_mujoco:  # contacts creep, and the integrator is of first order
+        np.testing.assert_allclose(found, ours, rtol=0.0, atol=2e-3)
+    assert 1e-3 < np.abs(imperfect - ours).max() < 1.0
+
+
+@pytest.mark.slow
+def test_a_campaign_takes_a_small_share_of_loops_under_python(compiler):
+    found = measure(campaign_comparison(), 5)
+    best = dict(
+        zip([c.name for c in found.comparison.contenders], found.times.min(axis=0), strict=True)
+    )
+    _, _, pinocchio, law, tick = [seconds / best["`Rollout`"] for seconds in best.values()]
+    assert pinocchio > 200.0
+    # Of these the law, or the step too, is machine code.
+    assert law > 80.0
+    assert tick > 30.0
+    assert len(campaign_rows(found).splitlines()) == 7
