@@ -25,7 +25,7 @@ def kinetic_energy(tree: Tree, q: Vector, v: Vector) -> Array:
     """Kinetic energy at the configuration q (nq,) and velocity v (nv,), J."""
     twists = body_twists(tree, joint_poses(tree, q), v)
     energy = ca.SX(0)
-    for body, twist in zip(tree.bodies, twists, strict=True):
+    for body, twist in zip(tree.described("kinetic_energy"), twists, strict=True):
         momentum = BodyInertia.of(body.inertia).momentum(twist)
         energy += 0.5 * (ca.dot(momentum[0], twist[0]) + ca.dot(momentum[1], twist[1]))
     return energy
@@ -34,7 +34,8 @@ def kinetic_energy(tree: Tree, q: Vector, v: Vector) -> Array:
 def potential_energy(tree: Tree, q: Vector) -> Array:
     """Potential energy of gravity, zero at the inertial origin, (3.3.32), J."""
     gravity, energy = constant(tree.gravity), ca.SX(0)
-    for body, (rotation, translation) in zip(tree.bodies, body_poses(tree, q), strict=True):
+    bodies = tree.described("potential_energy")
+    for body, (rotation, translation) in zip(bodies, body_poses(tree, q), strict=True):
         center = translation + rotation @ constant(body.inertia.com)
         energy -= body.inertia.mass * ca.dot(gravity, center)
     return energy

@@ -31,6 +31,7 @@ def check_wheels(tree: Tree) -> tuple[tuple[int, ...], tuple[str, ...], float | 
     the plane under the wheels of the base, m; None if no wheel determines it. Raises a
     `WheelError` if a wheel does not fit its plane, or if the rolling constraints are not regular.
     """
+    tree.described("check_wheels")
     q = ca.SX.sym("q", tree.nq)
     wheels = [wheel_rows(tree, q, wheel) for wheel in tree.wheels]
     function = ca.Function(

@@ -157,7 +157,7 @@ def branch_jacobians(
 def _neutral_poses(tree: Tree) -> list[np.ndarray]:
     """Pose (4, 4) of each body in the inertial frame at the neutral configuration."""
     poses: list[np.ndarray] = []
-    for i, body in enumerate(tree.bodies):
+    for i, body in enumerate(tree.described("product of exponentials")):
         parent = tree.parent_index(i)
         own = body.placement.matrix
         poses.append(own if parent is None else poses[parent] @ own)

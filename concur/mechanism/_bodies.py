@@ -14,6 +14,7 @@ import numpy as np
 from concur.codegen import Array, EvaluatedMethods, Vector, evaluated
 from concur.errors import ConcurError, DescriptionError, UnknownNameError, entries, shown
 from concur.mechanism._body import Body
+from concur.mechanism._numbers import RobotNumbers
 from concur.mechanism.joints import Joint
 
 T = TypeVar("T")
@@ -73,6 +74,38 @@ class BodyTree(EvaluatedMethods):
                 cure=f"Write [{kind.__name__}(...), ...].",
             )
         return found
+
+    @property
+    def numbers(self) -> RobotNumbers | None:
+        """Expressions in place of the numbers of the description, of a `SymbolicRobot` only."""
+        return None
+
+    def described(self, asked: str) -> Sequence[Body]:
+        """The bodies, for a function that takes the numbers of their description.
+
+        Parameters
+        ----------
+        asked : str
+            Name of the function.
+
+        Returns
+        -------
+        sequence of Body
+            `bodies`.
+
+        Raises
+        ------
+        ConcurError
+            If expressions take the place of these numbers: the result would be the nominal one.
+        """
+        if self.numbers is not None:
+            raise ConcurError(
+                f"{asked} of `{self.name}`",
+                expected="a robot that contains numbers only",
+                came="one with expressions in place of its numbers",
+                cure="Call it with the robot of one world, from Plant.rebuilt(world).",
+            )
+        return self.bodies
 
     @property
     def nq(self) -> int:

@@ -14,7 +14,6 @@ from concur.errors import DescriptionError, entries, shown
 from concur.mechanism._bodies import BodyTree, unknown_name
 from concur.mechanism._drive import Drive, Mimic
 from concur.mechanism._mimics import ordered_mimics
-from concur.mechanism._numbers import RobotNumbers
 from concur.mechanism._pose import vector
 from concur.mechanism._steering import Linkage, Steering, linkages
 from concur.mechanism._wheel import Wheel
@@ -191,11 +190,6 @@ class Tree(BodyTree):
                 cure="Remove the repeated name.",
             )
         return tuple(sorted(names, key=self.index))
-
-    @property
-    def numbers(self) -> RobotNumbers | None:
-        """Expressions in place of the numbers of the description, of a `SymbolicRobot` only."""
-        return None
 
     @property
     def linkages(self) -> tuple[Linkage, ...]:

@@ -18,6 +18,8 @@ class SymbolicRobot(Tree):
 
     Its methods take and return CasADi SX that depend on these expressions. Unlike those of a
     `Mechanism` they keep no graphs, which could not contain the expressions.
+    Its description, with `bodies`, `wheels` and `total_mass`, is the nominal one: functions that
+    take numbers from it reject the robot.
 
     Parameters
     ----------
