@@ -14,6 +14,7 @@ from concur.codegen import finite_floats
 from concur.errors import ShapeError, SimulationError, UnknownNameError, shown
 from concur.worlds._distributions import Distribution
 from concur.worlds._draws import shares
+from concur.worlds._world import flat
 
 
 @dataclass(frozen=True)
@@ -221,7 +222,7 @@ class Uncertainty:
         ShapeError
             If a value has another number of components.
         """
-        given = _flat(world)
+        given = flat(world)
         row = np.zeros(self.size)
         for k, entry in enumerate(self.quantities):
             if (entry.kind, entry.name) in given:
@@ -239,15 +240,3 @@ class Uncertainty:
                     cure="Declare it as uncertain, or omit it.",
                 )
         return row
-
-
-def _flat(world: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
-    """Values of nested tables by kind and name."""
-    found: dict[tuple[str, str], Any] = {}
-    for kind, table in world.items():
-        for name, value in table.items():
-            if isinstance(value, Mapping):
-                found |= {(f"{kind}.{name}", field): entry for field, entry in value.items()}
-            else:
-                found[kind, name] = value
-    return found
