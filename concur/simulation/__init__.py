@@ -12,6 +12,7 @@ from concur.simulation._integrator import METHODS, Integrator
 from concur.simulation._motion import Motion
 from concur.simulation._plant import Plant
 from concur.simulation._program import Program, loop_program
+from concur.simulation._program_run import program_run
 from concur.simulation._reconstruct import reconstruct
 from concur.simulation._recorded import recorded_run
 from concur.simulation._run import Run
@@ -48,6 +49,7 @@ __all__ = [
     "encoder_reading",
     "forced_motion",
     "loop_program",
+    "program_run",
     "reconstruct",
     "recorded_run",
     "runge_kutta",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
 from concur.codegen import finite_floats
-from concur.errors import SimulationError, UnknownNameError, shown
+from concur.errors import DescriptionError, SimulationError, UnknownNameError, shown
 from concur.multibody import Mechanism
 from concur.simulation._disturbances import Disturbance, GravityGradient, Wrench
 from concur.simulation._friction import FULL_SPEED, STRIBECK_SPEED, Friction, by_name
@@ -246,6 +247,23 @@ class Imperfections:
         """Wrenches among the disturbances."""
         return tuple(entry for entry in self.disturbances if isinstance(entry, Wrench))
 
+    @property
+    def effects(self) -> list[str]:
+        """Imperfections other than friction that have an effect, in words."""
+        ideal = {**dict.fromkeys(OF_JOINTS, 0.0), **OF_CONTROLS}
+        found = [name for name in ideal if any(x != ideal[name] for x in getattr(self, name))]
+        found += [name for name in TIMING if getattr(self, name)]
+        found += ["momentum_error"] * any(self.momentum_error)
+        return [name.replace("_", " ") for name in found] + [
+            f"wrench `{entry.name}`" if isinstance(entry, Wrench) else "gravity gradient"
+            for entry in self.disturbances
+        ]
+
+    @property
+    def text(self) -> str:
+        """All numbers as JSON, for files of runs."""
+        return json.dumps(asdict(self))
+
     def names(self, kind: str, robot: Mechanism) -> tuple[str, ...]:
         """Names of the numbers of a kind, each of which may be uncertain.
 
@@ -306,6 +324,29 @@ class Imperfections:
             return np.array([self.latency, self.jitter])
         value = getattr(self, kind)
         return np.array(value if value else [OF_CONTROLS.get(kind, 0.0)] * count)
+
+
+def imperfections_from(text: str | None) -> Imperfections | None:
+    """Imperfections from their text."""
+    if text is None:
+        return None
+    try:
+        table = json.loads(text)
+        friction, given = table.pop("friction"), table.pop("disturbances")
+        return Imperfections(
+            friction=None if friction is None else Friction(**friction),
+            disturbances=tuple(
+                Wrench(**entry) if "body" in entry else GravityGradient(**entry) for entry in given
+            ),
+            **table,
+        )
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise DescriptionError(
+            "imperfections of a run",
+            expected="what `Run.save` has written",
+            came=shown(text),
+            cure="Save the run again.",
+        ) from None
 
 
 def joint_places(robot: Mechanism) -> dict[str, tuple[int, int]]:

@@ -7,11 +7,12 @@ import time
 import numpy as np
 
 from concur.control import Reference, TrackingLaw
+from concur.simulation._finish import finish
+from concur.simulation._imperfections import Imperfections
 from concur.simulation._loop import Loop, Setting
 from concur.simulation._plant import Plant
 from concur.simulation._record import Recorder
 from concur.simulation._run import Run
-from concur.simulation._simulate import finish
 from concur.simulation._states import States
 
 
@@ -35,6 +36,7 @@ def recorded_run(
     state: np.ndarray | None = None,
     method: str,
     seconds: float,
+    imperfections: Imperfections | None = None,
 ) -> Run:
     """Record the states of a sampled closed loop that another program has integrated.
 
@@ -60,6 +62,8 @@ def recorded_run(
         Name of the integrator.
     seconds : float
         Time that the simulation took, s.
+    imperfections : Imperfections, optional
+        Imperfections of what moved.
 
     Returns
     -------
@@ -74,6 +78,6 @@ def recorded_run(
         states.work[:, 1:] = state
     recorder = Recorder(law, plant)
     states.margin[:], states.orientation[:] = recorder.margins(q)
-    return finish(
-        _Done(setting), recorder, states, steps + 1, steps, control_period, begun - seconds
-    )
+    started = begun - seconds
+    loop, count = _Done(setting), steps + 1
+    return finish(loop, recorder, states, count, steps, control_period, started, imperfections)

@@ -28,6 +28,7 @@ from concur.simulation._hdf5 import (
     velocity_columns,
     write_arrays,
 )
+from concur.simulation._imperfections import imperfections_from
 from concur.simulation._run_data import RunData
 from concur.simulation._stored import Stored, check_names
 from concur.writers import to_toml
@@ -122,6 +123,8 @@ class Run(Stored, RunData):
         Time the simulation took, s.
     friction : Friction, optional
         Friction of the plant at its controls.
+    imperfections : Imperfections, optional
+        Imperfections of the plant and the loop.
     """
 
     def findings(self, tolerances: Tolerances) -> tuple[Finding, ...]:
@@ -235,6 +238,7 @@ class Run(Stored, RunData):
             control_period=facts["hold"] or None,
             seconds=facts["seconds"],
             friction=Friction(**rubs) if rubs else None,
+            imperfections=imperfections_from(facts.get("imperfections")),
             **{name: arrays[STORED.get(name, name)] for name in UNITS},
         )
 
@@ -386,4 +390,5 @@ class Run(Stored, RunData):
             "hold": 0.0 if self.control_period is None else self.control_period,
             "seconds": self.seconds,
             **{f"friction_{name}": value for name, value in friction.items()},
+            **({} if self.imperfections is None else {"imperfections": self.imperfections.text}),
         }

@@ -13,6 +13,7 @@ from concur.errors import shown
 from concur.mechanism import robot_size
 from concur.multibody import Mechanism
 from concur.simulation._friction import Friction
+from concur.simulation._imperfections import Imperfections
 from concur.simulation._momentum import momentum_drift
 
 
@@ -49,6 +50,7 @@ class RunData:
     control_period: float | None
     seconds: float
     friction: Friction | None = None
+    imperfections: Imperfections | None = None
 
     def __str__(self) -> str:
         worst = ", ".join(f"{name} {norm[-1]:.3g}" for name, norm in self.error_norms.items())
@@ -71,6 +73,7 @@ class RunData:
         """What of the simulated robot differs from the servo's model, in words."""
         model, plant = self.servo.model.robot, self.robot
         rubs = ["friction"] * (self.friction is not None)
+        rubs += [] if self.imperfections is None else self.imperfections.effects
         if model is plant:
             return tuple(rubs)
         found = []

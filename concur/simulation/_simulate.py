@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur._progress import track
+from concur._progress import busy, track
 from concur.control import (
     Law,
     Reference,
@@ -25,10 +25,14 @@ from concur.control import (
 from concur.errors import ConcurError, SimulationError
 from concur.multibody import Mechanism
 from concur.simulation._chunk import continuous_chunk, held_chunk
+from concur.simulation._finish import finish
+from concur.simulation._imperfections import Imperfections, Scalar
 from concur.simulation._integrator import FIXED_STEP, Integrator
 from concur.simulation._loop import Adaptive, FixedStep, Loop, Machine, Setting
 from concur.simulation._machine_code import is_compiled, machine_code
 from concur.simulation._plant import Plant
+from concur.simulation._program import loop_program
+from concur.simulation._program_run import program_run
 from concur.simulation._record import Recorder, recorded_together
 from concur.simulation._run import Run
 from concur.simulation._start import FASTEST, grid, shape_start
@@ -57,6 +61,10 @@ def simulate(
     *,
     integrator: Integrator | None = None,
     world: Worlds | None = None,
+    imperfections: Imperfections | None = None,
+    deviations: Mapping[Scalar, float] | None = None,
+    seed: int = 0,
+    number: int = 0,
 ) -> Run:
     """Simulate a control law on the full-order plant.
 
@@ -90,6 +98,14 @@ def simulate(
     world : mapping, optional
         Deviations of the uncertain numbers of the plant, as for `Plant.numbers`, of one world;
         default the nominal one.
+    imperfections : Imperfections, optional
+        Friction, lags, delays, noise and disturbances. The law is then sampled, by default in each
+        step, and the record has one row for each control period.
+    deviations : mapping, optional
+        Deviations of imperfections from their values by kind and name, as for `Program.numbers`
+        and `Program.delays`: those of one world of a campaign.
+    seed, number : int
+        Seed, and number of the world, of jitter and noise.
 
     Returns
     -------
@@ -103,7 +119,8 @@ def simulate(
     SimulationError
         If the robot runs into a singular configuration or the state leaves the finite
         numbers: the run up to there is the error's attribute `run`. If it has to be compiled and
-        cannot be. If a world is given and no quantity of the plant is uncertain.
+        cannot be. If a world is given and no quantity of the plant is uncertain. If imperfections
+        are given and the method is adaptive, or friction or springs are too stiff for the step.
     InertiaError
         If no rigid body has an inertia of the world.
     KeyboardInterrupt
@@ -133,6 +150,29 @@ def simulate(
     margin = law.margin(q)
     if margin < law.refused_below:
         raise singular_error(law, q, margin)
+
+    if imperfections is not None or deviations:
+        period = hold or dt
+        ticks, _ = grid(where, duration, period, None)
+        given = imperfections or Imperfections(), frozenset(deviations or {}), dt, period
+        program = loop_program(law, stepped, *given, options.method)
+        p = program.numbers(None if numbers is None else numbers[None], deviations)
+        x0 = program.start(q, s, momentum, p)
+        delay, jitter = (float(times[0]) for times in program.delays(deviations))
+        with busy(progress, f"simulating {moving.name}"):
+            return program_run(
+                program,
+                demand,
+                ticks,
+                x0[0],
+                p[0],
+                delay,
+                jitter,
+                seed=seed,
+                number=number,
+                world=world,
+                compiled=options.compiled,
+            )
 
     kind = demand, options.method, dt, steps, per_hold
     setting = Setting(law, stepped, *kind, moving.tree, numbers)
@@ -357,50 +397,4 @@ def _singular(
         "start nearer to it, or take a shorter step. The run up to here is in the attribute `run`.",
         time=k * dt,
         margin=float(margins[k - first]),
-    )
-
-
-def finish(
-    loop: Loop,
-    recorder: Recorder,
-    states: States,
-    count: int,
-    done: int,
-    hold: float | None,
-    started: float,
-) -> Run:
-    """Make the record of the first states of a loop, of which `done` steps were tried."""
-    setting = loop.setting
-    servo, times = setting.servo, np.arange(count) * setting.dt
-    seconds = time.perf_counter() - started
-    q, v, demanded = states.q[:count], states.v[:count], loop.demanded(count)
-    rows = recorder(q, v, demanded) | loop.law(states, count, done, recorder, demanded)
-    ideal = servo.error_dynamics.solve(rows["error"][0], rows["velocity_error"][0], times)
-    if servo.size and not servo.linearizes:
-        ideal, rows["lyapunov"] = np.full_like(ideal, np.nan), np.full(count, np.nan)
-    met = np.concatenate([q, v, rows["u"]], axis=1)
-    # No step leads to the first state, and where the law failed its torque is not finite.
-    low = np.nanmin(np.vstack([met, states.low[1:count]]), axis=0)
-    high = np.nanmax(np.vstack([met, states.high[1:count]]), axis=0)
-    ends = np.cumsum([q.shape[1], v.shape[1]])
-    q_range, v_range, u_range = np.split(np.stack([low, high]), ends, axis=1)
-    return Run(
-        robot=setting.robot,
-        servo=servo,
-        t=times,
-        q=q,
-        v=v,
-        s=v[:, list(servo.model.shape)],
-        work=states.work[:count, 0],
-        margin=states.margin[:count],
-        ideal=ideal,
-        q_range=q_range,
-        v_range=v_range,
-        u_range=u_range,
-        reference=demanded[0],
-        method=setting.method,
-        control_period=hold,
-        seconds=seconds,
-        friction=setting.plant.friction,
-        **rows,
     )

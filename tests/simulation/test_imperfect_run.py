@@ -1,0 +1,164 @@
+"""Simulations with imperfections: the same program in time, recorded, saved and judged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import concur as cc
+from concur.codegen import Rollout
+from concur.errors import DescriptionError, SimulationError
+from concur.simulation import (
+    GravityGradient,
+    Imperfections,
+    Integrator,
+    Tolerances,
+    Wrench,
+    loop_program,
+)
+from concur.simulation._imperfections import imperfections_from
+from tests.simulation.loops import INERTIA, WHEEL, Stay, part, rolled
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SAMPLED = Integrator(dt=1e-3, control_period=4e-3, compiled=False)
+
+
+@pytest.fixture(scope="module")
+def rover():
+    return cc.load_task(EXAMPLES / "rover_arm.toml")
+
+
+def simulated(task, real, duration=0.12, **options):
+    given = {"integrator": SAMPLED} | options
+    start = task.q0, task.s0
+    return cc.simulate(
+        task.robot, task.servo, task.reference, duration, *start, imperfections=real, **given
+    )
+
+
+def test_without_effects_it_is_the_plain_run(rover):
+    found, plain = simulated(rover, Imperfections()), simulated(rover, None)
+    assert found.control_period == found.dt == 4e-3
+    assert found.plant_differences == ()
+    for name in ("q", "v", "u", "work", "error", "margin", "acceleration_residual", "energy"):
+        np.testing.assert_allclose(
+            getattr(found, name), getattr(plain, name)[::4], atol=1e-12, err_msg=name
+        )
+    assert [f.label for f in found.findings(Tolerances(0.1))] == [
+        f.label for f in plain.findings(Tolerances(0.1))
+    ]
+
+
+def test_runs_are_the_program_in_time(rover):
+    real = Imperfections.of(
+        rover.robot, viscous=0.2, lag=0.003, resolution=1e-4, latency=2e-3, torque_limit=30.0
+    )
+    run = simulated(rover, real)
+    program = loop_program(rover.servo, cc.Plant(rover.robot), real, dt=1e-3, control_period=4e-3)
+    x, y = rolled(program, program.start(rover.q0, rover.s0), 30, rover.reference, delay=0.5)
+    np.testing.assert_allclose(run.q, part(program, x, "q")[::4], atol=1e-13)
+    seen = dict(zip(program.signals, y.T, strict=False))
+    np.testing.assert_allclose(run.u[:-1, 2], seen["torque:turret"], atol=1e-12)
+    for name in run.error_norms:
+        np.testing.assert_allclose(run.error_norms[name][:-1], seen[f"error:{name}"], atol=1e-13)
+    assert run.plant_differences == ("friction", "resolution", "torque limit", "lag", "latency")
+
+
+def test_runs_of_a_world_are_those_of_its_campaign(rover):
+    real = Imperfections.of(rover.robot, coulomb=0.05, noise=1e-5, jitter=1e-3)
+    deviations = {("lag", "turret"): [2e-3, 4e-3], ("timing", "latency"): [1e-3, 3e-3]}
+    plant = cc.Plant(rover.robot, uncertain={"forearm": ("mass",)})
+    masses = {"forearm": {"mass": [0.1, -0.1]}}
+    program = loop_program(rover.servo, plant, real, set(deviations), control_period=1e-3)
+    rollout = Rollout(
+        program.tick, program.step, program.steps_per_tick, program.noises, interpreted=True
+    )
+    p = program.numbers(plant.numbers(masses), deviations)
+    x0, (delay, jitter) = program.start(rover.q0, rover.s0, p=p), program.delays(deviations, 2)
+    found = rollout(
+        x0, p, program.reference(rover.reference, 40), ticks=40, worlds=[7, 8], seed=5,
+        delay=delay, jitter=jitter, record=1,
+    )  # fmt: skip
+    one, world = {key: values[1] for key, values in deviations.items()}, {"forearm": {"mass": -0.1}}
+    given = {"plant": plant, "world": world, "seed": 5, "deviations": one}
+    given["integrator"] = Integrator(dt=1e-3)
+    run = simulated(rover, real, 0.039, number=8, **given)
+    np.testing.assert_allclose(run.q, found.record.x[1][:, program.states["q"]], atol=1e-12)
+    assert run.robot.bodies[-1].inertia.mass == pytest.approx(
+        rover.robot.bodies[-1].inertia.mass - 0.1
+    )
+    other = simulated(rover, real, 0.039, number=7, **given)
+    assert np.abs(other.q - run.q).max() > 1e-9
+
+
+def test_delays_are_those_of_torques_that_switch_at_the_instant():
+    servo = cc.Servo(cc.reduce(WHEEL), [cc.Output("angle", "wheel", "SO2")], 40.0, 8.0)
+    hold, h, late = cc.references.hold([0.5], group="SO2"), 2e-3, 0.0047
+    run = cc.simulate(
+        WHEEL, servo, hold, 0.6, [0.0], [0.0], imperfections=Imperfections(latency=late), dt=h
+    )
+    x, given, worst = np.zeros(2), [], 0.0
+    for k in range(300):
+        worst = max(worst, abs(run.q[k, 0] - x[0]))
+        given.append(float(servo.torque(x[:1], x[1:], hold(0.0))[0]))
+        # 4.7 ms are two periods and 0.7 ms: before that the older command acts.
+        for span, back in ((0.0007, 3), (0.0013, 2)):
+            u = given[max(k - back, 0)] / INERTIA
+            end = solve_ivp(lambda _, y, u=u: [y[1], u], (0, span), x, rtol=1e-12, atol=1e-12)
+            x = end.y[:, -1]
+    assert 0.0 < worst < 1e-5
+
+
+def test_runs_keep_their_imperfections_in_files(rover, tmp_path):
+    real = Imperfections.of(
+        rover.robot,
+        viscous=0.2,
+        stribeck=0.01,
+        torque_limit={"turret": 5.0},
+        disturbances=[Wrench("push", "chassis", (1, 0, 0), end=0.1), GravityGradient(1e-3)],
+    )
+    run = simulated(rover, real, 0.02)
+    assert run.plant_differences == (
+        "friction",
+        "torque limit",
+        "wrench `push`",
+        "gravity gradient",
+    )
+    again = cc.Run.load(run.save(tmp_path / "run.h5"), rover.servo)
+    assert again.imperfections == real
+    assert again.plant_differences == run.plant_differences
+    for text in ("{", "[]", '{"friction": 1}'):
+        with pytest.raises(DescriptionError, match=r"what `Run\.save` has written"):
+            imperfections_from(text)
+
+
+def test_momentum_is_not_judged_under_disturbances():
+    robot = cc.robots.free_flyer()
+    law, limits = Stay(robot, np.zeros(robot.nu)), Tolerances(1.0)
+    q0, s0 = robot.neutral(), np.zeros(robot.nu)
+    push = Wrench("push", robot.base.name, (1, 0, 0))
+    for entries, holds in (((), True), ((push,), None)):
+        real = Imperfections.of(robot, disturbances=entries, momentum_error=(0, 0.1, 0, 0, 0, 0))
+        run = cc.simulate(robot, law, None, 0.02, q0, s0, imperfections=real)
+        (drift,) = (f for f in run.findings(limits) if f.label.startswith("relative drift"))
+        assert drift.holds is holds
+        assert run.momentum[0, 1] == pytest.approx(0.1)
+
+
+def test_failed_runs_say_when_and_keep_their_beginning(rover):
+    strong = Imperfections.of(
+        rover.robot, disturbances=[Wrench("push", "forearm", (0, 0, 1e9), start=0.0105)]
+    )
+    with pytest.raises(SimulationError, match=r"a diverged state|the status") as caught:
+        simulated(rover, strong, 0.5)
+    error = caught.value
+    run = error.data["run"]
+    assert error.data["time"] == run.t[-1] >= 0.008
+    assert np.isfinite(run.q).all()
+    with pytest.raises(SimulationError, match="whole number of steps"):
+        simulated(rover, Imperfections(latency=1e-3), 0.003)
+    with pytest.raises(cc.errors.UnknownNameError, match="a method among rk4, rkmk4"):
+        simulated(rover, Imperfections(), integrator=Integrator("radau"))
