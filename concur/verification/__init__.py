@@ -16,16 +16,31 @@ from concur.verification._answers import (
 )
 from concur.verification._mujoco import ContactRun, mujoco_run
 from concur.verification._result import CampaignResult
+from concur.verification._search import WorstFound, worst_search
+from concur.verification._sensitivity import (
+    RankInfluence,
+    SobolIndex,
+    rank_influences,
+    sobol_cost,
+    sobol_indices,
+)
 
 __all__ = [
     "CampaignResult",
     "ContactRun",
     "PairedComparison",
     "PassRate",
+    "RankInfluence",
+    "SobolIndex",
+    "WorstFound",
     "WorstWorld",
     "mujoco_run",
     "paired_comparisons",
     "pass_rates",
     "quantiles",
+    "rank_influences",
+    "sobol_cost",
+    "sobol_indices",
+    "worst_search",
     "worst_worlds",
 ]

@@ -178,7 +178,7 @@ def pass_rates(result: CampaignResult, confidence: float = 0.95) -> tuple[PassRa
     Notes
     -----
     The interval is that of Clopper and Pearson (Biometrika 26, 1934): it contains the probability
-    with at least this confidence, for independent draws and each requirement on its own. Sobol
+    with at least this confidence, for independent draws and each requirement alone. Sobol
     points and selected worlds are no independent draws; their rate has no interval.
     """
     _check_confidence(confidence)

@@ -144,10 +144,46 @@ class Uncertainty:
         Independent draws come from Philox counters (Salmon et al., SC 2011, "Parallel random
         numbers: as easy as 1, 2, 3") with the number of the world as counter.
         """
-        drawn = shares(numbers, seed, self.labels, method)
+        return self.at(self.shares(numbers, seed, method))
+
+    def shares(
+        self, numbers: ArrayLike | range, seed: int = 0, method: str = "independent"
+    ) -> NDArray[np.float64]:
+        """Worlds by number as points of the unit cube: shares of the probability.
+
+        Parameters
+        ----------
+        numbers : array_like of int
+            Numbers of the worlds, shape (B,), from 0.
+        seed : int
+            As of `draw`.
+        method : str
+            As of `draw`.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shares above zero and below one, shape (B, d); `at` turns them into deviations.
+        """
+        return shares(numbers, seed, self.labels, method)
+
+    def at(self, shares: ArrayLike) -> NDArray[np.float64]:
+        """Deviations at points of the unit cube.
+
+        Parameters
+        ----------
+        shares : array_like
+            Shares above zero and below one, shape (B, d).
+
+        Returns
+        -------
+        numpy.ndarray
+            Deviations from the nominal values, shape (B, d), SI units.
+        """
+        found = np.array(shares, dtype=float)
         for k, entry in enumerate(self.quantities):
-            drawn[:, k] = entry.distribution.quantile(drawn[:, k])
-        return drawn
+            found[:, k] = entry.distribution.quantile(found[:, k])
+        return found
 
     def values(self, worlds: ArrayLike) -> dict[tuple[str, str], NDArray[np.float64]]:
         """Deviations of many worlds by kind and name.

@@ -21,7 +21,7 @@ PHRASES = {
     r"|array|column|matrix|reference|place|report|encoder)",
     "puts up with": r"\bputs? up with\b|\bstay(s|ed)? away\b",
     "is told": r"\b(is|are|was|were|be|been|unless) told\b|\btold (otherwise|by|once|apart|in)\b"
-    r"|\btells?\b",
+    r"|(?<!\.)\btells?\b",  # not a method of another package
     "gives up": r"\bgiv(e|es|en|ing) up\b|\bgave up\b|\bgiven out\b",
     "got nothing": r'came="(none|nothing)"|\bgot (none|nothing)\b',
     "of its own": r"\b(of (its|their) own|by (itself|themselves)|one's own)\b",
