@@ -103,7 +103,7 @@ def test_functions_take_the_numbers_of_a_symbolic_robot_or_refuse_it(name: str) 
                 continue
             came = came.rows if function == "wheel_rows" else came
             if isinstance(came, ca.SX):
-                due = act(other, *arguments)
+                due = act(other, *[other.wheels[0] if x is wheel else x for x in arguments])
                 due = due.rows if function == "wheel_rows" else due
                 graph = ca.Function("f", [q, v, p], [ca.densify(came), ca.densify(due)])
                 found, wanted = graph(q0, v0, numbers[1])
