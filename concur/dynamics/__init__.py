@@ -7,13 +7,14 @@ from concur.dynamics._distribution import link_numbers
 from concur.dynamics._forward_dynamics import forward_dynamics
 from concur.dynamics._mass_matrix import kinetic_energy, mass_matrix, mass_times, potential_energy
 from concur.dynamics._momentum_matrix import momentum_matrix
-from concur.dynamics._newton_euler import bias, inverse_dynamics, momentum
+from concur.dynamics._newton_euler import base_wrench, bias, inverse_dynamics, momentum
 from concur.dynamics._solve import side_of_factor, solve_positive_definite, solve_rigid
 
 __all__ = [
     "Articulated",
     "Columns",
     "articulated",
+    "base_wrench",
     "bias",
     "columns",
     "coriolis",

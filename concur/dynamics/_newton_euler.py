@@ -41,6 +41,21 @@ def inverse_dynamics(tree: Tree, q: Vector, v: Vector, vdot: Vector) -> Vector:
     return ca.vertcat(*forces)
 
 
+def base_wrench(tree: Tree, q: Vector, v: Vector, vdot: Vector) -> Twist:
+    """Force and torque by which the joint of the base makes the robot accelerate.
+
+    Parts (3,) about the origin and along the axes of the base, N and N m, across the joint too.
+    """
+    links, seats = link_frames(tree)
+    steps = link_steps(tree, links, q)
+    wrenches = inertial_wrenches(tree, links, seats, steps, v, vdot)
+    for i in reversed(range(1, len(links))):
+        force, torque = step_inwards(steps[i], wrenches[i])
+        outer = wrenches[links[i].parent or 0]
+        wrenches[links[i].parent or 0] = outer[0] + force, outer[1] + torque
+    return wrenches[0]
+
+
 def bias(tree: Tree, q: Vector, v: Vector) -> Vector:
     """Coriolis, centrifugal and gravity forces, shape (nv,), N and N m: M vdot + bias = tau."""
     return inverse_dynamics(tree, q, v, ca.SX(tree.nv, 1))

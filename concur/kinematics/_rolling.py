@@ -43,6 +43,8 @@ class WheelRows:
         on, m; the gap if the wheel has a `support`.
     face : casadi.SX
         Above zero if the edge of a disk, not its flat face, is what touches a sphere, m.
+    point : casadi.SX
+        Contact point in the platform's frame, or in that of the `support`, shape (3,), m.
     """
 
     names: tuple[str, ...]
@@ -51,6 +53,7 @@ class WheelRows:
     upright: Array
     height: Array
     face: Array
+    point: Array
 
 
 def plane_normal(tree: Tree, platform: int = 0) -> np.ndarray:
@@ -187,7 +190,7 @@ def wheel_rows(tree: Tree, q: Vector, wheel: Wheel) -> WheelRows:
         names, rows = (rolls,), (cosine * lateral + np.sin(angle) * along).T @ contact
     position = seen[1] + seen[0] @ (center - radius * up)
     height = ca.dot(own_normal, position)
-    return WheelRows(names, rows, normal.T @ contact, upright, height, ca.SX(1))
+    return WheelRows(names, rows, normal.T @ contact, upright, height, ca.SX(1), position)
 
 
 def _ball_rows(tree: Tree, q: Vector, wheel: Wheel) -> WheelRows:
@@ -217,7 +220,8 @@ def _ball_rows(tree: Tree, q: Vector, wheel: Wheel) -> WheelRows:
     position = seen[1] + seen[0] @ (center - radius * normal)
     height = ca.dot(constant(own_normal), position)
     one = ca.SX(1)
-    return WheelRows(tuple(names), ca.vertcat(*rows), normal.T @ contact, one, height, one)
+    found = ca.vertcat(*rows)
+    return WheelRows(tuple(names), found, normal.T @ contact, one, height, one, position)
 
 
 def _supported_rows(tree: Tree, q: Vector, wheel: Wheel, support: Support) -> WheelRows:
@@ -267,7 +271,8 @@ def _supported_rows(tree: Tree, q: Vector, wheel: Wheel, support: Support) -> Wh
         gap = ca.dot(toward, point - origin)
     else:
         gap = side * (ca.norm_2(point - origin) - support.radius)
-    return WheelRows(tuple(names), contact, ca.SX(1, tree.nv), upright, gap, face)
+    touched = pose[1] + pose[0] @ point
+    return WheelRows(tuple(names), contact, ca.SX(1, tree.nv), upright, gap, face, touched)
 
 
 def _carrier(tree: Tree, wheel: Wheel, index: int) -> tuple[int, Placed]:

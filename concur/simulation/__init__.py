@@ -18,6 +18,7 @@ from concur.simulation._recorded import recorded_run
 from concur.simulation._run import Run
 from concur.simulation._runge_kutta import runge_kutta
 from concur.simulation._simulate import simulate
+from concur.simulation._slip import Slip
 from concur.simulation._start import FASTEST_START, LONGEST_RUN, MOST_STEPS, SHORTEST_STEP
 from concur.simulation._step import step_function
 
@@ -41,6 +42,7 @@ __all__ = [
     "Program",
     "Run",
     "RunRecord",
+    "Slip",
     "Tolerances",
     "Wrench",
     "compare",

@@ -10,6 +10,7 @@ import numpy as np
 from concur.control import peak_label
 from concur.deprecation import renamed_fields
 from concur.simulation._run_data import RunData
+from concur.simulation._slip import load_names, wheel_names
 
 SETTLED = 0.02
 """Share of the initial error within which an output counts as settled."""
@@ -149,7 +150,9 @@ def findings(run: RunData, tolerances: Tolerances) -> tuple[Finding, ...]:
         )
         for kind, unit, largest in _largest_by_unit(run, run.deviation)
     ]
-    if run.robot.nf:
+    if run.slip is not None:
+        found += _slip_findings(run)
+    elif run.robot.nf:
         residual = float(run.constraint_residual.max())
         limit = tolerances.constraint
         found.append(Finding("constraint residual", residual, "m/s", limit, numerical=True))
@@ -241,6 +244,22 @@ def _joint_findings(run: RunData) -> list[Finding]:
         plain = Finding(label, low if -low > high else high, run.control_units[k])
         peaks.append(judged.pop(label, plain))
     return [*judged.values(), *peaks]
+
+
+def _slip_findings(run: RunData) -> list[Finding]:
+    """Largest slip speed of each wheel, and smallest load of each wheel and support."""
+    if run.slip is None or run.slip_speed is None or run.wheel_load is None:
+        return []
+    found = [
+        Finding(f"slip speed of {name}, largest", float(speeds.max()), "m/s")
+        for name, speeds in zip(wheel_names(run.robot), run.slip_speed.T, strict=True)
+    ]
+    for name, loads in zip(load_names(run.robot, run.slip), run.wheel_load.T, strict=True):
+        least = float(loads.min())
+        first = run.t[int(np.argmax(loads < 0.0))]
+        note = f"lifts off at {first:.3g} s: the run is not valid from there on" * (least < 0.0)
+        found.append(Finding(f"load of {name}, smallest", least, "N", note=note))
+    return found
 
 
 def _share_limited(run: RunData) -> float:

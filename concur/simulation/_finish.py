@@ -10,6 +10,7 @@ from concur.simulation._imperfections import Imperfections
 from concur.simulation._loop import Loop
 from concur.simulation._record import Recorder
 from concur.simulation._run import Run
+from concur.simulation._slip import Slip
 from concur.simulation._states import States
 
 
@@ -57,5 +58,12 @@ def finish(
         seconds=seconds,
         friction=imperfections.friction if imperfections else setting.plant.friction,
         imperfections=imperfections,
+        slip=(slip := recorder.plant.slip),
+        wheel_load=None if slip is None else _loads(slip, states.work[:count, 1 + servo.nz :]),
         **rows,
     )
+
+
+def _loads(slip: Slip, states: np.ndarray) -> np.ndarray:
+    """Rows of the loads, also where they are constant."""
+    return states if slip.loads is None else np.tile(slip.loads, (len(states), 1))

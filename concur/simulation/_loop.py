@@ -78,6 +78,10 @@ class Loop(ABC):
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
 
+    def _own(self, states: States, rows: slice | np.ndarray) -> np.ndarray:
+        """States z of the law."""
+        return states.work[rows, 1 : 1 + self.setting.servo.nz]
+
     @abstractmethod
     def advance(self, first: int, last: int, states: States) -> tuple[int, bool]:
         """Fill in the states from `first` to `last`; return the last one and if it is valid."""
@@ -92,13 +96,13 @@ class Loop(ABC):
         """Rows of u, missed and scale at the first states, when `done` steps were tried."""
         if self.setting.per_hold is None:
             now = slice(0, count)
-            return recorder.law(states.q[now], states.v[now], states.work[now, 1:], demanded)
+            return recorder.law(states.q[now], states.v[now], self._own(states, now), demanded)
         # The residual stays that of the instant at which the torque was computed.
         kept = np.minimum(np.arange(count), done - 1)
         ticks, own = np.unique(
             kept // self.setting.per_hold * self.setting.per_hold, return_inverse=True
         )
-        state = states.work[ticks, 1:]
+        state = self._own(states, ticks)
         at = recorder.law(states.q[ticks], states.v[ticks], state, _picked(demanded, ticks))
         return {
             "u": states.u[kept],
@@ -137,7 +141,8 @@ class FixedStep(Loop):
         if self._held is not None:
             if not self._held(k, states):
                 return False
-            inputs[2][1:, 0], self._command[0][:, 0] = self._held.state, states.u[k]
+            inputs[2][1 : 1 + self.setting.servo.nz, 0] = self._held.state
+            self._command[0][:, 0] = states.u[k]
         elif self._samples is not None:
             for view, part in zip(self._command, self._samples, strict=True):
                 view[:] = part[2 * k : 2 * k + 3].T
@@ -159,6 +164,8 @@ class Adaptive(Loop):
         shapes = [function.size_out(i) for i in range(function.n_out())]
         self._rates = Evaluator(function, shapes, f"simulation of `{plant.name}`")
         self._command = setting.fill(self._rates.inputs[2:])
+        self._loads = self._command[: int(plant.nl > 0)]
+        self._command = self._command[len(self._loads) :]
         # Quaternions leave the unit sphere within a step, which the robot's own method refuses.
         turn = graph_of(plant.robot.rate, "rate", plant.robot.nq, plant.robot.nv)
         self._turn = Evaluator(turn, [(plant.robot.nq,)], f"simulation of `{plant.name}`")
@@ -173,17 +180,19 @@ class Adaptive(Loop):
     def _one(self, k: int, states: States) -> bool:
         if self._held is not None and not self._held(k, states):
             return False
-        nq, nv = states.q.shape[1], states.v.shape[1]
+        nq, nv, nz = states.q.shape[1], states.v.shape[1], self.setting.servo.nz
         robot, sample = self.setting.robot, self.setting.sample
         rates, command = self._rates, self._command
 
         def slope(t: float, z: np.ndarray) -> np.ndarray:
             rates.inputs[0][:, 0], rates.inputs[1][:, 0] = z[:nq], z[nq : nq + nv]
+            for view in self._loads:
+                view[:, 0] = z[nq + nv + 1 + nz :]
             if self._held is not None:
                 command[0][:, 0] = states.u[k]
             else:
                 given = sample(np.array([t]))
-                given += (z[None, nq + nv + 1 :],) if self.setting.servo.nz else ()
+                given += (z[None, nq + nv + 1 : nq + nv + 1 + nz],) if nz else ()
                 for view, part in zip(command, given, strict=True):
                     view[:, 0] = part[0]
             rates.trigger()
@@ -196,7 +205,7 @@ class Adaptive(Loop):
 
         start = np.concatenate([states.q[k], states.v[k], states.work[k]])
         if self._held is not None:
-            start[nq + nv + 1 :] = self._held.state
+            start[nq + nv + 1 : nq + nv + 1 + nz] = self._held.state
         span = k * self.setting.dt, (k + 1) * self.setting.dt
         method = ADAPTIVE[self.setting.method]
         try:

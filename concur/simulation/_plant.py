@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import ClassVar
@@ -19,6 +19,8 @@ from concur.multibody import Mechanism, SymbolicRobot, as_tree, control_velociti
 from concur.reduction import ReducedModel, along
 from concur.simulation._fmu import plant_fmu
 from concur.simulation._friction import Friction
+from concur.simulation._ground import ground_loads, slip_speeds, slipping
+from concur.simulation._slip import Slip, check_slip, load_names, wheel_names
 from concur.simulation._uncertain import Uncertain
 from concur.simulation._worlds import Worlds, declaration
 from concur.system import System, check_system
@@ -53,13 +55,16 @@ class Plant(EvaluatedMethods):
     uncertain : mapping of str to sequence of str, optional
         Uncertain quantities of a `Mechanism` by the name of their body, which become inputs of the
         graph: "mass"; "com", the centre of mass; "moments" about it; "position", the translation
-        of the placement; "radius" of a wheel. See `numbers`.
+        of the placement; "radius" and, with `slip`, "grip" of a wheel. See `numbers`.
+    slip : Slip, optional
+        Friction of wheels that may slip; default wheels that roll whatever forces this takes.
 
     Raises
     ------
     SimulationError
         If the robot lacks a member of a system, the rate is negative, the friction does not have
-        one number for each control, or a body cannot have an uncertain quantity.
+        one number for each control, a body cannot have an uncertain quantity, or the friction or
+        loads of a wheel that slips have no model.
     UnknownNameError
         If there is no such body or quantity.
     ReductionError
@@ -81,6 +86,7 @@ class Plant(EvaluatedMethods):
     stabilisation: float = STABILISATION
     friction: Friction | None = None
     uncertain: Mapping[str, Sequence[str]] | None = field(default=None, hash=False)
+    slip: Slip | None = None
     _uncertain: Uncertain | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
@@ -93,10 +99,13 @@ class Plant(EvaluatedMethods):
                 came=shown(self.stabilisation),
                 cure="Take about 10 / s; far below the inverse of the time step.",
             )
+        if self.slip is not None:
+            check_slip(self.tree, self.slip)
         if self.uncertain is not None:
-            declared = declaration(self.tree, self.uncertain)
+            grip = None if self.slip is None else self.slip.grip
+            declared = declaration(self.tree, self.uncertain, grip is not None)
             object.__setattr__(self, "uncertain", declared)
-            object.__setattr__(self, "_uncertain", Uncertain(self.tree, declared))
+            object.__setattr__(self, "_uncertain", Uncertain(self.tree, declared, grip))
 
         if self.friction is not None and len(self.friction.viscous) != self.nu:
             raise SimulationError(
@@ -150,6 +159,22 @@ class Plant(EvaluatedMethods):
         return self.robot.nf
 
     @property
+    def wheel_names(self) -> tuple[str, ...]:
+        """Name of each wheel that may slip, none without `slip`."""
+        return () if self.slip is None else wheel_names(self.tree)
+
+    @property
+    def load_names(self) -> tuple[str, ...]:
+        """Name of each load that is a state: wheels, then supports; none if loads are constant."""
+        slip = self.slip
+        return () if slip is None or slip.loads is not None else load_names(self.tree, slip)
+
+    @property
+    def nl(self) -> int:
+        """Number of loads that are states."""
+        return len(self.load_names)
+
+    @property
     def n_numbers(self) -> int:
         """Number of inputs that are numbers of the robot; zero if none is uncertain."""
         return len(self.number_names)
@@ -160,7 +185,7 @@ class Plant(EvaluatedMethods):
 
         Masses, "first" moments and "second" moments are those of links, regrouped; "offset" is the
         way to a link from its parent, "place" a placement, "axles" and "reach" belong to wheels
-        that follow guides.
+        that follow guides, and "grip" to wheels that may slip.
         """
         return () if self._uncertain is None else self._uncertain.names
 
@@ -173,8 +198,8 @@ class Plant(EvaluatedMethods):
             Deviations from the nominal values, by body and quantity: "mass" in kg; "com" (3,)
             in m, in the body frame; "moments" (6,) in kg m^2, entries xx, yy, zz, xy, xz and yz of
             the tensor about the centre of mass, along the body axes; "position" (3,) in m, along
-            the axes of the parent; "radius" in m. With a leading axis there is one for each world,
-            without it one for all. Omitted quantities are nominal.
+            the axes of the parent; "radius" in m; "grip", without unit. With a leading axis there
+            is one for each world, without it one for all. Omitted quantities are nominal.
 
         Returns
         -------
@@ -188,8 +213,8 @@ class Plant(EvaluatedMethods):
             If no rigid body has an inertia, or a motion moves no mass; the number of the world is
             the attribute `world`.
         SimulationError
-            If no quantity is uncertain, a radius is not above zero, or an axle does not meet its
-            steering axis.
+            If no quantity is uncertain, a radius is not above zero, a grip is below zero, or an
+            axle does not meet its steering axis.
         UnknownNameError
             If a quantity is not uncertain.
         ShapeError, NonFiniteError
@@ -222,6 +247,29 @@ class Plant(EvaluatedMethods):
             As for `numbers`, or if there are several worlds.
         """
         return self._known().rebuilt(world)
+
+    def of_world(self, world: Worlds) -> Plant:
+        """The plant of one world, its numbers constant.
+
+        Parameters
+        ----------
+        world : mapping
+            Deviations, as for `numbers`, of one world.
+
+        Returns
+        -------
+        Plant
+            The plant, without uncertain quantities.
+
+        Raises
+        ------
+        ConcurError
+            As for `numbers`, or if there are several worlds.
+        """
+        slip, known = self.slip, self._known()
+        if slip is not None:
+            slip = replace(slip, grip=known.grips_of(world))
+        return Plant(known.rebuilt(world), self.stabilisation, self.friction, slip=slip)
 
     def symbolic(self, p: ca.SX) -> System | SymbolicRobot:
         """The robot with inputs in place of its uncertain numbers.
@@ -293,7 +341,8 @@ class Plant(EvaluatedMethods):
         Raises
         ------
         SimulationError
-            If quantities are uncertain: use `world_acceleration`.
+            If quantities are uncertain: use `world_acceleration`. If wheels may slip: use
+            `slip_acceleration`.
         """
         if self.n_numbers:
             raise SimulationError(
@@ -304,6 +353,135 @@ class Plant(EvaluatedMethods):
             )
         return self._acceleration(self.robot, q, v, u)
 
+    @evaluated("(nq),(nv),(nl),(nu),(n_numbers)->(nv),(*),(nl)")
+    def slip_acceleration(
+        self, q: Vector, v: Vector, loads: Vector, u: Vector, p: Vector
+    ) -> tuple[Vector, Vector, Vector]:
+        """Acceleration of a robot whose wheels may slip.
+
+        Parameters
+        ----------
+        q, v : array_like
+            Configuration and velocity, shapes (nq,) and (nv,).
+        loads : array_like
+            Loads that limit friction, shape (nl,), N, in the order of `load_names`.
+        u : array_like
+            Control forces and torques, shape (nu,), N and N m.
+        p : array_like
+            Numbers of the robot, a row of `numbers`, shape (n_numbers,), SI units; empty if no
+            quantity is uncertain.
+
+        Returns
+        -------
+        vdot : numpy.ndarray or casadi.SX
+            Shape (nv,).
+        forces : numpy.ndarray or casadi.SX
+            Forces of the ground on the wheels, N: along each wheel and, for a disk, across it; for
+            a mecanum wheel along its roller; for a slider across it; for a ball along both axes.
+        rate : numpy.ndarray or casadi.SX
+            Rate of the loads, shape (nl,), N/s: they follow the motion within `Slip.time`.
+
+        Raises
+        ------
+        SimulationError
+            If no wheel may slip.
+        """
+        robot, slip = self._wheeled(p, "slip_acceleration")
+        grips = slip.grip if self._uncertain is None else self._uncertain.grips(p)
+        pressed = slip.loads or [ca.fmax(loads[k], 0.0) for k in range(len(grips))]
+        limits = [grip * load for grip, load in zip(grips, pressed, strict=True)]
+        force = self._forces(robot, q, v, u) - robot.bias(q, v)
+        vdot, forces = slipping(robot, slip, limits, self.stabilisation, q, v, force)
+        if not self.nl:
+            return vdot, forces, ca.SX(0, 1)
+        rate = (self._loads(robot, slip, q, v, vdot) - loads) / slip.time
+        return vdot, forces, rate
+
+    @evaluated("(nq),(nv),(nv),(n_numbers)->(nl)")
+    def loads(self, q: Vector, v: Vector, vdot: Vector, p: Vector) -> Vector:
+        """Loads of wheels and supports in a motion, below zero where one would lift off.
+
+        Parameters
+        ----------
+        q, v, vdot : array_like
+            Configuration, velocity and acceleration, shapes (nq,), (nv,) and (nv,).
+        p : array_like
+            Numbers of the robot, a row of `numbers`, shape (n_numbers,), SI units; empty if no
+            quantity is uncertain.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (nl,), N, in the order of `load_names`; empty if `Slip.loads` are constant.
+
+        Raises
+        ------
+        SimulationError
+            If no wheel may slip.
+        """
+        robot, slip = self._wheeled(p, "loads")
+        return self._loads(robot, slip, q, v, vdot) if self.nl else ca.SX(0, 1)
+
+    @evaluated("(nq),(nv),(n_numbers)->(*)")
+    def slip_speeds(self, q: Vector, v: Vector, p: Vector) -> Vector:
+        """Slip speed of each wheel.
+
+        Parameters
+        ----------
+        q, v : array_like
+            Configuration and velocity, shapes (nq,) and (nv,).
+        p : array_like
+            Numbers of the robot, a row of `numbers`, shape (n_numbers,), SI units; empty if no
+            quantity is uncertain.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (wheels,), m/s, in the order of `wheel_names`: speed of the contact point against
+            the ground, in the directions in which the wheel grips.
+
+        Raises
+        ------
+        SimulationError
+            If no wheel may slip.
+        """
+        return slip_speeds(self._wheeled(p, "slip_speeds")[0], q, v)
+
+    def _loads(
+        self, robot: Mechanism | SymbolicRobot, slip: Slip, q: Vector, v: Vector, vdot: Vector
+    ) -> Vector:
+        return ground_loads(robot, slip, self.tree.ground_height or 0.0, q, v, vdot)
+
+    def _wheeled(self, p: ca.SX, method: str) -> tuple[Mechanism | SymbolicRobot, Slip]:
+        """The robot with its uncertain numbers, and the slip of its wheels."""
+        if self.slip is None:
+            raise SimulationError(
+                f"plant of `{self.name}`, `{method}`",
+                expected="wheels that may slip",
+                came="no value of `slip`",
+                cure="Write Plant(robot, slip=Slip.of(robot, 0.8)).",
+            )
+        return self.tree if self._uncertain is None else self._uncertain.robot_with(p), self.slip
+
+    def _forces(
+        self,
+        robot: System | SymbolicRobot,
+        q: Vector,
+        v: Vector,
+        u: Vector,
+        disturbance: Vector | None = None,
+    ) -> Vector:
+        """Forces along all velocities, shape (nv,): of controls, and others (nv,) in addition."""
+        if self.friction is not None:
+            u = self.friction.left(u, control_velocities(robot, q, v))
+        force = ca.SX(self.nv, 1) if disturbance is None else ca.SX(disturbance)
+        alone = len(robot.actuated_freedoms)
+        for k, row in enumerate(robot.actuated_freedoms):
+            force[row] += u[k]
+        if self.nu > alone:
+            force += control_velocities(robot, q, ca.SX.eye(self.nv))[alone:, :].T @ u[alone:]
+        return force
+
     def _acceleration(
         self,
         robot: System | SymbolicRobot,
@@ -313,14 +491,14 @@ class Plant(EvaluatedMethods):
         disturbance: Vector | None = None,
     ) -> tuple[Vector, Vector]:
         """Acceleration and constraint forces, with a generalised force (nv,) in addition."""
-        if self.friction is not None:
-            u = self.friction.left(u, control_velocities(robot, q, v))
-        force = ca.SX(self.nv, 1) if disturbance is None else ca.SX(disturbance)
-        alone = len(robot.actuated_freedoms)
-        for k, row in enumerate(robot.actuated_freedoms):
-            force[row] += u[k]
-        if self.nu > alone:
-            force += control_velocities(robot, q, ca.SX.eye(self.nv))[alone:, :].T @ u[alone:]
+        if self.slip is not None:
+            raise SimulationError(
+                f"plant of `{self.name}`, `acceleration`",
+                expected="wheels that roll",
+                came="wheels that may slip, whose friction depends on loads",
+                cure="Call slip_acceleration(q, v, loads, u, p).",
+            )
+        force = self._forces(robot, q, v, u, disturbance)
         if isinstance(robot, Tree) and not self.nf and self.nv > MANY:
             return forward_dynamics(robot, q, v, force), ca.SX(0, 1)
         force -= robot.bias(q, v)

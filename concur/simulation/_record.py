@@ -23,7 +23,7 @@ class Recorder:
     def __init__(
         self, servo: TrackingLaw, plant: Plant, compiled: Sequence[ca.Function] | None = None
     ) -> None:
-        self._servo, self._plant = servo, plant
+        self._servo, self.plant = servo, plant
         self._compiled = [_Together(function) for function in compiled or ()]
         self._graphs = [] if compiled else [_states(servo, plant), _metric(servo)]
 
@@ -32,7 +32,7 @@ class Recorder:
     ) -> dict[str, np.ndarray]:
         """Evaluate at states (k, nq) and (k, nv) beside the flat reference: one row per sample."""
         values = self._evaluated(0, q, v, *reference[:2])
-        rows = dict(zip(_RECORDED, values, strict=True))
+        rows = dict(zip(_RECORDED, values, strict=False))
         return rows | {name: rows[name][:, 0] for name in _NUMBERS}
 
     def law(
@@ -75,7 +75,9 @@ _RECORDED = (
     "momentum",
     "inner_momentum",
     "pose",
+    "slip_speed",
 )
+"""Results of `_states`; the last one where wheels may slip."""
 
 
 def recorded_together(servo: TrackingLaw, plant: Plant, law: bool) -> list[ca.Function]:
@@ -101,6 +103,7 @@ def _states(servo: TrackingLaw, plant: Plant) -> ca.Function:
         robot.momentum(q, v),
         robot.momentum(q, moving),
         servo.output(q),
+        *([plant.slip_speeds(q, v, ca.SX(0, 1))] if plant.slip is not None else []),
     ]
     return ca.Function(
         "record", [q, v, pose, twist], [ca.densify(ca.SX(r)) for r in results], {"cse": True}

@@ -30,6 +30,7 @@ from concur.simulation._hdf5 import (
 )
 from concur.simulation._imperfections import imperfections_from
 from concur.simulation._run_data import RunData
+from concur.simulation._slip import Slip, load_names, wheel_names
 from concur.simulation._stored import Stored, check_names
 from concur.writers import to_toml
 
@@ -125,6 +126,13 @@ class Run(Stored, RunData):
         Friction of the plant at its controls.
     imperfections : Imperfections, optional
         Imperfections of the plant and the loop.
+    slip : Slip, optional
+        Friction of wheels that may slip.
+    slip_speed : numpy.ndarray, optional
+        Slip speed of each wheel, shape (k, wheels), m/s, if the wheels may slip.
+    wheel_load : numpy.ndarray, optional
+        Loads of wheels and supports, shape (k, loads), N, if the wheels may slip; below zero where
+        one would lift off. They follow the motion with a delay of `Slip.time`.
     """
 
     def findings(self, tolerances: Tolerances) -> tuple[Finding, ...]:
@@ -231,6 +239,13 @@ class Run(Stored, RunData):
             for f in fields(Friction)
             if f"friction_{f.name}" in facts
         }
+        slip, slipped = None, dict[str, np.ndarray]()
+        if "slip" in facts:
+            slip = Slip(**json.loads(facts["slip"]))
+            loads = len(load_names(robot, slip))
+            columns = {"t": None, "slip_speed": len(slip.grip), "wheel_load": loads}
+            slipped = read_arrays(path, columns, {})[0]
+            del slipped["t"]
         return cls(
             robot=robot,
             servo=law,
@@ -239,14 +254,20 @@ class Run(Stored, RunData):
             seconds=facts["seconds"],
             friction=Friction(**rubs) if rubs else None,
             imperfections=imperfections_from(facts.get("imperfections")),
+            slip=slip,
+            **slipped,
             **{name: arrays[STORED.get(name, name)] for name in UNITS},
         )
 
     def _arrays(self) -> dict[str, tuple[np.ndarray, Columns]]:
         own = self._columns()
+        if self.slip is not None:
+            own["slip_speed"] = [(name, "m/s") for name in wheel_names(self.robot)]
+            own["wheel_load"] = [(name, "N") for name in load_names(self.robot, self.slip)]
+        units = UNITS | dict.fromkeys(["slip_speed", "wheel_load"] * (self.slip is not None))
         return {
             name: (getattr(self, name), own[name] if unit is None else [(name, unit)])
-            for name, unit in UNITS.items()
+            for name, unit in units.items()
         }
 
     def plot(self) -> Figure:
@@ -370,6 +391,7 @@ class Run(Stored, RunData):
     def _facts(self) -> dict[str, Any]:
         servo = self.servo
         friction = {} if self.friction is None else asdict(self.friction)
+        slip = {} if self.slip is None else {"slip": json.dumps(asdict(self.slip))}
         return {
             "concur_version": __version__,
             "robot": servo.model.robot.name,
@@ -391,4 +413,5 @@ class Run(Stored, RunData):
             "seconds": self.seconds,
             **{f"friction_{name}": value for name, value in friction.items()},
             **({} if self.imperfections is None else {"imperfections": self.imperfections.text}),
+            **slip,
         }

@@ -15,6 +15,7 @@ from concur.multibody import Mechanism
 from concur.simulation._friction import Friction
 from concur.simulation._imperfections import Imperfections
 from concur.simulation._momentum import momentum_drift
+from concur.simulation._slip import Slip
 
 
 @renamed_fields({"missed": "acceleration_residual", "hold": "control_period"})
@@ -51,6 +52,9 @@ class RunData:
     seconds: float
     friction: Friction | None = None
     imperfections: Imperfections | None = None
+    slip: Slip | None = None
+    slip_speed: np.ndarray | None = None
+    wheel_load: np.ndarray | None = None
 
     def __str__(self) -> str:
         worst = ", ".join(f"{name} {norm[-1]:.3g}" for name, norm in self.error_norms.items())
@@ -74,6 +78,7 @@ class RunData:
         model, plant = self.servo.model.robot, self.robot
         rubs = ["friction"] * (self.friction is not None)
         rubs += [] if self.imperfections is None else self.imperfections.effects
+        rubs += ["wheels that may slip"] * (self.slip is not None)
         if model is plant:
             return tuple(rubs)
         found = []

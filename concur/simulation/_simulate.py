@@ -132,11 +132,12 @@ def simulate(
     moving, numbers = stepped, None
     if world is not None or stepped.n_numbers:
         numbers = stepped.numbers(world or {})[0]
-        moving = Plant(stepped.rebuilt(world or {}), stepped.stabilisation, stepped.friction)
+        moving = stepped.of_world(world or {})
     where = f"simulation of `{moving.name}`"
     demand = reference_for(reference, law.outputs, where)
     options = _options(integrator, dt, method=method, control_period=hold, compiled=compiled)
     dt, hold = options.dt, options.control_period
+    _check_step(where, stepped, options)
     steps, per_hold = grid(where, duration, dt, hold)
     q = stepped.robot.check_configuration(q0, "`q0`")
     if numbers is not None:
@@ -177,7 +178,7 @@ def simulate(
     kind = demand, options.method, dt, steps, per_hold
     setting = Setting(law, stepped, *kind, moving.tree, numbers)
     loop, recorder = _prepared(where, setting, moving, progress, options.compiled)
-    states = States(law, q, v, steps)
+    states = States(law, q, v, steps, _start_loads(moving, q, v))
     _look(recorder, states, 0, 1)
     fault: ConcurError | None = None
     stop: KeyboardInterrupt | None = None
@@ -326,6 +327,25 @@ def _start_velocity(
             cure="Give SI units; check masses and momentum.",
         )
     return v
+
+
+def _check_step(where: str, plant: Plant, options: Integrator) -> None:
+    """Refuse steps for which friction is stiff: they lose stability at 2.78 times its time."""
+    slip = plant.slip
+    if slip is not None and options.method in FIXED_STEP and options.dt > 2 * slip.time:
+        raise SimulationError(
+            f"{where}, `dt`",
+            expected=f"steps up to {2 * slip.time:g} s: friction stops a slip in {slip.time:g} s",
+            came=f"{options.dt:g} s",
+            cure=f"Write Slip.of(robot, grip, time={2 * options.dt:g}), or take shorter steps.",
+        )
+
+
+def _start_loads(plant: Plant, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Loads of wheels that slip, with all velocities constant."""
+    if not plant.nl:
+        return np.zeros(0)
+    return np.asarray(plant.loads(q, v, np.zeros(plant.nv), np.zeros(0)))
 
 
 def _diverged(

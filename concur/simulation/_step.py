@@ -25,11 +25,13 @@ def closed_loop(servo: TrackingLaw, plant: Plant, held: bool) -> ca.Function:
 
     (q, v, command...) to (vdot, power, pivot, u, missed, scale); the command is u when held, else
     what the law takes as `sampled`, and the state z of a law that has one, the rate of which comes
-    after the power. Uncertain numbers p of the plant stand before the command.
+    after the power. Uncertain numbers p of the plant, and then the loads of wheels that slip, stand
+    before the command; the rates of the loads come last behind the power.
     """
     kind = ca.SX if held else servo.symbols
     q, v = kind.sym("q", servo.nq), kind.sym("v", plant.nv)
     numbers = [kind.sym("p", plant.n_numbers)] if plant.n_numbers else []
+    loads = [kind.sym("loads", plant.nl)] if plant.nl else []
     # Within a step of an integrator quaternions leave the unit sphere.
     unit, _ = normalised(q, plant.quaternions)
     if held:
@@ -42,23 +44,29 @@ def closed_loop(servo: TrackingLaw, plant: Plant, held: bool) -> ca.Function:
         command += [kind.sym("z", servo.nz)] if servo.nz else []
         given = [unit, servo.law_velocities(v), *command]
         torque, pivot, missed, scale, *moving = servo.graph().call(given)
-    if numbers:
+    if plant.slip is not None:
+        load, own = (part[0] if part else kind(0, 1) for part in (loads, numbers))
+        vdot, _, rate = plant.slip_acceleration(unit, v, load, torque, own)
+        moving.append(rate)
+    elif numbers:
         vdot, _ = plant.world_acceleration(unit, v, torque, *numbers)
+    else:
+        vdot, _ = plant.acceleration(unit, v, torque)
+    if numbers:
         speeds = graph_of(
             lambda q, v, p: control_velocities(plant.symbolic(p), q, v),
             "speeds",
             *(servo.nq, plant.nv, plant.n_numbers),
         )(unit, v, *numbers)
     else:
-        vdot, _ = plant.acceleration(unit, v, torque)
         speeds = control_velocities(plant.robot, unit, v)
     power = ca.vertcat(ca.dot(torque, speeds), *moving)
     names = ["u"] if held else [*servo.sampled, *(["z"] if servo.nz else [])]
     return ca.Function(
         "closed_loop",
-        [q, v, *numbers, *command],
+        [q, v, *numbers, *loads, *command],
         [ca.densify(part) for part in (vdot, power, pivot, torque, missed, scale)],
-        ["q", "v", *(["p"] if numbers else []), *names],
+        ["q", "v", *(["p"] if numbers else []), *(["loads"] if loads else []), *names],
         ["vdot", "power", "pivot", "torque", "missed", "scale"],
         {"cse": kind is ca.SX},
     )
@@ -100,7 +108,13 @@ def step_function(
         [names[i] for i in kept],
     )
     reach = (servo.nq + plant.nv + servo.nu,)
-    shapes = [(servo.nq,), (plant.nv,), (1 + servo.nz,), (), *([reach, reach] if stages else [])]
+    shapes = [
+        (servo.nq,),
+        (plant.nv,),
+        (1 + servo.nz + plant.nl,),
+        (),
+        *([reach, reach] if stages else []),
+    ]
     return Evaluator(function, shapes, f"step of `{plant.name}`")
 
 
@@ -108,7 +122,8 @@ def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.
     """One step of the closed loop.
 
     Inputs (q, v, work, h, p, command...): p only where quantities of the plant are uncertain; the
-    work with the law's state z behind it (1 + nz,), which is constant when held; the command is u
+    work with the law's state z behind it, which is constant when held, and then loads of wheels
+    that slip, (1 + nz + nl,); the command is u
     when held, else what the law takes as `sampled` at the
     start, the middle and the end of the step, as three columns each. Outputs (q, v, work, pivot,
     torque, missed, scale, low, high): the state after the step, the smallest pivot met, the law at
@@ -116,7 +131,7 @@ def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.
     """
     rates = closed_loop(servo, plant, held)
     q, v = ca.MX.sym("q", servo.nq), ca.MX.sym("v", plant.nv)
-    work, h = ca.MX.sym("work", 1 + servo.nz), ca.MX.sym("h")
+    work, h = ca.MX.sym("work", 1 + servo.nz + plant.nl), ca.MX.sym("h")
     numbers = [ca.MX.sym("p", plant.n_numbers)] if plant.n_numbers else []
     if held:
         command = [ca.MX.sym("u", servo.nu)]
@@ -127,9 +142,10 @@ def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.
 
     def forces(node: float, q: Vector, v: Vector, work: Vector) -> tuple[Array, Array]:
         column = 0 if held else round(2 * node)
-        state = [work[1:]] if servo.nz and not held else []
+        state = [work[1 : 1 + servo.nz]] if servo.nz and not held else []
+        loads = [work[1 + servo.nz :]] if plant.nl else []
         demand = [*(part[:, column] for part in command), *state]
-        vdot, power, pivot, *law = rates(q, v, *numbers, *demand)
+        vdot, power, pivot, *law = rates(q, v, *numbers, *loads, *demand)
         pivots.append(pivot)
         stages.append(ca.vertcat(q, v, law[0]))
         given.extend(law)

@@ -26,6 +26,7 @@ from concur.simulation._worlds import (
     QUANTITIES,
     Deviations,
     check_worlds,
+    grips,
     inertias,
     radii,
     read_worlds,
@@ -48,10 +49,13 @@ class Uncertain:
         The robot with its nominal numbers.
     declared : mapping
         Uncertain quantities of bodies, by name.
+    grip : tuple of float, optional
+        Friction coefficients of wheels that may slip.
     """
 
     robot: Mechanism
     declared: Mapping[str, tuple[str, ...]]
+    grip: tuple[float, ...] | None = None
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -60,7 +64,8 @@ class Uncertain:
         bodies = [body.name for body in robot.bodies]
         of_links = [bodies[link.body] for link in links]
         followers = [steering.wheel for steering in robot.steering]
-        owners = {"place": bodies, "radius": [wheel.body for wheel in robot.wheels]}
+        wheels = [wheel.body for wheel in robot.wheels]
+        owners = {"place": bodies, "radius": wheels, "grip": wheels}
         owners |= {"axles": followers, "reach": followers}
         return tuple(
             f"{owners.get(kind, of_links)[k]}: {kind}{rest or ''}"
@@ -71,8 +76,7 @@ class Uncertain:
     def values(self, worlds: Any) -> np.ndarray:
         """Values of the inputs in some worlds, shape (B, size), after all checks."""
         deviations = read_worlds(self.robot, self.declared, worlds)
-        check_worlds(self.robot, deviations)
-        self._check_axles(deviations)
+        self._check(deviations)
         found = self._numbers(deviations)
         parts = [found[kind][:, changed] for kind, changed in self._changed.items()]
         values = np.concatenate(parts, axis=1)
@@ -82,8 +86,7 @@ class Uncertain:
     def rebuilt(self, world: Any) -> Mechanism:
         """The robot with the numbers of one world."""
         deviations = read_worlds(self.robot, self.declared, world)
-        check_worlds(self.robot, deviations)
-        self._check_axles(deviations)
+        self._check(deviations)
         masses, coms, tensors = inertias(self.robot, deviations)
         if len(masses) != 1:
             raise SimulationError(
@@ -112,18 +115,19 @@ class Uncertain:
             self.robot, [body(k, old) for k, old in enumerate(self.robot.bodies)], wheels
         )
 
+    def grips_of(self, world: Any) -> tuple[float, ...]:
+        """Friction coefficients of the wheels in one world."""
+        deviations = read_worlds(self.robot, self.declared, world)
+        self._check(deviations)
+        return tuple(grips(self.robot, self.grip, deviations)[0].tolist())
+
+    def grips(self, p: ca.SX) -> list[ca.SX]:
+        """Friction coefficients of the wheels with the inputs p, shape (size,)."""
+        return self._placed(p)["grip"]
+
     def robot_with(self, p: ca.SX) -> SymbolicRobot:
         """The robot with the inputs p, shape (size,), in place of its numbers."""
-        found: dict[str, list[ca.SX]] = {}
-        at = 0
-        for kind, changed in self._changed.items():
-            found[kind] = []
-            for own, values in zip(changed, self._nominal[kind], strict=True):
-                entries = constant(np.atleast_1d(values))
-                for index in np.flatnonzero(own):
-                    entries[int(index)] = p[at]
-                    at += 1
-                found[kind].append(entries)
+        found = self._placed(p)
         # A mass that is a number is tested for zero.
         masses = [m if ca.symvar(m) else float(m) for m in found["mass"]]
         seconds = []
@@ -144,6 +148,20 @@ class Uncertain:
             reaches=found["reach"],
         )
         return SymbolicRobot(self.robot, numbers)
+
+    def _placed(self, p: ca.SX) -> dict[str, list[ca.SX]]:
+        """All numbers by kind, inputs in place of those that can change."""
+        found: dict[str, list[ca.SX]] = {}
+        at = 0
+        for kind, changed in self._changed.items():
+            found[kind] = []
+            for own, values in zip(changed, self._nominal[kind], strict=True):
+                entries = constant(np.atleast_1d(values))
+                for index in np.flatnonzero(own):
+                    entries[int(index)] = p[at]
+                    at += 1
+                found[kind].append(entries)
+        return found
 
     @cached_property
     def _frames(self) -> tuple[list[Link], list[Seat]]:
@@ -201,7 +219,12 @@ class Uncertain:
             "radius": radii(robot, deviations),
             "axles": axles,
             "reach": reaches,
+            "grip": grips(robot, self.grip, deviations),
         }
+
+    def _check(self, deviations: Deviations) -> None:
+        check_worlds(self.robot, deviations, self.grip)
+        self._check_axles(deviations)
 
     def _check_axles(self, deviations: Deviations) -> None:
         """Refuse a world in which an axle does not meet its steering axis."""

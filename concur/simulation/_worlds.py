@@ -19,6 +19,7 @@ QUANTITIES: dict[str, tuple[int, ...]] = {
     "moments": (6,),
     "position": (3,),
     "radius": (),
+    "grip": (),
 }
 """Quantities of a body that may be uncertain, and the shapes of their deviations."""
 
@@ -32,8 +33,11 @@ Deviations: TypeAlias = dict[str, np.ndarray]
 """Deviations of all bodies by quantity, shape (worlds, bodies, ...); zero where none is given."""
 
 
-def declaration(robot: Mechanism, declared: Any) -> dict[str, tuple[str, ...]]:
-    """Check which quantities of which bodies are uncertain; they come in the order of all."""
+def declaration(robot: Mechanism, declared: Any, slips: bool) -> dict[str, tuple[str, ...]]:
+    """Check which quantities of which bodies are uncertain; they come in the order of all.
+
+    Grips can be uncertain if the wheels may slip.
+    """
     where = f"plant of `{robot.name}`, `uncertain`"
     if not isinstance(declared, Mapping) or not declared:
         raise SimulationError(
@@ -55,9 +59,17 @@ def declaration(robot: Mechanism, declared: Any) -> dict[str, tuple[str, ...]]:
                 came=shown(given),
                 cure="Name one or several of them.",
             )
-        if "radius" in quantities and all(wheel.body != name for wheel in robot.wheels):
+        if "grip" in quantities and not slips:
             raise SimulationError(
-                f"{place}, `radius`",
+                f"{place}, `grip`",
+                expected="wheels that may slip",
+                came="a plant without `slip`",
+                cure="Write Plant(robot, uncertain=..., slip=Slip.of(robot, 0.8)).",
+            )
+        of_wheels = [quantity for quantity in quantities if quantity in ("radius", "grip")]
+        if of_wheels and all(wheel.body != name for wheel in robot.wheels):
+            raise SimulationError(
+                f"{place}, `{of_wheels[0]}`",
                 expected=f"a wheel among {', '.join(w.body for w in robot.wheels) or 'no wheels'}",
                 came="a body that is no wheel",
                 cure="Name the body of a wheel.",
@@ -133,8 +145,20 @@ def radii(robot: Mechanism, deviations: Deviations) -> np.ndarray:
     return np.asarray(nominal + deviations["radius"][:, bodies])
 
 
-def check_worlds(robot: Mechanism, deviations: Deviations) -> None:
-    """Refuse a world with an inertia that no rigid body has, or with a wheel without a radius."""
+def grips(
+    robot: Mechanism, nominal: tuple[float, ...] | None, deviations: Deviations
+) -> np.ndarray:
+    """Friction coefficients of the wheels that may slip, shape (B, W), or (B, 0) if they roll."""
+    if nominal is None:
+        return np.zeros((len(deviations["grip"]), 0))
+    bodies = [robot.index(wheel.body) for wheel in robot.wheels]
+    return np.asarray(np.array(nominal) + deviations["grip"][:, bodies])
+
+
+def check_worlds(
+    robot: Mechanism, deviations: Deviations, grip: tuple[float, ...] | None = None
+) -> None:
+    """Refuse a world with an impossible inertia, a wheel without a radius or a negative grip."""
     masses, coms, tensors = inertias(robot, deviations)
     for world, k in np.argwhere(unphysical(masses, tensors)):
         where = f"world {world} of `{robot.name}`, body `{robot.bodies[k].name}`"
@@ -155,6 +179,15 @@ def check_worlds(robot: Mechanism, deviations: Deviations) -> None:
             expected="a radius above zero",
             came=f"{radii(robot, deviations)[world, w]:.6g} m",
             cure="Narrow the interval of this radius.",
+            world=int(world),
+        )
+    found = grips(robot, grip, deviations)
+    for world, w in np.argwhere(found < 0.0):
+        raise SimulationError(
+            f"world {world} of `{robot.name}`, wheel `{robot.wheels[w].body}`, `grip`",
+            expected="a friction coefficient of zero or more",
+            came=f"{found[world, w]:.6g}",
+            cure="Narrow the interval of this grip.",
             world=int(world),
         )
 

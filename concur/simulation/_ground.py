@@ -1,0 +1,115 @@
+"""Forces of the ground on wheels that slip, and the loads that press the wheels on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Vector, constant
+from concur.dynamics import base_wrench, solve_positive_definite
+from concur.kinematics import coupling_rows, wheel_rows
+from concur.mechanism import Tree
+from concur.multibody import Mechanism, SymbolicRobot
+from concur.reduction import along
+from concur.simulation._slip import Slip, load_arms, plane_axes
+
+SWEEPS = 4
+"""Sweeps over the wheels that redistribute forces after the limit is imposed."""
+
+TINY = 1e-30
+"""Square of a force, N^2, by which the direction of a zero force stays finite."""
+
+
+def contact_rows(robot: Tree, q: Vector) -> list[ca.SX]:
+    """Rows that map velocities to the slip of each wheel, m/s: along it, then across it."""
+    return [wheel_rows(robot, q, wheel).rows for wheel in robot.wheels]
+
+
+def slip_speeds(robot: Tree, q: Vector, v: Vector) -> ca.SX:
+    """Slip speed of each wheel, shape (wheels,), m/s."""
+    return ca.vertcat(*[ca.norm_2(rows @ v) for rows in contact_rows(robot, q)])
+
+
+def slipping(
+    robot: Mechanism | SymbolicRobot,
+    slip: Slip,
+    limits: Sequence[ca.SX | float],
+    stabilisation: float,
+    q: Vector,
+    v: Vector,
+    force: ca.SX,
+) -> tuple[ca.SX, ca.SX]:
+    """Acceleration (nv,) under joint forces less bias (nv,), and forces on the wheels, N.
+
+    With the slip s = C v, the forces solve F = limit(F + b - A F) for
+    A = C M^-1 C^T + 1 / (damping time) and b = -(s / time + Cdot v + C a), a without friction:
+    the forces that dissipate most. A start that is exact without limits is clipped and improved by
+    projected Gauss-Seidel sweeps. Forces across a wheel are divided by `side`, which makes the
+    friction ellipse a circle.
+    """
+    per_wheel, couplings = contact_rows(robot, q), coupling_rows(robot, q)
+    rows, nc = ca.vertcat(*per_wheel), couplings.shape[0]
+    mass, rate = robot.mass_matrix(q), robot.rate(q, v)
+    solved = solve_positive_definite(mass, ca.horzcat(rows.T, force, couplings.T))
+    moved, held = solved[:, : rows.shape[0] + 1], solved[:, rows.shape[0] + 1 :]
+    if nc:
+        # Couplings act without a limit: forces of the ground move what they leave free.
+        turning = along(lambda q: coupling_rows(robot, q), q, rate) @ v
+        rest = couplings @ moved
+        rest[:, -1] += turning + stabilisation * (couplings @ v)
+        moved -= held @ solve_positive_definite(couplings @ held, rest)
+    reaction, free = moved[:, :-1], moved[:, -1]
+    turning = along(lambda q: ca.vertcat(*contact_rows(robot, q)), q, rate) @ v
+
+    ratios = [1.0] * rows.shape[0]
+    spans, start = [], 0
+    for wheel, side, own in zip(robot.wheels, slip.side, per_wheel, strict=True):
+        spans.append(slice(start, start + own.shape[0]))
+        if own.shape[0] == 2:
+            ratios[start + 1] = side
+        elif wheel.kind == "slider":
+            ratios[start] = side
+        start += own.shape[0]
+    ratio = constant(np.diag(ratios))
+    matrix = ratio @ (rows @ reaction) @ ratio
+    matrix += constant(np.diag(np.square(ratios) / (slip.damping * slip.time)))
+    right = -ratio @ (rows @ v / slip.time + turning + rows @ free)
+    found = solve_positive_definite(matrix, right)
+    for span, limit in zip(spans, limits, strict=True):
+        found[span] = _clipped(found[span], limit)
+    for _ in range(SWEEPS):
+        for span, limit in zip(spans, limits, strict=True):
+            rest = right[span] - matrix[span, :] @ found
+            found[span] = _clipped(found[span] + rest / ca.trace(matrix[span, span]), limit)
+    forces = ratio @ found
+    return free + reaction @ forces, forces
+
+
+def _clipped(force: ca.SX, limit: ca.SX | float) -> ca.SX:
+    """The point of a circle that is nearest to a force."""
+    size = ca.sqrt(ca.sumsqr(force) + TINY)
+    return force * (limit / ca.fmax(limit, size))
+
+
+def ground_loads(
+    robot: Tree, slip: Slip, height: float, q: Vector, v: Vector, vdot: Vector
+) -> ca.SX:
+    """Loads of wheels and supports in a motion, shape (loads,), N, below zero where one lifts off.
+
+    The force along the normal and the torques about the plane's axes come from the wrench of the
+    base's joint, about a point on the ground, where forces in the plane have no torque about these
+    axes. Springs under the supports share them; three loads do not depend on the springs.
+    """
+    axes = plane_axes(robot)
+    force, torque = base_wrench(robot, q, v, vdot)
+    torque -= ca.cross(constant(height * axes[:, 2]), force)
+    given = ca.vertcat(constant(axes[:, 2]).T @ force, constant(axes[:, :2]).T @ torque)
+    arms = load_arms(robot, q, slip)
+    soft = np.array(slip.compliance or [1.0] * arms.shape[1])
+    springs = constant(np.diag(soft.min() / soft))
+    if arms.is_constant():
+        numbers, stiff = np.array(ca.DM(arms)), np.array(ca.DM(springs))
+        return constant(stiff @ numbers.T @ np.linalg.inv(numbers @ stiff @ numbers.T)) @ given
+    return springs @ arms.T @ solve_positive_definite(arms @ springs @ arms.T, given)
