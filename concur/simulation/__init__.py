@@ -21,6 +21,7 @@ from concur.simulation._simulate import simulate
 from concur.simulation._slip import Slip
 from concur.simulation._start import FASTEST_START, LONGEST_RUN, MOST_STEPS, SHORTEST_STEP
 from concur.simulation._step import step_function
+from concur.simulation._stiffness import check_friction
 
 __all__ = [
     "FASTEST_START",
@@ -45,6 +46,7 @@ __all__ = [
     "Slip",
     "Tolerances",
     "Wrench",
+    "check_friction",
     "compare",
     "coordinate_columns",
     "encoder_count",

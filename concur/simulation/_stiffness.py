@@ -50,21 +50,61 @@ def mobility_function(plant: Plant) -> Callable[[np.ndarray], np.ndarray]:
     return evaluated
 
 
+def check_friction(plant: Plant, dt: float) -> None:
+    """Refuse friction of a plant that is too stiff for steps of integration.
+
+    Parameters
+    ----------
+    plant : Plant
+        The plant; without friction there is nothing to refuse.
+    dt : float
+        Length of the steps, s.
+
+    Raises
+    ------
+    SimulationError
+        If the step times the fastest rate of friction at rest, the largest eigenvalue of M^-1 and
+        the slopes of friction over speed, is 2 or more at one of some configurations: explicit
+        steps chatter then. It names the control and a step that suffices.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> from concur.simulation import Friction, check_friction
+    >>> robot = cc.robots.rover_arm()
+    >>> check_friction(cc.Plant(robot, friction=Friction.of(robot, 0.1, 0.1)), 1e-3)
+    """
+    friction = plant.friction
+    if friction is None:
+        return
+    rows = plant.numbers({}) if plant.n_numbers else np.zeros((1, 0))
+    values: dict[str, Any] = {
+        kind: np.array(getattr(friction, kind))[None] for kind in ("viscous", "coulomb", "stribeck")
+    }
+    rigid = {"stiffness": np.full((1, plant.nu), np.inf), "full_speed": friction.full_speed}
+    names = {"names": plant.tree.control_names}
+    check_stiffness(
+        f"plant of `{plant.name}`", mobility_function(plant)(rows), values | rigid | names, dt
+    )
+
+
 def check_stiffness(where: str, mobility: np.ndarray, values: Mapping[str, Any], h: float) -> None:
     """Refuse friction and springs that a step of length h does not resolve."""
     slope = slope_at_rest(
         values["viscous"], values["coulomb"], values["stribeck"], values["full_speed"]
     )
     soft = np.isfinite(values["stiffness"])
-    inertia = np.where(soft, values["motor_inertia"], 1.0)
-    motor = np.where(soft, 1.0 / inertia, 0.0)
+    motor = np.zeros(soft.shape)
+    if soft.any():
+        motor[soft] = 1.0 / np.broadcast_to(values["motor_inertia"], soft.shape)[soft]
     spring = np.where(soft, values["stiffness"], 0.0)
+    damping = np.where(soft, values["damping"], 0.0) if soft.any() else motor
     own = motor[:, None, :, None] * np.eye(motor.shape[1])
     for what, rates, power in (
         ("friction", mobility * np.where(soft, 0.0, slope)[:, None, None, :], 1),
         ("friction of the motor", own * slope[:, None, None, :], 1),
         ("stiffness", (mobility + own) * spring[:, None, None, :], 2),
-        ("damping", (mobility + own) * np.where(soft, values["damping"], 0.0)[:, None, None], 1),
+        ("damping", (mobility + own) * damping[:, None, None, :], 1),
     ):
         if not rates.any():
             continue

@@ -116,10 +116,10 @@ class EmulatedCia402(EmulatedDrive):
             case 0x6041:
                 return self.status
             case 0x6064:
-                counts = round(self._motor_angle() / math.tau * self._counts)
+                counts = self._count(self._motor_angle(), math.tau / self._counts)
                 return counts % self.axis.modulo if self.axis.modulo else _wrapped(counts, 32)
             case 0x606C:
-                return _bounded(round(self._motor_speed() / math.tau * self._counts), 32)
+                return _bounded(self._count(self._motor_speed(), math.tau / self._counts), 32)
             case 0x6077:
                 return self._applied()
             case 0x6040:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Literal
 
 import can
 
+from concur.simulation import encoder_count
+
 if TYPE_CHECKING:
     from hil.settings import Axis
 
@@ -224,6 +226,11 @@ class EmulatedDrive(ABC):
 
     def _motor_speed(self) -> float:
         return self.velocity * self.axis.direction * self.axis.gear
+
+    @staticmethod
+    def _count(value: float, resolution: float) -> int:
+        """Reading of the encoder, or of its difference, in whole steps."""
+        return int(encoder_count(value, resolution))
 
     def _at_joint(self, torque: float) -> float:
         """Torque at the joint for a torque of the motor."""

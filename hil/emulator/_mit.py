@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -158,7 +157,7 @@ class EmulatedMit(EmulatedDrive):
 
     def _report(self, now: float) -> can.Message:
         low, high = self._ranges["position"]
-        position = math.floor((self._shaft_angle() - low) * 65535.0 / (high - low) + 0.5) & 0xFFFF
+        position = self._count(self._shaft_angle() - low, (high - low) / 65535.0) & 0xFFFF
         velocity = self._code("velocity", self._motor_speed())
         joint = self.axis.direction * self.axis.gear
         torque = self._code("torque", self.torque(now) / joint)
@@ -177,7 +176,7 @@ class EmulatedMit(EmulatedDrive):
     def _code(self, name: str, value: float) -> int:
         low, high = self._ranges[name]
         share = (min(max(value, low), high) - low) / (high - low)
-        return math.floor(share * 4095.0 + 0.5)
+        return self._count(share, 1.0 / 4095.0)
 
 
 def _usual_ranges(axis: Axis) -> Mapping[str, tuple[float, float]]:

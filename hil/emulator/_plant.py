@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
 from concur.codegen import Evaluator, fingerprint, recalled
-from concur.simulation import Friction, Plant, runge_kutta
+from concur.simulation import Friction, Plant, check_friction, runge_kutta
 from hil.errors import RigError
 
 if TYPE_CHECKING:
@@ -50,9 +50,11 @@ class RobotPlant:
                 cure="Give each control of the robot one axis, in this order.",
             )
         self._places = _joint_places(robot, self._rows)
-        self._friction = Friction.of(robot, rig.emulator.viscous, rig.emulator.friction)
-        self._rubs = any((*self._friction.viscous, *self._friction.coulomb))
-        self._step = _step(Plant(robot))
+        friction = Friction.of(robot, rig.emulator.viscous, rig.emulator.friction)
+        rubs = any((*friction.viscous, *friction.coulomb))
+        plant = Plant(robot, friction=friction if rubs else None)
+        check_friction(plant, self.dt)
+        self._step = _step(plant)
         self._q, self._v = self._step.inputs[0][:, 0], self._step.inputs[1][:, 0]
         self._h, self._u = self._step.inputs[2], self._step.inputs[3][:, 0]
         self._q_next, self._v_next = (view[:, 0] for view in self._step.outputs)
@@ -93,8 +95,6 @@ class RobotPlant:
             return
         self.held = False
         self._u[:] = self.torque
-        if self._rubs:
-            self._u[:] = self._friction.left(self.torque, self._v[self._rows])
         self._h[0, 0] = h
         self._step.trigger()
         total = float(self._q_next.sum() + self._v_next.sum())
@@ -103,7 +103,7 @@ class RobotPlant:
                 f"emulated robot `{self.robot.name}`",
                 expected="a finite motion",
                 came=f"a non-finite state after {self.time:.3f} s",
-                cure="Use a shorter `dt` in `[emulator]`, or less friction.",
+                cure="Use a shorter `dt` in `[emulator]`, or smaller torques.",
             )
         self._q[:] = self._q_next
         self._v[:] = self._v_next

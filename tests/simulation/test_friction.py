@@ -10,7 +10,7 @@ from scipy.integrate import trapezoid
 
 import concur as cc
 from concur.errors import SimulationError, UnknownNameError
-from concur.simulation import Friction, Integrator, Tolerances
+from concur.simulation import Friction, Integrator, Tolerances, check_friction
 
 INERTIA = 0.4  # kg m^2
 
@@ -81,3 +81,14 @@ def test_runs_know_the_friction_of_their_plant(wheel, tmp_path):
     assert run.energy_balance[-1] == pytest.approx(
         -trapezoid(0.8 * run.v[:, 0] ** 2, run.t), rel=1e-3
     )
+
+
+def test_friction_is_checked_against_a_step(wheel):
+    def plant(rate):
+        return cc.Plant(wheel, friction=Friction.of(wheel, rate * INERTIA))
+
+    check_friction(cc.Plant(wheel), 1e9)
+    check_friction(plant(1.999e3), 1e-3)
+    with pytest.raises(SimulationError, match=r"plant of `one wheel`, `friction` of `wheel`"):
+        check_friction(plant(2.001e3), 1e-3)
+    check_friction(plant(2.001e3), 0.9e-3)

@@ -162,3 +162,34 @@ def test_failed_runs_say_when_and_keep_their_beginning(rover):
         simulated(rover, Imperfections(latency=1e-3), 0.003)
     with pytest.raises(cc.errors.UnknownNameError, match="a method among rk4, rkmk4"):
         simulated(rover, Imperfections(), integrator=Integrator("radau"))
+
+
+@pytest.mark.extended
+def test_all_effects_are_the_same_in_machine_code(compiler):
+    task = cc.load_task(EXAMPLES / "rover_arm.toml")
+    robot = task.robot
+    kinds = {
+        "viscous": 0.1, "coulomb": 0.02, "stribeck": 0.01, "torque_limit": 30.0, "ripple": 0.02,
+        "lag": 2e-3, "stiffness": 500.0, "damping": 0.5, "motor_inertia": 0.05,
+        "resolution": 1e-4, "noise": 1e-5, "velocity_noise": 1e-4,
+    }  # fmt: skip
+    push = Wrench("push", "forearm", (1, 2, 3), (0.1, 0, 0), start=0.01, end=0.0305)
+    real = Imperfections.of(
+        robot, **kinds, latency=2e-3, jitter=1e-3, disturbances=[push, GravityGradient(1e-2)]
+    )
+    family = {(kind, "turret") for kind in kinds} | {("force", "push.y")}
+    program = loop_program(task.servo, cc.Plant(robot), real, family)
+    graphs = program.tick, program.step, program.steps_per_tick, program.noises
+    deviations = {key: np.array([0.0, 0.1, 0.2]) * 1e-3 for key in family}
+    p, x0 = program.numbers(deviations=deviations), program.start(task.q0, task.s0)
+    delay, jitter = program.delays({}, 3)
+    found = [
+        Rollout(*graphs, interpreted=interpreted)(
+            np.tile(x0, (3, 1)), p, program.reference(task.reference, 60), ticks=60,
+            worlds=[0, 1, 2], delay=delay, jitter=jitter, record=59,
+        )
+        for interpreted in (False, True)
+    ]  # fmt: skip
+    assert not found[0].status.any()
+    np.testing.assert_allclose(found[0].record.x[:, -1], found[1].record.x[:, -1], atol=1e-9)
+    assert np.ptp(found[0].record.x[:, -1, :8], axis=0).min() > 1e-9

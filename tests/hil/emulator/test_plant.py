@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from concur.errors import SimulationError
 from hil.emulator._plant import RobotPlant
 from hil.errors import RigError
 from tests.hil.emulator._rigs import FLOATER, virtual_rig
@@ -115,9 +116,14 @@ def test_axes_in_another_order_are_refused():
         RobotPlant(turned)
 
 
+def test_friction_too_stiff_for_the_step_is_refused():
+    with pytest.raises(SimulationError, match=r"`friction` of `turret`.* per step of 0\.001 s"):
+        RobotPlant(virtual_rig(viscous={"turret": 1e6}))
+
+
 def test_a_motion_that_diverges_is_an_error():
-    plant = RobotPlant(virtual_rig(viscous={"turret": 1e6}))
-    plant.torque[:] = 5.0
+    plant = RobotPlant(virtual_rig())
+    plant.torque[:] = 1e200
 
     def go_on():
         for _ in range(1000):
