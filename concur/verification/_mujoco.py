@@ -41,6 +41,10 @@ SLIP = 0.01
 """Slip speed, m/s, above which a wheel slips; rolling contacts creep by 1e-4 m/s."""
 
 
+LOAD_TIME = 0.02
+"""Time, s, over which loads are averaged: those of sliding wheels chatter from step to step."""
+
+
 @dataclass(frozen=True, eq=False)
 class ContactRun:
     """A run on contacts in MuJoCo, one row per control period.
@@ -55,7 +59,8 @@ class ContactRun:
         Speed of each wheel's material point next to the ground, along the ground, shape
         (k, wheels), m/s; also of a wheel in the air.
     load : numpy.ndarray
-        Normal force of each wheel and support, shape (k, wheels + supports), N.
+        Normal force of each wheel and support, shape (k, wheels + supports), N. That of a sliding
+        wheel chatters: MuJoCo pushes it off the ground by micrometres for single steps.
     height : numpy.ndarray
         Height of the base above its plane, shape (k,), m.
     tilt : numpy.ndarray
@@ -86,8 +91,8 @@ class ContactRun:
         Returns
         -------
         tuple of Finding
-            Slip speed and smallest load of each wheel, smallest load of each support and largest
-            tilt of the base, then the findings of the run that concern its motion.
+            Slip speed of each wheel, smallest load of each wheel and support, averaged over 20 ms,
+            and largest tilt of the base, then the findings of the run that concern its motion.
         """
         wheels = self.names[: self.slip.shape[1]]
         found = [
@@ -101,10 +106,16 @@ class ContactRun:
                 "N",
                 note="lifts off" * bool(load.min() <= 0.0),
             )
-            for name, load in zip(self.names, self.load.T, strict=True)
+            for name, load in zip(self.names, self._mean_loads().T, strict=True)
         ]
         found.append(Finding("tilt of the base, largest", float(self.tilt.max()), "rad"))
         return (*found, *(one for one in self.run.findings(tolerances) if not one.numerical))
+
+    def _mean_loads(self) -> np.ndarray:
+        """Loads averaged over `LOAD_TIME`, or over the run if it is shorter."""
+        rows = min(len(self.load), max(1, round(LOAD_TIME / self.run.dt)))
+        windows = np.lib.stride_tricks.sliding_window_view(self.load, rows, axis=0)
+        return np.asarray(windows.mean(axis=-1))
 
 
 def mujoco_run(

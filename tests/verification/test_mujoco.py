@@ -108,6 +108,17 @@ def test_slip_on_a_smooth_floor_is_a_finding() -> None:
     speed = told["slip speed of left_wheel, largest"].value
     for limit, holds in ((0.99 * speed, False), (1.01 * speed, True)):
         assert found.findings(LIMITS, slip=limit)[0].holds is holds
+    # Loads of sliding wheels chatter, but on average the wheels stay on the ground.
+    assert found.load.min() == 0.0
+    for name, least in (("left_wheel", 60.0), ("right_wheel", 10.0), ("caster", 120.0)):
+        load = told[f"load of {name}, smallest"]
+        assert load.value > least
+        assert not load.note
+    for rows, note in ((19, ""), (20, "lifts off")):
+        load = np.ones_like(found.load)
+        load[50 : 50 + rows, 0] = 0.0
+        told = {one.label: one for one in replace(found, load=load).findings(LIMITS)}
+        assert told["load of left_wheel, smallest"].note == note
     # One smooth wheel suffices.
     rough = {"left_wheel": 1.0, "right_wheel": 0.01}
     left, right = drive(0.2, friction=rough).slip.max(axis=0)  # type: ignore[arg-type]
