@@ -440,6 +440,7 @@ def test_keys(compiler: None, monkeypatch: pytest.MonkeyPatch) -> None:
     one = rollout()
     assert rollout(threads=2).key == one.key
     other = {3: 4, 8: 4, 4: 8}[one.width]
+    assert_allclose(compute(rollout(width=other)), compute(one), rtol=0.0, atol=1e-12)
     keys = {one.key, rollout(width=other).key, runaways("compiled").key}
     keys |= {rollout("interpreted").key}
     monkeypatch.setattr(_compiler, "FLAGS", tuple(f for f in _compiler.FLAGS if "fp" not in f))
