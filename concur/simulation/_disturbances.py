@@ -134,6 +134,16 @@ def wrench_force(wrench: Wrench, tree: Tree, q: Array, force: Array, torque: Arr
     return jacobian(tree, q, wrench.body).T @ ca.vertcat(force, torque)
 
 
+def wrench_on_base(wrench: Wrench, tree: Tree, q: Array, force: Array, torque: Array) -> Array:
+    """Force and torque about the origin and along the axes of the base, shape (6,)."""
+    own, base = pose(tree, q, wrench.body), pose(tree, q, tree.base.name)
+    if wrench.frame == "body":
+        force, torque = own[:3, :3] @ force, own[:3, :3] @ torque
+    arm = own[:3, 3] + own[:3, :3] @ ca.DM(wrench.point) - base[:3, 3]
+    turn = base[:3, :3].T
+    return ca.vertcat(turn @ force, turn @ (torque + cross(arm, force)))
+
+
 def gradient_force(gradient: GravityGradient, tree: Tree, q: Array) -> Array:
     """Generalised force, shape (nv,)."""
     e = ca.SX(ca.DM(gradient.direction))

@@ -19,6 +19,7 @@ from concur.simulation._disturbances import (
     active_share,
     gradient_force,
     wrench_force,
+    wrench_on_base,
 )
 from concur.simulation._friction import FULL_SPEED, STRIBECK_SPEED, rubbed
 from concur.simulation._imperfections import (
@@ -144,12 +145,14 @@ class Drives:
         return ca.Function("active", [t], [ca.vertcat(ca.SX(0, 1), *rows)])
 
     def rate_function(self, plant: Plant) -> ca.Function:
-        """Rates of v, work, springs and motors.
+        """Rates of v, work, springs, motors and loads.
 
-        From (q, v, springs, motors, torque, active, p); the torque is that behind limit and lag.
+        From (q, v, springs, motors, loads, torque, active, p); the torque is that behind limit and
+        lag, the loads are those of wheels that slip.
         """
         q, v = ca.SX.sym("q", plant.nq), ca.SX.sym("v", plant.nv)
         spring, motor = (ca.SX.sym(name, len(self.flexible)) for name in ("spring", "motor"))
+        loads = ca.SX.sym("loads", plant.nl)
         torque, active = ca.SX.sym("u", plant.nu), ca.SX.sym("a", len(self._real.wrenches))
         p = ca.SX.sym("p", plant.n_numbers + len(self._inputs))
         w = p[plant.n_numbers :]
@@ -176,16 +179,21 @@ class Drives:
         faster = (_picked(left, own) - load) / inertia
         felt, worked = ca.SX(left), ca.SX(driven)
         felt[own], worked[own] = load, load
-        force = self._disturbance(robot, unit, active, w)
-        vdot, _ = plant._acceleration(robot, unit, v, felt, force)
-        results = [vdot, ca.dot(worked, joint_speeds), slip, faster]
-        inputs = [q, v, spring, motor, torque, active, p]
+        force, pushed = self._disturbance(robot, unit, active, w)
+        if plant.slip is None:
+            (vdot, _), rate = plant._acceleration(robot, unit, v, felt, force), ca.SX(0, 1)
+        else:
+            numbers = p[: plant.n_numbers]
+            vdot, _, rate = plant._slipping(unit, v, loads, felt, numbers, force, pushed)
+        results = [vdot, ca.dot(worked, joint_speeds), slip, faster, rate]
+        inputs = [q, v, spring, motor, loads, torque, active, p]
         return ca.Function("rates", inputs, [ca.densify(part) for part in results], {"cse": True})
 
-    def _disturbance(self, robot: Any, q: ca.SX, active: ca.SX, w: ca.SX) -> ca.SX | None:
+    def _disturbance(self, robot: Any, q: ca.SX, active: ca.SX, w: ca.SX) -> Any:
+        """Generalised force (nv,) of disturbances, and the wrench (6,) of those with a force."""
         if not self._real.disturbances:
-            return None
-        total, k = ca.SX(self._robot.nv, 1), 0
+            return None, None
+        total, pushed, k = ca.SX(self._robot.nv, 1), ca.SX(6, 1), 0
         force, torque = (self.read(kind, w) for kind in OF_WRENCHES)
         for entry in self._real.disturbances:
             if isinstance(entry, GravityGradient):
@@ -194,8 +202,9 @@ class Drives:
                 span = slice(3 * k, 3 * k + 3)
                 share = 1.0 if active_share(entry, 0.0, self._h) is None else active[k]
                 total += share * wrench_force(entry, robot, q, force[span], torque[span])
+                pushed += share * wrench_on_base(entry, robot, q, force[span], torque[span])
                 k += 1
-        return total
+        return total, pushed
 
     def _limited(self, u: ca.SX, w: ca.SX) -> ca.SX:
         limit, found = self.read("torque_limit", w), ca.SX(u)

@@ -94,16 +94,25 @@ def _clipped(force: ca.SX, limit: ca.SX | float) -> ca.SX:
 
 
 def ground_loads(
-    robot: Tree, slip: Slip, height: float, q: Vector, v: Vector, vdot: Vector
+    robot: Tree,
+    slip: Slip,
+    height: float,
+    q: Vector,
+    v: Vector,
+    vdot: Vector,
+    pushed: Vector | None = None,
 ) -> ca.SX:
     """Loads of wheels and supports in a motion, shape (loads,), N, below zero where one lifts off.
 
     The force along the normal and the torques about the plane's axes come from the wrench of the
     base's joint, about a point on the ground, where forces in the plane have no torque about these
-    axes. Springs under the supports share them; three loads do not depend on the springs.
+    axes. A disturbance `pushed` (6,), force and torque in the frame of the base, carries its part.
+    Springs under the supports share the rest; three loads do not depend on the springs.
     """
     axes = plane_axes(robot)
     force, torque = base_wrench(robot, q, v, vdot)
+    if pushed is not None:
+        force, torque = force - pushed[:3], torque - pushed[3:]
     torque -= ca.cross(constant(height * axes[:, 2]), force)
     given = ca.vertcat(constant(axes[:, 2]).T @ force, constant(axes[:, :2]).T @ torque)
     arms = load_arms(robot, q, slip)

@@ -386,16 +386,30 @@ class Plant(EvaluatedMethods):
         SimulationError
             If no wheel may slip.
         """
+        return self._slipping(q, v, loads, u, p)
+
+    def _slipping(
+        self,
+        q: Vector,
+        v: Vector,
+        loads: Vector,
+        u: Vector,
+        p: Vector,
+        disturbance: Vector | None = None,
+        pushed: Vector | None = None,
+    ) -> tuple[Vector, Vector, Vector]:
+        """Rates of wheels that slip, with a generalised force (nv,) and its wrench on the base."""
         robot, slip = self._wheeled(p, "slip_acceleration")
         grips = slip.grip if self._uncertain is None else self._uncertain.grips(p)
         pressed = slip.loads or [ca.fmax(loads[k], 0.0) for k in range(len(grips))]
         limits = [grip * load for grip, load in zip(grips, pressed, strict=True)]
-        force = self._forces(robot, q, v, u) - robot.bias(q, v)
+        force = self._forces(robot, q, v, u, disturbance) - robot.bias(q, v)
         vdot, forces = slipping(robot, slip, limits, self.stabilisation, q, v, force)
         if not self.nl:
             return vdot, forces, ca.SX(0, 1)
-        rate = (self._loads(robot, slip, q, v, vdot) - loads) / slip.time
-        return vdot, forces, rate
+        height = self.tree.ground_height or 0.0
+        carried = ground_loads(robot, slip, height, q, v, vdot, pushed)
+        return vdot, forces, (carried - loads) / slip.time
 
     @evaluated("(nq),(nv),(nv),(n_numbers)->(nl)")
     def loads(self, q: Vector, v: Vector, vdot: Vector, p: Vector) -> Vector:
@@ -420,7 +434,8 @@ class Plant(EvaluatedMethods):
             If no wheel may slip.
         """
         robot, slip = self._wheeled(p, "loads")
-        return self._loads(robot, slip, q, v, vdot) if self.nl else ca.SX(0, 1)
+        height = self.tree.ground_height or 0.0
+        return ground_loads(robot, slip, height, q, v, vdot) if self.nl else ca.SX(0, 1)
 
     @evaluated("(nq),(nv),(n_numbers)->(*)")
     def slip_speeds(self, q: Vector, v: Vector, p: Vector) -> Vector:
@@ -446,11 +461,6 @@ class Plant(EvaluatedMethods):
             If no wheel may slip.
         """
         return slip_speeds(self._wheeled(p, "slip_speeds")[0], q, v)
-
-    def _loads(
-        self, robot: Mechanism | SymbolicRobot, slip: Slip, q: Vector, v: Vector, vdot: Vector
-    ) -> Vector:
-        return ground_loads(robot, slip, self.tree.ground_height or 0.0, q, v, vdot)
 
     def _wheeled(self, p: ca.SX, method: str) -> tuple[Mechanism | SymbolicRobot, Slip]:
         """The robot with its uncertain numbers, and the slip of its wheels."""

@@ -33,6 +33,7 @@ from concur.simulation._encoder import encoder_reading
 from concur.simulation._imperfections import Imperfections, Scalar, joint_places
 from concur.simulation._integrator import FIXED_STEP
 from concur.simulation._plant import Plant
+from concur.simulation._slip import check_step
 from concur.simulation._start import grid
 from concur.simulation._start_rows import start_function
 from concur.simulation._step import stepped
@@ -73,7 +74,8 @@ class Program:
         Of a tick: "status"; "margin", the margin bound of the law; "error:OUTPUT", m or rad, in
         two parts "error:OUTPUT:position" and "error:OUTPUT:rotation" where an output has both
         units; "torque:CONTROL", the command; "position:JOINT" of joints of one coordinate,
-        "position:BODY.COORDINATE" of others and "base:COORDINATE". Of a step: "speed:FREEDOM".
+        "position:BODY.COORDINATE" of others and "base:COORDINATE". Of a step: "speed:FREEDOM", and
+        of wheels that may slip "slip:WHEEL", m/s, and, if loads are computed, "load:NAME", N.
     states : dict of str to slice
         Parts of x.
     noises : int
@@ -104,6 +106,7 @@ class Program:
             "torque": len(drives.lagging),
             "spring": len(drives.flexible),
             "motor": len(drives.flexible),
+            "load": self.plant.nl,
             "time": 1,
         }
         ends = np.cumsum([0, *sizes.values()]).tolist()
@@ -114,7 +117,9 @@ class Program:
         tick, names = _tick(self, measured)
         object.__setattr__(self, "tick", tick)
         speeds = tuple(f"speed:{name}" for name in self.plant.robot.freedom_names)
-        object.__setattr__(self, "signals", (*names, *speeds))
+        slips = tuple(f"slip:{name}" for name in self.plant.wheel_names)
+        loads = tuple(f"load:{name}" for name in self.plant.load_names)
+        object.__setattr__(self, "signals", (*names, *speeds, *slips, *loads))
         object.__setattr__(self, "tick_signals", len(names))
         object.__setattr__(self, "step", _step(self))
 
@@ -283,10 +288,12 @@ class Program:
         count = max(len(table) for table in rows)
         rows = [np.broadcast_to(table, (count, table.shape[1])) for table in rows]
         rows[3] = rows[3][:, : plant.n_numbers]
-        q, v, speeds = (np.array(part).T for part in self._start.call([ca.DM(r.T) for r in rows]))
+        found = self._start.call([ca.DM(r.T) for r in rows])
+        q, v, speeds, loads = (np.array(part).T for part in found)
         x = np.zeros((count, self.nx))
         x[:, self.states["q"]], x[:, self.states["v"]] = q, v
         x[:, self.states["motor"]] = speeds[:, self._drives.flexible]
+        x[:, self.states["load"]] = loads
         return x
 
     def reference(
@@ -420,6 +427,7 @@ def loop_program(
         raise unknown_name(where, "method", method, FIXED_STEP)
     period = dt if control_period is None else control_period
     _, per_tick = grid(where, period, dt, period)
+    check_step(where, plant.slip, dt)
     if plant.friction is not None:
         if real.friction is not None:
             raise SimulationError(
@@ -563,18 +571,21 @@ def _step(program: Program) -> ca.Function:
     active = drives.active_function()(part["time"])
     rates = drives.rate_function(plant)
 
-    def slopes(node: float, q: Any, v: Any, _: Any, spring: Any, motor: Any) -> Any:
+    def slopes(node: float, q: Any, v: Any, _: Any, *others: Any) -> Any:
         torque = torques[:, round(2 * node)]
-        return rates.call([q, v, spring, motor, torque, active, p])
+        return rates.call([q, v, *others, torque, active, p])
 
-    moving = ["q", "v", "work", "spring", "motor"]
+    moving = ["q", "v", "work", "spring", "motor", "load"]
     moved = stepped(plant, program.method, slopes, [part[name] for name in moving], h, numbers)
     part |= dict(zip(moving, moved, strict=True))
     part["torque"], part["time"] = lagged, part["time"] + h
+    signals = [part["v"]]
+    if plant.slip is not None:
+        signals += [plant.slip_speeds(part["q"], part["v"], p[: plant.n_numbers]), part["load"]]
     return ca.Function(
         "step",
         [x, p, u],
-        [ca.vertcat(*part.values()), part["v"]],
+        [ca.vertcat(*part.values()), ca.vertcat(*signals)],
         ["x", "p", "u"],
         ["x_next", "y"],
     )

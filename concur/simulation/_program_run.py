@@ -12,7 +12,6 @@ from concur.codegen import Rollout
 from concur.control import Reference, ReferenceSample, TickStatus, reference_for
 from concur.errors import SimulationError
 from concur.simulation._machine_code import is_compiled
-from concur.simulation._plant import Plant
 from concur.simulation._program import Program
 from concur.simulation._recorded import recorded_run
 from concur.simulation._run import Run
@@ -94,7 +93,7 @@ def program_run(
         x, u = found.record.x[0, : done + 1], found.record.u[0, :done]
         moving = plant
         if plant.n_numbers:
-            moving = Plant(plant.rebuilt(world or {}), plant.stabilisation)
+            moving = plant.of_world(world or {})
         run = recorded_run(
             law,
             moving,
@@ -108,6 +107,7 @@ def program_run(
             method=program.method,
             seconds=time.perf_counter() - started,
             imperfections=program.imperfections,
+            loads=x[:, program.states["load"]],
         )
     if run is not None and done == ticks:
         return run

@@ -37,6 +37,7 @@ def recorded_run(
     method: str,
     seconds: float,
     imperfections: Imperfections | None = None,
+    loads: np.ndarray | None = None,
 ) -> Run:
     """Record the states of a sampled closed loop that another program has integrated.
 
@@ -64,6 +65,8 @@ def recorded_run(
         Time that the simulation took, s.
     imperfections : Imperfections, optional
         Imperfections of what moved.
+    loads : numpy.ndarray, optional
+        Loads of wheels that slip, shape (k + 1, nl), N, if they are states of the plant.
 
     Returns
     -------
@@ -72,10 +75,12 @@ def recorded_run(
     """
     begun, steps = time.perf_counter(), len(u)
     setting = Setting(law, plant, reference, method, control_period, steps, 1, plant.tree)
-    states = States(law, q[0], v[0], steps)
+    table = np.zeros((steps + 1, 0)) if loads is None else loads
+    states = States(law, q[0], v[0], steps, table[0])
     states.q[:], states.v[:], states.u[:steps], states.work[:, 0] = q, v, u, work
+    states.work[:, 1 + law.nz :] = table
     if state is not None:
-        states.work[:, 1:] = state
+        states.work[:, 1 : 1 + law.nz] = state
     recorder = Recorder(law, plant)
     states.margin[:], states.orientation[:] = recorder.margins(q)
     started = begun - seconds

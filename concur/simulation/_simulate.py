@@ -35,6 +35,7 @@ from concur.simulation._program import loop_program
 from concur.simulation._program_run import program_run
 from concur.simulation._record import Recorder, recorded_together
 from concur.simulation._run import Run
+from concur.simulation._slip import check_step
 from concur.simulation._start import FASTEST, grid, shape_start
 from concur.simulation._states import States
 from concur.simulation._step import closed_loop
@@ -137,7 +138,8 @@ def simulate(
     demand = reference_for(reference, law.outputs, where)
     options = _options(integrator, dt, method=method, control_period=hold, compiled=compiled)
     dt, hold = options.dt, options.control_period
-    _check_step(where, stepped, options)
+    if options.method in FIXED_STEP:
+        check_step(where, stepped.slip, dt)
     steps, per_hold = grid(where, duration, dt, hold)
     q = stepped.robot.check_configuration(q0, "`q0`")
     if numbers is not None:
@@ -327,18 +329,6 @@ def _start_velocity(
             cure="Give SI units; check masses and momentum.",
         )
     return v
-
-
-def _check_step(where: str, plant: Plant, options: Integrator) -> None:
-    """Refuse steps for which friction is stiff: they lose stability at 2.78 times its time."""
-    slip = plant.slip
-    if slip is not None and options.method in FIXED_STEP and options.dt > 2 * slip.time:
-        raise SimulationError(
-            f"{where}, `dt`",
-            expected=f"steps up to {2 * slip.time:g} s: friction stops a slip in {slip.time:g} s",
-            came=f"{options.dt:g} s",
-            cure=f"Write Slip.of(robot, grip, time={2 * options.dt:g}), or take shorter steps.",
-        )
 
 
 def _start_loads(plant: Plant, q: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -218,6 +218,17 @@ def check_slip(robot: Mechanism, slip: Slip) -> None:
         _check_loads(where, robot, slip)
 
 
+def check_step(where: str, slip: Slip | None, dt: float) -> None:
+    """Refuse steps for which friction is stiff: they lose stability at 2.78 times its time."""
+    if slip is not None and dt > 2 * slip.time:
+        raise _refusal(
+            f"{where}, `dt`",
+            f"steps up to {2 * slip.time:g} s: friction stops a slip in {slip.time:g} s",
+            f"{dt:g} s",
+            f"Write Slip.of(robot, grip, time={2 * dt:g}), or take shorter steps.",
+        )
+
+
 def _check_loads(where: str, robot: Mechanism, slip: Slip) -> None:
     names, own = load_names(robot, slip), wheel_names(robot)
     if len(set(names)) < len(names):

@@ -10,7 +10,9 @@ from concur.simulation._plant import Plant
 
 
 def start_function(model: ReducedModel, plant: Plant) -> ca.Function:
-    """Configuration, velocity and speeds of the controls: without slip, at the true momentum.
+    """Configuration, velocity, speeds of the controls and loads of wheels that slip.
+
+    The robot starts without slip, at the true momentum, and the loads are those of no acceleration.
 
     From (q, s, momentum, numbers of the plant). The momentum is that of the world's robot; a
     further stage keeps the shape velocities of the model.
@@ -30,5 +32,6 @@ def start_function(model: ReducedModel, plant: Plant) -> ca.Function:
             rows = robot.constraints(at)
         v = ca.SX(v)
         v[dependent] = ca.solve(rows[:, dependent], carried - rows[:, shape] @ v[shape])
-    results = [at, v, control_velocities(robot, at, v)]
+    loads = plant.loads(at, v, ca.SX(plant.nv, 1), p) if plant.nl else ca.SX(0, 1)
+    results = [at, v, control_velocities(robot, at, v), loads]
     return ca.Function("start", [q, s, momentum, p], [ca.densify(part) for part in results])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import casadi as ca
@@ -31,10 +32,17 @@ def mobility_function(plant: Plant) -> Callable[[np.ndarray], np.ndarray]:
 
     Returns a function from (worlds, n_numbers) to (worlds, CONFIGURATIONS, nu, nu).
     """
+    if plant.slip is not None:  # wheels without load are free, and the lightest for their motors
+        free = replace(plant.slip, loads=(0.0,) * len(plant.slip.grip))
+        plant = replace(plant, slip=free)
     q, u = ca.SX.sym("q", plant.nq), ca.SX.sym("u", plant.nu)
     p, rng = ca.SX.sym("p", plant.n_numbers), np.random.default_rng(5)
     robot = plant.symbolic(p)
-    vdot, _ = plant._acceleration(robot, q, ca.SX.zeros(plant.nv), u)
+    still = ca.SX.zeros(plant.nv)
+    if plant.slip is None:
+        vdot, _ = plant._acceleration(robot, q, still, u)
+    else:
+        vdot, _, _ = plant.slip_acceleration(q, still, ca.SX(0, 1), u, p)
     moved = ca.densify(control_velocities(robot, q, ca.jacobian(vdot, u)))
     one = ca.Function("mobility", [q, p], [moved], {"cse": True})
     places = [plant.tree.neutral(), *(plant.tree.random(rng) for _ in range(CONFIGURATIONS - 1))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,11 +12,20 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import solve_ivp
 
 import concur as cc
-from concur.codegen import Lanes, instructions
+from concur.codegen import Demand, Lanes, Rollout, instructions
 from concur.errors import ConcurError, SimulationError, UnknownNameError
-from concur.simulation import Integrator, Plant, Slip, step_function
+from concur.simulation import (
+    Imperfections,
+    Integrator,
+    Plant,
+    Slip,
+    Wrench,
+    loop_program,
+    step_function,
+)
 from concur.simulation._step import closed_loop
 from tests.oracles import Pinocchio
+from tests.simulation.loops import Stay
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FRONT = {"front": (0.5, 0.0, -0.1)}
@@ -281,6 +291,64 @@ def test_machine_code_and_lanes_give_the_same_run(task):
     assert_allclose(q, np.tile(runs[0].q[1], (9, 1)), atol=1e-13)
     assert_allclose(v, np.tile(runs[0].v[1], (9, 1)), atol=1e-12)
     assert_allclose(work[:, 1:], np.tile(runs[0].wheel_load[1], (9, 1)), rtol=1e-10)
+
+
+def test_campaigns_have_slip_and_loads_as_states_and_signals(task):
+    robot = task.robot
+    slip = Slip.of(robot, 0.05, supports=FRONT)
+    plant = Plant(robot, slip=slip, uncertain={"right_wheel": ("grip",)})
+    program = loop_program(task.servo, plant, dt=1e-3, control_period=5e-3)
+    p = program.numbers(plant.numbers({"right_wheel": {"grip": [0.0, -0.04]}}))
+    x0 = program.start(task.q0, task.s0, p=p)
+    world = {"right_wheel": {"grip": -0.04}}
+    args = robot, task.servo, task.reference, 0.1, task.q0, task.s0
+    integrator = Integrator(control_period=5e-3)
+    expected = cc.simulate(*args, plant=plant, world=world, integrator=integrator)
+    assert_allclose(x0[1, program.states["load"]], expected.wheel_load[0], rtol=1e-12)
+    rows = program.reference(task.reference, 20)
+    found = Rollout(program.tick, program.step, 5, interpreted=True)(
+        x0, p, rows, ticks=20, worlds=[0, 1], record=1, demands=[
+            Demand(program.signals.index(name), "max", 0, 19)
+            for name in ("slip:right_wheel", "load:front")
+        ],
+    )  # fmt: skip
+    recorded = found.record.x[1]
+    for name, values in (("q", expected.q), ("load", expected.wheel_load)):
+        assert_allclose(recorded[:, program.states[name]], values[:-1:5], rtol=1e-9, atol=1e-11)
+    assert_allclose(found.values[1, 0], expected.slip_speed[1:, 1].max(), rtol=1e-9)
+    assert_allclose(found.values[1, 1], expected.wheel_load[1:, 2].max(), rtol=1e-9)
+    assert found.values[0, 0] < 0.95 * found.values[1, 0]
+    again = cc.simulate(
+        *args, plant=plant, world=world, integrator=integrator, imperfections=Imperfections()
+    )
+    assert again.slip.grip == pytest.approx((0.05, 0.01))
+    for name in ("q", "slip_speed", "wheel_load"):
+        assert_allclose(getattr(again, name), getattr(expected, name)[::5], rtol=1e-9, atol=1e-11)
+    with pytest.raises(SimulationError, match=r"steps up to 0\.004 s"):
+        loop_program(task.servo, plant, dt=5e-3)
+
+
+def test_a_push_above_the_ground_tilts_the_loads():
+    # At rest without grip and torque: 30 N forwards, 0.6 m above the ground, by hand.
+    robot = cc.robots.rover_arm()
+    plant = Plant(robot, slip=Slip.of(robot, 0.0, supports=FRONT))
+    q, v = robot.neutral(), np.zeros(robot.nv)
+    hold = Pinocchio(robot).bias(q, v)[3:]
+    push = Wrench("push", "chassis", force=(30.0, 0.0, 0.0), point=(0.1, 0.0, 0.5))
+    model = cc.reduce(robot)
+    moves = []
+    for given in ((), (push,)):
+        program = loop_program(Stay(robot, hold), plant, Imperfections(disturbances=given))
+        x = program.start(q, np.zeros(model.ns))[0]
+        end, _ = program.step(x, program.numbers()[0], hold)
+        moves.append((np.array(end)[:, 0] - x)[program.states["load"]])
+    # In half of `time`, 1 ms, a load moves by 1 - exp(-1/2) of its change.
+    share = 1 - sum((-0.5) ** k / math.factorial(k) for k in range(5))
+    vdot = np.linalg.solve(Pinocchio(robot).mass_matrix(q), np.eye(robot.nv)[0] * 30.0)
+    assert_allclose(moves[0], 0.0, atol=1e-9)
+    assert_allclose(moves[1].sum(), 0.0, atol=1e-9)
+    carried = plant.loads(q, v, vdot, NONE) - plant.loads(q, v, 0 * v, NONE)
+    assert_allclose(moves[1][2], share * (carried[2] + 30.0 * 0.6 / 0.5), rtol=2e-3)
 
 
 def test_slip_costs_a_third_more_instructions_and_loads_a_quarter(task):
