@@ -1,10 +1,10 @@
 """Wheels that slip: our plant and MuJoCo with contacts give the same motion and the same verdicts.
 
 Both have the friction of Coulomb and the same robots. They differ in the loads of sliding wheels:
-MuJoCo pushes such a wheel off the ground by micrometres, and its load chatters from step to step,
-which shifts slip speeds as much as friction does that differs by up to a fifth. A verdict is
-therefore clear if it is the same in our plant at friction a fifth lower and higher, and if no value
-is within 2 % of the limit.
+MuJoCo pushes such a wheel off the ground by micrometres, and its load chatters from step to step.
+Slip speeds were found to differ by no more than those of our plant at friction a fifth off. A
+verdict is therefore clear if it is the same in our plant at friction a fifth lower and higher, and
+if no value is within 2 % of the limit. The worlds here are not those from which this was found.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def test_a_rover_on_a_smooth_floor_slips_as_in_mujoco() -> None:
 
 @pytest.mark.slow
 def test_verdicts_agree_in_every_clear_world() -> None:
-    rng, limits = np.random.default_rng(7), np.array(list(LIMITS.values()))
+    rng, limits = np.random.default_rng(101), np.array(list(LIMITS.values()))
     clear, verdicts = [], []
     for _ in range(WORLDS):
         friction = float(np.exp(rng.uniform(np.log(0.02), 0.0)))
