@@ -150,7 +150,8 @@ def load_mjcf(path: str | PathLike[str], sidecar: str | PathLike[str] | None) ->
         drives = _drives(file, found, every)
     steering = [steering_of(entry, table.wheels or (), side) for entry in table.steering or ()]
     with located(side if table.wheels else path, ""):
-        robot = Mechanism(title, found.bodies, wheels, gravity, driven, drives, mimics, steering)
+        parts = wheels, gravity, driven, drives, mimics, steering, table.supports or {}
+        robot = Mechanism(title, found.bodies, *parts)
     if file.ignored:
         message = f"{path}: ignored, as models have no such forces: {', '.join(file.ignored)}"
         warnings.warn(IgnoredWarning(message), stacklevel=3)

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field
 
 from concur.errors import ConcurError, DescriptionError
 from concur.formats._drives import Drives, Mimics, drive_of, mimic_of
-from concur.formats._wheels import SteeringTables, WheelTable, steering_of, wheel_of
+from concur.formats._wheels import SteeringTables, Supports, WheelTable, steering_of, wheel_of
 from concur.formats.tables import (
     MOST_BODIES,
     Number,
@@ -122,6 +122,7 @@ class _RobotTable(Table):
     drives: Drives | None = None
     mimics: Mimics | None = None
     steering: SteeringTables | None = None
+    supports: Supports | None = None
 
 
 def load(
@@ -241,7 +242,7 @@ def load(
     drives = [drive_of(table, names, joints, path) for table in robot.drives or ()]
     mimics = [mimic_of(table, names, path) for table in robot.mimics or ()]
     steering = [steering_of(table, robot.wheels or (), path) for table in robot.steering or ()]
-    parts = robot.given({"gravity", "actuated"})
+    parts = robot.given({"gravity", "actuated", "supports"})
     parts |= {"drives": drives, "mimics": mimics, "steering": steering}
     try:
         return Mechanism(robot.name, bodies, wheels, **parts)
@@ -431,7 +432,7 @@ def _blame(error: ConcurError, names: list[str], parts: Mapping[str, Any]) -> tu
     cycle = error.data.get("cycle")
     if cycle:
         return f'[[bodies]] "{cycle[0]}"', "parent"
-    field = re.search(r"`(actuated|gravity|parent)`$", error.where)
+    field = re.search(r"`(actuated|gravity|parent|supports)`$", error.where)
     if field is None:
         return "", ""
     return ("[[bodies]]" if field[1] == "parent" else ""), field[1]

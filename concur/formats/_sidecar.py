@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from concur.formats._wheels import SteeringTables, WheelTable
+from concur.formats._wheels import SteeringTables, Supports, WheelTable
 from concur.formats.tables import MOST_BODIES, Table, Text, Vector3
 
 
@@ -31,6 +31,7 @@ class SidecarTable(Table):
         | None
     ) = None
     steering: SteeringTables | None = None
+    supports: Supports | None = None
 
 
 def sidecar_cures(suffix: str) -> dict[str, str]:

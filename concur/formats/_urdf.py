@@ -130,7 +130,8 @@ def load_urdf(
         root.refuse("the name of the robot", show(name), 'Write <robot name="...">.')
     try:
         gravity = table.gravity or (0.0, 0.0, 0.0)
-        return Mechanism(name, bodies, wheels, gravity, actuated, drives, mimics, steering)
+        parts = wheels, gravity, actuated, drives, mimics, steering, table.supports or {}
+        return Mechanism(name, bodies, *parts)
     except ConcurError as error:
         found = re.search(r"(body|wheel|mimic|drive|steering) `([^`]*)`", error.where)
         if found is not None and found[1] in ("body", "mimic") and found[2] in links:

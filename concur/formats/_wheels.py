@@ -58,6 +58,14 @@ class SteeringTable(Table):
     ]
 
 
+Supports = Annotated[
+    dict[str, Vector3],
+    Field(
+        max_length=MOST_BODIES,
+        description=f"a table of points such as caster = [0.5, 0, 0], at most {MOST_BODIES}",
+    ),
+]
+
 SteeringTables = Annotated[
     list[SteeringTable],
     Field(max_length=MOST_BODIES, description=f"tables [[steering]], at most {MOST_BODIES}"),

@@ -47,12 +47,16 @@ class Tree(BodyTree):
         Joints that follow others.
     steering : sequence of Steering
         Steered wheels whose axles meet those of two others in one point.
+    supports : mapping of str to sequence of float
+        Frictionless supports beside the wheels, such as casters, for plants with slip: by name the
+        point of contact in the frame of the base, shape (3,), m. Its height does not matter.
 
     Raises
     ------
     DescriptionError
         If names repeat, the parents form no tree, the base is actuated, a joint of `drives` is
-        actuated too, joints follow each other in a cycle, or a wheel cannot follow its guides.
+        actuated too, joints follow each other in a cycle, a wheel cannot follow its guides, or a
+        support has the name of a wheel.
     UnknownNameError
         If a parent, a wheel's body, an actuator, or a joint of a drive does not exist.
     """
@@ -63,6 +67,7 @@ class Tree(BodyTree):
     drives: Sequence[Drive] = ()
     mimics: Sequence[Mimic] = ()
     steering: Sequence[Steering] = ()
+    supports: Mapping[str, Sequence[float]] = field(default_factory=dict, hash=False)
     _linkages: tuple[Linkage, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -76,6 +81,7 @@ class Tree(BodyTree):
             ("mimics", mimics),
             ("steering", self._entries("steering", Steering)),
             ("gravity", vector(self.gravity, 3, f"{where}, `gravity`")),
+            ("supports", self._check_supports(where, wheels)),
         ):
             object.__setattr__(self, attribute, value)
         for wheel in wheels:
@@ -87,6 +93,28 @@ class Tree(BodyTree):
         self._check_linkages(where)
         geared = self._check_drives(where)
         object.__setattr__(self, "actuated", self._check_actuated(where, geared))
+
+    def _check_supports(self, where: str, wheels: Sequence[Wheel]) -> dict[str, tuple[float, ...]]:
+        """Points of the supports, none of which has the name of a wheel."""
+        if not isinstance(self.supports, Mapping):
+            raise DescriptionError(
+                f"{where}, `supports`",
+                expected="points by name",
+                came=shown(self.supports),
+                cure='Write {"caster": (0.5, 0.0, 0.0)}.',
+            )
+        for name in self.supports:
+            if not isinstance(name, str) or name in [wheel.body for wheel in wheels]:
+                raise DescriptionError(
+                    f"{where}, `supports`",
+                    expected="names that no wheel has",
+                    came=shown(name),
+                    cure="Rename the support.",
+                )
+        return {
+            name: vector(at, 3, f"{where}, support `{shown(name)}`")
+            for name, at in self.supports.items()
+        }
 
     def _check_linkages(self, where: str) -> None:
         """Refuse wheels that follow guides, and are coupled by `mimics` too."""

@@ -61,12 +61,16 @@ class Mechanism(ScrewMethods):
         Joints that follow others.
     steering : sequence of Steering
         Steered wheels whose axles meet those of two others in one point.
+    supports : mapping of str to sequence of float
+        Frictionless supports beside the wheels, such as casters, for plants with slip: by name the
+        point of contact in the frame of the base, shape (3,), m. Its height does not matter.
 
     Raises
     ------
     DescriptionError
         If names repeat, the parents form no tree, the base is actuated, a joint of `drives` is
-        actuated too, joints follow each other in a cycle, or a wheel cannot follow its guides.
+        actuated too, joints follow each other in a cycle, a wheel cannot follow its guides, or a
+        support has the name of a wheel.
     UnknownNameError
         If a parent, a wheel's body, an actuator, or a joint of a drive does not exist.
     InertiaError

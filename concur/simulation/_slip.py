@@ -125,7 +125,8 @@ class Slip:
         loads : float or mapping of str to float, optional
             Constant loads of the wheels, N. Default: computed from the motion.
         supports : mapping of str to sequence of float, optional
-            Frictionless supports: by name the point of contact in the frame of the base, (3,), m.
+            Frictionless supports: by name the point of contact in the frame of the base, (3,), m;
+            default those of the robot.
         compliance : float or mapping of str to float, optional
             Vertical compliance of wheels and supports, m/N; one number if all yield alike. Needed
             for more than three of them.
@@ -156,7 +157,7 @@ class Slip:
         >>> plant.load_names
         ('left_wheel', 'right_wheel', 'front')
         """
-        wheels, points = wheel_names(robot), dict(supports or {})
+        wheels, points = wheel_names(robot), robot.supports if supports is None else supports
         everything = (*wheels, *points)
 
         def each(
@@ -177,7 +178,7 @@ class Slip:
             each("grip", grip, wheels) or (),
             each("side", side, wheels) or (),
             each("loads", loads, wheels),
-            points,
+            dict(points),
             each("compliance", compliance, everything),
             damping,
             time,

@@ -151,7 +151,8 @@ def mujoco_run(
         Configuration and shape velocities at the start, shapes (nq,) and (ns,).
     supports : mapping of str to sequence of float, optional
         Frictionless supports, such as casters: by name the point of contact in the frame of the
-        base, shape (3,), m, at the height of the ground whatever is written.
+        base, shape (3,), m, at the height of the ground whatever is written. Default: those of the
+        robot.
     friction : float or mapping of str to float
         Friction coefficient of all wheels, or of each by the name of its body.
     world : mapping, optional
@@ -197,7 +198,9 @@ def mujoco_run(
     substeps = math.ceil(control_period / step - 1e-9)
     demand = reference_for(reference, law.outputs, where)
     moving = _moving(robot, world)
-    contacts = Contacts(supports or {}, friction, robot.ground_height)
+    contacts = Contacts(
+        robot.supports if supports is None else supports, friction, robot.ground_height
+    )
     model = ContactModel(moving, contacts, control_period / substeps)
     q, s = robot.check_configuration(q0, "`q0`"), np.asarray(s0, dtype=float)
     lifted = law.model if moving is robot else law.model.on(moving)

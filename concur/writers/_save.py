@@ -13,7 +13,17 @@ from concur.writers._mjcf import to_mjcf
 from concur.writers._toml import to_toml
 from concur.writers._urdf import to_urdf
 
-SIDECAR = {"name", "gravity", "base", "actuated", "locked", "wheels", "steering", "drives"}
+SIDECAR = {
+    "name",
+    "gravity",
+    "base",
+    "actuated",
+    "locked",
+    "wheels",
+    "steering",
+    "drives",
+    "supports",
+}
 """Fields of a sidecar."""
 
 SUFFIXES = (".toml", ".urdf", ".xml", ".mjcf")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -66,6 +67,8 @@ def to_toml(robot: Tree) -> str:
     ):
         if entries:
             document.add(name, tables(entries))
+    if robot.supports:
+        document.add("supports", points(robot.supports))
     return tomlkit.dumps(document)
 
 
@@ -85,6 +88,16 @@ def tables(entries: list[dict[str, Any]]) -> Any:
             table.add(key, value)
         array.append(table)
     return array
+
+
+def points(given: Mapping[str, Sequence[float]]) -> Any:
+    """Make a table of points by name."""
+    import tomlkit
+
+    table = tomlkit.table()
+    for name, at in given.items():
+        table.add(name, list(at))
+    return table
 
 
 def _inline(value: dict[str, Any]) -> Any:

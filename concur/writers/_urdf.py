@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from concur.interop import chain, is_native, roll_pitch_yaw, urdf_joints
 from concur.mechanism import Body, Pose, Shape, Tree, joints
 from concur.writers._names import bounded, check, check_gears, check_unique, refuse, text
-from concur.writers._toml import drive_fields, steering_fields, tables, wheel_fields
+from concur.writers._toml import drive_fields, points, steering_fields, tables, wheel_fields
 
 _BASES = {joints.Free: "free", joints.Planar: "planar", joints.Fixed: "fixed"}
 _CHAIN = " The next {} joints are one {} joint of the robot; the links between them have no mass. "
@@ -90,6 +90,8 @@ def to_urdf(robot: Tree) -> tuple[str, str]:
         side.add("wheels", tables([wheel_fields(wheel) for wheel in robot.wheels]))
     if robot.steering:
         side.add("steering", tables([steering_fields(steering) for steering in robot.steering]))
+    if robot.supports:
+        side.add("supports", points(robot.supports))
     if robot.drives:
         side.add("drives", tables([drive_fields(drive) for drive in robot.drives]))
     xml = '<?xml version="1.0" encoding="utf-8"?>\n'

@@ -13,7 +13,7 @@ from scipy.integrate import solve_ivp
 
 import concur as cc
 from concur.codegen import Demand, Lanes, Rollout, instructions
-from concur.errors import ConcurError, SimulationError, UnknownNameError
+from concur.errors import ConcurError, DescriptionError, SimulationError, UnknownNameError
 from concur.simulation import (
     Imperfections,
     Integrator,
@@ -349,6 +349,27 @@ def test_a_push_above_the_ground_tilts_the_loads():
     assert_allclose(moves[1].sum(), 0.0, atol=1e-9)
     carried = plant.loads(q, v, vdot, NONE) - plant.loads(q, v, 0 * v, NONE)
     assert_allclose(moves[1][2], share * (carried[2] + 30.0 * 0.6 / 0.5), rtol=2e-3)
+
+
+def test_supports_are_part_of_robot_files(tmp_path):
+    robot = replace(cc.robots.rover_arm(), supports={"front": [0.5, 0, -0.1]})
+    assert robot.supports == FRONT
+    assert Slip.of(robot, 0.8) == Slip.of(cc.robots.rover_arm(), 0.8, supports=FRONT)
+    assert Slip.of(robot, 0.8, supports={}).supports == {}
+    for name in ("rover.toml", "linked.urdf", "linked.urdf"):
+        robot.save(tmp_path / name)
+        assert cc.load(tmp_path / name).supports == FRONT
+    text = (path := tmp_path / "rover.toml").read_text()
+    for given, words in (
+        ("left_wheel = [0, 0, 0]", "names that no wheel has"),
+        ("front = [0, 0]", "supports"),
+        ("front = 1", "supports"),
+    ):
+        path.write_text(text.split("[supports]")[0] + "[supports]\n" + given)
+        with pytest.raises(DescriptionError, match=words):
+            cc.load(path)
+    with pytest.raises(DescriptionError, match="points by name"):
+        replace(robot, supports=[(0.5, 0, 0)])
 
 
 def test_slip_costs_a_third_more_instructions_and_loads_a_quarter(task):
