@@ -9,25 +9,48 @@ from typing import Any
 
 @contextmanager
 def track(
-    progress: bool | Callable[[float], Any], title: str, total: float
+    progress: bool | Callable[[float], Any],
+    title: str,
+    total: float,
+    done: int = 0,
+    unit: str = "",
 ) -> Iterator[Callable[[float], Any]]:
-    """Report the number of steps done: to a bar, to a callable as a fraction, or not at all."""
+    """Report the number of steps done: to a bar, to a callable as a fraction, or not at all.
+
+    `done` steps are done before; with a unit the bar shows the rate.
+    """
     if callable(progress):
         yield lambda done: progress(done / total)
     elif not progress:
         yield lambda done: None
     else:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            ProgressColumn,
+            Task,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+        from rich.text import Text
+
+        class Rate(ProgressColumn):
+            """Steps per second."""
+
+            def render(self, task: Task) -> Text:
+                speed = task.finished_speed or task.speed
+                return Text("" if speed is None else f"{speed:.3g} {unit}")
 
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.percentage:>3.0f} %"),
+            *([Rate()] if unit else []),
             TimeRemainingColumn(),
         )
         with Progress(*columns, console=Console(stderr=True)) as bar:
-            task = bar.add_task(title, total=total)
+            task = bar.add_task(title, total=total, completed=done)
             yield lambda done: bar.update(task, completed=done)
 
 

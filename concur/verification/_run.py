@@ -1,0 +1,152 @@
+"""Evaluation of many worlds in blocks; results are kept as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from typing import Any
+
+import numpy as np
+
+from concur._progress import track
+from concur.errors import ConcurError, ShapeError, shown
+from concur.verification._blocks import Pool, Work
+from concur.verification._evaluator import Evaluator
+from concur.verification._executors import killed, one_thread_each, processes, processors
+from concur.verification._store import Store
+from concur.verification._table import Table, joined
+
+
+def run(
+    evaluator: Evaluator,
+    numbers: np.ndarray,
+    worlds: np.ndarray,
+    executor: Executor | int | None = None,
+    *,
+    block: int | None = None,
+    store: Store | None = None,
+    time_limit: float | None = None,
+    progress: bool | Callable[[float], Any] = False,
+) -> Table:
+    """Evaluate worlds, in any order and on any number of workers, with the same results.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+        What is evaluated.
+    numbers : numpy.ndarray
+        Numbers of the worlds, shape (n,), all different.
+    worlds : numpy.ndarray
+        Deviations from nominal numbers, shape (n, d).
+    executor : concurrent.futures.Executor or int, optional
+        Where the blocks are evaluated: a number stands for so many processes, which are spawned;
+        default threads of this process, one for each processor. A world that ends the process it
+        is evaluated in ends the campaign if these are threads.
+    block : int, optional
+        Number of worlds in a block; results do not depend on it.
+    store : Store, optional
+        Results file: its worlds are not evaluated again, and each block is appended to it.
+    time_limit : float, optional
+        Duration of a block beyond which its worker counts as hung, s; default 20 times that of the
+        longest block so far, and at least a minute. Threads of this process have none.
+    progress : bool or callable, optional
+        True shows a progress bar; a callable is called with the share that is done.
+
+    Returns
+    -------
+    Table
+        The values, sorted by number.
+
+    Raises
+    ------
+    ConcurError
+        If an argument is invalid, workers differ from this process, or the executor fails.
+    """
+    numbers, worlds = _checked(numbers, worlds)
+    for name, value in (("block", block), ("time_limit", time_limit)):
+        if value is not None and not value > 0:
+            raise _wrong(name, "a positive number", shown(value), "Omit it for a default.")
+    evaluator.prepare()
+    kept = _kept(store, numbers, worlds)
+    done = len(kept) if kept is not None else 0
+    parts = [kept] if kept is not None else []
+    if done < len(numbers):
+        left = np.isin(numbers, kept.numbers, invert=True) if kept is not None else slice(None)
+        with (
+            track(progress, "worlds", len(numbers), done, "worlds/s") as show,
+            one_thread_each(),
+            _executor(executor) as pool,
+        ):
+            work = Work(evaluator, numbers[left], worlds[left], pool, block, time_limit)
+            with closing(work.results()) as results:
+                for part in results:
+                    if store is not None:
+                        store.append(part)
+                    parts.append(part)
+                    done += len(part)
+                    show(done)
+    if not parts:
+        return Table(numbers, worlds, np.empty((0, len(evaluator.columns))))
+    return joined(parts)
+
+
+def _wrong(name: str, expected: str, came: str, cure: str) -> ConcurError:
+    return ConcurError(f"campaign, `{name}`", expected=expected, came=came, cure=cure)
+
+
+def _checked(numbers: Any, worlds: Any) -> tuple[np.ndarray, np.ndarray]:
+    numbers, worlds = np.asarray(numbers), np.asarray(worlds, dtype=float)
+    if numbers.ndim != 1 or worlds.ndim != 2 or len(numbers) != len(worlds):
+        raise ShapeError(
+            "campaign, `worlds`",
+            expected="shapes (n,) of `numbers` and (n, d) of `worlds`",
+            came=f"{numbers.shape} and {worlds.shape}",
+            cure="Pass a row for each number.",
+        )
+    numbers = numbers.astype(np.int64)
+    if len(np.unique(numbers)) < len(numbers):
+        raise _wrong("numbers", "different numbers", "one twice", "Count each world once.")
+    return numbers, worlds
+
+
+def _kept(store: Store | None, numbers: np.ndarray, worlds: np.ndarray) -> Table | None:
+    """Rows of the results file that are asked for, None without any."""
+    if store is None or not len(store.table):
+        return None
+    table = store.table
+    asked = np.isin(table.numbers, numbers)
+    order = np.argsort(numbers)
+    same = worlds[order][np.searchsorted(numbers, table.numbers[asked], sorter=order)]
+    if same.tobytes() != table.worlds[asked].tobytes():
+        raise ConcurError(
+            str(store.path),
+            expected="the worlds of this campaign",
+            came="other worlds with the same numbers",
+            cure="Name another folder.",
+        )
+    here = set(table.numbers[asked].tolist())
+    crashes = {number: why for number, why in table.crashes.items() if number in here}
+    return Table(table.numbers[asked], table.worlds[asked], table.values[asked], crashes)
+
+
+@contextmanager
+def _executor(given: Executor | int | None) -> Iterator[Pool]:
+    if given is None:
+        pool = Pool(ThreadPoolExecutor(processors()), True)
+    elif isinstance(given, int):
+        pool = Pool(processes(given), True)
+    elif hasattr(given, "submit"):
+        pool = Pool(given, False)
+    else:
+        cure = "Pass a number of processes, or None for threads of this process."
+        raise _wrong("executor", "an executor of concurrent.futures", shown(given), cure)
+    try:
+        yield pool
+    except BaseException:
+        if pool.own and isinstance(pool.executor, ProcessPoolExecutor):
+            killed(pool.executor)
+        raise
+    finally:
+        if pool.own:
+            pool.executor.shutdown(wait=True, cancel_futures=True)

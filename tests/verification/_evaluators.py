@@ -1,0 +1,102 @@
+"""Evaluators for tests of campaigns: quick ones, and ones that raise, die or hang."""
+
+import multiprocessing
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+
+@dataclass
+class Quick:
+    """Values that depend on each world alone; `marks` counts what each process does."""
+
+    marks: str = ""
+    columns = ("sum", "wave")
+
+    @property
+    def facts(self):
+        return {"law": "a", "kind": repr(self)}
+
+    def _mark(self, what):
+        if self.marks:
+            with open(Path(self.marks, f"{what}-{os.getpid()}"), "a") as file:
+                file.write("x\n")
+
+    def prepare(self):
+        self._mark("prepared")
+
+    def evaluate(self, numbers, worlds):
+        self._mark("evaluated")
+        for number in numbers.tolist():
+            self.at(number)
+        return np.column_stack([worlds.sum(axis=1), np.sin(1e3 * worlds[:, 0] + numbers)])
+
+    def at(self, number):
+        pass
+
+
+@dataclass
+class Raising(Quick):
+    bad: tuple = (13,)
+
+    def at(self, number):
+        if number in self.bad:
+            raise ValueError(f"no model of world {number}")
+
+
+@dataclass
+class Dying(Raising):
+    """Ends its process; `once`, a file, limits it to the first time."""
+
+    once: str = ""
+
+    def at(self, number):
+        if number in self.bad and multiprocessing.parent_process() is not None:
+            if self.once:
+                try:
+                    open(self.once, "x").close()
+                except FileExistsError:
+                    return
+            # A worker of Dask that dies as soon as it is there counts as one that cannot start.
+            time.sleep(1.0 if "Dask" in multiprocessing.current_process().name else 0.0)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dataclass
+class Hanging(Raising):
+    def at(self, number):
+        if number in self.bad:
+            time.sleep(3600)
+
+
+@dataclass
+class Slow(Quick):
+    def at(self, number):
+        time.sleep(0.01)
+
+
+@dataclass
+class Foreign(Quick):
+    """Has another compiler in other processes."""
+
+    @property
+    def facts(self):
+        return {"law": "a", "compiler": f"of {multiprocessing.current_process().name[:4]}"}
+
+
+@dataclass
+class Unready(Quick):
+    """Ends workers while they prepare."""
+
+    def prepare(self):
+        if multiprocessing.parent_process() is not None:
+            os._exit(1)
+
+
+def drawn(n, d=3):
+    numbers = np.arange(n)
+    return numbers, np.random.default_rng(5).normal(size=(n, d))
