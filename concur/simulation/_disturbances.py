@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array, finite_floats
+from concur.codegen import Array, as_floats, finite_floats
 from concur.errors import SimulationError, shown
 from concur.kinematics import cross, jacobian, pose
 from concur.mechanism import Tree
@@ -62,6 +62,9 @@ class Wrench:
         where = f"wrench `{shown(self.name)}`"
         for part in ("force", "torque", "point"):
             object.__setattr__(self, part, _vector(f"{where}, `{part}`", getattr(self, part)))
+        times = {name: as_floats(getattr(self, name), where) for name in ("start", "end")}
+        for name, time in times.items():
+            object.__setattr__(self, name, float(time) if time.shape == () else np.nan)
         for part, sound, wanted in (
             ("frame", self.frame in FRAMES, " or ".join(FRAMES)),
             ("start", 0.0 <= self.start < np.inf, "a time, s"),
@@ -104,6 +107,7 @@ class GravityGradient:
     def __post_init__(self) -> None:
         where = "gravity gradient"
         e = np.array(_vector(f"{where}, `direction`", self.direction))
+        object.__setattr__(self, "rate", float(finite_floats(self.rate, f"{where}, `rate`", ())))
         if not (np.linalg.norm(e) > 0.0 and 0.0 <= self.rate < np.inf):
             raise SimulationError(
                 where,

@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Vector
+from concur.codegen import Vector, as_floats
 from concur.errors import SimulationError, UnknownNameError, shown
 
 FULL_SPEED = 1e-2
@@ -56,7 +56,7 @@ class Friction:
         if not len(self.stribeck):
             object.__setattr__(self, "stribeck", (0.0,) * len(self.viscous))
         for name in ("viscous", "coulomb", "stribeck"):
-            values = np.asarray(getattr(self, name), dtype=float)
+            values = as_floats(getattr(self, name), f"friction, `{name}`")
             sound = (values >= 0.0) & np.isfinite(values)
             if values.shape != (len(self.viscous),) or not sound.all():
                 raise SimulationError(

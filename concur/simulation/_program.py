@@ -8,7 +8,7 @@ followed by those of its uncertain imperfections.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -122,6 +122,9 @@ class Program:
         object.__setattr__(self, "signals", (*names, *speeds, *slips, *loads))
         object.__setattr__(self, "tick_signals", len(names))
         object.__setattr__(self, "step", _step(self))
+
+    def __reduce__(self) -> tuple[type[Program], tuple[Any, ...]]:
+        return Program, tuple(getattr(self, entry.name) for entry in fields(self) if entry.init)
 
     @property
     def nx(self) -> int:
@@ -421,7 +424,15 @@ def loop_program(
     (2, 1)
     """
     known = tracking_law(law, "loop_program, `law`")
-    real = imperfections or Imperfections()
+    real = Imperfections() if imperfections is None else imperfections
+    for name, value, wanted in (("plant", plant, Plant), ("imperfections", real, Imperfections)):
+        if not isinstance(value, wanted):
+            raise SimulationError(
+                f"loop_program, `{name}`",
+                expected=wanted.__name__,
+                came=shown(value),
+                cure="Write Plant(robot), and Imperfections.of(robot, viscous=0.1).",
+            )
     where = f"imperfect `{plant.name}`"
     if method not in FIXED_STEP:
         raise unknown_name(where, "method", method, FIXED_STEP)
@@ -454,7 +465,16 @@ def _uncertain(
     where: str, real: Imperfections, plant: Plant, given: Iterable[Scalar]
 ) -> tuple[Scalar, ...]:
     """Uncertain imperfections, sorted, after all checks."""
-    robot, found = plant.tree, sorted(set(given))
+    robot, entries = plant.tree, list(given)
+    for entry in entries:
+        if not (isinstance(entry, tuple) and [*map(type, entry)] == [str, str]):
+            raise SimulationError(
+                f"{where}, `uncertain`",
+                expected="pairs of kind and name",
+                came=shown(entry),
+                cure='Write {("lag", "turret")}.',
+            )
+    found = sorted(set(entries))
     for kind, name in found:
         names = real.names(kind, robot)
         if name not in names:

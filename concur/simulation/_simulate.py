@@ -101,7 +101,8 @@ def simulate(
         default the nominal one.
     imperfections : Imperfections, optional
         Friction, lags, delays, noise and disturbances. The law is then sampled, by default in each
-        step, and the record has one row for each control period.
+        step, and the record has one row for each control period. A `momentum` takes the place of
+        their momentum error.
     deviations : mapping, optional
         Deviations of imperfections from their values by kind and name, as for `Program.numbers`
         and `Program.delays`: those of one world of a campaign.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import concur as cc
 from concur.errors import ShapeError, SimulationError, UnknownNameError
-from concur.simulation import Friction, Imperfections, Integrator, loop_program
+from concur.simulation import Friction, Imperfections, Integrator, Wrench, loop_program
 from tests.simulation.loops import INERTIA, WHEEL, Stay, part, rolled
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -40,6 +41,46 @@ def test_without_imperfections_it_is_the_plain_simulation(rover):
     np.testing.assert_allclose(seen["base:heading"], plain.q[ticks, 2], atol=1e-12)
     np.testing.assert_allclose(seen["position:turret"], plain.q[ticks, 5], atol=1e-12)
     assert program.signals[program.tick_signals :][-1] == "speed:forearm"
+
+
+def test_laws_with_a_state_or_limits_are_sampled_as_in_plain_simulations(rover):
+    robot = cc.robots.free_flyer()
+    model = cc.reduce(robot, momentum=(0.1, 0, 0, 0, 0.02, 0))
+    base, hand = robot.base.name, robot.bodies[-1].name
+    outputs = [cc.Output("base", base, "SO3"), cc.Output("hand", hand, "R3")]
+    limited = cc.Servo(model, outputs, 4.0, 4.0, torque_limits=2.0)
+    q = robot.random(np.random.default_rng(1))
+    away = limited.output(q) + np.array([0, 0, 0, 0, 0.3, -0.2, 0.1])
+    pose, still = cc.ReferenceSample(away, np.zeros(6), np.zeros(6)), np.zeros(model.ns)
+    law = rover.servo
+    whole = cc.Servo(law.model, law.outputs, law.stiffness, law.damping, integral=0.5)
+    for servo, reference, q0, s0, method, scale in (
+        (whole, rover.reference, rover.q0, rover.s0, "rkmk4", 1e-12),
+        (limited, lambda t: pose, q, still, "rk4", 1e-9),
+    ):
+        system = servo.model.robot
+        plain = cc.simulate(
+            system, servo, reference, 0.03, q0, s0,
+            integrator=Integrator(method, dt=1e-3, control_period=3e-3),
+        )  # fmt: skip
+        program = loop_program(servo, cc.Plant(system), control_period=3e-3, method=method)
+        states, _ = rolled(program, program.start(q0, s0), 10, reference)
+        np.testing.assert_allclose(part(program, states, "q"), plain.q, atol=scale)
+        np.testing.assert_allclose(part(program, states, "v"), plain.v, atol=scale)
+    assert plain.scale.min() < 1.0
+
+
+def test_programs_go_through_pickles(rover):
+    real = Imperfections.of(rover.robot, viscous=0.1)
+    program = loop_program(
+        rover.servo, cc.Plant(rover.robot), real, {("lag", "turret")}, control_period=2e-3
+    )
+    program.numbers()
+    again = pickle.loads(pickle.dumps(program))
+    assert again.uncertain == program.uncertain
+    assert (again.states, again.signals) == (program.states, program.signals)
+    np.testing.assert_array_equal(again.numbers(), program.numbers())
+    assert again.imperfections == real
 
 
 def test_torque_lag_is_exact_under_held_commands():
@@ -160,6 +201,13 @@ def test_programs_refuse_what_does_not_fit(rover):
          "a name among left_wheel"),
         (lambda: loop_program(law, plant, uncertain={("stiffness", "turret")}), SimulationError,
          "a finite fixed value"),
+        (lambda: loop_program(law, robot), SimulationError, "`plant`: expected Plant"),
+        (lambda: loop_program(law, plant, 0.1), SimulationError, "expected Imperfections"),
+        (lambda: loop_program(law, plant, uncertain=("lag",)), SimulationError, "pairs of kind"),
+        (lambda: of(robot, viscous="much"), ShapeError, "an array of numbers"),
+        (lambda: of(robot, lag="long"), SimulationError, "a tuple of numbers"),
+        (lambda: of(robot, latency="long"), ShapeError, "an array of numbers"),
+        (lambda: Wrench("push", "hand", start="now"), ShapeError, "an array of numbers"),
         (lambda: loop_program(law, plant, method="radau"), UnknownNameError, "a method among rk4"),
         (lambda: loop_program(law, plant, control_period=1.5e-3), SimulationError, "whole number"),
         (lambda: loop_program(law, plant, of(robot, momentum_error=(1, 0, 0, 0, 0, 0))),
