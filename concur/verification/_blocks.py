@@ -50,7 +50,7 @@ LARGEST_BLOCK = 64
 LANES = 8
 """Number of worlds that machine code computes at once; blocks are multiples of it by default."""
 
-_GOES_ON = "With a results file the campaign goes on where it was."
+_GOES_ON = "With a results file the campaign continues where it was."
 
 
 @dataclass
@@ -255,7 +255,7 @@ class Work:
 
 
 def _is_death(error: BaseException) -> bool:
-    """Whether an error of a block says that its worker has died."""
+    """Whether an error of a block means that its worker has died."""
     kinds = (BrokenExecutor, CancelledError)
     return isinstance(error, kinds) or type(error).__name__ == "KilledWorker"  # the last of Dask
 

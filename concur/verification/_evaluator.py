@@ -1,4 +1,4 @@
-"""What a campaign evaluates: worlds to numbers, with a hash of all that the numbers depend on."""
+"""Evaluators of campaigns: worlds to numbers, with a hash of all that the numbers depend on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Evaluator(Protocol):
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """What the values depend on, a short text or a hash by field.
+        """Causes of the values, a short text or a hash by field.
 
         They are found in the process that asks, not carried by the pickle: the compiler and the
         processor are those of the worker.
@@ -50,7 +50,7 @@ class Evaluator(Protocol):
 
 
 def key_of(facts: Mapping[str, str]) -> str:
-    """Hash of what values depend on.
+    """Hash of the causes of values.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Executors of a campaign: threads of this process, processes, or those of the caller.
 
 An executor is anything with the interface of `concurrent.futures.Executor`. Beside it a campaign
-has to know how many blocks it works on at once, and how to go on after a worker has died or hangs.
+needs the number of blocks that are at work at once, and another worker after one has died or hangs.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def workers(executor: Executor) -> int:
 
 
 def renewed(executor: Executor) -> Executor:
-    """Executor to go on with after a worker has died.
+    """Executor for the other blocks after a worker has died.
 
     A pool of processes is killed and replaced by one like it; others replace workers themselves.
     """
