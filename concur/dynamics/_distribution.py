@@ -80,7 +80,9 @@ def regrouped(tree: Tree, links: list[Link], seats: list[Seat]) -> list[Distribu
         np.array([inertia.com for inertia in bodies]),
         np.array([inertia.tensor for inertia in bodies]),
         np.array([link.offset for link in links]),
+        np.array([link.turn for link in links]),
         np.array([seat.translation for seat in seats]),
+        np.array([seat.rotation for seat in seats]),
     )
     return [
         Distribution(float(m), constant(h), constant((s + s.T) / 2))
@@ -95,21 +97,24 @@ def link_numbers(
     coms: np.ndarray,
     tensors: np.ndarray,
     offsets: np.ndarray,
+    turns: np.ndarray,
     translations: np.ndarray,
+    rotations: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Numbers of `regrouped` in SI units: masses, first moments (3,) and second moments (3, 3).
 
     Masses, centres of mass (3,), m, and tensors (3, 3) about them are of the bodies, and so are
-    their translations (3,), m, in their links; offsets (3,), m, are those of the links. All may
-    have leading axes of the same shape, for many robots at once.
+    their translations (3,), m, and rotations (3, 3) in their links; offsets (3,), m, and turns
+    (3, 3) are those of the links. All may have leading axes of the same shape, for many robots at
+    once.
     """
     some = masses.shape[:-1]
     mass = np.zeros((*some, len(links)))
     first, second = np.zeros((*some, len(links), 3)), np.zeros((*some, len(links), 3, 3))
     scales = np.zeros((*some, len(links)))
     for i, seat in enumerate(seats):
-        own, turn, to = masses[..., i, None], seat.rotation, seat.link
-        tensor = turn @ tensors[..., i, :, :] @ turn.T
+        own, turn, to = masses[..., i, None], rotations[..., i, :, :], seat.link
+        tensor = turn @ tensors[..., i, :, :] @ np.swapaxes(turn, -1, -2)
         com = (turn @ coms[..., i, :, None])[..., 0] + translations[..., i, :]
         trace = np.trace(tensor, axis1=-2, axis2=-1)[..., None, None]
         spread = trace / 2 * np.eye(3) - tensor + own[..., None] * _outer(com, com)
@@ -123,10 +128,10 @@ def link_numbers(
             continue
         if (above := link.parent) is not None:
             height, spread = first[..., i, 2, None], second[..., i, 2, 2, None, None]
-            axis, at, own = link.turn[:, 2], offsets[..., i, :], mass[..., i, None]
+            axis, at, own = turns[..., i, :, 2], offsets[..., i, :], mass[..., i, None]
             first[..., above, :] += height * axis + own * at
             moved = height[..., None] * _outer(at, axis)
-            extra = spread * np.outer(axis, axis) + own[..., None] * _outer(at, at)
+            extra = spread * _outer(axis, axis) + own[..., None] * _outer(at, at)
             extra = extra + moved + np.swapaxes(moved, -1, -2)
             second[..., above, :, :] += extra
             scales[..., above] += np.abs(extra).max(axis=(-2, -1))

@@ -18,10 +18,10 @@ from concur.kinematics._links import (
     Link,
     Seat,
     Step,
+    displaced,
     link_frames,
     link_steps,
     root_axes,
-    shifted,
 )
 from concur.kinematics._motion import (
     Placed,
@@ -84,6 +84,7 @@ __all__ = [
     "coupling_names",
     "coupling_rows",
     "cross",
+    "displaced",
     "distance_to_singular",
     "freedom_lengths",
     "graph_matrix",
@@ -112,7 +113,6 @@ __all__ = [
     "rate_map_inverse",
     "root_axes",
     "screw_jacobian",
-    "shifted",
     "shortest",
     "stacked",
     "stacked_jacobian",

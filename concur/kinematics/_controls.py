@@ -16,13 +16,14 @@ def control_velocities(tree: Tree, q: Vector, columns: Array) -> Array:
     component of its body's twist along its wrench. So the power of the controls is ``u^T B^T v``.
     """
     rows = columns[list(tree.actuated_freedoms), :]
-    for drive in tree.drives:
+    for k, drive in enumerate(tree.drives):
         if drive.joints is None:
             along = constant(drive.at_origin).T @ jacobian(tree, q, str(drive.body))
             row = along @ columns
         else:
             places = [tree.freedom_names.index(name) for name in drive.joints]
-            row = constant(list(drive.joints.values())).T @ columns[places, :]
+            own = list(drive.joints.values()) if tree.numbers is None else tree.numbers.ratios[k]
+            row = constant(own).T @ columns[places, :]
         rows = ca.vertcat(rows, row)
     return rows
 

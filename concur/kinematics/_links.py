@@ -46,7 +46,7 @@ class Link:
         Whether its joint is a rotation about its axis z.
     offset : numpy.ndarray or casadi.SX
         Origin at the neutral configuration, in the parent's link frame, shape (3,), m.
-    turn : numpy.ndarray
+    turn : numpy.ndarray or casadi.SX
         Attitude before the joint turns, in the parent's link frame, shape (3, 3).
     start : tuple of float
         Cosine and sine of the angle about z that comes on top of an axial joint's.
@@ -59,7 +59,7 @@ class Link:
     span: slice
     axial: bool
     offset: Array
-    turn: Numbers
+    turn: Array
     start: tuple[float, float]
     basis: Numbers
 
@@ -153,34 +153,52 @@ def link_frames(tree: Tree) -> tuple[list[Link], list[Seat]]:
         links.append(link)
         seats.append(seat)
     if tree.numbers is not None:
-        given = zip(links, tree.numbers.offsets, strict=True)
-        links = [replace(link, offset=offset) for link, offset in given]
+        given = zip(links, tree.numbers.offsets, tree.numbers.turns, strict=True)
+        links = [replace(link, offset=offset, turn=turn) for link, offset, turn in given]
     return links, seats
 
 
-def shifted(
-    tree: Tree, links: list[Link], seats: list[Seat], shifts: Numbers
-) -> tuple[Numbers, Numbers]:
-    """Where links and bodies are if the placements of the bodies are shifted.
+def displaced(
+    tree: Tree, links: list[Link], seats: list[Seat], shifts: Numbers, tilts: Numbers
+) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """Where links and bodies are if the placements of the bodies are shifted and tilted.
 
-    `shifts` (..., bodies, 3), m, is in the axes of the parents. The results are the offsets of the
-    links, (..., links, 3), and the translations of the bodies in their links, (..., bodies, 3), m.
+    `shifts` (..., bodies, 3), m, and the rotations `tilts` (..., bodies, 3, 3), about the origins
+    of the placements, are in the axes of the parents. The results are the offsets (..., links, 3),
+    m, and turns (..., links, 3, 3) of the links, and the translations (..., bodies, 3), m, and
+    rotations (..., bodies, 3, 3) of the bodies in their links.
     """
     still = shifts.shape[:-2]
-    offsets = np.tile(np.array([link.offset for link in links]), (*still, 1, 1))
-    seated = np.tile(np.array([seat.translation for seat in seats]), (*still, 1, 1))
-    moved = np.zeros_like(shifts)
+
+    def worlds(values: list[Any]) -> Numbers:
+        array = np.array(values)
+        return np.tile(array, (*still, *(1,) * array.ndim))
+
+    offsets, turns = (
+        worlds([getattr(link, name) for link in links]) for name in ("offset", "turn")
+    )
+    seated = worlds([seat.translation for seat in seats])
+    rotated = worlds([seat.rotation for seat in seats])
     for i, seat in enumerate(seats):
         parent = tree.parent_index(i)
-        shift = shifts[..., i, :]
-        if parent is not None:
-            shift = moved[..., parent, :] + shift @ seats[parent].rotation.T
+        if parent is None:
+            continue
+        above, at = seats[parent], np.array(tree.bodies[i].placement.translation)
+        # Differences from the nominal frames: zeros where nothing moves, without rounding.
+        change = rotated[..., parent, :, :] - above.rotation
+        shift = seated[..., parent, :] - above.translation + change @ at
+        shift = shift + (rotated[..., parent, :, :] @ shifts[..., i, :, None])[..., 0]
+        tilt = rotated[..., parent, :, :] @ (tilts[..., i, :, :] - np.eye(3)) + change
+        tilt = tilt @ above.rotation.T
         if links[seat.link].body == i:
-            offsets[..., seat.link, :] += shift
+            link = links[seat.link]
+            arm = np.asarray(link.offset) - above.rotation @ at - above.translation
+            offsets[..., seat.link, :] += shift + tilt @ arm
+            turns[..., seat.link, :, :] += tilt @ np.asarray(link.turn)
         else:
-            moved[..., i, :] = shift
             seated[..., i, :] += shift
-    return offsets, seated
+            rotated[..., i, :, :] += tilt @ seat.rotation
+    return offsets, turns, seated, rotated
 
 
 def link_steps(tree: Tree, links: list[Link], q: Vector) -> list[Step]:
@@ -318,10 +336,10 @@ def _snapped(rotation: Numbers) -> Numbers:
     return snapped
 
 
-def _joined(turn: Numbers, moving: Turn) -> tuple[Turn, ...]:
+def _joined(turn: Array, moving: Turn) -> tuple[Turn, ...]:
     """A constant turn and one about z: apart where that is cheaper."""
     fixed = constant(turn)
-    if fixed.nnz() == 3 and np.array_equal(turn, np.eye(3)):
+    if fixed.nnz() == 3 and (fixed - ca.SX.eye(3)).is_zero():
         return (moving,)
     if fixed.nnz() <= 5:
         return Turn.of(fixed), moving

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -159,7 +160,7 @@ def wheel_rows(tree: Tree, q: Vector, wheel: Wheel) -> WheelRows:
     seen = _from_platform(tree, q, carrier, platform)
     normal = seen[0].T @ own_normal
     axis = to_wheel[0] @ constant(own_axis)
-    center = to_wheel[1] + to_wheel[0] @ constant(wheel.center)
+    center = to_wheel[1] + to_wheel[0] @ _center(tree, wheel)
 
     columns = _on_plane(tree, q, carrier, platform)
     angular = columns[3:, :]
@@ -246,8 +247,8 @@ def _supported_rows(tree: Tree, q: Vector, wheel: Wheel, support: Support) -> Wh
         columns[:, sorted(shared)] = 0.0  # what carries both, free of rounding
     columns = ca.sparsify(columns)
 
-    center = constant(wheel.center)
-    origin = pose[0].T @ (constant(support.center) - pose[1])
+    center, (middle, reach) = _center(tree, wheel), _sphere(tree, wheel, support)
+    origin = pose[0].T @ (constant(middle) - pose[1])
     side = -1.0 if support.hollow else 1.0
     toward = pose[0].T @ constant(support.normal)
     if support.radius is not None:
@@ -270,7 +271,7 @@ def _supported_rows(tree: Tree, q: Vector, wheel: Wheel, support: Support) -> Wh
     if support.radius is None:
         gap = ca.dot(toward, point - origin)
     else:
-        gap = side * (ca.norm_2(point - origin) - support.radius)
+        gap = side * (ca.norm_2(point - origin) - reach)
     touched = pose[1] + pose[0] @ point
     return WheelRows(tuple(names), contact, ca.SX(1, tree.nv), upright, gap, face, touched)
 
@@ -286,6 +287,20 @@ def _radius(tree: Tree, wheel: Wheel) -> float | Array:
     if tree.numbers is None:
         return wheel.radius
     return tree.numbers.radii[tree.wheels.index(wheel)]
+
+
+def _center(tree: Tree, wheel: Wheel) -> Array:
+    if tree.numbers is None:
+        return constant(wheel.center)
+    return constant(tree.numbers.centers[tree.wheels.index(wheel)])
+
+
+def _sphere(tree: Tree, wheel: Wheel, support: Support) -> tuple[Any, Any]:
+    """Centre and radius of a support."""
+    if tree.numbers is None:
+        return support.center, support.radius
+    k = tree.wheels.index(wheel)
+    return tree.numbers.support_centers[k], tree.numbers.support_radii[k]
 
 
 def _on_plane(tree: Tree, q: Vector, index: int, platform: int) -> Array:

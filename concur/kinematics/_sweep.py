@@ -32,8 +32,9 @@ def joint_pose(tree: Tree, q: Vector, index: int) -> Placed:
 def placement(tree: Tree, index: int) -> Placed:
     """Frame of a body's joint at its identity in the parent's frame: rotation, translation, m."""
     pose, given = tree.bodies[index].placement, tree.numbers
-    at = pose.translation if given is None else given.places[index]
-    return constant(pose.rotation_matrix), constant(at)
+    if given is None:
+        return constant(pose.rotation_matrix), constant(pose.translation)
+    return constant(given.attitudes[index]), constant(given.places[index])
 
 
 def body_poses(tree: Tree, q: Vector) -> list[Placed]:

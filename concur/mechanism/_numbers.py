@@ -12,7 +12,7 @@ from concur.codegen import Array
 class RobotNumbers:
     """Numbers that the recursions use, as expressions.
 
-    Lengths are in m, masses in kg. Attitudes and axes are those of the description.
+    Lengths are in m, masses in kg. The axes of joints are those of the description.
 
     Parameters
     ----------
@@ -20,10 +20,20 @@ class RobotNumbers:
         Mass, first moment (3,) and second moment (3, 3) of each link, regrouped.
     offsets : sequence of casadi.SX
         Origin of each link in its parent's link frame, shape (3,).
+    turns : sequence of casadi.SX or numpy.ndarray
+        Attitude of each link before its joint turns, in its parent's link frame, shape (3, 3).
     places : sequence of casadi.SX
         Translation of the placement of each body, shape (3,).
+    attitudes : sequence of casadi.SX or numpy.ndarray
+        Rotation of the placement of each body, shape (3, 3).
+    ratios : sequence of casadi.SX or numpy.ndarray
+        Gear ratios of each drive, one for each of its joints; none for a thruster.
     radii : sequence of casadi.SX
         Radius of each wheel.
+    centers, support_centers : sequence of casadi.SX or numpy.ndarray
+        Centre of each wheel and of its support, shape (3,).
+    support_radii : sequence of casadi.SX or float
+        Radius of the support of each wheel; zero if it has none.
     axles : sequence of casadi.SX
         Places of the three axles of each `Steering`, shape (2, 3).
     reaches : sequence of casadi.SX
@@ -34,7 +44,13 @@ class RobotNumbers:
     firsts: Sequence[Array]
     seconds: Sequence[Array]
     offsets: Sequence[Array]
+    turns: Sequence[Array]
     places: Sequence[Array]
+    attitudes: Sequence[Array]
+    ratios: Sequence[Array]
     radii: Sequence[Array]
+    centers: Sequence[Array]
+    support_centers: Sequence[Array]
+    support_radii: Sequence[float | Array]
     axles: Sequence[Array]
     reaches: Sequence[Array]

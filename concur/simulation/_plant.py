@@ -54,8 +54,10 @@ class Plant(EvaluatedMethods):
         Friction at the controls; default none.
     uncertain : mapping of str to sequence of str, optional
         Uncertain quantities of a `Mechanism` by the name of their body, which become inputs of the
-        graph: "mass"; "com", the centre of mass; "moments" about it; "position", the translation
-        of the placement; "radius" and, with `slip`, "grip" of a wheel. See `numbers`.
+        graph: "mass"; "com", the centre of mass; "moments" about it; "position" and "rotation" of
+        the placement; "radius" and, with `slip`, "grip" of a wheel; "center" of a slider or of a
+        wheel with a support; "support_center" and "support_radius" of a sphere; and by the name of
+        a drive its "ratio". The track of wheels is their position along the axle. See `numbers`.
     slip : Slip, optional
         Friction of wheels that may slip; default wheels that roll whatever forces this takes.
 
@@ -184,8 +186,9 @@ class Plant(EvaluatedMethods):
         """Name of each input: body or wheel, kind of number and index.
 
         Masses, "first" moments and "second" moments are those of links, regrouped; "offset" is the
-        way to a link from its parent, "place" a placement, "axles" and "reach" belong to wheels
-        that follow guides, and "grip" to wheels that may slip.
+        way to a link from its parent and "turn" its attitude, "place" and "attitude" those of a
+        placement, "axles" and "reach" belong to wheels that follow guides, and "grip" to wheels
+        that may slip.
         """
         return () if self._uncertain is None else self._uncertain.names
 
@@ -198,8 +201,12 @@ class Plant(EvaluatedMethods):
             Deviations from the nominal values, by body and quantity: "mass" in kg; "com" (3,)
             in m, in the body frame; "moments" (6,) in kg m^2, entries xx, yy, zz, xy, xz and yz of
             the tensor about the centre of mass, along the body axes; "position" (3,) in m, along
-            the axes of the parent; "radius" in m; "grip", without unit. With a leading axis there
-            is one for each world, without it one for all. Omitted quantities are nominal.
+            the axes of the parent; "rotation" (3,) in rad, a rotation vector along these axes by
+            which the placement turns about its origin; "radius" in m; "grip", without unit;
+            "center" (3,) and "support_center" (3,) in m, in the frames of the wheel and of the body
+            of its support; "support_radius" in m; of a drive "ratio", one for each of its joints.
+            With a leading axis there is one for each world, without it one for all. Omitted
+            quantities are nominal.
 
         Returns
         -------
@@ -213,8 +220,9 @@ class Plant(EvaluatedMethods):
             If no rigid body has an inertia, or a motion moves no mass; the number of the world is
             the attribute `world`.
         SimulationError
-            If no quantity is uncertain, a radius is not above zero, a grip is below zero, or an
-            axle does not meet its steering axis.
+            If no quantity is uncertain, a radius is not above zero or does not fit into a hollow
+            sphere, a grip is below zero, a ratio is zero, or an axle does not meet its steering
+            axis.
         UnknownNameError
             If a quantity is not uncertain.
         ShapeError, NonFiniteError

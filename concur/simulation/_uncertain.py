@@ -14,22 +14,27 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+from scipy.spatial.transform import Rotation
 
-from concur.codegen import constant
+from concur.codegen import Array, constant
 from concur.dynamics import link_numbers
 from concur.errors import InertiaError, SimulationError
-from concur.kinematics import Link, Seat, link_frames, shifted
-from concur.mechanism import Body, RobotNumbers, robot_size
+from concur.kinematics import Link, Seat, displaced, link_frames
+from concur.mechanism import Body, Drive, RobotNumbers, Wheel, robot_size
 from concur.multibody import Mechanism, SymbolicRobot, with_numbers, without_mass
 from concur.simulation._worlds import (
     PAIRS,
-    QUANTITIES,
+    RATIO,
     Deviations,
+    centers,
     check_worlds,
     grips,
     inertias,
     radii,
+    ratios,
     read_worlds,
+    shape_of,
+    supports,
 )
 
 CHANGED = 1e-13
@@ -65,8 +70,11 @@ class Uncertain:
         of_links = [bodies[link.body] for link in links]
         followers = [steering.wheel for steering in robot.steering]
         wheels = [wheel.body for wheel in robot.wheels]
-        owners = {"place": bodies, "radius": wheels, "grip": wheels}
-        owners |= {"axles": followers, "reach": followers}
+        owners = {"place": bodies, "attitude": bodies, "axles": followers, "reach": followers}
+        owners |= dict.fromkeys(
+            ("radius", "center", "support_center", "support_radius", "grip"), wheels
+        )
+        owners["ratio"] = [drive.name for drive in robot.drives]
         return tuple(
             f"{owners.get(kind, of_links)[k]}: {kind}{rest or ''}"
             for kind, changed in self._changed.items()
@@ -96,6 +104,8 @@ class Uncertain:
                 cure="Pass the deviations of one of them.",
             )
 
+        turned = Rotation.from_rotvec(deviations["rotation"][0])
+
         def body(k: int, old: Body) -> Body:
             given, place = self.declared.get(old.name, ()), old.placement
             new = {"mass": masses[0, k], "com": coms[0, k], "moments": tensors[0, k]}
@@ -103,16 +113,35 @@ class Uncertain:
             if "position" in given:
                 moved = np.array(place.translation) + deviations["position"][0, k]
                 place = replace(place, translation=tuple(moved))
+            if "rotation" in given:
+                rotation = turned[k] * Rotation.from_quat(place.rotation)
+                place = replace(place, rotation=tuple(rotation.as_quat()))
             return replace(old, inertia=replace(old.inertia, **new), placement=place)
 
-        wheels = [
-            replace(wheel, radius=float(radius))
-            for wheel, radius in zip(
-                self.robot.wheels, radii(self.robot, deviations)[0], strict=True
-            )
-        ]
+        def wheel(k: int, old: Wheel) -> Wheel:
+            given, support = self.declared.get(old.body, ()), old.support
+            if support is not None and support.radius is not None:
+                middles, reaches = (found[0, k] for found in supports(self.robot, deviations))
+                if "support_center" in given:
+                    support = replace(support, center=tuple(middles))
+                if "support_radius" in given:
+                    support = replace(support, radius=float(reaches))
+            center = centers(self.robot, deviations)[0, k] if "center" in given else old.center
+            radius = float(radii(self.robot, deviations)[0, k])
+            return replace(old, radius=radius, center=tuple(center), support=support)
+
+        def drive(k: int, old: Drive) -> Drive:
+            if RATIO not in self.declared.get(old.name, ()) or old.joints is None:
+                return old
+            own = ratios(self.robot, deviations)[0, k]
+            return replace(old, joints=dict(zip(old.joints, own.tolist(), strict=False)))
+
+        robot = self.robot
         return with_numbers(
-            self.robot, [body(k, old) for k, old in enumerate(self.robot.bodies)], wheels
+            robot,
+            [body(k, old) for k, old in enumerate(robot.bodies)],
+            [wheel(k, old) for k, old in enumerate(robot.wheels)],
+            [drive(k, old) for k, old in enumerate(robot.drives)],
         )
 
     def grips_of(self, world: Any) -> tuple[float, ...]:
@@ -137,13 +166,31 @@ class Uncertain:
                 second[i, j] = second[j, i] = entries[k]
             seconds.append(ca.sparsify(second))
         axles = [ca.reshape(entries, 2, 3) for entries in found["axles"]]
+
+        def matrices(kind: str) -> list[Array]:
+            """Matrices by rows; those without inputs as numbers, whose zeros are found."""
+            rows = zip(found[kind], self._nominal[kind], self._changed[kind], strict=True)
+            return [
+                ca.reshape(entries, 3, 3).T if own.any() else values.reshape(3, 3)
+                for entries, values, own in rows
+            ]
+
         numbers = RobotNumbers(
             masses=masses,
             firsts=found["first"],
             seconds=seconds,
             offsets=found["offset"],
+            turns=matrices("turn"),
             places=found["place"],
+            attitudes=matrices("attitude"),
+            ratios=[
+                entries[: len(drive.joints or ())]
+                for entries, drive in zip(found["ratio"], self.robot.drives, strict=True)
+            ],
             radii=found["radius"],
+            centers=found["center"],
+            support_centers=found["support_center"],
+            support_radii=found["support_radius"],
             axles=axles,
             reaches=found["reach"],
         )
@@ -178,11 +225,11 @@ class Uncertain:
         robot, rng = self.robot, np.random.default_rng(11)
         # Deviations so large that all they change stands out from rounding.
         size, mass = robot_size(robot), robot.total_mass
-        units = {"mass": mass, "moments": mass * size**2}
+        units = {"mass": mass, "moments": mass * size**2, "rotation": 1.0, RATIO: 1.0}
         drawn = {
             name: {
                 quantity: units.get(quantity, size)
-                * rng.uniform(0.5, 1.0, (DRAWN, *QUANTITIES[quantity]))
+                * rng.uniform(0.5, 1.0, (DRAWN, *shape_of(robot, name, quantity)))
                 for quantity in quantities
             }
             for name, quantities in self.declared.items()
@@ -198,11 +245,15 @@ class Uncertain:
         """All numbers that the recursions use, by kind, with a leading axis of worlds."""
         robot, (links, seats) = self.robot, self._frames
         shifts = deviations["position"]
-        offsets, translations = shifted(robot, links, seats, shifts)
-        masses, firsts, seconds = link_numbers(
-            links, seats, *inertias(robot, deviations), offsets, translations
-        )
+        tilts = Rotation.from_rotvec(deviations["rotation"].reshape(-1, 3)).as_matrix()
+        tilts = tilts.reshape(*shifts.shape, 3)
+        frames = displaced(robot, links, seats, shifts, tilts)
+        offsets, turns = frames[:2]
+        masses, firsts, seconds = link_numbers(links, seats, *inertias(robot, deviations), *frames)
         places = np.array([body.placement.translation for body in robot.bodies])
+        attitudes = np.array([body.placement.rotation_matrix for body in robot.bodies])
+        attitudes = attitudes + (tilts - np.eye(3)) @ attitudes
+        middles, spheres = supports(robot, deviations)
         axles, reaches = np.zeros((len(shifts), 0, 6)), np.zeros((len(shifts), 0))
         for linkage in robot.linkages:
             at, reach, _ = linkage.moved(lambda name: shifts[:, robot.index(name)])
@@ -215,8 +266,14 @@ class Uncertain:
             "first": firsts,
             "second": symmetric[..., i, j],
             "offset": offsets,
+            "turn": _flat(turns),
             "place": places + shifts,
+            "attitude": _flat(attitudes),
+            "ratio": ratios(robot, deviations),
             "radius": radii(robot, deviations),
+            "center": centers(robot, deviations),
+            "support_center": middles,
+            "support_radius": spheres,
             "axles": axles,
             "reach": reaches,
             "grip": grips(robot, self.grip, deviations),
@@ -262,3 +319,8 @@ class Uncertain:
                 cure="Narrow the intervals of masses, moments and centres of mass.",
                 world=int(world),
             )
+
+
+def _flat(matrices: np.ndarray) -> np.ndarray:
+    """Matrices (..., 3, 3) as rows (..., 9)."""
+    return matrices.reshape(*matrices.shape[:-2], 9)
