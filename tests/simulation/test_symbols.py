@@ -11,7 +11,8 @@ import pytest
 
 import concur as cc
 from concur import dynamics, kinematics
-from concur.errors import ConcurError
+from concur.errors import ConcurError, SimulationError
+from concur.simulation import Slip
 from tests.oracles import assert_close
 from tests.simulation.test_worlds import ROBOTS, cases, one
 
@@ -37,6 +38,9 @@ def owners() -> dict[str, Any]:
         "rolling": cc.reduce(cc.robots.chaplygin_sleigh()),
         "momentum": cc.reduce(floater, momentum=[0.1, 0.2, 0, 0, 0, 0.3]),
         "plant": cc.Plant(floater),
+        "slipping": cc.Plant(
+            ROBOTS["mecanum"], slip=Slip.of(ROBOTS["mecanum"], 0.8, compliance=1.0)
+        ),
     }
 
 
@@ -52,7 +56,11 @@ def test_evaluated_methods_keep_the_symbols_of_their_arguments(name: str) -> Non
             continue
         others = [x for x in inspect.signature(made).parameters.values() if x.name == "body"]
         static = (body,) if others else ()
-        graph = owner.buffered(method, *static).function
+        try:
+            graph = owner.buffered(method, *static).function
+        except SimulationError:
+            assert isinstance(owner, cc.Plant)  # its wheels either roll or slip
+            continue
         sizes = [graph.size1_in(i) for i in range(len(graph.name_in()))]
         values = [0.3 * rng.normal(size=n) for n in sizes]
         for _ in range(2):  # a second time from what is kept
