@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from concur.plotting._portrait import robot_portrait
     from concur.plotting._summary import summarise
     from concur.plotting.animation import animate
+    from concur.plotting.campaign import (
+        SampledCurves,
+        curves_figure,
+        extremes_figure,
+        influence_figure,
+        robustness_figure,
+        worst_figure,
+    )
     from concur.plotting.certificate import decay_figure, rate_figure, tube_figure
     from concur.plotting.comparison import comparison_figure
     from concur.plotting.disturbed import DisturbedMotions, disturbed_motions
@@ -35,13 +43,17 @@ if TYPE_CHECKING:
 _MODULES = {
     "DisturbedMotions": "disturbed",
     "RobotArtists": "robot",
+    "SampledCurves": "campaign",
     "animate": "animation",
     "comparison_figure": "comparison",
+    "curves_figure": "campaign",
     "decay_figure": "certificate",
     "disturbed_motions": "disturbed",
     "draw_robot": "robot",
     "error_figure": "errors",
+    "extremes_figure": "campaign",
     "health_figure": "errors",
+    "influence_figure": "campaign",
     "joint_figure": "joints",
     "lyapunov_figure": "errors",
     "margin_figure": "loop",
@@ -53,25 +65,31 @@ _MODULES = {
     "rate_figure": "certificate",
     "robot_figure": "robot",
     "robot_portrait": "_portrait",
+    "robustness_figure": "campaign",
     "save_figures": "overview",
     "step_figure": "loop",
     "styled": "style",
     "summarise": "_summary",
     "torque_figure": "errors",
     "tube_figure": "certificate",
+    "worst_figure": "campaign",
     "write_report": "report",
 }
 
 __all__ = [
     "DisturbedMotions",
     "RobotArtists",
+    "SampledCurves",
     "animate",
     "comparison_figure",
+    "curves_figure",
     "decay_figure",
     "disturbed_motions",
     "draw_robot",
     "error_figure",
+    "extremes_figure",
     "health_figure",
+    "influence_figure",
     "joint_figure",
     "lyapunov_figure",
     "margin_figure",
@@ -83,12 +101,14 @@ __all__ = [
     "rate_figure",
     "robot_figure",
     "robot_portrait",
+    "robustness_figure",
     "save_figures",
     "step_figure",
     "styled",
     "summarise",
     "torque_figure",
     "tube_figure",
+    "worst_figure",
     "write_report",
 ]
 

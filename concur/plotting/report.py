@@ -127,36 +127,65 @@ def write_report(
     ]
     for row in checked:
         row["mark"] = _mark_of_status(row["status"])
-    page = _template().render(
-        title=f"Run of {run.robot.name}" if title is None else title,
-        verdict=_verdict(rows, checked),
-        summary=[
+    content = {
+        "title": f"Run of {run.robot.name}" if title is None else title,
+        "verdict": _verdict(rows, checked),
+        "summary": [
             {"label": label, "value": value, "limit": limit, "mark": _mark(ok)}
             for label, value, limit, ok in rows
         ],
-        notes=list(notes),
-        audit=checked,
-        facts=[*facts, *_facts(run)],
-        outputs=_outputs(run),
-        differences=differences,
-        bodies=_bodies(run, modelled),
-        wheels=bool(run.robot.wheels),
-        total_mass=_total_mass(run.robot),
-        modelled_mass=_total_mass(modelled),
-        figures=[_entry(name, figures[name]) for name in figures if name not in _LAST],
-        last={name: _entry(name, figures[name]) for name in _LAST if name in figures},
-    )
+        "notes": list(notes),
+        "audit": checked,
+        "facts": [*facts, *_facts(run)],
+        "outputs": _outputs(run),
+        "differences": differences,
+        "bodies": _bodies(run, modelled),
+        "wheels": bool(run.robot.wheels),
+        "total_mass": _total_mass(run.robot),
+        "modelled_mass": _total_mass(modelled),
+        "figures": [_entry(name, figures[name]) for name in figures if name not in _LAST],
+        "last": {name: _entry(name, figures[name]) for name in _LAST if name in figures},
+    }
+    page = render_page("report.html.j2", content)
     with writing(target):
         target.write_text(page, encoding="utf-8")
     return target
 
 
-def _template() -> jinja2.Template:
-    source = resources.files(__package__).joinpath("report.html.j2").read_text(encoding="utf-8")
+def page_style() -> str:
+    """Style sheet of the page of a run, which other pages share.
+
+    Returns
+    -------
+    str
+        CSS.
+    """
+    return _source("report.html.j2").partition("<style>")[2].partition("</style>")[0]
+
+
+def render_page(template: str, content: Mapping[str, Any]) -> str:
+    """Fill a template of this package.
+
+    Parameters
+    ----------
+    template : str
+        Name of its file.
+    content : mapping
+        Values of its variables, by name.
+
+    Returns
+    -------
+    str
+        The page in HTML.
+    """
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return environment.from_string(source)
+    return environment.from_string(_source(template)).render(content)
+
+
+def _source(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _mark(ok: bool | None) -> str:
@@ -276,10 +305,22 @@ def _vector(values: Any) -> str:
 
 def _entry(name: str, figure: Any) -> dict[str, str]:
     caption, good = _CAPTIONS.get(name, (name, ""))
-    return {"name": name, "caption": caption, "good": good, "data": _embedded(figure)}
+    return {"name": name, "caption": caption, "good": good, "data": embedded(figure)}
 
 
-def _embedded(figure: Any) -> str:
+def embedded(figure: Any) -> str:
+    """Encode a figure for a page.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure or path
+        The figure, or its PNG file.
+
+    Returns
+    -------
+    str
+        PNG in base 64.
+    """
     if isinstance(figure, str | os.PathLike):
         with reading(Path(figure)):
             data = Path(figure).read_bytes()

@@ -15,6 +15,7 @@ from concur.verification._answers import (
     worst_worlds,
 )
 from concur.verification._mujoco import ContactRun, mujoco_run
+from concur.verification._report import CampaignReport
 from concur.verification._result import CampaignResult
 from concur.verification._search import WorstFound, worst_search
 from concur.verification._sensitivity import (
@@ -26,6 +27,7 @@ from concur.verification._sensitivity import (
 )
 
 __all__ = [
+    "CampaignReport",
     "CampaignResult",
     "ContactRun",
     "PairedComparison",

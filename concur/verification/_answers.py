@@ -52,7 +52,8 @@ class PassRate:
         """The interval in words, or why it is missing."""
         if self.low is None or self.high is None:
             return f"no interval: {self.why}"
-        return f"{_percent(self.low)} to {_percent(self.high)} at {self.confidence:.4g} confidence"
+        ends = f"{_percent(self.low)} to {_percent(self.high)}"
+        return f"{ends} at {_percent(self.confidence)} confidence"
 
     def __str__(self) -> str:
         share = f" ({_percent(self.rate)})" if self.worlds else ""
@@ -146,8 +147,8 @@ class PairedComparison:
             return f"{counts}; no interval: {self.why}"
         return (
             f"{counts}; the second passes {_percent(self.difference, '+')} more, between "
-            f"{_percent(self.low, '+')} and {_percent(self.high, '+')} at {self.confidence:.4g} "
-            f"confidence (p = {self.p_value:.2g})"
+            f"{_percent(self.low, '+')} and {_percent(self.high, '+')} at "
+            f"{_percent(self.confidence)} confidence (p = {self.p_value:.2g})"
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -94,7 +94,8 @@ class CampaignResult:
         numbers = np.asarray(self.numbers, dtype=np.int64)
         n = len(numbers) if numbers.ndim == 1 else -1
         order = np.argsort(numbers, kind="stable")
-        extremes = np.zeros((n, 0)) if np.size(self.extremes) == 0 else self.extremes
+        empty = np.size(self.extremes) == 0 and not (n and self.signals)
+        extremes = np.zeros((n, len(self.signals))) if empty else self.extremes
         for name, given, shape in (
             ("numbers", numbers, (n,)),
             ("worlds", self.worlds, (n, len(self.quantities))),

@@ -53,7 +53,7 @@ class RankInfluence:
         effect = "reduces" if self.correlation < 0.0 else "increases"
         note = "" if self.shown else ", may be noise"
         return (
-            f"a larger {what} {effect} `{self.requirement}`: rank correlation "
+            f"a larger {what} {effect} the robustness of {self.requirement}: rank correlation "
             f"{self.correlation:+.2f} (p = {self.p_value:.2g}{note})"
         )
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concur.plotting.files import make_directory, writing
+from concur.plotting.report import page_style
 from concur.plotting.style import DPI
 from hil.reasons import Reason, State
 from hil.record import Record
@@ -127,7 +128,7 @@ def write_report(
     )
     page = environment.from_string(source).render(
         title=f"Record of {_name(record)}",
-        style=_style(),
+        style=page_style(),
         verdict=_verdict(record, rows, replayed),
         quality=[
             {"label": label, "value": value, "limit": limit, "mark": _mark(kept)}
@@ -186,12 +187,6 @@ def _facts(record: Record) -> Iterable[tuple[str, str]]:
     yield "Machine", ", ".join(parts)
     packages = [f"{name} {number}" for name, number in manifest.get("packages", {}).items()]
     yield "Software", ", ".join([f"Python {manifest.get('python', '')}", *packages])
-
-
-def _style() -> str:
-    """Style of the report of concur, which this report shares."""
-    template = resources.files("concur.plotting") / "report.html.j2"
-    return template.read_text(encoding="utf-8").partition("<style>")[2].partition("</style>")[0]
 
 
 def _embedded(record: Record, name: str, figures: Mapping[str, Path] | None) -> str:

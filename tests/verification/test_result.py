@@ -64,6 +64,7 @@ def test_tables_that_do_not_fit_are_refused():
         (ShapeError, {"worlds": [[1.0, 2.0]]}),
         (ShapeError, {"values": np.zeros((3, 3))}),
         (ShapeError, {"numbers": [[1, 2, 3]]}),
+        (ShapeError, {"extremes": np.zeros((0, 0))}),
         (ConcurError, {"numbers": [7, 2, 7]}),
         (ConcurError, {"crashes": {8: "?"}}),
         (ConcurError, {"method": "grid"}),

@@ -44,7 +44,7 @@ def test_ranks_order_the_quantities_of_a_linear_model():
             assert one.form == "value"
             assert one.low < one.correlation < one.high
             assert one.high - one.low < 0.25
-    assert "a larger mass.b0 reduces `r0`" in str(found[1])
+    assert "a larger mass.b0 reduces the robustness of r0" in str(found[1])
     assert "may be noise" in str(found[3])
 
 
@@ -52,7 +52,7 @@ def test_a_quantity_that_is_wrong_in_both_directions_is_found_by_its_size():
     found = rank_influences(campaign(lambda w: 1.0 - np.abs(w[:, 3]) + 0.05 * w[:, 1]))
     assert (found[0].quantity, found[0].form) == ("mass.b3", "size")
     assert found[0].correlation < -0.9
-    assert str(found[0]).startswith("a larger |mass.b3| reduces `r0`")
+    assert str(found[0]).startswith("a larger |mass.b3| reduces the robustness of r0")
     one_sided = campaign(lambda w: w[:, 3], distribution=Uniform(0.1, 0.2))
     assert rank_influences(one_sided)[0].form == "value"
 

@@ -1,0 +1,366 @@
+"""Report of a campaign: one self-contained page, and the same content for JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from concur.verification._answers import (
+    PairedComparison,
+    PassRate,
+    WorstWorld,
+    pass_rates,
+    quantiles,
+    worst_worlds,
+)
+from concur.verification._result import CampaignResult
+from concur.verification._search import WorstFound
+from concur.verification._sensitivity import RankInfluence, SobolIndex, rank_influences
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from concur.plotting import SampledCurves
+
+SAMPLED = "These results are sampled, not proved: worlds that were not drawn may be worse."
+"""Stands in each report."""
+
+_LOW = 0.05
+_STRONGEST = 3
+_WORST = 3
+
+
+@dataclass(frozen=True, eq=False)
+class CampaignReport:
+    """Answers of a campaign in the order in which a reader needs them.
+
+    Parameters
+    ----------
+    result : CampaignResult
+        The campaign.
+    name : str
+        Name of the task.
+    found : sequence of WorstFound
+        Results of searches.
+    sobol : sequence of SobolIndex
+        Sobol indices, if they were computed.
+    comparisons : sequence of PairedComparison
+        Comparison with another controller, which is the first of both.
+    curves : sequence of SampledCurves
+        Curves of replayed runs, with proved bounds where there are some.
+    files : mapping of str to str
+        Task file that reproduces the worst world, by requirement.
+    facts : mapping of str to str
+        Further facts for the last table, such as the executor.
+    confidence : float
+        Confidence of the intervals.
+    """
+
+    result: CampaignResult
+    name: str = ""
+    found: Sequence[WorstFound] = ()
+    sobol: Sequence[SobolIndex] = ()
+    comparisons: Sequence[PairedComparison] = ()
+    curves: Sequence[SampledCurves] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
+    confidence: float = 0.95
+
+    @cached_property
+    def rates(self) -> tuple[PassRate, ...]:
+        """Pass rates: of all requirements, then of each."""
+        return pass_rates(self.result, self.confidence)
+
+    @cached_property
+    def influences(self) -> tuple[RankInfluence, ...]:
+        """Rank influences of all quantities on all requirements."""
+        return rank_influences(self.result, 1.0 - self.confidence)
+
+    @cached_property
+    def worst(self) -> tuple[WorstWorld, ...]:
+        """World with the lowest robustness of each requirement, among the samples."""
+        return tuple(
+            world for name, _ in self.result.columns for world in worst_worlds(self.result, name)
+        )
+
+    @property
+    def passed(self) -> bool:
+        """Whether there are worlds, and all of them and of the searches keep all requirements."""
+        rate = self.rates[0]
+        return 0 < rate.worlds == rate.passed and all(one.value > 0.0 for one in self.found)
+
+    @property
+    def status(self) -> str:
+        """The outcome in a sentence."""
+        rate = self.rates[0]
+        if not rate.worlds:
+            return "no world was evaluated"
+        if not self.result.columns:
+            return "no requirement was evaluated"
+        if rate.passed < rate.worlds:
+            return (
+                f"{rate.worlds - rate.passed} of {rate.worlds} sampled worlds break a requirement"
+            )
+        if not self.passed:
+            return "the search found a world that breaks a requirement"
+        return f"all {rate.worlds} sampled worlds keep all requirements"
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Each broken requirement, most often broken first, with its strongest influence."""
+        broken = [rate for rate in self.rates[1:] if rate.passed < rate.worlds]
+        found = []
+        for rate in sorted(broken, key=lambda one: one.passed):
+            text = f"{rate.name}: {rate.worlds - rate.passed} of {rate.worlds} worlds fail"
+            strongest = self._strongest(rate.name)
+            found.append(f"{text}; {strongest[0]}" if strongest else text)
+        listed = {rate.name for rate in broken}
+        found += [
+            str(one) for one in self.found if one.value <= 0.0 and one.requirement not in listed
+        ]
+        return tuple(found)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Content for JSON, in SI units; missing and infinite numbers are null.
+
+        Returns
+        -------
+        dict
+            The fields of the answer of `concur verify` after those that all commands share.
+        """
+        result = self.result
+        shares = quantiles(result, (0.0, _LOW, 0.5))
+        return {
+            "note": SAMPLED,
+            "samples": len(result),
+            "method": result.method,
+            "seed": result.seed,
+            "duration": result.duration,
+            "key": result.key,
+            "crashed": [{"number": n, "reason": why} for n, why in result.crashes.items()],
+            "rates": [rate.as_dict() for rate in self.rates],
+            "requirements": [
+                {
+                    "name": name,
+                    "unit": unit,
+                    "lowest": _finite(shares[0, k]),
+                    "quantile_5": _finite(shares[1, k]),
+                    "median": _finite(shares[2, k]),
+                }
+                for k, (name, unit) in enumerate(result.columns)
+            ],
+            "signals": [
+                {
+                    "name": name,
+                    "unit": unit,
+                    "largest": _finite(np.nanmax(result.extremes[:, k], initial=-np.inf)),
+                    "limit": result.limits.get(name),
+                }
+                for k, (name, unit) in enumerate(result.signals)
+            ],
+            "worst": [
+                one.as_dict() | {"file": self.files.get(one.requirement)} for one in self.worst
+            ],
+            "search": [one.as_dict() for one in self.found],
+            "influences": [one.as_dict() for one in self.influences],
+            "sobol": [one.as_dict() for one in self.sobol],
+            "comparisons": [one.as_dict() for one in self.comparisons],
+        }
+
+    def write(self, directory: str | PathLike[str]) -> Path:
+        """Write `report.html`, a page that refers to no other file.
+
+        Parameters
+        ----------
+        directory : str or path-like
+            Folder of the page; created if it does not exist.
+
+        Returns
+        -------
+        pathlib.Path
+            The page.
+
+        Raises
+        ------
+        ConcurError
+            If it cannot be written.
+        """
+        from concur.plotting.files import make_directory, writing
+        from concur.plotting.report import page_style, render_page
+
+        target = make_directory(directory) / "report.html"
+        content = {
+            "title": f"Campaign of {self.name}" if self.name else "Campaign",
+            "style": page_style(),
+            "verdict": {
+                "mark": "good" if self.passed else "bad",
+                "headline": self.status[0].upper() + self.status[1:],
+                "reasons": [f"{self.rates[0]}.", *(f"{p}." for p in self.problems), SAMPLED],
+            },
+            "sections": list(self._sections()),
+        }
+        page = render_page("campaign.html.j2", content)
+        with writing(target):
+            target.write_text(page, encoding="utf-8")
+        return target
+
+    def _strongest(self, requirement: str) -> list[RankInfluence]:
+        own = [one for one in self.influences if one.requirement == requirement and one.shown]
+        return own[:_STRONGEST]
+
+    def _sections(self) -> Iterator[dict[str, Any]]:
+        from concur import plotting
+
+        result = self.result
+        head = ["Requirement", "Pass", "Interval", "Lowest robustness", "5 % quantile", "Median"]
+        shares = quantiles(result, (0.0, _LOW, 0.5)).T
+        rows = []
+        for rate, (_, unit), own in zip(self.rates[1:], result.columns, shares, strict=True):
+            cells = [rate.name, f"{rate.passed} of {rate.worlds}", rate.interval]
+            cells += [_shown(value, unit) for value in own]
+            rows.append(_row(cells, rate.passed == rate.worlds))
+        text = "The robustness of a requirement is positive where it holds; zero is the limit."
+        caption = "Robustness of each requirement in all sampled worlds; left of zero it fails."
+        figure = plotting.robustness_figure(result) if result.columns and len(result) else None
+        yield _section("Requirements", text, head, rows, robustness=(figure, caption))
+        if result.signals and len(result):
+            caption = "Extremes in each world; dashed lines are limits."
+            yield _section("Signals", extremes=(plotting.extremes_figure(result), caption))
+        if self.curves:
+            text = (
+                "Dashed bounds that are called proved hold for all motions under the assumptions "
+            )
+            text += "of their certificate; the curves are samples."
+            caption = "Sampled runs over time."
+            yield _section("Runs", text, curves=(plotting.curves_figure(self.curves), caption))
+        yield from self._sensitivity()
+        yield from self._worst_cases()
+        if self.comparisons:
+            head = ["Requirement", "Both pass", "Only first", "Only second", "Difference"]
+            rows = [
+                _row([one.name, one.both, len(one.only_first), len(one.only_second), _between(one)])
+                for one in self.comparisons
+            ]
+            text = "The first controller is the other one, the second is that of this campaign."
+            yield _section("Comparison in the same worlds", text, head, rows)
+        facts = {
+            "Worlds": f"{len(result)}, {result.method}, seed {result.seed}",
+            "Duration": f"{result.duration:.6g} s",
+            "Uncertain quantities": ", ".join(f"{n} [{u or '1'}]" for n, u in result.quantities),
+            "Crashed worlds": "; ".join(f"{n}: {why}" for n, why in result.crashes.items()) or "–",
+            "Key": result.key,
+            **self.facts,
+        }
+        yield _section("Campaign", "", ["Fact", "Value"], [_row(list(f)) for f in facts.items()])
+
+    def _sensitivity(self) -> Iterator[dict[str, Any]]:
+        from concur import plotting
+
+        if not self.influences:
+            return
+        rows = []
+        for name, _ in self.result.columns:
+            strongest = self._strongest(name)
+            texts = [f"{_form(one)} ({one.correlation:+.2f})" for one in strongest]
+            rows.append(_row([name, ", ".join(texts) or "none beyond noise"]))
+        text = (
+            "Rank correlation with the robustness: negative if a larger value reduces it; |x| is "
+            f"the distance from nominal. The probability of a false entry in this table is at most "
+            f"{1.0 - self.confidence:.2g}."
+        )
+        caption = "Rank correlations with intervals; grey bars may be noise."
+        figure = plotting.influence_figure(self.influences)
+        head = ["Requirement", "Strongest quantities"]
+        yield _section("Influences", text, head, rows, influences=(figure, caption))
+        if self.sobol:
+            head = ["Requirement", "Quantity", "First-order index", "Total index"]
+            rows = [
+                _row(
+                    [
+                        one.requirement,
+                        one.quantity,
+                        f"{one.first:.2f} ({one.first_low:.2f} to {one.first_high:.2f})",
+                        f"{one.total:.2f} ({one.total_low:.2f} to {one.total_high:.2f})",
+                    ]
+                )
+                for one in self.sobol
+            ]
+            text = "Shares of the variance of the robustness: alone, and with all interactions."
+            yield _section("Sobol indices", text, head, rows)
+
+    def _worst_cases(self) -> Iterator[dict[str, Any]]:
+        from concur import plotting
+
+        result = self.result
+        head = ["Requirement", "World", "Robustness", "Deviations that matter", "File", "Search"]
+        searched = {one.requirement: one for one in self.found}
+        rows = []
+        for one in self.worst:
+            names = [influence.quantity for influence in self._strongest(one.requirement)]
+            units = dict(result.quantities)
+            deviations = [f"{name} {_shown(one.deviations[name], units[name])}" for name in names]
+            search = searched.get(one.requirement)
+            cells = [one.requirement, one.number, one.reason or _shown(one.value, one.unit)]
+            cells += [", ".join(deviations) or "–", self.files.get(one.requirement, "–")]
+            cells += [_shown(search.value, search.unit) if search else "–"]
+            rows.append(_row(cells, min(one.value, search.value if search else one.value) > 0.0))
+        if not rows:
+            return
+        order = sorted(range(len(self.rates) - 1), key=lambda k: self.rates[k + 1].passed)
+        figures: dict[str, tuple[Figure | None, str]] = {}
+        for k in order[:_WORST] if result.quantities else ():
+            name = result.columns[k][0]
+            names = [one.quantity for one in self._strongest(name)]
+            figure = plotting.worst_figure(result, name, names)
+            figures[f"worst-{k}"] = (figure, f"{name} over the quantities that matter most.")
+        text = "The sampled world with the lowest robustness, and the lowest one of the search."
+        yield _section("Worst worlds", text, head, rows, **figures)
+
+
+def _section(
+    title: str,
+    text: str = "",
+    head: Sequence[str] = (),
+    rows: Sequence[Mapping[str, Any]] = (),
+    **figures: tuple[Figure | None, str],
+) -> dict[str, Any]:
+    from concur.plotting.report import embedded
+
+    entries = [
+        {"name": name, "caption": caption, "data": embedded(figure)}
+        for name, (figure, caption) in figures.items()
+        if figure is not None
+    ]
+    return {"title": title, "text": text, "head": head, "rows": rows, "figures": entries}
+
+
+def _row(cells: Sequence[Any], good: bool | None = None) -> dict[str, Any]:
+    return {"cells": list(cells), "mark": {None: "none", True: "good", False: "bad"}[good]}
+
+
+def _between(one: PairedComparison) -> str:
+    if one.low is None or one.high is None:
+        return f"{100 * one.difference:+.3g} %, no interval: {one.why}"
+    ends = f"{100 * one.low:+.3g} to {100 * one.high:+.3g} %"
+    return f"{100 * one.difference:+.3g} % ({ends} at {100 * one.confidence:.3g} % confidence)"
+
+
+def _form(one: RankInfluence) -> str:
+    return f"|{one.quantity}|" if one.form == "size" else one.quantity
+
+
+def _shown(value: float, unit: str) -> str:
+    if not math.isfinite(value):
+        return "no value"
+    return f"{value:.4g} {unit if unit != '1' else ''}".strip().replace("-", "−")
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
