@@ -6,11 +6,14 @@ from concur.formats._task import Task, load_task
 from concur.formats._urdf_fix import FixedInertia, fix_inertias
 from concur.formats._urdf_lint import suspicious_urdf
 from concur.formats._urdf_suggest import suggest_sidecar
+from concur.formats._world_loop import WorldInputs, WorldLoop
 
 __all__ = [
     "FixedInertia",
     "IgnoredWarning",
     "Task",
+    "WorldInputs",
+    "WorldLoop",
     "fix_inertias",
     "load",
     "load_shipped",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -10,15 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from concur.control import Output, Servo
+from concur._progress import busy
+from concur.control import JointLimits, Output, Servo
 from concur.control.references import Reference
 from concur.deprecation import renamed_arguments, renamed_fields, warn
 from concur.errors import ConcurError, DescriptionError, SingularConfigurationError
 from concur.formats._configuration import read_configuration
+from concur.formats._imperfections import read_imperfections
 from concur.formats._initial import check_initial, start_on_reference
+from concur.formats._nominal import nominal_values
 from concur.formats._reference import read_reference
+from concur.formats._requirements import read_requirements
 from concur.formats._servo import check_control_names, option_at_fault, read_servo
 from concur.formats._task_parts import (
     check_times,
@@ -35,10 +39,14 @@ from concur.formats._task_parts import (
     read_tolerances,
 )
 from concur.formats._task_tables import TaskTable
+from concur.formats._uncertainty import read_uncertainty, read_world
+from concur.formats._world_file import write_world
+from concur.formats._world_loop import WorldLoop
 from concur.formats.tables import check, fault, located, read_toml
 from concur.multibody import Mechanism
 from concur.reduction import ReducedModel, reduce
-from concur.simulation import Integrator, Run, Tolerances, simulate
+from concur.simulation import Imperfections, Integrator, Run, Tolerances, simulate
+from concur.worlds import Requirement, Uncertainty, World
 
 
 class TaskServo(Servo):
@@ -118,6 +126,16 @@ class Task:
     operating : dict of str to any, or None
         Arguments of `certify.operating_bounds`: a box of configurations in which the law must be
         regular and the motors sufficient; None if not given.
+    imperfections : Imperfections or None
+        Imperfections of the plant; None if not given.
+    requirements : tuple of Requirement
+        Requirements on a run: those of the file, or those of tolerances and limits.
+    uncertainty : Uncertainty
+        Quantities that differ between worlds; empty if none is declared.
+    world : World or None
+        The world that is simulated; None for the nominal one.
+    reference_tables : dict of str to dict
+        Tables of the reference, as written.
     """
 
     name: str
@@ -142,6 +160,11 @@ class Task:
     stages: str | tuple[str, ...] | Mapping[str, float | list[float]] | None = None
     robot_file: str | None = None
     operating: Mapping[str, Any] | None = None
+    imperfections: Imperfections | None = None
+    requirements: tuple[Requirement, ...] = ()
+    uncertainty: Uncertainty = field(default_factory=Uncertainty)
+    world: World | None = None
+    reference_tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @cached_property
     def servo(self) -> TaskServo:
@@ -263,6 +286,9 @@ class Task:
     ) -> Run:
         """Simulate the task on the full-order plant.
 
+        With `imperfections` or a `world` the law is sampled, in each step where there is no control
+        period, and the record has one row for each period.
+
         Parameters
         ----------
         servo : Servo, optional
@@ -283,6 +309,11 @@ class Task:
             If the run stopped early; the attribute `run` of the error holds the computed part.
         """
         servo = self.servo if servo is None else servo
+        if self.world is not None or self.imperfections is not None:
+            world = self.world or World()
+            with busy(progress, f"simulating {self.name}"):
+                loop = self.loop(world.values, servo)
+                return loop.run(world.values, world.number, world.seed)
         try:
             return simulate(
                 self.robot,
@@ -299,6 +330,98 @@ class Task:
         except SingularConfigurationError:
             with located(self.path, "[initial.q]"):
                 raise
+
+    def loop(self, names: Iterable[tuple[str, str]], servo: Servo | None = None) -> WorldLoop:
+        """Make the closed loop of the task with uncertain quantities as inputs of its graphs.
+
+        Parameters
+        ----------
+        names : iterable of (str, str)
+            Kind and name of the quantities, as of `Uncertainty.values`.
+        servo : Servo, optional
+            Another servo of these outputs; default the task's.
+
+        Returns
+        -------
+        WorldLoop
+            The loop, sampled with the control period; with `dt` for a continuous servo.
+
+        Raises
+        ------
+        DescriptionError
+            If the model has no such start velocity or momentum, or the duration is no multiple of
+            the control period.
+        """
+        servo = self.servo if servo is None else servo
+        return WorldLoop(
+            path=self.path,
+            servo=servo,
+            robot=self.plant or self.robot,
+            reference=self.reference,
+            reference_with=self._reference_with,
+            q0=self.q0,
+            s0=self.shape_velocities(servo),
+            momentum=self.plant_momentum,
+            imperfections=self.imperfections or Imperfections(),
+            times=(self.duration, self.dt, self.control_period or self.dt),
+            method=self.method,
+            names=tuple(names),
+        )
+
+    def with_world(self, row: ArrayLike, number: int = 0, seed: int = 0) -> Task:
+        """Make the task of one world of the uncertainty.
+
+        Parameters
+        ----------
+        row : array_like
+            Deviations, a row of `Uncertainty.draw`, shape (d,).
+        number, seed : int
+            Number of the world and seed of the campaign: the key of jitter and noise.
+
+        Returns
+        -------
+        Task
+            The task with this `world` and without `uncertainty`.
+        """
+        world = World(self.uncertainty.world(row), number, seed)
+        return replace(self, world=world, uncertainty=Uncertainty())
+
+    def write_world(
+        self, path: str | PathLike[str], row: ArrayLike, number: int = 0, seed: int = 0
+    ) -> Path:
+        """Write one world of the uncertainty as a task file, for `concur track`.
+
+        The text of the task's file is kept, with a table ``[world]`` in place of ``[uncertainty]``.
+
+        Parameters
+        ----------
+        path : path
+            File to write; an existing one is replaced.
+        row : array_like
+            Deviations, a row of `Uncertainty.draw`, shape (d,).
+        number, seed : int
+            Number of the world and seed of the campaign.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        ConcurError
+            If the file of the task cannot be read, or the new one cannot be written.
+        """
+        write_world(self.path, Path(path), World(self.uncertainty.world(row), number, seed))
+        return Path(path)
+
+    def _reference_with(self, changes: Mapping[tuple[str, str], Any]) -> Reference:
+        """Reference with deviations of fields of its tables, by output and field."""
+        tables = {name: dict(table) for name, table in self.reference_tables.items()}
+        for (output, field_name), change in changes.items():
+            value = np.asarray(tables[output][field_name], dtype=float) + change
+            tables[output][field_name] = value.tolist()
+        return read_reference(self.outputs, tables, {"reference": tables}, self.path)
 
 
 Task.__init__ = renamed_arguments({"s0": "initial_velocities"}, both=True)(Task.__init__)  # type: ignore[method-assign]
@@ -324,7 +447,10 @@ def load_task(path: str | PathLike[str]) -> Task:
         a table ``redundancy``; ``[simulation]`` with ``duration``, ``dt``, ``method``,
         ``control_period``; ``[tolerances]`` with the fields of `Tolerances`; ``[plant]`` with the
         ``file`` of another robot to simulate and its ``momentum`` (both optional);
-        ``[operating]`` with arguments of `certify.operating_bounds` (optional).
+        ``[operating]`` with arguments of `certify.operating_bounds` (optional);
+        ``[imperfections]`` with arguments of `Imperfections.of`; ``[[requirements]]``;
+        ``[uncertainty.<kind>]`` with intervals or distributions by name, or ``[world.<kind>]`` with
+        the deviations of one world (all optional).
 
     Returns
     -------
@@ -379,12 +505,44 @@ def load_task(path: str | PathLike[str]) -> Task:
         stages=read_stages(task.stages, robot, path),
         robot_file=task.robot if is_robot_file(task.robot) else None,
         operating=read_operating(task.operating, robot, path),
+        reference_tables=task.reference,
     )
     if task.initial.start is None:
-        return read
+        return replace(read, **_worlds(read, task))
     servo = read.servo
     found = start_on_reference(task.initial, servo, read.reference, path)
     velocities = dict(zip(servo.model.shape_names, found.s.tolist(), strict=True))
-    started = replace(read, q0=frozen(found.q), initial_velocities=velocities)
+    read = replace(read, q0=frozen(found.q), initial_velocities=velocities)
+    started = replace(read, **_worlds(read, task))
     started.__dict__["servo"] = servo  # the same one, which takes a while to build
     return started
+
+
+def _worlds(task: Task, table: TaskTable) -> dict[str, Any]:
+    """Fields of a task with imperfections, requirements, uncertainty and world."""
+    path, robot = task.path, task.plant or task.robot
+    real = read_imperfections(table.imperfections, robot, path)
+    limits = JointLimits.of(task.robot, robot)
+    times = task.duration, task.control_period or task.dt
+    found: dict[str, Any] = {
+        "imperfections": real,
+        "requirements": read_requirements(
+            table.requirements, limits, task.outputs, task.tolerances, times, path
+        ),
+    }
+    if table.uncertainty is None and table.world is None:
+        return found
+    if table.uncertainty is not None and table.world is not None:
+        raise fault(
+            path,
+            "[world]",
+            "",
+            expected="[uncertainty] for many worlds, or [world] for one",
+            came="both",
+            cure="Remove one of them.",
+        )
+    momentum = task.momentum if task.plant_momentum is None else task.plant_momentum
+    nominal = nominal_values(robot, real, momentum, task.initial_velocities, table.reference)
+    found["uncertainty"] = read_uncertainty(table.uncertainty, nominal, path)
+    found["world"] = read_world(table.world, nominal, path)
+    return found

@@ -8,7 +8,9 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
+from concur.formats._imperfections import ImperfectionsTable
 from concur.formats._initial import InitialTable
+from concur.formats._requirements import RequirementTable
 from concur.formats._servo import ServoTable
 from concur.formats.tables import (
     FileName,
@@ -167,3 +169,16 @@ class TaskTable(Table):
     tolerances: TolerancesTable = TolerancesTable()
     plant: PlantTable = PlantTable()
     operating: OperatingTable | None = None
+    imperfections: ImperfectionsTable | None = None
+    requirements: (
+        Annotated[
+            list[RequirementTable],
+            Field(min_length=1, max_length=1000, description="tables [[requirements]]"),
+        ]
+        | None
+    ) = None
+    # The readers of these tables check their entries, which depend on the robot.
+    uncertainty: Annotated[
+        dict[str, Any] | None, Field(description="tables [uncertainty.<kind>]")
+    ] = None
+    world: Annotated[dict[str, Any] | None, Field(description="tables [world.<kind>]")] = None

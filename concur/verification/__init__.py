@@ -14,6 +14,7 @@ from concur.verification._answers import (
     quantiles,
     worst_worlds,
 )
+from concur.verification._campaign import Campaign
 from concur.verification._mujoco import ContactRun, mujoco_run
 from concur.verification._report import CampaignReport
 from concur.verification._result import CampaignResult
@@ -27,6 +28,7 @@ from concur.verification._sensitivity import (
 )
 
 __all__ = [
+    "Campaign",
     "CampaignReport",
     "CampaignResult",
     "ContactRun",

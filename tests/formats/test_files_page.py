@@ -15,8 +15,10 @@ import pytest
 from concur.control import Output, Redundancy, Servo
 from concur.formats import (
     _drives,
+    _imperfections,
     _initial,
     _reference,
+    _requirements,
     _robot,
     _servo,
     _task_tables,
@@ -25,10 +27,12 @@ from concur.formats import (
     load,
     load_task,
 )
+from concur.formats._nominal import nominal_values
 from concur.mechanism import joints
 from concur.simulation import METHODS, Tolerances
 
-PAGE = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "files.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```toml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 ROBOT = tomllib.loads(next(b for b in BLOCKS if b.startswith('name = "cart"')))
 TASK = tomllib.loads(next(b for b in BLOCKS if b.startswith('name = "drive and point"')))
@@ -37,7 +41,7 @@ TASK = tomllib.loads(next(b for b in BLOCKS if b.startswith('name = "drive and p
 def written(value: Any) -> str:
     """Write a value as TOML."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{k} = {written(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{json.dumps(k)} = {written(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(written, value)) + "]"
     if isinstance(value, float) and math.isinf(value):
@@ -110,10 +114,23 @@ def test_every_joint_and_its_fields_are_listed() -> None:
         ("Tolerances", _task_tables.TolerancesTable),
         ("Plant", _task_tables.PlantTable),
         ("Operating", _task_tables.OperatingTable),
+        ("Imperfections", _imperfections.ImperfectionsTable),
     ],
 )
 def test_every_field_is_listed(heading: str, table: Any) -> None:
     assert sorted(table_after(heading)) == sorted(table.model_fields)
+
+
+def test_every_kind_of_requirement_and_quantity_is_listed() -> None:
+    assert sorted(table_after("Requirements")) == sorted(_requirements.FIELDS)
+    rows = {row.split("`")[1]: row for row in PAGE.splitlines() if row.startswith("| `")}
+    for kind, (needed, possible) in _requirements.FIELDS.items():
+        for field in needed | possible:
+            assert f"`{field}`" in rows[kind], (kind, field)
+    cart = load_task(ROOT / "examples" / "free_floater.toml")
+    kinds = nominal_values(cart.robot, None, None, {}, cart.reference_tables)
+    listed = set(table_after("Uncertainty"))
+    assert {kind.split(".")[0] for kind in kinds} <= listed | {"reference"}
 
 
 def test_every_option_of_the_servo_is_listed() -> None:

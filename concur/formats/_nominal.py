@@ -1,0 +1,129 @@
+"""Nominal values that a task's uncertain quantities deviate from, by kind and name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concur.formats.tables import is_number
+from concur.multibody import Mechanism
+from concur.simulation import KINDS, Imperfections
+
+PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+"""Order of the entries of a tensor: xx, yy, zz, xy, xz, yz."""
+
+BY_AXIS = ("force", "torque")
+"""Kinds of imperfections with one number for each axis of a wrench."""
+
+
+@dataclass(frozen=True)
+class NominalValue:
+    """A number or several, NaN where a share of it makes no sense, and their unit."""
+
+    value: NDArray[np.float64]
+    unit: str
+
+
+Nominal: TypeAlias = dict[str, dict[str, NominalValue]]
+
+
+def nominal_values(
+    robot: Mechanism,
+    imperfections: Imperfections | None,
+    momentum: Any,
+    velocities: Mapping[str, float],
+    references: Mapping[str, Mapping[str, Any]],
+) -> Nominal:
+    """All quantities of a task that may be uncertain: those of the robot that moves first."""
+    found = _of_robot(robot)
+    real = imperfections or Imperfections()
+    efforts = dict(zip(robot.control_names, robot.control_units, strict=True))
+    for kind in KINDS:
+        names, values = real.names(kind, robot), real.values(kind, robot)
+        if kind in BY_AXIS:
+            wrenches = dict.fromkeys(name.rsplit(".", 1)[0] for name in names)
+            rows = np.reshape(values, (-1, 3))
+            unit = "N" if kind == "force" else "N m"
+            found[kind] = {
+                name: NominalValue(row, unit) for name, row in zip(wrenches, rows, strict=True)
+            }
+        else:
+            found[kind] = {
+                name: NominalValue(np.array(value), _unit(kind, name, efforts))
+                for name, value in zip(names, values, strict=True)
+            }
+    start = [body for body in robot.bodies if body.joint.nv and body.name not in robot.following]
+    free = {body.name: np.full(body.joint.nv, np.nan) for body in start}
+    found["initial_q"] = {
+        body.name: NominalValue(
+            free[body.name] if body.joint.nv > 1 else np.array(np.nan),
+            "/".join(dict.fromkeys(body.joint.freedom_units)),
+        )
+        for body in start
+    }
+    each = [unit for body in robot.bodies for unit in body.joint.freedom_units]
+    units = dict(zip(robot.freedom_names, each, strict=True))
+    found["initial_s"] = {
+        name: NominalValue(np.array(velocities.get(name, 0.0)), f"{unit}/s")
+        for name, unit in units.items()
+    }
+    base = robot.bodies[0]
+    if not robot.wheels and base.joint.nv and base.name not in robot.driven_bodies:
+        true = np.zeros(6) if momentum is None else np.array(momentum, dtype=float)
+        true = true + (np.array(real.momentum_error) if real.momentum_error else 0.0)
+        found["momentum"] = {
+            "linear": NominalValue(true[:3], "kg m/s"),
+            "angular": NominalValue(true[3:], "kg m^2/s"),
+        }
+    for output, table in references.items():
+        found[f"reference.{output}"] = {
+            field: NominalValue(np.array(value, dtype=float), "")
+            for field, value in table.items()
+            if is_number(value)
+            or (isinstance(value, list) and value and all(map(is_number, value)))
+        }
+    return {kind: names for kind, names in found.items() if names}
+
+
+def _of_robot(robot: Mechanism) -> Nominal:
+    found: Nominal = {"mass": {}, "com": {}, "moments": {}, "position": {}, "radius": {}}
+    for body in robot.bodies:
+        inertia, name = body.inertia, body.name
+        if inertia.mass:
+            tensor = np.array(inertia.tensor)
+            found["mass"][name] = NominalValue(np.array(inertia.mass), "kg")
+            found["com"][name] = NominalValue(np.array(inertia.com), "m")
+            entries = np.array([tensor[pair] for pair in PAIRS])
+            found["moments"][name] = NominalValue(entries, "kg m^2")
+        if body.parent is not None:
+            place = np.array(body.placement.translation)
+            found["position"][name] = NominalValue(place, "m")
+    for wheel in robot.wheels:
+        if wheel.kind != "slider":
+            found["radius"][wheel.body] = NominalValue(np.array(wheel.radius), "m")
+    return found
+
+
+def _unit(kind: str, name: str, efforts: Mapping[str, str]) -> str:
+    """Unit of an imperfection, by that of its control."""
+    effort = efforts.get(name, "")
+    turning = effort == "N m"
+    return {
+        "viscous": f"{effort} s/rad" if turning else "N s/m",
+        "damping": f"{effort} s/rad" if turning else "N s/m",
+        "coulomb": effort,
+        "stribeck": effort,
+        "torque_limit": effort,
+        "lag": "s",
+        "stiffness": "N m/rad" if turning else "N/m",
+        "motor_inertia": "kg m^2" if turning else "kg",
+        "timing": "s",
+    }.get(kind, "")
+
+
+def _is_flat(values: list[Any]) -> bool:
+    return all(map(is_number, values))

@@ -1,0 +1,349 @@
+"""Campaign of a task: worlds to robustness of its requirements, by one compiled program."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike, NDArray
+
+from concur._version import __version__
+from concur.codegen import Demand, Rollout
+from concur.errors import DescriptionError
+from concur.formats import Task, WorldInputs, WorldLoop
+from concur.simulation import Run
+from concur.verification._evaluator import key_of
+from concur.verification._result import CampaignResult, Method
+from concur.verification._table import Table
+from concur.worlds import Requirement
+from concur.writers import to_toml
+
+MOST_NUMBERS = 2**25
+"""Numbers of references that are kept at once, 256 MB, if each world has its own."""
+
+STOPPED = "stopped"
+"""Name of the column with the time at which a world stopped."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Ready:
+    """Compiled loop of a campaign, and the demands on its signals."""
+
+    loop: WorldLoop
+    rollout: Rollout
+    demands: tuple[Demand, ...]
+    requirements: tuple[tuple[Requirement, slice], ...]
+    extremes: tuple[tuple[str, slice], ...]
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Campaign:
+    """Evaluator of a task: robustness of its requirements in worlds of its uncertainty.
+
+    Robot, law and program are built and compiled once per process, at the first use. A world whose
+    numbers are not physical has NaN in all columns: it fails every requirement.
+
+    Parameters
+    ----------
+    task : Task
+        Task with `uncertainty` and `requirements`.
+    seed : int
+        Seed of the draws, of jitter and of noise.
+
+    Attributes
+    ----------
+    task : Task
+        The task.
+    seed : int
+        The seed.
+
+    Raises
+    ------
+    DescriptionError
+        If the task is one world of a campaign.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> from concur.verification import Campaign
+    >>> campaign = Campaign(cc.load_task("examples/rover_arm.toml"))  # doctest: +SKIP
+    >>> worlds = campaign.task.uncertainty.draw(range(100))           # doctest: +SKIP
+    >>> values = campaign.evaluate(range(100), worlds)                # doctest: +SKIP
+    """
+
+    def __init__(self, task: Task, seed: int = 0) -> None:
+        if task.world is not None:
+            raise DescriptionError(
+                f"campaign of `{task.name}`",
+                expected="a task with [uncertainty]",
+                came="a task of one world, with [world]",
+                cure="Use `concur track` for one world.",
+            )
+        self.task = task
+        self.seed = seed
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the values: requirements, "extreme SIGNAL", and "stopped", s."""
+        names = [requirement.name for requirement in self.task.requirements]
+        return (*names, *(f"extreme {name}" for name, _ in self._ready.extremes), STOPPED)
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """Facts that the values depend on, a short text or a hash by field."""
+        task, ready, nominal = self.task, self._ready, self._nominal
+        arrays = nominal.x0, nominal.p, nominal.reference, nominal.delay, nominal.jitter
+        return {
+            "task": task.name,
+            "robot": _hash(to_toml(task.plant or task.robot)),
+            "law": _hash(ready.loop.program.tick.serialize()),
+            "nominal world": _hash(*(array.tobytes() for array in arrays)),
+            "reference": _hash(repr(task.reference_tables)),
+            "uncertainty": _hash(repr(task.uncertainty)),
+            "requirements": _hash(repr(task.requirements)),
+            "imperfections": _hash(repr(task.imperfections)),
+            "seed": str(self.seed),
+            "duration": f"{task.duration!r} s",
+            "program": ready.rollout.key,
+            "width": str(ready.rollout.width),
+            "processor": f"{platform.machine()} {platform.processor()}".strip(),
+            "casadi": ca.__version__,
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
+            "concur": __version__,
+        }
+
+    def prepare(self) -> None:
+        """Build and compile the loop, once; refuse intervals with numbers that are not physical.
+
+        Raises
+        ------
+        DescriptionError
+            If an end of an interval gives numbers that are not physical, with file, table and
+            field; or a requirement needs a signal that the loop lacks.
+        """
+        _ = self._ready
+
+    def evaluate(self, numbers: ArrayLike, worlds: ArrayLike) -> NDArray[np.float64]:
+        """Evaluate worlds with one thread.
+
+        Parameters
+        ----------
+        numbers : array_like of int
+            Numbers of the worlds, shape (n,).
+        worlds : array_like
+            Deviations from nominal numbers, shape (n, d), as of `Uncertainty.draw`.
+
+        Returns
+        -------
+        numpy.ndarray
+            Values by `columns`, shape (n, m); NaN where the numbers of a world are not physical.
+        """
+        keys = np.asarray(numbers, dtype=np.int64)
+        rows = np.asarray(worlds, dtype=float)
+        ready = self._ready
+        size = len(keys)
+        if any(
+            quantity.kind.startswith("reference.") for quantity in self.task.uncertainty.quantities
+        ):
+            size = max(1, MOST_NUMBERS // (ready.loop.ticks * ready.rollout.sizes.nr))
+        parts = [
+            self._evaluated(ready, keys[at : at + size], rows[at : at + size])
+            for at in range(0, len(keys), max(size, 1))
+        ]
+        return np.concatenate([np.zeros((0, len(self.columns))), *parts])
+
+    def reasons(self, worlds: ArrayLike) -> dict[int, str]:
+        """Why the numbers of worlds are not physical.
+
+        Parameters
+        ----------
+        worlds : array_like
+            Deviations, shape (n, d).
+
+        Returns
+        -------
+        dict of int to str
+            Reason by row; empty if all worlds are physical.
+        """
+        rows = np.asarray(worlds, dtype=float)
+        return self._inputs(self._ready.loop, rows).invalid if len(rows) else {}
+
+    def replay(self, world: ArrayLike, number: int = 0) -> Run:
+        """Run one world of the campaign with a full record: the same motion bit by bit.
+
+        Parameters
+        ----------
+        world : array_like
+            Deviations, shape (d,).
+        number : int
+            Number of the world.
+
+        Returns
+        -------
+        Run
+            The run, with a row for each control period.
+
+        Raises
+        ------
+        DescriptionError
+            If the numbers of the world are not physical.
+        SimulationError
+            If the run stopped early; the attribute `run` of the error holds the computed part.
+        """
+        values = self.task.uncertainty.values(np.asarray(world, dtype=float)[None])
+        return self._ready.loop.run(values, number, self.seed, self._ready.rollout)
+
+    def result(self, table: Table, method: Method = "independent") -> CampaignResult:
+        """Make the result of a campaign.
+
+        Parameters
+        ----------
+        table : Table
+            Worlds and their values.
+        method : str
+            How the worlds were drawn.
+
+        Returns
+        -------
+        CampaignResult
+            The result; worlds whose numbers are not physical are crashes with their reason.
+        """
+        task, values, count = self.task, table.values, len(self.task.requirements)
+        lost = np.flatnonzero(np.isnan(values).all(axis=1))
+        lost = lost[[int(table.numbers[row]) not in table.crashes for row in lost]]
+        reasons = self.reasons(table.worlds[lost])
+        units = {signal: made.unit for made in task.requirements for signal in made.signals}
+        return CampaignResult(
+            quantities=tuple((made.label, made.unit) for made in task.uncertainty.quantities),
+            columns=tuple((made.name, made.unit) for made in task.requirements),
+            numbers=table.numbers,
+            worlds=table.worlds,
+            values=values[:, :count],
+            stopped=np.nan_to_num(values[:, -1], nan=0.0),
+            duration=task.duration,
+            method=method,
+            seed=self.seed,
+            key=key_of(self.facts),
+            signals=tuple((name, units.get(name, "")) for name, _ in self._ready.extremes),
+            extremes=values[:, count:-1],
+            crashes=table.crashes
+            | {int(table.numbers[lost[row]]): reason for row, reason in reasons.items()},
+            limits={
+                signal: high if np.isfinite(high) else low
+                for made in task.requirements
+                for signal, low, high in made.bounds
+            },
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out all that each process builds and compiles."""
+        return {"task": self.task, "seed": self.seed}
+
+    @cached_property
+    def _nominal(self) -> WorldInputs:
+        loop = self._ready.loop
+        return self._inputs(loop, np.zeros((1, self.task.uncertainty.size)))
+
+    @cached_property
+    def _ready(self) -> _Ready:
+        task = self.task
+        none = np.zeros((1, task.uncertainty.size))
+        loop = task.loop(task.uncertainty.values(none))
+        program = loop.program
+        self._check_ends(loop)
+        demands: list[Demand] = []
+        requirements, extremes = [], []
+        period = loop.times[2]
+        for requirement in task.requirements:
+            needed = requirement.demands(program.signals, loop.ticks, period)
+            requirements.append((requirement, slice(len(demands), len(demands) + len(needed))))
+            demands += needed
+        for at, name in enumerate(program.signals[: program.tick_signals]):
+            kind = name.split(":")[0]
+            kinds = {"error": ("max",), "torque": ("max", "min"), "margin": ("min",)}.get(kind, ())
+            if kinds:
+                extremes.append((name, slice(len(demands), len(demands) + len(kinds))))
+                demands += [Demand(at, way, 0, loop.ticks - 1) for way in kinds]
+        rollout = Rollout(program.tick, program.step, program.steps_per_tick, program.noises)
+        return _Ready(loop, rollout, tuple(demands), tuple(requirements), tuple(extremes))
+
+    def _check_ends(self, loop: WorldLoop) -> None:
+        """Refuse intervals whose ends, all else nominal, are not physical."""
+        quantities = self.task.uncertainty.quantities
+        ends = [
+            (k, end)
+            for k, quantity in enumerate(quantities)
+            for end in quantity.distribution.support
+            if np.isfinite(end)
+        ]
+        rows = np.zeros((len(ends), len(quantities)))
+        for row, (k, end) in enumerate(ends):
+            rows[row, k] = end
+        invalid = self._inputs(loop, rows).invalid if ends else {}
+        for row in sorted(invalid):
+            k, end = ends[row]
+            quantity = quantities[k]
+            raise DescriptionError(
+                f"{self.task.path}, [uncertainty.{quantity.kind}], field `{quantity.name}`",
+                expected="deviations with physical numbers in the whole interval",
+                came=f"{end:g} {quantity.unit}: {invalid[row]}".replace("  ", " "),
+                cure="Narrow the interval.",
+                file=str(self.task.path),
+                table=f"[uncertainty.{quantity.kind}]",
+                field=quantity.name,
+            )
+
+    def _inputs(self, loop: WorldLoop, rows: NDArray[np.float64]) -> WorldInputs:
+        return loop.inputs(self.task.uncertainty.values(rows), len(rows))
+
+    def _evaluated(
+        self, ready: _Ready, numbers: NDArray[np.int64], worlds: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        loop = ready.loop
+        with ready.lock:  # evaluated methods share buffers
+            inputs = self._inputs(loop, worlds)
+        rolled = ready.rollout(
+            inputs.x0,
+            inputs.p,
+            inputs.reference,
+            ticks=loop.ticks,
+            worlds=numbers,
+            seed=self.seed,
+            delay=inputs.delay,
+            jitter=inputs.jitter,
+            demands=ready.demands,
+        )
+        stopped = rolled.stopped
+        columns = [
+            requirement.value(rolled.values[:, part], stopped, loop.ticks)
+            for requirement, part in ready.requirements
+        ]
+        columns += [_largest(rolled.values[:, part]) for _, part in ready.extremes]
+        columns.append(stopped * loop.times[2])
+        values = np.column_stack(columns)
+        values[list(inputs.invalid)] = np.nan
+        return values
+
+
+def _largest(reduced: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Extreme of a signal: the reduced value, or the larger of both ends without its sign."""
+    if reduced.shape[1] == 1:
+        return reduced[:, 0]
+    return np.asarray(np.maximum(reduced[:, 0], -reduced[:, 1]))
+
+
+def _hash(*parts: str | bytes) -> str:
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(part.encode() if isinstance(part, str) else part)
+        found.update(b"\0")
+    return found.hexdigest()[:16]
