@@ -10,6 +10,7 @@ from __future__ import annotations
 import casadi as ca
 
 from concur.codegen import Matrix, Vector, evaluated
+from concur.errors import UnknownNameError, shown
 from concur.groups import quaternion as quaternions
 from concur.groups import so3
 from concur.groups.stumpff import inverse_coefficients, stumpff
@@ -257,6 +258,133 @@ def dexp_spatial_inverse(twist: Vector) -> Matrix:
     square = turn @ turn
     coupling = g * (turn @ shift + shift @ turn) + 2 * ca.dot(w, v) * slope * square
     return _dual(ca.SX.eye(3) - turn / 2 + g * square, coupling - shift / 2)
+
+
+@evaluated("(4,4),(6)->(6)")
+def convert_twist(pose: Matrix, twist: Vector, source: str, target: str) -> Vector:
+    """Return a twist in another representation: body, spatial or hybrid.
+
+    ``body`` is ``r^-1 rdot``; ``spatial`` is ``rdot r^-1``, with the velocity of the body-fixed
+    point at the origin of the world; ``hybrid`` is the velocity of the body's origin and the
+    angular velocity, both in world axes.
+
+    Parameters
+    ----------
+    pose : array_like, shape (4, 4)
+        Pose of the body, body to world.
+    twist : array_like, shape (6,)
+        ``[v; w]``, m/s and rad/s.
+    source, target : str
+        Representations of the argument and of the result.
+
+    Returns
+    -------
+    ndarray or casadi.SX, shape (6,)
+        ``[v; w]`` of the same motion.
+
+    Raises
+    ------
+    UnknownNameError
+        If a representation is not one of the three.
+
+    Notes
+    -----
+    ``V_s = Ad_r V_b`` and ``V_h = diag(R, R) V_b``: (157) to (160) and (175) of A. Mueller,
+    J. Nonlinear Sci. 31 (2021), which orders twists [angular; linear].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from concur.groups import se3
+    >>> pose = np.eye(4)
+    >>> pose[0, 3] = 2.0
+    >>> se3.convert_twist(pose, [0, 0, 0, 0, 0, 1], "body", "spatial")
+    array([ 0., -2.,  0.,  0.,  0.,  1.])
+    """
+    return _change(pose, source, target) @ twist
+
+
+@evaluated("(4,4),(6)->(6)")
+def convert_wrench(pose: Matrix, wrench: Vector, source: str, target: str) -> Vector:
+    """Return a wrench or a momentum in another representation; power and energy are kept.
+
+    Parameters
+    ----------
+    pose : array_like, shape (4, 4)
+        Pose of the body, body to world.
+    wrench : array_like, shape (6,)
+        ``[f; tau]``, N and N m, or a momentum, kg m/s and kg m^2/s. The moment is about the
+        origin of the body (body, hybrid) or of the world (spatial).
+    source, target : str
+        Representations ``body``, ``spatial`` or ``hybrid`` of the argument and of the result.
+
+    Returns
+    -------
+    ndarray or casadi.SX, shape (6,)
+        The same wrench or momentum.
+
+    Raises
+    ------
+    UnknownNameError
+        If a representation is not one of the three.
+
+    See Also
+    --------
+    convert_twist : The representations.
+    """
+    return _change(pose, target, source).T @ wrench
+
+
+@evaluated("(4,4),(6,6)->(6,6)")
+def convert_inertia(pose: Matrix, inertia: Matrix, source: str, target: str) -> Matrix:
+    """Return the mass matrix of a body in another representation; the energy is kept.
+
+    Parameters
+    ----------
+    pose : array_like, shape (4, 4)
+        Pose of the body, body to world.
+    inertia : array_like, shape (6, 6)
+        Momentum is ``inertia @ twist``; kg, kg m and kg m^2.
+    source, target : str
+        Representations ``body``, ``spatial`` or ``hybrid`` of the argument and of the result.
+
+    Returns
+    -------
+    ndarray or casadi.SX, shape (6, 6)
+        The mass matrix: constant in the body, a function of the pose in the others; (85), (94)
+        and (114) of A. Mueller, J. Nonlinear Sci. 31 (2021).
+
+    Raises
+    ------
+    UnknownNameError
+        If a representation is not one of the three.
+
+    See Also
+    --------
+    convert_twist : The representations.
+    """
+    back = _change(pose, target, source)
+    return back.T @ inertia @ back
+
+
+def _change(pose: ca.SX, source: str, target: str) -> ca.SX:
+    """Matrix from twists of one representation to those of another."""
+    frames = {
+        "body": ca.SX.eye(4),
+        "spatial": pose,
+        "hybrid": _pose(pose[:3, :3], ca.SX(3, 1)),
+    }
+    for name in (source, target):
+        if name not in frames:
+            raise UnknownNameError(
+                "representation",
+                expected=" or ".join(frames),
+                came=shown(name),
+                cure="Use one of these names.",
+            )
+    if source == target:
+        return ca.SX.eye(6)
+    return ca.SX(adjoint(frames[target] @ inverse(frames[source])))
 
 
 def _pose(rotation: ca.SX, translation: ca.SX) -> ca.SX:

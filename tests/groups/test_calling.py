@@ -66,11 +66,11 @@ def test_wrong_shapes_are_refused(name):
     for index in range(len(arrays)):
         wrong = [*arrays]
         wrong[index] = np.ones(len(arrays[index]) + 1)
-        with pytest.raises(ShapeError, match=function.__name__) as caught:
+        with pytest.raises(ShapeError, match=name.rpartition(".")[2]) as caught:
             function(*wrong)
         assert str(arrays[index].shape) in caught.value.expected
         assert str(wrong[index].shape) in caught.value.came
-        with pytest.raises(ShapeError, match=function.__name__):
+        with pytest.raises(ShapeError, match=name.rpartition(".")[2]):
             function(*symbols_for(wrong))
 
 
@@ -81,7 +81,7 @@ def test_numbers_that_are_not_finite_are_refused(name, bad):
     for index in range(len(arrays)):
         wrong = [a.copy() for a in arrays]
         wrong[index].flat[0] = bad
-        with pytest.raises(NonFiniteError, match=function.__name__) as caught:
+        with pytest.raises(NonFiniteError, match=name.rpartition(".")[2]) as caught:
             function(*wrong)
         assert caught.value.entries == (0,)
 

@@ -107,6 +107,18 @@ CASES = {
     "se3.dexp_spatial": Case(se3.dexp_spatial, single(BODY)),
     "se3.dexp_body_inverse": Case(se3.dexp_body_inverse, single(below_a_turn(BODY))),
     "se3.dexp_spatial_inverse": Case(se3.dexp_spatial_inverse, single(below_a_turn(BODY))),
+    "se3.convert_twist": Case(
+        functools.partial(se3.convert_twist, source="hybrid", target="spatial"),
+        paired(POSES, TWISTS["general"]),
+    ),
+    "se3.convert_wrench": Case(
+        functools.partial(se3.convert_wrench, source="hybrid", target="spatial"),
+        paired(POSES, TWISTS["general"]),
+    ),
+    "se3.convert_inertia": Case(
+        functools.partial(se3.convert_inertia, source="body", target="spatial"),
+        paired(POSES, np.diag([2.0, 2.0, 2.0, 0.3, 0.4, 0.5])),
+    ),
 }
 
 
