@@ -20,7 +20,7 @@ from concur.formats.tables import (
     unknown,
 )
 from concur.multibody import Mechanism
-from concur.simulation import GravityGradient, Imperfections, Wrench
+from concur.simulation import GravityGradient, Imperfections, Plant, Slip, Wrench
 
 
 def _numbers_by_name(value: Any) -> Any:
@@ -115,3 +115,28 @@ def read_imperfections(
         given.pop(name, None)
     with located(path, "[imperfections]"):
         return Imperfections.of(robot, **given, **table.timing.given(), disturbances=disturbances)
+
+
+class SlipTable(Table):
+    """The table `[plant.slip]`."""
+
+    grip: Annotated[
+        Any,
+        AfterValidator(_numbers_by_name),
+        Field(description="a number of zero or more, or a table of them by wheel"),
+    ]
+    side: NumbersByName = None
+    loads: NumbersByName = None
+    compliance: NumbersByName = None
+    damping: Positive | None = None
+    time: Positive | None = None
+
+
+def read_slip(table: SlipTable | None, robot: Mechanism, path: str | PathLike[str]) -> Slip | None:
+    """Friction of wheels that may slip; an error names table and field."""
+    if table is None:
+        return None
+    with located(path, "[plant.slip]"):
+        slip = Slip.of(robot, **table.given())
+        Plant(robot, slip=slip)  # checks loads and supports
+        return slip

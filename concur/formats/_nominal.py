@@ -11,10 +11,16 @@ from numpy.typing import NDArray
 
 from concur.formats.tables import is_number
 from concur.multibody import Mechanism
-from concur.simulation import KINDS, Imperfections
+from concur.simulation import KINDS, Imperfections, Slip
 
 PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 """Order of the entries of a tensor: xx, yy, zz, xy, xz, yz."""
+
+OF_ROBOT = (
+    *("mass", "com", "moments", "position", "rotation", "radius", "center"),
+    *("support_center", "support_radius", "grip", "ratio"),
+)
+"""Quantities of the robot, as of `Plant.numbers`."""
 
 BY_AXIS = ("force", "torque")
 """Kinds of imperfections with one number for each axis of a wrench."""
@@ -34,12 +40,13 @@ Nominal: TypeAlias = dict[str, dict[str, NominalValue]]
 def nominal_values(
     robot: Mechanism,
     imperfections: Imperfections | None,
+    slip: Slip | None,
     momentum: Any,
     velocities: Mapping[str, float],
     references: Mapping[str, Mapping[str, Any]],
 ) -> Nominal:
     """All quantities of a task that may be uncertain: those of the robot that moves first."""
-    found = _of_robot(robot)
+    found = _of_robot(robot, slip)
     real = imperfections or Imperfections()
     efforts = dict(zip(robot.control_names, robot.control_units, strict=True))
     for kind in KINDS:
@@ -89,22 +96,36 @@ def nominal_values(
     return {kind: names for kind, names in found.items() if names}
 
 
-def _of_robot(robot: Mechanism) -> Nominal:
-    found: Nominal = {"mass": {}, "com": {}, "moments": {}, "position": {}, "radius": {}}
+def _of_robot(robot: Mechanism, slip: Slip | None) -> Nominal:
+    found: Nominal = {kind: {} for kind in OF_ROBOT}
+
+    def add(kind: str, name: str, value: Any, unit: str) -> None:
+        found[kind][name] = NominalValue(np.array(value, dtype=float), unit)
+
     for body in robot.bodies:
         inertia, name = body.inertia, body.name
         if inertia.mass:
             tensor = np.array(inertia.tensor)
-            found["mass"][name] = NominalValue(np.array(inertia.mass), "kg")
-            found["com"][name] = NominalValue(np.array(inertia.com), "m")
-            entries = np.array([tensor[pair] for pair in PAIRS])
-            found["moments"][name] = NominalValue(entries, "kg m^2")
+            add("mass", name, inertia.mass, "kg")
+            add("com", name, inertia.com, "m")
+            add("moments", name, [tensor[pair] for pair in PAIRS], "kg m^2")
         if body.parent is not None:
-            place = np.array(body.placement.translation)
-            found["position"][name] = NominalValue(place, "m")
-    for wheel in robot.wheels:
+            add("position", name, body.placement.translation, "m")
+            add("rotation", name, np.full(3, np.nan), "rad")
+    for k, wheel in enumerate(robot.wheels):
+        support = wheel.support
         if wheel.kind != "slider":
-            found["radius"][wheel.body] = NominalValue(np.array(wheel.radius), "m")
+            add("radius", wheel.body, wheel.radius, "m")
+        if wheel.kind == "slider" or support is not None:
+            add("center", wheel.body, wheel.center, "m")
+        if support is not None and support.radius is not None:
+            add("support_center", wheel.body, support.center, "m")
+            add("support_radius", wheel.body, support.radius, "m")
+        if slip is not None:
+            add("grip", wheel.body, slip.grip[k], "")
+    for drive in robot.drives:
+        if drive.joints is not None:
+            add("ratio", drive.name, list(drive.joints.values()), "")
     return found
 
 

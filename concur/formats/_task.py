@@ -18,7 +18,7 @@ from concur.control.references import Reference
 from concur.deprecation import renamed_arguments, renamed_fields, warn
 from concur.errors import ConcurError, DescriptionError, SingularConfigurationError
 from concur.formats._configuration import read_configuration
-from concur.formats._imperfections import read_imperfections
+from concur.formats._imperfections import read_imperfections, read_slip
 from concur.formats._initial import check_initial, start_on_reference
 from concur.formats._nominal import nominal_values
 from concur.formats._reference import read_reference
@@ -45,7 +45,7 @@ from concur.formats._world_loop import WorldLoop
 from concur.formats.tables import check, fault, located, read_toml
 from concur.multibody import Mechanism
 from concur.reduction import ReducedModel, reduce
-from concur.simulation import Imperfections, Integrator, Run, Tolerances, simulate
+from concur.simulation import Imperfections, Integrator, Plant, Run, Slip, Tolerances, simulate
 from concur.worlds import Requirement, Uncertainty, World
 
 
@@ -128,6 +128,8 @@ class Task:
         regular and the motors sufficient; None if not given.
     imperfections : Imperfections or None
         Imperfections of the plant; None if not given.
+    slip : Slip or None
+        Friction of the plant's wheels, which may slip; None if they roll.
     requirements : tuple of Requirement
         Requirements on a run: those of the file, or those of tolerances and limits.
     uncertainty : Uncertainty
@@ -161,6 +163,7 @@ class Task:
     robot_file: str | None = None
     operating: Mapping[str, Any] | None = None
     imperfections: Imperfections | None = None
+    slip: Slip | None = None
     requirements: tuple[Requirement, ...] = ()
     uncertainty: Uncertainty = field(default_factory=Uncertainty)
     world: World | None = None
@@ -322,7 +325,7 @@ class Task:
                 self.duration,
                 self.q0,
                 self.shape_velocities(servo),
-                plant=self.plant,
+                plant=self.plant if self.slip is None else self._slipping(),
                 progress=progress,
                 momentum=self.plant_momentum,
                 integrator=Integrator(self.method, self.dt, self.control_period),
@@ -330,6 +333,9 @@ class Task:
         except SingularConfigurationError:
             with located(self.path, "[initial.q]"):
                 raise
+
+    def _slipping(self) -> Plant:
+        return Plant(self.plant or self.robot, slip=self.slip)
 
     def loop(self, names: Iterable[tuple[str, str]], servo: Servo | None = None) -> WorldLoop:
         """Make the closed loop of the task with uncertain quantities as inputs of its graphs.
@@ -363,6 +369,7 @@ class Task:
             s0=self.shape_velocities(servo),
             momentum=self.plant_momentum,
             imperfections=self.imperfections or Imperfections(),
+            slip=self.slip,
             times=(self.duration, self.dt, self.control_period or self.dt),
             method=self.method,
             names=tuple(names),
@@ -522,10 +529,12 @@ def _worlds(task: Task, table: TaskTable) -> dict[str, Any]:
     """Fields of a task with imperfections, requirements, uncertainty and world."""
     path, robot = task.path, task.plant or task.robot
     real = read_imperfections(table.imperfections, robot, path)
+    slip = read_slip(table.plant.slip, robot, path)
     limits = JointLimits.of(task.robot, robot)
     times = task.duration, task.control_period or task.dt
     found: dict[str, Any] = {
         "imperfections": real,
+        "slip": slip,
         "requirements": read_requirements(
             table.requirements, limits, task.outputs, task.tolerances, times, path
         ),
@@ -542,7 +551,7 @@ def _worlds(task: Task, table: TaskTable) -> dict[str, Any]:
             cure="Remove one of them.",
         )
     momentum = task.momentum if task.plant_momentum is None else task.plant_momentum
-    nominal = nominal_values(robot, real, momentum, task.initial_velocities, table.reference)
+    nominal = nominal_values(robot, real, slip, momentum, task.initial_velocities, table.reference)
     found["uncertainty"] = read_uncertainty(table.uncertainty, nominal, path)
     found["world"] = read_world(table.world, nominal, path)
     return found

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from concur.formats._imperfections import ImperfectionsTable
+from concur.formats._imperfections import ImperfectionsTable, SlipTable
 from concur.formats._initial import InitialTable
 from concur.formats._requirements import RequirementTable
 from concur.formats._servo import ServoTable
@@ -96,6 +96,7 @@ class TolerancesTable(Table):
 class PlantTable(Table):
     file: FileName | None = None
     momentum: Vector6 | None = None
+    slip: SlipTable | None = None
 
 
 def _ranges(value: Any) -> Any:

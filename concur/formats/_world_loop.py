@@ -15,15 +15,22 @@ from concur.codegen import Rollout
 from concur.control import Servo
 from concur.control.references import Reference
 from concur.errors import ConcurError, SimulationError
-from concur.formats._nominal import BY_AXIS
+from concur.formats._nominal import BY_AXIS, OF_ROBOT
 from concur.formats.tables import fault, located
 from concur.multibody import Mechanism
-from concur.simulation import KINDS, Imperfections, Plant, Program, Run, loop_program, program_run
+from concur.simulation import (
+    KINDS,
+    Imperfections,
+    Plant,
+    Program,
+    Run,
+    Slip,
+    loop_program,
+    program_run,
+)
 
 Values: TypeAlias = Mapping[tuple[str, str], NDArray[np.float64]]
 """Deviations by kind and name, shape (B,) or (B, components)."""
-
-OF_ROBOT = ("mass", "com", "moments", "position", "radius")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +81,8 @@ class WorldLoop:
         True momentum without the error of the imperfections; None: that of the servo's model.
     imperfections : Imperfections
         Fixed imperfections.
+    slip : Slip or None
+        Friction of wheels that may slip; None: they roll.
     times : tuple of float
         Duration, step of integration and control period, s.
     method : str
@@ -91,6 +100,7 @@ class WorldLoop:
     s0: NDArray[np.float64]
     momentum: NDArray[np.float64] | None
     imperfections: Imperfections
+    slip: Slip | None
     times: tuple[float, float, float]
     method: str
     names: tuple[tuple[str, str], ...]
@@ -125,7 +135,7 @@ class WorldLoop:
         for kind, name in self.names:
             if kind in OF_ROBOT:
                 uncertain.setdefault(name, []).append(kind)
-        return Plant(self.robot, uncertain=uncertain or None)
+        return Plant(self.robot, uncertain=uncertain or None, slip=self.slip)
 
     @cached_property
     def program(self) -> Program:

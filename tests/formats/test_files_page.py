@@ -27,7 +27,7 @@ from concur.formats import (
     load,
     load_task,
 )
-from concur.formats._nominal import nominal_values
+from concur.formats._nominal import OF_ROBOT, nominal_values
 from concur.mechanism import joints
 from concur.simulation import METHODS, Tolerances
 
@@ -128,9 +128,11 @@ def test_every_kind_of_requirement_and_quantity_is_listed() -> None:
         for field in needed | possible:
             assert f"`{field}`" in rows[kind], (kind, field)
     cart = load_task(ROOT / "examples" / "free_floater.toml")
-    kinds = nominal_values(cart.robot, None, None, {}, cart.reference_tables)
+    kinds = nominal_values(cart.robot, None, None, None, {}, cart.reference_tables)
     listed = set(table_after("Uncertainty"))
-    assert {kind.split(".")[0] for kind in kinds} <= listed | {"reference"}
+    assert {kind.split(".")[0] for kind in kinds} | set(OF_ROBOT) <= listed | {"reference"}
+    for field in _imperfections.SlipTable.model_fields:
+        assert f"`{field}`" in PAGE
 
 
 def test_every_option_of_the_servo_is_listed() -> None:

@@ -347,6 +347,38 @@ def test_a_fault_names_file_table_and_field(fault: tuple[str, ...], tmp_path: Pa
     assert error.cure
 
 
+SLIP = """
+[plant.slip]
+grip = { left_wheel = 0.8, right_wheel = 0.7 }
+loads = 150.0
+
+[uncertainty.grip]
+left_wheel = { relative = [-0.5, 0.0] }
+
+[uncertainty.rotation]
+turret = [-0.01, 0.01]
+"""
+
+
+def test_wheels_may_slip(tmp_path: Path) -> None:
+    task = load_task(write(tmp_path, TASK + SLIP))
+    assert task.slip is not None
+    assert task.slip.grip == (0.8, 0.7)
+    assert task.uncertainty.quantities[0].distribution == Uniform(-0.4, 0.0)
+    assert task.uncertainty.size == 4
+    for old, new, table, field in (
+        ("left_wheel = 0.8", "wheel = 0.8", "[plant.slip]", "grip"),
+        ("loads = 150.0", "", "[plant.slip]", "supports"),
+        ("grip = {", "weight = 3.0\ngrip = {", "[plant.slip]", "weight"),
+        ("left_wheel = { rel", "turret = { rel", "[uncertainty.grip]", "turret"),
+    ):
+        with pytest.raises(ConcurError) as caught:
+            load_task(write(tmp_path, TASK + entry(SLIP, old, new)))
+        assert (caught.value.table, caught.value.field) == (table, field), str(caught.value)
+    with pytest.raises(DescriptionError, match="a kind of quantity"):
+        load_task(write(tmp_path, TASK + "[uncertainty.grip]\nleft_wheel = [-0.1, 0.1]\n"))
+
+
 def test_many_worlds_and_one_exclude_each_other(tmp_path: Path) -> None:
     with pytest.raises(DescriptionError, match=r"\[uncertainty\] for many worlds.*both"):
         load_task(write(tmp_path, TASK + IMPERFECT + UNCERTAIN + WORLD))

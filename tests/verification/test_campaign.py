@@ -351,3 +351,31 @@ def test_an_uncertain_momentum_is_the_true_one(tmp_path: Path) -> None:
     assert np.abs(runs[0].q - runs[1].q).max() < 1e-9
     nominal = load_task(write(tmp_path, short + held)).simulate()
     assert np.abs(runs[0].q - nominal.q).max() > 1e-4
+
+
+@pytest.mark.extended
+def test_a_wheel_that_slips_is_named(tmp_path: Path) -> None:
+    text = (
+        TASK.split("[imperfections]")[0]
+        + """
+[plant.slip]
+grip = 0.8
+loads = 150.0
+time = 0.005
+
+[uncertainty.grip]
+left_wheel = { choice = [-0.75, 0.0] }
+
+[[requirements]]
+kind = "slip"
+below = 0.01
+"""
+    )
+    campaign = Campaign(task_of(tmp_path, text))
+    values = campaign.evaluate(np.arange(2), [[-0.75], [0.0]])[:, :2]
+    assert campaign.columns[:2] == ("slip left_wheel", "slip right_wheel")
+    assert values[0, 0] < 0.0 < min(values[1])
+    run = campaign.task.with_world([-0.75]).simulate()
+    # The campaign looks at each step, the run has one row for each period.
+    slip, largest = run.slip_speed[:, 0].max(), 0.01 - values[0, 0]
+    assert 0.9 * largest < slip < largest + 1e-9
