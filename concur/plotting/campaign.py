@@ -116,7 +116,7 @@ def robustness_figure(result: Any) -> Figure:
             name, unit = result.columns[column]
             own = robustness[:, column]
             finite = own[np.isfinite(own)]
-            _histogram(axes, finite, 0.0, above=True)
+            _histogram(axes, finite, finite > 0.0, 0.0)
             axes.axvline(0.0, color=REFERENCE, linestyle="--", linewidth=1.2)
             failed = int(np.sum(~(own > 0.0)))
             lost = len(own) - len(finite)
@@ -138,28 +138,31 @@ def extremes_figure(result: Any) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        A histogram for each signal, with its limit where there is one; those nearest to their
-        limit first.
+        A histogram for each signal, with its limit where there is one; those that break
+        their limit most often first.
     """
     extremes = np.asarray(result.extremes)
-    limits = [result.limits.get(name, np.inf) for name, _ in result.signals]
-    shares = [
-        np.nanmax(column, initial=0.0) / limit
-        for column, limit in zip(extremes.T, limits, strict=True)
+    limits = [result.limits.get(name, (-np.inf, np.inf)) for name, _ in result.signals]
+    broken = [
+        int(np.sum((own < low) | (own > high)))
+        for own, (low, high) in zip(extremes.T, limits, strict=True)
     ]
-    order = np.argsort(-np.array(shares), kind="stable")
+    free = [not np.isfinite(pair).any() for pair in limits]
+    order = sorted(range(len(limits)), key=lambda column: (free[column], -broken[column]))
     with _panels(len(order), "Extremes of signals in all sampled worlds") as panels:
         for axes, column in panels.of(order):
             name, unit = result.signals[column]
-            own, limit = extremes[:, column], limits[column]
+            own = extremes[:, column]
+            ends = [end for end in limits[column] if np.isfinite(end)]
             finite = own[np.isfinite(own)]
-            _histogram(axes, finite, limit, above=False)
-            title = name
-            if np.isfinite(limit):
-                axes.axvline(limit, color=REFERENCE, linestyle="--", linewidth=1.2)
-                title += f"\n{int(np.sum(finite > limit))} above the limit of {limit:.4g} {unit}"
-            axes.set_title(title)
-            axes.set_xlabel(f"largest value [{unit or '1'}]")
+            good = (finite >= limits[column][0]) & (finite <= limits[column][1])
+            _histogram(axes, finite, good, ends[0] if ends else np.inf)
+            for end in ends:
+                axes.axvline(end, color=REFERENCE, linestyle="--", linewidth=1.2)
+            shown = " and ".join(f"{end:.4g}" for end in ends)
+            note = f"\n{broken[column]} worlds beyond the limit of {shown} {unit}".rstrip()
+            axes.set_title(name + (note if ends else ""))
+            axes.set_xlabel(f"extreme [{unit or '1'}]")
             axes.set_ylabel("worlds")
     return panels.figure
 
@@ -319,7 +322,7 @@ def _draw_curves(axes: Axes, one: SampledCurves) -> None:
     side_legend(axes)
 
 
-def _histogram(axes: Axes, values: np.ndarray, limit: float, above: bool) -> None:
+def _histogram(axes: Axes, values: np.ndarray, good: np.ndarray, limit: float) -> None:
     """Bars of the worlds that keep a limit and of those that do not; it is an edge of the bins."""
     if not len(values):
         return
@@ -332,7 +335,6 @@ def _histogram(axes: Axes, values: np.ndarray, limit: float, above: bool) -> Non
     edges = start + width * np.arange(_BINS + 2)
     middle = (edges[1:] + edges[:-1]) / 2.0
     below = np.zeros(len(middle))
-    good = values > limit if above else values <= limit
     for chosen, color in ((good, PASS), (~good, FAIL)):
         counts = np.histogram(values[chosen], edges)[0]
         bars = counts > 0

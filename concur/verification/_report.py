@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 SAMPLED = "These results are sampled, not proved: worlds that were not drawn may be worse."
 """Stands in each report."""
 
+_FREE = (-math.inf, math.inf)
 _LOW = 0.05
 _STRONGEST = 3
 _WORST = 3
@@ -160,8 +161,9 @@ class CampaignReport:
                 {
                     "name": name,
                     "unit": unit,
+                    "smallest": _finite(np.nanmin(result.extremes[:, k], initial=np.inf)),
                     "largest": _finite(np.nanmax(result.extremes[:, k], initial=-np.inf)),
-                    "limit": result.limits.get(name),
+                    "limits": [_finite(end) for end in result.limits.get(name, _FREE)],
                 }
                 for k, (name, unit) in enumerate(result.signals)
             ],

@@ -61,8 +61,9 @@ class CampaignResult:
     crashes : mapping of int to str, optional
         Reason for each world that ended the process or ran out of time, by its number. Such a
         world fails every requirement.
-    limits : mapping of str to float, optional
-        Limits of signals by their name, for figures.
+    limits : mapping of str to (float, float), optional
+        Lower and upper limit of an extreme by the name of its signal, infinite where there is
+        none, for figures.
 
     Raises
     ------
@@ -85,7 +86,7 @@ class CampaignResult:
     signals: Columns = ()
     extremes: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     crashes: dict[int, str] = field(default_factory=dict)
-    limits: dict[str, float] = field(default_factory=dict)
+    limits: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("quantities", "columns", "signals"):
@@ -116,6 +117,8 @@ class CampaignResult:
             object.__setattr__(self, name, array)
         crashes = {int(number): str(reason) for number, reason in dict(self.crashes).items()}
         object.__setattr__(self, "crashes", dict(sorted(crashes.items())))
+        limits = {str(name): (float(a), float(b)) for name, (a, b) in dict(self.limits).items()}
+        object.__setattr__(self, "limits", limits)
         self._check()
 
     def _check(self) -> None:

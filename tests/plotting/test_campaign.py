@@ -61,12 +61,15 @@ def test_histograms_count_each_world_on_its_side_of_zero():
 
 def test_extremes_stand_beside_their_limit():
     extremes = np.column_stack([np.linspace(1, 2, 50), np.linspace(3, 5, 50)])
-    figure = extremes_figure(campaign(np.ones((50, 1)), extremes, {"torque 1": 4.5}))
+    figure = extremes_figure(campaign(np.ones((50, 1)), extremes, {"torque 1": (-np.inf, 4.5)}))
     limited, free = figure.axes
     above = int((extremes[:, 1] > 4.5).sum())
-    assert limited.get_title() == f"torque 1\n{above} above the limit of 4.5 N m"
+    assert limited.get_title() == f"torque 1\n{above} worlds beyond the limit of 4.5 N m"
     assert (counts(limited, FAIL), counts(limited, PASS)) == (above, 50 - above)
     assert counts(free, FAIL) == 0
+    lower = extremes_figure(campaign(np.ones((50, 1)), extremes, {"torque 0": (1.5, np.inf)}))
+    below = int((extremes[:, 0] < 1.5).sum())
+    assert (counts(lower.axes[0], FAIL), counts(lower.axes[0], PASS)) == (below, 50 - below)
     extremes[0, 1] = np.nan
     assert extremes_figure(campaign(np.ones((50, 1)), extremes)).axes[1].get_title() == "torque 1"
 

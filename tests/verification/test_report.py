@@ -43,7 +43,7 @@ def campaign(n=200, offset=(0.0, 0.0), **own):
         "key": "0123abc",
         "signals": [("torque turret", "N m")],
         "extremes": worlds[:, 1:] + 1.0,
-        "limits": {"torque turret": 1.2},
+        "limits": {"torque turret": (-np.inf, 1.2)},
     }
     return CampaignResult(**given | own)
 
@@ -98,7 +98,7 @@ def test_json_has_the_same_verdict_and_no_infinite_number():
     assert content["crashed"] == [{"number": 4, "reason": "lost"}]
     assert content["requirements"][0]["lowest"] is None
     assert report.problems[0].startswith("torque <turret>: 200 of 200")
-    assert content["signals"][0]["limit"] == 1.2
+    assert content["signals"][0]["limits"] == [None, 1.2]
 
 
 def test_a_campaign_passes_only_if_samples_and_search_pass():

@@ -21,7 +21,7 @@ def table(**own):
         "key": "abc",
         "signals": [("torque elbow", "N m")],
         "extremes": [[7.0], [2.0], [5.0]],
-        "limits": {"torque elbow": 6.0},
+        "limits": {"torque elbow": (-np.inf, 6.0)},
     }
     return CampaignResult(**given | own)
 
