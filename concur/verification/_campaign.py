@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import platform
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -237,11 +238,7 @@ class Campaign:
             extremes=values[:, count:-1],
             crashes=table.crashes
             | {int(table.numbers[lost[row]]): reason for row, reason in reasons.items()},
-            limits={
-                signal: high if np.isfinite(high) else low
-                for made in task.requirements
-                for signal, low, high in made.bounds
-            },
+            limits=_limits(task.requirements),
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -332,6 +329,18 @@ class Campaign:
         values = np.column_stack(columns)
         values[list(inputs.invalid)] = np.nan
         return values
+
+
+def _limits(requirements: Sequence[Requirement]) -> dict[str, tuple[float, float]]:
+    """Limits of the extremes of whole runs; those of a torque are without sign."""
+    found = {}
+    for made in requirements:
+        for signal, low, high in made.bounds if made.after == 0.0 else ():
+            if low == -high:
+                found[signal] = (-math.inf, high)
+            elif math.isinf(low) or math.isinf(high):
+                found[signal] = (low, high)
+    return found
 
 
 def _largest(reduced: NDArray[np.float64]) -> NDArray[np.float64]:
