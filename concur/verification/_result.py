@@ -62,8 +62,8 @@ class CampaignResult:
         Reason for each world that ended the process or ran out of time, by its number. Such a
         world fails every requirement.
     limits : mapping of str to (float, float), optional
-        Lower and upper limit of an extreme by the name of its signal, infinite where there is
-        none, for figures.
+        Lower and upper limit of an extreme by the name of its signal, for figures; an absent
+        limit is infinite.
 
     Raises
     ------
