@@ -47,6 +47,7 @@ _MOVED = {
         "SymmetryGroup",
         "SymmetryReport",
         "WheelReduction",
+        "conservation",
         "constants_of_motion",
     ),
     "simulation": ("Motion", "Tolerances", "reconstruct"),

@@ -25,13 +25,13 @@ from .control import singularities as singularities
 from .formats import Task as Task
 from .formats import load as load
 from .formats import load_task as load_task
+from .formulations import LagrangianSystem as LagrangianSystem
 from .mechanism import Body as Body
 from .mechanism import Inertia as Inertia
 from .mechanism import Pose as Pose
 from .mechanism import Wheel as Wheel
 from .mechanism import joints as joints
 from .multibody import Mechanism as Mechanism
-from .reduction import conservation as conservation
 from .reduction import reduce as reduce
 from .reduction import symmetry as symmetry
 from .simulation import Plant as Plant

@@ -106,6 +106,28 @@ MEMBERS = tuple(name for name in vars(System) if not name.startswith("_"))
 """Names of all members of a `System`."""
 
 
+def displacement_rate(system: System, q: Vector, dv: Vector, v: Vector) -> Array:
+    """Rate of the displacement dv of `integrate` that leads to q and moves with v.
+
+    Parameters
+    ----------
+    system : System
+        Any system. If its velocities are not those along which `integrate` moves, its member
+        `factor_velocity(q, v)` gives these.
+    q : casadi.SX
+        Configuration after the displacement, shape (nq,).
+    dv, v : casadi.SX
+        Displacement and velocity, each (nv,).
+
+    Returns
+    -------
+    casadi.SX
+        Shape (nv,).
+    """
+    along = getattr(system, "factor_velocity", None)
+    return system.dexp_inverse(dv, v if along is None else along(q, v))
+
+
 def check_system(candidate: object, where: str, kind: type[ConcurError]) -> None:
     """Demand a `System`.
 

@@ -1,5 +1,7 @@
-"""The dynamics of reduced models in another form: independent checks of `concur.reduction`."""
+"""Dynamics in other forms: charts as checks of `concur.reduction`, and systems from energies."""
 
 from concur.formulations._chart import MomentumChart
+from concur.formulations._factor import Factor
+from concur.formulations._lagrangian import LagrangianSystem
 
-__all__ = ["MomentumChart"]
+__all__ = ["Factor", "LagrangianSystem", "MomentumChart"]

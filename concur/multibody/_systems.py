@@ -31,6 +31,9 @@ def control_velocities(system: System | Tree, q: Vector, columns: Array) -> Arra
     casadi.SX or casadi.MX
         Shape (nu, k).
     """
+    if not isinstance(system, Tree) and hasattr(system, "actuation"):
+        rows: Array = system.actuation(q).T @ columns
+        return rows
     if not isinstance(system, Tree) or not system.drives:
         return columns[list(system.actuated_freedoms), :]
     if isinstance(system, Mechanism) and isinstance(columns, ca.MX):
@@ -40,6 +43,9 @@ def control_velocities(system: System | Tree, q: Vector, columns: Array) -> Arra
 
 def controls(system: System) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names and units of the controls of a system.
+
+    A system without the members `actuation`, `control_names` and `control_units` of a `Mechanism`
+    has one control for each of its driven velocities.
 
     Parameters
     ----------
@@ -53,6 +59,8 @@ def controls(system: System) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """
     if isinstance(system, Mechanism):
         return system.control_names, system.control_units
+    if hasattr(system, "control_names") and hasattr(system, "control_units"):
+        return tuple(system.control_names), tuple(system.control_units)
     driven = system.actuated_freedoms
     names, units = system.freedom_names, system.effort_units
     return tuple(names[i] for i in driven), tuple(units[i] for i in driven)

@@ -12,6 +12,7 @@ from concur.codegen import Array, Matrix, Scalar, Vector, evaluated
 from concur.dynamics import solve_positive_definite
 from concur.errors import ReductionError
 from concur.kinematics import constant
+from concur.multibody import control_velocities
 from concur.reduction._derivative import along
 from concur.reduction._model import ReducedModel
 from concur.system import System
@@ -60,18 +61,19 @@ class ConstraintReduction(ReducedModel):
 
 def by_constraints(system: System, samples: list[np.ndarray]) -> ConstraintReduction:
     """Reduce a system by the dependent velocities with few drives and the best worst regularity."""
-    driven = set(system.actuated_freedoms)
-    best: tuple[tuple[int, bool, float], ConstraintReduction] | None = None
+    driven = _driven(system)
+    masses = np.array([system.mass_matrix(q) for q in samples])
+    rows = np.array([system.constraints(q) for q in samples])
+    sizes = np.linalg.det(rows @ np.linalg.solve(masses, rows.transpose(0, 2, 1)))
+    best: tuple[tuple[int, bool, float], tuple[int, ...]] | None = None
     for dependent in combinations(range(system.nv), system.nf) if system.nf < system.nv else ():
-        shape = tuple(i for i in range(system.nv) if i not in dependent)
-        names = ", ".join(system.freedom_names[i] for i in dependent)
-        reason = f"{system.nf} independent constraints determine {names}"
-        model = ConstraintReduction(system, "constrained", shape, dependent, reason)
-        quality = float(f"{np.min([model.regularity(q) for q in samples]):.1e}")
-        one_side = len({float(model.side(q)) for q in samples}) == 1
-        key = -len(driven & set(dependent)), one_side, quality
+        own = np.linalg.det(masses[:, dependent][:, :, dependent])
+        sides = np.linalg.det(rows[:, :, dependent])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            quality = float(f"{np.min(np.abs(sides) / np.sqrt(sizes * own)):.1e}")
+        key = -len(driven & set(dependent)), len(set(np.sign(sides))) == 1, quality
         if quality > REGULAR and (best is None or key > best[0]):
-            best = key, model
+            best = key, dependent
     if best is None:
         raise ReductionError(
             f"robot `{system.name}`, `constraints`",
@@ -80,7 +82,18 @@ def by_constraints(system: System, samples: list[np.ndarray]) -> ConstraintReduc
             f"{', '.join(system.constraint_names)}",
             cure="Leave out constraints that follow from others.",
         )
-    return best[1]
+    dependent = best[1]
+    shape = tuple(i for i in range(system.nv) if i not in dependent)
+    names = ", ".join(system.freedom_names[i] for i in dependent)
+    reason = f"{system.nf} independent constraints determine {names}"
+    return ConstraintReduction(system, "constrained", shape, dependent, reason)
+
+
+def _driven(system: System) -> set[int]:
+    """Indices in v of the velocities along which controls push."""
+    q = ca.SX.sym("q", system.nq)
+    columns = ca.SX(control_velocities(system, q, ca.SX.eye(system.nv)))
+    return set(ca.sparsify(columns).sparsity().get_triplet()[1])
 
 
 def _solve_rows(own: ca.SX, right: ca.SX) -> Array:

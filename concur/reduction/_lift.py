@@ -90,9 +90,7 @@ class Lift(EvaluatedMethods):
     @property
     def nu(self) -> int:
         """Number of controls: motors and thrusters of the robot."""
-        if isinstance(self.system, Mechanism):
-            return self.system.nu
-        return len(self.system.actuated_freedoms)
+        return int(getattr(self.system, "nu", len(self.system.actuated_freedoms)))
 
     def __repr__(self) -> str:
         sizes = f"{self.ns} shape velocities, {self.nu} controls"

@@ -26,6 +26,7 @@ from concur.simulation._motion import Motion
 from concur.simulation._runge_kutta import runge_kutta
 from concur.simulation._start import FASTEST, check_tolerance, grid, shape_start
 from concur.simulation._torque import Drive, Torque
+from concur.system import displacement_rate
 
 MOTION_METHODS = ("dop853", "rkmk4")
 
@@ -175,7 +176,7 @@ def _rates(model: ReducedModel, on_groups: bool) -> ca.Function:
     moved, u = ca.SX.sym("moved", model.nv), ca.SX.sym("u", model.nu)
     q: Array = robot.integrate(start, moved) if on_groups else start
     v = model.velocity(q, s)
-    rate = robot.dexp_inverse(moved, v) if on_groups else robot.rate(q, v)
+    rate = displacement_rate(robot, q, moved, v) if on_groups else robot.rate(q, v)
     power = ca.dot(u, control_velocities(robot, q, v))
     rates = [rate, model.acceleration(q, s, u), power]
     return ca.Function(

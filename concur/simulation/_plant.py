@@ -151,9 +151,7 @@ class Plant(EvaluatedMethods):
     @property
     def nu(self) -> int:
         """Number of controls."""
-        if isinstance(self.robot, Mechanism):
-            return self.robot.nu
-        return len(self.robot.actuated_freedoms)
+        return int(getattr(self.robot, "nu", len(self.robot.actuated_freedoms)))
 
     @property
     def nf(self) -> int:

@@ -8,7 +8,7 @@ exact inverse differential of exp, so that configurations stay on their groups b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import casadi as ca
@@ -18,6 +18,7 @@ from concur.control import TrackingLaw
 from concur.multibody import control_velocities
 from concur.simulation._plant import Plant
 from concur.simulation._runge_kutta import runge_kutta
+from concur.system import displacement_rate
 
 
 def closed_loop(servo: TrackingLaw, plant: Plant, held: bool) -> ca.Function:
@@ -211,12 +212,14 @@ def stepped(
         )
         return [normalize(end, *numbers), *moved]
     integrate = graph_of(robot.integrate, "integrate", robot.nq, robot.nv)
-    inverse = graph_of(robot.dexp_inverse, "dexp_inverse", robot.nv, robot.nv)
-    way, *moved = runge_kutta(
-        lambda node, d, v, *rest: (inverse(d, v), *rates(node, integrate(q, d), v, *rest)),
-        [ca.MX.zeros(robot.nv), *rest],
-        h,
-    )
+    sizes = robot.nq, robot.nv, robot.nv
+    way_rate = graph_of(partial(displacement_rate, robot), "displacement_rate", *sizes)
+
+    def slope(node: float, d: Array, v: Array, *rest: Array) -> tuple[Array, ...]:
+        at = integrate(q, d)
+        return way_rate(at, d, v), *rates(node, at, v, *rest)
+
+    way, *moved = runge_kutta(slope, [ca.MX.zeros(robot.nv), *rest], h)
     return [integrate(q, way), *moved]
 
 

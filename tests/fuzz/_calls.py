@@ -148,7 +148,7 @@ def _sound(folder: Path) -> list[Call]:
             {"outputs": outputs, "settling_time": 1.0},
         ),
         ("loop_margins", cc.control.loop_margins, {"servo": servo}),
-        ("conservation", cc.conservation, {"model": drift, "joint": "upper_arm"}),
+        ("conservation", cc.reduction.conservation, {"model": drift, "joint": "upper_arm"}),
         (
             "simulate",
             cc.simulate,

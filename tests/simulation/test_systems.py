@@ -251,7 +251,7 @@ def test_what_needs_bodies_says_so():
         lambda: cc.reduce(HOOP, stages="auto"),
         lambda: cc.Plant(HOOP).tree,
         lambda: cc.Plant(HOOP).export("nowhere"),
-        lambda: cc.conservation(model, "hoop"),
+        lambda: cc.reduction.conservation(model, "hoop"),
         lambda: cc.Servo(model, [cc.Output("bead", "bead", "R")], 1.0, 1.0),
         lambda: motion.momentum,
         lambda: motion.save("nowhere.h5"),

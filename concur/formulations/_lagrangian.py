@@ -1,0 +1,602 @@
+"""Mechanical systems from their energies, by Boltzmann-Hamel's equations in any velocities.
+
+With the velocities w of the factors, qdot = E(q) w, the momenta p = dL/dw and the bracket of the
+factors' algebra, the forces along w are
+
+    f = d/dt p - E^T dL/dq - ad_w^T p .
+
+Velocities of another frame are u = A(q) w. The transposed frame takes the forces along u from
+those along w, A^T f_u = f, which is (14) of Boltzmann-Hamel with its Hamel coefficients contracted:
+no array of three indices occurs, and no coordinates of a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from concur.codegen import (
+    Array,
+    EvaluatedMethods,
+    Matrix,
+    Scalar,
+    Vector,
+    evaluated,
+    finite_floats,
+)
+from concur.errors import DescriptionError, ShapeError, UnknownNameError, shown
+from concur.formulations._expressions import EXACT, SINGULAR, Row, Space, least_eigenvalue
+from concur.formulations._factor import Factor
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class LagrangianSystem(EvaluatedMethods):
+    """A mechanical system given by its energies, for `reduce`, `Plant` and all above them.
+
+    The kinetic energy T(q, v) is quadratic in the velocities v, the potential energy V(q) any
+    function of the configuration. Both are CasADi expressions of the symbols `q` and `v` of the
+    factors. The equations are Boltzmann-Hamel's, (14) and (22), in the velocities of `frame`.
+
+    Parameters
+    ----------
+    kinetic : casadi.SX
+        Kinetic energy, J, shape (1, 1); or the mass matrix of the factors' velocities, (nv, nv).
+    potential : casadi.SX or float
+        Potential energy, J.
+    factors : sequence of Factor
+        Factors of the configuration space, in the order of q and v.
+    frame : casadi.SX, or mapping of str to casadi.SX, optional
+        Velocities in which the system is written: nv expressions A(q) v, by name; default those of
+        the factors. They become the velocities of all methods.
+    constraints : casadi.SX, or mapping of str to casadi.SX, optional
+        Expressions C(q) v that are zero, holonomic or not; default none.
+    inputs : mapping of str to casadi.SX, or sequence of str, optional
+        Velocities to which the inputs are dual: an input u does the power u times its expression,
+        D(q) v. Or names of velocities that have a motor each; default no inputs.
+    name : str
+        Name in messages and records.
+
+    Raises
+    ------
+    DescriptionError
+        If an argument is no CasADi expression, the kinetic energy is not quadratic, symmetric and
+        positive definite, the potential energy depends on velocities, an expression is not linear,
+        the frame is singular, or the constraints depend on each other.
+    ShapeError
+        If an expression has another shape.
+    UnknownNameError
+        If an expression contains symbols of no factor, or an input names no velocity.
+    NonFiniteError
+        If an expression has no value at a random configuration.
+
+    See Also
+    --------
+    Factor : q and v of each factor.
+    integrability : Whether the constraints are holonomic.
+
+    Notes
+    -----
+    An expression with several rows makes one constraint, velocity or input of each. In a mapping,
+    ``(expression, unit)`` gives the unit of the force; default "N m" if only angular velocities
+    occur, else "N". Expressions are checked at random states, with a tolerance for rounding.
+
+    Examples
+    --------
+    A pendulum on a cart:
+
+    >>> import casadi as ca, concur as cc
+    >>> from concur.formulations import Factor
+    >>> cart, rod = Factor("cart", "R"), Factor("rod", "S2", neutral=(0.0, 0.0, -1.0))
+    >>> bob = ca.vertcat(cart.v, 0, 0) + 0.5 * rod.qdot
+    >>> kinetic = 2.0 * ca.sumsqr(cart.v) / 2 + 0.3 * ca.sumsqr(bob) / 2
+    >>> system = cc.LagrangianSystem(
+    ...     kinetic, 0.3 * 9.81 * 0.5 * rod.q[2], [cart, rod], inputs=["cart"]
+    ... )
+    >>> cc.reduce(system).ns
+    4
+    """
+
+    COMPILED: ClassVar[tuple[str, ...]] = ("mass_matrix", "bias")
+
+    name: str
+    factors: tuple[Factor, ...]
+    freedom_names: tuple[str, ...]
+    effort_units: tuple[str, ...]
+    constraint_names: tuple[str, ...]
+    control_names: tuple[str, ...]
+    control_units: tuple[str, ...]
+    actuated_freedoms: tuple[int, ...]
+    spins: tuple[float, ...]
+    framed: bool
+    text: str
+
+    def __init__(
+        self,
+        kinetic: Any,
+        potential: Any,
+        factors: Sequence[Factor],
+        frame: Any = None,
+        constraints: Any = None,
+        inputs: Any = None,
+        name: str = "system",
+    ) -> None:
+        space = Space.of(f"system `{name}`", factors)
+        energy = space.without_spin(_kinetic(space, kinetic))
+        height = space.scalar(potential, "`potential`")
+        if ca.depends_on(height, space.v):
+            raise DescriptionError(
+                f"{space.where}, `potential`",
+                expected="an expression of configurations",
+                came="one that depends on velocities",
+                cure="Damping and other forces are no potential energy: make them inputs.",
+            )
+        plain = [row for f in space.factors for row in zip(f.freedom_names, f.turning, strict=True)]
+        moving: list[Row] = [
+            (label, space.v[k], "N m" if turns else "N") for k, (label, turns) in enumerate(plain)
+        ]
+        velocities = moving if frame is None else space.rows(frame, "`frame`", "velocity")
+        basis = _frame(space, velocities)
+        held = [] if constraints is None else space.rows(constraints, "`constraints`", "constraint")
+        driven, rows = _inputs(space, velocities, inputs)
+        spinless = [
+            _projected(space, part, what)
+            for part, what in ((held, "`constraints`"), (rows, "`inputs`"))
+        ]
+        graph = ca.Function(
+            "lagrangian",
+            [space.q, space.v],
+            [energy, height, basis, *spinless],
+            ["q", "v"],
+            ["kinetic", "potential", "frame", "constraints", "inputs"],
+        )
+        values: dict[str, Any] = {
+            "name": str(name),
+            "factors": space.factors,
+            "freedom_names": tuple(label for label, _, _ in velocities),
+            "effort_units": tuple(_unit(space, row) for row in velocities),
+            "constraint_names": tuple(label for label, _, _ in held),
+            "control_names": tuple(label for label, _, _ in rows),
+            "control_units": tuple(_unit(space, row) for row in rows),
+            "actuated_freedoms": driven,
+            "spins": (0.0,) * sum(factor.spherical for factor in space.factors),
+            "framed": frame is not None,
+            "text": graph.serialize(),
+        }
+        for field, value in values.items():
+            object.__setattr__(self, field, value)
+        object.__setattr__(self, "spins", _checked_mass(self, space, graph))
+        _check_constraints(self, space)
+
+    def __repr__(self) -> str:
+        spaces = " x ".join(factor.group for factor in self.factors)
+        return (
+            f"<LagrangianSystem {shown(self.name)} on {shown(spaces)}: {self.nv} velocities, "
+            f"{self.nf} constraints, {self.nu} inputs>"
+        )
+
+    @cached_property
+    def graph(self) -> ca.Function:
+        """Function of (q, v), v along the factors, to energies and matrices A, C and D."""
+        return ca.Function.deserialize(self.text)
+
+    @cached_property
+    def forces(self) -> ca.Function:
+        """Forces along the factors' velocities v, of (q, v, vdot), without spin."""
+        q, v = ca.SX.sym("q", self.nq), ca.SX.sym("v", self.nv)
+        vdot = ca.SX.sym("vdot", self.nv)
+        kinetic, potential, *_ = self.graph(q, v)
+        rate = self._each(lambda f, q, v: f.rate(q, v), q, v)
+        momenta = ca.gradient(kinetic, v)
+        changes = ca.jtimes(momenta, ca.vertcat(q, v), ca.vertcat(rate, vdot))
+        pulls = ca.jtimes(rate, v, ca.gradient(kinetic - potential, q), True)
+        other = ca.SX.sym("other", self.nv)
+        turned = self._each(lambda f, a, b: f.bracket(a, b), v, other, algebra=True)
+        carried = ca.jtimes(turned, other, momenta, True)
+        found = ca.densify(ca.substitute(changes - pulls - carried, other, v))
+        return ca.Function("forces", [q, v, vdot], [found], {"cse": True})
+
+    @property
+    def nq(self) -> int:
+        """Number of configuration coordinates."""
+        return sum(factor.nq for factor in self.factors)
+
+    @property
+    def nv(self) -> int:
+        """Number of velocity coordinates, three for each two-sphere."""
+        return sum(factor.nv for factor in self.factors)
+
+    @property
+    def nf(self) -> int:
+        """Number of constraints."""
+        return len(self.constraint_names)
+
+    @property
+    def nu(self) -> int:
+        """Number of inputs."""
+        return len(self.control_names)
+
+    @property
+    def quaternions(self) -> Mapping[int, str]:
+        """Where unit quaternions start in q, and the factors they belong to."""
+        found = {}
+        for factor, (start, _) in zip(self.factors, self._starts(), strict=True):
+            if factor.quaternion_at is not None:
+                found[start + factor.quaternion_at] = factor.name
+        return found
+
+    def neutral(self) -> np.ndarray:
+        """Configuration of the factors' neutral ones, shape (nq,)."""
+        return np.concatenate([np.array(factor.neutral, dtype=float) for factor in self.factors])
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw a configuration, factor by factor.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (nq,).
+        """
+        return np.concatenate([factor.random(rng) for factor in self.factors])
+
+    def check_configuration(self, q: ArrayLike, where: str = "configuration") -> np.ndarray:
+        """Check a configuration, and bring its unit vectors to norm one.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        where : str
+            Place named in errors.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (nq,).
+
+        Raises
+        ------
+        ShapeError, NonFiniteError
+            If these are not nq finite numbers.
+        DescriptionError
+            If a quaternion or a direction has not nearly unit norm.
+        """
+        where = f"system `{self.name}`, {where}"
+        array = finite_floats(q, where, (self.nq,))
+        parts = zip(self.factors, self._starts(), strict=True)
+        return np.concatenate([f.checked(array[i : i + f.nq], where) for f, (i, _) in parts])
+
+    @evaluated("(nq),(nv)->(nv)")
+    def factor_velocity(self, q: Vector, v: Vector) -> Vector:
+        """Velocities of the factors, from those of the frame: w with A(q) w = v."""
+        return ca.solve(self._frame(q), v) if self.framed else v
+
+    @evaluated("(nq),(nv)->(nq)")
+    def rate(self, q: Vector, v: Vector) -> Vector:
+        """Rate of the configuration for a velocity."""
+        return self._each(lambda f, q, w: f.rate(q, w), q, self.factor_velocity(q, v))
+
+    @evaluated("(nq),(nv)->(nq)")
+    def integrate(self, q: Vector, dv: Vector) -> Vector:
+        """Configuration after a displacement along the velocities of the factors."""
+        return self._each(lambda f, q, d: f.integrate(q, d), q, dv)
+
+    @evaluated("(nv),(nv)->(nv)")
+    def dexp_inverse(self, dv: Vector, v: Vector) -> Vector:
+        """Rate of the displacement of `integrate`, for velocities of the factors."""
+        return self._each(lambda f, d, w: f.dexp_inverse(d, w), dv, v, algebra=True)
+
+    @evaluated("(nv),(nv)->(nv)")
+    def bracket(self, a: Vector, b: Vector) -> Vector:
+        """Lie bracket of two fields with constant velocities of the factors.
+
+        Parameters
+        ----------
+        a, b : array_like
+            Velocities of the factors, each (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Velocity of the bracket, shape (nv,).
+        """
+        return self._each(lambda f, a, b: f.bracket(a, b), a, b, algebra=True)
+
+    @evaluated("(nq)->(nq)")
+    def normalize(self, coordinates: Vector) -> Vector:
+        """Bring quaternions and directions to norm one.
+
+        Parameters
+        ----------
+        coordinates : array_like
+            Configuration with quaternions and directions of any norm but zero, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (nq,).
+        """
+        parts = zip(self.factors, self._starts(), strict=True)
+        return ca.vertcat(*[f.normalize(coordinates[i : i + f.nq]) for f, (i, _) in parts])
+
+    @evaluated("(nq)->(nv,nv)")
+    def mass_matrix(self, q: Vector) -> Matrix:
+        """Mass matrix in the velocities of the frame, symmetric and positive definite.
+
+        Each two-sphere contributes an inertia of its spin, the mean of its two others.
+        """
+        v = ca.SX.sym("v", self.nv)
+        mass = ca.substitute(ca.hessian(self.graph(q, v)[0], v)[0], v, ca.SX.zeros(self.nv))
+        for span, spin in self._spheres():
+            mass[span, span] += spin * self._axis(q, span) @ self._axis(q, span).T
+        if not self.framed:
+            return mass
+        turned = ca.solve(self._frame(q).T, ca.solve(self._frame(q).T, mass).T)
+        return ca.triu2symm(ca.triu(turned))
+
+    @evaluated("(nq),(nv),(nv)->(nv)")
+    def inverse_dynamics(self, q: Vector, v: Vector, vdot: Vector) -> Vector:
+        """Forces for an acceleration: M vdot + bias, Boltzmann-Hamel's equations (14)."""
+        w, wdot = v, vdot
+        if self.framed:
+            frame, w = self._frame(q), self.factor_velocity(q, v)
+            rate = self._each(lambda f, q, w: f.rate(q, w), q, w)
+            wdot = ca.solve(frame, vdot - self._along(q, rate) @ w)
+        still, drift, spun = ca.SX(w), ca.SX(wdot), list[tuple[slice, Array]]()
+        for span, spin in self._spheres():
+            axis = self._axis(q, span)
+            turning, change = ca.dot(axis, w[span]), ca.dot(axis, wdot[span])
+            still[span] -= turning * axis
+            drift[span] -= change * axis + turning * ca.cross(w[span], axis)
+            spun.append((span, spin * change * axis))
+        force = self.forces(q, still, drift)
+        for span, own in spun:
+            axis = self._axis(q, span)
+            force[span] += own - ca.dot(axis, force[span]) * axis
+        return ca.solve(self._frame(q).T, force) if self.framed else force
+
+    @evaluated("(nq),(nv)->(nv)")
+    def bias(self, q: Vector, v: Vector) -> Vector:
+        """Coriolis, centrifugal and potential forces: M vdot + bias = B u + C^T lambda."""
+        return self.inverse_dynamics(q, v, ca.SX.zeros(self.nv))
+
+    @evaluated("(nq)->(nf,nv)")
+    def constraints(self, q: Vector) -> Matrix:
+        """Rows of the constraints: constraints(q) @ v = 0."""
+        return self._rows(q, 3)
+
+    @evaluated("(nq)->(nv,nu)")
+    def actuation(self, q: Vector) -> Matrix:
+        """Actuation matrix B: inputs to forces along the velocities."""
+        return self._rows(q, 4).T
+
+    @evaluated("(nq),(nv)->()")
+    def kinetic_energy(self, q: Vector, v: Vector) -> Scalar:
+        """Kinetic energy, J, with that of spins."""
+        w = self.factor_velocity(q, v)
+        spins = [spin * ca.dot(self._axis(q, at), w[at]) ** 2 for at, spin in self._spheres()]
+        return self.graph(q, w)[0] + sum(spins, ca.SX(0)) / 2
+
+    @evaluated("(nq)->()")
+    def potential_energy(self, q: Vector) -> Scalar:
+        """Potential energy, J."""
+        return self.graph(q, ca.SX(self.nv, 1))[1]
+
+    def _frame(self, q: Vector) -> ca.SX:
+        return ca.sparsify(self.graph(q, ca.SX(self.nv, 1))[2])
+
+    def _along(self, q: Vector, rate: Array) -> ca.SX:
+        """Rate of the frame along a rate of the configuration."""
+        symbol, direction = ca.SX.sym("q", self.nq), ca.SX.sym("rate", self.nq)
+        frame = ca.densify(self._frame(symbol))
+        slope = ca.reshape(ca.jtimes(ca.vec(frame), symbol, direction), *frame.shape)
+        return ca.sparsify(ca.Function("along", [symbol, direction], [slope])(q, rate))
+
+    def _rows(self, q: Vector, place: int) -> ca.SX:
+        """Rows of the graph along the frame's velocities."""
+        rows = ca.sparsify(self.graph(q, ca.SX(self.nv, 1))[place])
+        if not self.framed or not rows.shape[0]:
+            return rows
+        return ca.sparsify(ca.solve(self._frame(q).T, rows.T).T)
+
+    def _starts(self) -> list[tuple[int, int]]:
+        """Where each factor starts in q and in v."""
+        starts = [(0, 0)]
+        for factor in self.factors[:-1]:
+            starts.append((starts[-1][0] + factor.nq, starts[-1][1] + factor.nv))
+        return starts
+
+    def _spheres(self) -> list[tuple[slice, float]]:
+        """Velocities of each two-sphere, and the inertia of its spin."""
+        starts = [
+            at for f, (_, at) in zip(self.factors, self._starts(), strict=True) if f.spherical
+        ]
+        return [(slice(k, k + 3), spin) for k, spin in zip(starts, self.spins, strict=True)]
+
+    def _axis(self, q: Vector, span: slice) -> Array:
+        """Direction of the two-sphere with given velocities."""
+        start = next(i for i, k in self._starts() if k == span.start)
+        return q[start : start + 3]
+
+    def _each(
+        self,
+        act: Callable[[Factor, Array, Array], Array],
+        a: Array,
+        b: Array,
+        algebra: bool = False,
+    ) -> ca.SX:
+        """Act on each factor's part: of coordinates a, or velocities, and of velocities b."""
+        parts = []
+        for factor, (i, k) in zip(self.factors, self._starts(), strict=True):
+            own = a[k : k + factor.nv] if algebra else a[i : i + factor.nq]
+            parts.append(act(factor, own, b[k : k + factor.nv]))
+        return ca.vertcat(*parts)
+
+
+def _kinetic(space: Space, value: Any) -> ca.SX:
+    """Kinetic energy as a quadratic form, from an energy or a mass matrix."""
+    given, what = space.column(value, "`kinetic`"), "`kinetic`"
+    size = (space.nv, space.nv)
+    is_matrix = given.shape == size and not ca.depends_on(given, space.v)
+    if not is_matrix and given.shape != (1, 1):
+        raise ShapeError(
+            f"{space.where}, {what}",
+            expected=f"a scalar energy, or a mass matrix of shape {size} without velocities",
+            came=f"shape {given.shape}",
+            cure="Add up the energies of all bodies.",
+        )
+    matrix = given if is_matrix else ca.hessian(given, space.v)[0]
+    matrix = ca.substitute(matrix, space.v, ca.SX.zeros(space.nv))
+    energy = ca.bilin(matrix, space.v, space.v) / 2 if is_matrix else given
+    both = ca.Function("both", [space.q, space.v], [energy, matrix])
+    for q, v in space.samples():
+        number, mass = (np.array(part) for part in both(q, v))
+        if not (np.isfinite(number).all() and np.isfinite(mass).all()):
+            raise space.infinite(what, q)
+        size_of = float(np.abs(v) @ np.abs(mass) @ np.abs(v))
+        skew = np.abs(mass - mass.T).max()
+        if skew > EXACT * np.abs(mass).max():
+            row, column = divmod(int(np.abs(mass - mass.T).argmax()), space.nv)
+            raise DescriptionError(
+                f"{space.where}, {what}",
+                expected="a symmetric mass matrix",
+                came=f"entries {mass[row, column]:.6g} and {mass[column, row]:.6g} in rows "
+                f"{row} and {column}",
+                cure="Correct one of them.",
+            )
+        rest = abs(number[0, 0] - v @ mass @ v / 2)
+        if rest > EXACT * (size_of or 1.0):
+            raise DescriptionError(
+                f"{space.where}, {what}",
+                expected="a quadratic function of the velocities",
+                came=f"a rest of {rest:.3g} J at a random state",
+                cure="Leave out terms that are constant or linear in the velocities.",
+            )
+    return energy
+
+
+def _frame(space: Space, velocities: Sequence[Row]) -> ca.SX:
+    """Matrix A of the frame's velocities, regular."""
+    if len(velocities) != space.nv:
+        raise ShapeError(
+            f"{space.where}, `frame`",
+            expected=f"{space.nv} velocities",
+            came=f"{len(velocities)}",
+            cure="Give as many as the factors have; three for a two-sphere.",
+        )
+    matrix = space.linear(velocities, "`frame`")
+    regular = ca.Function("frame", [space.q], [matrix])
+    for q, _ in space.samples():
+        rows = np.array(regular(q))
+        least, _ = least_eigenvalue(rows @ rows.T)
+        if least < SINGULAR:
+            raise DescriptionError(
+                f"{space.where}, `frame`",
+                expected="independent velocities",
+                came=f"a singular matrix (least eigenvalue {least:.1e}) at a random configuration",
+                cure="Replace a velocity that follows from the others.",
+            )
+    return matrix
+
+
+def _inputs(
+    space: Space, velocities: Sequence[Row], inputs: Any
+) -> tuple[tuple[int, ...], list[Row]]:
+    """Velocities with a motor each, if all inputs are such, and the inputs' own."""
+    if inputs is None:
+        return (), []
+    if isinstance(inputs, Mapping):
+        return (), space.rows(inputs, "`inputs`", "input")
+    names = [label for label, _, _ in velocities]
+    listed = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
+    unknown = next((name for name in listed if name not in names), None)
+    if unknown is not None or len(set(listed)) < len(listed):
+        raise UnknownNameError(
+            f"{space.where}, `inputs`",
+            expected=f"different velocities ({', '.join(names)}), or expressions by name",
+            came=shown(inputs),
+            cure='Write ["cart"], or {"force": tip_velocity} for other forces.',
+            name=str(unknown),
+        )
+    places = tuple(names.index(name) for name in listed)
+    return places, [velocities[k] for k in places]
+
+
+def _projected(space: Space, rows: Sequence[Row], what: str) -> ca.SX:
+    """Matrix of linear functions of the velocities on which spin has no effect."""
+    labels = [label for label, _, _ in rows]
+    column = space.without_spin(ca.vertcat(ca.SX(0, 1), *[row for _, row, _ in rows]))
+    parts = [(label, column[k], None) for k, label in enumerate(labels)]
+    return space.linear(parts, what) if rows else ca.SX(0, space.nv)
+
+
+def _unit(space: Space, row: Row) -> str:
+    """Unit of the force along a velocity."""
+    _, expression, unit = row
+    turning = [turns for factor in space.factors for turns in factor.turning]
+    used = ca.jacobian(expression, space.v).sparsity().get_triplet()[1]
+    return unit or ("N m" if all(turning[k] for k in used) else "N")
+
+
+def _checked_mass(system: LagrangianSystem, space: Space, graph: ca.Function) -> tuple[float, ...]:
+    """Inertias of the spins; a singular kinetic energy is an error."""
+    v = space.v
+    mass = ca.Function(
+        "mass",
+        [space.q],
+        [ca.substitute(ca.hessian(graph(space.q, v)[0], v)[0], v, ca.SX.zeros(space.nv))],
+    )
+    spheres, found = system._spheres(), list[list[float]]()
+    names = [name for factor in space.factors for name in factor.freedom_names]
+    for q, _ in space.samples():
+        matrix = np.array(mass(q))
+        spins = [float(np.trace(matrix[at, at])) / 2 for at, _ in spheres]
+        found.append(spins)
+        for (at, _), spin in zip(spheres, spins, strict=True):
+            axis = np.array(system._axis(q, at))
+            matrix[at, at] += spin * np.outer(axis, axis)
+        least, place = least_eigenvalue(matrix)
+        if least < SINGULAR:
+            raise DescriptionError(
+                f"{space.where}, `kinetic`",
+                expected="a positive definite kinetic energy",
+                came=f"one with the least eigenvalue {least:.1e}, in units of the diagonal, mostly "
+                f"along {names[place]}",
+                cure="Give every motion a mass or an inertia.",
+            )
+    return tuple(float(mean) for mean in np.mean(found, axis=0)) if spheres else ()
+
+
+def _check_constraints(system: LagrangianSystem, space: Space) -> None:
+    """Demand fewer constraints than velocities, independent at random configurations."""
+    if not system.nf:
+        return
+    free = system.nv - len(system.spins)
+    if system.nf >= free:
+        raise DescriptionError(
+            f"{space.where}, `constraints`",
+            expected=f"fewer constraints than the {free} degrees of freedom",
+            came=f"{system.nf}: {', '.join(system.constraint_names)}",
+            cure="Nothing can move: leave some out.",
+        )
+    for q, _ in space.samples():
+        rows = np.asarray(system.constraints(q))
+        least, place = least_eigenvalue(rows @ np.linalg.solve(system.mass_matrix(q), rows.T))
+        if least < SINGULAR:
+            raise DescriptionError(
+                f"{space.where}, `constraints`",
+                expected="independent constraints",
+                came=f"{system.nf} that lose rank at a random configuration (least eigenvalue "
+                f"{least:.1e}), mostly `{system.constraint_names[place]}`",
+                cure="Leave out constraints that follow from others.",
+            )
