@@ -14,6 +14,7 @@ from concur.errors import ShapeError
 from concur.plotting.errors import TIME
 from concur.plotting.style import (
     EDGE,
+    FLOOR,
     PALETTE,
     REFERENCE,
     logarithmic,
@@ -319,6 +320,10 @@ def _draw_curves(axes: Axes, one: SampledCurves) -> None:
     axes.set_ylabel(f"{one.name} [{one.unit}]" if len(one.name) < 15 else f"[{one.unit}]")
     if one.log:
         logarithmic(axes)
+        positive = values[np.isfinite(values) & (values > 0.0)]
+        if len(positive):
+            bottom, top = axes.get_ylim()
+            axes.set_ylim(min(bottom, max(float(np.quantile(positive, 0.02)), FLOOR)), top)
     side_legend(axes)
 
 
@@ -327,12 +332,13 @@ def _histogram(axes: Axes, values: np.ndarray, good: np.ndarray, limit: float) -
     if not len(values):
         return
     low, high = float(values.min()), float(values.max())
-    if high - low < 1e-12 * max(abs(low), abs(high), 1e-300):
-        room = 0.05 * max(abs(low), 1e-6)
-        low, high = low - room, high + room
-    width = (high - low) / _BINS
-    start = low if not low < limit < high else limit - width * np.ceil((limit - low) / width)
-    edges = start + width * np.arange(_BINS + 2)
+    if high - low > 1e-12 * max(abs(low), abs(high)):
+        width = (high - low) / _BINS
+        start = low if not low < limit < high else limit - width * np.ceil((limit - low) / width)
+        edges = start + width * np.arange(_BINS + 2)
+    else:  # one bar for equal values
+        width = 0.06 * max(abs(low - limit) if np.isfinite(limit) else abs(low), 1e-6)
+        edges = low + width * np.array([-0.5, 0.5])
     middle = (edges[1:] + edges[:-1]) / 2.0
     below = np.zeros(len(middle))
     for chosen, color in ((good, PASS), (~good, FAIL)):

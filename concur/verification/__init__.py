@@ -15,6 +15,7 @@ from concur.verification._answers import (
     worst_worlds,
 )
 from concur.verification._campaign import Campaign
+from concur.verification._curves import sampled_curves
 from concur.verification._mujoco import ContactRun, mujoco_run
 from concur.verification._report import CampaignReport
 from concur.verification._result import CampaignResult
@@ -43,6 +44,7 @@ __all__ = [
     "pass_rates",
     "quantiles",
     "rank_influences",
+    "sampled_curves",
     "sobol_cost",
     "sobol_indices",
     "worst_search",

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from concur._version import __version__
 from concur.codegen import Demand, Rollout
+from concur.control import Servo
 from concur.errors import DescriptionError
 from concur.formats import Task, WorldInputs, WorldLoop
 from concur.simulation import Run
@@ -222,7 +223,7 @@ class Campaign:
         lost = np.flatnonzero(np.isnan(values).all(axis=1))
         lost = lost[[int(table.numbers[row]) not in table.crashes for row in lost]]
         reasons = self.reasons(table.worlds[lost])
-        units = {signal: made.unit for made in task.requirements for signal in made.signals}
+        units = _units(self._ready.loop.servo)
         return CampaignResult(
             quantities=tuple((made.label, made.unit) for made in task.uncertainty.quantities),
             columns=tuple((made.name, made.unit) for made in task.requirements),
@@ -329,6 +330,19 @@ class Campaign:
         values = np.column_stack(columns)
         values[list(inputs.invalid)] = np.nan
         return values
+
+
+def _units(servo: Servo) -> dict[str, str]:
+    """Units of the signals whose extremes a result contains."""
+    model = servo.model
+    controls = zip(model.control_names, model.control_units, strict=True)
+    units = {f"torque:{name}": unit for name, unit in controls}
+    for output in servo.outputs:
+        kinds = list(dict.fromkeys(output.coordinate_units))
+        for unit in kinds:
+            part = {"m": ":position", "rad": ":rotation"}[unit] * (len(kinds) > 1)
+            units[f"error:{output.name}{part}"] = unit
+    return units
 
 
 def _limits(requirements: Sequence[Requirement]) -> dict[str, tuple[float, float]]:

@@ -5,11 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import concur as cc
 from concur.formats import load_task
 from concur.verification import (
     Campaign,
     CampaignReport,
     paired_comparisons,
+    sampled_curves,
     worst_search,
 )
 from concur.verification._run import run
@@ -195,10 +197,15 @@ def test_a_sound_controller_passes_with_an_interval(sound):
 @pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
 def test_a_gain_too_high_for_the_latency_is_found(tmp_path, sound):
-    changes = ("stiffness = 36.0", "stiffness = 1600.0"), ("damping = 12.0", "damping = 80.0")
+    changes = (
+        ("stiffness = 36.0", "stiffness = 1600.0"),
+        ("damping = 12.0", "damping = 80.0"),
+        ("below = 10.0", "below = 200.0"),
+    )
     campaign, report = report_of(tmp_path, ROVER, *changes)
     assert not report.passed
-    assert "a larger timing.latency reduces" in report.problems[0], report.problems
+    assert report.problems[0].startswith("settle hand"), report.problems
+    assert "timing.latency" in report.problems[0]
     # On the same worlds the sound controller passes: the difference has an interval.
     comparison = paired_comparisons(report.result, sound[1].result)[0]
     assert comparison.only_first == ()
@@ -213,6 +220,17 @@ def test_a_gain_too_high_for_the_latency_is_found(tmp_path, sound):
         budget=120,
     )
     assert found.value <= found.sample < 0.0
+    # Replayed worlds have the errors of the campaign.
+    curves = sampled_curves(campaign, result, 6, cc.certify(campaign.task.servo.error_dynamics))
+    hand, norm = curves[1:]
+    assert (hand.name, hand.unit, len(hand.values)) == ("error of hand", "m", 6)
+    assert hand.outside == np.sum(~hand.passed) > 0
+    assert np.nanmax(hand.bound[hand.t >= 5.0]) == 0.015
+    worst = int(np.argmin(result.values[:, 1]))
+    late = hand.values[1, hand.t >= 5.0].max()
+    assert 0.9 * late <= 0.015 - result.values[worst, 1] - 1e-9 <= 1.1 * late
+    assert norm.values[:, 0].tolist() == [1.0] * 6
+    assert norm.bound_name == "proved for the exact model"
 
 
 @pytest.mark.slow
