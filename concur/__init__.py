@@ -50,9 +50,9 @@ _MOVED = {
         "conservation",
         "constants_of_motion",
     ),
-    "simulation": ("Motion", "Tolerances", "reconstruct"),
+    "simulation": ("Motion", "Tolerances", "forced_motion", "reconstruct"),
 }
-"""Names that were here until 0.2, by the package in which they are now."""
+"""Names that were here before, by the package in which they are now."""
 
 
 def __getattr__(name: str) -> _Any:

@@ -37,7 +37,7 @@ from .reduction import symmetry as symmetry
 from .simulation import Plant as Plant
 from .simulation import Run as Run
 from .simulation import compare as compare
-from .simulation import forced_motion as forced_motion
 from .simulation import simulate as simulate
+from .verification import verify as verify
 
 __version__: str

@@ -33,7 +33,7 @@ print("drift of the centre of mass:", model.com_velocity, "m/s")
 
 # A torque swings the turret for 2 s: the satellite rotates the other way, in addition to its
 # tumbling. The lift gives the base velocity, so the momentum is exact.
-swing = cc.forced_motion(
+swing = cc.simulation.forced_motion(
     model, lambda t: [3.0 * np.sin(np.pi * t), 0, 0, 0, 0, 0], duration=2.0, q0=q0, s0=np.zeros(6)
 )
 print("rotation of the turret:", swing.q[-1, 7] - q0[7], "rad")

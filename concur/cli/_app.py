@@ -341,6 +341,64 @@ def certify(
 
 
 @main.command(
+    epilog="Example: concur verify examples/rover_campaign.toml --samples 500"
+    "\n\nExit status: 0 all requirements hold in all worlds, 1 a world breaks one, 2 bad input."
+)
+def verify(
+    task: Annotated[Path, typer.Argument(help="Task file (.toml) with [uncertainty].")],
+    samples: Annotated[int, typer.Option(min=1, help="Number of worlds that are drawn.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed: the same worlds on any machine.")] = 0,
+    search: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Then search the worst world of each requirement, with at most this number of "
+            "worlds each; needs the extra `verify`.",
+        ),
+    ] = 0,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of processes, in which a world that crashes is found; default threads of "
+            "this process, one for each processor.",
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Dask scheduler whose workers are used; needs the extra `cluster`.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the results; default out/<name of the file>/verify."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON, for machines.")
+    ] = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Simulate a task in many imperfect worlds; report what breaks its requirements.
+
+    Worlds are drawn from the [uncertainty] of the task. The worst world of each requirement is
+    written as a task file for `concur track`. In a folder with results of the same campaign the
+    command continues; those of another one are refused. Results are samples, not proofs.
+    """
+    folder = out or Path("out") / task.stem / "verify"
+    with _errors("verify" if as_json else None):
+        from concur.cli._verify import verify_task
+
+        console = Console(stderr=as_json, quiet=as_json)
+        options = (seed, search, jobs, scheduler, overwrite)
+        result = verify_task(task, samples, folder, console, *options)
+        if as_json:
+            typer.echo(json.dumps(result.as_dict(), indent=2, allow_nan=False))
+        raise typer.Exit(0 if result.passed else 1)
+
+
+@main.command(
     epilog="Example: concur export examples/rover_arm.toml --out out/rover_arm/c"
     "\n\nExit status: 0 written, 2 bad input."
 )

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +23,7 @@ OWN = {
     "track": ("run.h5", "report.html", "animation.gif", "animation.mp4"),
     "certify": ("proof.json", "operating.json"),
     "export": (),
+    "verify": ("report.html", "report.json", "campaign.h5"),
 }
 """Files with a verdict, per command: `--overwrite` removes them even if no run lists them."""
 
@@ -57,7 +58,7 @@ class Results:
                 target = self.folder / path.name
                 # Files of earlier runs of this command were removed at the start.
                 if target not in self.files and not self._overwrite and os.path.lexists(target):
-                    raise _foreign(self.folder, [path.name])
+                    raise foreign(self.folder, [path.name])
                 os.replace(path, target)
                 moved.append(target)
                 self.files += [target] * (target not in self.files)
@@ -104,8 +105,12 @@ class Results:
 
 
 @contextmanager
-def results(folder: Path, command: str, overwrite: bool = False) -> Iterator[Results]:
+def results(
+    folder: Path, command: str, overwrite: bool = False, keep: Sequence[str] = ()
+) -> Iterator[Results]:
     """Use a folder for one run of a command; results of its earlier run are removed first.
+
+    `keep` names those from which the new run continues.
 
     Other files do not matter unless the command writes files of the same names, which needs
     `overwrite`. Hidden files and folders never matter.
@@ -126,7 +131,7 @@ def results(folder: Path, command: str, overwrite: bool = False) -> Iterator[Res
             _check_files(folder, command, entries)
         folder.mkdir(parents=True, exist_ok=True)
         old = {*entries.get(command, {}).get("files", ()), *(OWN[command] if overwrite else ())}
-        for name in old:
+        for name in old.difference(keep):
             if (folder / name).is_symlink() or (folder / name).is_file():
                 (folder / name).unlink()
         for stale in folder.glob(f"{_STAGING}*"):
@@ -165,10 +170,11 @@ def _check_files(folder: Path, command: str, entries: dict[str, Any]) -> None:
     if entries:
         others = [name for name in others if name not in ours and name in OWN[command]]
     if others:
-        raise _foreign(folder, others)
+        raise foreign(folder, others)
 
 
-def _foreign(folder: Path, names: list[str]) -> ConcurError:
+def foreign(folder: Path, names: list[str]) -> ConcurError:
+    """Error about files that are no results of an earlier run."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return DescriptionError(
         f"option `--out`, {folder}",

@@ -56,12 +56,12 @@ def _cure(model: ReducedModel) -> str:
     if free and any(wheel.support for wheel in robot.wheels):
         return (
             f"The contact leaves {', '.join(free)} free, and motors between bodies do not suffice: "
-            "add thrusters. Such a robot can be moved by `concur.forced_motion`."
+            "add thrusters. Such a robot can be moved by `concur.simulation.forced_motion`."
         )
     if free:
         return (
             f"The wheels leave {', '.join(free)} free and unactuated: add a wheel or a "
-            "slider that holds it. Such a robot can be moved by `concur.forced_motion`."
+            "slider that holds it. Such a robot can be moved by `concur.simulation.forced_motion`."
         )
     cure = "Set `actuated` of the robot to as many joints"
     if STAGES_HINT in model.reason:

@@ -157,7 +157,7 @@ def conservation(model: ReducedModel, joint: str, tolerance: float = ROUNDING) -
     --------
     >>> import concur as cc
     >>> model = cc.reduce(cc.robots.rover_arm())
-    >>> cc.conservation(model, "left_wheel").equation
+    >>> cc.reduction.conservation(model, "left_wheel").equation
     'd/dt p[left_wheel] = Xi[left_wheel, right_wheel] s[right_wheel] + u[left_wheel]'
     """
     check_model(model, "conservation")

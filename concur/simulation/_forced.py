@@ -96,7 +96,7 @@ def forced_motion(
     >>> import concur as cc
     >>> model = cc.reduce(cc.robots.orbital_crawler(), momentum=[0, 0, 0, 0, 0, 30.0])
     >>> q0 = model.robot.neutral()
-    >>> motion = cc.forced_motion(model, None, 1.0, q0, [0.1] * model.ns, dt=0.1)
+    >>> motion = cc.simulation.forced_motion(model, None, 1.0, q0, [0.1] * model.ns, dt=0.1)
     >>> bool(motion.momentum_drift.max() < 1e-12)
     True
     """

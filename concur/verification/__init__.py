@@ -16,9 +16,11 @@ from concur.verification._answers import (
 )
 from concur.verification._campaign import Campaign
 from concur.verification._curves import sampled_curves
+from concur.verification._executors import cluster
 from concur.verification._mujoco import ContactRun, mujoco_run
 from concur.verification._report import CampaignReport
 from concur.verification._result import CampaignResult
+from concur.verification._run import workers
 from concur.verification._search import WorstFound, worst_search
 from concur.verification._sensitivity import (
     RankInfluence,
@@ -27,6 +29,7 @@ from concur.verification._sensitivity import (
     sobol_cost,
     sobol_indices,
 )
+from concur.verification._verify import verify, worst_searches
 
 __all__ = [
     "Campaign",
@@ -39,6 +42,7 @@ __all__ = [
     "SobolIndex",
     "WorstFound",
     "WorstWorld",
+    "cluster",
     "mujoco_run",
     "paired_comparisons",
     "pass_rates",
@@ -47,6 +51,9 @@ __all__ = [
     "sampled_curves",
     "sobol_cost",
     "sobol_indices",
+    "verify",
+    "workers",
     "worst_search",
+    "worst_searches",
     "worst_worlds",
 ]

@@ -28,7 +28,7 @@ import numpy as np
 
 from concur.errors import ConcurError, shown
 from concur.verification._evaluator import Evaluator
-from concur.verification._executors import freed, local, named, renewed, workers
+from concur.verification._executors import capacity, freed, local, named, renewed
 from concur.verification._table import Table, crashed
 from concur.verification._worker import evaluate, ready, shipped, table_of
 
@@ -111,11 +111,11 @@ class Work:
         self._flying: dict[Future[Table], _Flight] = {}
         self._suspects: deque[_Piece] = deque()
         n = len(numbers)
-        size = int(block) if block is not None else _block_size(n, workers(pool.executor))
+        size = int(block) if block is not None else _block_size(n, capacity(pool.executor))
         self._fresh = deque(_Piece(k, min(k + size, n)) for k in range(0, n, size))
 
-    def results(self) -> Generator[Table, None, None]:
-        """Evaluate all worlds; tables in the order in which they come."""
+    def results(self) -> Generator[tuple[int, Table], None, None]:
+        """Evaluate all worlds; tables in the order in which they come, with their first row."""
         try:
             while self._fresh or self._suspects or self._flying:
                 self._submit()
@@ -132,7 +132,7 @@ class Work:
                         deaths.append(flight)
                     else:
                         self._longest = max(self._longest, time.monotonic() - flight.start)
-                        yield table
+                        yield flight.piece.first, table
                     del future  # Dask computes again what a dead worker had computed
                 if deaths and not self._flying:
                     self._pool.renew()
@@ -146,7 +146,7 @@ class Work:
 
     def _submit(self) -> None:
         """Keep all workers busy; with suspects one."""
-        while self._fresh and len(self._flying) < workers(self._pool.executor):
+        while self._fresh and len(self._flying) < capacity(self._pool.executor):
             if not self._sent_off(self._fresh):
                 return
         if self._suspects and not self._flying:
@@ -192,7 +192,7 @@ class Work:
         first = min(flight.start for flight in self._flying.values())
         return max(0.0, first + self._limit - time.monotonic())
 
-    def _late(self) -> Iterator[Table]:
+    def _late(self) -> Iterator[tuple[int, Table]]:
         """End workers whose blocks have exceeded the time limit."""
         now, limit, executor = time.monotonic(), self._limit, self._pool.executor
         late = {f: flight for f, flight in self._flying.items() if now - flight.start >= limit}
@@ -215,7 +215,7 @@ class Work:
         for flight in late.values():
             yield from self._death(flight, f"no result within {limit:g} s")
 
-    def _death(self, flight: _Flight, why: str) -> Iterator[Table]:
+    def _death(self, flight: _Flight, why: str) -> Iterator[tuple[int, Table]]:
         """Suspect a block whose worker has died, halve it, or find that its world has crashed."""
         piece = flight.piece
         if not flight.alone:
@@ -228,7 +228,8 @@ class Work:
             self._suspects.appendleft(replace(piece, deaths=piece.deaths + 1))
         else:
             columns = len(self._evaluator.columns)
-            yield crashed(*self._rows(piece), columns, f"{why}, {DEATHS} times of {DEATHS}")
+            text = f"{why}, {DEATHS} times of {DEATHS}"
+            yield piece.first, crashed(*self._rows(piece), columns, text)
 
     def _failure(self, error: BaseException) -> ConcurError:
         """Error of an executor, or of a worker before it has evaluated anything."""

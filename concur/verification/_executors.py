@@ -129,7 +129,7 @@ def cluster(address: str) -> Iterator[Executor]:
         yield client.get_executor(pure=False)
 
 
-def workers(executor: Executor) -> int:
+def capacity(executor: Executor) -> int:
     """Number of blocks that an executor evaluates at once.
 
     More are never submitted, so that a block starts when it is submitted, and a worker that dies

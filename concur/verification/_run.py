@@ -22,7 +22,7 @@ def run(
     evaluator: Evaluator,
     numbers: np.ndarray,
     worlds: np.ndarray,
-    executor: Executor | int | None = None,
+    executor: Executor | Pool | int | None = None,
     *,
     block: int | None = None,
     store: Store | None = None,
@@ -76,11 +76,11 @@ def run(
         with (
             track(progress, "worlds", len(numbers), done, "worlds/s") as show,
             one_thread_each(),
-            _executor(executor) as pool,
+            workers(executor) as pool,
         ):
             work = Work(evaluator, numbers[left], worlds[left], pool, block, time_limit)
             with closing(work.results()) as results:
-                for part in results:
+                for _, part in results:
                     if store is not None:
                         store.append(part)
                     parts.append(part)
@@ -89,6 +89,42 @@ def run(
     if not parts:
         return Table(numbers, worlds, np.empty((0, len(evaluator.columns))))
     return joined(parts)
+
+
+def values_of(
+    evaluator: Evaluator,
+    numbers: np.ndarray,
+    worlds: np.ndarray,
+    executor: Executor | Pool | int | None = None,
+    time_limit: float | None = None,
+) -> np.ndarray:
+    """Evaluate worlds of which several may have one number, as those of a search.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+        What is evaluated.
+    numbers, worlds : numpy.ndarray
+        Numbers, shape (n,), and deviations, shape (n, d).
+    executor : optional
+        As of `run`.
+    time_limit : float, optional
+        As of `run`.
+
+    Returns
+    -------
+    numpy.ndarray
+        Values, shape (n, m), NaN for crashed worlds.
+    """
+    numbers, worlds = np.asarray(numbers, dtype=np.int64), np.asarray(worlds, dtype=float)
+    evaluator.prepare()
+    values = np.full((len(numbers), len(evaluator.columns)), np.nan)
+    with one_thread_each(), workers(executor) as pool:
+        work = Work(evaluator, numbers, worlds, pool, None, time_limit)
+        with closing(work.results()) as results:
+            for first, part in results:
+                values[first : first + len(part)] = part.values
+    return values
 
 
 def _wrong(name: str, expected: str, came: str, cure: str) -> ConcurError:
@@ -131,7 +167,27 @@ def _kept(store: Store | None, numbers: np.ndarray, worlds: np.ndarray) -> Table
 
 
 @contextmanager
-def _executor(given: Executor | int | None) -> Iterator[Pool]:
+def workers(given: Executor | Pool | int | None = None) -> Iterator[Pool]:
+    """Keep the workers of a campaign for its searches, or for further campaigns.
+
+    Parameters
+    ----------
+    given : concurrent.futures.Executor or int, optional
+        As the argument `executor` of `verify`.
+
+    Yields
+    ------
+    Pool
+        To pass as `executor`; workers that were started for it end with the context.
+
+    Raises
+    ------
+    ConcurError
+        If it is neither.
+    """
+    if isinstance(given, Pool):
+        yield given
+        return
     if given is None:
         pool = Pool(ThreadPoolExecutor(processors()), True)
     elif isinstance(given, int):

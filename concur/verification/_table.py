@@ -67,15 +67,20 @@ def crashed(numbers: np.ndarray, worlds: np.ndarray, columns: int, why: str) -> 
     return Table(numbers, worlds, values, {int(number): why for number in numbers})
 
 
+def stacked(tables: Iterable[Table]) -> Table:
+    """Rows of several tables, at least one, one below the other."""
+    parts = list(tables)
+    return Table(
+        np.concatenate([part.numbers for part in parts]),
+        np.concatenate([part.worlds for part in parts]),
+        np.concatenate([part.values for part in parts]),
+        {number: why for part in parts for number, why in part.crashes.items()},
+    )
+
+
 def joined(tables: Iterable[Table]) -> Table:
     """Rows of several tables, at least one, sorted by number; of equal numbers the first."""
-    parts = list(tables)
-    numbers = np.concatenate([part.numbers for part in parts])
-    _, first = np.unique(numbers, return_index=True)
-    crashes = [item for part in reversed(parts) for item in part.crashes.items()]
-    return Table(
-        numbers[first],
-        np.concatenate([part.worlds for part in parts])[first],
-        np.concatenate([part.values for part in parts])[first],
-        dict(sorted(crashes)),
-    )
+    whole = stacked(tables)
+    _, first = np.unique(whole.numbers, return_index=True)
+    crashes = dict(sorted(whole.crashes.items()))
+    return Table(whole.numbers[first], whole.worlds[first], whole.values[first], crashes)

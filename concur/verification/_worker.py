@@ -11,7 +11,7 @@ import numpy as np
 
 from concur.errors import ConcurError, printable, shown
 from concur.verification._evaluator import Evaluator, differences, key_of
-from concur.verification._table import Table, crashed, joined
+from concur.verification._table import Table, crashed, stacked
 
 _KEPT: dict[str, Evaluator] = {}
 _LOCK = threading.Lock()
@@ -99,7 +99,7 @@ def table_of(evaluator: Evaluator, numbers: np.ndarray, worlds: np.ndarray) -> T
             return crashed(numbers, worlds, columns, why)
         middle = len(numbers) // 2
         halves = (slice(0, middle), slice(middle, None))
-        return joined(table_of(evaluator, numbers[half], worlds[half]) for half in halves)
+        return stacked(table_of(evaluator, numbers[half], worlds[half]) for half in halves)
     if values.shape != (len(numbers), columns):
         raise ConcurError(
             f"{type(evaluator).__name__}.evaluate",

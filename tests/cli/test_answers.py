@@ -50,6 +50,7 @@ CALLS = {
     "compare": ["TASK"],
     "certify": ["TASK", "--out", "OUT"],
     "export": ["TASK", "--out", "OUT"],
+    "verify": ["TASK", "--samples", "3", "--out", "OUT"],
 }
 
 
@@ -72,7 +73,8 @@ def test_every_command_with_json_is_tried_here():
 def test_answers_share_their_fields(command, tmp_path, monkeypatch):
     monkeypatch.setattr("concur.cli._gains.METHODS", ("place", "lqr"))
     monkeypatch.setattr("concur.cli._certify._figures", lambda *_: ({}, None))
-    (tmp_path / "task.toml").write_text(TASK)
+    uncertain = "[uncertainty.mass]\nforearm = [-0.1, 0.1]\n" if command == "verify" else ""
+    (tmp_path / "task.toml").write_text(TASK + uncertain)
     places = {name: tmp_path / name.lower() for name in ("OUT", "NEW")}
     places["TASK"] = tmp_path / "task.toml"
     arguments = [places.get(part, part) for part in CALLS[command]]

@@ -89,11 +89,13 @@ def test_chain_pendulum_has_the_reference_numbers(n):
     assert v @ system.actuation(q) @ u == pytest.approx(power, abs=1e-13)
     if n == 2:
         assert np.linalg.eigvalsh(system.mass_matrix(q)) == pytest.approx(SPECTRUM, abs=2e-14)
-    motion = cc.forced_motion(cc.reduce(system), None, 1.0, q, v, dt=0.1)
+    motion = cc.simulation.forced_motion(cc.reduce(system), None, 1.0, q, v, dt=0.1)
     last = np.concatenate([motion.q[-1, -3:], motion.s[-1, -3:]])
     assert last == pytest.approx(numbers(FLOWS[n]), abs=1e-8 if n == 3 else 1e-10)
     assert np.abs(motion.energy - motion.energy[0]).max() < 1e-10
-    on_group = cc.forced_motion(cc.reduce(system), None, 1.0, q, v, dt=2e-3, method="rkmk4")
+    on_group = cc.simulation.forced_motion(
+        cc.reduce(system), None, 1.0, q, v, dt=2e-3, method="rkmk4"
+    )
     assert np.abs(on_group.q[-1, -3:] - motion.q[-1, -3:]).max() < 2e-7
     length = np.linalg.norm(on_group.q.reshape(-1, n, 3), axis=2)
     assert np.abs(length - 1.0).max() < 1e-14
@@ -103,7 +105,9 @@ def test_spin_of_a_link_has_no_effect_on_the_chain():
     system, n = chain(2), 2
     q, v = np.concatenate(DIRECTIONS[:n]), np.concatenate(TURNS[:n])
     spun = v + np.concatenate([3.0 * q[:3], -2.0 * q[3:]])
-    motions = [cc.forced_motion(cc.reduce(system), None, 0.5, q, s, dt=0.1) for s in (v, spun)]
+    motions = [
+        cc.simulation.forced_motion(cc.reduce(system), None, 0.5, q, s, dt=0.1) for s in (v, spun)
+    ]
     assert np.abs(motions[1].q - motions[0].q).max() < 1e-9
     own = [np.sum(m.q.reshape(-1, n, 3) * m.s.reshape(-1, n, 3), axis=2) for m in motions]
     assert own[0] == pytest.approx(0.0, abs=1e-9)
@@ -174,7 +178,8 @@ def test_rebuilt_robot_has_the_same_lift_torques_and_motion(name):
     start = robot.neutral(), 0.2 * np.ones(known.ns)
     for method, step in (("dop853", 0.1), ("rkmk4", 0.02)):
         motions = [
-            cc.forced_motion(m, torque, 1.0, *start, dt=step, method=method) for m in (model, known)
+            cc.simulation.forced_motion(m, torque, 1.0, *start, dt=step, method=method)
+            for m in (model, known)
         ]
         assert np.abs(motions[0].q - motions[1].q).max() < 1e-10
         assert np.abs(motions[0].s - motions[1].s).max() < 1e-10
@@ -230,12 +235,14 @@ def test_rigid_body_in_body_spatial_and_hybrid_twists(frame):
     assert system.kinetic_energy(q, v) == pytest.approx(2.34169875, abs=1e-14)
     assert acceleration(system, q, v, force) == pytest.approx(linear_first(expected), abs=5e-14)
     if frame == "spatial":  # the spatial momentum is constant: (113)
-        motion = cc.forced_motion(cc.reduce(system), None, 2.0, q, v, dt=0.5)
+        motion = cc.simulation.forced_motion(cc.reduce(system), None, 2.0, q, v, dt=0.5)
         momenta = [system.mass_matrix(q) @ v for q, v in zip(motion.q, motion.v, strict=True)]
         assert np.ptp(momenta, axis=0) == pytest.approx(0.0, abs=1e-9)
         final = motion.q[-1, :3]
         assert final == pytest.approx([-0.081976516992, 0.341703443978, 2.638258891099], abs=1e-10)
-        on_group = cc.forced_motion(cc.reduce(system), None, 2.0, q, v, dt=5e-3, method="rkmk4")
+        on_group = cc.simulation.forced_motion(
+            cc.reduce(system), None, 2.0, q, v, dt=5e-3, method="rkmk4"
+        )
         assert on_group.q[-1, :3] == pytest.approx(final, abs=1e-8)
 
 
@@ -297,11 +304,13 @@ def test_inhomogeneous_ball_rolls_as_its_reference_numbers_say():
     q = [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.3]
     found = model.acceleration(q, [1.0, 2.0, 3.0], [])
     assert found == pytest.approx([-12 / 35, 12 / 37, -1 / 3], abs=1e-14)
-    motion = cc.forced_motion(model, None, 5.0, q, [1.0, 2.0, 3.0], dt=1.0)
+    motion = cc.simulation.forced_motion(model, None, 5.0, q, [1.0, 2.0, 3.0], dt=1.0)
     expected = [0.763622897347, 1.966346378068, 3.298987961549]
     assert motion.s[-1] == pytest.approx(expected, abs=1e-10)
     assert motion.q[-1, 4:] == pytest.approx([2.921529962777, -1.368894486603, 0.3], abs=1e-10)
-    other = cc.forced_motion(model, None, 5.0, q, [1.0, 2.0, 3.0], dt=0.01, method="rkmk4")
+    other = cc.simulation.forced_motion(
+        model, None, 5.0, q, [1.0, 2.0, 3.0], dt=0.01, method="rkmk4"
+    )
     assert other.q[-1] == pytest.approx(motion.q[-1], abs=1e-7)
     turned = quaternion.multiply(TURNED, [0.0, 0.0, 0.0, 1.0])
     found = model.acceleration([*turned, 0.0, 0.0, 0.3], [0.4, -1.1, 0.7], [])
@@ -313,7 +322,7 @@ def test_chaplygin_sleigh_has_its_closed_form():
     mass, inertia, ahead, start = 2.0, 0.3, 0.25, 1.7
     model = cc.reduce(sleigh(mass, inertia, ahead))
     length = np.sqrt(ahead**2 + inertia / mass)
-    motion = cc.forced_motion(model, None, 3.0, [0.0, 0.0, 0.0], [0.0, start], dt=0.25)
+    motion = cc.simulation.forced_motion(model, None, 3.0, [0.0, 0.0, 0.0], [0.0, start], dt=0.25)
     assert model.shape_names == ("sleigh[vx]", "sleigh[omega]")
     phase = ahead * start / length * motion.t
     assert motion.s[:, 1] == pytest.approx(start / np.cosh(phase), abs=1e-9)
@@ -340,8 +349,10 @@ def test_rolling_disk_has_the_same_motion_in_rotations_and_in_angles():
     assert other.shape_names == ("angles[0]", "angles[1]", "angles[2]")
     start = np.concatenate([q, 0.3 * arm]), rotation.T @ omega
     motions = [
-        cc.forced_motion(one, None, 1.5, *start, dt=0.3),
-        cc.forced_motion(other, None, 1.5, [heading, lean, spin, 0.0, 0.0], rates, dt=0.3),
+        cc.simulation.forced_motion(one, None, 1.5, *start, dt=0.3),
+        cc.simulation.forced_motion(
+            other, None, 1.5, [heading, lean, spin, 0.0, 0.0], rates, dt=0.3
+        ),
     ]
     for q, seen in zip(motions[0].q, motions[1].q, strict=True):
         heading, lean, _ = seen[:3]
@@ -358,7 +369,9 @@ def test_upright_disk_falls_below_its_critical_spin_and_oscillates_above():
     rolling, critical = mass * radius**2, np.sqrt(G / (3.0 * radius))
     for factor in (0.9, 1.1):
         spin, push = factor * critical, 1e-6
-        motion = cc.forced_motion(model, None, 1.0, np.zeros(5), [0.0, push, spin], dt=0.1)
+        motion = cc.simulation.forced_motion(
+            model, None, 1.0, np.zeros(5), [0.0, push, spin], dt=0.1
+        )
         pull = axial * (axial + rolling) / across * spin**2 - mass * G * radius
         rate = np.sqrt(complex(pull / (across + rolling)))
         lean = push * (np.sin(rate * motion.t) / rate).real
@@ -375,7 +388,7 @@ def test_full_order_plant_of_a_chain_moves_with_the_reduced_model():
         return np.concatenate([system.rate(y[:6], y[6:]), plant.acceleration(y[:6], y[6:], u)[0]])
 
     end = solve_ivp(slope, (0.0, 0.5), [*q, *v], "DOP853", rtol=1e-11, atol=1e-12).y[:, -1]
-    motion = cc.forced_motion(cc.reduce(system), lambda t: u, 0.5, q, v, dt=0.1)
+    motion = cc.simulation.forced_motion(cc.reduce(system), lambda t: u, 0.5, q, v, dt=0.1)
     assert end == pytest.approx(np.concatenate([motion.q[-1], motion.s[-1]]), abs=1e-8)
     assert np.abs(motion.energy_balance).max() < 1e-9
 

@@ -172,7 +172,7 @@ def _sound(folder: Path) -> list[Call]:
         ),
         (
             "forced_motion",
-            cc.forced_motion,
+            cc.simulation.forced_motion,
             {
                 "model": drift,
                 "torque": lambda t, q, s: np.zeros(drift.nu),

@@ -65,7 +65,9 @@ def made():
     q[3:] = (0.6, 1.2)
     reference = cc.references.hold(servo.output(q) - 0.1, group="R2")
     run = cc.simulate(robot, servo, reference, 0.1, q, [0, 0], integrator=Integrator(dt=0.01))
-    motion = cc.forced_motion(model, lambda t, q, v: np.ones(2), 0.1, q, np.zeros(2), dt=0.01)
+    motion = cc.simulation.forced_motion(
+        model, lambda t, q, v: np.ones(2), 0.1, q, np.zeros(2), dt=0.01
+    )
     return servo, reference, run, motion
 
 

@@ -172,7 +172,9 @@ def test_coupled_gripper_keeps_energy_minus_work_and_its_couplings() -> None:
     robot = Mechanism("gripper", _arm(joints.Fixed()), gravity=(0, 0, -9.81), mimics=COUPLED)
     model = cc.reduce(robot)
     q0 = robot.neutral()
-    motion = cc.forced_motion(model, [3.0, 0.2, -0.5], 0.5, q0, [0.1, 0.2, 0.02], dt=0.05)
+    motion = cc.simulation.forced_motion(
+        model, [3.0, 0.2, -0.5], 0.5, q0, [0.1, 0.2, 0.02], dt=0.05
+    )
     energy = [
         robot.potential_energy(q) + robot.kinetic_energy(q, model.velocity(q, s))
         for q, s in zip(motion.q, motion.s, strict=True)
@@ -220,7 +222,9 @@ def test_differential_pushes_both_wheels_by_its_ratios() -> None:
         expected, _ = full.acceleration(q, v, tau)
         assert_close(plant.acceleration(q, v, u)[0], expected, 1e-10)
         assert_close(model.acceleration(q, s, u), expected[list(model.shape)], 1e-10)
-    motion = cc.forced_motion(model, [0.1, 0.2], 1.0, robot.neutral(), [1.0, 0.5], dt=0.1)
+    motion = cc.simulation.forced_motion(
+        model, [0.1, 0.2], 1.0, robot.neutral(), [1.0, 0.5], dt=0.1
+    )
     speeds = [model.velocity(q, s) for q, s in zip(motion.q, motion.s, strict=True)]
     energy = [robot.kinetic_energy(q, v) for q, v in zip(motion.q, speeds, strict=True)]
     assert_close(np.array(energy) - energy[0], motion.work, 1e-10)

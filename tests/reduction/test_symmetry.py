@@ -249,7 +249,7 @@ def test_the_report_tells_of_the_momentum_that_conservation_judges():
     report = cc.symmetry(robot)
     assert (report["left"].tied, report["right"].tied) == (True, False)
     assert report["left"].conserved == ()
-    assert cc.conservation(cc.reduce(robot), "left").conserved
+    assert cc.reduction.conservation(cc.reduce(robot), "left").conserved
     assert "for `left` `conservation` and `reduce` judge that of the reduced" in report.note
     assert str(report).endswith("\n" + report.note)
     # Nothing is reported if it is driven, or follows from others.

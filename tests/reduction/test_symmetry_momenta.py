@@ -157,10 +157,10 @@ def test_a_sleigh_with_its_mass_over_the_skate_keeps_turning():
 def test_agrees_with_the_rate_of_the_reduced_momentum(case, joint):
     robot, _ = CONSERVING[case]()
     assert cc.symmetry(robot)[joint].reducible
-    assert cc.conservation(cc.reduce(robot), joint).conserved
+    assert cc.reduction.conservation(cc.reduce(robot), joint).conserved
     driven = Mechanism(robot.name, robot.bodies, robot.wheels, robot.gravity)
     assert not cc.symmetry(driven)[joint].reducible
-    assert not cc.conservation(cc.reduce(driven), joint).conserved
+    assert not cc.reduction.conservation(cc.reduce(driven), joint).conserved
 
 
 def test_reduced_level_agrees_for_the_crane():

@@ -287,7 +287,9 @@ def test_motions_under_torques(method: str) -> None:
 
     def motion(compiled: bool) -> cc.simulation.Motion:
         torque = 0.1 * np.ones(model.nu)
-        return cc.forced_motion(model, torque, 1.0, q0, s0, 0.05, method, compiled=compiled)
+        return cc.simulation.forced_motion(
+            model, torque, 1.0, q0, s0, 0.05, method, compiled=compiled
+        )
 
     for name in ("q", "s", "work", "momentum"):
         assert_allclose(

@@ -158,7 +158,7 @@ def test_bead_moves_as_its_equations_say(method):
     model = cc.reduce(HOOP)
     assert (model.kind, model.ns, model.shape_names) == ("unreduced", 2, ("hoop", "bead"))
     q0, s0 = [0.3, 1.1], [2.0, -0.5]
-    motion = cc.forced_motion(model, u, 2.0, q0, s0, dt=5e-3, method=method)
+    motion = cc.simulation.forced_motion(model, u, 2.0, q0, s0, dt=5e-3, method=method)
     start = [*q0, *s0]
     true = solve_ivp(by_hand, (0.0, 2.0), start, "DOP853", motion.t, rtol=1e-12, atol=1e-13).y
     assert np.abs(np.hstack([motion.q, motion.s]).T - true).max() < 1e-6
@@ -174,7 +174,7 @@ def test_free_particle_moves_as_the_closed_form_says():
     assert (model.kind, model.shape_names) == ("constrained", ("x", "y"))
     assert model.reason == "1 independent constraints determine z"
     b, c = 0.7, 1.3
-    motion = cc.forced_motion(model, None, 3.0, [0.0, 0.0, c / b], [c, b], dt=0.1)
+    motion = cc.simulation.forced_motion(model, None, 3.0, [0.0, 0.0, c / b], [c, b], dt=0.1)
     y = b * motion.t
     true = np.array([c / b * np.arcsinh(y), y, c / b * np.sqrt(1.0 + y**2)]).T
     assert np.abs(motion.q - true).max() < 1e-11
@@ -202,7 +202,7 @@ def test_knife_edge_on_a_slope_goes_along_a_cycloid():
     """Released at rest, turning at w: x = g/(2 w^2) sin^2 wt, y = g/(2 w^2) (wt - sin(2wt)/2)."""
     model, w = cc.reduce(EDGE), 1.2
     assert model.shape_names == ("x", "heading")  # x or y may follow: y, which has no drive
-    motion = cc.forced_motion(model, None, 1.0, [0.0, 0.0, 0.0], [0.0, w], dt=0.05)
+    motion = cc.simulation.forced_motion(model, None, 1.0, [0.0, 0.0, 0.0], [0.0, w], dt=0.05)
     half, phase = SLOPE / (2.0 * w**2), w * motion.t
     assert np.abs(motion.q[:, 0] - half * np.sin(phase) ** 2).max() < 1e-10
     assert np.abs(motion.q[:, 1] - half * (phase - np.sin(2.0 * phase) / 2.0)).max() < 1e-10
@@ -215,7 +215,7 @@ def test_knife_edge_stops_where_its_velocities_do_not_follow():
     assert found == pytest.approx(np.abs(np.cos(heading)), abs=1e-12)
     assert [model.side([0.0, 0.0, angle]) for angle in heading] == [-1, -1, -1, -1, 1]
     with pytest.raises(SimulationError, match="the constraints do not determine y"):
-        cc.forced_motion(model, None, 1.0, [0.0, 0.0, np.pi / 2], [0.0, 0.0])
+        cc.simulation.forced_motion(model, None, 1.0, [0.0, 0.0, np.pi / 2], [0.0, 0.0])
 
 
 def scaled(system: Lagrangian, factor: float) -> Lagrangian:
@@ -243,7 +243,7 @@ def test_regularity_has_no_unit(factor):
 def test_what_needs_bodies_says_so():
     model = cc.reduce(HOOP)
     expected = "`bead on a hoop`.*: expected a Mechanism: a tree of bodies, got the Lagrangian"
-    motion = cc.forced_motion(model, None, 0.1, [0.0, 1.0], [1.0, 0.0], dt=0.1)
+    motion = cc.simulation.forced_motion(model, None, 0.1, [0.0, 1.0], [1.0, 0.0], dt=0.1)
     for ask in (
         lambda: model.robot,
         lambda: model.audit(),

@@ -1,0 +1,205 @@
+"""`concur verify`: the requirements of a task in many worlds, with a report."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from concur._progress import track
+from concur.cli._answer import answer
+from concur.cli._results import Results, foreign, results
+from concur.cli._tables import show_warnings
+from concur.cli._warnings import task_warnings
+from concur.errors import ConcurError
+from concur.formats import Task, load_task
+from concur.verification import (
+    Campaign,
+    CampaignReport,
+    CampaignResult,
+    WorstFound,
+    cluster,
+    verify,
+    workers,
+    worst_searches,
+)
+
+WORLDS = "worlds.bin"
+"""Results file: a campaign continues from it."""
+
+
+@dataclass(frozen=True)
+class VerifyResult:
+    """Result of a campaign; without a report if it was interrupted."""
+
+    task: Task
+    report: CampaignReport | None
+    files: tuple[Path, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether all worlds keep all requirements."""
+        return self.report is not None and self.report.passed
+
+    @property
+    def status(self) -> str:
+        """Outcome in one word, as in the manifest of the results."""
+        return "partial" if self.report is None else "passed" if self.passed else "failed"
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Each reason why the campaign is not passed, in a sentence."""
+        if self.report is None:
+            return (f"interrupted: {_INTERRUPTED}",)
+        return () if self.passed else (self.report.status, *self.report.problems)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Result for JSON."""
+        return answer(
+            "verify",
+            self.passed,
+            self.status,
+            name=self.task.name,
+            robot=self.task.robot.name,
+            problems=self.problems,
+            warnings=self.warnings,
+            files=self.files,
+            **({} if self.report is None else self.report.as_dict()),
+        )
+
+
+_INTERRUPTED = f"{WORLDS} contains the worlds so far; the same command continues"
+
+
+def verify_task(
+    path: Path,
+    samples: int,
+    folder: Path,
+    console: Console,
+    seed: int = 0,
+    search: int = 0,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    overwrite: bool = False,
+) -> VerifyResult:
+    """Run a campaign and write its results into a folder.
+
+    Worlds of an earlier run of the same campaign in the folder are not evaluated again.
+    """
+    if jobs is not None and scheduler is not None:
+        raise ConcurError(
+            "options `--jobs` and `--scheduler`",
+            expected="one of them",
+            came="both",
+            cure="Omit `--jobs`: the scheduler brings its workers.",
+        )
+    task = load_task(path)
+    warnings = task_warnings(task)
+    show_warnings(warnings, console)
+    campaign = Campaign(task, seed)
+    with ExitStack() as stack:
+        kept = stack.enter_context(results(folder, "verify", overwrite, keep=(WORLDS,)))
+        executor = None if scheduler is None else stack.enter_context(cluster(scheduler))
+        pool = stack.enter_context(workers(jobs if executor is None else executor))
+        shown, started = not console.quiet, time.perf_counter()
+        with console.status("compiling"):
+            campaign.prepare()
+        try:
+            result = verify(campaign, samples, pool, file=folder / WORLDS, progress=shown)
+            found: tuple[WorstFound, ...] = ()
+            if search:
+                with track(shown, "searching", 1.0) as progress:
+                    found = worst_searches(campaign, result, search, pool, progress)
+        except KeyboardInterrupt:
+            kept.end("partial", f"interrupted: {_INTERRUPTED}")
+            console.print(f"[bold red]interrupted[/]: {_INTERRUPTED}", highlight=False)
+            return VerifyResult(task, None, (folder / WORLDS,), warnings)
+        finally:
+            kept.files += [folder / WORLDS] * (folder / WORLDS).exists()
+        taken = time.perf_counter() - started
+        report = CampaignReport(
+            result,
+            task.name,
+            found,
+            files=_worst(campaign, result, found, kept, overwrite),
+            facts={"Task": str(path), "Time": f"{taken:.3g} s"},
+        )
+        with console.status("writing the report"):
+            staged = [report.write(kept.staging), result.save(kept.staging / "campaign.h5")]
+        kept.publish(staged)
+        verified = VerifyResult(task, report, (*kept.files, folder / "report.json"), warnings)
+        text = json.dumps(verified.as_dict(), indent=2, allow_nan=False)
+        (kept.staging / "report.json").write_text(text + "\n", encoding="utf-8")
+        kept.publish([kept.staging / "report.json"])
+        kept.end(verified.status, "; ".join(verified.problems))
+        _show(verified, report, taken, console)
+        console.print(f"results in {folder}, start with {folder / 'report.html'}")
+    return replace(verified, files=(*kept.files, kept.manifest))
+
+
+def _worst(
+    campaign: Campaign,
+    result: CampaignResult,
+    found: tuple[WorstFound, ...],
+    kept: Results,
+    overwrite: bool,
+) -> dict[str, str]:
+    """Write the worst world of each requirement as a task file, for `concur track`."""
+    searched = {one.requirement: one for one in found}
+    files = {}
+    for k, (name, _) in enumerate(result.columns):
+        row = int(result.robustness[:, k].argmin())
+        world, number = result.worlds[row], int(result.numbers[row])
+        one = searched.get(name)
+        if one is not None and one.value < result.robustness[row, k]:
+            world, number = one.world, one.number
+        slug = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
+        target = kept.folder / f"worst_{k + 1}_{slug}.toml"
+        if os.path.lexists(target) and not overwrite:
+            raise foreign(kept.folder, [target.name])
+        campaign.task.write_world(target, world, number, result.seed)
+        kept.files.append(target)
+        files[name] = target.name
+    return files
+
+
+def _show(verified: VerifyResult, report: CampaignReport, taken: float, console: Console) -> None:
+    """Print outcome, requirements and the strongest influences."""
+    verdict = "[bold green]passed[/]" if verified.passed else "[bold red]failed[/]"
+    console.print(
+        f"[bold]{escape(verified.task.name)}[/]: {verdict}, {escape(report.status)}",
+        highlight=False,
+    )
+    console.print(escape(f"{report.rates[0]}"), highlight=False, soft_wrap=True)
+    table = Table(title_justify="left")
+    for title, side in (("requirement", "left"), ("pass", "right"), ("lowest robustness", "right"),
+                        ("world", "right"), ("task file", "left")):  # fmt: skip
+        table.add_column(title, justify=side, overflow="fold")  # type: ignore[arg-type]
+    for rate, worst in zip(report.rates[1:], report.worst, strict=True):
+        lowest = min([worst.value, *(o.value for o in report.found if o.requirement == rate.name)])
+        good = rate.passed == rate.worlds and lowest > 0.0
+        table.add_row(
+            escape(rate.name),
+            f"[{'green' if good else 'bold red'}]{rate.passed} of {rate.worlds}[/]",
+            f"{lowest:.4g} {worst.unit}".removesuffix(" 1"),
+            str(worst.number),
+            escape(report.files.get(rate.name, "")),
+        )
+    console.print(table)
+    for problem in report.problems:
+        console.print(escape(problem), highlight=False, soft_wrap=True)
+    for number, why in list(report.result.crashes.items())[:5]:
+        console.print(escape(f"world {number} crashed: {why}"), highlight=False, soft_wrap=True)
+    console.print(
+        f"{len(report.result)} worlds in {taken:.3g} s; sampled, not proved", highlight=False
+    )

@@ -1,0 +1,147 @@
+"""Campaign of a task from start to end: draw worlds, evaluate them, search the worst."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from contextlib import nullcontext
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from concur.errors import ConcurError, DescriptionError, shown
+from concur.formats import Task
+from concur.verification._blocks import Pool
+from concur.verification._campaign import Campaign
+from concur.verification._result import CampaignResult, Method
+from concur.verification._run import run, values_of
+from concur.verification._search import WorstFound, worst_search
+from concur.verification._store import opened
+
+
+def verify(
+    task: Task | Campaign,
+    samples: int,
+    executor: Executor | Pool | int | None = None,
+    seed: int = 0,
+    *,
+    method: Method = "independent",
+    file: str | PathLike[str] | None = None,
+    time_limit: float | None = None,
+    progress: bool | Callable[[float], Any] = False,
+) -> CampaignResult:
+    """Evaluate the requirements of a task in sampled worlds of its uncertainty.
+
+    Parameters
+    ----------
+    task : Task or Campaign
+        Task with `uncertainty` and `requirements`, or its campaign, which has its own seed.
+    samples : int
+        Number of worlds: those with the numbers from 0 to `samples` - 1.
+    executor : concurrent.futures.Executor or int, optional
+        Where worlds are evaluated: an executor, such as that of a Dask scheduler, or a number of
+        processes to spawn; default threads of this process, one for each processor. Results do not
+        depend on it. A world that ends its process ends the campaign if these are threads; else it
+        is found, and counts as crashed.
+    seed : int
+        Seed of the draws, of jitter and of noise.
+    method : str
+        "independent" draws, of which a pass rate has an interval, or "sobol" points, which cover
+        the declared intervals more evenly.
+    file : path, optional
+        Results file. Each block of worlds is appended to it, and a killed campaign continues there.
+    time_limit : float, optional
+        Duration of a block of worlds beyond which its process counts as hung, s; default 20 times
+        that of the longest block so far, and at least a minute. Threads have none.
+    progress : bool or callable, optional
+        True shows a bar with rate and time left; a callable is called with the share that is done.
+
+    Returns
+    -------
+    concur.verification.CampaignResult
+        Robustness of each requirement in each world, sorted by number.
+
+    Raises
+    ------
+    DescriptionError
+        If the task declares no uncertainty, or the file holds the results of another campaign.
+    ConcurError
+        If workers differ from this process, or the executor fails.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> from concur.verification import pass_rates
+    >>> task = cc.load_task("examples/rover_campaign.toml")       # doctest: +SKIP
+    >>> print(pass_rates(cc.verify(task, 200))[0])                # doctest: +SKIP
+    """
+    if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 1:
+        raise ConcurError(
+            "campaign, `samples`",
+            expected="a number of worlds of at least 1",
+            came=shown(samples),
+            cure="Pass 1000, for example.",
+        )
+    campaign = task if isinstance(task, Campaign) else Campaign(task, seed)
+    uncertainty = campaign.task.uncertainty
+    size = uncertainty.size
+    if not size and campaign.task.imperfections is None:
+        raise DescriptionError(
+            f"campaign of `{campaign.task.name}`",
+            expected="a task with [uncertainty]",
+            came="a task without",
+            cure="Declare it, for example [uncertainty.mass] with the line hand = [-0.1, 0.1].",
+        )
+    numbers = np.arange(samples)
+    worlds = uncertainty.draw(numbers, campaign.seed, method)
+    results = nullcontext() if file is None else opened(Path(file), campaign, size)
+    with results as store:
+        table = run(
+            *(campaign, numbers, worlds, executor),
+            store=store,
+            time_limit=time_limit,
+            progress=progress,
+        )
+    return campaign.result(table, method)
+
+
+def worst_searches(
+    campaign: Campaign,
+    result: CampaignResult,
+    budget: int,
+    executor: Executor | Pool | int | None = None,
+    progress: Callable[[float], Any] | None = None,
+) -> tuple[WorstFound, ...]:
+    """Search the worst world of each requirement.
+
+    Parameters
+    ----------
+    campaign : Campaign
+        The campaign.
+    result : CampaignResult
+        Its samples.
+    budget : int
+        Number of worlds for each requirement, at most.
+    executor : optional
+        As of `verify`.
+    progress : callable, optional
+        Called with the share of the requirements that are done.
+
+    Returns
+    -------
+    tuple of WorstFound
+        The worst world of each requirement.
+    """
+    count, found = len(result.columns), []
+
+    def evaluate(numbers: np.ndarray, worlds: np.ndarray) -> np.ndarray:
+        return values_of(campaign, numbers, worlds, executor)[:, :count]
+
+    for k, (name, _) in enumerate(result.columns):
+        options = {"budget": budget, "seed": result.seed}
+        found.append(worst_search(evaluate, campaign.task.uncertainty, result, name, **options))
+        if progress is not None:
+            progress((k + 1) / count)
+    return tuple(found)
