@@ -7,6 +7,7 @@ Pinocchio, NumPy, SciPy and formulas written by hand.
 from tests.oracles._close import assert_close, difference_quotient
 from tests.oracles._each import each
 from tests.oracles._floating import BASES, Excitation, excitation, full_order, random_floater
+from tests.oracles._hamel import Forms, Split, boltzmann_hamel, coefficients, slopes, structure
 from tests.oracles._kkt import Constrained, crane_rows, rover_rows
 from tests.oracles._mujoco import Mujoco
 from tests.oracles._pinocchio import Pinocchio
@@ -27,6 +28,7 @@ from tests.oracles._robots import (
     rover,
     rover_without_arm,
 )
+from tests.oracles._trivialized import Trivialized, solve
 from tests.oracles._units import Units
 
 __all__ = [
@@ -36,12 +38,17 @@ __all__ = [
     "Constrained",
     "CraneNumbers",
     "Excitation",
+    "Forms",
     "Mujoco",
     "Pinocchio",
     "RandomRover",
     "RoverNumbers",
+    "Split",
+    "Trivialized",
     "Units",
     "assert_close",
+    "boltzmann_hamel",
+    "coefficients",
     "crane",
     "crane_rows",
     "difference_quotient",
@@ -57,4 +64,7 @@ __all__ = [
     "rover",
     "rover_rows",
     "rover_without_arm",
+    "slopes",
+    "solve",
+    "structure",
 ]

@@ -1,0 +1,209 @@
+"""Nine formulations of one wheeled and of one floating robot agree with Pinocchio's multipliers.
+
+Sources 000 and 003 (A. Mueller); the forms are literal in tests/oracles, from one Lagrangian.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import concur as cc
+from concur.mechanism import Body, Inertia, Pose, joints
+from concur.multibody import Mechanism
+from tests.oracles import (
+    Constrained,
+    Forms,
+    Pinocchio,
+    Split,
+    Trivialized,
+    assert_close,
+    boltzmann_hamel,
+    rover,
+    rover_rows,
+    solve,
+    structure,
+)
+from tests.reduction._floaters import ad
+from tests.sources._charts import body_rates, quaternion, rotation
+
+TENSOR = np.array([[0.05, 0.004, -0.003], [0.004, 0.03, 0.002], [-0.003, 0.002, 0.04]])
+SE2 = np.zeros((3, 3, 3))  # [E_3, E_1] = E_2, [E_3, E_2] = -E_1
+SE2[1, 2, 0], SE2[1, 0, 2], SE2[0, 2, 1], SE2[0, 1, 2] = 1.0, -1.0, -1.0, 1.0
+
+
+def satellite() -> Mechanism:
+    """Free base with two skew hinges in a row."""
+    bodies = [
+        Body("base", joints.Free(), None, Pose(), Inertia(5.0, (0.05, -0.1, 0.02), 4 * TENSOR)),
+        Body(
+            "upper",
+            joints.Revolute((1, 2, -1)),
+            "base",
+            Pose((0.3, 0.1, -0.2), (0.1, 0.2, -0.3, np.sqrt(0.86))),
+            Inertia(2.0, (0.1, 0.2, 0.05), TENSOR),
+        ),
+        Body(
+            "fore",
+            joints.Revolute((0, 1, 1)),
+            "upper",
+            Pose((0.1, 0.4, 0.0)),
+            Inertia(1.5, (-0.1, 0.25, 0.1), TENSOR),
+        ),
+    ]
+    return Mechanism("satellite", bodies)
+
+
+class Charted:
+    """A robot in coordinates (s, r): of its base, and of its joints.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        On a planar or free base.
+    """
+
+    def __init__(self, robot: Mechanism) -> None:
+        nb, n = robot.base.joint.nv, robot.nv
+        self.robot, self.m = robot, nb
+        self.s, self.r = ca.SX.sym("s", nb), ca.SX.sym("r", n - nb)
+        self.q = ca.vertcat(self.s, self.r)
+        if nb == 3:
+            turn = rotation(ca.vertcat(0, 0, self.s[2]))[:2, :2]
+            self.base = ca.diagcat(turn.T, 1)
+            self.place = self.s
+        else:
+            turn = rotation(self.s[3:])
+            self.base = ca.diagcat(turn.T, body_rates(self.s[3:]))
+            self.place = ca.vertcat(self.s[:3], quaternion(self.s[3:]))
+        self._place = ca.Function("place", [self.q], [ca.vertcat(self.place, self.r)])
+        self.mass = robot.mass_matrix(ca.vertcat(self.place, self.r))
+        self.height = robot.potential_energy(ca.vertcat(self.place, self.r))
+
+    def reduced(self, r: ca.SX, xi: ca.SX, rdot: ca.SX) -> ca.SX:
+        """l(r, xi, rdot)."""
+        v = ca.vertcat(xi, rdot)
+        return v.T @ self.mass @ v / 2 - self.height
+
+    def lagrangian(self, q: ca.SX, qdot: ca.SX) -> ca.SX:
+        return self.reduced(self.r, self.base @ qdot[: self.m], qdot[self.m :])
+
+    def split(self, connection: ca.SX, force: np.ndarray) -> Split:
+        """Constraints xi + A(r) rdot = 0."""
+        quasi = ca.diagcat(self.base.T, ca.SX.eye(len(force) - self.m)) @ ca.DM(force)
+        return Split(self.s, self.r, self.lagrangian, self.base, connection, quasi)
+
+    def configuration(self, q: np.ndarray) -> np.ndarray:
+        """q of the package."""
+        return np.array(self._place(q))[:, 0]
+
+
+def _wheeled() -> tuple[Charted, ca.SX, np.ndarray]:
+    """The rover, its connection by hand, and torques on all freedoms."""
+    charted = Charted(rover())
+    b, c = 0.10, 0.25
+    connection = np.zeros((3, 5))
+    connection[:, :2] = [[-b / 2, -b / 2], [0, 0], [b / (2 * c), -b / (2 * c)]]
+    force = np.array([0.3, -0.5, 0.2, 1.1, -0.7, 0.4, 0.6, -0.9])
+    return charted, ca.SX(connection), force
+
+
+def _floating() -> tuple[Charted, ca.SX, np.ndarray]:
+    """The satellite, its mechanical connection A = L^-1 K (5.4), and joint torques."""
+    charted = Charted(satellite())
+    locked, coupling = charted.mass[:6, :6], charted.mass[:6, 6:]
+    force = np.concatenate([np.zeros(6), [0.8, -0.5]])
+    return charted, ca.solve(locked, coupling), force
+
+
+@cache
+def _state(n: int, seed: int = 3) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(-1.0, 1.0, n)
+
+
+@pytest.mark.parametrize("make", [_wheeled, _floating])
+def test_formulations_agree(make) -> None:  # type: ignore[no-untyped-def]
+    charted, connection, force = make()
+    m, n = charted.m, charted.robot.nv
+    q, rdot = _state(n), _state(n - m, 4)
+    forms = Forms(charted.split(connection, force))
+    multiplied, multipliers = forms.multipliers(q, rdot)
+    constants = SE2 if m == 3 else structure(ad, 6)
+    group = Trivialized(charted.r, charted.reduced, constants)
+    bent = ca.Function("f", [charted.r], [ca.vertcat(*group.curvature(connection)[0])])
+    assert np.abs(np.array(bent(q[m:]))).max() > 1e-3  # the connection is not flat
+
+    # Pinocchio, at full order.
+    at, oracle = charted.configuration(q), Pinocchio(charted.robot)
+    lift = np.array(ca.Function("f", [charted.r], [connection])(q[m:]))
+    v = np.concatenate([-lift @ rdot, rdot])
+    if m == 3:
+        expected = Constrained(oracle, rover_rows(0.10, 0.25)).acceleration(at, v, force)[0][m:]
+    else:
+        expected = oracle.forward_dynamics(at, v, force)[m:]
+        assert_close(multipliers, np.zeros(6), 1e-12)  # momentum that is conserved needs no force
+    principal = group.principal(connection)
+    pulled = force[m:] - lift.T @ force[:m]
+    model, normal = cc.reduce(charted.robot), Forms(forms.split.normalized())
+    controls = np.linalg.solve(model.input_matrix(at), pulled)
+    found = {
+        "multipliers": multiplied,
+        "Hamel (2.10)": forms.acceleration(forms.hamel(), q, rdot),
+        "shape velocities (3.6)": forms.acceleration(forms.holonomic(), q, rdot),
+        "connection form (3.12)": normal.acceleration(normal.holonomic(), q, rdot),
+        "constrained (3.14)": forms.acceleration(forms.constrained_lagrangian(), q, rdot),
+        "Voronets (3.15)": forms.acceleration(forms.voronets(), q, rdot),
+        "Lagrange-d'Alembert-Poincare (4.9)": solve(
+            lambda z: np.array(principal(q[m:], rdot, z))[:, 0], n - m, pulled
+        ),
+        "reduced model": model.acceleration(at, rdot, controls),
+    }
+    for name, value in found.items():
+        assert_close(value, expected, 1e-10, name=name)
+
+
+@pytest.mark.parametrize("make", [_wheeled, _floating])
+def test_full_order_formulations_agree(make) -> None:  # type: ignore[no-untyped-def]
+    """No constraint: Boltzmann-Hamel, Euler-Poincare and Lagrange-Poincare, with any momentum."""
+    charted, connection, force = make()
+    m, n = charted.m, charted.robot.nv
+    q, v = _state(n), _state(n, 5)
+    oracle, at = Pinocchio(charted.robot), charted.configuration(q)
+    expected = oracle.forward_dynamics(at, v, force)
+
+    forms = ca.diagcat(charted.base, ca.SX.eye(n - m))
+    back = ca.diagcat(ca.solve(charted.base, ca.SX.eye(m)), ca.SX.eye(n - m))
+    u, udot = ca.SX.sym("u", n), ca.SX.sym("udot", n)
+    left = boltzmann_hamel(charted.q, charted.lagrangian, forms, back)(u, udot)
+    function = ca.Function("f", [charted.q, u, udot], [left])
+    found = solve(lambda a: np.array(function(q, v, a))[:, 0], n, force)
+    assert_close(found, expected, 1e-10, name="Boltzmann-Hamel (2.4)")
+
+    group = Trivialized(charted.r, charted.reduced, SE2 if m == 3 else structure(ad, 6))
+    pair = group.euler_poincare()
+    xi, rdot = v[:m], v[m:]
+    found = solve(
+        lambda a: np.vstack([np.array(x) for x in pair(q[m:], xi, rdot, a[:m], a[m:])])[:, 0],
+        n,
+        force,
+    )
+    assert_close(found, expected, 1e-10, name="Euler-Poincare (5.1), (5.2)")
+
+    lift = np.array(ca.Function("f", [charted.r], [connection])(q[m:]))
+    slope = ca.SX.sym("rdot", n - m)
+    turning = ca.Function(
+        "f", [charted.r, slope], [ca.jtimes(connection, charted.r, slope) @ slope]
+    )
+    locked = group.lagrange_poincare(connection)
+    omega = xi + lift @ rdot
+    found = solve(
+        lambda a: np.vstack([np.array(x) for x in locked(q[m:], omega, rdot, a[:m], a[m:])])[:, 0],
+        n,
+        np.concatenate([force[:m], force[m:] - lift.T @ force[:m]]),
+    )
+    # Omegadot = xidot + A rddot + Adot rdot
+    found[:m] -= lift @ found[m:] + np.array(turning(q[m:], rdot))[:, 0]
+    assert_close(found, expected, 1e-10, name="Lagrange-Poincare (5.12), (5.13)")
