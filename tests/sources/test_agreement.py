@@ -10,6 +10,7 @@ from functools import cache
 import casadi as ca
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import concur as cc
 from concur.mechanism import Body, Inertia, Pose, joints
@@ -29,6 +30,7 @@ from tests.oracles import (
 )
 from tests.reduction._floaters import ad
 from tests.sources._charts import body_rates, quaternion, rotation
+from tests.sources._misprints import check_misprints
 
 TENSOR = np.array([[0.05, 0.004, -0.003], [0.004, 0.03, 0.002], [-0.003, 0.002, 0.04]])
 SE2 = np.zeros((3, 3, 3))  # [E_3, E_1] = E_2, [E_3, E_2] = -E_1
@@ -207,3 +209,87 @@ def test_full_order_formulations_agree(make) -> None:  # type: ignore[no-untyped
     # Omegadot = xidot + A rddot + Adot rdot
     found[:m] -= lift @ found[m:] + np.array(turning(q[m:], rdot))[:, 0]
     assert_close(found, expected, 1e-10, name="Lagrange-Poincare (5.12), (5.13)")
+
+
+def _shape(function: ca.Function, q: np.ndarray, rdot: np.ndarray, right: np.ndarray) -> np.ndarray:
+    return solve(lambda z: np.array(function(q, rdot, z))[:, 0], len(rdot), right)
+
+
+def misprint_000_1() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(1.1): signs of E and c; as printed it is the right-trivialized equation."""
+    charted, connection, _ = _floating()
+    group = Trivialized(charted.r, charted.reduced, structure(ad, 6))
+    q, v, a = _state(8), _state(8, 5), _state(8, 6)
+    lift = np.array(ca.Function("f", [charted.r], [connection])(q[6:]))
+    momentum = group.euler_poincare()(q[6:], v[:6], v[6:], a[:6], a[6:])[0]
+    slope = ca.SX.sym("y", 2)
+    turning = ca.Function("f", [charted.r, slope], [ca.jtimes(connection, charted.r, slope)])
+    rate = a[:6] + lift @ a[6:] + np.array(turning(q[6:], v[6:])) @ v[6:]
+    args = q[6:], v[:6] + lift @ v[6:], v[6:], rate, a[6:]
+    printed, right = (group.lagrange_poincare(connection, x)(*args)[0] for x in (True, False))
+    return np.array(momentum), np.array(printed), np.array(right)
+
+
+def misprint_000_10() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(4.9), (6.4): the term of the curvature is on the left with a plus."""
+    charted, connection, force = _wheeled()
+    q, rdot, lift = _state(8), _state(5, 4), np.array(ca.evalf(connection))
+    at, v = charted.configuration(q), np.concatenate([-lift @ rdot, rdot])
+    full = Constrained(Pinocchio(charted.robot), rover_rows(0.10, 0.25))
+    group = Trivialized(charted.r, charted.reduced, SE2)
+    pulled = force[3:] - lift.T @ force[:3]
+    printed, right = (
+        _shape(group.principal(connection, sign), q[3:], rdot, pulled) for sign in (-1.0, 1.0)
+    )
+    return full.acceleration(at, v, force)[0][3:], printed, right
+
+
+def misprint_000_17() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sections 4c, 5d: derivatives of l at constant xi -> of ell at constant u."""
+    truth, _, right = misprint_000_10()
+    charted, connection, force = _wheeled()
+    q, rdot, lift = _state(8), _state(5, 4), np.array(ca.evalf(connection))
+    xi, y, z = ca.SX.sym("xi", 3), ca.SX.sym("y", 5), ca.SX.sym("z", 5)
+    value, group = charted.reduced(charted.r, xi, y), Trivialized(charted.r, charted.reduced, SE2)
+    shape, momenta = ca.gradient(value, y), ca.gradient(value, xi)
+    residual = ca.jtimes(shape, charted.r, y) + ca.jtimes(shape, y, z)
+    residual += ca.jtimes(shape, xi, -connection @ z) - ca.gradient(value, charted.r)
+    for i, row in enumerate(group.curvature(connection)):
+        residual[i] += sum(ca.dot(momenta, bent) * y[j] for j, bent in enumerate(row))
+    residual = ca.substitute(residual, xi, -connection @ y)
+    function = ca.Function("f", [charted.r, y, z], [residual])
+    return truth, _shape(function, q[3:], rdot, force[3:] - lift.T @ force[:3]), right
+
+
+def misprint_000_24() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Section 6c: (6.3) with a momentum -> (5.13), with gamma_Ia Omega^a and all of ell."""
+    charted, connection, force = _floating()
+    q, v = _state(8), 3 * _state(8, 5)
+    at = charted.configuration(q)
+    truth = Pinocchio(charted.robot).forward_dynamics(at, v, force)
+    group = Trivialized(charted.r, charted.reduced, structure(ad, 6))
+    lift = np.array(ca.Function("f", [charted.r], [connection])(q[6:]))
+    omega = v[:6] + lift @ v[6:]
+    locked = np.array(ca.Function("f", [charted.r], [charted.mass[:6, :6]])(q[6:]))
+    bent = ca.vertcat(
+        *(
+            sum(ca.dot(ca.DM(locked @ omega), x) * ca.DM(v[6:])[j] for j, x in enumerate(row))
+            for row in group.curvature(connection)
+        )
+    )
+    turned = np.array(ca.Function("f", [charted.r], [bent])(q[6:]))[:, 0]
+    plain = group.principal(connection, 0.0)
+    printed = _shape(plain, q[6:], v[6:], force[6:] - turned)
+    model = cc.reduce(charted.robot, momentum=_spatial(at, locked @ omega))
+    return truth[6:], printed, model.acceleration(at, v[6:], force[6:])
+
+
+def _spatial(q: np.ndarray, momentum: np.ndarray) -> np.ndarray:
+    """Momentum in inertial axes, about the inertial origin."""
+    turn = Rotation.from_quat(q[3:7]).as_matrix()
+    linear = turn @ momentum[:3]
+    return np.concatenate([linear, turn @ momentum[3:] + np.cross(q[:3], linear)])
+
+
+def test_misprints() -> None:
+    check_misprints(globals())
