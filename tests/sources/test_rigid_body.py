@@ -212,6 +212,9 @@ def test_newton_euler_of_the_hybrid_twist() -> None:
     moment = theta @ wdot + np.cross(W, theta @ W) + MASS * np.cross(d, rddot)
     force = MASS * (rddot + np.cross(wdot, d) + np.cross(W, np.cross(W, d)))
     assert_close(np.concatenate([moment, force]), both(TURN) @ WRENCH, 1e-13)
+    # (117), (118): rates of the offset and of the inertia in world axes, here of a rotation.
+    turned = difference_quotient(lambda h: _exp(np.concatenate([W, np.zeros(3)]), h)[:3, :3] @ d)
+    assert_close(turned, np.cross(W, d), 1e-9)
     # Accelerations of the three forms are one.
     w, v = np.split(BODY, 2)
     assert_close(rddot, TURN @ (RATES["body"][3:] + np.cross(w, v)), 1e-13)
