@@ -214,6 +214,8 @@ class Imperfections:
             for part in (viscous, coulomb, stribeck)
         )
         friction = Friction.of(robot, viscous, coulomb, stribeck, full_speed, stribeck_speed)
+        # Friction that is only uncertain needs the speeds too.
+        rubbing |= (full_speed, stribeck_speed) != (FULL_SPEED, STRIBECK_SPEED)
         found: dict[str, Any] = {}
         for kind, given in tables.items():
             place = f"{where}, `{kind}`"

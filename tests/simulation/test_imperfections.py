@@ -50,6 +50,18 @@ def test_stribeck_friction_falls_from_breakaway_to_coulomb():
             Friction.of(WHEEL, **bad)
 
 
+def test_speeds_of_friction_hold_for_friction_that_is_only_uncertain():
+    assert Imperfections.of(WHEEL).friction is None
+    assert Imperfections.of(WHEEL, full_speed=0.5).friction.full_speed == 0.5
+    plant, start = Plant(WHEEL), ("coulomb", WHEEL.control_names[0])
+    deviation = {start: 0.9 * 2.0 * INERTIA * 0.5 / 1e-2}
+    real = Imperfections.of(WHEEL, full_speed=0.5)
+    loop_program(Stay(WHEEL, [0.0]), plant, real, [start], 1e-2).numbers(None, deviation)
+    usual = loop_program(Stay(WHEEL, [0.0]), plant, Imperfections(), [start], 1e-2)
+    with pytest.raises(SimulationError, match="friction"):
+        usual.numbers(None, deviation)
+
+
 def test_friction_slows_down_as_closed_forms_say():
     t = np.arange(501) * 1e-3
     speed = moved(WHEEL, Imperfections.of(WHEEL, viscous=0.8), 0.0, 500, s0=2.0)["v"][:, 0]
