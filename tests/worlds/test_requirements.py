@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import sys
+import warnings
 from typing import Any
 
 import numpy as np
@@ -117,3 +120,49 @@ def test_faults_name_the_requirement() -> None:
     ):
         with pytest.raises(ConcurError, match=text):
             make()
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="rtamt needs an older Python")
+def test_values_agree_with_those_of_a_temporal_logic_library() -> None:
+    """Settle, stay below, stay above and stay in a box, as formulas of rtamt."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of its parser
+        rtamt = importlib.import_module("rtamt")
+    margin = Requirement("margin", "margin", (("margin", 0.1, INF),), 0.1)
+    last = TICKS - 1
+    cases = (
+        (settle(), f"always[100:{last}](error <= 0.1)"),
+        (settle(0.005), f"always[1:{last}](error <= 0.1)"),
+        (TORQUE, f"always[0:{last}]((torque <= 3.0) and (torque >= -3.0))"),
+        (margin, f"always[0:{last}](margin >= 0.1)"),
+        (
+            BOX,
+            f"(always[0:{last}]((x >= -1.0) and (x <= 2.0)))"
+            f" and (always[0:{last}]((y >= -0.5) and (y <= 0.5)))",
+        ),
+    )
+    names = {
+        "error": "error:hand",
+        "torque": "torque:arm",
+        "margin": "margin",
+        "x": "base:x",
+        "y": "base:y",
+    }
+    rng, signs = np.random.default_rng(8), set()
+    for requirement, formula in cases:
+        logic = rtamt.StlDiscreteTimeSpecification()
+        for name in ("robustness", *names):
+            logic.declare_var(name, "float")
+        logic.spec = f"robustness = {formula}"
+        logic.parse()
+        for _ in range(20):
+            size = 10.0 ** rng.uniform(-2.5, 0.5)
+            series = {signal: size * rng.normal(size=TICKS) for signal in names.values()}
+            series["error:hand"] = np.abs(series["error:hand"]) * np.linspace(1.0, 0.01, TICKS)
+            series["margin"] = np.abs(series["margin"]) + rng.uniform(0.0, 0.3)
+            given = {name: series[signal].tolist() for name, signal in names.items()}
+            expected = logic.evaluate({"time": list(range(TICKS)), **given})[0][1]
+            found = requirement.robustness(series, TICKS, PERIOD)
+            assert found == pytest.approx(expected, abs=1e-14), formula
+            signs.add((requirement.kind, found > 0.0))
+    assert len(signs) == 8, signs  # each kind holds in some runs, and fails in others
