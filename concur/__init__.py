@@ -21,13 +21,14 @@ _find: _Callable[[str], _Any]
 _find, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
 
 _MOVED = {
-    "certify": ("Certificate", "CertifiedGains", "OperatingCertificate"),
+    "certify": ("Certificate", "CertifiedGains", "OperatingCertificate", "operating_bounds"),
     "control": (
         "Gains",
         "InverseKinematics",
         "InverseKinematicsSolver",
         "LoopMargins",
         "MomentumMismatch",
+        "Redundancy",
         "SingularityPath",
         "SingularityReport",
         "Tick",

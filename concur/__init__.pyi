@@ -10,10 +10,8 @@ from . import simulation as simulation
 from .certify import Status as Status
 from .certify import certified_gains as certified_gains
 from .certify import certify as certify
-from .certify import operating_bounds as operating_bounds
 from .certify import recheck as recheck
 from .control import Output as Output
-from .control import Redundancy as Redundancy
 from .control import ReferenceSample as ReferenceSample
 from .control import Servo as Servo
 from .control import inverse_kinematics as inverse_kinematics
@@ -32,6 +30,8 @@ from .mechanism import Pose as Pose
 from .mechanism import Wheel as Wheel
 from .mechanism import joints as joints
 from .multibody import Mechanism as Mechanism
+from .planning import geometric_phase as geometric_phase
+from .planning import plan_loop as plan_loop
 from .reduction import reduce as reduce
 from .reduction import symmetry as symmetry
 from .simulation import Plant as Plant

@@ -19,6 +19,7 @@ from concur.certify import (
     ThesisConstants,
     hold_disturbance,
     largest_period,
+    operating_bounds,
     period_ahead,
     search,
     split,
@@ -103,7 +104,7 @@ TOO_LOW = {
 ARGUMENTS = {
     "Servo: damped_below": ("damping_threshold", 0.1, lambda **o: replace(servo(), **o)),
     "Servo: measured": ("use_measured_velocity", True, lambda **o: replace(servo(), **o)),
-    "Redundancy: importance": ("base_weight", 3.0, lambda **o: cc.Redundancy(**o)),
+    "Redundancy: importance": ("base_weight", 3.0, lambda **o: cc.control.Redundancy(**o)),
     "Tolerances: settling_time": ("evaluate_after", 3.0, lambda **o: Tolerances(**o)),
     "Task: hold": ("control_period", 0.5, lambda **o: replace(task(), **o)),
     "TickBuffers: pivot": (
@@ -126,7 +127,7 @@ ARGUMENTS = {
     "operating_bounds: least": (
         "required_margin",
         -1.0,
-        lambda **o: cc.operating_bounds(servo(), TOO_LOW, **o),
+        lambda **o: operating_bounds(servo(), TOO_LOW, **o),
     ),
     "hold_disturbance: late": (
         "delay_periods",

@@ -67,7 +67,7 @@ class Redundancy:
     Examples
     --------
     >>> import concur as cc
-    >>> rule = cc.Redundancy(objective="base_rotation")
+    >>> rule = cc.control.Redundancy(objective="base_rotation")
     >>> rule.damping
     2.0
     """

@@ -23,7 +23,7 @@ from concur.control._law import controls
 from concur.control._sample import ReferenceSample
 from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
-from concur.errors import OutputError, ReductionError
+from concur.errors import OutputError
 from concur.reduction import ReducedModel, check_model
 
 __all__ = ["PD", "ComputedTorque", "joint_reference"]
@@ -70,7 +70,7 @@ class _JointLaw(ABC):
                 came=shown,
                 cure="Make it with `references`, or from one of outputs with `joint_reference`.",
             )
-        _coordinates(self.model)
+        self.model.shape_coordinates  # noqa: B018 - raises an error for other joints
 
     @abstractmethod
     def _forces(self, q: Array, s: Array, wanted: tuple[Array, Array, Array]) -> Array:
@@ -146,7 +146,7 @@ class PD(_JointLaw):
     """
 
     def _forces(self, q: Array, s: Array, wanted: tuple[Array, Array, Array]) -> Array:
-        x, still = q[_coordinates(self.model)], ca.SX(self.model.ns, 1)
+        x, still = q[list(self.model.shape_coordinates)], ca.SX(self.model.ns, 1)
         spring = constant(self.stiffness) * (wanted[0] - x)
         return spring + constant(self.damping) * (wanted[1] - s) + self.model.bias(q, still)
 
@@ -190,7 +190,7 @@ class ComputedTorque(_JointLaw):
 
     def _forces(self, q: Array, s: Array, wanted: tuple[Array, Array, Array]) -> Array:
         pose, twist, acceleration = wanted
-        away = constant(self.stiffness) * (pose - q[_coordinates(self.model)])
+        away = constant(self.stiffness) * (pose - q[list(self.model.shape_coordinates)])
         commanded = acceleration + away + constant(self.damping) * (twist - s)
         return self.model.inverse_dynamics(q, s, commanded)
 
@@ -242,24 +242,5 @@ def joint_reference(
     """
     found = feasibility(servo, reference, duration, q0)
     found.require(servo.name)
-    positions = found.configurations[:, _coordinates(servo.model)]
+    positions = found.configurations[:, list(servo.model.shape_coordinates)]
     return references.waypoints(found.times, positions, found.speeds[[0, -1]])
-
-
-def _coordinates(model: ReducedModel) -> list[int]:
-    """Indices in q of the coordinates whose rates the shape velocities are."""
-    system = model.system
-    q, v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
-    rates = ca.jacobian(system.rate(q, v), v)
-    found = list[int]()
-    for i, name in zip(model.shape, model.shape_names, strict=True):
-        column = ca.sparsify(rates[:, i])
-        if not (column.is_constant() and column.nnz() == 1 and float(column.nonzeros()[0]) == 1.0):
-            raise ReductionError(
-                f"law of joints of `{model.name}`, velocity `{name}`",
-                expected="the rate of one coordinate",
-                came="a joint that turns in space or in a plane",
-                cure="Give such a joint to a Servo as an output.",
-            )
-        found.append(column.sparsity().row()[0])
-    return found

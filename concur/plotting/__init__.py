@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from concur.plotting.certificate import decay_figure, rate_figure, tube_figure
     from concur.plotting.comparison import comparison_figure
+    from concur.plotting.curvature import curvature_figure
     from concur.plotting.disturbed import DisturbedMotions, disturbed_motions
     from concur.plotting.errors import (
         error_figure,
@@ -47,6 +48,7 @@ _MODULES = {
     "animate": "animation",
     "comparison_figure": "comparison",
     "curves_figure": "campaign",
+    "curvature_figure": "curvature",
     "decay_figure": "certificate",
     "disturbed_motions": "disturbed",
     "draw_robot": "robot",
@@ -82,6 +84,7 @@ __all__ = [
     "SampledCurves",
     "animate",
     "comparison_figure",
+    "curvature_figure",
     "curves_figure",
     "decay_figure",
     "disturbed_motions",

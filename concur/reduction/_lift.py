@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from concur.codegen import Array, EvaluatedMethods, Matrix, Scalar, Vector, evaluated
 from concur.dynamics import solve_positive_definite
-from concur.errors import shown
+from concur.errors import ReductionError, shown
 from concur.multibody import Mechanism, as_tree, control_velocities, controls
 from concur.system import System
 
@@ -112,6 +112,31 @@ class Lift(EvaluatedMethods):
     def shape_names(self) -> tuple[str, ...]:
         """Name of each shape velocity."""
         return tuple(self.system.freedom_names[i] for i in self.shape)
+
+    @cached_property
+    def shape_coordinates(self) -> tuple[int, ...]:
+        """Indices in q of the coordinates whose rates the shape velocities are.
+
+        Raises
+        ------
+        ReductionError
+            If a shape velocity is not the rate of one coordinate.
+        """
+        q, v = ca.SX.sym("q", self.nq), ca.SX.sym("v", self.nv)
+        rates = ca.jacobian(self.system.rate(q, v), v)
+        found = list[int]()
+        for i, name in zip(self.shape, self.shape_names, strict=True):
+            column = ca.sparsify(rates[:, i])
+            plain = column.is_constant() and column.nnz() == 1
+            if not (plain and float(column.nonzeros()[0]) == 1.0):
+                raise ReductionError(
+                    f"model of `{self.name}`, velocity `{name}`",
+                    expected="the rate of one coordinate",
+                    came="a joint that turns in space or in a plane",
+                    cure="Give such a joint to a Servo as an output.",
+                )
+            found.append(column.sparsity().row()[0])
+        return tuple(found)
 
     @property
     def control_names(self) -> tuple[str, ...]:

@@ -134,16 +134,6 @@ class Campaign:
         """
         _ = self._ready
 
-    def check(self) -> None:
-        """As `prepare`, without the compile.
-
-        Raises
-        ------
-        DescriptionError
-            As for `prepare`.
-        """
-        _ = self._loop
-
     def evaluate(self, numbers: ArrayLike, worlds: ArrayLike) -> NDArray[np.float64]:
         """Evaluate worlds with one thread.
 
@@ -262,19 +252,12 @@ class Campaign:
         return self._inputs(loop, np.zeros((1, self.task.uncertainty.size)))
 
     @cached_property
-    def _loop(self) -> WorldLoop:
+    def _ready(self) -> _Ready:
         task = self.task
         none = np.zeros((1, task.uncertainty.size))
         loop = task.loop(task.uncertainty.values(none))
-        self._check_ends(loop)
-        for requirement in task.requirements:
-            requirement.demands(loop.program.signals, loop.ticks, loop.times[2])
-        return loop
-
-    @cached_property
-    def _ready(self) -> _Ready:
-        task, loop = self.task, self._loop
         program = loop.program
+        self._check_ends(loop)
         demands: list[Demand] = []
         requirements, extremes = [], []
         period = loop.times[2]

@@ -12,7 +12,7 @@ import concur as cc
 from tests.benchmarks._pinocchio_model import build
 
 REST = 2.0
-"""Rate at which internal motion dies away, 1/s: the default of `cc.Redundancy`."""
+"""Rate at which internal motion dies away, 1/s: the default of `cc.control.Redundancy`."""
 
 
 class PinocchioHandsLaw:

@@ -119,11 +119,11 @@ def long_arm(joints: int, **options: object) -> cc.Servo:
 
 
 LONG = {
-    "at rest": {"redundancy": cc.Redundancy(damping=1.5)},
+    "at rest": {"redundancy": cc.control.Redundancy(damping=1.5)},
     "damped": {"damping_threshold": 5.0},
-    "own weights": {"redundancy": cc.Redundancy(weight=np.arange(1.0, 13.0))},
-    "posture": {"redundancy": cc.Redundancy(objective="posture", posture=bent(chain(12)))},
-    "base": {"redundancy": cc.Redundancy(objective="base_rotation")},
+    "own weights": {"redundancy": cc.control.Redundancy(weight=np.arange(1.0, 13.0))},
+    "posture": {"redundancy": cc.control.Redundancy(objective="posture", posture=bent(chain(12)))},
+    "base": {"redundancy": cc.control.Redundancy(objective="base_rotation")},
 }
 
 

@@ -114,7 +114,7 @@ def _sound(folder: Path) -> list[Call]:
         ),
         (
             "Redundancy",
-            cc.Redundancy,
+            cc.control.Redundancy,
             {
                 "weight": "energy",
                 "objective": "posture",

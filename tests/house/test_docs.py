@@ -22,7 +22,13 @@ import hil
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SESSIONS = ["README.md", "docs/floating.md", "docs/laws.md", "docs/certificates.md"]
+SESSIONS = [
+    "README.md",
+    "docs/floating.md",
+    "docs/turning.md",
+    "docs/laws.md",
+    "docs/certificates.md",
+]
 FILES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 PAGES = [path.relative_to(ROOT).as_posix() for path in FILES]
 
@@ -42,8 +48,8 @@ CHECKS = {
 
 
 SUBPACKAGES = (
-    *("certify", "codegen", "control", "formulations", "mechanism", "plotting", "reduction"),
-    *("simulation", "verification", "worlds"),
+    *("certify", "codegen", "control", "formulations", "mechanism", "planning", "plotting"),
+    *("reduction", "simulation", "verification", "worlds"),
 )
 
 

@@ -15,6 +15,7 @@ from concur.control.references._function import from_function
 from concur.control.references._hold import hold
 from concur.control.references._hold import nothing as nothing
 from concur.control.references._inputs import LARGEST as LARGEST
+from concur.control.references._loop import Loop
 from concur.control.references._planar import planar
 from concur.control.references._polynomial import polynomial, rest_to_rest
 from concur.control.references._reference import Reference
@@ -23,6 +24,7 @@ from concur.control.references._screw import screw
 from concur.control.references._waypoints import waypoints
 
 __all__ = [
+    "Loop",
     "Reference",
     "circle",
     "composed",

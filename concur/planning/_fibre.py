@@ -1,0 +1,168 @@
+"""The body that a loop of the shape displaces: its group, connection and curvature.
+
+The lift moves a body in its joint's group with ``xi = -A(r) rdot + a``, where r is the shape. On
+the left side xi is the body's velocity, as for floating bases and rovers; on the right side it is
+the velocity in the axes of the parent, as for a ball that rolls without spin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Array, Vector
+from concur.errors import ReductionError
+from concur.groups import se3
+from concur.mechanism.joints import Joint
+from concur.reduction import ReducedModel, check_model
+
+SAMPLES = 4
+"""Random configurations at which the symmetry of the lift is checked."""
+
+SAME = 1e-9
+"""Largest difference, relative to the largest entry, of rows of the lift that count as equal."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fibre:
+    """A body whose velocity follows from the shape alone, and the joint that carries it.
+
+    `rows` and `entries` are its places in v and q; `side` is 1 for the left side, -1 for the right.
+    """
+
+    model: ReducedModel
+    body: str
+    joint: Joint
+    rows: slice
+    entries: slice
+    side: int
+
+    @property
+    def dim(self) -> int:
+        """Number of freedoms of the body."""
+        return int(self.joint.nv)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the body's freedoms."""
+        return tuple(self.model.system.freedom_names[self.rows])
+
+    @cached_property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """Pairs i < j of shape velocities."""
+        return tuple(combinations(range(self.model.ns), 2))
+
+    @cached_property
+    def commuting(self) -> np.ndarray:
+        """Which coordinates of all brackets vanish, shape (dim,): there integrals are exact."""
+        unit = np.eye(self.dim)
+        found = np.zeros(self.dim)
+        for i, j in combinations(range(self.dim), 2):
+            found += np.abs(self._bracket(unit[i], unit[j]))
+        return np.asarray(found == 0.0)
+
+    @cached_property
+    def connection(self) -> ca.Function:
+        """From the shape, (ns,), to A, (dim, ns): the body moves with -A rdot."""
+        r = ca.SX.sym("r", self.model.ns)
+        return ca.Function("connection", [r], [self._form(r)])
+
+    @cached_property
+    def curvature(self) -> ca.Function:
+        """From the shape, (ns,), to the displacement per area of each pair, (dim, pairs).
+
+        Of the pair (i, j): d_j A_i - d_i A_j + [A_i, A_j], on the right side minus the bracket.
+        """
+        r = ca.SX.sym("r", self.model.ns)
+        form = self._form(r)
+        slopes = [ca.densify(ca.jacobian(form[:, i], r)) for i in range(self.model.ns)]
+        columns = [
+            slopes[i][:, j] - slopes[j][:, i] + self.side * self._lie(form[:, i], form[:, j])
+            for i, j in self.pairs
+        ]
+        found = ca.horzcat(*columns) if columns else ca.SX(self.dim, 0)
+        return ca.Function("curvature", [r], [ca.densify(found)])
+
+    def pose(self, q: np.ndarray) -> np.ndarray:
+        """Pose (4, 4) of the joint at a whole configuration."""
+        rotation, translation = self.joint.pose(ca.SX(ca.DM(q[self.entries])))
+        pose = np.eye(4)
+        pose[:3, :3], pose[:3, 3] = np.array(ca.DM(rotation)), np.array(ca.DM(translation))[:, 0]
+        return pose
+
+    def displacement(self, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+        """Pose g0^-1 g1 between two poses, on the right side g1 g0^-1."""
+        back = np.asarray(se3.inverse(first))
+        return np.asarray(back @ last if self.side > 0 else last @ back)
+
+    def log(self, pose: np.ndarray) -> np.ndarray:
+        """Logarithm of a displacement in the basis of the joint, shape (dim,)."""
+        return np.asarray(np.linalg.lstsq(self.joint.basis, se3.log(pose), rcond=None)[0])
+
+    def exp(self, twist: np.ndarray) -> np.ndarray:
+        """Displacement (4, 4) of a logarithm."""
+        return np.asarray(se3.exp(self.joint.basis @ twist))
+
+    def shape(self, q: np.ndarray) -> np.ndarray:
+        """Shape of a configuration, (ns,)."""
+        return np.asarray(q[list(self.model.shape_coordinates)])
+
+    def _form(self, r: Vector) -> Array:
+        q = ca.SX(ca.DM(self.model.system.neutral()))
+        q[list(self.model.shape_coordinates)] = r
+        return ca.densify(-self.model.lift(q)[0][self.rows, :])
+
+    def _lie(self, a: Array, b: Array) -> Array:
+        return self.joint.bracket(a, b)
+
+    def _bracket(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.array(ca.DM(self._lie(ca.SX(a), ca.SX(b))))[:, 0]
+
+
+def fibre_of(model: ReducedModel, where: str) -> Fibre:
+    """Find the body that the shape moves: the base, or the first that depends on the shape alone.
+
+    Raises a `ReductionError` if no body does, or the lift has no symmetry.
+    """
+    check_model(model, where)
+    robot, place = model.robot, f"{where} of `{model.name}`"
+    kept = list(model.shape_coordinates)
+    for body in robot.bodies:
+        rows = robot.v_slice(body.name)
+        if kept and body.joint.nv and set(range(rows.start, rows.stop)) <= set(model.dependent):
+            break
+    else:
+        raise ReductionError(
+            place,
+            expected="a body whose velocities all follow from those of the shape",
+            came=f"{model.kind} reduction to {', '.join(model.shape_names) or 'no shape'}",
+            cure="Take a robot that floats, or one on wheels whose joints move its base.",
+        )
+    entries = robot.q_slice(body.name)
+    rng, neutral = np.random.default_rng(0), np.asarray(robot.neutral())
+    worst = {1: 0.0, -1: 0.0}
+    for side in worst:
+        found = Fibre(model, body.name, body.joint, rows, entries, side)
+        for _ in range(SAMPLES):
+            q = np.asarray(robot.random(rng))
+            reference = neutral.copy()
+            reference[kept] = q[kept]
+            lifted, expected = (body.joint.basis @ model.lift(x)[0][rows] for x in (q, reference))
+            if side < 0:
+                lifted = se3.adjoint(found.pose(q)) @ lifted
+            size = np.abs(expected).max(initial=0.0)
+            worst[side] = max(worst[side], np.abs(lifted - expected).max(initial=0.0) / (size or 1))
+        if worst[side] < SAME:
+            return found
+    raise ReductionError(
+        place,
+        expected=f"velocities of `{body.name}` that depend on the shape alone, in the axes of the "
+        "body or of its parent",
+        came=f"others, {min(worst.values()):.2g} of their size away",
+        cure="This robot has no symmetry group, so that its displacement after a loop depends on "
+        "where it starts. `concur.simulation.reconstruct` follows one motion.",
+    )

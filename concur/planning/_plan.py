@@ -1,0 +1,313 @@
+"""From a wanted displacement of the base to a closed loop of the shape."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from concur.codegen import as_floats, finite_floats
+from concur.control.references import Loop
+from concur.errors import ConcurError, InfeasibleReferenceError, ReductionError, ShapeError
+from concur.planning._fibre import Fibre, fibre_of
+from concur.planning._loop_plan import LoopPlan
+from concur.planning._phase import GeometricPhase, geometric_phase
+from concur.planning._reach import reach_of
+from concur.planning._shooting import SOLVED, Shooting
+from concur.reduction import ReducedModel
+
+MOST_CYCLES = 64
+"""Largest number of cycles that is tried."""
+
+LARGEST_TURN = 2.0
+"""Rotation per cycle, rad, above which the displacement is shared by more cycles."""
+
+TRIES = 4
+"""First guesses for each number of cycles."""
+
+DURATION = 10.0
+"""Duration of a loop whose joints have no speed limits, s."""
+
+UNREACHED = 1e-6
+"""Part of a displacement, relative to it, that the group may lack."""
+
+MOST_STEPS = 512
+"""Steps per harmonic with which a loop is found again if it misses by the error of the steps."""
+
+CLOSE = 0.01
+"""Remaining displacement above which this is not the reason, m and rad."""
+
+FINE = 200
+"""Instants per harmonic and cycle at which speeds are checked."""
+
+
+def plan_loop(
+    model: ReducedModel,
+    displacement: ArrayLike,
+    q0: ArrayLike | None = None,
+    *,
+    duration: float | None = None,
+    cycles: int | None = None,
+    harmonics: int = 3,
+    limits: Any = None,
+    speed_limits: Any = None,
+    tolerance: float = 1e-6,
+    seed: int = 0,
+) -> LoopPlan:
+    """Plan a closed loop of the shape that displaces the base as wanted.
+
+    The loop starts and ends at rest in the shape of `q0`. The first guess has the areas that the
+    curvature needs; then shooting on Fourier coefficients with exact derivatives finds the loop of
+    least kinetic energy, source 000 section 6. A displacement too large for one cycle inside the
+    limits is shared by several equal ones.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        A robot that floats with zero momentum, a Chaplygin system on wheels, or a ball that rolls
+        without spin.
+    displacement : array_like
+        Logarithm of the wanted displacement ``g0^-1 g1`` in the basis of the base's joint, m and
+        rad, as `GeometricPhase.log`: (vx, vy, omega) for a planar base, [linear; angular] for a
+        free one. Or its rotation alone, the last 1 or 3 of these: any position is accepted then.
+    q0 : array_like, optional
+        Configuration at the start, shape (nq,); default neutral.
+    duration : float, optional
+        Time of the loop, s. Default: the shortest within the speed limits, or 10 s without any.
+    cycles : int, optional
+        Number of cycles; default the fewest of 1, 2, 4, ... 64 for which a loop is found.
+    harmonics : int
+        Number of harmonics of the loop.
+    limits : array_like, optional
+        Lower and upper limit of each shape coordinate, shape (ns, 2), rad and m; default those of
+        the joints.
+    speed_limits : array_like, optional
+        Largest speeds, a number or shape (ns,), rad/s and m/s; default those of the joints.
+    tolerance : float
+        Largest entry of the remaining displacement that counts as reached, m and rad.
+    seed : int
+        Seed of the further first guesses.
+
+    Returns
+    -------
+    LoopPlan
+        The loop, the displacement after it, and what it could not reach: `reached`, `missed`,
+        `why`.
+
+    Raises
+    ------
+    InfeasibleReferenceError
+        If no loop reaches the displacement, because curvature and brackets do not span it; if
+        `q0` is outside the limits; or if `duration` is too short for the speed limits.
+    ReductionError
+        If the shape moves no body, the lift has no symmetry, or the momentum is not zero.
+    ShapeError, NonFiniteError, ConcurError
+        If an argument has another shape, or is not finite or out of range.
+
+    Examples
+    --------
+    A satellite rotates by 5 degrees about its z axis by its reaction wheels:
+
+    >>> import numpy as np
+    >>> import concur as cc
+    >>> model = cc.reduce(cc.robots.wheel_satellite())
+    >>> plan = cc.plan_loop(model, [0.0, 0.0, np.radians(5.0)])
+    >>> plan.reached, np.degrees(plan.phase.log[3:]).round(3).tolist()[2]
+    (True, 5.0)
+    """
+    fibre = fibre_of(model, "plan_loop")
+    where = f"plan_loop of `{model.name}`"
+    if model.takes_momentum and any(model.momentum):
+        raise ReductionError(
+            where,
+            expected="zero momentum",
+            came="another, with which the base moves at every time",
+            cure="Plan with `model.at_momentum([0] * 6)`; `geometric_phase` has the total "
+            "displacement with a momentum.",
+        )
+    for name, value in (("harmonics", harmonics), ("cycles", 1 if cycles is None else cycles)):
+        if not isinstance(value, int | np.integer) or not 0 < value <= MOST_CYCLES:
+            raise ConcurError(
+                f"{where}, `{name}`",
+                expected=f"a whole number from 1 to {MOST_CYCLES}",
+                came=repr(value),
+                cure="Leave it out for the default.",
+            )
+    for name, number in (
+        ("tolerance", tolerance),
+        ("duration", 1.0 if duration is None else duration),
+    ):
+        if not (isinstance(number, int | float) and np.isfinite(number) and number > 0.0):
+            raise ConcurError(
+                f"{where}, `{name}`",
+                expected="a number above zero",
+                came=repr(number),
+                cure="Leave it out for the default.",
+            )
+    robot = model.robot
+    start = fibre.shape(robot.neutral() if q0 is None else robot.check_configuration(q0, "`q0`"))
+    low, high, speeds = _bounds(fibre, where, limits, speed_limits)
+    if not ((low < start) & (start < high)).all():
+        k = int(np.argmin((low < start) & (start < high)))
+        raise InfeasibleReferenceError(
+            f"{where}, `{model.shape_names[k]}`",
+            expected=f"a start between its limits {low[k]:.6g} and {high[k]:.6g}",
+            came=f"{start[k]:.6g}",
+            cure="Start elsewhere, with `q0`.",
+        )
+    wanted, turning = _wanted(fibre, where, displacement)
+    _check_reach(fibre, where, start, (low, high), wanted, turning)
+    shooting = Shooting(fibre, start, low, high, int(harmonics), turning)
+    count, unknowns = _search(shooting, wanted, cycles, np.random.default_rng(seed))
+    unknowns, phase, missed = _refined(shooting, wanted, count, unknowns, tolerance)
+    shape = shooting.coefficients(unknowns)
+    needed = _duration(Loop(start, *shape, 1.0, count), speeds)
+    if duration is not None and duration < needed:
+        raise InfeasibleReferenceError(
+            f"{where}, `duration`",
+            expected=f"at least {needed:.6g} s, within the speed limits",
+            came=f"{duration:.6g} s",
+            cure="Allow this time, or leave `duration` out.",
+        )
+    loop = Loop(start, *shape, duration or needed or DURATION, count)
+    phase = replace(phase, loop=loop)
+    reached = bool(np.abs(missed).max(initial=0.0) <= tolerance)
+    why = (
+        "reached"
+        if reached
+        else (
+            f"missed by {np.abs(missed).max():.3g} (m, rad): no loop of {harmonics} harmonics and "
+            f"{count} cycles inside the limits of the shape was found"
+        )
+    )
+    return LoopPlan(model, loop, phase, wanted, missed, reached, why)
+
+
+def _search(
+    shooting: Shooting, wanted: np.ndarray, cycles: int | None, rng: np.random.Generator
+) -> tuple[int, np.ndarray]:
+    """Number of cycles and unknowns of the least loop found, else of the nearest."""
+    turn = np.abs(wanted if shooting.turning is not None else wanted[-1:]).max(initial=0.0)
+    counts = [cycles] if cycles else [2**k for k in range(MOST_CYCLES.bit_length())]
+    for count in counts:
+        if cycles is None and turn / count > LARGEST_TURN:
+            continue
+        share = wanted / count
+        tries = [shooting.solve(share, shooting.guess(share, rng, not k)) for k in range(TRIES)]
+        found = [unknowns for unknowns, missed in tries if missed <= SOLVED]
+        if found:
+            return count, min(found, key=shooting.energy)
+    share = wanted / counts[-1]
+    tries = [
+        shooting.solve(share, shooting.guess(share, rng, not k), nearest=True) for k in range(TRIES)
+    ]
+    return counts[-1], min(tries, key=lambda found: found[1])[0]
+
+
+def _refined(
+    shooting: Shooting, wanted: np.ndarray, count: int, unknowns: np.ndarray, tolerance: float
+) -> tuple[np.ndarray, GeometricPhase, np.ndarray]:
+    """Unknowns after shooting with enough steps, their exact phase, and what it misses."""
+    while True:
+        loop = Loop(shooting.start, *shooting.coefficients(unknowns), 1.0, count)
+        phase = geometric_phase(shooting.fibre.model, loop)
+        missed = shooting.missed_by(phase.pose, wanted)
+        if not tolerance < np.abs(missed).max() < CLOSE or shooting.steps >= MOST_STEPS:
+            return unknowns, phase, missed
+        shooting = replace(shooting, steps=2 * shooting.steps)
+        unknowns, _ = shooting.solve(wanted / count, unknowns, nearest=True)
+
+
+def _check_reach(
+    fibre: Fibre,
+    where: str,
+    start: np.ndarray,
+    limits: tuple[np.ndarray, np.ndarray],
+    wanted: np.ndarray,
+    turning: np.ndarray | None,
+) -> None:
+    """Reject a displacement that no loop reaches."""
+    reach = reach_of(fibre, start, *limits)
+    lacking = reach.missed(wanted, turning)
+    if np.abs(lacking).max(initial=0.0) <= UNREACHED * np.abs(wanted).max(initial=0.0):
+        return
+    names = fibre.names if turning is None else fibre.names[-len(wanted) :]
+    parts = ", ".join(f"{n} {x:.3g}" for n, x in zip(names, lacking, strict=True) if abs(x) > 1e-9)
+    span = reach.subgroup
+    text = "no displacement: the curvature vanishes, the constraints are integrable"
+    if span.dim:
+        columns = "; ".join(
+            ", ".join(f"{n} {x:.3g}" for n, x in zip(fibre.names, column, strict=True) if x)
+            for column in np.where(np.abs(reach.basis) > 1e-9, reach.basis, 0.0).T
+        )
+        text = f"a displacement in {span.name}, the span of curvature and brackets: {columns}"
+    raise InfeasibleReferenceError(
+        f"{where}, `displacement`",
+        expected=text,
+        came=f"a part outside it: {parts} (m, rad)",
+        cure="Ask for the rotation alone, so that any position is accepted, or for a displacement "
+        "in the span.",
+        missed=lacking,
+        span=reach.basis,
+    )
+
+
+def _wanted(
+    fibre: Fibre, where: str, displacement: ArrayLike
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Wanted coordinates, and the rows of the rotation if it is one alone."""
+    value = np.atleast_1d(finite_floats(displacement, f"{where}, `displacement`"))
+    turning = np.eye(fibre.dim)[np.abs(fibre.joint.basis[3:]).max(axis=0) > 0.0]
+    if value.shape == (fibre.dim,):
+        return value, None
+    if value.shape == (len(turning),) and len(turning):
+        return value, turning
+    sizes = f"{fibre.dim} numbers: {', '.join(fibre.names)}"
+    rotation = f", or the rotation alone, {len(turning)}" if 0 < len(turning) < fibre.dim else ""
+    raise ShapeError(
+        f"{where}, `displacement`",
+        expected=sizes + rotation,
+        came=f"shape {value.shape}",
+        cure="Write the logarithm of the displacement, m and rad.",
+    )
+
+
+def _bounds(
+    fibre: Fibre, where: str, limits: Any, speed_limits: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Lower and upper limits and largest speeds of the shape, infinite for none."""
+    model = fibre.model
+    robot, ns = model.robot, model.ns
+    pairs = np.array([pair for body in robot.bodies for pair in body.limits]).reshape(-1, 2)
+    pairs = pairs[list(model.shape_coordinates)]
+    largest = np.array([x for body in robot.bodies for x in body.speed_limit])[list(model.shape)]
+    if limits is not None:
+        pairs = as_floats(limits, f"{where}, `limits`")
+        if pairs.shape != (ns, 2) or not (pairs[:, 0] < pairs[:, 1]).all():
+            raise ShapeError(
+                f"{where}, `limits`",
+                expected=f"{ns} pairs (lower, upper) with lower < upper",
+                came=f"shape {pairs.shape}" if pairs.shape != (ns, 2) else "another order",
+                cure=f"Write a pair for each of {', '.join(model.shape_names)}.",
+            )
+    if speed_limits is not None:
+        given = as_floats(speed_limits, f"{where}, `speed_limits`")
+        largest = np.full(ns, given) if given.shape == () else given
+        if largest.shape != (ns,) or not (largest > 0.0).all():
+            raise ShapeError(
+                f"{where}, `speed_limits`",
+                expected=f"one speed above zero, or {ns}",
+                came=f"{given}",
+                cure=f"Write a speed for each of {', '.join(model.shape_names)}.",
+            )
+    return pairs[:, 0], pairs[:, 1], largest
+
+
+def _duration(loop: Loop, speeds: np.ndarray) -> float:
+    """Shortest duration within speed limits of a loop that takes 1 s; 0 without limits."""
+    if not np.isfinite(speeds).any():
+        return 0.0
+    times = np.linspace(0.0, 1.0, FINE * len(loop.cosine) * abs(loop.cycles) + 1)
+    return float((np.abs(loop.sample(times)[1]) / speeds).max())
