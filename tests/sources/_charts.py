@@ -5,11 +5,6 @@ from __future__ import annotations
 import casadi as ca
 
 
-def skew(x: ca.SX) -> ca.SX:
-    """Matrix of the cross product."""
-    return ca.skew(x)
-
-
 def rotation(phi: ca.SX) -> ca.SX:
     """R = exp(phi~)."""
     angle = ca.norm_2(phi)
