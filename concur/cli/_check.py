@@ -23,6 +23,7 @@ from concur.formats.tables import located, read_toml, suggest_file
 from concur.mechanism import Body
 from concur.multibody import Mechanism
 from concur.reduction import Audit, JointSymmetry, ReducedModel, SymmetryReport, reduce, symmetry
+from concur.verification import Campaign
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,29 @@ class CheckResult:
             audit=audit_dict(self.audit),
             holds=self.audit.holds,
             symmetry=[_symmetry_dict(row) for row in self.symmetry],
-            **({"start": self.start.as_dict()} if self.start else {}),
+            **({"start": self.start.as_dict(), **self._campaign} if self.start else {}),
         )
+
+    @property
+    def _campaign(self) -> dict[str, Any]:
+        """Requirements and uncertain quantities of the task, by their fields."""
+        if self.start is None:
+            return {}
+        task = self.start.task
+        return {
+            "requirements": [
+                {"name": made.name, "kind": made.kind, "unit": made.unit, "after": made.after}
+                for made in task.requirements
+            ],
+            "uncertainty": [
+                {
+                    "name": quantity.label,
+                    "unit": quantity.unit,
+                    "support": [x if isfinite(x) else None for x in quantity.distribution.support],
+                }
+                for quantity in task.uncertainty.quantities
+            ],
+        }
 
     def show(self, console: Console, every: bool) -> None:
         """Print the result: the verdict first, all assumptions only with `every`."""
@@ -84,6 +106,9 @@ class CheckResult:
         show_warnings(self.warnings, console)
         if self.start:
             self.start.show(console)
+            for label, entries in self._campaign.items():
+                names = ", ".join(entry["name"] for entry in entries)
+                console.print(escape(f"{label}: {names or 'none'}"), highlight=False)
         show_audit(self.audit, console, every)
         console.print()
         console.print(self.robot.summary(), markup=False, highlight=False, soft_wrap=True)
@@ -143,6 +168,8 @@ def _check_task(path: Path, stages: str | None) -> CheckResult:
     servo = task.servo
     audit = servo.audit(task.reference, task.duration, task.q0)
     start = StartResult.of(task, servo)
+    if task.uncertainty.size:
+        Campaign(task).check()
     with Console(stderr=True).status("searching for symmetries, joint by joint"):
         found = symmetry(task.robot)
     return CheckResult(task.robot, servo.model, audit, found, task_warnings(task), start)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
 from contextlib import ExitStack, suppress
@@ -39,6 +40,7 @@ from concur.reduction import Audit
 from concur.simulation import Finding, Run
 
 ANIMATIONS = ("gif", "mp4")
+REQUIREMENT = "requirement "
 MISMATCH = "The plant's momentum differs from the one the servo assumes"
 
 
@@ -116,6 +118,16 @@ class TrackResult:
                     "numerical": f.numerical,
                 }
                 for f in self.findings
+            ],
+            requirements=[
+                {
+                    "name": f.label.removeprefix(REQUIREMENT),
+                    "robustness": f.value,
+                    "unit": f.unit,
+                    "holds": f.holds,
+                }
+                for f in self.findings
+                if f.label.startswith(REQUIREMENT)
             ],
             mismatch=self.mismatch,
         )
@@ -288,7 +300,7 @@ def _write(
     )
     work = bar.add_task("drawing", total=None)
     figures = save_figures(run, kept.staging)
-    found = run.findings(task.tolerances)
+    found = (*_required(task, run), *run.findings(task.tolerances))
     rows = [(f.label, f.shown, f.shown_limit, f.holds) for f in found]
     if stopped:
         rows.insert(0, ("stopped early", stopped, "", False))
@@ -308,6 +320,26 @@ def _write(
         kept.publish([target])
     taken = Finding("time taken in all", time.perf_counter() - started, "s", numerical=True)
     return tuple(kept.files), (*found, taken)
+
+
+def _required(task: Task, run: Run) -> list[Finding]:
+    """Robustness of the requirements that the task states, or that its campaign has."""
+    if not task.states_requirements and task.world is None:
+        return []  # the findings contain all tolerances and limits
+    units = {made.name: made.unit for made in task.requirements}
+    return [
+        # Zero does not hold: the smallest float does.
+        Finding(
+            REQUIREMENT + name,
+            value,
+            units[name],
+            0.0,
+            at_least=True,
+            note="robustness",
+            slack=-math.ulp(0.0),
+        )
+        for name, value in task.robustness(run).items()
+    ]
 
 
 def _saved(run: Run, target: Path, facts: dict[str, str | float]) -> Path:

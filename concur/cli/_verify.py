@@ -28,6 +28,7 @@ from concur.verification import (
     CampaignResult,
     WorstFound,
     cluster,
+    sampled_curves,
     verify,
     workers,
     worst_searches,
@@ -127,14 +128,15 @@ def verify_task(
         finally:
             kept.files += [folder / WORLDS] * (folder / WORLDS).exists()
         taken = time.perf_counter() - started
-        report = CampaignReport(
-            result,
-            task.name,
-            found,
-            files=_worst(campaign, result, found, kept, overwrite),
-            facts={"Task": str(path), "Time": f"{taken:.3g} s"},
-        )
         with console.status("writing the report"):
+            report = CampaignReport(
+                result,
+                task.name,
+                found,
+                curves=sampled_curves(campaign, result),
+                files=_worst(campaign, result, found, kept, overwrite),
+                facts={"Task": str(path), "Time": f"{taken:.3g} s"},
+            )
             staged = [report.write(kept.staging), result.save(kept.staging / "campaign.h5")]
         kept.publish(staged)
         verified = VerifyResult(task, report, (*kept.files, folder / "report.json"), warnings)

@@ -9,7 +9,8 @@ import numpy as np
 
 from concur.codegen import Evaluator, attitude_error
 from concur.control._attitudes import attitudes
-from concur.control._loop import labels, loop_of
+from concur.control._labels import labels
+from concur.control._loop import loop_of
 from concur.control._singularity import refusal
 from concur.control._tracking_law import TrackingLaw
 

@@ -7,19 +7,23 @@ acceleration that the law commands it is ``L(s) = I^-1 (KD s + KP) / s^2``, for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import eigh, expm
 from scipy.optimize import brentq, minimize_scalar
 
 from concur.control._design import BAND, time_to_settle
 from concur.control._error_dynamics import ErrorDynamics
+from concur.control._labels import labels
+from concur.control._linear_model import linear_model
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import OutputError
 from concur.mechanism import scalar
+from concur.reduction import ReducedModel
 
 if TYPE_CHECKING:
     import control
@@ -31,7 +35,11 @@ Loops = Callable[[Any], np.ndarray]
 """Scalar loops at frequencies (m,): complex, shape (m, k)."""
 
 
-def linear_loop(servo: TrackingLaw | ErrorDynamics, broken: bool = False) -> control.StateSpace:
+def linear_loop(
+    servo: TrackingLaw | ErrorDynamics | ReducedModel,
+    broken: bool = False,
+    at: ArrayLike | None = None,
+) -> control.StateSpace:
     """Linearise the error dynamics at zero error; exact where all outputs are vectors.
 
     Closed: inputs ``disturbance[...]``, an output acceleration beside the commanded one
@@ -39,20 +47,35 @@ def linear_loop(servo: TrackingLaw | ErrorDynamics, broken: bool = False) -> con
     ``command[...]``, outputs ``demand[...]``, what the law would command, with its sign reversed,
     so that closing it by negative feedback gives the closed loop (m/s^2, rad/s^2).
 
+    A robot with fewer motors than shape velocities, such as a crane with a load on a cable, has no
+    servo. Its reduced model is linearized where the motors hold it at rest, without a law:
+    inputs ``u[...]``, the controls less those that hold it (N, N m), and outputs the states.
+
     Parameters
     ----------
-    servo : Servo or ErrorDynamics
-        The servo, or its error dynamics.
+    servo : Servo, ErrorDynamics or ReducedModel
+        The servo, its error dynamics, or a reduced model.
     broken : bool
-        Whether the loop is cut open.
+        Whether the loop of a servo is cut open; that of a model is.
+    at : array_like, optional
+        For a reduced model only: the configuration of rest, shape (nq,).
 
     Returns
     -------
     control.StateSpace
-        States ``error[...]`` and ``velocity_error[...]``, x and ve, (2 size,).
+        States ``error[...]`` and ``velocity_error[...]``, x and ve, (2 size,). Of a model
+        ``displacement[...]``, integrals of the shape velocities, and ``s[...]``, (2 ns,); to first
+        order the former are those entries of `robot.difference(at, q)` (m, rad; m/s, rad/s).
+
+    Raises
+    ------
+    OutputError
+        If it is none of these, a servo has integral action, or a model does not rest at `at`.
     """
     import control
 
+    if isinstance(servo, ReducedModel):
+        return linear_model(servo, at)
     names, dynamics = loop_of(servo)
     stiffness, damping = _feedback(dynamics)
     n = len(names)
@@ -475,8 +498,3 @@ def _error_matrix(stiffness: np.ndarray, damping: np.ndarray) -> np.ndarray:
     """Matrix of the error dynamics on (x, ve)."""
     n = stiffness.shape[0]
     return np.block([[np.zeros((n, n)), -np.eye(n)], [stiffness, -damping]])
-
-
-def labels(kind: str, names: Sequence[str]) -> list[str]:
-    """Name signals for python-control, which keeps the point for a system and its signal."""
-    return [f"{kind}[{name}]".replace(".", "_") for name in names]

@@ -63,6 +63,14 @@ def _cure(model: ReducedModel) -> str:
             f"The wheels leave {', '.join(free)} free and unactuated: add a wheel or a "
             "slider that holds it. Such a robot can be moved by `concur.simulation.forced_motion`."
         )
+    swinging = [model.system.freedom_names[i] for i in robot.freedoms(*robot.cables)]
+    swinging = [name for name in swinging if name in model.shape_names]
+    if swinging:
+        return (
+            f"Links on cables have no motors, so that no law sets {', '.join(swinging)}: damp "
+            "them by a linear regulator of `concur.control.linear_loop(model, at=q)`, and move "
+            "the robot by `concur.simulation.forced_motion`."
+        )
     cure = "Set `actuated` of the robot to as many joints"
     if STAGES_HINT in model.reason:
         cure += ', or reduce by those that keep their momentum: reduce(robot, stages="auto")'

@@ -10,7 +10,7 @@ import numpy as np
 from concur.codegen import Array
 from concur.groups import so3
 from concur.kinematics import Placed, Twist, constant, cross
-from concur.mechanism import Inertia
+from concur.mechanism import Inertia, Tree
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,11 @@ class BodyInertia:
     second: Array
 
     @staticmethod
-    def of(inertia: Inertia) -> BodyInertia:
-        """Take the numbers of a described body."""
-        first = inertia.mass * np.array(inertia.com)
-        return BodyInertia(inertia.mass, constant(first), constant(inertia.origin_tensor))
+    def of(inertia: Inertia, tensor: np.ndarray) -> BodyInertia:
+        """Take the numbers of a described body, and its tensor about the centre of mass."""
+        com, mass = np.array(inertia.com), inertia.mass
+        about = mass * (com @ com * np.eye(3) - np.outer(com, com))
+        return BodyInertia(mass, constant(mass * com), constant(tensor + about))
 
     def momentum(self, twist: Twist) -> Twist:
         """Momentum (linear, angular) of a twist; the parts may be (3, k) matrices."""
@@ -53,6 +54,12 @@ class BodyInertia:
         """Spatial inertia (6, 6)."""
         h = so3.skew(self.first)
         return ca.vertcat(ca.horzcat(self.mass * ca.SX.eye(3), -h), ca.horzcat(h, self.second))
+
+
+def body_inertias(tree: Tree, asked: str) -> list[BodyInertia]:
+    """Inertia of each described body, in its frame, for the function `asked`."""
+    bodies = tree.described(asked)
+    return [BodyInertia.of(b.inertia, x) for b, x in zip(bodies, tree.tensors, strict=True)]
 
 
 def composite_inertias(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import casadi as ca
 
 from concur.codegen import Array, Vector
-from concur.dynamics._body_inertia import BodyInertia, composite_inertias
+from concur.dynamics._body_inertia import BodyInertia, body_inertias, composite_inertias
 from concur.groups import so3
 from concur.kinematics import (
     Placed,
@@ -29,7 +29,7 @@ def coriolis(tree: Tree, q: Vector, v: Vector) -> Array:
     poses, bases = joint_poses(tree, q), joint_bases(tree)
     twists = body_twists(tree, poses, v)
     parents = [tree.parent_index(i) for i in range(len(tree.bodies))]
-    inertias = [BodyInertia.of(body.inertia) for body in tree.described("coriolis")]
+    inertias = body_inertias(tree, "coriolis")
     composite = composite_inertias(inertias, poses, parents)
     gyroscopic = [_gyroscopic(i, t) for i, t in zip(inertias, twists, strict=True)]
     for i in reversed(range(len(poses))):

@@ -78,7 +78,7 @@ def regrouped(tree: Tree, links: list[Link], seats: list[Seat]) -> list[Distribu
         seats,
         np.array([inertia.mass for inertia in bodies]),
         np.array([inertia.com for inertia in bodies]),
-        np.array([inertia.tensor for inertia in bodies]),
+        tree.tensors,
         np.array([link.offset for link in links]),
         np.array([link.turn for link in links]),
         np.array([seat.translation for seat in seats]),

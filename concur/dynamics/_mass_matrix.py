@@ -5,7 +5,7 @@ from __future__ import annotations
 import casadi as ca
 
 from concur.codegen import Array, Vector
-from concur.dynamics._body_inertia import BodyInertia
+from concur.dynamics._body_inertia import body_inertias
 from concur.dynamics._columns import columns
 from concur.kinematics import body_poses, body_twists, constant, joint_poses
 from concur.mechanism import Tree
@@ -25,8 +25,8 @@ def kinetic_energy(tree: Tree, q: Vector, v: Vector) -> Array:
     """Kinetic energy at the configuration q (nq,) and velocity v (nv,), J."""
     twists = body_twists(tree, joint_poses(tree, q), v)
     energy = ca.SX(0)
-    for body, twist in zip(tree.described("kinetic_energy"), twists, strict=True):
-        momentum = BodyInertia.of(body.inertia).momentum(twist)
+    for inertia, twist in zip(body_inertias(tree, "kinetic_energy"), twists, strict=True):
+        momentum = inertia.momentum(twist)
         energy += 0.5 * (ca.dot(momentum[0], twist[0]) + ca.dot(momentum[1], twist[1]))
     return energy
 

@@ -94,11 +94,12 @@ def read_requirements(
     outputs: Sequence[Output],
     tolerances: Tolerances,
     times: tuple[float, float],
+    slips: bool,
     path: Path,
 ) -> tuple[Requirement, ...]:
     """Requirements in the order of the file, or those of tolerances and limits.
 
-    `times` are duration and control period.
+    `times` are duration and control period; `slips` is whether the wheels may slip.
     """
     duration, period = times
     if tables is None:
@@ -109,7 +110,16 @@ def read_requirements(
             f'[[requirements]] "{table.name}"' if table.name else f"[[requirements]] number {k + 1}"
         )
         _check_fields(table, label, path)
-        for made in _made(table, limits, outputs, duration, (path, label)):
+        if table.kind == "slip" and not slips:
+            raise fault(
+                path,
+                label,
+                "kind",
+                expected="a table [plant.slip], with which wheels may slip",
+                came="wheels that roll without slip",
+                cure="Add [plant.slip], or remove the requirement.",
+            )
+        for made in _made(table, limits, outputs, duration - period, (path, label)):
             if any(made.name == other.name for other in found):
                 raise fault(
                     path,
@@ -153,13 +163,13 @@ def _made(
     table: RequirementTable,
     limits: JointLimits,
     outputs: Sequence[Output],
-    duration: float,
+    last: float,
     place: tuple[Path, str],
 ) -> list[Requirement]:
     """Requirements of one table: several where it stands for all controls, joints or wheels."""
     robot = limits.robot
     if table.kind in ("settle", "error"):
-        found = _of_output(table, outputs, duration, place)
+        found = _of_output(table, outputs, last, place)
     elif table.kind == "torque":
         controls = dict(zip(robot.control_names, limits.torques.tolist(), strict=True))
         chosen = _chosen(table.control, "control", controls, table.below, place)
@@ -190,7 +200,7 @@ def _made(
 
 
 def _of_output(
-    table: RequirementTable, outputs: Sequence[Output], duration: float, place: tuple[Path, str]
+    table: RequirementTable, outputs: Sequence[Output], last: float, place: tuple[Path, str]
 ) -> list[Requirement]:
     path, label = place
     named = {output.name: output for output in outputs}
@@ -221,12 +231,12 @@ def _of_output(
             cure=f"Add the field `{size}`.",
         )
     after = getattr(table, start) or 0.0
-    if after >= duration:
+    if after > last * (1.0 + 1e-9):
         raise fault(
             path,
             label,
             start,
-            expected=f"a time within the duration of {duration:g} s",
+            expected=f"a time up to the last tick at {last:g} s",
             came=f"{after:g} s",
             cure="Shorten it, or lengthen the duration.",
         )

@@ -45,7 +45,16 @@ from concur.formats._world_loop import WorldLoop
 from concur.formats.tables import check, fault, located, read_toml
 from concur.multibody import Mechanism
 from concur.reduction import ReducedModel, reduce
-from concur.simulation import Imperfections, Integrator, Plant, Run, Slip, Tolerances, simulate
+from concur.simulation import (
+    Imperfections,
+    Integrator,
+    Plant,
+    Run,
+    Slip,
+    Tolerances,
+    run_signals,
+    simulate,
+)
 from concur.worlds import Requirement, Uncertainty, World
 
 
@@ -132,6 +141,8 @@ class Task:
         Friction of the plant's wheels, which may slip; None if they roll.
     requirements : tuple of Requirement
         Requirements on a run: those of the file, or those of tolerances and limits.
+    states_requirements : bool
+        Whether the file states requirements.
     uncertainty : Uncertainty
         Quantities that differ between worlds; empty if none is declared.
     world : World or None
@@ -165,6 +176,7 @@ class Task:
     imperfections: Imperfections | None = None
     slip: Slip | None = None
     requirements: tuple[Requirement, ...] = ()
+    states_requirements: bool = False
     uncertainty: Uncertainty = field(default_factory=Uncertainty)
     world: World | None = None
     reference_tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -333,6 +345,32 @@ class Task:
         except SingularConfigurationError:
             with located(self.path, "[initial.q]"):
                 raise
+
+    def robustness(self, run: Run) -> dict[str, float]:
+        """Robustness of the requirements in a run of this task.
+
+        Parameters
+        ----------
+        run : Run
+            The run, also one that stopped early.
+
+        Returns
+        -------
+        dict of str to float
+            Robustness by name of the requirement, above zero if it holds, in its unit. Signals are
+            those of the control periods; of speed and slip a campaign has all steps.
+        """
+        period = self.control_period or self.dt
+        ticks, stride = round(self.duration / period), max(round(period / (run.dt or period)), 1)
+        signals = run_signals(run)
+        # The last row has no period.
+        rows = {name: values[:-1:stride] for name, values in signals.items()}
+        return {
+            made.name: made.robustness(
+                {name: rows[name] for name in (*made.signals, "margin")}, ticks, period
+            )
+            for made in self.requirements
+        }
 
     def _slipping(self) -> Plant:
         return Plant(self.plant or self.robot, slip=self.slip)
@@ -536,8 +574,15 @@ def _worlds(task: Task, table: TaskTable) -> dict[str, Any]:
         "imperfections": real,
         "slip": slip,
         "requirements": read_requirements(
-            table.requirements, limits, task.outputs, task.tolerances, times, path
+            table.requirements,
+            limits,
+            task.outputs,
+            task.tolerances,
+            times,
+            slip is not None,
+            path,
         ),
+        "states_requirements": table.requirements is not None,
     }
     if table.uncertainty is None and table.world is None:
         return found

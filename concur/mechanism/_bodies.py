@@ -199,6 +199,26 @@ class BodyTree(EvaluatedMethods):
             path.append(parent)
         return tuple(reversed(path))
 
+    def welded(self, index: int) -> dict[int, np.ndarray]:
+        """Bodies that move with a body as one: itself, and others by joints that do not move.
+
+        Parameters
+        ----------
+        index : int
+            Index of the body.
+
+        Returns
+        -------
+        dict of int to numpy.ndarray
+            By index, the pose of each in the frame of the body, shape (4, 4).
+        """
+        found = {index: np.eye(4)}
+        for k, body in enumerate(self.bodies):
+            parent = self.parent_index(k)
+            if k > index and parent in found and not body.joint.nv:
+                found[k] = found[parent] @ body.placement.matrix
+        return found
+
     def q_slice(self, body: str) -> slice:
         """Where a joint's coordinates stand in q.
 

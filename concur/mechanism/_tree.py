@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import casadi as ca
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike
 from concur.codegen import Array, Vector, attitude_error, evaluated, finite_floats
 from concur.errors import DescriptionError, entries, shown
 from concur.mechanism._bodies import BodyTree, unknown_name
+from concur.mechanism._cables import Cable, find_cables
 from concur.mechanism._drive import Drive, Mimic
 from concur.mechanism._mimics import ordered_mimics
 from concur.mechanism._pose import vector
@@ -355,6 +357,26 @@ class Tree(BodyTree):
         """Bodies whose joints a control moves, alone or with others."""
         driven = set(self.driven_freedoms)
         return tuple(b.name for b in self.bodies if driven.intersection(self.freedoms(b.name)))
+
+    @cached_property
+    def cables(self) -> dict[str, Cable]:
+        """Links on cables, by body: those on ball joints whose spin moves no mass."""
+        thrust = [drive.body for drive in self.drives if drive.body is not None]
+        rolling = {i for wheel in self.wheels for i in self.path(self.index(wheel.body))}
+        pushed = {*self.driven_bodies, *thrust, *(self.bodies[i].name for i in rolling)}
+        return find_cables(self, pushed)
+
+    @property
+    def tensors(self) -> np.ndarray:
+        """Inertia tensors about the centres of mass, in body axes, shape (bodies, 3, 3), kg m^2.
+
+        A link on a cable has a moment about its line, so that its spin, which is divided out, has
+        an inertia.
+        """
+        tensors = np.array([body.inertia.tensor for body in self.bodies])
+        for name, cable in self.cables.items():
+            tensors[self.index(name)] += cable.moment * np.outer(cable.axis, cable.axis)
+        return tensors
 
     @property
     def thrusters(self) -> tuple[Drive, ...]:

@@ -33,6 +33,7 @@ MOST = 9
 """Panels of a figure, at most."""
 
 _BINS = 30
+_THINNEST = 60  # bars that fit between the values and their limit, at most
 _RINGS = 5  # worst worlds that are marked
 
 
@@ -333,7 +334,8 @@ def _histogram(axes: Axes, values: np.ndarray, good: np.ndarray, limit: float) -
         return
     low, high = float(values.min()), float(values.max())
     if high - low > 1e-12 * max(abs(low), abs(high)):
-        width = (high - low) / _BINS
+        seen = max(high, limit) - min(low, limit) if np.isfinite(limit) else 0.0
+        width = max((high - low) / _BINS, seen / _THINNEST)
         start = low if not low < limit < high else limit - width * np.ceil((limit - low) / width)
         edges = start + width * np.arange(_BINS + 2)
     else:  # one bar for equal values

@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 
 from concur.errors import ReductionError, UnknownNameError
+from concur.kinematics import constant
 from concur.reduction._conserved import ROUNDING, Conservation, conservation
 from concur.reduction._model import ReducedModel
 from concur.reduction._parts import (
@@ -19,9 +20,10 @@ from concur.reduction._parts import (
     described,
     in_body,
 )
+from concur.reduction._spin import link_metric, link_weights
 
 Used: TypeAlias = Sequence[tuple[str, tuple[tuple[float, ...], ...]]]
-"""Axes, "parent" or "body", and generators of parts that are reduced already."""
+"""Axes, "parent", "body" or "link", and generators of parts that are reduced already."""
 
 _ROUGH = 1e-4  # rates above are no rounding of anybody's numbers
 
@@ -91,11 +93,32 @@ def _pivots(model: ReducedModel, part: Part) -> ca.Function:
     first, rows = model.first, model.robot.freedoms(part.joint)
     places = [first.shape.index(i) for i in rows]
     q = ca.SX.sym("q", model.nq)
-    turned = in_body(first, part.joint, generators, part.seen_from, q)
-    weights = (first.momentum_fields(q)[:, places] @ turned).T @ model.robot.mass_matrix(q)
-    own = turned.T @ first.mass_matrix(q)[places, places] @ turned
+    if part.seen_from == "link":
+        weights = link_weights(model.robot, part.joint, generators, q)
+        own = constant(link_metric(model.robot, part.joint, generators))
+    else:
+        turned = in_body(first, part.joint, generators, part.seen_from, q)
+        weights = (first.momentum_fields(q)[:, places] @ turned).T @ model.robot.mass_matrix(q)
+        own = turned.T @ first.mass_matrix(q)[places, places] @ turned
     results = [weights @ model.lift(q)[0], model.mass_matrix(q), own]
     return ca.Function("pivots", [q], [ca.densify(result) for result in results], {"cse": True})
+
+
+def cable_kept(model: ReducedModel, joint: str) -> Kept:
+    """Spin of a link on a cable: it moves no mass, so that its momentum is zero."""
+    axis = model.robot.cables[joint].axis
+    rows = model.robot.freedoms(joint)
+    follows = rows[int(np.abs(axis).argmax())]
+    return Kept(
+        joint,
+        "link",
+        (tuple(axis.tolist()),),
+        (follows,),
+        "keeps its spin on a cable",
+        "the spin moves no mass",
+        True,
+        ROUNDING,
+    )
 
 
 def next_kept(model: ReducedModel, tolerance: float) -> Kept | None:

@@ -21,6 +21,7 @@ from concur.kinematics import constant
 from concur.mechanism.joints import Joint
 from concur.reduction._conserved import random_state, rate_terms, regular_configurations
 from concur.reduction._model import ReducedModel
+from concur.reduction._spin import carries_joints, link_terms
 
 SAMPLES = 4
 """Sets of random states at which parts are looked for."""
@@ -67,7 +68,7 @@ def in_body(
 
 
 def conserved_parts(model: ReducedModel, joint: str, tolerance: float) -> list[Part]:
-    """Constant parts of an undriven joint, the largest first: at most one per frame."""
+    """Constant parts of an undriven joint, the largest first: at most one per kind."""
     robot = model.robot
     kind = robot.bodies[robot.index(joint)].joint
     q = ca.SX.sym("q", robot.nq)
@@ -77,22 +78,30 @@ def conserved_parts(model: ReducedModel, joint: str, tolerance: float) -> list[P
         "parent": ([], []),
         "body": ([], []),
     }
+    alone = link_terms(model, joint) if carries_joints(robot, joint) else None
+    if alone is not None:
+        found["link"] = ([], [])
     for at in [x for _ in range(SAMPLES) for x in regular_configurations(model, rng)]:
-        result = terms(at, *random_state(model, at, rng, still=joint))
+        state = random_state(model, at, rng, still=joint)
+        result = terms(at, *state)
         left, right, scale = (np.array(result[k]).ravel() for k in (0, 1, -1))
         turn = np.array(turned(at))
         for view, rate, frame in (("parent", left, turn), ("body", right, np.eye(kind.nv))):
             found[view][0].append(frame.T @ rate)
             found[view][1].append(np.abs(frame.T) @ scale)
+        for k, part in enumerate(alone(at, *state) if alone is not None else ()):
+            found["link"][k].append(np.array(part).ravel())
     parts = []
     for view, (rates, scales) in found.items():
         part = _part(joint, kind, view, np.array(rates), np.array(scales), tolerance)
         if part is not None:
             parts.append(part)
-    if len(parts) == 2 and _one(kind, *(part.generators for part in parts)):
-        parts.pop()
+    of_joint = [part for part in parts if part.seen_from != "link"]
+    if len(of_joint) == 2 and _one(kind, *(part.generators for part in of_joint)):
+        parts.remove(of_joint[1])
     # Fixed in the body, a velocity that follows from the momentum does so everywhere.
-    return sorted(parts, key=lambda part: (-part.generators.shape[1], part.seen_from))
+    order = ("body", "link", "parent")
+    return sorted(parts, key=lambda p: (-p.generators.shape[1], order.index(p.seen_from)))
 
 
 def coordinates_of(joint: Joint, generators: np.ndarray, seen_from: str) -> tuple[int, ...] | None:
@@ -100,7 +109,7 @@ def coordinates_of(joint: Joint, generators: np.ndarray, seen_from: str) -> tupl
     rows = tuple(int(i) for i in np.flatnonzero(np.abs(generators).max(axis=1)))
     if len(rows) != generators.shape[1]:
         return None
-    if seen_from == "body":
+    if seen_from != "parent":
         return rows
     # An ideal of the algebra stays in place under Ad.
     others = [i for i in range(joint.nv) if i not in rows]
@@ -162,8 +171,9 @@ def described(part: Part, names: tuple[str, ...]) -> str:
             if x
         ]
         texts.append(" ".join(terms).removeprefix("+ "))
-    axes = "the body" if part.seen_from == "body" else "the frame it attaches to"
-    return f"{', '.join(texts)} in the axes of {axes}"
+    axes = "the frame it attaches to" if part.seen_from == "parent" else "the body"
+    turned = ", with all it carries turned back" if part.seen_from == "link" else ""
+    return f"{', '.join(texts)} in the axes of {axes}{turned}"
 
 
 def _part(

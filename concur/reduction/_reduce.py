@@ -19,7 +19,14 @@ from concur.reduction._dependents import choose_dependents, platform_freedoms, r
 from concur.reduction._irregular import check_regular
 from concur.reduction._model import ReducedModel
 from concur.reduction._momentum import MomentumReduction, momentum_reason, read_momentum
-from concur.reduction._stages import Stages, Steps, further_stages, read_stages, with_hint
+from concur.reduction._stages import (
+    Stages,
+    Steps,
+    further_stages,
+    read_stages,
+    with_hint,
+    without_spins,
+)
 from concur.reduction._wheels import WheelReduction
 from concur.system import System, check_system
 
@@ -119,16 +126,21 @@ def reduce(
     model = _first_stage(robot, momentum, steps)
     if robot.mimics and not robot.wheels:
         model = coupled(model)
-    if (robot.followers or isinstance(model, CoupledReduction)) and stages is not None:
+    cables = ", ".join(f"`{name}`" for name in robot.cables)
+    staged = stages is not None or bool(robot.cables)
+    if (robot.followers or isinstance(model, CoupledReduction)) and staged:
         what = "joints that follow others" if robot.followers else "wheels on a hull that floats"
         raise ReductionError(
             f"robot `{robot.name}`, `stages`",
             expected=f"no stages for a robot with {what}",
-            came=f"{stages!r:.60}",
-            cure="Leave `stages` out: the reactions of such joints change the momenta of others.",
+            came=f"{stages!r:.60}" if stages is not None else f"links on cables: {cables}",
+            cure="Leave `stages` out: the reactions of such joints change the momenta of others."
+            if stages is not None
+            else "Give these links a moment about their lines.",
         )
     if robot.followers or isinstance(model, CoupledReduction):
         return model
+    model = without_spins(model)
     if stages is None:
         return with_hint(model, tolerance)
     return further_stages(model, steps, tolerance)

@@ -45,10 +45,11 @@ from concur.mechanism.joints import Joint
 from concur.multibody import Mechanism
 from concur.reduction._conserved import ROUNDING, read_tolerance
 from concur.reduction._derivative import along
-from concur.reduction._kept import Kept, Used, demand_kept, kept_parts, next_kept
+from concur.reduction._kept import Kept, Used, cable_kept, demand_kept, kept_parts, next_kept
 from concur.reduction._lift import STAGES_HINT
 from concur.reduction._model import ReducedModel
 from concur.reduction._parts import coordinates_of, in_body
+from concur.reduction._spin import link_metric, link_rate, link_weights
 from concur.system import System
 
 Stages: TypeAlias = str | Sequence[str] | Mapping[str, Any]
@@ -83,7 +84,8 @@ class StagedReduction(ReducedModel):
         system, of the whole robot otherwise.
     seen_from : str
         Axes in which it is constant: "parent", the frame to which the joint attaches, or "body",
-        that of the body.
+        that of the body; "link" is the momentum of the link alone in its axes, with all that it
+        carries turned back.
     generators : tuple of tuple of float
         Motions that the momentum belongs to, each in the joint's basis and in the axes of
         `seen_from`: all of the joint's, or those of a subgroup.
@@ -201,9 +203,12 @@ class StagedReduction(ReducedModel):
         # Angle, in the kinetic energy, between the motions that carry the momentum and those of
         # the velocities that follow from it: its cosine for one of each.
         own = self._momenta(q)[:, self._group]
-        turned = in_body(self.first, self.joint, self.generators, self.seen_from, q)
-        places = [self.first.shape.index(i) for i in self._joint_rows]
-        whole = turned.T @ self.first.mass_matrix(q)[places, places] @ turned
+        if self.seen_from == "link":
+            whole = constant(link_metric(self.robot, self.joint, self.generators))
+        else:
+            turned = in_body(self.first, self.joint, self.generators, self.seen_from, q)
+            places = [self.first.shape.index(i) for i in self._joint_rows]
+            whole = turned.T @ self.first.mass_matrix(q)[places, places] @ turned
         size = ca.det(whole) * ca.det(self.inner.mass_matrix(q)[self._group, self._group])
         return ca.fmin(before, ca.fabs(ca.det(own)) / ca.sqrt(size))
 
@@ -314,7 +319,7 @@ class StagedReduction(ReducedModel):
     def _aligned(self) -> tuple[int, ...] | None:
         """Coordinates of the joint that the generators span everywhere, if there are such."""
         aligned = coordinates_of(self._joint, self._generators, self.seen_from)
-        if aligned is None:
+        if aligned is None or self.seen_from == "link":
             return None
         follows = {self._joint_rows[i] for i in aligned}
         return aligned if follows == {self.inner.shape[k] for k in self._group} else None
@@ -334,6 +339,8 @@ class StagedReduction(ReducedModel):
 
     def _weights(self, q: Vector) -> Array:
         """Rows of the momentum over v."""
+        if self.seen_from == "link":
+            return link_weights(self.robot, self.joint, self.generators, q)
         return self._fields(q).T @ self.robot.mass_matrix(q)
 
     def _momenta(self, q: Vector) -> Array:
@@ -355,7 +362,10 @@ class StagedReduction(ReducedModel):
             forces = self.inner.shape_forces(q, v, ca.SX(self.inner.ns, 1))[self._group, :]
         else:
             drifting = self.inner.velocity_drift(q, v)
-            forces = self._fields(q).T @ self.robot.inverse_dynamics(q, v, drifting)
+            if self.seen_from == "link":
+                forces = link_rate(self.robot, self.joint, self.generators, q, v, drifting)
+            else:
+                forces = self._fields(q).T @ self.robot.inverse_dynamics(q, v, drifting)
         return -self._solve(momenta, forces + momenta[:, self._rest] @ sdot)
 
 
@@ -420,6 +430,13 @@ def _by(model: ReducedModel, joint: str, momentum: Any, tolerance: float) -> Red
         for second in kept_parts(first, joint, tolerance, _used(first, joint)):
             return _stage(first, second, given[size:])
     return _stage(model, kept, given)
+
+
+def without_spins(model: ReducedModel) -> ReducedModel:
+    """Divide out the spins of all links on cables."""
+    for joint in model.robot.cables:
+        model = _stage(model, cable_kept(model, joint), None)
+    return model
 
 
 def with_hint(model: ReducedModel, tolerance: float = ROUNDING) -> ReducedModel:

@@ -480,7 +480,7 @@ def _detached(robot: Mechanism, carried: list[int]) -> Tree:
     while root in {body.name for body in robot.bodies}:
         root += "'"
     first = replace(first, parent=root, placement=Pose())
-    return Tree(robot.name, [Body(root, Free()), first, *others])
+    return Tree(robot.name, [Body(root, Free()), first, *others], actuated=())
 
 
 def _given_by_wheels(robot: Mechanism) -> set[int]:

@@ -16,6 +16,7 @@ from concur.simulation._program_run import program_run
 from concur.simulation._reconstruct import reconstruct
 from concur.simulation._recorded import recorded_run
 from concur.simulation._run import Run
+from concur.simulation._run_signals import run_signals
 from concur.simulation._runge_kutta import runge_kutta
 from concur.simulation._simulate import simulate
 from concur.simulation._slip import Slip
@@ -56,6 +57,7 @@ __all__ = [
     "program_run",
     "reconstruct",
     "recorded_run",
+    "run_signals",
     "runge_kutta",
     "simulate",
     "step_function",

@@ -28,6 +28,7 @@ from concur.control import (
 )
 from concur.errors import ShapeError, SimulationError, UnknownNameError, shown
 from concur.mechanism import unknown_name
+from concur.multibody import Mechanism
 from concur.simulation._drives import Drives
 from concur.simulation._encoder import encoder_reading
 from concur.simulation._imperfections import Imperfections, Scalar, joint_places
@@ -542,7 +543,7 @@ def _tick(program: Program, measured: ca.Function) -> tuple[ca.Function, tuple[s
     names = (
         *("status", "margin", *names),
         *(f"torque:{name}" for name in law.model.control_names),
-        *_coordinates(plant),
+        *coordinate_signals(plant.tree),
     )
     made = ca.Function(
         "tick",
@@ -570,9 +571,10 @@ def _errors(law: TrackingLaw) -> tuple[tuple[str, ...], ca.Function]:
     return tuple(names), ca.Function("errors", [q, pose], [ca.vertcat(ca.SX(0, 1), *rows)])
 
 
-def _coordinates(plant: Plant) -> list[str]:
-    names, single = [], joint_places(plant.tree)
-    for k, body in enumerate(plant.tree.bodies):
+def coordinate_signals(robot: Mechanism) -> list[str]:
+    """Name of the signal of each coordinate of a configuration."""
+    names, single = [], joint_places(robot)
+    for k, body in enumerate(robot.bodies):
         if body.name in single:
             names.append(f"position:{body.name}")
         else:

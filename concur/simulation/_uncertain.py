@@ -249,7 +249,9 @@ class Uncertain:
         tilts = tilts.reshape(*shifts.shape, 3)
         frames = displaced(robot, links, seats, shifts, tilts)
         offsets, turns = frames[:2]
-        masses, firsts, seconds = link_numbers(links, seats, *inertias(robot, deviations), *frames)
+        masses, coms, tensors = inertias(robot, deviations)
+        tensors = tensors + (robot.tensors - [body.inertia.tensor for body in robot.bodies])
+        masses, firsts, seconds = link_numbers(links, seats, masses, coms, tensors, *frames)
         places = np.array([body.placement.translation for body in robot.bodies])
         attitudes = np.array([body.placement.rotation_matrix for body in robot.bodies])
         attitudes = attitudes + (tilts - np.eye(3)) @ attitudes

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from concur.codegen import finite_floats
 from concur.errors import InertiaError, ShapeError, SimulationError, UnknownNameError, shown
-from concur.mechanism import Inertia, Support, unphysical
+from concur.mechanism import Body, Inertia, Support, unphysical
 from concur.multibody import Mechanism
 
 QUANTITIES: dict[str, tuple[int, ...]] = {
@@ -97,8 +97,25 @@ def declaration(robot: Mechanism, declared: Any, slips: bool) -> dict[str, tuple
                 )
         _check_steering(robot, name, place, quantities)
         _check_contact(robot, name, place, quantities)
+        _check_cables(robot, body, place, quantities)
         found[name] = tuple(quantity for quantity in QUANTITIES if quantity in quantities)
     return found
+
+
+def _check_cables(robot: Mechanism, body: Body, place: str, quantities: Sequence[str]) -> None:
+    """Refuse quantities that would give the spin of a link on a cable an inertia."""
+    of_cables = {k for name in robot.cables for k in robot.welded(robot.index(name))}
+    parent = None if body.parent is None else robot.index(body.parent)
+    fixed = {"com", "moments"} if robot.index(body.name) in of_cables else set[str]()
+    fixed |= {"position", "rotation"} if parent in of_cables else set()
+    if wrong := fixed & set(quantities):
+        raise SimulationError(
+            f"{place}, `{min(wrong)}`",
+            expected="a link on a cable that keeps its line: of the link its `mass`, and not the "
+            "place of what hangs on it",
+            came=f"`{min(wrong)}` as an uncertain quantity",
+            cure="Give the link a moment about its line, if other quantities are uncertain.",
+        )
 
 
 def _drives(robot: Mechanism) -> dict[str, int]:

@@ -134,6 +134,16 @@ class Campaign:
         """
         _ = self._ready
 
+    def check(self) -> None:
+        """As `prepare`, without the compile.
+
+        Raises
+        ------
+        DescriptionError
+            As for `prepare`.
+        """
+        _ = self._loop
+
     def evaluate(self, numbers: ArrayLike, worlds: ArrayLike) -> NDArray[np.float64]:
         """Evaluate worlds with one thread.
 
@@ -252,12 +262,19 @@ class Campaign:
         return self._inputs(loop, np.zeros((1, self.task.uncertainty.size)))
 
     @cached_property
-    def _ready(self) -> _Ready:
+    def _loop(self) -> WorldLoop:
         task = self.task
         none = np.zeros((1, task.uncertainty.size))
         loop = task.loop(task.uncertainty.values(none))
-        program = loop.program
         self._check_ends(loop)
+        for requirement in task.requirements:
+            requirement.demands(loop.program.signals, loop.ticks, loop.times[2])
+        return loop
+
+    @cached_property
+    def _ready(self) -> _Ready:
+        task, loop = self.task, self._loop
+        program = loop.program
         demands: list[Demand] = []
         requirements, extremes = [], []
         period = loop.times[2]

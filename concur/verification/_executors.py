@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -182,14 +182,20 @@ def freed(executor: Executor, key: str, future: Future[Any]) -> bool:
     busy = _holders(client, key)
     # The block goes first: else the scheduler gives it to the next worker, which hangs too.
     future.cancel()
-    for _ in range(100):
-        if not _holders(client, key):
-            break
-        time.sleep(0.1)
+    _wait_until(lambda: not _holders(client, key))
     if busy:
         # In the thread of the worker's server, beside the one that hangs.
         client.run(os._exit, 1, workers=busy, on_error="ignore")
+        _wait_until(lambda: not set(busy) & set(client.nthreads()))  # it would get the next block
     return bool(busy or client.nthreads())
+
+
+def _wait_until(done: Callable[[], bool]) -> None:
+    """Wait for a scheduler, ten seconds at most."""
+    for _ in range(100):
+        if done():
+            break
+        time.sleep(0.1)
 
 
 def _holders(client: Any, key: str) -> list[str]:

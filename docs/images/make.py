@@ -10,6 +10,8 @@ from __future__ import annotations
 import io
 import os
 import socket
+import subprocess
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -34,6 +36,8 @@ def main() -> None:
     """Simulate the examples; write their pictures beside this file."""
     rover(simulated("rover_arm.toml"))
     floater(simulated("free_floater.toml"))
+    script("crane_car", "crane_load.png")
+    script("chain_pendulum", "chain_pendulum.png")
     dashboard()
 
 
@@ -52,6 +56,21 @@ def simulated(name: str) -> Run:
     """
     task = cc.load_task(EXAMPLES / name)
     return task.simulate(task.servo)
+
+
+def script(name: str, picture: str) -> None:
+    """Run a script of the examples, and keep its figure.
+
+    Parameters
+    ----------
+    name : str
+        Name of the script and of the figure that it writes.
+    picture : str
+        File name of the picture here.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, EXAMPLES / f"{name}.py"], cwd=folder, check=True)
+        Image.open(Path(folder) / f"{name}.png").quantize(256).save(HERE / picture, optimize=True)
 
 
 def rover(run: Run) -> None:

@@ -30,6 +30,9 @@ from tests.benchmarks._timing import Measured, measure
 
 WORLDS, TICKS, STEP = 16, 500, 1e-3
 ROUNDS = 9
+REPEATS, THREADED_ROUNDS = 16, 25
+"""The worlds repeated, as threads share long jobs, and rounds of which the shortest counts."""
+
 SPREAD = 0.1
 """Largest relative deviation of a mass."""
 
@@ -71,16 +74,18 @@ def samples() -> list[cc.ReferenceSample]:
     return [cc.ReferenceSample(*row) for row in zip(*parts, strict=True)]
 
 
-def rolled(program: Program) -> Run:
-    """Run all worlds by one call, one thread; configurations at the last tick."""
+def rolled(program: Program, threads: int = 1, repeats: int = 1) -> Run:
+    """Run all worlds by one call; configurations at the last tick."""
     job, these = drawn()[0], worlds()
-    loop = Rollout(program.tick, program.step, program.steps_per_tick, program.noises)
-    p = program.numbers(these.plant.numbers(these.deviations))
+    loop = Rollout(
+        program.tick, program.step, program.steps_per_tick, program.noises, threads=threads
+    )
+    p = np.tile(program.numbers(these.plant.numbers(these.deviations)), (repeats, 1))
     x0, r = program.start(these.q0, these.s0, p=p), program.reference(job.reference, TICKS)
-    delay, jitter = program.delays(worlds=WORLDS)
+    delay, jitter = program.delays(worlds=len(p))
     watched = [k for k, s in enumerate(program.signals) if s.startswith(("base:", "position:"))]
     demands = [Demand(k, "last", 0, TICKS - 1) for k in watched]
-    numbers = np.arange(WORLDS)
+    numbers = np.arange(len(p))
 
     def run() -> np.ndarray:
         found = loop(
@@ -146,9 +151,9 @@ class PinocchioWorlds:
 
 
 class MujocoWorlds:
-    """A law, and the worlds on contacts, over MuJoCo."""
+    """A law, and the worlds on contacts, over MuJoCo, by its usual integrator or `RK4`."""
 
-    def __init__(self, law: Law) -> None:
+    def __init__(self, law: Law, rk4: bool = False) -> None:
         job, servo, _ = drawn()
         these = worlds()
         self.law = law
@@ -156,6 +161,8 @@ class MujocoWorlds:
         self.models = []
         for robot in these.robots:
             made = ContactModel(robot, Contacts(CASTER, 1.0, job.robot.ground_height), STEP)
+            if rk4:
+                made.model.opt.integrator = mujoco.mjtIntegrator.mjINT_RK4
             made.place(these.q0, v0)
             self.models.append((made, made.data.qpos.copy(), made.data.qvel.copy()))
         self.samples = samples()
@@ -192,6 +199,11 @@ def campaign_comparison() -> Comparison:
                 "MuJoCo",
             ),
             Contender(
+                "loop over MuJoCo with contacts, RK4, law over MuJoCo",
+                lambda: MujocoWorlds(peer_law(MujocoLaw), rk4=True),
+                "MuJoCo, RK4",
+            ),
+            Contender(
                 "loop over MuJoCo with contacts, our compiled tick",
                 lambda: MujocoWorlds(drawn()[1].compile()),
                 "MuJoCo and ours",
@@ -204,9 +216,40 @@ def campaign_comparison() -> Comparison:
     )
 
 
+def thread_comparison() -> Comparison:
+    """Compare one thread with two, on as many processors."""
+
+    def threaded(threads: int) -> Run:
+        return rolled(loop_program(drawn()[1], worlds().plant), threads, REPEATS)
+
+    return Comparison(
+        f"closed loop, {REPEATS * WORLDS} worlds of {TICKS * STEP:g} s in steps of 1 ms",
+        (
+            Contender("`Rollout`, two threads", lambda: threaded(2)),
+            Contender("`Rollout`, one thread", lambda: threaded(1)),
+        ),
+        REPEATS * WORLDS * TICKS,
+        THREADED_ROUNDS,
+        "step",
+        alike=False,
+        spread=True,
+    )
+
+
 def campaign_table(rounds: int | None = None) -> str:
-    """Measure, and write a Markdown table."""
-    return campaign_rows(measure(campaign_comparison(), rounds))
+    """Measure, and write a Markdown table, and a line for two threads."""
+    table = campaign_rows(measure(campaign_comparison(), rounds))
+    return f"{table}\n\n{thread_row(measure(thread_comparison(), rounds))}"
+
+
+def thread_row(measured: Measured) -> str:
+    """Gain by the second thread: from the shortest times, as another process may use a core."""
+    two, one = measured.times.min(axis=0)
+    return (
+        f"The same loop with {REPEATS * WORLDS} worlds, shortest of {len(measured.times)} "
+        f"interleaved runs: one thread {duration(one)} per step of one world, two threads "
+        f"{duration(two)}, **{one / two:.3g}** times as many worlds."
+    )
 
 
 def campaign_rows(measured: Measured) -> str:

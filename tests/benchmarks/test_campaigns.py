@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from tests.benchmarks._campaigns import WORLDS, campaign_comparison, campaign_rows
+from tests.benchmarks._campaigns import (
+    WORLDS,
+    campaign_comparison,
+    campaign_rows,
+    thread_comparison,
+    thread_row,
+)
 from tests.benchmarks._timing import measure
 
 
@@ -26,9 +32,19 @@ def test_a_campaign_takes_a_small_share_of_loops_under_python(compiler):
     best = dict(
         zip([c.name for c in found.comparison.contenders], found.times.min(axis=0), strict=True)
     )
-    _, _, pinocchio, law, tick = [seconds / best["`Rollout`"] for seconds in best.values()]
+    _, _, pinocchio, law, same_order, tick = [
+        seconds / best["`Rollout`"] for seconds in best.values()
+    ]
     assert pinocchio > 200.0
+    assert same_order > 200.0
     # Of these the law, or the step too, is machine code.
     assert law > 80.0
     assert tick > 30.0
-    assert len(campaign_rows(found).splitlines()) == 7
+    assert len(campaign_rows(found).splitlines()) == 8
+
+
+@pytest.mark.slow
+def test_two_threads_do_the_job_of_one(compiler):
+    two, one = [contender.prepare()() for contender in thread_comparison().contenders]
+    assert np.array_equal(two, one)
+    assert "two threads" in thread_row(measure(thread_comparison(), 2))

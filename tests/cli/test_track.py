@@ -52,6 +52,7 @@ def test_shipped_task_passes_with_its_numbers(shipped):
         "DYN": "holds",
     }
     found = {f["label"]: f for f in answer["findings"]}
+    assert answer["requirements"] == []  # the task states none
     for output in ("base", "hand"):
         assert 0.1 < found[f"error of {output}, initial"]["value"] < 0.3
         assert found[f"error of {output}, final"]["value"] < 1e-6

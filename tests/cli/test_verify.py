@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,6 +38,7 @@ def undrawn(monkeypatch):
         return folder / "report.html"
 
     monkeypatch.setattr(CampaignReport, "write", write)
+    monkeypatch.setattr("concur.cli._verify.sampled_curves", lambda *_: ())
 
 
 def run(*arguments):
@@ -161,3 +163,14 @@ def test_bad_options(tmp_path, monkeypatch):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "notes.txt").write_text("mine")
     refused("notes.txt", tmp_path / "task.toml")
+
+
+@pytest.mark.extended
+@pytest.mark.usefixtures("compiler")
+def test_shipped_campaign_passes_and_its_nominal_world_too(tmp_path):
+    task = Path(__file__).parents[2] / "examples" / "rover_campaign.toml"
+    result = run(task, "--samples", 64, "--out", tmp_path / "out", "--json")
+    assert result.exit_code == 0, result.output
+    assert answer(result, "verify")["rates"][0]["passed"] == 64
+    done = CliRunner().invoke(main, ["track", str(task), "--out", str(tmp_path / "track")])
+    assert done.exit_code == 0, done.output

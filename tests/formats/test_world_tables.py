@@ -83,6 +83,10 @@ radius = 0.01
 """
 
 REQUIREMENTS = """
+[plant.slip]
+grip = 0.8
+loads = 150.0
+
 [[requirements]]
 kind = "settle"
 output = "hand"
@@ -174,6 +178,7 @@ def test_a_world_is_read(tmp_path: Path) -> None:
 
 def test_requirements_are_read(tmp_path: Path) -> None:
     requirements = load_task(write(tmp_path, TASK + REQUIREMENTS)).requirements
+    load_task(write(tmp_path, TASK + entry(REQUIREMENTS, "within = 3.0", "within = 19.99")))
     found = {requirement.name: requirement for requirement in requirements}
     names = ["left_wheel", "right_wheel", "turret", "upper_arm", "forearm"]
     assert list(found) == [
@@ -308,7 +313,7 @@ FAULTS = [
     ('kind = "settle"', 'kind = "settles"', "[[requirements]] number 1", "kind", "settle"),
     ('output = "hand"', 'output = "arm"', "[[requirements]] number 1", "output", "hand"),
     ("within = 3.0", "", "[[requirements]] number 1", "within", "no value"),
-    ("within = 3.0", "within = 20.0", "[[requirements]] number 1", "within", "duration of 20 s"),
+    ("within = 3.0", "within = 20.0", "[[requirements]] number 1", "within", "tick at 19.99 s"),
     ("radius = 0.02", "", "[[requirements]] number 1", "radius", "no value"),
     ("radius = 0.02", "angle = 0.02", "[[requirements]] number 1", "angle", "`radius`"),
     ("below = 0.5", "radius = 0.5", '[[requirements]] "near"', "radius", "fields of the kind"),
@@ -329,6 +334,14 @@ FAULTS = [
         "wheel",
         "left_wheel",
     ),
+    (
+        "[plant.slip]\ngrip = 0.8\nloads = 150.0\n",
+        "",
+        "[[requirements]] number 9",
+        "kind",
+        "[plant.slip]",
+    ),
+    ("within = 3.0", "within = 19.9901", "[[requirements]] number 1", "within", "tick at 19.99 s"),
 ]
 
 

@@ -479,7 +479,7 @@ def misprint_004_10() -> tuple[Array, Array, Array]:
 
 
 def misprint_004_12() -> tuple[float, float, float]:
-    """Section 5.2: the second fraction of R^1_221 is a term of its own."""
+    """Section 5.2: the second fraction of R^1_221 is a separate term."""
     a, b, c = MOMENTS
     truth = af.curvature(af.christoffel(np.diag(MOMENTS), NONE, EPS), EPS)[0, 1, 1, 0]
     first = (a - b + c) * (-a + b + c) / (4 * c * a)

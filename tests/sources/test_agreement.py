@@ -126,11 +126,13 @@ def _state(n: int, seed: int = 3) -> np.ndarray:
     return np.random.default_rng(seed).uniform(-1.0, 1.0, n)
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("make", [_wheeled, _floating])
-def test_formulations_agree(make) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize("seed", range(3, 18, 3))
+def test_formulations_agree(make, seed: int) -> None:  # type: ignore[no-untyped-def]
     charted, connection, force = make()
     m, n = charted.m, charted.robot.nv
-    q, rdot = _state(n), _state(n - m, 4)
+    q, rdot = _state(n, seed), _state(n - m, seed + 1)
     forms = Forms(charted.split(connection, force))
     multiplied, multipliers = forms.multipliers(q, rdot)
     constants = SE2 if m == 3 else structure(ad, 6)
@@ -167,12 +169,14 @@ def test_formulations_agree(make) -> None:  # type: ignore[no-untyped-def]
         assert_close(value, expected, 1e-10, name=name)
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("make", [_wheeled, _floating])
-def test_full_order_formulations_agree(make) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize("seed", range(3, 18, 3))
+def test_full_order_formulations_agree(make, seed: int) -> None:  # type: ignore[no-untyped-def]
     """No constraint: Boltzmann-Hamel, Euler-Poincare and Lagrange-Poincare, with any momentum."""
     charted, connection, force = make()
     m, n = charted.m, charted.robot.nv
-    q, v = _state(n), _state(n, 5)
+    q, v = _state(n, seed), _state(n, seed + 2)
     oracle, at = Pinocchio(charted.robot), charted.configuration(q)
     expected = oracle.forward_dynamics(at, v, force)
 

@@ -19,7 +19,7 @@ from tests.oracles import (
     structure,
 )
 from tests.oracles._hamel import lagrange
-from tests.reduction._floaters import ad
+from tests.reduction._floaters import ad, hat
 from tests.sources._charts import body_rates, rotation
 from tests.sources._misprints import check_misprints
 
@@ -432,3 +432,39 @@ def test_structure_constants() -> None:
         k, i, j = (n + 2 if n < 4 else n - 4 for n in (k, i, j))
         expected[k, i, j], expected[k, j, i] = value, -value
     np.testing.assert_array_equal(c, expected)
+
+
+def test_transitory_relations_of_rigid_motions() -> None:
+    """003: (48) to (54), (73) to (82): d delta pi - delta d pi of three twists."""
+    phi, r = ca.SX.sym("phi", 3), ca.SX.sym("r", 3)
+    swap, _, omega, theta = _surface(body_rates(phi), phi)
+    assert_close(swap, np.cross(theta, omega), 1e-13)
+    swap, _, omega, theta = _surface(body_rates(phi, 1.0), phi)
+    assert_close(swap, -np.cross(theta, omega), 1e-13)
+    q, eye, spatial = ca.vertcat(r, phi), ca.SX.eye(3), body_rates(phi, 1.0)
+    left = ca.diagcat(rotation(phi).T, body_rates(phi))
+    swap, _, twist, varied = _surface(left, q)
+    assert_close(swap, -ad(twist) @ varied, 1e-13)
+    right = ca.vertcat(ca.horzcat(eye, ca.skew(r) @ spatial), ca.horzcat(ca.SX(3, 3), spatial))
+    swap, _, twist, varied = _surface(right, q)
+    assert_close(swap, ad(twist) @ varied, 1e-13)
+    swap, _, twist, varied = _surface(ca.diagcat(eye, spatial), q)
+    assert_close(swap[:3], np.zeros(3), 1e-13)
+    assert_close(swap[3:], np.cross(twist[3:], varied[3:]), 1e-13)
+
+
+def test_coefficients_from_matrices() -> None:
+    """003: (42) to (46), (68) to (72): slopes of C^-1 and C instead of those of A."""
+    phi, r = ca.SX.sym("phi", 3), ca.SX.sym("r", 3)
+    q, turn = ca.vertcat(r, phi), rotation(phi)
+    at = np.array([0.4, -0.9, 1.7, 0.3, -0.7, 0.5])
+    last = ca.horzcat(ca.SX(1, 3), ca.SX.eye(1))
+    pose = ca.vertcat(ca.horzcat(turn, r), last)
+    back = ca.vertcat(ca.horzcat(turn.T, -turn.T @ r), last)
+    forms = slopes(ca.diagcat(turn.T, body_rates(phi)), q, at)[0]
+    g = np.linalg.inv(forms)
+    dc, dd = (np.einsum("rsa,ai->rsi", slopes(x, q, at)[1], g) for x in (pose, back))
+    product = np.einsum("rsj,sti->rtij", dd, dc)
+    found = product - product.transpose(0, 1, 3, 2)
+    basis = np.stack([hat(x) for x in np.eye(6)])
+    assert_close(found, np.einsum("kab,kij->abij", basis, structure(ad, 6)), 1e-13)

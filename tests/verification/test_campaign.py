@@ -226,6 +226,13 @@ def test_track_reproduces_a_world_from_its_file(
     columns = dict(zip(campaign.columns, values[row], strict=True))
     for name, value in found.items():
         assert abs(value - columns[name]) < 1e-9, name
+    robustness = written.robustness(run)
+    assert list(robustness) == [made.name for made in task.requirements]
+    # The campaign looks at the speeds of each step, the run has one row for each period.
+    speed = robustness.pop("speed turret")
+    assert columns["speed turret"] - 1e-9 < speed < columns["speed turret"] + 0.01
+    for name, value in robustness.items():
+        assert abs(value - columns[name]) < 1e-9, name
     assert columns["stopped"] == 0.5
     same = campaign.replay(worlds[row], int(NUMBERS[row]))
     assert np.abs(same.q - run.q).max() < 1e-9

@@ -1,0 +1,355 @@
+"""Links on cables and chains of round links: spins that are divided out.
+
+Held against the equations on two-spheres, written out, and against Pinocchio.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from concur.control import Output, Servo, linear_loop
+from concur.errors import InertiaError, OutputError, ReductionError, SimulationError
+from concur.mechanism import Body, Drive, Inertia, Mimic, Pose, joints
+from concur.multibody import Mechanism
+from concur.reduction import ReducedModel, conservation, reduce
+from concur.robots import crane_car
+from concur.simulation import Plant, forced_motion
+from tests.oracles import Pinocchio, assert_close
+from tests.reduction import _chains as chains
+from tests.reduction._chains import DIRECTIONS, TURNS, chain, state, two_sphere_accelerations
+from tests.reduction._staged import GENERIC, Lifted, check_against
+
+DOWN = (0.0, 0.0, -9.81)
+TILTED = np.array([0.48, 0.6, 0.64])
+
+
+def in_space(
+    model: ReducedModel, q: np.ndarray, v: np.ndarray, vdot: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Directions, angular velocities and angular accelerations of a chain's links, by Pinocchio."""
+    oracle, parts = Pinocchio(model.robot), []
+    for body in model.robot.bodies[1:]:
+        turn = oracle.pose(q, body.name)[:3, :3]
+        columns = oracle.jacobian(q, body.name)[3:]
+        drifting = oracle.velocity_product(q, v, body.name)[3:]
+        parts.append((-turn[:, 2], turn @ columns @ v, turn @ (columns @ vdot + drifting)))
+    directions, turns, accelerations = (np.array(part) for part in zip(*parts, strict=True))
+    return directions, turns, accelerations
+
+
+def accelerated(model: ReducedModel, q: np.ndarray, s: np.ndarray, tau: np.ndarray) -> np.ndarray:
+    """All accelerations under generalised forces."""
+    lift = model.lift(q)[0]
+    sdot = np.linalg.solve(model.mass_matrix(q), lift.T @ tau - model.bias(q, s))
+    return np.asarray(lift @ sdot + model.drift_acceleration(q, s))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_reference_numbers(count: int) -> None:
+    """Accelerations, energies and motions of `two-spheres.md`, to the digits given."""
+    model = reduce(chain(count))
+    robot, oracle = model.robot, Pinocchio(model.robot)
+    assert model.ns == 2 * count
+    assert model.stages == tuple(robot.cables)
+    q, v = state(robot, DIRECTIONS[:count], TURNS[:count])
+    s = v[list(model.shape)]
+    assert_close(model.velocity(q, s), v, 1e-15)
+    energies = (robot.kinetic_energy(q, v), robot.potential_energy(q))
+    assert_close(energies, chains.ENERGY[count], 1e-15)
+    tip, first = f"link{count - 1}", oracle.pose(q, "link0")[:3, :3]
+    turned = oracle.pose(q, tip)[:3, :3]
+    arm = np.array([0.0, 0.0, -chains.LENGTHS[count - 1]])
+    wrench = np.concatenate([turned.T @ chains.FORCE, np.cross(arm, turned.T @ chains.FORCE)])
+    tau = oracle.jacobian(q, tip).T @ wrench
+    tau += oracle.jacobian(q, "link0")[3:].T @ first.T @ chains.TORQUE
+    for force, expected in ((0.0 * tau, chains.FREE), (tau, chains.FORCED)):
+        found = in_space(model, q, v, accelerated(model, q, s, force))
+        assert_close(found[0], DIRECTIONS[:count], 1e-15)
+        assert_close(found[1], TURNS[:count], 1e-15)
+        assert_close(found[2], expected[count], 1e-14)
+
+    motion = forced_motion(model, None, 1.0, q, s, dt=0.1)
+    assert np.ptp(motion.energy) < 1e-11 * abs(sum(energies))
+    end = model.velocity(motion.q[-1], motion.s[-1])
+    directions, turns, _ = in_space(model, motion.q[-1], end, 0.0 * end)
+    for link, (direction, turn) in chains.AFTER[count].items():
+        tolerance = 1e-8 if count == 3 else 1e-12  # three links are chaotic
+        assert_close(directions[link], direction, tolerance)
+        assert_close(turns[link], turn, tolerance)
+    for k in (0, -1):
+        vertical = robot.momentum(motion.q[k], model.velocity(motion.q[k], motion.s[k]))[5]
+        assert vertical == pytest.approx(chains.VERTICAL[count], abs=1e-11)
+
+    hanging = linear_loop(model, at=robot.neutral())
+    squares = np.sort(-(hanging.poles() ** 2).real)
+    assert_close(squares, np.repeat(np.sort(chains.FREQUENCIES[count]), 4), 1e-6)
+
+
+def test_two_sphere_equations_at_random_states() -> None:
+    """Also with a torque along the line, at the poles, and standing upright."""
+    rng, model = np.random.default_rng(5), reduce(chain(3))
+    oracle = Pinocchio(model.robot)
+    for k in range(12):
+        directions = rng.normal(size=(3, 3))
+        if k < 2:
+            directions[rng.integers(3)] = [0.0, 0.0, (-1.0) ** k]
+        directions /= np.linalg.norm(directions, axis=1)[:, None]
+        turns = np.cross(directions, rng.normal(size=(3, 3)))
+        torque = rng.normal(size=3)
+        q, v = state(model.robot, directions, turns)
+        first = oracle.pose(q, "link0")[:3, :3]
+        tau = oracle.jacobian(q, "link0")[3:].T @ first.T @ torque
+        found = in_space(model, q, v, accelerated(model, q, v[list(model.shape)], tau))
+        assert_close(found[2], two_sphere_accelerations(directions, turns, torque), 1e-12)
+
+
+def test_spin_of_a_round_body_tends_to_that_of_a_point_mass() -> None:
+    """Pinocchio's free chain with small moments about and across its lines."""
+    cable, round_ = reduce(chain(3)), Pinocchio(chain(3, (5e-8, 1e-7)))
+    q, v = state(cable.robot, DIRECTIONS, TURNS)
+    vdot = round_.forward_dynamics(q, v, np.zeros(9))
+    found = in_space(cable, q, v, vdot)[2]
+    difference = np.abs(found - chains.FREE[3]).max()
+    assert 1e-9 < difference < 1e-4
+
+
+def spin_rows(oracle: Pinocchio, lines: dict[str, np.ndarray], q: np.ndarray) -> np.ndarray:
+    return np.array([line @ oracle.jacobian(q, name)[3:] for name, line in lines.items()])
+
+
+@pytest.mark.parametrize("theta", [0.0, 0.3])
+def test_round_inner_links(theta: float) -> None:
+    """Axial momenta of inner links, against Pinocchio's free chain: a tilted axis, two ends."""
+    across, about = 0.03, 0.05
+    tensor = across * np.eye(3) + (about - across) * np.outer(TILTED, TILTED)
+    inner = Inertia(0.9, tuple(0.3 * TILTED), tuple(map(tuple, tensor)))
+    bodies = [
+        Body("ceiling", joints.Fixed()),
+        Body("arm", joints.Revolute((0.0, 1.0, 0.0)), "ceiling", Pose(), Inertia(1.0, (0.5, 0, 0))),
+        Body("inner", joints.Spherical(), "arm", Pose((0.7, 0.1, 0.0)), inner),
+        Body("low", joints.Spherical(), "inner", Pose(tuple(0.6 * TILTED)), rod(0.2)),
+        Body("high", joints.Spherical(), "inner", Pose(tuple(-0.2 * TILTED)), rod(0.0, GENERIC)),
+    ]
+    robot = Mechanism("chain", bodies, gravity=DOWN, actuated=("arm",))
+    assert not robot.cables
+    model = reduce(robot, stages="auto") if not theta else reduce(robot, stages={"inner": theta})
+    if not theta:
+        assert model.stages == ("inner", "low")
+    stage = model.chain[0]
+    assert stage.seen_from == "link"
+    assert "turned back" in model.reason
+    assert_close(stage.generators, [TILTED], 1e-9)
+    lines, axial = {"inner": TILTED, "low": np.array([0.0, 0.0, 1.0])}, {"inner": about, "low": 0.2}
+    oracle = Pinocchio(robot)
+    chosen = {name: lines[name] for name in model.stages}
+
+    def equations(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        moments = np.array([axial[name] for name in chosen])
+        values = theta / moments if theta else np.zeros(len(chosen))
+        return spin_rows(oracle, chosen, q), values
+
+    lifted = Lifted(oracle, equations, model.shape)
+    check_against(model, lifted, oracle.forward_dynamics, seed=3, states=6)
+    q = robot.random(np.random.default_rng(1))
+    v = model.velocity(q, np.linspace(-1.0, 1.0, model.ns))
+    residual, own = model.chain[0].momentum_residual(q, v)
+    assert abs(residual[0]) < 1e-14
+    assert own[0] != 0.0
+
+
+def rod(axial: float, tensor: object = None) -> Inertia:
+    return Inertia(0.5, (0.0, 0.0, -0.4), tensor or (0.3, 0.3, axial))
+
+
+def test_links_that_keep_no_spin() -> None:
+    """A joint beside the axis, a driven joint, and a body that is not round."""
+    for moments, at, driven in (
+        ((0.3, 0.3, 0.1), (0.01, 0.0, -1.0), False),
+        ((0.3, 0.3, 0.1), (0.0, 0.0, -1.0), True),
+        ((0.3, 0.31, 0.1), (0.0, 0.0, -1.0), False),
+    ):
+        bodies = [
+            Body("ceiling", joints.Fixed()),
+            Body("inner", joints.Spherical(), "ceiling", Pose(), rod(0.1, moments)),
+            Body("low", joints.Spherical(), "inner", Pose(at), rod(0.1, GENERIC)),
+        ]
+        actuated = ("low",) if driven else ()
+        robot = Mechanism("chain", bodies, gravity=DOWN, actuated=actuated)
+        assert reduce(robot, stages="auto").stages == ()
+        found = reduce(robot, stages=["inner"])  # the vertical momentum stays
+        assert found.chain[0].seen_from == "parent"
+        assert not conservation(reduce(robot), "inner").conserved
+
+
+def hung(robot: Mechanism, body: str, at: tuple[float, ...], length: float = 1.2) -> Mechanism:
+    """Hang a point mass on a cable from a body, with another one below."""
+    load = Body("load", joints.Spherical(), body, Pose(at), Inertia(40.0, (0.0, 0.0, -length)))
+    hook = Pose((0.0, 0.0, -length), tuple(Rotation.from_euler("xyz", [0.3, 1, 2]).as_quat()))
+    below = Body("below", joints.Spherical(), "load", hook, Inertia(5.0, (0.0, -0.7, 0.0)))
+    return replace(robot, bodies=(*robot.bodies, load, below), gravity=DOWN)
+
+
+def test_on_wheels_plant_and_model_agree() -> None:
+    """A crane car with two loads: accelerations of the full-order plant, energy, no servo."""
+    robot = hung(crane_car(), "boom", (2.0, 0.0, 0.0))
+    robot = replace(robot, actuated=crane_car().actuated)
+    model = reduce(robot)
+    assert model.stages == ("load", "below")
+    assert model.first.kind == "chaplygin"
+    rng, plant = np.random.default_rng(2), Plant(robot)
+    for _ in range(3):
+        q, s, u = robot.random(rng), rng.uniform(-1, 1, model.ns), 50 * rng.uniform(-1, 1, 4)
+        v = model.velocity(q, s)
+        vdot = model.lift(q)[0] @ model.acceleration(q, s, u) + model.drift_acceleration(q, s)
+        assert_close(plant.acceleration(q, v, u)[0], vdot, 1e-10)
+    motion = forced_motion(model, lambda t: [0, 20 * np.sin(t), 30.0, 0], 2.0, q, 0.3 * s)
+    assert np.abs(motion.energy_balance).max() < 1e-8 * np.abs(motion.energy).max()
+    output = Output("load", "load", "R3", point=(0.0, 0.0, -1.2))
+    with pytest.raises(OutputError) as error:
+        Servo(model, [output], 1.0, 2.0)
+    assert "load[wx], load[wy], below[wx], below[wz]" in str(error.value)
+    assert "linear_loop" in str(error.value)
+    with pytest.raises(OutputError, match="hold the robot at rest"):
+        linear_loop(model, at=q)
+    with pytest.raises(OutputError, match="at=q"):
+        linear_loop(model)
+
+
+def test_linear_loop_of_a_model_is_its_derivative() -> None:
+    """Against differences of the accelerations along displacements of the shape."""
+    car = crane_car()
+    robot = replace(hung(car, "boom", (2.0, 0.0, 0.0)), actuated=car.actuated)
+    model = reduce(robot)
+    q = robot.neutral()
+    q[robot.q_slice("boom")] = -0.5
+    for name, line in (("load", [0.0, 0.0, -1.0]), ("below", [0.0, -1.0, 0.0])):
+        turn = Rotation.from_matrix(robot.pose(q, name)[:3, :3])
+        across = np.cross(turn.apply(line), [0.0, 0.0, -1.0])
+        angle = np.arctan2(np.linalg.norm(across), -turn.apply(line)[2])
+        back = Rotation.from_rotvec(angle * turn.inv().apply(across / np.linalg.norm(across)))
+        q[robot.q_slice(name)] = back.as_quat()
+    system = linear_loop(model, at=q)
+    n, still = model.ns, np.zeros(model.ns)
+    u = np.linalg.lstsq(model.input_matrix(q), model.bias(q, still), rcond=None)[0]
+    assert np.abs(model.acceleration(q, still, u)).max() < 1e-12
+    h = 1e-5
+    for k in range(n):
+        way = h * model.lift(q)[0][:, k]
+        ahead = model.acceleration(robot.integrate(q, way), still, u)
+        back = model.acceleration(robot.integrate(q, -way), still, u)
+        assert_close(system.A[n:, k], (ahead - back) / (2 * h), 1e-8)
+    for k in range(model.nu):
+        push = model.acceleration(q, still, u + np.eye(model.nu)[k])
+        assert_close(system.B[n:, k], push, 1e-10, floor=1e-3)
+    for tilt, rests in ((1e-10, True), (1e-8, False)):
+        tilted = robot.integrate(q, tilt * model.lift(q)[0][:, model.shape_names.index("load[wx]")])
+        if rests:
+            linear_loop(model, at=tilted)
+        else:
+            with pytest.raises(OutputError, match="acceleration of"):
+                linear_loop(model, at=tilted)
+    assert system.state_labels[0] == "displacement[steering]"
+    assert system.input_labels == ["u[steering]", "u[column]", "u[left_wheel]", "u[boom]"]
+
+
+def test_on_a_floating_base() -> None:
+    """Pinocchio with the spin as a constraint that takes no force; a massless link between."""
+    cable = Body("cable", joints.Spherical(), "hull", Pose((0.5, 0.0, 0.1)))
+    bodies = [
+        Body("hull", joints.Free(), None, Pose(), Inertia(20.0, (0.1, 0.0, 0.0), GENERIC)),
+        Body("vane", joints.Revolute((0, 0, 1)), "hull", Pose(), Inertia(1.0, (0.3, 0, 0))),
+        cable,
+        Body("load", joints.Spherical(), "cable", Pose((0.0, 0.9, 0.0)), Inertia(2.0, (0.1, 0, 0))),
+        Body("clamp", joints.Fixed(), "load", Pose((0.1, 0, 0)), Inertia(1.0, (0.3, 0, 0))),
+    ]
+    robot = Mechanism("tug", bodies, actuated=("vane",))
+    lines = {"cable": np.array([0.0, 1.0, 0.0]), "load": np.array([1.0, 0.0, 0.0])}
+    assert list(robot.cables) == list(lines)
+    for name, line in lines.items():
+        assert_close(robot.cables[name].axis, line, 1e-12)
+    assert robot.cables["cable"].moment == pytest.approx(3.0 * 0.81)
+    model, oracle = reduce(robot), Pinocchio(robot)
+
+    def equations(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        momenta = oracle.mass_matrix(q)[:6]  # along the axes of the hull: zero
+        return np.vstack([momenta, spin_rows(oracle, lines, q)]), np.zeros(8)
+
+    def accelerations(q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
+        rows = spin_rows(oracle, lines, q)
+        drift = [x @ oracle.velocity_product(q, v, name)[3:] for name, x in lines.items()]
+        whole = np.block([[oracle.mass_matrix(q), rows.T], [rows, np.zeros((2, 2))]])
+        right = np.concatenate([tau - oracle.bias(q, v), -np.array(drift)])
+        solved = np.linalg.solve(whole, right)
+        assert np.abs(solved[-2:]).max() < 1e-8  # nothing holds the spins
+        return solved[:-2]
+
+    check_against(model, Lifted(oracle, equations, model.shape), accelerations, seed=4, states=5)
+
+
+def test_what_is_a_link_on_a_cable() -> None:
+    """Each condition on both sides."""
+    assert list(chain(2, (0.1, 0.0)).cables) == ["link0", "link1"]
+    for about, expected in ((5e-13, ["load"]), (2e-12, [])):  # across it is 0.74 kg m^2
+        robot = one(Inertia(1.0, (0.0, 0.0, -0.8), (0.1, 0.1, about)))
+        assert list(robot.cables) == expected
+    point = Inertia(1.0, (0.0, 0.3, -0.4))
+    assert_close(one(point).cables["load"].axis, [0.0, -0.6, 0.8], 1e-15)
+    assert one(point).cables["load"].moment == pytest.approx(0.25)
+    # A motor, a thruster, no mass away from the joint: the spin would take torque without mass.
+    thrust = Drive("jet", body="load", wrench=(0.0, 0.0, 0.0, 0.0, 0.0, 1.0))
+    for inertia, options in (
+        (point, {"actuated": ("load",)}),
+        (point, {"drives": (thrust,)}),
+        (Inertia(1.0), {}),
+    ):
+        with pytest.raises(InertiaError, match="moves no mass"):
+            one(inertia, **options)
+    with pytest.raises(InertiaError, match="moves no mass"):  # the base has the whole momentum
+        Mechanism("stone", [Body("stone", joints.Spherical(), None, Pose(), point)])
+    # A body that hangs beside the line gives the spin an inertia.
+    for beside, expected in ((0.0, ["link0", "link1"]), (0.01, ["link1"])):
+        robot = chain(2)
+        moved = replace(robot.bodies[2], placement=Pose((beside, 0.0, -0.8)))
+        assert list(replace(robot, bodies=(*robot.bodies[:2], moved)).cables) == expected
+
+
+def one(inertia: Inertia, **options: object) -> Mechanism:
+    bodies = [Body("ceiling", joints.Fixed()), Body("load", joints.Spherical(), "ceiling")]
+    bodies[1] = replace(bodies[1], inertia=inertia)
+    return Mechanism("one", bodies, gravity=DOWN, **{"actuated": (), **options})
+
+
+def test_uncertain_loads() -> None:
+    """The mass of a load may be uncertain, not what turns its line away."""
+    robot = chain(2)
+    plant = Plant(robot, uncertain={"link1": ("mass",), "link0": ("position",)})
+    world = plant.rebuilt({"link1": {"mass": 0.4}})
+    q, v = state(robot, DIRECTIONS[:2], TURNS[:2])
+    assert world.total_mass == pytest.approx(2.1)
+    (numbers,) = plant.numbers({"link1": {"mass": 0.4}})
+    found = plant.world_acceleration(q, v, np.zeros(0), numbers)[0]
+    assert_close(found, Plant(world).acceleration(q, v, np.zeros(0))[0], 1e-12)
+    for body, quantity in (("link1", "com"), ("link0", "moments"), ("link1", "position")):
+        with pytest.raises(SimulationError, match=f"`{quantity}`"):
+            Plant(robot, uncertain={body: (quantity,)})
+
+
+def test_joints_that_follow_others_are_refused() -> None:
+    pair = [
+        Body("left", joints.Revolute((0, 0, 1)), "ceiling", Pose(), Inertia(1.0, (0.3, 0, 0))),
+        Body("right", joints.Revolute((0, 0, 1)), "ceiling", Pose(), Inertia(1.0, (0.3, 0, 0))),
+    ]
+    robot = chain(1)
+    with pytest.raises(ReductionError, match="links on cables: `link0`"):
+        reduce(
+            replace(
+                robot,
+                bodies=(*robot.bodies, *pair),
+                actuated=("left",),
+                mimics=(Mimic("right", "left"),),
+            )
+        )
