@@ -17,6 +17,7 @@ from concur.certify._status import Status
 from concur.control import ErrorDynamics
 from concur.control.output_groups import (
     Angle,
+    Coordinates,
     OutputGroup,
     PlanarPose,
     Pose,
@@ -57,8 +58,8 @@ def group_names(group: OutputGroup) -> list[str]:
     """Names of a group's factors in files; a user-defined group is rejected."""
     if type(group) is Product:
         return [name for factor in group.factors for name in group_names(factor)]
-    if type(group) is Vector:
-        return [f"R{group.dim}"]
+    if type(group) in (Coordinates, Vector):
+        return [f"R{group.dim}"] if group.dim <= 3 else ["R1"] * group.dim
     name = _NAMES.get(type(group))
     if name is None:
         raise OutputError(

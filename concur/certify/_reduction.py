@@ -34,6 +34,7 @@ from concur.certify._checks import check, check_angle
 from concur.certify._inequality import Claim
 from concur.control.output_groups import (
     Angle,
+    Coordinates,
     OutputGroup,
     PlanarPose,
     Pose,
@@ -104,11 +105,11 @@ def reduce_domain(
     n = channel.size
     # A user-defined subclass may have another B.
     kinds = {type(f) for f in channel.factors}
-    if kinds <= {Vector, Angle}:
+    if kinds <= {Vector, Coordinates, Angle}:
         return Reduction(
             LINEAR, (), np.zeros(0), np.zeros(0), inf, np.zeros((n, 0)), *np.zeros((2, 1, n))
         )
-    if not kinds <= {Vector, Angle, Pose, PlanarPose, Rotation}:
+    if not kinds <= {Vector, Coordinates, Angle, Pose, PlanarPose, Rotation}:
         return None
     _check_domain(channel, angle, distance)
     radius = 0.0 if distance is None else float(distance)

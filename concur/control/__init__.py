@@ -16,6 +16,7 @@ from concur.control._error_dynamics import ErrorDynamics
 from concur.control._export import SPEED_LIMIT
 from concur.control._feasibility import Feasibility
 from concur.control._fitting import reference_for
+from concur.control._function_output import FunctionOutput
 from concur.control._inverse_kinematics import (
     InverseKinematics,
     InverseKinematicsSolver,
@@ -56,6 +57,7 @@ __all__ = [
     "SPEED_LIMIT",
     "ErrorDynamics",
     "Feasibility",
+    "FunctionOutput",
     "Gains",
     "InverseKinematics",
     "InverseKinematicsSolver",

@@ -174,7 +174,7 @@ def _vectors(
     if reference is not None:
         tick = ReferenceTick(servo, reference, interpreted=True)
     rng = np.random.default_rng(0)
-    robot, neutral = servo.model.robot, servo.model.robot.neutral()
+    robot, neutral = servo.model.system, servo.model.system.neutral()
     names, sizes = [signal.name for signal in inputs], [signal.size for signal in inputs]
     ends = np.cumsum(sizes)[:-1]
     preset = [np.array(signal.preset) for signal in inputs]
@@ -271,7 +271,7 @@ def _judge(
 
 def _singular(servo: TrackingLaw, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Configurations in which laws are often singular: stretched, folded, at right angles."""
-    robot = servo.model.robot
+    robot = servo.model.system
     for _ in range(40):
         tangent = rng.choice([0.0, 0.5 * np.pi, np.pi], size=robot.nv)
         tangent[list(set(range(robot.nv)) - set(servo.model.shape))] = 0.0

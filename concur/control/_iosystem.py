@@ -13,6 +13,7 @@ from concur.control._labels import labels
 from concur.control._loop import loop_of
 from concur.control._singularity import refusal
 from concur.control._tracking_law import TrackingLaw
+from concur.multibody import coordinates
 
 if TYPE_CHECKING:
     import control
@@ -131,7 +132,7 @@ def _closed_loop(servo: TrackingLaw) -> Evaluator:
     v = model.velocity(q, s)
     w = servo.law_velocities(v)
     motion = ca.Function(
-        "motion", [q, s, u], [ca.vertcat(model.robot.rate(q, v), model.acceleration(q, s, u))]
+        "motion", [q, s, u], [ca.vertcat(model.system.rate(q, v), model.acceleration(q, s, u))]
     )
     outputs = ca.vertcat(servo.output(q), *servo.errors(q, w, pose, twist))
     seen = ca.Function("seen", [q, s, pose, twist], [w, outputs])
@@ -155,18 +156,12 @@ def _closed_loop(servo: TrackingLaw) -> Evaluator:
 
 def _signals(servo: TrackingLaw) -> dict[str, list[str]]:
     """Names of all signals, in the order of the arrays they stand for."""
-    bodies = servo.model.robot.bodies
-    coordinates = [
-        body.name if len(body.joint.coordinate_names) == 1 else f"{body.name}[{name}]"
-        for body in bodies
-        for name in body.joint.coordinate_names
-    ]
     flat = [
         f"{output.name}[{name}]" for output in servo.outputs for name in output.lie.coordinate_names
     ]
     errors, _ = loop_of(servo)
     named = {
-        "q": coordinates,
+        "q": [name for name, _ in coordinates(servo.model.system)],
         "s": servo.model.shape_names,
         "pose": flat,
         "twist": errors,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 import casadi as ca
 import numpy as np
@@ -13,6 +14,7 @@ from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
 from concur.multibody import Mechanism
 from concur.reduction import AuditRow, AuditStatus
+from concur.system import System
 
 SLACK = 1e-9
 """Share of its limit by which a value may lie beyond it: rounding of a joint held at the limit."""
@@ -84,26 +86,30 @@ class JointLimits:
     robot: Mechanism
 
     @classmethod
-    def of(cls, *robots: Mechanism) -> JointLimits:
+    def of(cls, *robots: System) -> JointLimits:
         """Take the narrowest limits of descriptions of one robot, such as model and plant.
 
         Parameters
         ----------
-        *robots : Mechanism
-            The descriptions.
+        *robots : System
+            The descriptions. Systems without bodies have no limits.
 
         Returns
         -------
         JointLimits
             The limits, with names and units of the first.
         """
-        lower = np.max([robot.limits[:, 0] for robot in robots], axis=0)
-        upper = np.min([robot.limits[:, 1] for robot in robots], axis=0)
+        trees = [robot for robot in robots if isinstance(robot, Mechanism)]
+        if not trees:
+            free = np.full((robots[0].nq, 2), (-np.inf, np.inf))
+            return cls(free, np.full(robots[0].nv, np.inf), np.zeros(0), cast(Mechanism, robots[0]))
+        lower = np.max([robot.limits[:, 0] for robot in trees], axis=0)
+        upper = np.min([robot.limits[:, 1] for robot in trees], axis=0)
         return cls(
             np.column_stack([lower, upper]),
-            np.min([robot.speed_limits for robot in robots], axis=0),
-            np.min([robot.control_limits for robot in robots], axis=0),
-            robots[0],
+            np.min([robot.speed_limits for robot in trees], axis=0),
+            np.min([robot.control_limits for robot in trees], axis=0),
+            trees[0],
         )
 
     @property
@@ -127,6 +133,8 @@ class JointLimits:
         tuple of LimitedValue
             One for each finite limit.
         """
+        if not self.any:
+            return ()
         bodies = self.robot.bodies
         coordinates = [
             (f"{name} of {body.name}", unit)
@@ -190,7 +198,7 @@ def within_limits(
     servo: TrackingLaw, path: Feasibility | None, reference: Reference | None
 ) -> AuditRow | None:
     """LIM: the exact motion along the reference keeps the joints' limits, if there are any."""
-    limits = JointLimits.of(servo.model.robot)
+    limits = JointLimits.of(servo.model.system)
     if not limits.any:
         return None
     if path is None or reference is None:

@@ -89,7 +89,7 @@ def shape_command(
     The integral z (size,) is for a law that has one.
     """
     model = servo.model
-    seen = output_motion(model.robot, servo.outputs, q, v, base_axes=True)
+    seen = output_motion(model.system, servo.outputs, q, v, base_axes=True)
     groups = [output.lie for output in servo.outputs]
     commanded, error = command(
         servo.error_dynamics,

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from concur.codegen import Array
 from concur.control._output import Output
 from concur.mechanism import robot_size
 from concur.multibody import Mechanism
-from concur.reduction import UNDETERMINED
+from concur.reduction import UNDETERMINED, ReducedModel
 
 SINGULAR = 1e-3
 """Default margin below which a configuration counts as singular."""
+
+SAMPLES = 16
+"""Random configurations at which inertias along outputs are measured."""
 
 
 def decoupling_margins(
@@ -85,3 +89,19 @@ def row_scales(robot: Mechanism, outputs: Sequence[Output]) -> np.ndarray:
     root, reach = natural_units(robot)
     units = [unit for output in outputs for unit in output.coordinate_units]
     return np.array([root if unit == "m" else root * reach for unit in units])
+
+
+def mobility_scales(model: ReducedModel, decoupling: Callable[[np.ndarray], Array]) -> np.ndarray:
+    """Factors of the rows for systems without bodies, shape (size,).
+
+    Square root of the inertia that a force along the coordinate meets: the median of random
+    configurations of 1 / (J H Mhat^-1 H^T J^T).
+    """
+    rng, found = np.random.default_rng(12), list[np.ndarray]()
+    for _ in range(SAMPLES):
+        q = model.system.random(rng)
+        rows, mass = np.asarray(decoupling(q)), np.asarray(model.mass_matrix(q))
+        if np.isfinite(rows).all() and np.isfinite(mass).all():
+            found.append(np.einsum("ij,ji->i", rows, np.linalg.solve(mass, rows.T)))
+    moved = np.median(found, axis=0) if found else np.ones(0)
+    return 1.0 / np.sqrt(np.where(moved > 0.0, moved, 1.0))

@@ -7,6 +7,7 @@ from typing import Any
 from concur.control._output import Output
 from concur.control._output_kinematics import check_planar, checked_outputs
 from concur.errors import OutputError
+from concur.multibody import Mechanism
 from concur.reduction import STAGES_HINT, ReducedModel
 
 
@@ -22,7 +23,7 @@ def matching_outputs(model: Any, outputs: Any) -> tuple[Output, ...]:
             came=f"{type(model).__name__} {model!r:.40}",
             cure="Pass reduce(robot).",
         )
-    checked = checked_outputs(model.robot, outputs, "servo")
+    checked = checked_outputs(model.system, outputs, "servo", functions=True)
     where = f"servo of `{model.name}`"
     if model.nu < model.ns:
         raise OutputError(
@@ -45,11 +46,14 @@ def matching_outputs(model: Any, outputs: Any) -> tuple[Output, ...]:
             controls=model.nu,
         )
     for output in checked:
-        check_planar(where, model.robot, output, lambda q: model.lift(q)[0])
+        if output.lie.planar and isinstance(model.system, Mechanism):
+            check_planar(where, model.robot, output, lambda q: model.lift(q)[0])
     return checked
 
 
 def _cure(model: ReducedModel) -> str:
+    if not isinstance(model.system, Mechanism):
+        return "Add inputs. Such a system can be moved by `concur.forced_motion`."
     robot = model.robot
     on_wheels = robot.freedoms(*(robot.bodies[i].name for i in robot.platforms))
     free = [robot.freedom_names[i] for i in on_wheels if i in model.shape]

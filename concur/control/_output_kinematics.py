@@ -7,17 +7,23 @@ from typing import Any
 
 import numpy as np
 
+from concur.control._function_output import FunctionOutput
 from concur.control._output import Output
 from concur.errors import OutputError, entries, shown
-from concur.multibody import Mechanism
+from concur.multibody import Mechanism, as_tree
 
 SAMPLES = 4
 """Random configurations at which an output of the plane is tried."""
 
 
-def checked_outputs(robot: Any, outputs: Any, task: str) -> tuple[Output, ...]:
-    """Outputs of a robot, once both are what they should be; errors name the task."""
-    if not isinstance(robot, Mechanism):
+def checked_outputs(
+    robot: Any, outputs: Any, task: str, functions: bool = False
+) -> tuple[Output, ...]:
+    """Outputs of a robot, once both are what they should be; errors name the task.
+
+    With `functions` the robot may be any system, and outputs may be functions.
+    """
+    if not isinstance(robot, Mechanism) and not functions:
         raise OutputError(
             f"{task}, `robot`",
             expected="a Mechanism",
@@ -51,6 +57,17 @@ def checked_outputs(robot: Any, outputs: Any, task: str) -> tuple[Output, ...]:
             cure="Give each output another name.",
         )
     for output in checked:
+        if isinstance(output, FunctionOutput):
+            if not functions:
+                raise OutputError(
+                    f"{where}, output `{output.name}`",
+                    expected="an output on a body",
+                    came="a FunctionOutput",
+                    cure=f"The {task} needs poses of bodies: write Output(...).",
+                )
+            output.check(robot, where)
+            continue
+        robot = as_tree(robot, f"{where}, output `{output.name}`")
         robot.index(output.body)
         if output.relative_to is None:
             continue
@@ -126,7 +143,7 @@ def check_planar(
     The body may be mounted at any constant attitude, a right translate of the plane's group.
     `motions` gives the velocities (nv, k) that can occur in a configuration.
     """
-    if not output.lie.planar:
+    if not output.lie.planar or isinstance(output, FunctionOutput):
         return
     rng = np.random.default_rng(4)
     normal = np.array(output.normal)

@@ -17,6 +17,7 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Array
+from concur.control._function_output import FunctionMotion, FunctionOutput
 from concur.control._output import Output
 from concur.control.output_groups import AXES, OutputGroup, Pose, Product, Rotation, Vector
 from concur.kinematics import (
@@ -40,7 +41,8 @@ from concur.kinematics import (
     root_axes,
     twist_to_child,
 )
-from concur.multibody import Mechanism
+from concur.multibody import Mechanism, as_tree
+from concur.system import System
 
 
 class OutputMotion(Protocol):
@@ -74,7 +76,7 @@ class OutputMotion(Protocol):
 
 
 def output_motion(
-    robot: Mechanism,
+    robot: System,
     outputs: Sequence[Output],
     q: Array,
     v: Array | None = None,
@@ -89,8 +91,53 @@ def output_motion(
     """
     still = ca.SX(robot.nv, 1)
     moving = still if v is None else v
+    change = still if vdot is None else vdot
+    functions = any(isinstance(output, FunctionOutput) for output in outputs)
+    if functions or not isinstance(robot, Mechanism):
+        return _Together(
+            robot.nv,
+            [
+                FunctionMotion.of(robot, output, q, moving, change)
+                if isinstance(output, FunctionOutput)
+                else _InOutputAxes(as_tree(robot, "outputs"), (output,), q, moving, change)
+                for output in outputs
+            ],
+        )
     kind = _InBaseAxes if base_axes else _InOutputAxes
-    return kind(robot, tuple(outputs), q, moving, still if vdot is None else vdot)
+    return kind(robot, tuple(outputs), q, moving, change)
+
+
+@dataclass(frozen=True, eq=False)
+class _Together:
+    """Motion of outputs of different kinds, one after the other, each along its own axes."""
+
+    nv: int
+    parts: Sequence[OutputMotion]
+
+    @property
+    def poses(self) -> list[Placed]:
+        return [pose for part in self.parts for pose in part.poses]
+
+    @property
+    def coordinates(self) -> Array:
+        return ca.vertcat(ca.SX(0, 1), *[part.coordinates for part in self.parts])
+
+    @property
+    def velocity(self) -> Array:
+        return ca.vertcat(ca.SX(0, 1), *[part.velocity for part in self.parts])
+
+    @property
+    def acceleration(self) -> Array:
+        return ca.vertcat(ca.SX(0, 1), *[part.acceleration for part in self.parts])
+
+    @property
+    def jacobian(self) -> Array:
+        return ca.vertcat(ca.SX(0, self.nv), *[part.jacobian for part in self.parts])
+
+    def turned(self, values: Array) -> Array:
+        return values
+
+    unturned = turned
 
 
 def twist_rows(output: Output, pose: Placed) -> Array:

@@ -96,7 +96,7 @@ def tracking_law(law: Law, where: str) -> TrackingLaw:
     model, own = law.model, law.graph()
     outputs = tuple(getattr(law, "outputs", ()))
     if outputs:
-        outputs = checked_outputs(model.robot, outputs, where)
+        outputs = checked_outputs(model.system, outputs, where, functions=True)
     names, size = own.name_in(), sum(output.dim for output in outputs)
     state = own.size1_in("z") if "z" in names else 0
     known = {"t": 1, "q": model.nq, "s": model.ns, "v": model.nv, "z": state}

@@ -140,21 +140,22 @@ class Redundancy:
             If the weight is not positive definite, the base does not turn, or the objective
             is no scalar function.
         """
-        robot = model.robot
+        whole = self.posture is not None or self.objective in ("posture", "base_rotation")
+        robot = model.robot if whole else model.system
         posture = self.posture
         freedoms = self.posture_freedoms
         if isinstance(posture, Mapping):
-            posture, freedoms = _posture_of(f"{where}, `posture`", robot, posture)
+            posture, freedoms = _posture_of(f"{where}, `posture`", model.robot, posture)
         elif posture is not None:
             posture = robot.check_configuration(posture, f"{where}, `posture`")
         weight = self.weight
         if not isinstance(weight, str):
             weight = _matrix(f"{where}, `weight`", weight, model)
-        if self.objective == "base_rotation" and not np.any(robot.base.joint.basis[3:]):
+        if self.objective == "base_rotation" and not np.any(model.robot.base.joint.basis[3:]):
             raise OutputError(
                 f"{where}, `objective`",
                 expected='a base that turns, for "base_rotation"',
-                came=f"a {type(robot.base.joint).__name__} joint",
+                came=f"a {type(model.robot.base.joint).__name__} joint",
                 cure='Take "rest" or "posture".',
             )
         if callable(self.objective):
@@ -216,7 +217,7 @@ class Redundancy:
             horizontal, _ = model.lift(q)
             s = ca.SX.sym("s", model.ns)
             slopes = gradient(self.objective, q)
-            rise = ca.dot(slopes, model.robot.rate(q, horizontal @ s))
+            rise = ca.dot(slopes, model.system.rate(q, horizontal @ s))
             pull -= self.stiffness * solve_positive_definite(metric, ca.gradient(rise, s))
         elif self.objective == "base_rotation":
             rows, base = _turning(model)

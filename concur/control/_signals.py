@@ -9,6 +9,7 @@ import numpy as np
 from concur.codegen import Entry, Signal, plain_text
 from concur.control._output import Output, pose_quaternions
 from concur.control._tracking_law import TrackingLaw
+from concur.multibody import coordinates
 
 MEANINGS = (
     "the controls may be used",
@@ -30,24 +31,19 @@ def input_signals(
 
     A tick with its reference inside is `timed`: it takes the time in place of the reference.
     """
-    robot = servo.model.robot
+    robot = servo.model.system
     neutral = robot.neutral()
     if timed:
         yield Signal("t", "time of the reference", (Entry("t", "s"),), scalar=True)
-    coordinates = [
-        Entry(plain_text(body.name if body.joint.nq == 1 else f"{body.name}[{name}]"), unit)
-        for body in robot.bodies
-        for name, unit in zip(body.joint.coordinate_names, body.joint.coordinate_units, strict=True)
-    ]
     yield Signal(
         "q",
         "configuration, measured: a base's position in inertial axes, and its attitude from its "
         "own axes to the inertial ones",
-        tuple(coordinates),
+        tuple(Entry(plain_text(name), unit) for name, unit in coordinates(robot)),
         preset=tuple(neutral),
         quaternions=tuple(servo.quaternions),
     )
-    units = [f"{unit}/s" for body in robot.bodies for unit in body.joint.freedom_units]
+    units = ["rad/s" if unit == "N m" else "m/s" for unit in robot.effort_units]
     taken = range(robot.nv) if servo.use_measured_velocity else servo.model.shape
     yield Signal(
         "s",
@@ -131,7 +127,7 @@ def _frame(output: Output) -> str:
 
 def output_signals(servo: TrackingLaw) -> Iterator[Signal]:
     """Outputs of a tick, except its status."""
-    robot = servo.model.robot
+    robot = servo.model.system
     units = dict(zip(robot.freedom_names, robot.effort_units, strict=True))
     yield Signal(
         "u",

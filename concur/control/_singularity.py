@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import casadi as ca
 import numpy as np
 
 from concur.codegen import LARGEST
 from concur.control._alignment import NEAR, aligned_joints, immobile_body
+from concur.control._function_output import FunctionOutput
 from concur.control._margins import natural_units
 from concur.control._output import Output
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import ConcurError, NonFiniteError, OutputError, SingularConfigurationError
+from concur.multibody import Mechanism, control_velocities
 
 SAMPLES = 16
 """Random configurations at which outputs are tried before a servo is made of them."""
@@ -22,23 +25,33 @@ def answer_scale(servo: TrackingLaw) -> np.ndarray:
     configuration, as is the acceleration of the outputs that the gains ask for at an error of the
     robot's size (a radian), with its weight. The ratio does not depend on units.
     """
-    robot = servo.model.robot
-    root, reach = natural_units(robot)
-    rows = servo.scales[0]
-    gains = np.linalg.solve(servo.inertia, servo.stiffness) * rows[:, None] * (root * reach / rows)
-    natural = np.linalg.norm(gains) + root * float(np.linalg.norm(robot.gravity)) or 1.0
-    q = robot.neutral()
-    moved = robot.actuation(q) if robot.drives else np.eye(robot.nv)[:, robot.actuated_freedoms]
-    inertias = np.einsum("ik,ij,jk->k", moved, robot.mass_matrix(q), moved)
+    system, rows = servo.model.system, servo.scales[0]
+    q = system.neutral()
+    mass = np.asarray(system.mass_matrix(q))
+    gains = np.linalg.solve(servo.inertia, servo.stiffness) * rows[:, None]
+    if isinstance(system, Mechanism):
+        root, reach = natural_units(system)
+        gains *= root * reach / rows
+        weight = root * float(np.linalg.norm(system.gravity))
+    else:
+        pull = np.asarray(system.bias(q, np.zeros(system.nv)))
+        weight = float(np.sqrt(np.maximum(0.0, pull @ np.linalg.solve(mass, pull))))
+    natural = np.linalg.norm(gains) + weight or 1.0
+    moved = np.eye(system.nv)[:, list(system.actuated_freedoms)]
+    if getattr(system, "drives", ()):
+        at = ca.SX.sym("q", system.nq)
+        rows_of = control_velocities(system, at, ca.SX.eye(system.nv))
+        moved = np.array(ca.Function("moved", [at], [ca.densify(rows_of)])(q)).T
+    inertias = np.einsum("ik,ij,jk->k", moved, mass, moved)
     return np.asarray(natural * np.sqrt(inertias))
 
 
 def check_decoupling(servo: TrackingLaw) -> None:
     """Refuse outputs whose decoupling matrix is singular at all sampled configurations."""
     rng = np.random.default_rng(5)
-    robot = servo.model.robot
-    samples = [robot.neutral(), *(robot.random(rng) for _ in range(SAMPLES))]
-    if robot.drives and all(lacks_leverage(servo, q) for q in samples):
+    system = servo.model.system
+    samples = [system.neutral(), *(system.random(rng) for _ in range(SAMPLES))]
+    if getattr(system, "drives", ()) and all(lacks_leverage(servo, q) for q in samples):
         error = _unactuated(servo, samples[-1])
         raise OutputError(
             f"servo of `{servo.name}`, controls",
@@ -187,8 +200,11 @@ def lost_direction(servo: TrackingLaw, q: np.ndarray) -> str:
         A clause that names the outputs and the direction, in the axes of their bodies.
     """
     if servo.model.regularity(q) < servo.singular_margin:
-        names = ", ".join(servo.model.robot.freedom_names[i] for i in servo.model.dependent)
-        why = servo.model.robot.lost_steering(q, 10.0 * servo.singular_margin)
+        system = servo.model.system
+        names = ", ".join(system.freedom_names[i] for i in servo.model.dependent)
+        if not isinstance(system, Mechanism):
+            return f"the constraints no longer determine {names}"
+        why = system.lost_steering(q, 10.0 * servo.singular_margin)
         return f"the rolling constraints no longer determine {names}" + (f": {why}" if why else "")
     if not servo.size:
         return "the law follows no output"
@@ -208,7 +224,10 @@ def lost_direction(servo: TrackingLaw, q: np.ndarray) -> str:
 
 def _alignment(servo: TrackingLaw, q: np.ndarray, scaled: np.ndarray) -> str:
     """Name the joints that align; left over freedoms hide them, and then nothing is said."""
-    if servo.size != servo.ns or not np.isfinite(scaled).all():
+    whole = isinstance(servo.model.system, Mechanism) and not any(
+        isinstance(output, FunctionOutput) for output in servo.outputs
+    )
+    if not whole or servo.size != servo.ns or not np.isfinite(scaled).all():
         return ""
     # A light wheel beside a heavy arm moves little per speed, but as much per energy.
     ease = 1.0 / np.sqrt(np.diag(servo.model.mass_matrix(q)))
@@ -236,7 +255,10 @@ def _clause(servo: TrackingLaw, output: Output, part: np.ndarray, q: np.ndarray)
 
 def _cure(servo: TrackingLaw, samples: list[np.ndarray]) -> str:
     """Point at an output that lies on the wheel axle, the commonest cause."""
-    robot = servo.model.robot
+    other = "Choose outputs that different joints move, or another point."
+    robot = servo.model.system
+    if not isinstance(robot, Mechanism):
+        return "Choose outputs that different velocities move."
     for output in servo.outputs:
         if output.axes is None or output.relative_to or output.body != robot.base.name:
             continue
@@ -256,6 +278,5 @@ def _cure(servo: TrackingLaw, samples: list[np.ndarray]) -> str:
                     f"where the wheels forbid any motion along {axis}: move it off the axle, "
                     "forwards or backwards."
                 )
-    return immobile_body(servo.model, servo.outputs, samples) or (
-        "Choose outputs that different joints move, or another point."
-    )
+    bodies = [output for output in servo.outputs if not isinstance(output, FunctionOutput)]
+    return immobile_body(servo.model, bodies, samples) or other

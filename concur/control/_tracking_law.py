@@ -28,7 +28,12 @@ from concur.codegen import (
 )
 from concur.control._allocation import SOLVER
 from concur.control._error_dynamics import ErrorDynamics
-from concur.control._margins import SINGULAR, decoupling_margins, row_scales
+from concur.control._margins import (
+    SINGULAR,
+    decoupling_margins,
+    mobility_scales,
+    row_scales,
+)
 from concur.control._output import Output, pose_quaternions
 from concur.control._output_motion import output_motion
 from concur.control._redundancy import Redundancy
@@ -36,6 +41,7 @@ from concur.control._sample import ReferenceSample
 from concur.control.output_groups import Product
 from concur.deprecation import renamed_attributes, renamed_fields
 from concur.errors import ConcurError, ShapeError, shown
+from concur.multibody import Mechanism
 from concur.reduction import ReducedModel
 
 RENAMED = {"damped_below": "damping_threshold", "measured": "use_measured_velocity"}
@@ -193,7 +199,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
     @property
     def velocity_names(self) -> tuple[str, ...]:
         """Name of each velocity that the law takes."""
-        names = self.model.robot.freedom_names
+        names = self.model.system.freedom_names
         return names if self.use_measured_velocity else self.model.shape_names
 
     @property
@@ -210,12 +216,15 @@ class TrackingLaw(EvaluatedMethods, ABC):
     def scales(self) -> tuple[np.ndarray, np.ndarray]:
         """Factors that take the units from the decoupling matrix: of rows, of columns.
 
-        Rows: square root of the mass that can move, for angular rows times the robot's size.
+        Rows: square root of the mass that can move, for angular rows times the robot's size; of a
+        system without bodies, that of the median inertia along each output coordinate.
         Columns: square root of the reduced mass matrix's diagonal at the neutral configuration.
         """
-        robot = self.model.robot
-        metric = np.diag(self.model.mass_matrix(robot.neutral()))
-        return row_scales(robot, self.outputs), np.sqrt(metric)
+        system = self.model.system
+        metric = np.diag(self.model.mass_matrix(system.neutral()))
+        if isinstance(system, Mechanism):
+            return row_scales(system, self.outputs), np.sqrt(metric)
+        return mobility_scales(self.model, self.decoupling), np.sqrt(metric)
 
     def law_velocities(self, v: Vector) -> Array:
         """Pick from all velocities of the robot those that the law takes.
@@ -238,12 +247,12 @@ class TrackingLaw(EvaluatedMethods, ABC):
     @evaluated("(nq)->(pose_size)")
     def output(self, q: Vector) -> Vector:
         """Flat coordinates of the outputs, in output order as in `ReferenceSample.pose`."""
-        return output_motion(self.model.robot, self.outputs, q).coordinates
+        return output_motion(self.model.system, self.outputs, q).coordinates
 
     @evaluated("(nq)->(size,ns)")
     def decoupling(self, q: Vector) -> Matrix:
         """Decoupling matrix J H: shape velocities to output velocities."""
-        jacobian = output_motion(self.model.robot, self.outputs, q).jacobian
+        jacobian = output_motion(self.model.system, self.outputs, q).jacobian
         return jacobian @ self.model.lift(q)[0]
 
     @evaluated("(nq),(nw)->(nv)")
@@ -274,7 +283,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
             As of `output_motion`.
         """
         drift = self.model.velocity_drift(q, v)
-        moved = output_motion(self.model.robot, self.outputs, q, v, drift)
+        moved = output_motion(self.model.system, self.outputs, q, v, drift)
         return moved.velocity, moved.acceleration
 
     @evaluated("(nq),(pose_size)->(size)")

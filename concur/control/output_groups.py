@@ -230,6 +230,35 @@ class Vector(OutputGroup):
         return desired - actual
 
 
+class Coordinates(Vector):
+    """R^n of any n: values of a function, with the values themselves in place of a position.
+
+    Parameters
+    ----------
+    n : int
+        Dimension.
+    unit : str
+        Unit of each, "m" or "rad".
+    """
+
+    def __init__(self, n: int, unit: str) -> None:
+        super().__init__([f"r{k}" for k in range(n)])
+        self.error_units = (unit,) * n
+
+    @property
+    def basis(self) -> np.ndarray:
+        return np.zeros((6, self.dim))
+
+    def coordinates(self, pose: Placed) -> Array:
+        return pose[1]
+
+    def velocity(self, pose: Placed, twist: Twist) -> Array:
+        return twist[0]
+
+    def acceleration(self, pose: Placed, twist: Twist, rate: Twist) -> Array:
+        return rate[0]
+
+
 class _Planar(OutputGroup):
     """Base of SO(2) and SE(2): the plane, with its axes.
 

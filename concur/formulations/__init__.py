@@ -2,6 +2,13 @@
 
 from concur.formulations._chart import MomentumChart
 from concur.formulations._factor import Factor
+from concur.formulations._integrability import Integrability, integrability
 from concur.formulations._lagrangian import LagrangianSystem
 
-__all__ = ["Factor", "LagrangianSystem", "MomentumChart"]
+__all__ = [
+    "Factor",
+    "Integrability",
+    "LagrangianSystem",
+    "MomentumChart",
+    "integrability",
+]

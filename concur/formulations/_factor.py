@@ -138,6 +138,23 @@ class Factor:
         return tuple(f"{self.name}[{name}]" for name in names)
 
     @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Name of each configuration coordinate: that of the factor, with its own if several."""
+        if self.nq == 1:
+            return (self.name,)
+        names: Sequence[Any] = range(self.nq) if self.flat else "xyz"
+        if self.group in GROUPS:
+            names = GROUPS[self.group].coordinate_names
+        return tuple(f"{self.name}[{name}]" for name in names)
+
+    @property
+    def coordinate_units(self) -> tuple[str, ...]:
+        """Unit of each configuration coordinate."""
+        if self.group in GROUPS:
+            return GROUPS[self.group].coordinate_units
+        return (self.unit if self.flat else "1",) * self.nq
+
+    @property
     def turning(self) -> tuple[bool, ...]:
         """Whether each velocity is an angular one."""
         if self.flat:

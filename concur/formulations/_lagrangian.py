@@ -202,6 +202,23 @@ class LagrangianSystem(EvaluatedMethods):
         return ca.Function("forces", [q, v, vdot], [found], {"cse": True})
 
     @property
+    def unframed(self) -> LagrangianSystem:
+        """The same system in the velocities of its factors."""
+        if not self.framed:
+            return self
+        copy = object.__new__(LagrangianSystem)
+        copy.__dict__.update({k: v for k, v in self.__dict__.items() if k != "_evaluators"})
+        turns = [turn for factor in self.factors for turn in factor.turning]
+        own = {
+            "framed": False,
+            "freedom_names": tuple(n for factor in self.factors for n in factor.freedom_names),
+            "effort_units": tuple("N m" if turn else "N" for turn in turns),
+            "actuated_freedoms": (),
+        }
+        copy.__dict__.update(own)
+        return copy
+
+    @property
     def nq(self) -> int:
         """Number of configuration coordinates."""
         return sum(factor.nq for factor in self.factors)
@@ -220,6 +237,21 @@ class LagrangianSystem(EvaluatedMethods):
     def nu(self) -> int:
         """Number of inputs."""
         return len(self.control_names)
+
+    @property
+    def drives(self) -> tuple[str, ...]:
+        """Names of inputs that push along several velocities, or along one with a ratio."""
+        return () if self.actuated_freedoms else self.control_names
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Name of each configuration coordinate, shape (nq,)."""
+        return tuple(name for factor in self.factors for name in factor.coordinate_names)
+
+    @property
+    def coordinate_units(self) -> tuple[str, ...]:
+        """Unit of each configuration coordinate, shape (nq,)."""
+        return tuple(unit for factor in self.factors for unit in factor.coordinate_units)
 
     @property
     def quaternions(self) -> Mapping[int, str]:

@@ -66,6 +66,31 @@ def controls(system: System) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(names[i] for i in driven), tuple(units[i] for i in driven)
 
 
+def coordinates(system: System) -> list[tuple[str, str]]:
+    """Name and unit of each configuration coordinate of a system.
+
+    Parameters
+    ----------
+    system : System
+        Any system; without bodies, its members `coordinate_names` and `coordinate_units` are used.
+
+    Returns
+    -------
+    list of tuple of str
+        One pair for each entry of q.
+    """
+    if isinstance(system, Mechanism):
+        return [
+            (body.name if body.joint.nq == 1 else f"{body.name}[{name}]", unit)
+            for body in system.bodies
+            for name, unit in zip(
+                body.joint.coordinate_names, body.joint.coordinate_units, strict=True
+            )
+        ]
+    names = getattr(system, "coordinate_names", [f"q[{k}]" for k in range(system.nq)])
+    return list(zip(names, getattr(system, "coordinate_units", [""] * system.nq), strict=True))
+
+
 def as_tree(system: System, where: str) -> Mechanism:
     """Demand that a system is a tree of bodies.
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from typing import cast
 
 import numpy as np
 
+from concur.multibody import Mechanism
 from concur.simulation._imperfections import Imperfections
 from concur.simulation._loop import Loop
 from concur.simulation._record import Recorder
@@ -40,7 +42,7 @@ def finish(
     ends = np.cumsum([q.shape[1], v.shape[1]])
     q_range, v_range, u_range = np.split(np.stack([low, high]), ends, axis=1)
     return Run(
-        robot=setting.robot,
+        robot=cast(Mechanism, setting.robot),
         servo=servo,
         t=times,
         q=q,

@@ -13,13 +13,13 @@ from scipy.integrate import solve_ivp
 from concur.codegen import Evaluator
 from concur.control import Tick, TrackingLaw
 from concur.control.references import Reference
-from concur.multibody import Mechanism
 from concur.simulation._integrator import ADAPTIVE
 from concur.simulation._plant import Plant
 from concur.simulation._record import Recorder
 from concur.simulation._start import FASTEST
 from concur.simulation._states import States
 from concur.simulation._step import closed_loop, graph_of, step_function
+from concur.system import System
 
 CHECK_EVERY = 200
 """Steps between two checks of the decoupling margin."""
@@ -38,7 +38,7 @@ class Setting:
     dt: float  # s
     steps: int
     per_hold: int | None  # steps in a control period of a sampled law
-    robot: Mechanism  # the robot of the plant, or that of its world
+    robot: System  # the robot of the plant, or that of its world
     numbers: np.ndarray | None = None  # values of the uncertain numbers of the plant
 
     @property

@@ -9,6 +9,7 @@ import numpy as np
 
 from concur.codegen import Evaluator
 from concur.control import TrackingLaw, decoupling_margins, side
+from concur.multibody import Mechanism
 from concur.simulation._plant import Plant
 
 TOGETHER = 200
@@ -87,21 +88,23 @@ def recorded_together(servo: TrackingLaw, plant: Plant, law: bool) -> list[ca.Fu
 
 
 def _states(servo: TrackingLaw, plant: Plant) -> ca.Function:
-    robot = plant.tree
+    robot = plant.robot
     q, v = ca.SX.sym("q", servo.nq), ca.SX.sym("v", plant.nv)
     pose, twist = ca.SX.sym("pose", servo.pose_size), ca.SX.sym("twist", servo.size)
     x, ve = servo.errors(q, servo.law_velocities(v), pose, twist)
     residual = robot.constraints(q) @ v
-    moving = ca.SX(v)
-    moving[: robot.base.joint.nv] = 0.0
+    momenta = [ca.SX.nan(6)] * 2
+    if isinstance(robot, Mechanism):
+        moving = ca.SX(v)
+        moving[: robot.base.joint.nv] = 0.0
+        momenta = [robot.momentum(q, v), robot.momentum(q, moving)]
     results = [
         x,
         ve,
         servo.error_dynamics.lyapunov(x, ve),
         ca.norm_inf(residual) if plant.nf else ca.SX(0),
         robot.kinetic_energy(q, v) + robot.potential_energy(q),
-        robot.momentum(q, v),
-        robot.momentum(q, moving),
+        *momenta,
         servo.output(q),
         *([plant.slip_speeds(q, v, ca.SX(0, 1))] if plant.slip is not None else []),
     ]

@@ -16,7 +16,7 @@ import numpy as np
 from concur._version import __version__
 from concur.control import Law, tracking_law
 from concur.errors import ConcurError
-from concur.multibody import Mechanism
+from concur.multibody import Mechanism, as_tree
 from concur.simulation._compare import Comparison, RunRecord
 from concur.simulation._findings import Finding, Tolerances, findings
 from concur.simulation._friction import Friction
@@ -280,6 +280,7 @@ class Run(Stored, RunData):
         """
         from concur.plotting import plot_run
 
+        as_tree(self.robot, f"run of `{self.robot.name}`")
         return plot_run(self)
 
     def animate(self, fps: float = 12.0, speed: float = 1.0) -> Animation:
@@ -305,13 +306,16 @@ class Run(Stored, RunData):
         from concur.plotting import animate
         from concur.plotting.notebook import Animation
 
+        as_tree(self.robot, f"run of `{self.robot.name}`")
         with TemporaryDirectory() as folder:
             data = animate(self, Path(folder) / "run.gif", fps, speed).read_bytes()
         return Animation(data, f"animation of {self.robot.name}, {self.t[-1]:.4g} s")
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         from concur.plotting.notebook import run_html
 
+        if not isinstance(self.servo.model.system, Mechanism):
+            return None  # a notebook shows the text
         return run_html(self, Comparison((self.robot.name,), (RunRecord.of(self),)))
 
     def view(self, other: Run | None = None, *, port: int = 0, browser: bool = True) -> RunViewer:
@@ -356,6 +360,7 @@ class Run(Stored, RunData):
 
     def _columns(self) -> dict[str, list[tuple[str, str]]]:
         """Name and unit of each column of the arrays whose units depend on the robot."""
+        as_tree(self.robot, f"run of `{self.robot.name}`")
         robot, model, outputs = self.robot, self.servo.model, self.servo.outputs
         v = velocity_columns(robot)
         errors = [

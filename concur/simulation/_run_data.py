@@ -23,7 +23,7 @@ from concur.simulation._slip import Slip
 class RunData:
     """Arrays of a run, one row per time step; `Run` describes them."""
 
-    robot: Mechanism
+    robot: Mechanism  # or another system: what needs bodies rejects it
     servo: TrackingLaw
     t: np.ndarray
     q: np.ndarray
@@ -75,12 +75,14 @@ class RunData:
     @cached_property
     def plant_differences(self) -> tuple[str, ...]:
         """What of the simulated robot differs from the servo's model, in words."""
-        model, plant = self.servo.model.robot, self.robot
+        model, plant = self.servo.model.system, self.robot
         rubs = ["friction"] * (self.friction is not None)
         rubs += [] if self.imperfections is None else self.imperfections.effects
         rubs += ["wheels that may slip"] * (self.slip is not None)
         if model is plant:
             return tuple(rubs)
+        if not isinstance(model, Mechanism):
+            return (*["energies or constraints"] * (model != plant), *rubs)
         found = []
         for known, moving in zip(model.bodies, plant.bodies, strict=True):
             parts = (("inertia", "inertia"), ("joint", "joint axis"), ("placement", "placement"))
@@ -127,8 +129,10 @@ class RunData:
         it, whichever is larger. Of a joint that is reduced by two parts, that of the worse one.
         Angular momenta are divided by the robot's size before they are compared with linear ones.
         """
-        model = self.servo.model.on(self.robot)
         drifts: dict[str, np.ndarray] = {}
+        if not self.servo.model.chain:
+            return drifts
+        model = self.servo.model.on(self.robot)
         reach = robot_size(self.robot)
         for stage in model.chain:
             pairs = [stage.momentum_residual(q, v) for q, v in zip(self.q, self.v, strict=True)]
@@ -150,7 +154,7 @@ class RunData:
     @cached_property
     def joint_limits(self) -> JointLimits:
         """Limits of the joints; where robot and plant differ, the narrower ones."""
-        return JointLimits.of(self.robot, self.servo.model.robot)
+        return JointLimits.of(self.robot, self.servo.model.system)
 
     @property
     def control_units(self) -> tuple[str, ...]:

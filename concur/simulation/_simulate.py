@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from types import NoneType
 from typing import Any
 
 import casadi as ca
@@ -23,7 +24,7 @@ from concur.control import (
     tracking_law,
 )
 from concur.errors import ConcurError, SimulationError
-from concur.multibody import Mechanism
+from concur.multibody import Mechanism, controls
 from concur.simulation._chunk import continuous_chunk, held_chunk
 from concur.simulation._finish import finish
 from concur.simulation._imperfections import Imperfections, Scalar
@@ -40,20 +41,21 @@ from concur.simulation._start import FASTEST, grid, shape_start
 from concur.simulation._states import States
 from concur.simulation._step import closed_loop
 from concur.simulation._worlds import Worlds
+from concur.system import System
 
 LEAP = 0.5
 """Distance per step, m or rad, from which on a sudden speed is no longer believed."""
 
 
 def simulate(
-    robot: Mechanism,
+    robot: System,
     servo: Law,
     reference: Reference | Callable[[float], ReferenceSample] | None,
     duration: float,
     q0: ArrayLike,
     s0: ArrayLike,
     dt: float | None = None,
-    plant: Mechanism | Plant | None = None,
+    plant: System | Plant | None = None,
     method: str | None = None,
     hold: float | None = None,
     progress: bool | Callable[[float], Any] = False,
@@ -71,8 +73,8 @@ def simulate(
 
     Parameters
     ----------
-    robot : Mechanism
-        The robot.
+    robot : System
+        The robot: a `Mechanism`, or any other system.
     servo : Law
         The law: a `Servo`, or any other `concur.control.Law`.
     reference : Reference
@@ -83,7 +85,7 @@ def simulate(
         Configuration and shape velocities at the start, shapes (nq,) and (ns,).
     dt : float, optional
         Step of integration and recording, s, where no `integrator` is given; default 1e-3.
-    plant : Mechanism or Plant, optional
+    plant : System or Plant, optional
         What moves, if it is not the robot itself: the same joints with other parameters.
     method, hold : str and float, optional
         Deprecated: `method` and `control_period` of an `Integrator`.
@@ -179,7 +181,7 @@ def simulate(
             )
 
     kind = demand, options.method, dt, steps, per_hold
-    setting = Setting(law, stepped, *kind, moving.tree, numbers)
+    setting = Setting(law, stepped, *kind, moving.robot, numbers)
     loop, recorder = _prepared(where, setting, moving, progress, options.compiled)
     states = States(law, q, v, steps, _start_loads(moving, q, v))
     _look(recorder, states, 0, 1)
@@ -270,22 +272,22 @@ def _prepared(
     return run_through, Recorder(servo, moving, made[1:])
 
 
-def _plant(robot: Mechanism, servo: TrackingLaw, given: Mechanism | Plant | None) -> Plant:
+def _plant(robot: System, servo: TrackingLaw, given: System | Plant | None) -> Plant:
     """What moves: it may differ from the servo's robot in parameters only."""
-    for name, value, kinds in (
-        ("robot", robot, Mechanism),
-        ("plant", given, (Mechanism, Plant, type(None))),
-    ):
+    system = servo.model.system
+    kind = Mechanism if isinstance(system, Mechanism) else type(system)
+    for name, value, kinds in (("robot", robot, kind), ("plant", given, (kind, Plant, NoneType))):
         if not isinstance(value, kinds):
             raise SimulationError(
                 f"simulate, `{name}`",
-                expected=kinds.__name__ if isinstance(kinds, type) else "a Mechanism or a Plant",
+                expected=kind.__name__ if kinds is kind else f"a {kind.__name__} or a Plant",
                 came=f"{type(value).__name__} {value!r:.40}",
                 cure="See the documentation of simulate for the order of the arguments.",
             )
     plant = given if isinstance(given, Plant) else Plant(given or robot)
-    robot = servo.model.robot
-    other = plant.tree
+    if not isinstance(system, Mechanism):
+        return _alike(servo, plant)
+    robot, other = system, plant.tree
     same = [(b.name, b.parent, type(b.joint)) for b in robot.bodies] == [
         (b.name, b.parent, type(b.joint)) for b in other.bodies
     ]
@@ -295,6 +297,20 @@ def _plant(robot: Mechanism, servo: TrackingLaw, given: Mechanism | Plant | None
             f"simulation of `{other.name}`, `plant`",
             expected=f"the bodies, joints and drives of `{robot.name}`",
             came=f"another structure: {', '.join(b.name for b in other.bodies)}",
+            cure="A plant may differ in parameters only.",
+        )
+    return plant
+
+
+def _alike(servo: TrackingLaw, plant: Plant) -> Plant:
+    """A plant without bodies, of the servo's coordinates, velocities and controls."""
+    known, other = servo.model.system, plant.robot
+    parts = [(x.nq, x.freedom_names, x.constraint_names, controls(x)) for x in (known, other)]
+    if type(known) is not type(other) or parts[0] != parts[1]:
+        raise SimulationError(
+            f"simulation of `{other.name}`, `plant`",
+            expected=f"the coordinates, velocities, constraints and inputs of `{known.name}`",
+            came=f"another structure: {', '.join(other.freedom_names)}",
             cure="A plant may differ in parameters only.",
         )
     return plant
@@ -319,7 +335,7 @@ def _start_velocity(
                 cure="Leave it out.",
             )
         model = model.at_momentum(momentum)
-    if plant.tree.wheels != model.robot.wheels or plant.tree.bodies != model.robot.bodies:
+    if _differs(plant.robot, model.system):
         model = model.on(plant.robot)
     v = np.asarray(model.velocity(q, s))
     if not np.abs(v).max() < FASTEST:
@@ -330,6 +346,13 @@ def _start_velocity(
             cure="Give SI units; check masses and momentum.",
         )
     return v
+
+
+def _differs(one: System, other: System) -> bool:
+    """Whether two systems can have other velocities for the same shape velocities."""
+    if isinstance(one, Mechanism) and isinstance(other, Mechanism):
+        return one.wheels != other.wheels or one.bodies != other.bodies
+    return one is not other
 
 
 def _start_loads(plant: Plant, q: np.ndarray, v: np.ndarray) -> np.ndarray:

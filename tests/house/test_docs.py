@@ -26,6 +26,7 @@ SESSIONS = [
     "README.md",
     "docs/floating.md",
     "docs/turning.md",
+    "docs/lagrangian.md",
     "docs/laws.md",
     "docs/certificates.md",
 ]

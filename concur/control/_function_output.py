@@ -1,0 +1,241 @@
+"""Outputs that are functions of the configuration: coordinates of R^n, or elements of a group."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Array, Vector
+from concur.control._output import Output
+from concur.control.output_groups import (
+    Angle,
+    Coordinates,
+    OutputGroup,
+    PlanarPose,
+    Pose,
+    Product,
+    Rotation,
+)
+from concur.control.output_groups import Vector as Position
+from concur.errors import OutputError, ShapeError, shown
+from concur.kinematics import Placed
+from concur.mechanism import unknown_name
+from concur.system import System
+
+SHAPES = {"SO2": (1, 1), "SE2": (3, 1), "SO3": (3, 3), "SE3": (4, 4), "R3xSO3": (4, 4)}
+"""Shape of the value on each group: heading; x, y and heading; rotation matrix; pose matrix."""
+
+SAMPLES = 4
+"""Random configurations at which the value of a function has to be on its group."""
+
+
+@dataclass(frozen=True, init=False)
+class FunctionOutput(Output):
+    """An output that a CasADi function of the configuration gives, for any system.
+
+    The velocity of a group is left-trivialized, r^-1 rdot, that of R^n the rate. Velocities,
+    Jacobians and their rates are derivatives of the function.
+
+    Parameters
+    ----------
+    name : str
+        Name of the output, for tables and figures.
+    function : casadi.Function
+        From the configuration, shape (nq,), to the value: a column (n,) on R^n, a heading on
+        "SO2", (x, y, heading) on "SE2", a rotation matrix (3, 3) on "SO3", a pose (4, 4) on "SE3"
+        and "R3xSO3".
+    group : str
+        "R" or "R" with a number, "SO2", "SE2", "SO3", "SE3" or "R3xSO3".
+    unit : str
+        Unit of the coordinates of an R^n: "m" or "rad".
+
+    Raises
+    ------
+    OutputError
+        If `function` is no CasADi function of one column that SX can represent.
+    ShapeError
+        If its value has another shape.
+    UnknownNameError
+        If the group or the unit does not exist.
+
+    Examples
+    --------
+    >>> import casadi as ca, concur as cc
+    >>> robot = cc.robots.rover_arm()
+    >>> q = ca.SX.sym("q", robot.nq)
+    >>> height = ca.Function("height", [q], [robot.pose(q, "forearm")[2, 3]])
+    >>> cc.control.FunctionOutput("height", height, "R").dim
+    1
+    """
+
+    function: Any = field(default=None, compare=False)
+    unit: str = "m"
+    text: str = field(default="", repr=False)
+
+    def __init__(self, name: str, function: ca.Function, group: str, unit: str = "m") -> None:
+        where = f"output `{name}`"
+        flat = isinstance(group, str) and re.fullmatch(r"R([1-9]\d?)?", group)
+        if not flat and not (isinstance(group, str) and group in SHAPES):
+            raise unknown_name(f"{where}, `group`", "group", group, ("R", "R2", *SHAPES))
+        if unit not in ("m", "rad"):
+            raise unknown_name(f"{where}, `unit`", "unit", unit, ("m", "rad"))
+        if not (
+            isinstance(function, ca.Function)
+            and function.is_a("SXFunction")
+            and (function.n_in(), function.n_out()) == (1, 1)
+            and function.size2_in(0) == 1
+        ):
+            raise OutputError(
+                f"{where}, `function`",
+                expected="a casadi.Function over SX from the configuration, a column, to one value",
+                came=shown(function),
+                cure='Write casadi.Function("tip", [q], [value]) with q = casadi.SX.sym("q", nq).',
+            )
+        wanted = (int(group[1:] or 1), 1) if flat else SHAPES[group]
+        if tuple(function.size_out(0)) != wanted:
+            raise ShapeError(
+                f"{where}, value of `function`",
+                expected=f"shape {wanted} for group {group}",
+                came=f"shape {tuple(function.size_out(0))}",
+                cure="Correct the function or the group.",
+            )
+        given = {"name": name, "body": function.name(), "group": group, "unit": unit}
+        for field_name, value in (given | {"function": function}).items():
+            object.__setattr__(self, field_name, value)
+        object.__setattr__(self, "text", function.serialize())
+
+    @cached_property
+    def lie(self) -> OutputGroup:
+        """The group, with its errors and velocities."""
+        if self.group not in SHAPES:
+            return Coordinates(int(self.group[1:] or 1), self.unit)
+        groups: dict[str, OutputGroup] = {
+            "SO2": Angle(),
+            "SE2": PlanarPose(),
+            "SO3": Rotation(),
+            "SE3": Pose(),
+        }
+        return groups.get(self.group) or Product([Position("xyz"), Rotation()])
+
+    def value(self, q: Vector) -> Placed:
+        """Value at a configuration, as rotation and position.
+
+        Parameters
+        ----------
+        q : casadi.SX
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        tuple of casadi.SX
+            Rotation (3, 3) and position (3,); on R^n the coordinates (n,) as position.
+        """
+        value = ca.sparsify(self.function(q))
+        if self.group not in SHAPES:
+            return ca.SX.eye(3), value
+        if value.shape == (4, 4):
+            return value[:3, :3], value[:3, 3]
+        if value.shape == (3, 3):
+            return value, ca.SX(3, 1)
+        angle = value[-1]
+        c, s = ca.cos(angle), ca.sin(angle)
+        turned = ca.vertcat(ca.horzcat(c, -s, 0), ca.horzcat(s, c, 0), ca.horzcat(0, 0, 1))
+        return turned, ca.vertcat(value[:2], 0) if value.numel() == 3 else ca.SX(3, 1)
+
+    def check(self, system: System, where: str) -> None:
+        """Reject a function of other configurations, or with values off its group.
+
+        Parameters
+        ----------
+        system : System
+            The system whose output it is.
+        where : str
+            Place named in the error.
+
+        Raises
+        ------
+        OutputError
+            If the function does not fit.
+        """
+        size, rng = self.function.size1_in(0), np.random.default_rng(9)
+        if size != system.nq:
+            raise OutputError(
+                f"{where}, output `{self.name}`",
+                expected=f"a function of a configuration of `{system.name}`, {system.nq} numbers",
+                came=f"one of {size}",
+                cure="Make it of q = casadi.SX.sym('q', system.nq).",
+            )
+        symbol = ca.SX.sym("q", size)
+        seen = ca.Function("seen", [symbol], [ca.densify(part) for part in self.value(symbol)])
+        for _ in range(SAMPLES):
+            rotation, position = (np.array(part) for part in seen(system.random(rng)))
+            off = np.abs(rotation @ rotation.T - np.eye(3)).max()
+            if not (off < 1e-9 and np.isfinite(position).all() and np.linalg.det(rotation) > 0.0):
+                raise OutputError(
+                    f"{where}, output `{self.name}`",
+                    expected=f"values on {self.group}, finite",
+                    came=f"a rotation that is off orthonormal by {off:.3g}, or NaN, at a random "
+                    "configuration",
+                    cure="Check the function, and that rotations are right-handed.",
+                )
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionMotion:
+    """Motion of one output that is a function, by derivatives; an `OutputMotion`."""
+
+    poses: list[Placed]
+    coordinates: Array
+    velocity: Array
+    acceleration: Array
+    jacobian: Array
+
+    @staticmethod
+    def of(
+        system: System, output: FunctionOutput, q: Vector, v: Array, vdot: Array
+    ) -> FunctionMotion:
+        """Motion at a configuration (nq,), velocity (nv,) and acceleration (nv,)."""
+        symbols = [ca.SX.sym("q", system.nq), *(ca.SX.sym(name, system.nv) for name in "va")]
+        at, moving, change = symbols
+        rotation, position = output.value(at)
+        rate = system.rate(at, moving)
+        linear, turned = (_along(part, at, rate) for part in (position, rotation))
+        if output.group in SHAPES:
+            linear = rotation.T @ linear
+        spin = rotation.T @ turned
+        angular = ca.vertcat(
+            spin[2, 1] - spin[1, 2], spin[0, 2] - spin[2, 0], spin[1, 0] - spin[0, 1]
+        )
+        velocity = output.lie.velocity((rotation, position), (linear, angular / 2))
+        both = ca.vertcat(at, moving)
+        pushed = _along(velocity, both, ca.vertcat(rate, change))
+        results = [
+            rotation,
+            position,
+            output.lie.coordinates((rotation, position)),
+            velocity,
+            pushed,
+            ca.jacobian(velocity, moving),
+        ]
+        graph = ca.Function("output", symbols, [ca.SX(part) for part in results], {"cse": True})
+        found: Sequence[Any] = [ca.sparsify(part) for part in graph(q, v, vdot)]
+        return FunctionMotion([(found[0], found[1])], *found[2:])
+
+    def turned(self, values: Array) -> Array:
+        """Components (size, k) as they are: the Jacobian is along the output's axes."""
+        return values
+
+    unturned = turned
+
+
+def _along(value: Array, symbol: Array, rate: Array) -> Array:
+    """Derivative of an expression of any shape along a rate of a symbol."""
+    dense = ca.densify(ca.SX(value))
+    slope: Array = ca.reshape(ca.jtimes(ca.vec(dense), symbol, ca.densify(rate)), *dense.shape)
+    return slope
