@@ -177,7 +177,7 @@ def _distribution(value: Any, nominal: float, place: Place, skip: bool) -> Distr
         given = table["relative"]
         share = given is not False
         table = {key: entry for key, entry in table.items() if key != "relative"}
-        if isinstance(given, list):
+        if isinstance(given, list) and "interval" not in table:
             table = {"interval": given, **table}
         elif not isinstance(given, bool):
             table = {}

@@ -235,6 +235,13 @@ FAULTS = [
     ("[-0.1, 0.3]", "{ uniform = [0, 1] }", "[uncertainty.mass]", "forearm", "`triangular`"),
     ("[-0.1, 0.3]", "{ normal = [0.0, -1.0] }", "[uncertainty.mass]", "forearm", "above zero"),
     ("[-0.1, 0.3]", "{ choice = [1, 1] }", "[uncertainty.mass]", "forearm", "differ"),
+    (
+        "[-0.1, 0.3]",
+        "{ relative = [0, 1], interval = [0, 2] }",
+        "[uncertainty.mass]",
+        "forearm",
+        "an interval",
+    ),
     ("{ relative = [-0.2, 0.1] }", "{ relative = 0.1 }", "[uncertainty.mass]", "*", "an interval"),
     ("[[-0.01, 0.01], 0,", "[[-0.01, 0.01],", "[uncertainty.com]", "turret", "a list with 3"),
     ("forearm = [-0.01, 0.02]", "forearm = [0, 0, 0]", "[uncertainty.com]", "forearm", "uncertain"),
