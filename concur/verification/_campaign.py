@@ -31,6 +31,9 @@ from concur.writers import to_toml
 MOST_NUMBERS = 2**25
 """Numbers of references that are kept at once, 256 MB, if each world has its own."""
 
+MOST_WORLDS = 64
+"""Number of worlds whose inputs are computed at once: each invalid one costs a repetition."""
+
 STOPPED = "stopped"
 """Name of the column with the time at which a world stopped."""
 
@@ -162,14 +165,14 @@ class Campaign:
         keys = np.asarray(numbers, dtype=np.int64)
         rows = np.asarray(worlds, dtype=float)
         ready = self._ready
-        size = len(keys)
+        size = MOST_WORLDS
         if any(
             quantity.kind.startswith("reference.") for quantity in self.task.uncertainty.quantities
         ):
-            size = max(1, MOST_NUMBERS // (ready.loop.ticks * ready.rollout.sizes.nr))
+            size = max(1, min(size, MOST_NUMBERS // (ready.loop.ticks * ready.rollout.sizes.nr)))
         parts = [
             self._evaluated(ready, keys[at : at + size], rows[at : at + size])
-            for at in range(0, len(keys), max(size, 1))
+            for at in range(0, len(keys), size)
         ]
         return np.concatenate([np.zeros((0, len(self.columns))), *parts])
 
@@ -186,8 +189,12 @@ class Campaign:
         dict of int to str
             Reason by row; empty if all worlds are physical.
         """
-        rows = np.asarray(worlds, dtype=float)
-        return self._inputs(self._ready.loop, rows).invalid if len(rows) else {}
+        rows, loop = np.asarray(worlds, dtype=float), self._ready.loop
+        return {
+            at + row: reason
+            for at in range(0, len(rows), MOST_WORLDS)
+            for row, reason in self._inputs(loop, rows[at : at + MOST_WORLDS]).invalid.items()
+        }
 
     def replay(self, world: ArrayLike, number: int = 0) -> Run:
         """Run one world of the campaign with a full record: the same motion bit by bit.
@@ -310,7 +317,7 @@ class Campaign:
             raise DescriptionError(
                 f"{self.task.path}, [uncertainty.{quantity.kind}], field `{quantity.name}`",
                 expected="deviations with physical numbers in the whole interval",
-                came=f"{end:g} {quantity.unit}: {invalid[row]}".replace("  ", " "),
+                came=f"{end:g} {quantity.unit}: {invalid[row]}".replace(" :", ":").rstrip("."),
                 cure="Narrow the interval.",
                 file=str(self.task.path),
                 table=f"[uncertainty.{quantity.kind}]",
