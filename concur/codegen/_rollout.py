@@ -188,7 +188,7 @@ class Rollout:
             equal the first. Together at most `LONGEST_DELAY` periods.
         demands : sequence of Demand
             Numbers to be computed from the signals. A world stops with status -1 at the tick at
-            which its command is not finite, or its state or a signal of a demand is not below 1e6;
+            which its command or a signal of a demand is not finite, or its state is not below 1e6;
             the demands then keep the values that they have.
         record : int, optional
             Ticks between rows of a record of states, commands and signals; default: none.

@@ -14,7 +14,7 @@ LONGEST_DELAY = 254
 """Longest delay of commands, periods."""
 
 LARGEST_STATE = 1e6
-"""Absolute value of a state or signal from which on a world has diverged."""
+"""Absolute value of a state from which on a world has diverged."""
 
 DIVERGED = -1
 """Status of a world that has diverged."""

@@ -91,7 +91,7 @@ class Loop:
                 record.x[who, row], record.u[who, row] = x[who], u
                 record.y[who, row, : self._ny] = y
             halted = y[:, 0] != 0.0
-            bad = astray(then) | astray(u, np.inf) | astray(y[:, job.watched[: self._ny]])
+            bad = astray(then) | astray(u, np.inf) | astray(y[:, job.watched[: self._ny]], np.inf)
             stop(who[bad], k, DIVERGED)
             known = (np.abs(y[:, 0]) >= 1.0) & (np.abs(y[:, 0]) < LARGEST_STATE)
             status = np.where(known, y[:, 0], DIVERGED).astype(np.int64)
@@ -110,7 +110,7 @@ class Loop:
                 then, y = self._step(x[who], job.numbers[who], u)
                 if record is not None and row is not None and i == 0:
                     record.y[who, row, self._ny :] = y
-                bad = astray(then) | astray(y[:, job.watched[self._ny :]])
+                bad = astray(then) | astray(y[:, job.watched[self._ny :]], np.inf)
                 stop(who[bad], k, DIVERGED)
                 who, then, u, y = (part[~bad] for part in (who, then, u, y))
                 reduce(job, k, who, y, self._ny)

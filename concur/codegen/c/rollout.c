@@ -77,7 +77,7 @@ static inline mask astray(const lane *x, int size, double bound) {
 static inline mask astray_watched(const lane *y, int size, const unsigned char *watched) {
   mask fine = ~(mask){0};
   for (int i = 0; i < size; ++i)
-    if (watched[i]) fine &= lane_fabs(y[i]) < LARGEST;
+    if (watched[i]) fine &= lane_fabs(y[i]) < INFINITY;
   return ~fine;
 }
 
