@@ -24,7 +24,7 @@ from concur.control._inverse_kinematics import (
 )
 from concur.control._iosystem import to_iosystem
 from concur.control._joint_limits import JointLimits, peak_label
-from concur.control._law import law_function, side
+from concur.control._law import law_function, margin_bound, side
 from concur.control._loop import (
     LoopMargins,
     LoopResponse,
@@ -90,6 +90,7 @@ __all__ = [
     "loop_response",
     "lost_direction",
     "lqr_gains",
+    "margin_bound",
     "momentum_mismatch",
     "output_groups",
     "peak_label",

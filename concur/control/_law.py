@@ -416,6 +416,27 @@ def _mobility(
     return rows @ spread, spread.__matmul__
 
 
+def margin_bound(servo: TrackingLaw, q: ca.SX) -> Array:
+    """Lower bound of the decoupling margin at a configuration, also of a damped law.
+
+    Parameters
+    ----------
+    servo : TrackingLaw
+        The law.
+    q : casadi.SX
+        Configuration, shape (nq,).
+
+    Returns
+    -------
+    casadi.SX
+        Bound, a number without unit; at least the margin divided by the fourth root of the number
+        of rows.
+    """
+    scaled = ca.diag(constant(servo.scales[0])) @ servo.decoupling(q)
+    own, _ = _mobility(servo, q, servo.model.mass_matrix(q), scaled)
+    return ca.fmin(_least_root(own), servo.model.regularity(q))
+
+
 def _by_energy(servo: TrackingLaw) -> bool:
     """Whether shape accelerations are chosen in the metric of the kinetic energy."""
     rule = servo.redundancy

@@ -16,12 +16,13 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import finite_floats
+from concur.codegen import LONGEST_DELAY, finite_floats
 from concur.control import (
     Law,
     Reference,
     ReferenceSample,
     TrackingLaw,
+    margin_bound,
     reference_for,
     tick_function,
     tracking_law,
@@ -39,6 +40,12 @@ from concur.simulation._start import grid
 from concur.simulation._start_rows import start_function
 from concur.simulation._step import stepped
 from concur.simulation._stiffness import check_stiffness, mobility_function
+
+FORCE_STATES = ("work", "torque", "load")
+FORCE_UNIT = 2.0**40
+"""Unit of these states, SI: no size of a robot makes them reach the bound of divergence.
+
+A power of two, so that it changes no bit of the results."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +85,7 @@ class Program:
         "position:BODY.COORDINATE" of others and "base:COORDINATE". Of a step: "speed:FREEDOM", and
         of wheels that may slip "slip:WHEEL", m/s, and, if loads are computed, "load:NAME", N.
     states : dict of str to slice
-        Parts of x.
+        Parts of x; `FORCE_STATES` are in units of `FORCE_UNIT`, see `state`.
     noises : int
         Number of normal numbers in a tick.
     """
@@ -225,7 +232,8 @@ class Program:
         Raises
         ------
         SimulationError
-            If a time is negative; the number of the world is the attribute `world`.
+            If a time is negative, or both together exceed `LONGEST_DELAY` periods; the number of
+            the world is the attribute `world`.
         """
         found = []
         for name in ("latency", "jitter"):
@@ -240,6 +248,16 @@ class Program:
                     world=int(world),
                 )
             found.append(np.array(np.broadcast_to(times / self.control_period, (worlds,))))
+        longest = found[0] + found[1]
+        for world in np.flatnonzero(longest > LONGEST_DELAY):
+            raise SimulationError(
+                f"{self._where}, world {world}, `latency` and `jitter`",
+                expected=f"together at most {LONGEST_DELAY} control periods, "
+                f"{LONGEST_DELAY * self.control_period:.6g} s",
+                came=f"{longest[world] * self.control_period:.6g} s",
+                cure="Shorten them, or take a longer control period.",
+                world=int(world),
+            )
         return found[0], found[1]
 
     def start(
@@ -297,7 +315,7 @@ class Program:
         x = np.zeros((count, self.nx))
         x[:, self.states["q"]], x[:, self.states["v"]] = q, v
         x[:, self.states["motor"]] = speeds[:, self._drives.flexible]
-        x[:, self.states["load"]] = loads
+        x[:, self.states["load"]] = loads / FORCE_UNIT
         return x
 
     def reference(
@@ -321,6 +339,33 @@ class Program:
         times = np.arange(ticks) * self.control_period
         parts = (*known.sample(times), times[:, None])[: len(self.law.sampled)]
         return np.column_stack([*parts, times])
+
+    def state(self, x: np.ndarray, name: str) -> np.ndarray:
+        """Part of states x in SI units.
+
+        Parameters
+        ----------
+        x : numpy.ndarray
+            States, shape (..., nx).
+        name : str
+            One of `states`.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (..., n).
+        """
+        return x[..., self.states[name]] * (FORCE_UNIT if name in FORCE_STATES else 1.0)
+
+    def _parts(self, x: ca.MX) -> dict[str, ca.MX]:
+        """Parts of a state in SI units."""
+        parts = {name: x[span] for name, span in self.states.items()}
+        return parts | {name: FORCE_UNIT * parts[name] for name in FORCE_STATES}
+
+    def _together(self, parts: dict[str, ca.MX]) -> ca.MX:
+        """State of its parts."""
+        parts = parts | {name: parts[name] / FORCE_UNIT for name in FORCE_STATES}
+        return ca.vertcat(*(parts[name] for name in self.states))
 
     @property
     def _where(self) -> str:
@@ -516,12 +561,12 @@ def _measurement(program: Program) -> tuple[ca.Function, int]:
 
 
 def _tick(program: Program, measured: ca.Function) -> tuple[ca.Function, tuple[str, ...]]:
-    law, plant, states = program.law, program.plant, program.states
+    law, plant = program.law, program.plant
     x, p = ca.MX.sym("x", program.nx), ca.MX.sym("p", program.n_numbers)
     sizes = law.sampled
     r = ca.MX.sym("r", sum(sizes.values()) + 1)
     n = ca.MX.sym("n", program.noises)
-    part = {name: x[span] for name, span in states.items()}
+    part = program._parts(x)
     ends = np.cumsum([0, *sizes.values()]).tolist()
     sampled = [r[ends[k] : ends[k + 1]] for k in range(len(sizes))]
     others = [ca.MX(ca.DM(law.model.momentum))] if law.takes_momentum else []
@@ -539,7 +584,9 @@ def _tick(program: Program, measured: ca.Function) -> tuple[ca.Function, tuple[s
     for name, start in zip(("torque", "spring"), loaded, strict=True):
         part[name] = ca.if_else(first, start, part[name])
     names, errors = _errors(law)
-    rows = [status, pivot, errors(part["q"], sampled[0]), u, part["q"]]
+    damped = getattr(law, "damping_threshold", None) is not None
+    margin = _margin(law)(part["q"]) if damped else pivot  # a damped law refuses no margin
+    rows = [status, margin, errors(part["q"], sampled[0]), u, part["q"]]
     names = (
         *("status", "margin", *names),
         *(f"torque:{name}" for name in law.model.control_names),
@@ -548,11 +595,16 @@ def _tick(program: Program, measured: ca.Function) -> tuple[ca.Function, tuple[s
     made = ca.Function(
         "tick",
         [x, p, r, n],
-        [ca.vertcat(*part.values()), u, ca.vertcat(*rows)],
+        [program._together(part), u, ca.vertcat(*rows)],
         ["x", "p", "r", "n"],
         ["x_next", "u", "y"],
     )
     return made, names
+
+
+def _margin(law: TrackingLaw) -> ca.Function:
+    q = ca.SX.sym("q", law.nq)
+    return ca.Function("margin", [q], [margin_bound(law, q)], {"cse": True})
 
 
 def _errors(law: TrackingLaw) -> tuple[tuple[str, ...], ca.Function]:
@@ -584,10 +636,10 @@ def coordinate_signals(robot: Mechanism) -> list[str]:
 
 
 def _step(program: Program) -> ca.Function:
-    plant, states, drives, h = program.plant, program.states, program._drives, program.dt
+    plant, drives, h = program.plant, program._drives, program.dt
     x, p = ca.MX.sym("x", program.nx), ca.MX.sym("p", program.n_numbers)
     u = ca.MX.sym("u", plant.nu)
-    part = {name: x[span] for name, span in states.items()}
+    part = program._parts(x)
     numbers = [p[: plant.n_numbers]] if plant.n_numbers else []
     torques, lagged = drives.torque_function()(u, part["torque"], p[plant.n_numbers :])
     active = drives.active_function()(part["time"])
@@ -607,7 +659,7 @@ def _step(program: Program) -> ca.Function:
     return ca.Function(
         "step",
         [x, p, u],
-        [ca.vertcat(*part.values()), ca.vertcat(*signals)],
+        [program._together(part), ca.vertcat(*signals)],
         ["x", "p", "u"],
         ["x_next", "y"],
     )

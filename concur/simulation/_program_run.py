@@ -102,12 +102,12 @@ def program_run(
             x[:, program.states["q"]],
             x[:, program.states["v"]],
             u,
-            work=x[:, program.states["work"]][:, 0],
+            work=program.state(x, "work")[:, 0],
             state=x[:, program.states["law"]][:, -law.nz :] if law.nz else None,
             method=program.method,
             seconds=time.perf_counter() - started,
             imperfections=program.imperfections,
-            loads=x[:, program.states["load"]],
+            loads=program.state(x, "load"),
         )
     if run is not None and done == ticks:
         return run

@@ -55,4 +55,4 @@ def rolled(program, x, ticks, reference=None, p=None, delay=0.0, seed=0):
 
 
 def part(program, states, name):
-    return states[..., program.states[name]]
+    return program.state(states, name)

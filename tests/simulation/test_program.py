@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import concur as cc
+from concur.codegen import LONGEST_DELAY, Demand, Rollout
 from concur.errors import ShapeError, SimulationError, UnknownNameError
 from concur.simulation import Friction, Imperfections, Integrator, Wrench, loop_program
 from tests.simulation.loops import INERTIA, WHEEL, Stay, part, rolled
@@ -94,13 +96,46 @@ def test_torque_lag_is_exact_under_held_commands():
         t = 0.01 * k
         torque = 2.0 * (1.0 - math.exp(-t / lag))
         speed = 2.0 / INERTIA * (t - lag * (1.0 - math.exp(-t / lag)))
-        assert float(x[program.states["torque"]]) == pytest.approx(torque, rel=1e-14)
+        assert program.state(np.array(x).T, "torque").item() == pytest.approx(torque, rel=1e-14)
         # Simpson's rule over the exact torque.
         assert float(x[program.states["v"]]) == pytest.approx(speed, rel=5e-4)
     program = loop_program(Stay(WHEEL, [1.5]), cc.Plant(WHEEL), real)
     states, _ = rolled(program, program.start([0.0], [0.0]), 3)
     # A run starts with the first command as the torque.
     assert part(program, states, "torque")[1] == pytest.approx(1.5, rel=1e-15)
+
+
+def test_no_unit_of_mass_makes_a_run_diverge():
+    # A motor that follows a lag, in units of 1 kg and of 1e-9 kg: work and torque are large.
+    found = []
+    for scale in (1.0, 1e9):
+        inertia = cc.Inertia(1.0, moments=(INERTIA * scale,) * 3)
+        joint = cc.joints.Revolute((0, 0, 1))
+        robot = cc.Mechanism(
+            "wheel", [cc.Body("wheel", joint, inertia=inertia)], actuated=["wheel"]
+        )
+        real = Imperfections.of(robot, lag=0.01)
+        program = loop_program(Stay(robot, [2.0 * scale]), cc.Plant(robot), real)
+        rows, x0 = program.reference(None, 100), program.start([0.0], [0.0])
+        demands = [Demand(program.signals.index("torque:wheel"), "max", 0, 99)]
+        rolled = Rollout(program.tick, program.step, 1, interpreted=True)(
+            x0, program.numbers(), rows, ticks=100, worlds=[0], demands=demands, record=1
+        )
+        assert (rolled.stopped[0], rolled.values[0, 0]) == (100, 2.0 * scale)
+        x = rolled.record.x[0]
+        assert part(program, x, "work")[-1, 0] == pytest.approx(0.98 * scale * 0.05, rel=0.1)
+        found.append([part(program, x, name) for name in ("q", "v")])
+    np.testing.assert_allclose(*found, rtol=1e-12)
+
+
+def test_the_margin_of_a_damped_law_is_a_bound_of_the_true_one(rover):
+    servo = replace(rover.servo, damping_threshold=0.9)
+    assert servo.margin(rover.q0) < 0.9
+    program = loop_program(servo, cc.Plant(rover.robot))
+    x = program.start(rover.q0, rover.s0)
+    _, signals = rolled(program, x, 1, rover.reference)
+    bound, margin = signals[0, program.signals.index("margin")], servo.margin(rover.q0)
+    assert margin * servo.size**-0.25 * (1 - 1e-9) <= bound <= margin * (1 + 1e-9)
 
 
 def test_uncertain_imperfections_equal_fixed_ones(rover):
@@ -231,4 +266,6 @@ def test_programs_refuse_what_does_not_fit(rover):
         with pytest.raises(error, match=words):
             make()
     late = program.delays({("timing", "jitter"): [0.0, 5e-4]}, 2)
+    with pytest.raises(SimulationError, match=r"world 1, .*at most 254 control periods"):
+        program.delays({("timing", "jitter"): [LONGEST_DELAY * 1e-3, 0.2541]}, 2)
     np.testing.assert_allclose(late, [[0.0, 0.0], [0.0, 0.5]])

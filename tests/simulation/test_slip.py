@@ -304,7 +304,7 @@ def test_campaigns_have_slip_and_loads_as_states_and_signals(task):
     args = robot, task.servo, task.reference, 0.1, task.q0, task.s0
     integrator = Integrator(control_period=5e-3)
     expected = cc.simulate(*args, plant=plant, world=world, integrator=integrator)
-    assert_allclose(x0[1, program.states["load"]], expected.wheel_load[0], rtol=1e-12)
+    assert_allclose(program.state(x0[1], "load"), expected.wheel_load[0], rtol=1e-12)
     rows = program.reference(task.reference, 20)
     found = Rollout(program.tick, program.step, 5, interpreted=True)(
         x0, p, rows, ticks=20, worlds=[0, 1], record=1, demands=[
@@ -314,7 +314,7 @@ def test_campaigns_have_slip_and_loads_as_states_and_signals(task):
     )  # fmt: skip
     recorded = found.record.x[1]
     for name, values in (("q", expected.q), ("load", expected.wheel_load)):
-        assert_allclose(recorded[:, program.states[name]], values[:-1:5], rtol=1e-9, atol=1e-11)
+        assert_allclose(program.state(recorded, name), values[:-1:5], rtol=1e-9, atol=1e-11)
     assert_allclose(found.values[1, 0], expected.slip_speed[1:, 1].max(), rtol=1e-9)
     assert_allclose(found.values[1, 1], expected.wheel_load[1:, 2].max(), rtol=1e-9)
     assert found.values[0, 0] < 0.95 * found.values[1, 0]
@@ -341,7 +341,7 @@ def test_a_push_above_the_ground_tilts_the_loads():
         program = loop_program(Stay(robot, hold), plant, Imperfections(disturbances=given))
         x = program.start(q, np.zeros(model.ns))[0]
         end, _ = program.step(x, program.numbers()[0], hold)
-        moves.append((np.array(end)[:, 0] - x)[program.states["load"]])
+        moves.append(program.state(np.array(end)[:, 0] - x, "load"))
     # In half of `time`, 1 ms, a load moves by 1 - exp(-1/2) of its change.
     share = 1 - sum((-0.5) ** k / math.factorial(k) for k in range(5))
     vdot = np.linalg.solve(Pinocchio(robot).mass_matrix(q), np.eye(robot.nv)[0] * 30.0)

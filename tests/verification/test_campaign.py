@@ -276,6 +276,7 @@ def test_numbers_that_are_not_physical_are_refused_before_the_run(campaign: Camp
         (Quantity("viscous", "turret", Uniform(-0.2, 0.1)), "-0.2"),
         (Quantity("viscous", "turret", Uniform(0.0, 1e6)), "step"),
         (Quantity("timing", "latency", Choice((-0.006, 0.0))), "-0.006"),
+        (Quantity("timing", "latency", Uniform(0.0, 2.54)), "at most 254"),
         (Quantity("reference.hand", "radius", Triangular(-0.08, 0.0, 0.1)), "radius"),
     ):
         task = replace(campaign.task, uncertainty=Uncertainty((quantity,)))
@@ -299,6 +300,9 @@ def test_a_world_that_is_not_physical_fails_with_its_reason(tmp_path: Path) -> N
     assert np.isnan(values[1]).all()
     assert np.isfinite(values[[0, 2]]).all()
     assert list(campaign.reasons(worlds)) == [1]
+    many = np.repeat(worlds, [69, 1, 1], axis=0)  # more than are computed at once
+    assert list(campaign.reasons(many)) == [69]
+    assert np.isnan(campaign.evaluate(np.arange(71), many)).all(axis=1).nonzero()[0] == [69]
     result = campaign.result(Table(numbers, worlds, values))
     assert "forearm" in result.crashes[8]
     assert not result.passed[1]
