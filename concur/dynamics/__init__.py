@@ -7,7 +7,13 @@ from concur.dynamics._distribution import link_numbers
 from concur.dynamics._forward_dynamics import forward_dynamics
 from concur.dynamics._mass_matrix import kinetic_energy, mass_matrix, mass_times, potential_energy
 from concur.dynamics._momentum_matrix import momentum_matrix
-from concur.dynamics._newton_euler import base_wrench, bias, inverse_dynamics, momentum
+from concur.dynamics._newton_euler import (
+    base_wrench,
+    bias,
+    inverse_dynamics,
+    moment_of_motion,
+    momentum,
+)
 from concur.dynamics._solve import side_of_factor, solve_positive_definite, solve_rigid
 
 __all__ = [
@@ -24,6 +30,7 @@ __all__ = [
     "link_numbers",
     "mass_matrix",
     "mass_times",
+    "moment_of_motion",
     "momentum",
     "momentum_matrix",
     "potential_energy",

@@ -24,11 +24,18 @@ from concur.kinematics import (
 from concur.mechanism import Tree
 
 
-def inverse_dynamics(tree: Tree, q: Vector, v: Vector, vdot: Vector) -> Vector:
-    """Joint forces that make the robot accelerate: M vdot + bias, shape (nv,), N and N m."""
+def inverse_dynamics(
+    tree: Tree, q: Vector, v: Vector, vdot: Vector, followed: Vector | None = None
+) -> Vector:
+    """Joint forces that make the robot accelerate: M vdot + bias, shape (nv,), N and N m.
+
+    With velocities w `followed`, (nv,), of rates vdot: M vdot + C(v) w and gravity forces, with the
+    factor C(v) of the Levi-Civita connection, for which Mdot = C + C^T and C(v) v is that of the
+    bias.
+    """
     links, seats = link_frames(tree)
     steps, bases = link_steps(tree, links, q), link_bases(links)
-    wrenches = inertial_wrenches(tree, links, seats, steps, v, vdot)
+    wrenches = inertial_wrenches(tree, links, seats, steps, v, vdot, followed)
     forces: list[Array] = [ca.SX(0, 1)] * len(links)
     for i in reversed(range(len(links))):
         force, torque = wrenches[i]
@@ -81,11 +88,38 @@ def momentum(tree: Tree, q: Vector, v: Vector) -> Vector:
     return stacked(step_inwards(steps[0], carried[0]))
 
 
+def moment_of_motion(tree: Tree, q: Vector, v: Vector, w: Vector) -> Array:
+    """Sum of v x w dm, the velocities of each point for v and w (nv,), (3,), N m, in base axes."""
+    links, seats = link_frames(tree)
+    steps = link_steps(tree, links, q)
+    moments = []
+    for mass, (linear, angular), (other, turning) in zip(
+        regrouped(tree, links, seats),
+        link_twists(links, steps, v),
+        link_twists(links, steps, w),
+        strict=True,
+    ):
+        own = mass.second @ cross(angular, turning) + cross(linear, cross(turning, mass.first))
+        own -= cross(other, cross(angular, mass.first))
+        if isinstance(mass.mass, ca.SX) or mass.mass:
+            own += mass.mass * cross(linear, other)
+        moments.append(own)
+    for i in reversed(range(1, len(links))):
+        moments[links[i].parent or 0] += steps[i].inwards(moments[i])
+    return moments[0]
+
+
 def inertial_wrenches(
-    tree: Tree, links: list[Link], seats: list[Seat], steps: list[Step], v: Vector, vdot: Vector
+    tree: Tree,
+    links: list[Link],
+    seats: list[Seat],
+    steps: list[Step],
+    v: Vector,
+    vdot: Vector,
+    followed: Vector | None = None,
 ) -> list[Twist]:
     """Wrench on each link, about its origin, that makes its regrouped mass move so."""
-    motions = link_motions(links, steps, v, vdot, tree.gravity)
+    motions = link_motions(links, steps, v, vdot, tree.gravity, followed)
     return [
         _inertial(mass, motion)
         for mass, motion in zip(regrouped(tree, links, seats), motions, strict=True)

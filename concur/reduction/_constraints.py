@@ -48,8 +48,12 @@ class ConstraintReduction(ReducedModel):
 
     @evaluated("(nq),(nv)->(nv)")
     def velocity_drift(self, q: Vector, v: Vector) -> Vector:
+        return self.following_drift(q, v, v)
+
+    @evaluated("(nq),(nv),(nv)->(nv)")
+    def following_drift(self, q: Vector, v: Vector, w: Vector) -> Vector:
         acceleration = ca.SX(self.nv, 1)
-        turning = along(self.system.constraints, q, self.system.rate(q, v)) @ v
+        turning = along(self.system.constraints, q, self.system.rate(q, v)) @ w
         acceleration[list(self.dependent)] = -_solve_rows(self._columns(q)[1], turning)
         return ca.sparsify(acceleration)
 

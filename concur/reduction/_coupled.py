@@ -95,6 +95,11 @@ class CoupledReduction(ReducedModel):
         drift = self.inner.velocity_drift(q, v)
         return drift + self.inner.lift(q)[0] @ self._turning(q, v) if self.wheels else drift
 
+    @evaluated("(nq),(nv),(nv)->(nv)")
+    def following_drift(self, q: Vector, v: Vector, w: Vector) -> Vector:
+        drift = self.inner.following_drift(q, v, w)
+        return drift + self.inner.lift(q)[0] @ self._turning(q, v, w) if self.wheels else drift
+
     @evaluated("(nq)->(ns,ns)")
     def mass_matrix(self, q: Vector) -> Matrix:
         coupling = self._coupling(q)
@@ -116,10 +121,11 @@ class CoupledReduction(ReducedModel):
     def momentum_fields(self, q: Vector) -> Array:
         return self.first.momentum_fields(q)
 
-    def _turning(self, q: Vector, v: Vector) -> Array:
-        """Pdot s, shape (inner.ns,)."""
+    def _turning(self, q: Vector, v: Vector, w: Vector | None = None) -> Array:
+        """Pdot s along v of the shape velocities in w, by default in v, shape (inner.ns,)."""
         assert self.wheels is not None
-        return self.wheels.velocity_drift(q, v)[list(self.inner.shape), :]
+        drift = self.wheels.following_drift(q, v, v if w is None else w)
+        return drift[list(self.inner.shape), :]
 
     def _coupling(self, q: Vector) -> Array:
         """Matrix P, shape (inner.ns, ns)."""

@@ -7,6 +7,9 @@ from collections.abc import Callable
 import casadi as ca
 
 from concur.codegen import Array, Vector
+from concur.dynamics import inverse_dynamics, solve_positive_definite
+from concur.multibody import Mechanism
+from concur.system import System
 
 
 def along(function: Callable[[Array], Array], q: Vector, rate: Array) -> Array:
@@ -64,3 +67,34 @@ def _others(expression: Array, symbols: Array) -> ca.SX:
 
 def _within(x: Vector, symbols: Array) -> bool:
     return any(ca.is_equal(x, symbols[i]) for i in range(symbols.shape[0]))
+
+
+def frame_bracket(system: System, q: Vector, v: Vector, w: Vector) -> Array:
+    """Lie bracket of two fields with constant velocities v and w (nv,), in velocities, (nv,).
+
+    A system with a `bracket` has velocities that determine no rate, such as spins of directions.
+    """
+    own = getattr(system, "factor_velocity", system.rate)
+    turned = along(lambda x: own(x, w), q, system.rate(q, v))
+    turned -= along(lambda x: own(x, v), q, system.rate(q, w))
+    if hasattr(system, "bracket"):
+        turned += system.bracket(own(q, v), own(q, w))
+    if not ca.SX(turned).nnz():
+        return turned
+    unit = ca.SX.eye(system.nv)
+    frame = ca.horzcat(*[own(q, unit[:, k]) for k in range(system.nv)])
+    return solve_positive_definite(frame.T @ frame, frame.T @ turned)
+
+
+def following_forces(system: System, q: Vector, v: Vector, w: Vector, wdot: Vector) -> Array:
+    """Forces M wdot + C(v) w + potential forces, (nv,), on velocities w that follow the motion v.
+
+    C(v) is that of the Levi-Civita connection, (49) of source 004: Mdot = C + C^T, and C(v) v is
+    the quadratic part of the bias. Of any system it follows from bias and bracket.
+    """
+    if isinstance(system, Mechanism):
+        return inverse_dynamics(system, q, v, wdot, w)
+    still = ca.SX(system.nv, 1)
+    both = (system.bias(q, v + w) - system.bias(q, v - w)) / 4
+    moved = wdot + frame_bracket(system, q, v, w) / 2
+    return system.mass_matrix(q) @ moved + both + system.bias(q, still)

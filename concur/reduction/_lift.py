@@ -17,6 +17,7 @@ from concur.codegen import Array, EvaluatedMethods, Matrix, Scalar, Vector, eval
 from concur.dynamics import solve_positive_definite
 from concur.errors import ReductionError, shown
 from concur.multibody import Mechanism, as_tree, control_velocities, controls
+from concur.reduction._derivative import along, following_forces
 from concur.system import System
 
 UNDETERMINED = 1e-8
@@ -218,6 +219,39 @@ class Lift(EvaluatedMethods):
         horizontal, _ = self.lift(q)
         acceleration = horizontal @ sdot + self.velocity_drift(q, v)
         return horizontal.T @ self.system.inverse_dynamics(q, v, acceleration)
+
+    @evaluated("(nq),(nv),(nv)->(nv)")
+    def following_drift(self, q: Vector, v: Vector, w: Vector) -> Vector:
+        """Rate of velocities w of the lift that follow a motion v, at zero shape acceleration."""
+        away = (v - w)[list(self.shape), :]
+        turning = along(lambda x: self.lift(x)[0] @ away, q, self.system.rate(q, v))
+        return self.velocity_drift(q, v) - turning
+
+    @evaluated("(nq),(nv),(nv),(ns)->(ns)")
+    def following_forces(self, q: Vector, v: Vector, w: Vector, wdot: Vector) -> Vector:
+        """Forces of velocities w that follow a motion v: Mhat wdot + chat - C (s - w) on the shape.
+
+        The factor C has Mhat' = C + C^T along v. So ``(s - w) Mhat (s - w)`` changes only by the
+        power of what is added to these forces (Slotine and Li).
+
+        Parameters
+        ----------
+        q, v : array_like
+            Configuration and velocity of the robot, one of the lift or a measured one, shapes (nq,)
+            and (nv,).
+        w : array_like
+            Velocities of the robot that differ from v by a motion H (s - w), shape (nv,).
+        wdot : array_like
+            Rate of those of the shape, shape (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Forces H^T B u, shape (ns,).
+        """
+        horizontal, _ = self.lift(q)
+        rate = self.following_drift(q, v, w) + horizontal @ wdot
+        return horizontal.T @ following_forces(self.system, q, v, w, rate)
 
     @evaluated("(nq)->(ns,nu)")
     def input_matrix(self, q: Vector) -> Matrix:

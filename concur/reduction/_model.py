@@ -200,6 +200,41 @@ class ReducedModel(Lift):
         """
         return replace(self, system=robot)
 
+    @evaluated("(nq),(ns)->(ns,ns)")
+    def coriolis(self, q: Vector, s: Vector) -> Matrix:
+        """Factor C of the reduced Coriolis forces with Mhat' = C + C^T, (20) of source 004.
+
+        ``C s`` plus the bias at s = 0 is the bias: the gyroscopic forces of a momentum have a skew
+        part of C. After a stage by a part of a joint that turns, they have a symmetric part too,
+        which belongs to no such factor, and C leaves it out. Of a `LagrangianSystem` all this holds
+        without two-spheres, whose spins move nothing.
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and shape velocities, shapes (nq,) and (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            C, shape (ns, ns), of the Levi-Civita connection but for the skew part. `Mechanism`'s
+            `coriolis` is another factor: it differs by a skew matrix that maps v to zero.
+        """
+        away, speeds, still = ca.SX.sym("away", self.ns), ca.SX.sym("s", self.ns), ca.SX(self.ns, 1)
+
+        horizontal, drift = self.lift(q)
+
+        def factor(v: Vector) -> Array:
+            forces = self.following_forces(q, v, v - horizontal @ away, still)
+            return -ca.substitute(ca.jacobian(forces, away), away, ca.SX.zeros(self.ns))
+
+        own = factor(self.velocity(q, s))
+        if not ca.SX(drift).nnz():
+            return own
+        forces = ca.jacobian(self.bias(q, speeds), speeds)
+        gyroscopic = ca.substitute(forces, speeds, ca.SX.zeros(self.ns)) - factor(drift)
+        return own + (gyroscopic - gyroscopic.T) / 2
+
     @evaluated("(nq),(ns)->()")
     def hamiltonian(self, q: Vector, p: Vector) -> Scalar:
         """Reduced Hamiltonian: energy at reduced momentum, J, (3.3.42) and (4.3.26)."""

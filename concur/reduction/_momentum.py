@@ -25,7 +25,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array, Matrix, Scalar, Vector, evaluated, finite_floats
-from concur.dynamics import mass_times, solve_positive_definite, solve_rigid
+from concur.dynamics import (
+    inverse_dynamics,
+    mass_times,
+    moment_of_motion,
+    solve_positive_definite,
+    solve_rigid,
+)
 from concur.errors import ShapeError
 from concur.groups import classify
 from concur.kinematics import constant, joint_basis, joint_pose
@@ -116,6 +122,25 @@ class MomentumReduction(ReducedModel):
         acceleration = ca.SX(self.nv, 1)
         acceleration[: self.nb] = -self._locked(own, self.robot.bias(q, v)[: self.nb])
         return ca.sparsify(acceleration)
+
+    @evaluated("(nq),(nv),(nv)->(nv)")
+    def following_drift(self, q: Vector, v: Vector, w: Vector) -> Vector:
+        # The momentum of w is constant: the forces on the points of the robot have the moment by
+        # which these move against their momenta.
+        own, _, _ = self._blocks(q)
+        forces = inverse_dynamics(self.robot, q, v, ca.SX(self.nv, 1), w)[: self.nb, :]
+        moment = moment_of_motion(self.robot, q, v, w)
+        acceleration = ca.SX(self.nv, 1)
+        turning = joint_basis(self.robot, 0)[1]
+        acceleration[: self.nb] = -self._locked(own, forces + turning.T @ moment)
+        return ca.sparsify(acceleration)
+
+    @evaluated("(nq),(nv),(nv),(ns)->(ns)")
+    def following_forces(self, q: Vector, v: Vector, w: Vector, wdot: Vector) -> Vector:
+        # The acceleration of the base makes no force along the lift.
+        horizontal, _ = self.lift(q)
+        rate = ca.vertcat(ca.SX(self.nb, 1), wdot)
+        return horizontal.T @ inverse_dynamics(self.robot, q, v, rate, w)
 
     @evaluated("(nq)->(ns,ns)")
     def mass_matrix(self, q: Vector) -> Matrix:
