@@ -35,6 +35,7 @@ _MOVED = {
         "linear_loop",
         "loop_margins",
     ),
+    "formats": ("Task",),
     "formulations": ("MomentumChart",),
     "mechanism": ("helical_plane",),
     "reduction": (

@@ -12,6 +12,7 @@ from .certify import certified_gains as certified_gains
 from .certify import certify as certify
 from .certify import recheck as recheck
 from .control import Output as Output
+from .control import PassiveServo as PassiveServo
 from .control import ReferenceSample as ReferenceSample
 from .control import Servo as Servo
 from .control import inverse_kinematics as inverse_kinematics
@@ -20,7 +21,6 @@ from .control import lqr_gains as lqr_gains
 from .control import place_gains as place_gains
 from .control import references as references
 from .control import singularities as singularities
-from .formats import Task as Task
 from .formats import load as load
 from .formats import load_task as load_task
 from .formulations import LagrangianSystem as LagrangianSystem

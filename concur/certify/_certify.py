@@ -40,7 +40,7 @@ from concur.certify._status import Status
 from concur.certify._structure import check_structure
 from concur.certify._suprema import CLOSED
 from concur.certify._thesis import thesis_constants
-from concur.control import ErrorDynamics, Servo
+from concur.control import ErrorDynamics, PassiveServo, Servo
 from concur.deprecation import renamed_arguments
 from concur.errors import OutputError
 from concur.mechanism import scalar
@@ -193,6 +193,13 @@ def dynamics_of(law: object) -> ErrorDynamics:
         return law.error_dynamics
     if isinstance(law, ErrorDynamics):
         return law
+    if isinstance(law, PassiveServo):
+        raise OutputError(
+            "certificate, `law`",
+            expected="a law with autonomous error dynamics",
+            came="a PassiveServo, whose errors depend on the motion of the robot",
+            cure="Use its `lyapunov`, `decay_rate` and `error_bounds`.",
+        )
     raise OutputError(
         "certificate, `law`",
         expected="a Servo or its error dynamics",

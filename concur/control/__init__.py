@@ -36,6 +36,7 @@ from concur.control._margins import decoupling_margins
 from concur.control._mismatch import MomentumMismatch, momentum_mismatch
 from concur.control._output import Output
 from concur.control._own_law import tracking_law
+from concur.control._passive import PassiveServo
 from concur.control._reach import Reach
 from concur.control._redundancy import Redundancy
 from concur.control._reference_tick import ReferenceTick
@@ -67,6 +68,7 @@ __all__ = [
     "LoopResponse",
     "MomentumMismatch",
     "Output",
+    "PassiveServo",
     "Reach",
     "Redundancy",
     "Reference",

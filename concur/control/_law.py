@@ -119,7 +119,7 @@ def shape_command(
         metric, pull = servo.redundancy.aim(model, q, v)
     scaled = ca.diag(rows) @ decoupling
     own, pushed = _mobility(servo, q, mass, scaled)
-    pivot = _least_root(own)
+    pivot = least_root(own)
     square = own
     if not _by_energy(servo):
         spread = solve_positive_definite(metric, scaled.T)
@@ -434,7 +434,7 @@ def margin_bound(servo: TrackingLaw, q: ca.SX) -> Array:
     """
     scaled = ca.diag(constant(servo.scales[0])) @ servo.decoupling(q)
     own, _ = _mobility(servo, q, servo.model.mass_matrix(q), scaled)
-    return ca.fmin(_least_root(own), servo.model.regularity(q))
+    return ca.fmin(least_root(own), servo.model.regularity(q))
 
 
 def _by_energy(servo: TrackingLaw) -> bool:
@@ -450,7 +450,7 @@ def _by_energy(servo: TrackingLaw) -> bool:
     )
 
 
-def _least_root(square: Array) -> Array:
+def least_root(square: Array) -> Array:
     """Lower bound of the square root of the least eigenvalue; zero for a singular matrix.
 
     From the Frobenius norm of the inverse: at worst smaller by n^(1/4), and sharp near singular

@@ -315,7 +315,7 @@ def loop_of(servo: Any) -> tuple[tuple[str, ...], ErrorDynamics]:
     """Names of the coordinates, and error dynamics, of a law or of error dynamics themselves."""
     if isinstance(servo, ErrorDynamics):
         return tuple(f"{i}: {name}" for i, name in enumerate(servo.group.error_names)), servo
-    if not isinstance(servo, TrackingLaw):
+    if not isinstance(servo, TrackingLaw) or not servo.linearizes:
         raise OutputError(
             "linear loop",
             expected="a Servo or its error dynamics",

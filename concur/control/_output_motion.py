@@ -42,6 +42,7 @@ from concur.kinematics import (
     twist_to_child,
 )
 from concur.multibody import Mechanism, as_tree
+from concur.reduction import along
 from concur.system import System
 
 
@@ -105,6 +106,22 @@ def output_motion(
         )
     kind = _InBaseAxes if base_axes else _InOutputAxes
     return kind(robot, tuple(outputs), q, moving, change)
+
+
+def following_rate(
+    system: System, outputs: Sequence[Output], q: Array, v: Array, w: Array
+) -> Array:
+    """Rate along a motion v (nv,) of the output velocity of constant w (nv,), shape (size,)."""
+    functions = any(isinstance(output, FunctionOutput) for output in outputs)
+    if functions or not isinstance(system, Mechanism):
+        return _by_derivative(system, outputs, q, v, w)
+    return _InBaseAxes(system, tuple(outputs), q, v, ca.SX(system.nv, 1)).following(w)
+
+
+def _by_derivative(
+    system: System, outputs: Sequence[Output], q: Array, v: Array, w: Array
+) -> Array:
+    return along(lambda x: output_motion(system, outputs, x, w).velocity, q, system.rate(q, v))
 
 
 @dataclass(frozen=True, eq=False)
@@ -405,6 +422,39 @@ class _InBaseAxes(_OfBodies):
     @property
     def jacobian(self) -> Array:
         return ca.vertcat(*[part.jacobian for part in self._parts])
+
+    def following(self, w: Array) -> Array:
+        """Rate of the output velocity of constant joint velocities w (nv,), shape (size,)."""
+        links, seats = link_frames(self.robot)
+        steps = link_steps(self.robot, links, self.q)
+        still = ca.SX(self.robot.nv, 1)
+        motions = link_motions(links, steps, self.v, still, (0.0, 0.0, 0.0), w)
+        rates = []
+        for output, sight in zip(self.outputs, self._sights, strict=True):
+            factors = output.lie.factors if isinstance(output.lie, Product) else (output.lie,)
+            if isinstance(sight, _Relative) or not all(
+                isinstance(lie, (Rotation, Vector, Pose)) for lie in factors
+            ):
+                rates.append(_by_derivative(self.robot, (output,), self.q, self.v, w))
+                continue
+            seat = seats[self.robot.index(output.body)]
+            frame = constant(seat.rotation @ output.frame.rotation_matrix)
+            way = constant(seat.rotation @ np.array(output.point) + seat.translation)
+            motion = motions[seat.link]
+            spin, led = frame.T @ motion.angular, frame.T @ motion.followed
+            pulled = frame.T @ (motion.linear + motion.changed(way))
+            spun = frame.T @ motion.rate - cross(spin, led)
+            for lie in factors:
+                if isinstance(lie, Vector):
+                    rates.append(
+                        constant([AXES[axis] for axis in lie.axes]) @ (sight.pose[0] @ pulled)
+                    )
+                    continue
+                if isinstance(lie, Pose):
+                    moving = sight.attitude.T @ (sight.columns[0] @ w)
+                    rates.append(pulled - cross(spin, moving))
+                rates.append(spun)
+        return ca.vertcat(*rates)
 
     def turned(self, values: Array) -> Array:
         return self._turned(values, inwards=True)

@@ -50,6 +50,9 @@ class OwnLaw(TrackingLaw):
     def symbols(self) -> Any:
         return ca.SX if self.own.is_a("SXFunction") else ca.MX
 
+    def lyapunov_function(self, q: Array, s: Array, pose: Array, twist: Array) -> Array:
+        return ca.SX(np.nan)
+
     def flat(self, sample: ReferenceSample | None) -> tuple[Array, Array, Array]:
         return super().flat(NOTHING if sample is None else sample)
 

@@ -37,12 +37,13 @@ class Tracked:
     """Error of one output against its reference pose, with what follows from it.
 
     The `error` is x = log(r^-1 gamma), (dim,); `transport` applies Ad of r^-1 gamma to a vector
-    (dim,); `pull` applies B(x)^T, and takes whether each three components of the vector are known
-    to be a multiple of those of x, as with one gain for all axes.
+    (dim,); `push` applies B(x), and `pull` B(x)^T, which takes whether each three components of the
+    vector are known to be a multiple of those of x, as with one gain for all axes.
     """
 
     error: ca.SX
     transport: Act
+    push: Act
     pull: Pull
 
     def __init__(self, group: OutputGroup, pose: Placed, desired: Vector) -> None:
@@ -50,13 +51,14 @@ class Tracked:
             turned = _Turned(pose[0], desired)
             self.error = turned.vector
             self.transport = lambda values: turned.matrix @ values
-            self.pull = turned.pull
+            self.push, self.pull = turned.push, turned.pull
         elif isinstance(group, Pose):
             self._of_pose(pose, desired)
         else:
             x = group.error(group.coordinates(pose), desired)
             self.error = x
             self.transport = lambda values: group.transport(x) @ values
+            self.push = lambda values: group.error_map(x) @ values
             self.pull = lambda values, _: group.error_map(x).T @ values
 
     def _of_pose(self, pose: Placed, desired: Vector) -> None:
@@ -84,7 +86,26 @@ class Tracked:
             other += 2 * ca.dot(w, x) * turned.slope * second
             return ca.vertcat(own, other)
 
-        self.transport, self.pull = transport, pull
+        def push(values: Array) -> Array:
+            linear, angular = values[:3], values[3:]
+            first, side = ca.cross(w, linear), ca.cross(x, angular)
+            second = ca.cross(w, ca.cross(w, angular))
+            own = linear - (first + side) / 2 + turned.square * ca.cross(w, first + side)
+            own += turned.square * ca.cross(x, ca.cross(w, angular))
+            own += 2 * ca.dot(w, x) * turned.slope * second
+            return ca.vertcat(own, turned.push(angular))
+
+        self.transport, self.push, self.pull = transport, push, pull
+
+
+def tracked_outputs(poses: list[tuple[OutputGroup, Placed]], desired: Vector) -> list[Tracked]:
+    """Errors of outputs, group and pose of each, against flat reference poses (pose_size,)."""
+    tracked = []
+    for group, pose in poses:
+        for factor in group.factors if isinstance(group, Product) else (group,):
+            tracked.append(Tracked(factor, pose, desired[: factor.pose_size]))
+            desired = desired[factor.pose_size :]
+    return tracked
 
 
 def command(
@@ -100,11 +121,7 @@ def command(
     of the pose error (size,) where the law has one.
     """
     desired, twist, acceleration = reference
-    tracked = []
-    for group, pose in poses:
-        for factor in group.factors if isinstance(group, Product) else (group,):
-            tracked.append(Tracked(factor, pose, desired[: factor.pose_size]))
-            desired = desired[factor.pose_size :]
+    tracked = tracked_outputs(poses, desired)
     ends = np.cumsum([0, *[part.error.numel() for part in tracked]]).tolist()
     x = ca.vertcat(*[part.error for part in tracked])
     pushed = ca.vertsplit(constant(dynamics.stiffness) @ x, ends)
@@ -112,7 +129,7 @@ def command(
     pulled, carried, ahead = [], [], []
     for k, part in enumerate(tracked):
         size = ends[k + 1] - ends[k]
-        alike = size % 3 == 0 and _proportional(dynamics.stiffness, ends[k], size)
+        alike = size % 3 == 0 and proportional(dynamics.stiffness, ends[k], size)
         pulled.append(part.pull(pushed[k], alike))
         carried.append(part.transport(twists[k]))
         ahead.append(part.transport(rates[k]))
@@ -146,6 +163,10 @@ class _Turned:
         steep = (0.25 + large * (far * large - 3)) / (2 * far)
         self.slope = ca.if_else(near, horner(slopes[:TERMS], square), steep)
 
+    def push(self, values: Array) -> Array:
+        first = ca.cross(self.vector, values)
+        return values - first / 2 + self.square * ca.cross(self.vector, first)
+
     def pull(self, values: Array, proportional: bool) -> Array:
         if proportional:
             return values
@@ -153,7 +174,7 @@ class _Turned:
         return values + first / 2 + self.square * ca.cross(self.vector, first)
 
 
-def _proportional(stiffness: np.ndarray, start: int, size: int) -> bool:
+def proportional(stiffness: np.ndarray, start: int, size: int) -> bool:
     """Whether KP multiplies each three components of an output by one number."""
     rows = stiffness[start : start + size].copy()
     for k in range(0, size, 3):

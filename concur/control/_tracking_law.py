@@ -304,6 +304,11 @@ class TrackingLaw(EvaluatedMethods, ABC):
         carried = self.error_dynamics.group.transport(x) @ twist
         return x, self.output_motion(q, s)[0] - carried
 
+    @evaluated("(nq),(nw),(pose_size),(size)->()")
+    def lyapunov_function(self, q: Vector, s: Vector, pose: Vector, twist: Vector) -> Scalar:
+        """Lyapunov function for a flat reference."""
+        return self.error_dynamics.lyapunov(*self.errors(q, s, pose, twist))
+
     @evaluated("(nq),(nw),(pose_size),(size),(size)->(nu),(),(size),()", symbols="symbols")
     def law(
         self, q: Vector, s: Vector, pose: Vector, twist: Vector, acceleration: Vector

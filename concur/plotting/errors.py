@@ -116,7 +116,8 @@ def draw_lyapunov(axes: Axes, run: RunLike) -> None:
     axes.set_xlabel(TIME)
     units = dict.fromkeys(f"{channel.unit}²/s²" for channel in channels(run))
     form = r"$V = (x^T K_P\,x + v_e^T I\,v_e)\,/\,2$"
-    axes.set_ylabel(f"{form}\n[{' + '.join(units)}]")
+    linear = getattr(run.servo, "linearizes", True)
+    axes.set_ylabel(f"{form}\n[{' + '.join(units)}]" if linear else "V [J]")
     # A square of errors: its rounding level is the square of theirs.
     logarithmic(axes, FLOOR**2)
     axes.legend()

@@ -8,6 +8,7 @@ import casadi as ca
 
 from concur.codegen import Array, Vector
 from concur.dynamics import inverse_dynamics, solve_positive_definite
+from concur.errors import ReductionError
 from concur.multibody import Mechanism
 from concur.system import System
 
@@ -94,6 +95,13 @@ def following_forces(system: System, q: Vector, v: Vector, w: Vector, wdot: Vect
     """
     if isinstance(system, Mechanism):
         return inverse_dynamics(system, q, v, wdot, w)
+    if any(getattr(factor, "spherical", False) for factor in getattr(system, "factors", ())):
+        raise ReductionError(
+            f"Coriolis factor of `{system.name}`",
+            expected="a system in which every velocity moves a mass",
+            came="a two-sphere, whose spin moves none",
+            cure="Describe the body by SO3, or as a ball joint of a Mechanism.",
+        )
     still = ca.SX(system.nv, 1)
     both = (system.bias(q, v + w) - system.bias(q, v - w)) / 4
     moved = wdot + frame_bracket(system, q, v, w) / 2

@@ -206,8 +206,7 @@ class ReducedModel(Lift):
 
         ``C s`` plus the bias at s = 0 is the bias: the gyroscopic forces of a momentum have a skew
         part of C. After a stage by a part of a joint that turns, they have a symmetric part too,
-        which belongs to no such factor, and C leaves it out. Of a `LagrangianSystem` all this holds
-        without two-spheres, whose spins move nothing.
+        which belongs to no such factor, and C leaves it out.
 
         Parameters
         ----------
@@ -219,6 +218,11 @@ class ReducedModel(Lift):
         numpy.ndarray or casadi.SX
             C, shape (ns, ns), of the Levi-Civita connection but for the skew part. `Mechanism`'s
             `coriolis` is another factor: it differs by a skew matrix that maps v to zero.
+
+        Raises
+        ------
+        ReductionError
+            If the system has two-spheres, whose spins move no mass.
         """
         away, speeds, still = ca.SX.sym("away", self.ns), ca.SX.sym("s", self.ns), ca.SX(self.ns, 1)
 

@@ -34,7 +34,7 @@ def finish(
     rows = recorder(q, v, demanded) | loop.law(states, count, done, recorder, demanded)
     ideal = servo.error_dynamics.solve(rows["error"][0], rows["velocity_error"][0], times)
     if servo.size and not servo.linearizes:
-        ideal, rows["lyapunov"] = np.full_like(ideal, np.nan), np.full(count, np.nan)
+        ideal = np.full_like(ideal, np.nan)
     met = np.concatenate([q, v, rows["u"]], axis=1)
     # No step leads to the first state, and where the law failed its torque is not finite.
     low = np.nanmin(np.vstack([met, states.low[1:count]]), axis=0)

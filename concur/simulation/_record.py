@@ -91,7 +91,8 @@ def _states(servo: TrackingLaw, plant: Plant) -> ca.Function:
     robot = plant.robot
     q, v = ca.SX.sym("q", servo.nq), ca.SX.sym("v", plant.nv)
     pose, twist = ca.SX.sym("pose", servo.pose_size), ca.SX.sym("twist", servo.size)
-    x, ve = servo.errors(q, servo.law_velocities(v), pose, twist)
+    s = servo.law_velocities(v)
+    x, ve = servo.errors(q, s, pose, twist)
     residual = robot.constraints(q) @ v
     momenta = [ca.SX.nan(6)] * 2
     if isinstance(robot, Mechanism):
@@ -101,7 +102,7 @@ def _states(servo: TrackingLaw, plant: Plant) -> ca.Function:
     results = [
         x,
         ve,
-        servo.error_dynamics.lyapunov(x, ve),
+        servo.lyapunov_function(q, s, pose, twist),
         ca.norm_inf(residual) if plant.nf else ca.SX(0),
         robot.kinetic_energy(q, v) + robot.potential_energy(q),
         *momenta,

@@ -97,7 +97,7 @@ class Run(Stored, RunData):
         The exact error dynamics started from the first error, shape (k, size).
     lyapunov : numpy.ndarray
         Lyapunov function (x KP x + ve I ve) / 2 of pose and velocity error, shape (k,): the sum of
-        its parts in m^2/s^2 and in rad^2/s^2.
+        its parts in m^2/s^2 and in rad^2/s^2. That of a `PassiveServo` in J.
     acceleration_residual : numpy.ndarray
         Part of the commanded output acceleration that is not achieved because of damping or torque
         limits, shape (k, size).
@@ -386,7 +386,7 @@ class Run(Stored, RunData):
             "velocity_error": [(name, f"{unit}/s") for name, unit in errors],
             "ideal": errors,
             "acceleration_residual": [(name, f"{unit}/s^2") for name, unit in errors],
-            "lyapunov": [("lyapunov", " + ".join(squares))],
+            "lyapunov": [("lyapunov", " + ".join(squares) if self.servo.linearizes else "J")],
             "momentum": list(MOMENTUM_COLUMNS),
             "inner_momentum": list(MOMENTUM_COLUMNS),
             "pose": pose,

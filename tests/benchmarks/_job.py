@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import concur as cc
+from concur.formats import Task
 
 TASK = Path(__file__).parents[2] / "examples" / "rover_arm.toml"
 
@@ -22,22 +23,22 @@ class Moment:
     sample: cc.ReferenceSample
 
 
-def task() -> cc.Task:
+def task() -> Task:
     """Read the task; its robot is `cc.robots.rover_arm()`."""
     return cc.load_task(TASK)
 
 
-def servo_of(job: cc.Task) -> cc.Servo:
+def servo_of(job: Task) -> cc.Servo:
     """Build our servo."""
     return cc.Servo(cc.reduce(job.robot), job.outputs, job.stiffness, job.damping)
 
 
-def start(job: cc.Task) -> tuple[np.ndarray, np.ndarray]:
+def start(job: Task) -> tuple[np.ndarray, np.ndarray]:
     """Configuration and shape velocities at the start of the task."""
     return job.q0, np.asarray(job.s0)
 
 
-def moments(job: cc.Task, servo: cc.Servo, count: int) -> list[Moment]:
+def moments(job: Task, servo: cc.Servo, count: int) -> list[Moment]:
     """Draw states in which the law is far from singular, each with another demand.
 
     The whole rover is moved about and turned, its arm bends by up to 0.3 rad around the posture

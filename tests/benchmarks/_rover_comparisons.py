@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 
 import concur as cc
+from concur.formats import Task
 from tests.benchmarks._contender import (
     CALLS,
     Comparison,
@@ -25,7 +26,7 @@ from tests.benchmarks._pinocchio import PinocchioLaw, PinocchioLoop
 
 
 @cache
-def drawn() -> tuple[cc.Task, cc.Servo, list[Moment]]:
+def drawn() -> tuple[Task, cc.Servo, list[Moment]]:
     """Task, servo and the states of all comparisons."""
     job = task()
     servo = servo_of(job)

@@ -49,8 +49,8 @@ CHECKS = {
 
 
 SUBPACKAGES = (
-    *("certify", "codegen", "control", "formulations", "mechanism", "planning", "plotting"),
-    *("reduction", "simulation", "verification", "worlds"),
+    *("certify", "codegen", "control", "formats", "formulations", "mechanism", "planning"),
+    *("plotting", "reduction", "simulation", "verification", "worlds"),
 )
 
 

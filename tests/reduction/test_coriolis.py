@@ -8,7 +8,7 @@ import pytest
 
 import concur as cc
 from concur.reduction import ReducedModel, along
-from tests.formulations.textbook import rebuilt, rigid_body
+from tests.formulations.textbook import chain, rebuilt, rigid_body
 from tests.oracles import Pinocchio, crane, random_tree, random_velocity
 from tests.reduction._staged import satellite
 from tests.reduction.test_stage_forms import in_both_axes
@@ -86,6 +86,11 @@ def test_momentum_has_a_gyroscopic_part_and_rest_has_none():
     q, still = robot.random(np.random.default_rng(1)), np.zeros(6)
     assert np.abs(cc.reduce(robot, MOMENTUM).coriolis(q, still)).max() > 1e-2
     assert not np.abs(cc.reduce(robot).coriolis(q, still)).any()
+
+
+def test_spin_of_a_two_sphere_has_no_factor() -> None:
+    with pytest.raises(cc.errors.ReductionError, match="a two-sphere, whose spin moves none"):
+        cc.reduce(chain(1)).coriolis([0.0, 0.0, -1.0], [0.1, 0.2, 0.0])
 
 
 @pytest.mark.parametrize("seed", range(3))

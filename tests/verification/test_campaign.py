@@ -13,7 +13,7 @@ import pytest
 
 import concur as cc
 from concur.errors import ConcurError, DescriptionError, SimulationError
-from concur.formats import load_task
+from concur.formats import Task, load_task
 from concur.verification import _campaign
 from concur.verification._campaign import Campaign
 from concur.verification._run import run
@@ -134,7 +134,7 @@ kind = "ticks"
 NUMBERS = np.array([0, 3, 4, 9, 17])
 
 
-def task_of(folder: Path, text: str = TASK) -> cc.Task:
+def task_of(folder: Path, text: str = TASK) -> Task:
     write(folder, robot_text(), "robot.toml")
     return load_task(write(folder, text))
 

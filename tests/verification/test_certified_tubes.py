@@ -23,6 +23,7 @@ from concur.certify import (
     tubes,
 )
 from concur.errors import SimulationError, SingularConfigurationError
+from concur.formats import Task
 from concur.simulation import Friction, Integrator, Plant, Run, simulate
 from concur.verification import Campaign
 from tests.formats.test_task import write
@@ -95,7 +96,7 @@ CASES: dict[str, tuple[str, dict[str, str], str, float | None, float | None]] = 
 }
 
 
-def case(name: str, folder: Path) -> tuple[cc.Task, cc.Certificate]:
+def case(name: str, folder: Path) -> tuple[Task, cc.Certificate]:
     """Task of a case, and the certificate of its law."""
     example, changes, uncertainty, angle, distance = CASES[name]
     text = (EXAMPLES / f"{example}.toml").read_text()

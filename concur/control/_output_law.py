@@ -1,0 +1,426 @@
+"""Methods for users of laws whose outputs follow a reference: torques, starts, ticks, exports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from concur.codegen import Array, Vector
+from concur.control._allocation import read_limits, read_weights
+from concur.control._conditions import audit
+from concur.control._export import SPEED_LIMIT, export_servo
+from concur.control._feasibility import Feasibility, feasibility
+from concur.control._iosystem import to_iosystem
+from concur.control._mismatch import MomentumMismatch, momentum_mismatch
+from concur.control._reach import Reach, reach
+from concur.control._reference_tick import ReferenceTick
+from concur.control._sample import ReferenceSample
+from concur.control._singularity import vouched
+from concur.control._start import Start, start
+from concur.control._tick import Tick
+from concur.control._tracking_law import TrackingLaw
+from concur.control.references import Reference
+from concur.errors import OutputError
+from concur.mechanism import scalar
+from concur.reduction import Audit
+
+if TYPE_CHECKING:
+    import control
+
+    from concur.codegen import CFolder
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OutputLaw(TrackingLaw):
+    """A law of outputs with its methods for users; `TrackingLaw` lists its parameters."""
+
+    def _check_common(self, where: str) -> None:
+        """Check the options that all these laws have."""
+        least = scalar(self.singular_margin, f"{where}, `singular_margin`")
+        if not least > 0.0:
+            raise OutputError(
+                f"{where}, `singular_margin`",
+                expected="a margin above zero",
+                came=str(least),
+                cure="Leave it out for the default; to pass singular configurations there is "
+                "`damping_threshold`.",
+            )
+        object.__setattr__(self, "singular_margin", least)
+        if not isinstance(self.use_measured_velocity, (bool, np.bool_)):
+            raise OutputError(
+                f"{where}, `use_measured_velocity`",
+                expected="True or False",
+                came=repr(self.use_measured_velocity)[:40],
+                cure="True if the law takes all measured velocities.",
+            )
+        if self.torque_limits is not None:
+            names = self.model.control_names
+            limits = read_limits(f"{where}, `torque_limits`", self.torque_limits, names)
+            limits.setflags(write=False)
+            object.__setattr__(self, "torque_limits", limits)
+        if self.torque_weights is not None:
+            weights = read_weights(
+                f"{where}, `torque_weights`", self.torque_weights, self.model.control_names
+            )
+            object.__setattr__(self, "torque_weights", weights)
+
+    def torque(
+        self, q: Vector, s: Vector, sample: ReferenceSample, z: Vector | None = None
+    ) -> Array:
+        """Control forces and torques for a state and a reference.
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
+        sample : ReferenceSample
+            Reference pose, twist and acceleration of all outputs.
+        z : array_like, optional
+            Integral of the pose error, shape (nz,), of a law with integral action; default zero.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            u, shape (nu,), N and N m.
+
+        Raises
+        ------
+        SingularConfigurationError
+            If the margin of the decoupling matrix, or that with which the controls act on all
+            shape velocities, is below `singular_margin`.
+        NonFiniteError
+            If the state or the result is not finite.
+        """
+        given = (q, s, *self.flat(sample))
+        u, pivot = (self.law(*given) if z is None else self.law_with_state(*given, z))[:2]
+        return vouched(self, q, u, pivot) if isinstance(u, np.ndarray) else u
+
+    def error(self, q: Vector, s: Vector, sample: ReferenceSample) -> tuple[Vector, Vector]:
+        """Pose and velocity error.
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
+        sample : ReferenceSample
+            Reference pose, twist and acceleration of all outputs.
+
+        Returns
+        -------
+        x, ve : numpy.ndarray or casadi.SX
+            log(r^-1 gamma) and r^-1 rdot - Ad gamma^-1 gammadot, shape (size,); for R^n
+            x = gamma - r and ve = rdot - gammadot.
+        """
+        return self.errors(q, s, *self.flat(sample)[:2])
+
+    def audit(
+        self,
+        reference: Reference | None = None,
+        duration: float | None = None,
+        q0: ArrayLike | None = None,
+    ) -> Audit:
+        """Check the assumptions, with the outputs and, if given, along a reference.
+
+        Parameters
+        ----------
+        reference : Reference, optional
+            Reference of all outputs.
+        duration : float, optional
+            How long it is followed, s.
+        q0 : array_like, optional
+            Configuration from which the exact start is sought, shape (nq,).
+
+        Returns
+        -------
+        Audit
+            CON1-CON9, NHR1-NHR3 and DYN, the invertibility of the decoupling matrix; if the
+            robot's joints have limits also LIM, that the exact motion keeps them.
+
+        Raises
+        ------
+        InfeasibleReferenceError
+            If a reference comes without a duration.
+        """
+        return audit(self, reference, duration, q0)
+
+    def feasibility(
+        self, reference: Reference, duration: float, q0: ArrayLike | None = None
+    ) -> Feasibility:
+        """Follow a reference exactly, without dynamics, and report where that ends (CON4).
+
+        Parameters
+        ----------
+        reference : Reference
+            Reference of all outputs.
+        duration : float
+            How long, s.
+        q0 : array_like, optional
+            Configuration from which the exact start is sought, shape (nq,).
+
+        Returns
+        -------
+        Feasibility
+            Whether the motion exists, its smallest margin, and the motion.
+        """
+        return feasibility(self, reference, duration, q0)
+
+    def start(
+        self,
+        reference: Reference | Callable[[float], ReferenceSample],
+        near: ArrayLike | None = None,
+        t: float = 0.0,
+        offset: Any = None,
+        speed: str = "reference",
+    ) -> Start:
+        """Find a state in which the outputs follow a reference.
+
+        Inverse kinematics gives q, and the lift gives s with J (H s + h) = r^-1 rdot. Motions that
+        the outputs do not determine, such as the heading of a rover or the base of a robot that
+        floats, stay as `near` as possible. Where the nearest posture is close to singular, others
+        are tried.
+
+        Parameters
+        ----------
+        reference : Reference or callable
+            Reference of all outputs.
+        near : array_like, optional
+            Configuration in the vicinity, shape (nq,); default neutral. It is moved into the
+            limits of the joints.
+        t : float
+            Time at which the outputs are on the reference, s.
+        offset : dict of str to array_like, or array_like, optional
+            Pose error log(r^-1 gamma) at the start by name of the output, each (dim,), or of all
+            outputs, (size,): m and rad in the output's algebra, in R^n reference minus output.
+        speed : str
+            "reference": the velocity error is zero; "rest": the shape velocities are zero.
+
+        Returns
+        -------
+        Start
+            Configuration and shape velocities, what is reached, and the margin.
+
+        Raises
+        ------
+        UnknownNameError
+            If `speed` or an output's name does not exist.
+        OutputError
+            If an offset turns by pi rad or more, or the reference does not fit the outputs.
+        ShapeError, NonFiniteError, DescriptionError
+            If `near`, `t` or `offset` has the wrong shape or is not finite, or `near` contradicts
+            joints that follow others.
+
+        Examples
+        --------
+        >>> import concur as cc
+        >>> model = cc.reduce(cc.robots.rover_arm())
+        >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+        >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+        >>> servo = cc.Servo(model, [base, hand], stiffness=4, damping=4)
+        >>> found = servo.start(cc.references.hold([0.5, 0.0, 0.8, 0.1, 0.4]))
+        >>> found.solved
+        True
+        """
+        return start(self, reference, near, t, offset, speed)
+
+    def reach(
+        self,
+        reference: Reference | Callable[[float], ReferenceSample],
+        duration: float,
+        q0: ArrayLike | None = None,
+    ) -> Reach:
+        """Seek configurations along a reference by inverse kinematics.
+
+        Parameters
+        ----------
+        reference : Reference or callable
+            Reference of all outputs.
+        duration : float
+            Time up to which it is sought, s.
+        q0 : array_like, optional
+            Configuration from which the search starts, shape (nq,); default neutral.
+
+        Returns
+        -------
+        Reach
+            Configurations, remaining errors and margins at twenty-one times.
+
+        Raises
+        ------
+        InfeasibleReferenceError
+            If the duration is not above zero.
+        """
+        return reach(self, reference, duration, q0)
+
+    @cached_property
+    def as_measured(self) -> Self:
+        """The same law, which takes all measured velocities."""
+        return self if self.use_measured_velocity else replace(self, use_measured_velocity=True)
+
+    @cached_property
+    def unmeasured(self) -> Self:
+        """The same law, which takes shape velocities."""
+        return replace(self, use_measured_velocity=False) if self.use_measured_velocity else self
+
+    def mismatch(self, q: ArrayLike, v: ArrayLike) -> MomentumMismatch:
+        """Compare the momentum that the law assumes with that of a measured state.
+
+        Parameters
+        ----------
+        q, v : array_like
+            Measured configuration and velocity, the base's included, shapes (nq,) and (nv,).
+
+        Returns
+        -------
+        MomentumMismatch
+            Both momenta, and what their difference does to the law.
+
+        Raises
+        ------
+        ReductionError
+            If the robot's reduction does not rest on a momentum.
+        """
+        return momentum_mismatch(self, q, v)
+
+    def lyapunov(self, q: Vector, s: Vector, sample: ReferenceSample) -> Array:
+        """Lyapunov function of the error; that of a `Servo` is (5.4.35).
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
+        sample : ReferenceSample
+            Reference pose, twist and acceleration of all outputs.
+
+        Returns
+        -------
+        float or casadi.SX
+            (x KP x + ve I ve) / 2, of a `Servo`.
+        """
+        return self.lyapunov_function(q, s, *self.flat(sample)[:2])
+
+    def to_iosystem(self, closed_loop: bool = False) -> control.NonlinearIOSystem:
+        """Wrap the law, or the reduced closed loop, as a system of python-control.
+
+        Parameters
+        ----------
+        closed_loop : bool
+            Whether the model comes with the law: then the states are (q, s), the inputs the
+            reference, and the outputs the robot's outputs, errors and controls.
+
+        Returns
+        -------
+        control.NonlinearIOSystem
+            A system without states, from state and reference to controls; or the closed loop.
+        """
+        return to_iosystem(self, closed_loop)
+
+    @overload
+    def compile(self, reference: None = None, *, interpreted: bool = False) -> Tick: ...
+
+    @overload
+    def compile(
+        self,
+        reference: Reference | Callable[[float], ReferenceSample],
+        *,
+        interpreted: bool = False,
+    ) -> ReferenceTick: ...
+
+    def compile(
+        self,
+        reference: Reference | Callable[[float], ReferenceSample] | None = None,
+        *,
+        interpreted: bool = False,
+    ) -> Tick | ReferenceTick:
+        """Make the law ready to be called at a high rate: one graph, as machine code.
+
+        A tick takes every number that is finite and not absurd (1e18): there is no bound of
+        speeds in it, which exported C has (`TOO_FAST`, code 7). Check what is measured first.
+
+        Parameters
+        ----------
+        reference : Reference or callable, optional
+            Reference of all outputs, which becomes a part of the law; a custom Python function
+            is called at each tick.
+        interpreted : bool
+            Whether to leave the graph to CasADi's interpreter: ready at once, five to ten times
+            slower.
+
+        Returns
+        -------
+        Tick or ReferenceTick
+            ``tick(q, s, sample) -> u``, or with a reference ``tick(t, q, s) -> u``, a view that
+            the next call overwrites; its `buffers` take the numbers without copies, and the
+            momentum too where the model rests on one: ``tick.buffers.momentum[:] = mu``, then
+            ``tick.run()``.
+
+        Raises
+        ------
+        ConcurError
+            If `interpreted` is not a bool, or the reference does not fit the outputs.
+
+        Warns
+        -----
+        CompilerWarning
+            Once per process, if there is no C compiler, so that the interpreter is used.
+        """
+        if reference is None:
+            return Tick(self, interpreted)
+        return ReferenceTick(self, reference, interpreted)
+
+    def export(
+        self,
+        directory: str | PathLike[str],
+        target: str = "c",
+        name: str | None = None,
+        precision: str = "double",
+        speed_limit: ArrayLike = SPEED_LIMIT,
+        fmi: str = "3.0",
+        reference: Reference | Callable[[float], ReferenceSample] | None = None,
+    ) -> CFolder | Path:
+        """Write the law for a controller, or as a unit that other simulators load.
+
+        Parameters
+        ----------
+        directory : path
+            Folder of the files; made if it is missing.
+        target : str
+            "c" for C99 without libraries, with what it takes to try it; "fmu" for a unit for
+            co-simulation, with sources and, where a compiler is found, a binary for this machine.
+        name : str, optional
+            With what all names in the code begin, or the name of a unit; default the robot's name,
+            for a unit with "_servo" behind it.
+        precision : str
+            "double", or "single" for controllers without double precision: the error is measured
+            and written beside the code.
+        speed_limit : float or array_like
+            Velocity above which the code refuses a state, m/s or rad/s; a number, or one for
+            each velocity that the law takes. For C only: a unit has no bound of speeds, and takes
+            every number that is finite and not absurd (1e18).
+        fmi : str
+            Version of FMI of a unit, "3.0" or "2.0"; for units only.
+        reference : Reference, optional
+            Reference of all outputs, with a graph, which becomes a part of the law: the time `t`
+            (s) is an input in place of `pose`, `twist` and `acceleration`.
+
+        Returns
+        -------
+        CFolder or pathlib.Path
+            The folder, whose README explains how to compile, test and use it. Of a unit, the
+            archive, named after it.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such target.
+        ConcurError
+            If an option is out of range, the law cannot be exported so, or the files cannot be
+            written.
+        """
+        return export_servo(self, directory, target, name, precision, speed_limit, fmi, reference)

@@ -1,0 +1,342 @@
+"""The passive servo: Slotine and Li's law on the reduced model, with outputs on Lie groups.
+
+With pose error x, the outputs' velocity V and that of the reference V_d at the output,
+
+    V_r = V_d + L x            reference velocity of the outputs, xdot = -B(x) (V - V_d)
+    J (H s_r + h) = V_r        shape velocities that make it
+    H^T B u = Mhat s_r' + chat - C (s - s_r) + (J H)^T (B^T KP x - KD (V - V_r))
+
+where C has Mhat' = C + C^T. So the energy W = ((s - s_r) Mhat (s - s_r) + x KP x) / 2 falls with
+``W' = -(V - V_r) KD (V - V_r) - x KP L x``. No dynamics are cancelled, and forces of a wrong mass
+meet springs and dampers in N/m and N s/m.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import eigh
+
+from concur.codegen import Array, Scalar, Vector, as_floats, evaluated, finite_floats
+from concur.control._allocation import SOLVER
+from concur.control._gains import read_gain
+from concur.control._law import OUTPUTS, controls, least_root, solve_scaled
+from concur.control._matching import matching_outputs
+from concur.control._output_law import OutputLaw
+from concur.control._output_motion import following_rate, output_motion
+from concur.control._sample import ReferenceSample
+from concur.control._singularity import check_decoupling
+from concur.control._tracking import proportional, tracked_outputs
+from concur.dynamics import solve_positive_definite
+from concur.errors import OutputError
+from concur.kinematics import constant
+from concur.mechanism import scalar
+from concur.reduction import along
+
+
+class _Following(NamedTuple):
+    """How far a state is from what the law wants, and the forces on the shape that correct it."""
+
+    away: Array  # s - s_r, (ns,)
+    error: Array  # pose error x, (size,)
+    velocity: Array  # of the robot for s_r, (nv,)
+    rate: Array  # of s_r, (ns,)
+    forces: Array  # springs and dampers, (ns,)
+    pivot: Array
+    side: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PassiveServo(OutputLaw):
+    """Passive tracker of outputs on Lie groups: Slotine and Li's law on the reduced model.
+
+    Springs and dampers between outputs and reference, in N/m and N s/m, and the forces of the
+    reduced model along the reference; none of the robot's own dynamics are cancelled. The errors
+    decay with the Lyapunov function ``V = ((s - s_r) Mhat (s - s_r) + x KP x) / 2``, J, where s_r
+    are shape velocities that reduce the pose error x at the given rate.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The reduced robot, from `reduce`.
+    outputs : sequence of Output
+        Outputs that follow a reference; at most as many coordinates as shape velocities.
+    stiffness, damping : float, sequence or array_like
+        KP and KD on the outputs' algebra, N/m and N s/m, for rotations N m/rad and N m s/rad: a
+        number, one entry per output (each a number or one number per coordinate), or a symmetric
+        positive definite matrix.
+    singular_margin : float
+        Margin of the decoupling matrix below which no torque is returned.
+    torque_limits : float, sequence or mapping, optional
+        Limits at which the controls are cut off, N and N m, as of `Servo`; V may rise there.
+    use_measured_velocity : bool
+        Whether the law takes all measured velocities of the robot, as of `Servo`.
+    torque_weights : sequence or mapping, optional
+        Weights of the controls where there are more than shape velocities, as of `Servo`.
+    rate : float or sequence of float
+        L, 1/s, a number or one per output: each pose error decays at it once s = s_r.
+    internal_damping : float
+        Rate, 1/s, at which motions that leave the outputs at rest decay, where there are more shape
+        velocities than output coordinates; s_r has the least kinetic energy there.
+
+    Raises
+    ------
+    OutputError
+        If there are more output coordinates than shape velocities, the gains are not positive
+        definite, an option is out of range, or the decoupling matrix is singular everywhere.
+    UnknownNameError
+        If an output's body does not exist.
+
+    See Also
+    --------
+    Servo : linearizes; its errors obey the same equation for every robot, so it can be certified.
+
+    Notes
+    -----
+    Source: J.-J. Slotine and W. Li, "On the adaptive control of robot manipulators" (1987), with
+    the factor of source 004, (20). `certify` rejects this law, because its error dynamics depend on
+    the motion of the robot.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> model = cc.reduce(cc.robots.rover_arm())
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    >>> law = cc.PassiveServo(model, [base, hand], stiffness=60.0, damping=40.0, rate=2.0)
+    >>> q = [0.0, 0.0, 0.0, 0.0, 0.0, -0.1, 1.0, -1.6]
+    >>> goal = cc.references.hold(law.output(q) + [0.1, 0.0, 0.1, 0.0, 0.05])
+    >>> run = cc.simulate(model.robot, law, goal, 4.0, q, [0.0] * 5)
+    >>> bool(abs(run.error[-1]).max() < 2e-3)
+    True
+    """
+
+    inertia: Any = field(default=None, init=False)
+    redundancy: Any = field(default=None, init=False)
+    damping_threshold: Any = field(default=None, init=False)
+    integral: Any = field(default=None, init=False)
+    rate: Any = None
+    internal_damping: Any = 2.0
+
+    def __post_init__(self) -> None:
+        outputs = matching_outputs(self.model, self.outputs)
+        object.__setattr__(self, "outputs", outputs)
+        where = f"passive servo of `{self.name}`"
+        object.__setattr__(self, "inertia", np.eye(sum(output.dim for output in outputs)))
+        for name in ("stiffness", "damping"):
+            matrix = read_gain(f"{where}, `{name}`", getattr(self, name), outputs)
+            object.__setattr__(self, name, matrix)
+        object.__setattr__(self, "rate", self._read_rate(f"{where}, `rate`"))
+        value = scalar(self.internal_damping, f"{where}, `internal_damping`")
+        if not value > 0.0:
+            raise OutputError(
+                f"{where}, `internal_damping`",
+                expected="a rate above zero, 1/s",
+                came=f"{value:g}",
+                cure="Leave it out for the default.",
+            )
+        object.__setattr__(self, "internal_damping", value)
+        self._check_common(where)
+        # The unit in which stiffness counts as an acceleration: the mass that can move.
+        object.__setattr__(self, "inertia", np.diag(self.scales[0] ** 2))
+        check_decoupling(self)
+
+    def _read_rate(self, where: str) -> np.ndarray:
+        """Rates, one per output, checked with the stiffness."""
+        count, none = len(self.outputs), self.rate is None
+        given = as_floats(0.0 if none else self.rate, where)
+        spread = np.full(count, given) if given.shape == () else given
+        rates = finite_floats(spread, where, (count,)).copy()
+        least = float(np.linalg.eigvalsh(self._pulled(rates))[0])
+        if not (least > 0.0 and (rates > 0.0).all()):
+            raise OutputError(
+                where,
+                expected="rates above zero, 1/s, with which stiffness times rate is positive",
+                came="no value" if none else ", ".join(f"{rate:g}" for rate in rates),
+                cure="Write a number, or one for each of "
+                + ", ".join(output.name for output in self.outputs)
+                + ".",
+            )
+        rates.setflags(write=False)
+        return rates
+
+    def _each(self, rates: np.ndarray) -> np.ndarray:
+        """Rates of all coordinates (size,), from one per output."""
+        return np.repeat(rates, [output.dim for output in self.outputs])
+
+    def _pulled(self, rates: np.ndarray) -> np.ndarray:
+        """Symmetric part of stiffness times rate, (size, size)."""
+        pulled = self.stiffness * self._each(rates)
+        return np.asarray((pulled + pulled.T) / 2)
+
+    def __str__(self) -> str:
+        lines = [f"passive servo of {self.name}: {self.size} output coordinates"]
+        start = 0
+        for output, rate in zip(self.outputs, self.rate, strict=True):
+            k, d = (np.diag(m)[start : start + output.dim] for m in (self.stiffness, self.damping))
+            stiff, damp = (", ".join(f"{x:g}" for x in dict.fromkeys(values)) for values in (k, d))
+            lines.append(
+                f"{output.name}: {output.group} of `{output.body}`, stiffness {stiff}, "
+                f"damping {damp}, rate {rate:g}"
+            )
+            start += output.dim
+        if self.torque_limits is not None:
+            lines.append("torques cut off at limits")
+        return "\n".join(lines)
+
+    @property
+    def linearizes(self) -> bool:
+        return False
+
+    @property
+    def symbols(self) -> Any:
+        return ca.SX
+
+    def graph(
+        self, solver: str = SOLVER, sided: bool = False, measured: bool | None = None
+    ) -> ca.Function:
+        sizes = self.sizes(measured)
+        symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
+        q, v, *reference = symbols
+        if "s" in sizes:
+            v = self.model.velocity(q, v)
+        found = self._following(q, v, *reference)
+        forces = self.model.following_forces(q, v, found.velocity, found.rate) + found.forces
+        u, leverage, side = controls(self.model, q, forces, self.torque_weights)
+        if self.torque_limits is not None:
+            low, high = (ca.DM(limits) for limits in self.torque_limits.T)
+            u = ca.fmin(ca.fmax(u, low), high)
+        pivot = ca.fmin(found.pivot, leverage)
+        results = [u, pivot, ca.SX(self.size, 1), ca.SX(1), found.side * side]
+        names = [*(OUTPUTS if sided else OUTPUTS[:-1])]
+        dense = [ca.densify(result) for result in results[: len(names)]]
+        return ca.Function("law", symbols, dense, list(sizes), names, {"cse": True})
+
+    @evaluated("(nq),(nw),(pose_size),(size)->()")
+    def lyapunov_function(self, q: Vector, s: Vector, pose: Vector, twist: Vector) -> Scalar:
+        found = self._following(q, self.velocity(q, s), pose, twist, ca.SX(self.size, 1))
+        moving = ca.bilin(self.model.mass_matrix(q), found.away, found.away)
+        return (moving + ca.bilin(constant(self.stiffness), found.error, found.error)) / 2
+
+    def decay_rate(self, q: ArrayLike) -> float:
+        """Rate at which errors decay at a configuration, for the exact model within limits.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        float
+            c with V' <= -2 c V, 1/s: the least of the rates L and of the damping over the mass.
+        """
+        q = as_floats(q, f"passive servo of `{self.name}`, argument `q`")
+        rows, mass = np.asarray(self.decoupling(q)), np.asarray(self.model.mass_matrix(q))
+        damping = rows.T @ self.damping @ rows
+        if self.size < self.ns:
+            spread = np.linalg.solve(mass, rows.T)
+            inner = mass - rows.T @ np.linalg.solve(rows @ spread, rows)
+            damping = damping + self.internal_damping * inner
+        springs = eigh(self._pulled(self.rate), self.stiffness, eigvals_only=True)
+        return float(min(springs[0], eigh(damping, mass, eigvals_only=True)[0]))
+
+    def error_bounds(self, q: Vector, s: Vector, sample: ReferenceSample) -> dict[str, float]:
+        """Bounds of the pose errors at all later times, for the exact model within limits.
+
+        V does not rise, so ``x KP x`` stays below twice its value at this state. Rotations: while
+        the bound is below pi.
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
+        sample : ReferenceSample
+            Reference pose, twist and acceleration of all outputs.
+
+        Returns
+        -------
+        dict of str to float
+            By name of the output the largest norm of its part of x, m and rad.
+        """
+        energy, inverse = float(self.lyapunov(q, s, sample)), np.linalg.inv(self.stiffness)
+        ends = np.cumsum([0, *(output.dim for output in self.outputs)])
+        parts = [slice(*pair) for pair in pairwise(ends)]
+        return {
+            output.name: float(np.sqrt(2 * energy * np.linalg.eigvalsh(inverse[part, part])[-1]))
+            for output, part in zip(self.outputs, parts, strict=True)
+        }
+
+    def _following(
+        self, q: Vector, v: Vector, pose: Array, twist: Array, acceleration: Array
+    ) -> _Following:
+        """The law without the dynamics, for all velocities v (nv,) and a flat reference."""
+        model, system = self.model, self.model.system
+        seen = output_motion(system, self.outputs, q, v, base_axes=True)
+        groups = [output.lie for output in self.outputs]
+        tracked = tracked_outputs(list(zip(groups, seen.poses, strict=True)), pose)
+        ends = np.cumsum([0, *[part.error.numel() for part in tracked]]).tolist()
+        x = ca.vertcat(*[part.error for part in tracked])
+
+        def each(act: Callable[[Any, Array], Array], values: Array) -> Array:
+            pieces = zip(tracked, ca.vertsplit(values, ends), strict=True)
+            return ca.vertcat(*[act(part, piece) for part, piece in pieces])
+
+        carried = each(lambda part, piece: part.transport(piece), twist)
+        alike = [
+            (end - start) % 3 == 0 and proportional(self.stiffness, start, end - start)
+            for start, end in pairwise(ends)
+        ]
+        pushed = ca.vertsplit(constant(self.stiffness) @ x, ends)
+        pulled = ca.vertcat(
+            *[part.pull(*given) for part, *given in zip(tracked, pushed, alike, strict=True)]
+        )
+        behind = seen.velocity - carried
+        rates = constant(self._each(self.rate))
+        wrong = behind - rates * x
+        rows = seen.jacobian @ model.lift(q)[0]
+        forces = rows.T @ seen.turned(pulled - constant(self.damping) @ wrong)
+
+        ahead = each(lambda part, piece: part.transport(piece), acceleration)
+        nearing = each(lambda part, piece: part.push(piece), behind)
+        turned = ahead - self.error_dynamics.group.ad(seen.velocity) @ carried - rates * nearing
+        horizontal, _ = model.lift(q)
+
+        def reached(away: Array) -> tuple[Array, Array]:
+            """Velocities w of the robot for s_r, and J H s_r' that keeps them on V_r."""
+            w = v - horizontal @ away
+            drift = seen.jacobian @ model.following_drift(q, v, w)
+            return w, seen.turned(turned - following_rate(system, self.outputs, q, v, w)) - drift
+
+        if self.size == self.ns:
+            away, pivot, side = solve_scaled(rows, seen.turned(wrong), *self.scales)
+            w, residual = reached(away)
+            rate = solve_scaled(rows, residual, *self.scales)[0]
+        else:
+            # Of all s_r that make V_r the one with the least kinetic energy.
+            decoupling, s = seen.unturned(rows), v[list(model.shape)]
+            mass = model.mass_matrix(q)
+            spread = solve_positive_definite(mass, decoupling.T)
+            square = decoupling @ spread
+            momentum = solve_positive_definite(square, decoupling @ s - wrong)
+            away = s - spread @ momentum
+            w, residual = reached(away)
+            change = along(
+                lambda x: self.decoupling(x).T @ momentum - model.mass_matrix(x) @ (s - away),
+                q,
+                system.rate(q, v),
+            )
+            free = solve_positive_definite(mass, change)
+            pushed = solve_positive_definite(square, seen.unturned(residual) - decoupling @ free)
+            rate = free + spread @ pushed
+            kept = decoupling.T @ solve_positive_definite(square, wrong)
+            forces -= self.internal_damping * (mass @ away - kept)
+            scales = constant(self.scales[0])
+            pivot, side = least_root(ca.diag(scales) @ square @ ca.diag(scales)), model.side(q)
+        return _Following(away, x, w, rate, forces, ca.fmin(pivot, model.regularity(q)), side)

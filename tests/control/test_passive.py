@@ -1,0 +1,231 @@
+"""The passive servo: its Lyapunov function along motions, its bounds, and all that takes a law."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+import pytest
+from fmpy.validation import validate_fmu
+
+import concur as cc
+from concur.certify import certify
+from concur.control import FunctionOutput, Tick, linear_loop
+from concur.control._tracking import Tracked
+from concur.errors import ConcurError, OutputError, SingularConfigurationError
+from tests.codegen._export import COMPILERS, NAME, STRICT, compile_replay, run
+from tests.control._cases import Q0, case_study, case_study_sample, two_links
+from tests.formulations.textbook import rebuilt
+from tests.oracles import assert_close, difference_quotient
+
+FLYER_Q = np.array([0.0] * 6 + [1.0, 0.5, -1.5, 2.1, 0.2, -0.4, 0.8])
+MOMENTUM = [0.0, 0.0, 0.0, 0.6, 0.3, 0.3]
+
+
+def rover_law(**options) -> cc.PassiveServo:
+    servo = case_study()
+    given = {"stiffness": [60.0, 90.0], "damping": [60.0, 60.0], "rate": [2.0, 3.0], **options}
+    return cc.PassiveServo(servo.model, servo.outputs, **given)
+
+
+def flyer_law(group: str = "SE3", **options) -> cc.PassiveServo:
+    model = cc.reduce(cc.robots.free_flyer(), MOMENTUM)
+    hand = cc.Output("hand", "tool", group, relative_to=options.pop("relative_to", None))
+    stiffness, damping = np.linspace(20, 30, hand.dim), np.linspace(8, 12, hand.dim)
+    given = {"stiffness": [stiffness], "damping": [damping], "rate": 2.0, **options}
+    return cc.PassiveServo(model, [hand], **given)
+
+
+def rate_of_energy(law: cc.PassiveServo, q: np.ndarray, seed: int) -> tuple[float, float]:
+    """Rate of V along the model's motion from a random state, by differences and as derived."""
+    rng, model, robot = np.random.default_rng(seed), law.model, law.model.robot
+    q = robot.integrate(q, model.velocity(q, rng.normal(size=model.ns)) * 0.1)
+    s = 0.3 * rng.normal(size=model.ns)
+    group = law.error_dynamics.group
+
+    def shifted(pose: np.ndarray, x: np.ndarray) -> np.ndarray:
+        return np.array(ca.DM(group.shifted(ca.SX(pose), ca.SX(x)))).ravel()
+
+    pose = shifted(law.output(q), 0.3 * rng.normal(size=law.size))
+    twist, acceleration = 0.3 * rng.normal(size=(2, law.size))
+    u = law.law(q, law.law_velocities(model.velocity(q, s)), pose, twist, acceleration)[0]
+    v, sdot = model.velocity(q, s), model.acceleration(q, s, u)
+
+    def energy(h: float) -> float:
+        moved = shifted(pose, -h * twist)
+        ahead, speeds = robot.integrate(q, h * v), s + h * sdot
+        taken = law.law_velocities(model.velocity(ahead, speeds))
+        return float(law.lyapunov_function(ahead, taken, moved, twist + h * acceleration))
+
+    x, ve = law.errors(q, law.law_velocities(v), pose, twist)
+    rates = np.repeat(law.rate, [output.dim for output in law.outputs])
+    wrong = ve - rates * x
+    lost = wrong @ law.damping @ wrong + x @ law.stiffness @ (rates * x)
+    rate = difference_quotient(energy, step=1e-4)
+    assert rate < -2 * law.decay_rate(q) * energy(0.0) < 0.0
+    return rate, -float(lost)
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        rover_law(),
+        rover_law(use_measured_velocity=True),
+        flyer_law(),
+        flyer_law("R3xSO3", use_measured_velocity=True),
+        flyer_law(relative_to="spacecraft"),
+    ],
+    ids=["wheels", "measured", "momentum", "product", "relative"],
+)
+def test_energy_falls_as_the_dampers_and_the_rates_say(law):
+    q = Q0 if law.model.kind == "chaplygin" else FLYER_Q
+    for seed in range(2):
+        rate, derived = rate_of_energy(law, q, seed)
+        assert rate == pytest.approx(derived, rel=1e-7)
+
+
+def test_decay_rate_is_that_of_the_slowest_errors():
+    law = rover_law(rate=[2.0, 3.0])
+    assert replace(law, damping=1e6).decay_rate(Q0) == pytest.approx(2.0)
+    soft, softer = (replace(law, damping=d).decay_rate(Q0) for d in (0.2, 0.1))
+    assert soft < 2.0
+    assert soft == pytest.approx(2 * softer)
+
+
+def test_internal_motion_is_damped_too():
+    law = flyer_law("SO3")
+    rate, derived = rate_of_energy(law, FLYER_Q, 0)
+    stiffer = rate_of_energy(replace(law, internal_damping=3 * law.internal_damping), FLYER_Q, 0)[0]
+    # The power of the internal motion is proportional to its damping.
+    assert rate < 1.0001 * derived
+    assert stiffer - derived == pytest.approx(3 * (rate - derived), rel=1e-5)
+
+
+def random_runs(count: int) -> None:
+    rng, rover, flyer = np.random.default_rng(11), rover_law(), flyer_law()
+    for k in range(count):
+        law, near = (flyer, FLYER_Q) if k % 4 == 3 else (rover, Q0)
+        here = np.asarray(law.output(near))
+        goal = here + 0.02 * rng.normal(size=here.size)  # within reach
+        options = {"group": "SE3"} if law is flyer else {}
+        if law is flyer:
+            goal[3:] /= np.linalg.norm(goal[3:])
+        path = cc.references.rest_to_rest(here, goal, 1.0, **options)
+        start = law.start(path, near, offset=0.03 * rng.normal(size=law.size))
+        s0 = start.s + 0.1 * rng.normal(size=law.ns)
+        run = cc.simulate(law.model.robot, law, path, 1.0, start.q, s0, dt=2e-3)
+        rises = np.diff(run.lyapunov)
+        assert run.lyapunov[-1] < 0.7 * run.lyapunov[0], k
+        assert rises.max() < 1e-9 * run.lyapunov[0], (k, rises.max())
+        bounds = law.error_bounds(run.q[0], run.s[0], path(0.0))
+        parts = np.split(run.error, np.cumsum([o.dim for o in law.outputs])[:-1], axis=1)
+        for bound, error in zip(bounds.values(), parts, strict=True):
+            assert np.linalg.norm(error, axis=1).max() <= bound
+
+
+def test_energy_falls_along_random_runs():
+    random_runs(2)
+
+
+@pytest.mark.slow
+def test_energy_falls_along_a_hundred_random_runs(compiler):
+    random_runs(100)
+
+
+@pytest.mark.parametrize("group", ["SO3", "SE3", "SE2", "R3"])
+def test_rate_of_the_pose_error_is_that_of_the_group(group):
+    hand = cc.Output("hand", "tool", group)
+    rng, lie = np.random.default_rng(2), hand.lie
+    turn = rng.normal(size=4)
+    values = ca.DM(rng.normal(size=lie.dim))
+    pose = (ca.SX.eye(3), ca.SX([0.1, 0.2, 0.3]))
+    desired = {"SO3": turn, "SE3": np.r_[0.3, -0.2, 0.5, turn], "SE2": [0.3, 0.1, 0.7]}
+    tracked = Tracked(lie, pose, ca.SX(ca.DM(desired.get(group, [0.3, 0.1, 0.7]))))
+    off = tracked.push(ca.SX(values)) - lie.error_map(tracked.error) @ values
+    assert np.abs(np.array(ca.DM(off))).max() < 1e-12
+    if group in ("SO3", "SE3"):
+        mirrored = lie.error_map(tracked.error).T @ values - tracked.pull(ca.SX(values), False)
+        assert np.abs(np.array(ca.DM(mirrored))).max() < 1e-12
+
+
+def test_ticks_limits_and_audit():
+    law, sample = rover_law(), case_study_sample(0.0)
+    s = np.array([1.0, 1.5, 0.0, 0.0, 0.0])
+    u = law.torque(Q0, s, sample)
+    assert np.array_equal(law.compile(interpreted=True)(Q0, s, sample), u)
+    assert np.array_equal(Tick(law, interpreted=True)(Q0, s, sample), u)
+    peak = np.abs(u).max()
+    for limit, kept in ((0.9 * peak, 0.9 * peak), (1.1 * peak, peak)):
+        limited = replace(law, torque_limits=float(limit)).torque(Q0, s, sample)
+        assert np.abs(limited).max() == pytest.approx(kept, rel=1e-12)
+    assert law.audit(q0=Q0)["DYN"].status.name == "HOLDS"
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("law", [rover_law(), flyer_law(torque_limits=1.0)], ids=["rover", "flyer"])
+def test_exported_code_gives_the_torques_of_the_package(law, tmp_path, compiler):
+    law.export(tmp_path, name=NAME)
+    compile_replay(tmp_path, COMPILERS[0], *STRICT)
+    replayed = run("./replay", cwd=tmp_path)
+    assert replayed.returncode == 0, replayed.stdout
+    validate_fmu(str(law.export(tmp_path, target="fmu")))
+
+
+def test_certificates_and_linear_loops_reject_it():
+    law = rover_law()
+    with pytest.raises(OutputError, match="a PassiveServo, whose errors depend on the motion"):
+        certify(law)
+    with pytest.raises(OutputError, match="a Servo or its error dynamics"):
+        linear_loop(law)
+
+
+def test_singular_configurations_are_refused():
+    law, straight = rover_law(), Q0.copy()
+    straight[-1] = 0.0
+    with pytest.raises(SingularConfigurationError):
+        law.torque(straight, np.zeros(5), case_study_sample(0.0))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"rate": None}, "rate"),
+        ({"rate": [2.0, 0.0]}, "rates above zero"),
+        ({"rate": [2.0, 3.0, 1.0]}, "rate"),
+        ({"damping": -1.0}, "positive definite"),
+        ({"internal_damping": 0.0}, "a rate above zero"),
+        ({"singular_margin": 0.0}, "a margin above zero"),
+    ],
+)
+def test_invalid_options_are_rejected(options, said):
+    with pytest.raises(ConcurError, match=said):
+        rover_law(**options)
+
+
+def test_rates_have_to_fit_a_coupled_stiffness():
+    coupled = 60.0 * np.eye(5)
+    coupled[0, 2] = coupled[2, 0] = 50.0
+    assert rover_law(stiffness=coupled, rate=2.0).decay_rate(Q0) > 0.0
+    with pytest.raises(OutputError, match="stiffness times rate is positive"):
+        rover_law(stiffness=coupled, rate=[0.1, 9.0])
+
+
+def test_a_system_without_bodies_gets_the_torques_of_the_same_robot():
+    servo = two_links()
+    robot = servo.model.robot
+    q = ca.SX.sym("q", robot.nq)
+    tip = ca.Function("tip", [q], [servo.output(q)])
+    gains = {"stiffness": 20.0, "damping": 5.0, "rate": 2.0}
+    laws = [
+        cc.PassiveServo(cc.reduce(system), outputs, **gains)
+        for system, outputs in (
+            (robot, servo.outputs),
+            (robot, [FunctionOutput("tip", tip, "R2")]),
+            (rebuilt(robot), [FunctionOutput("tip", tip, "R2")]),
+        )
+    ]
+    sample = cc.ReferenceSample([0.5, 0.3], [0.1, -0.2], [0.3, 0.1])
+    first, *others = (law.torque([0.2, 0.9], [0.5, -1.1], sample) for law in laws)
+    for torque in others:
+        assert_close(torque, first, 1e-12)
