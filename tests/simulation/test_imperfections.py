@@ -31,7 +31,7 @@ def moved(robot, real, u, ticks, s0=0.0, dt=1e-3, seed=0):
     """States of one joint under a constant command."""
     program = loop_program(Stay(robot, [u]), Plant(robot), real, dt=dt)
     x, _ = rolled(program, program.start([0.0], [s0]), ticks, seed=seed)
-    return {name: x[:, span] for name, span in program.states.items()}
+    return {name: program.state(x, name) for name in program.states}
 
 
 def test_stribeck_friction_falls_from_breakaway_to_coulomb():
