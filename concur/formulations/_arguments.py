@@ -1,0 +1,117 @@
+"""Arguments of a `LagrangianSystem`, read and checked: energy, frame, inputs, units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from concur.errors import DescriptionError, ShapeError, UnknownNameError, shown
+from concur.formulations._expressions import EXACT, SINGULAR, Row, Space, least_eigenvalue
+
+
+def quadratic_energy(space: Space, value: Any) -> ca.SX:
+    """Kinetic energy as a quadratic form, from an energy or a mass matrix."""
+    given, what = space.column(value, "`kinetic`"), "`kinetic`"
+    size = (space.nv, space.nv)
+    is_matrix = given.shape == size and not ca.depends_on(given, space.v)
+    if not is_matrix and given.shape != (1, 1):
+        raise ShapeError(
+            f"{space.where}, {what}",
+            expected=f"a scalar energy, or a mass matrix of shape {size} without velocities",
+            came=f"shape {given.shape}",
+            cure="Add up the energies of all bodies.",
+        )
+    matrix = given if is_matrix else ca.hessian(given, space.v)[0]
+    matrix = ca.substitute(matrix, space.v, ca.SX.zeros(space.nv))
+    energy = ca.bilin(matrix, space.v, space.v) / 2 if is_matrix else given
+    both = ca.Function("both", [space.q, space.v], [energy, matrix])
+    for q, v in space.samples():
+        number, mass = (np.array(part) for part in both(q, v))
+        if not (np.isfinite(number).all() and np.isfinite(mass).all()):
+            raise space.infinite(what, q)
+        size_of = float(np.abs(v) @ np.abs(mass) @ np.abs(v))
+        skew = np.abs(mass - mass.T).max()
+        if skew > EXACT * np.abs(mass).max():
+            row, column = divmod(int(np.abs(mass - mass.T).argmax()), space.nv)
+            raise DescriptionError(
+                f"{space.where}, {what}",
+                expected="a symmetric mass matrix",
+                came=f"entries {mass[row, column]:.6g} and {mass[column, row]:.6g} in rows "
+                f"{row} and {column}",
+                cure="Correct one of them.",
+            )
+        rest = abs(number[0, 0] - v @ mass @ v / 2)
+        if rest > EXACT * (size_of or 1.0):
+            raise DescriptionError(
+                f"{space.where}, {what}",
+                expected="a quadratic function of the velocities",
+                came=f"a rest of {rest:.3g} J at a random state",
+                cure="Leave out terms that are constant or linear in the velocities.",
+            )
+    return energy
+
+
+def frame_matrix(space: Space, velocities: Sequence[Row]) -> ca.SX:
+    """Matrix A of the frame's velocities, regular."""
+    if len(velocities) != space.nv:
+        raise ShapeError(
+            f"{space.where}, `frame`",
+            expected=f"{space.nv} velocities",
+            came=f"{len(velocities)}",
+            cure="Give as many as the factors have; three for a two-sphere.",
+        )
+    matrix = space.linear(velocities, "`frame`")
+    regular = ca.Function("frame", [space.q], [matrix])
+    for q, _ in space.samples():
+        rows = np.array(regular(q))
+        least, _ = least_eigenvalue(rows @ rows.T)
+        if least < SINGULAR:
+            raise DescriptionError(
+                f"{space.where}, `frame`",
+                expected="independent velocities",
+                came=f"a singular matrix (least eigenvalue {least:.1e}) at a random configuration",
+                cure="Replace a velocity that follows from the others.",
+            )
+    return matrix
+
+
+def input_rows(
+    space: Space, velocities: Sequence[Row], inputs: Any
+) -> tuple[tuple[int, ...], list[Row]]:
+    """Velocities with a motor each, if all inputs are such, and the inputs' own."""
+    if inputs is None:
+        return (), []
+    if isinstance(inputs, Mapping):
+        return (), space.rows(inputs, "`inputs`", "input")
+    names = [label for label, _, _ in velocities]
+    listed = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
+    unknown = next((name for name in listed if name not in names), None)
+    if unknown is not None or len(set(listed)) < len(listed):
+        raise UnknownNameError(
+            f"{space.where}, `inputs`",
+            expected=f"different velocities ({', '.join(names)}), or expressions by name",
+            came=shown(inputs),
+            cure='Write ["cart"], or {"force": tip_velocity} for other forces.',
+            name=str(unknown),
+        )
+    places = tuple(names.index(name) for name in listed)
+    return places, [velocities[k] for k in places]
+
+
+def rows_without_spin(space: Space, rows: Sequence[Row], what: str) -> ca.SX:
+    """Matrix of linear functions of the velocities on which spin has no effect."""
+    labels = [label for label, _, _ in rows]
+    column = space.without_spin(ca.vertcat(ca.SX(0, 1), *[row for _, row, _ in rows]))
+    parts = [(label, column[k], None) for k, label in enumerate(labels)]
+    return space.linear(parts, what) if rows else ca.SX(0, space.nv)
+
+
+def force_unit(space: Space, row: Row) -> str:
+    """Unit of the force along a velocity."""
+    _, expression, unit = row
+    turning = [turns for factor in space.factors for turns in factor.turning]
+    used = ca.jacobian(expression, space.v).sparsity().get_triplet()[1]
+    return unit or ("N m" if all(turning[k] for k in used) else "N")
