@@ -30,6 +30,7 @@ from concur.control._law import OUTPUTS, controls, least_root, solve_scaled
 from concur.control._matching import matching_outputs
 from concur.control._output_law import OutputLaw
 from concur.control._output_motion import following_rate, output_motion
+from concur.control._payload import PARAMETERS, load_forces, load_gains
 from concur.control._sample import ReferenceSample
 from concur.control._singularity import check_decoupling
 from concur.control._tracking import proportional, tracked_outputs
@@ -37,6 +38,7 @@ from concur.dynamics import solve_positive_definite
 from concur.errors import OutputError
 from concur.kinematics import constant
 from concur.mechanism import scalar
+from concur.multibody import as_tree
 from concur.reduction import along
 
 
@@ -84,6 +86,12 @@ class PassiveServo(OutputLaw):
     internal_damping : float
         Rate, 1/s, at which motions that leave the outputs at rest decay, where there are more shape
         velocities than output coordinates; s_r has the least kinetic energy there.
+    payload : str, optional
+        Body that carries a load of unknown inertia, whose ten parameters the law estimates from the
+        errors; for robots on wheels or a fixed base. Default: none.
+    adaptation : float
+        Gain of the estimated mass, kg s^2/m^2; those of moments and inertias follow with the
+        robot's size as the unit of length.
 
     Raises
     ------
@@ -123,6 +131,8 @@ class PassiveServo(OutputLaw):
     integral: Any = field(default=None, init=False)
     rate: Any = None
     internal_damping: Any = 2.0
+    payload: str | None = None
+    adaptation: Any = 5.0
 
     def __post_init__(self) -> None:
         outputs = matching_outputs(self.model, self.outputs)
@@ -133,19 +143,33 @@ class PassiveServo(OutputLaw):
             matrix = read_gain(f"{where}, `{name}`", getattr(self, name), outputs)
             object.__setattr__(self, name, matrix)
         object.__setattr__(self, "rate", self._read_rate(f"{where}, `rate`"))
-        value = scalar(self.internal_damping, f"{where}, `internal_damping`")
-        if not value > 0.0:
-            raise OutputError(
-                f"{where}, `internal_damping`",
-                expected="a rate above zero, 1/s",
-                came=f"{value:g}",
-                cure="Leave it out for the default.",
-            )
-        object.__setattr__(self, "internal_damping", value)
+        for name in ("internal_damping", "adaptation"):
+            value = scalar(getattr(self, name), f"{where}, `{name}`")
+            if not value > 0.0:
+                raise OutputError(
+                    f"{where}, `{name}`",
+                    expected="a number above zero",
+                    came=f"{value:g}",
+                    cure="Leave it out for the default.",
+                )
+            object.__setattr__(self, name, value)
+        if self.payload is not None:
+            self._check_payload(f"{where}, `payload`")
         self._check_common(where)
         # The unit in which stiffness counts as an acceleration: the mass that can move.
         object.__setattr__(self, "inertia", np.diag(self.scales[0] ** 2))
         check_decoupling(self)
+
+    def _check_payload(self, where: str) -> None:
+        """Demand a body of a robot whose lift contains no masses."""
+        as_tree(self.model.system, where).index(str(self.payload))
+        if self.model.takes_momentum or self.model.chain:
+            raise OutputError(
+                where,
+                expected="a robot on wheels or on a fixed or driven base, without stages",
+                came="a momentum, by which the load moves the robot",
+                cure="Leave it out, or weigh the load and correct the robot.",
+            )
 
     def _read_rate(self, where: str) -> np.ndarray:
         """Rates, one per output, checked with the stiffness."""
@@ -186,6 +210,8 @@ class PassiveServo(OutputLaw):
                 f"damping {damp}, rate {rate:g}"
             )
             start += output.dim
+        if self.payload is not None:
+            lines.append(f"adapts to a load on `{self.payload}`")
         if self.torque_limits is not None:
             lines.append("torques cut off at limits")
         return "\n".join(lines)
@@ -193,6 +219,10 @@ class PassiveServo(OutputLaw):
     @property
     def linearizes(self) -> bool:
         return False
+
+    @property
+    def nz(self) -> int:
+        return 0 if self.payload is None else PARAMETERS
 
     @property
     def symbols(self) -> Any:
@@ -206,17 +236,35 @@ class PassiveServo(OutputLaw):
         q, v, *reference = symbols
         if "s" in sizes:
             v = self.model.velocity(q, v)
-        found = self._following(q, v, *reference)
+        found = self._following(q, v, *reference[:3])
         forces = self.model.following_forces(q, v, found.velocity, found.rate) + found.forces
+        learnt = ca.SX(self.nz, 1)
+        if self.payload is not None:
+            added, learnt = self._adapted(q, v, found, reference[3])
+            forces += added
         u, leverage, side = controls(self.model, q, forces, self.torque_weights)
         if self.torque_limits is not None:
             low, high = (ca.DM(limits) for limits in self.torque_limits.T)
-            u = ca.fmin(ca.fmax(u, low), high)
+            kept = ca.fmin(ca.fmax(u, low), high)
+            # Torques that are cut off tell nothing about the load.
+            u, learnt = kept, ca.if_else(ca.sumsqr(u - kept) > 0.0, 0.0, learnt)
         pivot = ca.fmin(found.pivot, leverage)
-        results = [u, pivot, ca.SX(self.size, 1), ca.SX(1), found.side * side]
-        names = [*(OUTPUTS if sided else OUTPUTS[:-1])]
-        dense = [ca.densify(result) for result in results[: len(names)]]
+        results = [u, pivot, ca.SX(self.size, 1), ca.SX(1)]
+        results += [*([found.side * side] if sided else []), *([learnt] if self.nz else [])]
+        names = [*(OUTPUTS if sided else OUTPUTS[:-1]), *(["zdot"] if self.nz else [])]
+        dense = [ca.densify(result) for result in results]
         return ca.Function("law", symbols, dense, list(sizes), names, {"cse": True})
+
+    def _adapted(self, q: Vector, v: Vector, found: _Following, z: Array) -> tuple[Array, Array]:
+        """Forces of the estimated load on the shape, and the rate of the estimate."""
+        model, robot = self.model, as_tree(self.model.system, "payload")
+        horizontal, _ = model.lift(q)
+        wdot = model.following_drift(q, v, found.velocity) + horizontal @ found.rate
+        load = ca.SX.sym("load", PARAMETERS)
+        given = q, v, found.velocity, wdot
+        forces = horizontal.T @ load_forces(robot, str(self.payload), *given, load)
+        power = ca.gradient(ca.dot(forces, found.away), load)
+        return ca.substitute(forces, load, z), -constant(load_gains(robot, self.adaptation)) * power
 
     @evaluated("(nq),(nw),(pose_size),(size)->()")
     def lyapunov_function(self, q: Vector, s: Vector, pose: Vector, twist: Vector) -> Scalar:

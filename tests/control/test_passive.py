@@ -12,8 +12,14 @@ from fmpy.validation import validate_fmu
 import concur as cc
 from concur.certify import certify
 from concur.control import FunctionOutput, Tick, linear_loop
+from concur.control._payload import load_gains
 from concur.control._tracking import Tracked
-from concur.errors import ConcurError, OutputError, SingularConfigurationError
+from concur.errors import (
+    ConcurError,
+    OutputError,
+    SingularConfigurationError,
+    UnknownNameError,
+)
 from tests.codegen._export import COMPILERS, NAME, STRICT, compile_replay, run
 from tests.control._cases import Q0, case_study, case_study_sample, two_links
 from tests.formulations.textbook import rebuilt
@@ -194,7 +200,8 @@ def test_singular_configurations_are_refused():
         ({"rate": [2.0, 0.0]}, "rates above zero"),
         ({"rate": [2.0, 3.0, 1.0]}, "rate"),
         ({"damping": -1.0}, "positive definite"),
-        ({"internal_damping": 0.0}, "a rate above zero"),
+        ({"internal_damping": 0.0}, "a number above zero"),
+        ({"adaptation": -1.0}, "a number above zero"),
         ({"singular_margin": 0.0}, "a margin above zero"),
     ],
 )
@@ -229,3 +236,92 @@ def test_a_system_without_bodies_gets_the_torques_of_the_same_robot():
     first, *others = (law.torque([0.2, 0.9], [0.5, -1.1], sample) for law in laws)
     for torque in others:
         assert_close(torque, first, 1e-12)
+
+
+LOAD = cc.Inertia(
+    0.7, (0.05, 0.2, -0.1), ((0.02, 0.001, 0.0), (0.001, 0.01, 0.002), (0, 0.002, 0.025))
+)
+
+
+def loaded(robot: cc.Mechanism, load: cc.Inertia) -> cc.Mechanism:
+    """The robot with a load fixed to its last body."""
+    return replace(
+        robot, bodies=(*robot.bodies, cc.Body("load", cc.joints.Fixed(), "fore", inertia=load))
+    )
+
+
+def parameters(load: cc.Inertia) -> np.ndarray:
+    """Mass, first moment and inertia about the body's origin."""
+    com = np.array(load.com)
+    tensor = load.tensor + load.mass * (com @ com * np.eye(3) - np.outer(com, com))
+    return np.r_[load.mass, load.mass * com, tensor.diagonal(), tensor[[0, 0, 1], [1, 2, 2]]]
+
+
+def test_estimated_load_makes_the_forces_of_the_load():
+    law = rover_law(payload="fore")
+    right = cc.PassiveServo(
+        cc.reduce(loaded(law.model.robot, LOAD)), law.outputs, [60, 90], [60, 60], rate=[2, 3]
+    )
+    s, sample = np.array([1.0, 1.5, 0.3, -0.5, 0.8]), case_study_sample(0.4)
+    wanted = right.torque(Q0, s, sample)
+    assert_close(law.torque(Q0, s, sample, parameters(LOAD)), wanted, 1e-12)
+    assert np.abs(law.torque(Q0, s, sample) - wanted).max() > 1.0
+
+
+def test_energy_with_the_error_of_the_estimate_falls_beside_a_wrong_load():
+    law, sample = rover_law(payload="fore", adaptation=3.0), case_study_sample(0.0)
+    plant = cc.reduce(loaded(law.model.robot, LOAD))
+    gains = load_gains(law.model.robot, 3.0)
+    rng = np.random.default_rng(5)
+    s, z = np.array([1.0, 1.5, 0.3, -0.5, 0.8]), 0.1 * rng.normal(size=10)
+    *_, rate = law.law_with_state(Q0, s, *law.flat(sample), z)
+    off, u = z - parameters(LOAD), law.torque(Q0, s, sample, z)
+    v, sdot = plant.velocity(Q0, s), plant.acceleration(Q0, s, u)
+    right = cc.PassiveServo(plant, law.outputs, [60, 90], [60, 60], rate=[2, 3])
+
+    def energy(h: float) -> float:
+        # The energy of the true robot; the reference moves with its velocity.
+        ahead = plant.robot.integrate(Q0, h * v), s + h * sdot
+        pose, twist, acceleration = right.flat(sample)
+        moved = pose + h * twist, twist + h * acceleration
+        learnt = off + h * rate
+        return float(right.lyapunov_function(*ahead, *moved)) + learnt @ (learnt / gains) / 2
+
+    x, ve = right.errors(Q0, s, *right.flat(sample)[:2])
+    rates = np.repeat(law.rate, [2, 3])
+    wrong = ve - rates * x
+    lost = wrong @ law.damping @ wrong + x @ law.stiffness @ (rates * x)
+    assert difference_quotient(energy, step=1e-4) == pytest.approx(-lost, rel=1e-6)
+
+
+def test_adaptation_stops_at_torque_limits():
+    law, sample, s = rover_law(payload="fore"), case_study_sample(0.0), np.zeros(5)
+    z = np.zeros(10)
+    u = law.torque(Q0, s, sample)
+    for limit, moves in ((1.01 * np.abs(u).max(), True), (0.99 * np.abs(u).max(), False)):
+        limited = replace(law, torque_limits=float(limit))
+        rate = limited.law_with_state(Q0, s, *law.flat(sample), z)[-1]
+        assert rate.any() == moves
+
+
+def test_load_ends_without_error_where_the_servo_integrates():
+    law = rover_law(payload="fore")
+    servo = replace(case_study(), integral=[2.0, 6.0])
+    *others, fore = law.model.robot.bodies
+    heavy = replace(fore, inertia=replace(fore.inertia, mass=2.0 * fore.inertia.mass))
+    plant = cc.Plant(replace(law.model.robot, bodies=(*others, heavy)))
+    goal = cc.references.hold(law.output(Q0))
+    options = {"plant": plant, "dt": 0.01}
+    adapted, integrated = (
+        cc.simulate(law.model.robot, each, goal, 3.0, Q0, np.zeros(5), **options)
+        for each in (law, servo)
+    )
+    final = [np.linalg.norm(run.error[-1]) for run in (adapted, integrated)]
+    assert final[0] < 1e-3 < 0.02 < final[1]
+
+
+def test_loads_need_a_lift_without_masses():
+    with pytest.raises(OutputError, match="a momentum, by which the load moves the robot"):
+        flyer_law(payload="tool")
+    with pytest.raises(UnknownNameError):
+        rover_law(payload="hook")

@@ -1,0 +1,52 @@
+"""A load of unknown mass on a body: its forces, linear in its ten inertial parameters."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Array, Vector
+from concur.control._margins import natural_units
+from concur.kinematics import (
+    constant,
+    cross,
+    jacobian,
+    link_frames,
+    link_motions,
+    link_steps,
+)
+from concur.multibody import Mechanism
+
+PARAMETERS = 10
+"""Mass, kg; first moment (3,), kg m; inertia xx, yy, zz, xy, xz, yz about the body's origin,
+kg m^2: all in the frame of the body. The off-diagonal entries are those of the tensor."""
+
+
+def load_forces(
+    robot: Mechanism, body: str, q: Vector, v: Vector, w: Vector, wdot: Vector, load: Array
+) -> Array:
+    """Forces (nv,) that a load (10,) on a body needs for velocities w that follow the motion v."""
+    links, seats = link_frames(robot)
+    seat = seats[robot.index(body)]
+    steps = link_steps(robot, links, q)
+    motion = link_motions(links, steps, v, wdot, robot.gravity, w)[seat.link]
+    turn, squares = constant(seat.rotation), motion.squares
+    linear = turn.T @ (motion.linear + motion.changed(constant(seat.translation)))
+    diagonal = [squares[k] - squares[0] - squares[1] - squares[2] for k in range(3)]
+    change = turn.T @ (motion.change + ca.diag(ca.vertcat(*diagonal))) @ turn
+    mass, first, inertia = load[0], load[1:4], load[4:]
+    xx, yy, zz, xy, xz, yz = ca.vertsplit(inertia)
+    half = (xx + yy + zz) / 2
+    second = ca.blockcat([[half - xx, -xy, -xz], [-xy, half - yy, -yz], [-xz, -yz, half - zz]])
+    moved = change @ second
+    moment = ca.vertcat(
+        moved[2, 1] - moved[1, 2], moved[0, 2] - moved[2, 0], moved[1, 0] - moved[0, 1]
+    )
+    wrench = ca.vertcat(mass * linear + change @ first, cross(first, linear) + moment)
+    return jacobian(robot, q, body).T @ wrench
+
+
+def load_gains(robot: Mechanism, gain: float) -> np.ndarray:
+    """Gains (10,) of the parameters, from that of the mass: lengths count in the robot's size."""
+    size = natural_units(robot)[1]
+    return gain * size ** np.repeat([0.0, 2.0, 4.0], [1, 3, 6])
