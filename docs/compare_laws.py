@@ -1,8 +1,8 @@
-"""Five laws in five cases on a rover and a floating robot: the tables of docs/laws.md.
+"""Laws in six cases on a rover and a floating robot: the tables of docs/laws.md.
 
 python docs/compare_laws.py
 
-simulates all of them in about two minutes, prints the tables, and writes them into the page.
+simulates all of them in about three minutes, prints the tables, and writes them into the page.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from concur.simulation import Friction, Integrator, RunRecord, step_function
 
 PAGE = Path(__file__).resolve().with_name("laws.md")
 PERIOD = 0.002  # s: control period of all laws, and the delay in the case of this name
-CASES = ("nominal", "mass +20 %", "friction", "delay 2 ms", "torque limits")
-LAWS = ("servo", "servo, integral", "PD", "computed torque", "own law")
+CASES = ("nominal", "mass +20 %", "payload +50 %", "friction", "delay 2 ms", "torque limits")
+COMMON = ("servo", "servo, integral", "passive", "PD", "computed torque", "own law")
+LAWS = {"rover": (*COMMON[:3], "passive, adaptive", *COMMON[3:]), "floater": COMMON}
 
 
 @dataclass
@@ -71,6 +72,8 @@ class Scene:
     s0: np.ndarray
     joint_gains: tuple[float, float]  # of PD
     own_gains: tuple[Any, Any]
+    passive: tuple[Any, Any, Any]  # stiffness, damping and rate by output
+    load: str  # body with the load
     friction: tuple[float, float]  # viscous in N m s/rad, Coulomb in N m
     limits: tuple[float, ...]  # N m, one for each control
 
@@ -80,6 +83,12 @@ class Scene:
         servo = replace(self.servo, torque_limits=limits)
         if name.startswith("servo"):
             return servo if name == "servo" else replace(servo, integral=self.integral)
+        if name.startswith("passive"):
+            outputs, (stiffness, damping, rate) = self.servo.outputs, self.passive
+            load = None if name == "passive" else self.load
+            return cc.PassiveServo(
+                model, outputs, stiffness, damping, rate=rate, torque_limits=limits, payload=load
+            )
         if name == "own law":
             return TransposedJacobian(
                 self.servo,
@@ -124,6 +133,8 @@ def rover() -> Scene:
         start.s,
         (60.0, 15.0),
         gains,
+        ([60.0, 90.0], [80.0, 60.0], [2.0, 3.0]),
+        "forearm",
         (0.3, 0.3),
         (1.0, 1.0, 1.0, 7.0, 3.0),
     )
@@ -149,6 +160,8 @@ def floater() -> Scene:
         start.s,
         (8.0, 6.0),
         gains,
+        ([gains[0]], [gains[1]], 2.0),
+        "hand",
         (0.05, 0.05),
         (0.5,) * 6,
     )
@@ -170,7 +183,7 @@ def cell(scene_name: str, law_name: str, case: str) -> RunRecord:
     Parameters
     ----------
     scene_name, law_name, case : str
-        Names out of `SCENES`, `LAWS` and `CASES`.
+        Names out of `SCENES`, `LAWS` of the scene and `CASES`.
 
     Returns
     -------
@@ -188,6 +201,8 @@ def cell(scene_name: str, law_name: str, case: str) -> RunRecord:
             for body in robot.bodies
         ]
         plant = cc.Plant(replace(robot, bodies=heavy))
+    if case == "payload +50 %":
+        plant = cc.Plant(replace(robot, bodies=[_loaded(b, scene.load) for b in robot.bodies]))
     if case == "friction":
         plant = cc.Plant(robot, friction=Friction.of(robot, *scene.friction))
     if case == "delay 2 ms":
@@ -198,6 +213,14 @@ def cell(scene_name: str, law_name: str, case: str) -> RunRecord:
         integrator=integrator,
     )  # fmt: skip
     return RunRecord.of(run)
+
+
+def _loaded(body: cc.Body, name: str) -> cc.Body:
+    """The body; that of the load with half as much mass and moments more."""
+    if body.name != name:
+        return body
+    own = body.inertia
+    return replace(body, inertia=cc.Inertia(1.5 * own.mass, own.com, 1.5 * own.tensor))
 
 
 def _delayed(scene: Scene, law: Any, reference: Any, plant: cc.Plant, late: int = 1) -> RunRecord:
@@ -259,10 +282,10 @@ def text(scene_name: str, found: dict[Any, Any]) -> str:
         lines += [f"| {scene_name}: {title} | " + " | ".join(CASES) + " |"]
         lines += ["| --- |" + " ---: |" * len(CASES)]
         shown = {key: _shown(values[index]) for key, values in found.items()}
-        for law in LAWS:
+        for law in LAWS[scene_name]:
             cells = []
             for case in CASES:
-                best = min(LAWS, key=lambda other: found[other, case][index])
+                best = min(LAWS[scene_name], key=lambda other: found[other, case][index])
                 own = shown[law, case]
                 cells.append(f"**{own}**" if own == shown[best, case] else own)
             lines.append(f"| {law} | " + " | ".join(cells) + " |")
@@ -279,7 +302,9 @@ def main() -> None:
     """Simulate all cells, print the tables, and write them into the page."""
     parts = []
     for scene_name in SCENES:
-        cells = {(law, case): cell(scene_name, law, case) for law in LAWS for case in CASES}
+        cells = {
+            (law, case): cell(scene_name, law, case) for law in LAWS[scene_name] for case in CASES
+        }
         parts.append(text(scene_name, numbers(scene_name, cells)))
     block = "\n".join(parts).rstrip()
     print(block)

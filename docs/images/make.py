@@ -38,6 +38,7 @@ def main() -> None:
     floater(simulated("free_floater.toml"))
     script("crane_car", "crane_load.png")
     script("chain_pendulum", "chain_pendulum.png")
+    script("wrong_payload", "wrong_payload.png")
     dashboard()
 
 
