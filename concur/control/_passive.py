@@ -87,19 +87,22 @@ class PassiveServo(OutputLaw):
         Rate, 1/s, at which motions that leave the outputs at rest decay, where there are more shape
         velocities than output coordinates; s_r has the least kinetic energy there.
     payload : str, optional
-        Body that carries a load of unknown inertia, whose ten parameters the law estimates from the
-        errors; for robots on wheels or a fixed base. Default: none.
+        Body that carries a load of unknown inertia, which the state z of the law, shape (10,),
+        estimates: mass, kg, first moment (3,), kg m, and inertia xx, yy, zz, xy, xz, yz about the
+        origin of the body, kg m^2, in its frame. For robots on wheels and on a fixed or driven
+        base. Default: no load.
     adaptation : float
-        Gain of the estimated mass, kg s^2/m^2; those of moments and inertias follow with the
-        robot's size as the unit of length.
+        Gain of the estimated mass, kg s^2/m^2. With the robot's size as the unit of length, first
+        moment and inertia have the same gain.
 
     Raises
     ------
     OutputError
         If there are more output coordinates than shape velocities, the gains are not positive
-        definite, an option is out of range, or the decoupling matrix is singular everywhere.
+        definite, an option is out of range, the decoupling matrix is singular everywhere, or a
+        robot with a momentum or stages has a `payload`.
     UnknownNameError
-        If an output's body does not exist.
+        If the body of an output or of `payload` does not exist.
 
     See Also
     --------
@@ -108,8 +111,9 @@ class PassiveServo(OutputLaw):
     Notes
     -----
     Source: J.-J. Slotine and W. Li, "On the adaptive control of robot manipulators" (1987), with
-    the factor of source 004, (20). `certify` rejects this law, because its error dynamics depend on
-    the motion of the robot.
+    the factor of source 004, (20). The estimate obeys their ``z' = -G Y^T (s - s_r)``, with gains G
+    and the regressor Y of the load's forces on the shape, Y z. `certify` rejects this law, because
+    its error dynamics depend on the motion of the robot.
 
     Examples
     --------
@@ -246,7 +250,7 @@ class PassiveServo(OutputLaw):
         if self.torque_limits is not None:
             low, high = (ca.DM(limits) for limits in self.torque_limits.T)
             kept = ca.fmin(ca.fmax(u, low), high)
-            # Torques that are cut off tell nothing about the load.
+            # Errors at torque limits are no sign of a load.
             u, learnt = kept, ca.if_else(ca.sumsqr(u - kept) > 0.0, 0.0, learnt)
         pivot = ca.fmin(found.pivot, leverage)
         results = [u, pivot, ca.SX(self.size, 1), ca.SX(1)]

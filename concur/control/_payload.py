@@ -25,7 +25,12 @@ kg m^2: all in the frame of the body. The off-diagonal entries are those of the 
 def load_forces(
     robot: Mechanism, body: str, q: Vector, v: Vector, w: Vector, wdot: Vector, load: Array
 ) -> Array:
-    """Forces (nv,) that a load (10,) on a body needs for velocities w that follow the motion v."""
+    """Forces (nv,), N and N m, that the velocities w with rates wdot need for a load (10,).
+
+    The points of the load have the acceleration ``a + P r`` along the motion v, where r is the way
+    from the body's origin. With first moment c and second moment S, the force is ``m a + P c``, and
+    the moment ``c x a`` plus the axial vector of ``P S - S P^T``.
+    """
     links, seats = link_frames(robot)
     seat = seats[robot.index(body)]
     steps = link_steps(robot, links, q)
