@@ -107,11 +107,26 @@ class WorldLoop:
 
     def __post_init__(self) -> None:
         model = self.servo.model
+        starts = [name for kind, name in self.names if kind == "initial_s"]
+        if others := [name for name in starts if name not in model.shape_names]:
+            raise fault(
+                self.path,
+                "[uncertainty.initial_s]",
+                "",
+                expected=f"shape velocities: {', '.join(model.shape_names)}",
+                came=f"also {', '.join(others)}, which follow from them",
+                cure='Name the shape velocities one by one: "*" stands for all velocities.',
+            )
         for kind, name in self.names:
-            if kind == "initial_s" and name not in model.shape_names:
-                raise self._fault(kind, name, "a shape velocity", model.shape_names)
             if kind == "momentum" and not model.takes_momentum:
-                raise self._fault(kind, name, "a robot that floats", ())
+                raise fault(
+                    self.path,
+                    f"[uncertainty.{kind}]",
+                    name,
+                    expected="a robot that floats",
+                    came=f"`{name}`",
+                    cure="Remove it.",
+                )
         duration, _, period = self.times
         if abs(self.ticks * period - duration) > 1e-9 * max(1.0, duration):
             raise fault(
@@ -304,16 +319,6 @@ class WorldLoop:
                     world=world,
                 ) from None
         return np.array(found)
-
-    def _fault(self, kind: str, name: str, expected: str, known: tuple[str, ...]) -> ConcurError:
-        return fault(
-            self.path,
-            f"[uncertainty.{kind}]",
-            name,
-            expected=f"{expected} ({', '.join(known)})" if known else expected,
-            came=f"`{name}`",
-            cure="Remove it.",
-        )
 
 
 def _scalars(kind: str, name: str) -> list[tuple[str, str]]:

@@ -380,6 +380,26 @@ turret = [-0.01, 0.01]
 """
 
 
+def test_start_velocities_of_all_joints_are_those_that_are_no_result(tmp_path: Path) -> None:
+    expected = "shape velocities: left_wheel, right_wheel, turret, upper_arm, forearm"
+    for entries, others in (
+        ('"*" = [-0.1, 0.1]', "also chassis[vx], chassis[vy], chassis[omega], which"),
+        ('"chassis[vx]" = [-0.1, 0.1]', "also chassis[vx], which"),
+    ):
+        task = load_task(write(tmp_path, f"{TASK}[uncertainty.initial_s]\n{entries}\n"))
+        with pytest.raises(DescriptionError) as caught:
+            task.loop(task.uncertainty.values(np.zeros((1, task.uncertainty.size))))
+        error = caught.value
+        assert (error.file, error.table) == (str(task.path), "[uncertainty.initial_s]")
+        assert expected in error.expected
+        assert others in error.came
+        assert '"*" stands for all' in error.cure
+    # Shares of zero are skipped: one shape velocity of the task is not zero.
+    given = '[uncertainty.initial_s]\n"*" = { relative = [-0.1, 0.1] }\n'
+    found = load_task(write(tmp_path, TASK + given)).uncertainty
+    assert found.labels == ("initial_s.left_wheel",)
+
+
 def test_wheels_may_slip(tmp_path: Path) -> None:
     task = load_task(write(tmp_path, TASK + SLIP))
     assert task.slip is not None
