@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -16,6 +17,11 @@ from concur.verification._evaluator import Evaluator
 from concur.verification._executors import killed, one_thread_each, processes, processors
 from concur.verification._store import Store
 from concur.verification._table import Table, joined
+
+ALIKE = 8
+"""Number of worlds that have to crash for one cause, before any result, to stop a campaign."""
+
+_NUMBER = re.compile(r"0x[0-9a-f]+|\d+(\.\d+)?(e[-+]?\d+)?")
 
 
 def run(
@@ -61,7 +67,9 @@ def run(
     Raises
     ------
     ConcurError
-        If an argument is invalid, workers differ from this process, or the executor fails.
+        If an argument is invalid, workers differ from this process, or the executor fails. If the
+        first worlds all crash for one cause, up to numbers in its text: `ALIKE` of them, or all
+        worlds of a smaller campaign if there are several. None of them is kept.
     """
     numbers, worlds = _checked(numbers, worlds)
     for name, value in (("block", block), ("time_limit", time_limit)):
@@ -79,8 +87,9 @@ def run(
             workers(executor) as pool,
         ):
             work = Work(evaluator, numbers[left], worlds[left], pool, block, time_limit)
+            answered = kept is not None and len(kept.crashes) < len(kept)
             with closing(work.results()) as results:
-                for _, part in results:
+                for part in _proven((part for _, part in results), len(numbers) - done, answered):
                     if store is not None:
                         store.append(part)
                     parts.append(part)
@@ -125,6 +134,28 @@ def values_of(
             for first, part in results:
                 values[first : first + len(part)] = part.values
     return values
+
+
+def _proven(parts: Iterator[Table], count: int, answered: bool) -> Iterator[Table]:
+    """Pass tables on, once they show that worlds do not all crash for one cause."""
+    held: list[Table] = []
+    for part in parts:
+        held.append(part)
+        causes = [why for table in held for why in table.crashes.values()]
+        answered = answered or len(causes) < sum(map(len, held))
+        if answered or len({_NUMBER.sub("#", why) for why in causes}) > 1:
+            answered = True
+            yield from held
+            held = []
+        elif len(causes) >= max(2, min(ALIKE, count)):
+            raise ConcurError(
+                "campaign",
+                expected="worlds that can be evaluated",
+                came=f"the same error in all of the first {len(causes)} worlds: {causes[0]}",
+                cure="Remove its cause, which is common to all worlds: check the law, the task and "
+                "the installed packages. No result of these worlds is kept.",
+            )
+    yield from held
 
 
 def _wrong(name: str, expected: str, came: str, cure: str) -> ConcurError:

@@ -15,6 +15,7 @@ import pytest
 from concur.errors import ConcurError, ShapeError
 from concur.verification import _blocks
 from concur.verification._run import run
+from concur.verification._store import opened
 from tests.verification._evaluators import (
     Dying,
     Foreign,
@@ -48,6 +49,38 @@ def test_world_whose_evaluation_raises_has_a_reason_and_no_value():
         lost = np.isin(NUMBERS, (0, 13, 202))
         assert np.isnan(table.values[lost]).all()
         assert table.values[~lost].tobytes() == RESULT.values[~lost].tobytes()
+
+
+def test_error_of_all_worlds_stops_the_campaign(tmp_path):
+    def begun(count, bad, block=4, **options):
+        given = NUMBERS[:count], WORLDS[:count]
+        return run(Raising(bad=bad), *given, block=block, **options)
+
+    everyone, cause = tuple(range(203)), "error in all of the first 8 worlds: ValueError: no model"
+    for block in (1, 4, 8):
+        with ThreadPoolExecutor(1) as serial, pytest.raises(ConcurError, match=cause):
+            begun(203, everyone, block, executor=serial)
+    with pytest.raises(ConcurError, match="first 64 worlds"):
+        begun(203, everyone, 64)
+    with pytest.raises(ConcurError, match="first 2 worlds"):
+        begun(2, everyone, 2)
+    # A world of its own, another one with a result, and another cause are no common cause.
+    assert list(begun(1, everyone).crashes) == [0]
+    assert len(begun(9, everyone[:8], 9).crashes) == 8
+    with ThreadPoolExecutor(1) as serial:
+        assert len(begun(203, everyone[:7], 1, executor=serial).crashes) == 7
+
+    class Mixed(Raising):
+        def at(self, number):
+            raise (KeyError if number == 7 else ValueError)(f"no model of world {number}")
+
+    assert len(run(Mixed(), NUMBERS[:20], WORLDS[:20], block=8).crashes) == 20
+    # The worlds that crash alike are not kept: the campaign starts with them again.
+    path, evaluator = tmp_path / "worlds.bin", Raising(bad=everyone)
+    with opened(path, evaluator, 3) as store, pytest.raises(ConcurError, match="common to all"):
+        run(evaluator, NUMBERS, WORLDS, block=4, store=store)
+    with opened(path, evaluator, 3) as store:
+        assert len(store.table) == 0
 
 
 def test_bad_arguments_are_refused():
@@ -226,7 +259,6 @@ def _children(parent):
 
 @pytest.mark.extended
 def test_killed_campaign_goes_on_and_leaves_no_processes(tmp_path):
-    from concur.verification._store import opened
 
     path, script = tmp_path / "worlds.bin", tmp_path / "script.py"
     script.write_text(SCRIPT)
