@@ -40,6 +40,7 @@ from concur.simulation._slip import check_step
 from concur.simulation._start import FASTEST, grid, shape_start
 from concur.simulation._states import States
 from concur.simulation._step import closed_loop
+from concur.simulation._stiffness import check_friction
 from concur.simulation._worlds import Worlds
 from concur.system import System
 
@@ -97,7 +98,9 @@ def simulate(
     compiled : bool, optional
         Deprecated: `compiled` of an `Integrator`.
     integrator : Integrator, optional
-        Method, step, period of a sampled law, and whether to run machine code.
+        Method, step, period of a sampled law, and whether to run machine code. Fixed steps have to
+        resolve the friction of the plant, see `check_friction`; adaptive methods choose steps by
+        their error, so that no friction is too stiff for them.
     world : mapping, optional
         Deviations of the uncertain numbers of the plant, as for `Plant.numbers`, of one world;
         default the nominal one.
@@ -124,7 +127,7 @@ def simulate(
         If the robot runs into a singular configuration or the state leaves the finite
         numbers: the run up to there is the error's attribute `run`. If it has to be compiled and
         cannot be. If a world is given and no quantity of the plant is uncertain. If imperfections
-        are given and the method is adaptive, or friction or springs are too stiff for the step.
+        are given and the method is adaptive. If friction or springs are too stiff for a fixed step.
     InertiaError
         If no rigid body has an inertia of the world.
     KeyboardInterrupt
@@ -143,6 +146,7 @@ def simulate(
     dt, hold = options.dt, options.control_period
     if options.method in FIXED_STEP:
         check_step(where, stepped.slip, dt)
+        check_friction(moving, dt)
     steps, per_hold = grid(where, duration, dt, hold)
     q = stepped.robot.check_configuration(q0, "`q0`")
     if numbers is not None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from concur.codegen import constant
 from concur.errors import SimulationError
-from concur.multibody import control_velocities
+from concur.multibody import control_velocities, controls
 from concur.simulation._friction import slope_at_rest
 from concur.simulation._plant import Plant
 
@@ -33,8 +33,8 @@ def mobility_function(plant: Plant) -> Callable[[np.ndarray], np.ndarray]:
     Returns a function from (worlds, n_numbers) to (worlds, CONFIGURATIONS, nu, nu).
     """
     if plant.slip is not None:  # wheels without load are free, and the lightest for their motors
-        free = replace(plant.slip, loads=(0.0,) * len(plant.slip.grip))
-        plant = replace(plant, slip=free)
+        unloaded = replace(plant.slip, loads=(0.0,) * len(plant.slip.grip))
+        plant = replace(plant, slip=unloaded)
     q, u = ca.SX.sym("q", plant.nq), ca.SX.sym("u", plant.nu)
     p, rng = ca.SX.sym("p", plant.n_numbers), np.random.default_rng(5)
     robot = plant.symbolic(p)
@@ -45,7 +45,8 @@ def mobility_function(plant: Plant) -> Callable[[np.ndarray], np.ndarray]:
         vdot, _, _ = plant.slip_acceleration(q, still, ca.SX(0, 1), u, p)
     moved = ca.densify(control_velocities(robot, q, ca.jacobian(vdot, u)))
     one = ca.Function("mobility", [q, p], [moved], {"cse": True})
-    places = [plant.tree.neutral(), *(plant.tree.random(rng) for _ in range(CONFIGURATIONS - 1))]
+    system = plant.robot
+    places = [system.neutral(), *(system.random(rng) for _ in range(CONFIGURATIONS - 1))]
     p = ca.SX.sym("p", plant.n_numbers)
     columns = [ca.vec(one(constant(place), p)) for place in places]
     all_places = ca.Function("mobilities", [p], [ca.horzcat(*columns)])
@@ -90,7 +91,7 @@ def check_friction(plant: Plant, dt: float) -> None:
         kind: np.array(getattr(friction, kind))[None] for kind in ("viscous", "coulomb", "stribeck")
     }
     rigid = {"stiffness": np.full((1, plant.nu), np.inf), "full_speed": friction.full_speed}
-    names = {"names": plant.tree.control_names}
+    names = {"names": controls(plant.robot)[0]}
     check_stiffness(
         f"plant of `{plant.name}`", mobility_function(plant)(rows), values | rigid | names, dt
     )

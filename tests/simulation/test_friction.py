@@ -92,3 +92,23 @@ def test_friction_is_checked_against_a_step(wheel):
     with pytest.raises(SimulationError, match=r"plant of `one wheel`, `friction` of `wheel`"):
         check_friction(plant(2.001e3), 1e-3)
     check_friction(plant(2.001e3), 0.9e-3)
+
+
+def test_runs_with_fixed_steps_refuse_friction_that_is_too_stiff(wheel):
+    servo = cc.Servo(cc.reduce(wheel), [cc.Output("angle", "wheel", "SO2")], 4.0, 4.0)
+
+    def end(rate, method="rk4", period=None, dt=1e-3):
+        plant = cc.Plant(wheel, friction=Friction.of(wheel, 0.0, 0.01 * rate * INERTIA))
+        reference = cc.references.hold([0.0], group="SO2")
+        options = Integrator(method, dt, control_period=period)
+        run = cc.simulate(
+            wheel, servo, reference, 0.02, [0.4], [0.0], plant=plant, integrator=options
+        )
+        return run.q[-1, 0]
+
+    for method, period in (("rk4", None), ("rkmk4", 2e-3)):
+        end(1.999e3, method, period)
+        with pytest.raises(SimulationError, match=r"Take a step of 0.00094 s or less") as refused:
+            end(2.001e3, method, period)
+        assert refused.value.data["rate"] == pytest.approx(2.001e3, rel=1e-12)
+    assert end(2.001e3, dt=2.5e-4) == pytest.approx(end(2.001e3, "radau"), rel=1e-7)

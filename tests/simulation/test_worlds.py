@@ -485,7 +485,8 @@ def test_closed_loop_is_that_of_the_robot_built_with_the_numbers(
 @pytest.mark.extended
 def test_friction_acts_in_a_world_too() -> None:
     task, plant, worlds = loop("rover")
-    rubbing, world = Friction.of(task.robot, 0.5, 0.2), one(worlds, 0)
+    rubbing = Friction.of(task.robot, 0.5, 0.2, full_speed=0.1)
+    world = one(worlds, 0)
     came = run("rover", replace(plant, friction=rubbing), world=world)
     assert_same_motion(came, run("rover", Plant(built(task.robot, world), friction=rubbing)))
     assert np.abs(came.v - run("rover", plant, world=world).v).max() > 1e-6
