@@ -371,6 +371,22 @@ def verify(
             help="Dask scheduler whose workers are used; needs the extra `cluster`.",
         ),
     ] = None,
+    proofs: Annotated[
+        bool,
+        typer.Option(
+            "--certify",
+            help="Draw what `concur certify` proves: decay of the errors, tubes and the torques of "
+            "[operating], each with its assumptions; needs the extra `certify`.",
+        ),
+    ] = False,
+    disturbance: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            help="Bound of the unmodelled output acceleration for the tubes of --certify, in "
+            "m/s^2; default the largest of the drawn runs, which proves nothing.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder of the results; default out/<name of the file>/verify."),
@@ -391,7 +407,7 @@ def verify(
         from concur.cli._verify import verify_task
 
         console = Console(stderr=as_json, quiet=as_json)
-        options = (seed, search, jobs, scheduler, overwrite)
+        options = (seed, search, jobs, scheduler, overwrite, proofs, disturbance)
         result = verify_task(task, samples, folder, console, *options)
         if as_json:
             typer.echo(json.dumps(result.as_dict(), indent=2, allow_nan=False))

@@ -16,12 +16,20 @@ from rich.markup import escape
 from rich.table import Table
 
 from concur._progress import track
+from concur.certify import (
+    Certificate,
+    OperatingCertificate,
+    Status,
+    certify,
+    operating_bounds,
+)
 from concur.cli._answer import answer
 from concur.cli._results import Results, foreign, results
 from concur.cli._tables import show_warnings
 from concur.cli._warnings import task_warnings
 from concur.errors import ConcurError
 from concur.formats import Task, load_task
+from concur.formats.tables import located
 from concur.verification import (
     Campaign,
     CampaignReport,
@@ -92,10 +100,13 @@ def verify_task(
     jobs: int | None = None,
     scheduler: str | None = None,
     overwrite: bool = False,
+    proofs: bool = False,
+    disturbance: float | None = None,
 ) -> VerifyResult:
     """Run a campaign and write its results into a folder.
 
-    Worlds of an earlier run of the same campaign in the folder are not evaluated again.
+    Worlds of an earlier run of the same campaign in the folder are not evaluated again. With
+    `proofs` or a disturbance, m/s^2, the report has the bounds that `certify` proves.
     """
     if jobs is not None and scheduler is not None:
         raise ConcurError(
@@ -108,6 +119,13 @@ def verify_task(
     warnings = task_warnings(task)
     show_warnings(warnings, console)
     campaign = Campaign(task, seed)
+    certificate, operating = None, None
+    if proofs or disturbance is not None:
+        with console.status("certifying"):
+            certificate = certify(task.servo)
+            if task.operating is not None and not task.servo.nz:
+                with located(task.path, "[operating]"):
+                    operating = operating_bounds(task.servo.unmeasured, **task.operating)
     with ExitStack() as stack:
         kept = stack.enter_context(results(folder, "verify", overwrite, keep=(WORLDS,)))
         executor = None if scheduler is None else stack.enter_context(cluster(scheduler))
@@ -133,9 +151,10 @@ def verify_task(
                 result,
                 task.name,
                 found,
-                curves=sampled_curves(campaign, result),
+                curves=sampled_curves(campaign, result, 12, certificate, disturbance, operating),
                 files=_worst(campaign, result, found, kept, overwrite),
-                facts={"Task": str(path), "Time": f"{taken:.3g} s"},
+                facts={"Task": str(path), "Time": f"{taken:.3g} s"}
+                | _proofs(certificate, operating),
             )
             staged = [report.write(kept.staging), result.save(kept.staging / "campaign.h5")]
         kept.publish(staged)
@@ -147,6 +166,19 @@ def verify_task(
         _show(verified, report, taken, console)
         console.print(f"results in {folder}, start with {folder / 'report.html'}")
     return replace(verified, files=(*kept.files, kept.manifest))
+
+
+def _proofs(
+    certificate: Certificate | None, operating: OperatingCertificate | None
+) -> dict[str, str]:
+    """Facts on the proofs that were requested."""
+    facts = {}
+    if certificate is not None:
+        reasons = [part.reason for part in certificate.parts if part.status is not Status.PROVED]
+        facts["Certificate"] = " ".join([certificate.status.name, *dict.fromkeys(reasons)])
+    if operating is not None:
+        facts["Operating box"] = f"{operating.status.name}: {operating.reason}"
+    return facts
 
 
 def _worst(

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from concur.plotting._summary import summarise
     from concur.plotting.animation import animate
     from concur.plotting.campaign import (
-        SampledCurves,
         curves_figure,
         extremes_figure,
         influence_figure,
@@ -39,12 +38,14 @@ if TYPE_CHECKING:
     from concur.plotting.path import path_figure
     from concur.plotting.report import write_report
     from concur.plotting.robot import RobotArtists, draw_robot, robot_figure
+    from concur.plotting.sampled import CurveBound, SampledCurves
     from concur.plotting.style import new_figure, styled
 
 _MODULES = {
+    "CurveBound": "sampled",
     "DisturbedMotions": "disturbed",
     "RobotArtists": "robot",
-    "SampledCurves": "campaign",
+    "SampledCurves": "sampled",
     "animate": "animation",
     "comparison_figure": "comparison",
     "curves_figure": "campaign",
@@ -79,6 +80,7 @@ _MODULES = {
 }
 
 __all__ = [
+    "CurveBound",
     "DisturbedMotions",
     "RobotArtists",
     "SampledCurves",

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from concur.errors import ShapeError
 from concur.plotting.errors import TIME
+from concur.plotting.sampled import SampledCurves
 from concur.plotting.style import (
     EDGE,
     FLOOR,
@@ -32,70 +31,12 @@ PASS, FAIL = PALETTE[0], PALETTE[1]
 MOST = 9
 """Panels of a figure, at most."""
 
+REQUIRED: dict[str, Any] = {"color": REFERENCE, "linestyle": "--"}
+PROVED: dict[str, Any] = {"color": PALETTE[2], "linestyle": "-."}
+
 _BINS = 30
 _THINNEST = 60  # bars that fit between the values and their limit, at most
 _RINGS = 5  # worst worlds that are marked
-
-
-@dataclass(frozen=True, eq=False)
-class SampledCurves:
-    """Curves of sampled runs over time, such as tracking errors, with a bound if there is one.
-
-    Parameters
-    ----------
-    name, unit : str
-        Quantity and its unit.
-    t : array_like
-        Times, shape (k,), s.
-    values : array_like
-        A row for each run, shape (r, k); NaN after the end of a run that stopped early.
-    passed : array_like, optional
-        Whether each run passed, shape (r,).
-    bound : float or array_like, optional
-        Bound, a number or shape (k,): a limit, or one that `concur.certify` has proved.
-    bound_name : str
-        Name of the bound in the legend.
-    log : bool
-        Whether the vertical axis is logarithmic.
-
-    Raises
-    ------
-    ShapeError
-        If the arrays do not fit together.
-    """
-
-    name: str
-    unit: str
-    t: ArrayLike
-    values: ArrayLike
-    passed: ArrayLike | None = None
-    bound: ArrayLike | None = None
-    bound_name: str = "bound"
-    log: bool = True
-
-    def __post_init__(self) -> None:
-        t, values = np.asarray(self.t, dtype=float), np.asarray(self.values, dtype=float)
-        runs = len(values) if values.ndim == 2 else 0
-        passed = np.ones(runs, bool) if self.passed is None else np.asarray(self.passed, bool)
-        bound = None if self.bound is None else np.asarray(self.bound, dtype=float)
-        shapes = [t.shape, values.shape, passed.shape, () if bound is None else bound.shape]
-        fits = t.ndim == 1 and values.shape == (runs, len(t)) and passed.shape == (runs,)
-        if not fits or shapes[3] not in ((), t.shape):
-            raise ShapeError(
-                f"sampled curves of {self.name}",
-                expected="times (k,), values (r, k), passed (r,) and a bound () or (k,)",
-                came=f"shapes {', '.join(map(str, shapes))}",
-                cure="Pass a row for each run and a column for each time.",
-            )
-        for name, array in (("t", t), ("values", values), ("passed", passed), ("bound", bound)):
-            object.__setattr__(self, name, array)
-
-    @property
-    def outside(self) -> int:
-        """Number of runs that are above the bound at some time."""
-        if self.bound is None:
-            return 0
-        return int(np.sum((np.asarray(self.values) > self.bound).any(axis=1)))
 
 
 def robustness_figure(result: Any) -> Figure:
@@ -129,13 +70,15 @@ def robustness_figure(result: Any) -> Figure:
     return panels.figure
 
 
-def extremes_figure(result: Any) -> Figure:
+def extremes_figure(result: Any, curves: Sequence[SampledCurves] = ()) -> Figure:
     """Draw how often each extreme of a signal occurs, such as the largest torque of a control.
 
     Parameters
     ----------
     result : CampaignResult
         The campaign, with signals.
+    curves : sequence of SampledCurves
+        Curves with the name of a signal, whose proved bounds are drawn.
 
     Returns
     -------
@@ -158,12 +101,20 @@ def extremes_figure(result: Any) -> Figure:
             ends = [end for end in limits[column] if np.isfinite(end)]
             finite = own[np.isfinite(own)]
             good = (finite >= limits[column][0]) & (finite <= limits[column][1])
-            _histogram(axes, finite, good, ends[0] if ends else np.inf)
+            proved = [b for c in curves if c.name == name for b in c.bounds if b.assumption]
+            values = [float(np.max(bound.values)) for bound in proved]
+            limit = ends[0] if ends else np.inf
+            _histogram(axes, finite, good, limit, max(values, default=-np.inf))
             for end in ends:
                 axes.axvline(end, color=REFERENCE, linestyle="--", linewidth=1.2)
             shown = " and ".join(f"{end:.4g}" for end in ends)
             note = f"\n{broken[column]} worlds beyond the limit of {shown} {unit}".rstrip()
-            axes.set_title(name + (note if ends else ""))
+            title = name + (note if ends else "")
+            for bound, value in zip(proved, values, strict=True):
+                axes.axvline(value, **PROVED)
+                above = int(np.sum(own > value))
+                title += f"\n{above} worlds above {value:.4g} {unit},\n{bound.name}"
+            axes.set_title(title)
             axes.set_xlabel(f"extreme [{unit or '1'}]")
             axes.set_ylabel("worlds")
     return panels.figure
@@ -313,28 +264,35 @@ def _draw_curves(axes: Axes, one: SampledCurves) -> None:
         linewidth=2.2,
         label="largest of the samples",
     )
-    if one.bound is not None:
-        bound = np.broadcast_to(np.asarray(one.bound), t.shape)
-        label = f"{one.bound_name}\n  sampled runs above it: {one.outside}"
-        axes.plot(t, bound, color=REFERENCE, linestyle="--", label=label)
-    axes.set_title(one.name)
+    for bound in one.bounds:
+        above, beyond, _ = one.counts(bound)
+        label = f"{bound.name}\n  sampled runs above it: {above}"
+        if bound.assumption:
+            label += f"\n  if {bound.assumption}\n  sampled runs outside this assumption: {beyond}"
+        look = PROVED if bound.assumption else REQUIRED
+        axes.plot(t, np.broadcast_to(np.asarray(bound.values), t.shape), label=label, **look)
+    axes.set_title("\n".join(filter(None, (one.name, one.note))))
     axes.set_ylabel(f"{one.name} [{one.unit}]" if len(one.name) < 15 else f"[{one.unit}]")
     if one.log:
         logarithmic(axes)
         positive = values[np.isfinite(values) & (values > 0.0)]
         if len(positive):
             bottom, top = axes.get_ylim()
-            axes.set_ylim(min(bottom, max(float(np.quantile(positive, 0.02)), FLOOR)), top)
+            low = max(float(np.quantile(positive, 0.02)), FLOOR)
+            axes.set_ylim(float(np.clip(bottom, low / 100.0, low)), top)
     side_legend(axes)
 
 
-def _histogram(axes: Axes, values: np.ndarray, good: np.ndarray, limit: float) -> None:
+def _histogram(
+    axes: Axes, values: np.ndarray, good: np.ndarray, limit: float, farthest: float = -np.inf
+) -> None:
     """Bars of the worlds that keep a limit and of those that do not; it is an edge of the bins."""
     if not len(values):
         return
     low, high = float(values.min()), float(values.max())
     if high - low > 1e-12 * max(abs(low), abs(high)):
-        seen = max(high, limit) - min(low, limit) if np.isfinite(limit) else 0.0
+        ends = [low, high, *(end for end in (limit, farthest) if np.isfinite(end))]
+        seen = max(ends) - min(ends)
         width = max((high - low) / _BINS, seen / _THINNEST)
         start = low if not low < limit < high else limit - width * np.ceil((limit - low) / width)
         edges = start + width * np.arange(_BINS + 2)

@@ -168,16 +168,21 @@ class RunData:
         The name is the output's, followed by "position" or "rotation" where it has both: metres
         and radians are never added.
         """
+        return [
+            (name, unit, np.linalg.norm(self.error[:, places], axis=1))
+            for name, unit, places in self.error_places
+        ]
+
+    @property
+    def error_places(self) -> list[tuple[str, str, np.ndarray]]:
+        """Name and unit as of `error_parts`, and indices in x, shape (n,)."""
         found, start = [], 0
         for output in self.servo.outputs:
             units = np.array(output.coordinate_units)
-            part = self.error[:, start : start + output.dim]
-            start += output.dim
-            kinds = list(dict.fromkeys(output.coordinate_units))
-            for unit in kinds:
+            for unit in (kinds := list(dict.fromkeys(output.coordinate_units))):
                 kind = {"m": ", position", "rad": ", rotation"}[unit] * (len(kinds) > 1)
-                norm = np.linalg.norm(part[:, units == unit], axis=1)
-                found.append((output.name + kind, unit, norm))
+                found.append((output.name + kind, unit, start + np.flatnonzero(units == unit)))
+            start += output.dim
         return found
 
     @cached_property

@@ -10,11 +10,12 @@ import numpy as np
 from concur.errors import SimulationError
 from concur.simulation import Run
 from concur.verification._campaign import Campaign
+from concur.verification._proved import torque_bounds, tube_bounds
 from concur.verification._result import CampaignResult
 
 if TYPE_CHECKING:
-    from concur.certify import Certificate
-    from concur.plotting import SampledCurves
+    from concur.certify import Certificate, OperatingCertificate
+    from concur.plotting import CurveBound, SampledCurves
 
 _POINTS = 600
 
@@ -24,6 +25,8 @@ def sampled_curves(
     result: CampaignResult,
     count: int = 12,
     certificate: Certificate | None = None,
+    disturbance: float | None = None,
+    operating: OperatingCertificate | None = None,
 ) -> tuple[SampledCurves, ...]:
     """Replay worlds of a campaign: the worst one of each requirement, then the first ones.
 
@@ -36,19 +39,36 @@ def sampled_curves(
     count : int
         Number of worlds; more if there are more requirements.
     certificate : Certificate, optional
-        Proved certificate of the task's law. Its norm is drawn with its bound.
+        Certificate of the task's law. If it is proved, its norm is drawn with its bound, and the
+        errors with their tubes.
+    disturbance : float, optional
+        Bound of the disturbance of the tubes, m/s^2, with rotations scaled by the channel's length.
+        Default: the largest disturbance of the replayed runs, which makes the tubes estimates.
+    operating : OperatingCertificate, optional
+        Bounds of the torques in an operating box, which are drawn over the commands.
 
     Returns
     -------
     tuple of SampledCurves
-        Errors of each output by unit, and the norm of the certificate over its value at the start.
+        Errors of each output by unit, the norm of the certificate over its value at the start, and
+        the size of each control ("torque:...") that has a limit or a bound.
+
+    Raises
+    ------
+    OutputError
+        If the disturbance is negative.
 
     Notes
     -----
-    The bound exp(-rate t) of a certificate is proved for the loop of the exact model, without
-    imperfections and with the continuous law. Sampled worlds may exceed it.
+    Each bound that is proved has its assumptions, and whether each run keeps them
+    (`CurveBound`). The bound exp(-rate t) of a certificate is proved for the continuous law and the
+    exact model: no run of a campaign keeps that. A tube holds for each disturbance, an unmodelled
+    output acceleration, within its bound. The disturbance of a run follows from differences of its
+    recorded velocity error. The bound of a torque holds for states, references and errors in the
+    operating box, with exact measurements and without a measured base velocity.
     """
-    from concur.plotting import SampledCurves
+    from concur.certify import Status
+    from concur.plotting import CurveBound, SampledCurves
 
     rows = _rows(result, count)
     runs = [_replayed(campaign, result, row) for row in rows]
@@ -66,30 +86,34 @@ def sampled_curves(
             values[row, : len(own)] = own
         return values
 
-    curves = [
-        SampledCurves(
-            f"error of {name}",
-            unit,
-            t,
-            aligned(lambda run, part=part: run.error_parts[part][2][::stride]),  # type: ignore[misc]
-            passed,
-            _limit(campaign, name, t),
-            "required",
-        )
-        for part, (name, unit, _) in enumerate(longest.error_parts)
-    ]
-    if certificate is not None and certificate.rate > 0.0:
-        curves.append(
-            SampledCurves(
-                "norm of the certificate over its start",
-                "1",
-                t,
-                aligned(lambda run: _norms(certificate, run, stride)),
-                passed,
-                np.exp(-certificate.rate * (t - t[0])),
-                "proved for the exact model",
+    proved = certificate is not None and certificate.status is Status.PROVED
+    tubes: list[CurveBound | str] = []
+    if certificate is not None and proved:
+        tubes = tube_bounds(certificate, runs, t, disturbance)
+    curves = []
+    for part, (name, unit, _) in enumerate(longest.error_parts):
+        values = aligned(lambda run, part=part: run.error_parts[part][2][::stride])  # type: ignore[misc]
+        bounds = _required(campaign, "error:" + name.replace(", ", ":"), t)
+        bounds += [one for one in tubes[part : part + 1] if isinstance(one, CurveBound)]
+        note = "".join(one for one in tubes[part : part + 1] if isinstance(one, str))
+        curves.append(SampledCurves(f"error of {name}", unit, t, values, passed, bounds, note))
+    if certificate is not None and proved:
+        norms = aligned(lambda run: _norms(certificate, run, stride))
+        decay, none = np.exp(-certificate.rate * (t - t[0])), np.zeros(len(runs), bool)
+        text = "the model is exact and the law continuous"
+        bound = CurveBound("proved certificate", decay, text, none)
+        title = "norm of the certificate over its start"
+        curves.append(SampledCurves(title, "1", t, norms, passed, [bound]))
+    torques = {} if operating is None else torque_bounds(operating, campaign, runs)
+    model = longest.servo.model
+    for k, (name, unit) in enumerate(zip(model.control_names, model.control_units, strict=True)):
+        bounds = _required(campaign, f"torque:{name}", t)
+        bounds += [torques[name]] if name in torques else []
+        if bounds:
+            values = aligned(lambda run, k=k: np.abs(run.u[::stride, k]))  # type: ignore[misc]
+            curves.append(
+                SampledCurves(f"torque:{name}", unit, t, values, passed, bounds, log=False)
             )
-        )
     return tuple(curves)
 
 
@@ -102,15 +126,17 @@ def _rows(result: CampaignResult, count: int) -> list[int]:
     return chosen + others[: max(0, count - len(chosen))]
 
 
-def _limit(campaign: Campaign, name: str, t: np.ndarray) -> np.ndarray | None:
-    """Narrowest required bound of an error over time, NaN where there is no requirement."""
-    signal, bound = "error:" + name.replace(", ", ":"), np.full(len(t), np.inf)
+def _required(campaign: Campaign, signal: str, t: np.ndarray) -> list[CurveBound]:
+    """Narrowest required bound of a signal over time, NaN before it; empty without one."""
+    from concur.plotting import CurveBound
+
+    bound = np.full(len(t), np.inf)
     for requirement in campaign.task.requirements:
         for other, _, high in requirement.bounds:
             if other == signal:
                 bound[t >= requirement.after] = np.minimum(bound[t >= requirement.after], high)
     bound[np.isinf(bound)] = np.nan
-    return None if np.isnan(bound).all() else bound
+    return [] if np.isnan(bound).all() else [CurveBound("required", bound)]
 
 
 def _replayed(campaign: Campaign, result: CampaignResult, row: int) -> Run:

@@ -174,6 +174,7 @@ class CampaignReport:
             "influences": [one.as_dict() for one in self.influences],
             "sobol": [one.as_dict() for one in self.sobol],
             "comparisons": [one.as_dict() for one in self.comparisons],
+            "curves": [one.as_dict() for one in self.curves],
         }
 
     def write(self, directory: str | PathLike[str]) -> Path:
@@ -233,15 +234,12 @@ class CampaignReport:
         figure = plotting.robustness_figure(result) if result.columns and len(result) else None
         yield _section("Requirements", text, head, rows, robustness=(figure, caption))
         if result.signals and len(result):
-            caption = "Extremes in each world; dashed lines are limits."
-            yield _section("Signals", extremes=(plotting.extremes_figure(result), caption))
+            caption = "Extremes in each world; dashed lines are limits, green ones need the "
+            caption += "assumptions of a proof."
+            figure = plotting.extremes_figure(result, self.curves)
+            yield _section("Signals", extremes=(figure, caption))
         if self.curves:
-            text = (
-                "Dashed bounds that are called proved hold for all motions under the assumptions "
-            )
-            text += "of their certificate; the curves are samples."
-            caption = "Sampled runs over time."
-            yield _section("Runs", text, curves=(plotting.curves_figure(self.curves), caption))
+            yield self._runs()
         yield from self._sensitivity()
         yield from self._worst_cases()
         if self.comparisons:
@@ -261,6 +259,29 @@ class CampaignReport:
             **self.facts,
         }
         yield _section("Campaign", "", ["Fact", "Value"], [_row(list(f)) for f in facts.items()])
+
+    def _runs(self) -> dict[str, Any]:
+        """Curves, and the bounds that are proved under assumptions."""
+        from concur import plotting
+
+        rows = []
+        for curve in self.curves:
+            for bound in curve.bounds:
+                above, beyond, contrary = curve.counts(bound)
+                if bound.assumption:
+                    cells = [curve.name, bound.name, bound.assumption, beyond, above, contrary]
+                    rows.append(_row(cells, False if contrary else None))
+        text = "The curves are samples."
+        if rows:
+            text += (
+                " A proof holds for all motions that keep its assumptions, and for no others: runs "
+                "that leave them may exceed its bound. An estimate rests on these runs."
+            )
+        head = ["Curve", "Bound", "Assumption", "Runs beyond it", "Runs above the bound"]
+        head = [*head, "Above within the assumption"] if rows else []
+        caption = "Sampled runs over time; dashed bounds are required, green ones need assumptions."
+        figure = plotting.curves_figure(self.curves)
+        return _section("Runs", text, head, rows, curves=(figure, caption))
 
     def _sensitivity(self) -> Iterator[dict[str, Any]]:
         from concur import plotting

@@ -122,6 +122,27 @@ def test_campaign_that_fails_names_requirement_and_world(tmp_path):
     assert found["worst"][0]["file"] == "worst_1_settle_hand.toml"
 
 
+def test_proofs_are_requested_and_their_statuses_reported(tmp_path, monkeypatch):
+    box = "[operating]\nspeeds = 0.3\n[operating.ranges]\n"
+    box += "upper_arm = [0.5, 0.7]\nforearm = [1.1, 1.3]\n"
+    (tmp_path / "task.toml").write_text(TASK + box)
+    given = []
+    monkeypatch.setattr("concur.cli._verify.sampled_curves", lambda *a: given.append(a) or ())
+    arguments = tmp_path / "task.toml", "--samples", 2, "--out", tmp_path / "out"
+    for options, proved, bound in (
+        ((), False, None),
+        (("--certify",), True, None),
+        (("--disturbance", 0.5), True, 0.5),
+    ):
+        result = run(*arguments, *options)
+        assert result.exit_code == 0, result.output
+        certificate, disturbance, operating = given[-1][3:]
+        assert disturbance == bound
+        for one in (certificate, operating):
+            assert (one is not None and one.status is cc.Status.PROVED) is proved
+    assert run(*arguments, "--disturbance", -0.1).exit_code == 2
+
+
 def test_interrupted_campaign_continues(tmp_path, monkeypatch):
     (tmp_path / "task.toml").write_text(TASK)
     arguments = tmp_path / "task.toml", "--samples", 6, "--out", tmp_path / "out"

@@ -8,6 +8,7 @@ from matplotlib.colors import to_rgb
 
 from concur.errors import ShapeError
 from concur.plotting import (
+    CurveBound,
     SampledCurves,
     curves_figure,
     extremes_figure,
@@ -70,6 +71,10 @@ def test_extremes_stand_beside_their_limit():
     lower = extremes_figure(campaign(np.ones((50, 1)), extremes, {"torque 0": (1.5, np.inf)}))
     below = int((extremes[:, 0] < 1.5).sum())
     assert (counts(lower.axes[0], FAIL), counts(lower.axes[0], PASS)) == (below, 50 - below)
+    bound = CurveBound("proved in a box", 1.5, "states in it", [True])
+    torque = SampledCurves("torque 0", "N m", [0.0], [[1.0]], bounds=[bound])
+    first = extremes_figure(campaign(np.ones((50, 1)), extremes), [torque]).axes[0]
+    assert first.get_title() == f"torque 0\n{50 - below} worlds above 1.5 N m,\nproved in a box"
     extremes[0, 1] = np.nan
     assert extremes_figure(campaign(np.ones((50, 1)), extremes)).axes[1].get_title() == "torque 1"
 
@@ -78,15 +83,35 @@ def test_curves_count_runs_above_their_bound():
     t = np.linspace(0, 1, 20)
     values = np.exp(-t) * np.array([[0.5], [1.0], [1.5]])
     values[0, 10:] = np.nan
-    tube = SampledCurves("error", "m", t, values, [True, True, False], np.exp(-t), "proved tube")
-    assert tube.outside == 1  # equal is not above
-    assert SampledCurves("V", "1", t, values).outside == 0
-    figure = curves_figure([tube, SampledCurves("V", "1", t, values, bound=2.0, log=False)])
+    passed = [True, True, False]
+    required = CurveBound("required", np.where(t < 0.5, np.nan, 1.0))
+    tube = CurveBound("proved tube", np.exp(-t), "all is small", [True, True, False])
+    error = SampledCurves("error", "m", t, values, passed, [required, tube])
+    assert error.counts(tube) == (1, 1, 0)  # equal is not above
+    assert error.counts(required) == (0, 0, 0)
+    contrary = CurveBound("proved tube", 0.9, "all is small", [False, True, True])
+    assert error.counts(contrary) == (2, 1, 2)
+    figure = curves_figure([error, SampledCurves("V", "1", t, values, note="no tube", log=False)])
     labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert labels[:2] == ["sampled runs that pass: 2", "sampled runs that fail: 1"]
-    assert labels[-1] == "proved tube\n  sampled runs above it: 1"
+    assert labels[-2] == "required\n  sampled runs above it: 0"
+    assert labels[-1] == (
+        "proved tube\n  sampled runs above it: 1\n  if all is small"
+        "\n  sampled runs outside this assumption: 1"
+    )
+    assert figure.axes[1].get_title() == "V\nno tube"
     assert (figure.axes[0].get_yscale(), figure.axes[1].get_yscale()) == ("log", "linear")
-    for wrong in ({"passed": [True]}, {"bound": np.ones(3)}, {"values": values[:, 1:]}):
+    limit, proved = error.as_dict()["bounds"]
+    assert (limit["largest"], limit["assumption"]) == (1, None)
+    assert limit["runs_beyond_assumption"] is None
+    assert (proved["last"], proved["runs_above"]) == (np.exp(-1.0), 1)
+    assert (proved["runs_beyond_assumption"], proved["runs_above_within_assumption"]) == (1, 0)
+    for wrong in (
+        {"passed": [True]},
+        {"bounds": [CurveBound("b", np.ones(3))]},
+        {"bounds": [CurveBound("b", 1.0, "small", [True])]},
+        {"values": values[:, 1:]},
+    ):
         with pytest.raises(ShapeError, match="sampled curves of error"):
             SampledCurves(**{"name": "error", "unit": "m", "t": t, "values": values} | wrong)
 

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from concur.plotting import SampledCurves
+from concur.plotting import CurveBound, SampledCurves
 from concur.verification import (
     CampaignReport,
     CampaignResult,
@@ -56,13 +56,15 @@ def found(value):
 def test_the_page_leads_with_what_fails_and_names_its_cause(tmp_path):
     result = campaign(crashes={4: "killed its <worker>"})
     t = np.linspace(0.0, 1.0, 9)
+    required = CurveBound("required", 1.5)
+    tube = CurveBound("tube", 0.5, "the disturbance is small", [False])
     report = CampaignReport(
         result,
         "rover_arm",
         found=[found(-0.002)],
         sobol=sobol_indices(lambda n, w: values_of(w), WORLDS, ["a", "b"], 32, resamples=5),
         comparisons=paired_comparisons(campaign(offset=(0.003, 0.0), crashes={4: ""}), result),
-        curves=[SampledCurves("error", "m", t, np.exp(-t)[None], bound=1.5, bound_name="proved")],
+        curves=[SampledCurves("error", "m", t, np.exp(-t)[None], bounds=[required, tube])],
         files={"settle tool": "worst_settle_tool.toml"},
         facts={"Executor": "serial"},
     )
@@ -80,9 +82,13 @@ def test_the_page_leads_with_what_fails_and_names_its_cause(tmp_path):
         src.startswith("data:image/png;base64,") for src in re.findall(r'src="([^"]+)', page)
     )
     assert not re.search(r'href=|<script|src="(?!data:)', page)
+    # The run is outside the tube, and outside its assumption.
+    cells = ["tube", "the disturbance is small", "1", "1", "0"]
+    assert "</td>" + "".join(f'<td class="number">{cell}</td>' for cell in cells) in page
+    assert "runs that leave them may exceed its bound" in page
     # Only bounds of certificates are called proved.
     words = re.sub(r'base64,[^"]+', "", page)
-    assert len(re.findall("proved", words)) == len(re.findall("not proved|called proved", words))
+    assert len(re.findall("proved", words)) == len(re.findall("not proved", words))
 
 
 def test_json_has_the_same_verdict_and_no_infinite_number():
