@@ -70,11 +70,12 @@ def sampled_curves(
     from concur.certify import Status
     from concur.plotting import CurveBound, SampledCurves
 
-    rows = _rows(result, count)
-    runs = [_replayed(campaign, result, row) for row in rows]
+    replayed = {row: _replayed(campaign, result, row) for row in _rows(result, count)}
+    # A world that stops at its first tick has no run.
+    runs = [run for run in replayed.values() if run is not None]
     if not runs:
         return ()
-    passed = result.passed[rows]
+    passed = result.passed[[row for row, run in replayed.items() if run is not None]]
     longest = max(runs, key=lambda run: len(run.t))
     stride = max(1, len(longest.t) // _POINTS)
     t = longest.t[::stride]
@@ -139,13 +140,11 @@ def _required(campaign: Campaign, signal: str, t: np.ndarray) -> list[CurveBound
     return [] if np.isnan(bound).all() else [CurveBound("required", bound)]
 
 
-def _replayed(campaign: Campaign, result: CampaignResult, row: int) -> Run:
+def _replayed(campaign: Campaign, result: CampaignResult, row: int) -> Run | None:
     try:
         return campaign.replay(result.worlds[row], int(result.numbers[row]))
     except SimulationError as stopped:
         part: Run | None = stopped.data.get("run")
-        if part is None:
-            raise
         return part
 
 

@@ -14,7 +14,7 @@ import pytest
 import concur as cc
 from concur.errors import ConcurError, DescriptionError, SimulationError
 from concur.formats import Task, load_task
-from concur.verification import _campaign
+from concur.verification import _campaign, sampled_curves
 from concur.verification._campaign import Campaign
 from concur.verification._run import run
 from concur.verification._table import Table
@@ -132,6 +132,7 @@ box = [[-1.0, 0.0], [-0.1, 0.1]]
 kind = "ticks"
 """
 NUMBERS = np.array([0, 3, 4, 9, 17])
+ROWS = ("numbers", "worlds", "values", "stopped", "extremes")
 
 
 def task_of(folder: Path, text: str = TASK) -> Task:
@@ -310,6 +311,23 @@ def test_a_world_that_is_not_physical_fails_with_its_reason(tmp_path: Path) -> N
     assert result.limits["torque:turret"] == (-np.inf, 12.0)
     with pytest.raises(ConcurError, match="physical"):
         campaign.replay(worlds[1])
+
+
+def test_a_world_that_stops_at_its_first_tick_has_no_curve(tmp_path: Path) -> None:
+    # The arm is straight where the forearm is at zero.
+    text = altered("turret = { normal = [0.0, 0.01] }", "forearm = { choice = [0.0, 1.6] }", TASK)
+    campaign = Campaign(task_of(tmp_path, text))
+    numbers = np.arange(6)
+    worlds = campaign.task.uncertainty.draw(numbers)
+    result = campaign.result(Table(numbers, worlds, campaign.evaluate(numbers, worlds)))
+    refused = worlds[:, campaign.task.uncertainty.labels.index("initial_q.forearm")] > 0.0
+    assert 0 < refused.sum() < 6
+    assert (result.stopped == np.where(refused, 0.0, 0.5)).all()
+    assert (result.values[refused] < 0.0).all()
+    curves = sampled_curves(campaign, result, 6)
+    assert [len(one.values) for one in curves] == [(~refused).sum()] * len(curves) != []
+    rest = replace(result, **{k: getattr(result, k)[refused] for k in ROWS})
+    assert sampled_curves(campaign, rest, 6) == ()
 
 
 def test_a_world_that_diverges_never_passes(tmp_path: Path) -> None:
