@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import nullcontext
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -132,16 +133,25 @@ def worst_searches(
     Returns
     -------
     tuple of WorstFound
-        The worst world of each requirement.
+        The worst world of each requirement, among the samples and the worlds of all searches.
     """
     count, found = len(result.columns), []
+    seen: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
     def evaluate(numbers: np.ndarray, worlds: np.ndarray) -> np.ndarray:
-        return values_of(campaign, numbers, worlds, executor)[:, :count]
+        values = values_of(campaign, numbers, worlds, executor)[:, :count]
+        seen.append((numbers, worlds, np.where(np.isnan(values), -np.inf, values)))
+        return values
 
     for k, (name, _) in enumerate(result.columns):
         options = {"budget": budget, "seed": result.seed}
         found.append(worst_search(evaluate, campaign.task.uncertainty, result, name, **options))
         if progress is not None:
             progress((k + 1) / count)
+    # The search of one requirement may find the worst world of another.
+    for numbers, worlds, values in seen:
+        for k, row in enumerate(values.argmin(axis=0)):
+            if values[row, k] < found[k].value:
+                lower = {"value": float(values[row, k]), "world": worlds[row]}
+                found[k] = replace(found[k], **lower, number=int(numbers[row]))
     return tuple(found)

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from concur.errors import ConcurError, UnknownNameError
-from concur.verification import CampaignResult, worst_search
+from concur.verification import (
+    CampaignReport,
+    CampaignResult,
+    _verify,
+    worst_search,
+    worst_searches,
+)
 from concur.verification._search import TAIL
 from concur.worlds import Choice, Normal, Quantity, Uncertainty, Uniform
 
@@ -137,3 +143,25 @@ def test_other_declarations_and_a_missing_package_are_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "cmaes", None)
     with pytest.raises(ConcurError, match=r"concur-control\[verify\]"):
         worst_search(bowl, uncertainty, result, "settle")
+
+
+def test_a_world_that_breaks_another_requirement_than_the_searched_one_counts(monkeypatch):
+    def cliff(numbers, worlds):
+        """The second requirement breaks in a corner only, to which the first one leads."""
+        first = worlds.sum(axis=1) + 4.0
+        return np.stack([first, np.where(first < 1.01, -0.5, 1.0)], axis=1)
+
+    class Searched:
+        pass
+
+    uncertainty, result = setting(cliff)
+    assert result.passed.all()
+    campaign, campaign_task = Searched(), Searched()
+    campaign.task, campaign_task.uncertainty = campaign_task, uncertainty
+    monkeypatch.setattr(_verify, "values_of", lambda _, numbers, worlds, __: cliff(numbers, worlds))
+    one, other = worst_searches(campaign, result, 300)
+    assert one.value == pytest.approx(1.0, abs=1e-6)
+    assert other.value == -0.5
+    assert cliff(None, other.world[None])[0, 1] == -0.5
+    assert other.sample == 1.0
+    assert not CampaignReport(result, found=(one, other)).passed
