@@ -90,7 +90,8 @@ class Store:
         self._check(found)
         tables, end = [self.table], self._file.tell()
         while (data := self._next()) is not None:
-            with suppress(ValueError):
+            # Of JSON that is no list of pairs.
+            with suppress(ValueError, TypeError, OverflowError, RecursionError):
                 table = decoded(data)
                 if (table.worlds.shape[1], table.values.shape[1]) == self._shape:
                     tables.append(table)
@@ -119,7 +120,13 @@ class Store:
 
     def _check(self, header: bytes) -> None:
         """Refuse the file of another campaign."""
-        other = differences(self._facts, json.loads(header))
+        try:
+            stated = json.loads(header)
+        except (ValueError, RecursionError):
+            stated = None
+        if not isinstance(stated, dict) or not all(isinstance(x, str) for x in stated.values()):
+            self._refuse("another header", "Remove the file, or name another folder.")
+        other = differences(self._facts, stated)
         if other:
             self._refuse(
                 f"results of another one: {', '.join(other)}",

@@ -1,13 +1,14 @@
 """Results files: cut off anywhere, damaged anywhere, of another campaign, in use."""
 
 import os
+import struct
 
 import numpy as np
 import pytest
 
 from concur.errors import ConcurError, DescriptionError
 from concur.verification._run import run
-from concur.verification._store import opened
+from concur.verification._store import _MAGIC, _record, opened
 from tests.verification._evaluators import Quick, drawn
 
 NUMBERS, WORLDS = drawn(8, 2)
@@ -162,3 +163,19 @@ def test_values_keep_all_their_bits(tmp_path):
     first = evaluated(tmp_path / "worlds.bin", Odd(), 2)
     assert first.values.tobytes() == odd.tobytes()
     assert evaluated(tmp_path / "worlds.bin", Odd(), 2).values.tobytes() == odd.tobytes()
+
+
+def test_records_with_a_digest_and_another_content_are_damage(whole, tmp_path):
+    path, (data, expected) = tmp_path / "worlds.bin", whole
+    evaluated(path, Counting(), count=1)
+    path.write_bytes(begin := path.read_bytes()[: data.index(b"ROWS")])
+    assert evaluated(path, Counting()).encoded() == expected
+    for crashes in (b"5", b"null", b"[1]", b"[[1e400, 2]]", b"[" * 100_000):
+        sizes = struct.pack("<4Q", 0, WORLDS.shape[1], 2, len(crashes))
+        path.write_bytes(begin + _record(b"ROWS", sizes + crashes))
+        with pytest.raises(DescriptionError, match=f"a damaged record at byte {len(begin)}"):
+            evaluated(path, Counting())
+    for header in (b"5", b"[]", b"null", b"law", b"\xff", b'{"seed": 0}', b"[" * 100_000):
+        path.write_bytes(_MAGIC + _record(b"HEAD", header) + data[len(begin) :])
+        with pytest.raises(DescriptionError, match="another header"):
+            evaluated(path, Counting())
