@@ -201,8 +201,9 @@ def _worst(
         target = kept.folder / f"worst_{k + 1}_{slug}.toml"
         if os.path.lexists(target) and not overwrite:
             raise foreign(kept.folder, [target.name])
-        campaign.task.write_world(target, world, number, result.seed)
         kept.files.append(target)
+        kept.write_manifest()  # before the file: a killed run leaves none that no run lists
+        campaign.task.write_world(target, world, number, result.seed)
         files[name] = target.name
     return files
 

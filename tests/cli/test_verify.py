@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import concur as cc
 from concur.cli import main
+from concur.formats import Task
 from concur.verification import Campaign, CampaignReport, CampaignResult
 from tests.cli.test_answers import answer
 from tests.cli.test_gains import TASK as NOMINAL
@@ -162,6 +163,22 @@ def test_interrupted_campaign_continues(tmp_path, monkeypatch):
     assert "the same command continues" in found["problems"][0]
     result = run(*arguments)
     assert result.exit_code == 0, result.output
+
+
+def test_campaign_that_is_killed_while_it_writes_continues(tmp_path, monkeypatch):
+    task, out = tmp_path / "task.toml", tmp_path / "out"
+    task.write_text(TASK)
+    listed = []
+    written = Task.write_world
+
+    def seen(self, path, *others):
+        listed.append(path.name in json.loads((out / "concur.json").read_text())["verify"]["files"])
+        return written(self, path, *others)
+
+    monkeypatch.setattr(Task, "write_world", seen)
+    assert run(task, "--samples", 2, "--out", out).exit_code == 0
+    # The next run replaces what the manifest lists, whenever the first one was killed.
+    assert listed == [True]
 
 
 def test_bad_options(tmp_path, monkeypatch):
