@@ -23,7 +23,7 @@ from concur.errors import (
 from tests.codegen._export import COMPILERS, NAME, STRICT, compile_replay, run
 from tests.control._cases import Q0, case_study, case_study_sample, two_links
 from tests.formulations.textbook import rebuilt
-from tests.oracles import assert_close, difference_quotient
+from tests.oracles import assert_close, crane, difference_quotient
 
 FLYER_Q = np.array([0.0] * 6 + [1.0, 0.5, -1.5, 2.1, 0.2, -0.4, 0.8])
 MOMENTUM = [0.0, 0.0, 0.0, 0.6, 0.3, 0.3]
@@ -166,10 +166,36 @@ def test_ticks_limits_and_audit():
         limited = replace(law, torque_limits=float(limit)).torque(Q0, s, sample)
         assert np.abs(limited).max() == pytest.approx(kept, rel=1e-12)
     assert law.audit(q0=Q0)["DYN"].status.name == "HOLDS"
+    assert law.margin(Q0) == pytest.approx(case_study().margin(Q0), rel=1e-12)
+
+
+def test_runs_are_read_back_with_their_energy(tmp_path):
+    law = rover_law(payload="fore")
+    goal = cc.references.hold(law.output(Q0))
+    run = cc.simulate(law.model.robot, law, goal, 0.02, Q0, np.full(5, 0.1), dt=0.01)
+    again = cc.Run.load(run.save(tmp_path / "run.h5"), law)
+    assert str(again) == str(run)
+    for k, (q, s) in enumerate(zip(again.q, again.s, strict=True)):
+        assert again.lyapunov[k] == pytest.approx(law.lyapunov(q, s, goal(0.0)), rel=1e-12)
+
+
+def test_tick_advances_the_estimate_of_the_load():
+    law, sample, s = rover_law(payload="fore"), case_study_sample(0.4), np.full(5, 0.1)
+    tick, z = law.compile(interpreted=True), np.zeros(10)
+    tick.buffers.period[:] = 0.01
+    for _ in range(2):
+        assert_close(tick(Q0, s, sample), law.torque(Q0, s, sample, z), 1e-12)
+        z = z + 0.01 * law.law_with_state(Q0, s, *law.flat(sample), z)[-1]
+        assert np.abs(z).max() > 0.1
+        assert_close(np.array(tick.buffers.state).ravel(), z, 1e-12)
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("law", [rover_law(), flyer_law(torque_limits=1.0)], ids=["rover", "flyer"])
+@pytest.mark.parametrize(
+    "law",
+    [rover_law(), flyer_law(torque_limits=1.0), rover_law(payload="fore", torque_limits=20.0)],
+    ids=["rover", "flyer", "payload"],
+)
 def test_exported_code_gives_the_torques_of_the_package(law, tmp_path, compiler):
     law.export(tmp_path, name=NAME)
     compile_replay(tmp_path, COMPILERS[0], *STRICT)
@@ -323,5 +349,9 @@ def test_load_ends_without_error_where_the_servo_integrates():
 def test_loads_need_a_lift_without_masses():
     with pytest.raises(OutputError, match="a momentum, by which the load moves the robot"):
         flyer_law(payload="tool")
+    staged = cc.reduce(crane(undriven="column"), stages={"column": -11.5})
+    tip = cc.Output("tip", staged.robot.bodies[-1].name, "R2")
+    with pytest.raises(OutputError, match="without stages"):
+        cc.PassiveServo(staged, [tip], 1.0, 1.0, rate=1.0, payload=tip.body)
     with pytest.raises(UnknownNameError):
         rover_law(payload="hook")

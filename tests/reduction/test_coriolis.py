@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -16,16 +20,40 @@ from tests.simulation.test_systems import EDGE, HOOP
 
 MOMENTUM = [0.1, 0.2, -0.3, 0.5, 0.4, -0.2]
 ROBOTS = [name for name in cc.robots.__all__ if name.islower() and name != "load_shipped"]
-LARGE = ("free_flyer", "orbital_crawler", "servicer", "station_arm", "two_handed_spacecraft")
+FILES = [
+    path
+    for path in sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
+    if "bodies" in tomllib.loads(path.read_text(encoding="utf-8"))
+]
+"""Robots of the examples; their other files are tasks."""
+LARGE = (
+    *("free_flyer", "hull_crawler", "mecanum_arm", "orbital_crawler", "servicer", "station_arm"),
+    "two_handed_spacecraft",
+)
+STAGES = {
+    "crane_car": ["column"],
+    "mecanum_arm": ["hand"],
+    "servicer": ["left_hand", "right_hand"],
+    "snakeboard": ["rotor"],
+    "station_arm": ["hand"],
+    "wheel_satellite": ["wheel_x", "wheel_y"],
+}
+"""Joints of shipped robots that keep their momentum without a drive."""
 
 
 def models(many: bool) -> list[ReducedModel]:
     """Models of shipped robots, floating ones with a momentum too; with stages; no trees."""
     made = []
-    for name in ROBOTS:
-        if (name in LARGE) == many:
-            model = cc.reduce(getattr(cc.robots, name)())
-            made += [model, model.at_momentum(MOMENTUM)] if model.takes_momentum else [model]
+    robots = [getattr(cc.robots, name)() for name in ROBOTS] + [cc.load(path) for path in FILES]
+    for robot in robots:
+        if (robot.name in LARGE) == many:
+            own = [cc.reduce(robot)]
+            if joints := STAGES.get(robot.name):
+                driven = [name for name in robot.actuated if name not in joints]
+                staged = replace(robot, actuated=driven)
+                own.append(cc.reduce(staged, stages=dict.fromkeys(joints, 0.5)))
+            for model in own:
+                made += [model, model.at_momentum(MOMENTUM)] if model.takes_momentum else [model]
     if many:
         return made
     spatial = rigid_body(2.0, np.array([0.1, 0.2, 0.3]), np.diag([1.0, 2.0, 2.5]), "spatial")
@@ -79,6 +107,10 @@ def test_part_of_a_joint_that_turns_leaves_forces_that_belong_to_no_factor():
     rate, forces, _ = worst(in_both_axes().model)
     assert rate < 1e-12
     assert forces > 1e-6
+
+
+def test_files_of_the_examples_are_shipped_robots_too():
+    assert {path.stem for path in FILES} >= {"hull_crawler", "my_floater", "my_robot"}
 
 
 def test_momentum_has_a_gyroscopic_part_and_rest_has_none():
