@@ -48,6 +48,22 @@ from concur.mechanism import scalar
 _RATES = (1.0, 0.97, 0.9, 0.75, 0.5, 0.25)
 """Fractions of the rate found by the search, tried in order until one is proved."""
 
+_ROUNDS = 2
+"""Rounds of bisection between the rate that was proved and the next one that was not."""
+
+_GAP = 1.02
+"""Ratio of these rates below which bisection ends."""
+
+_EFFORT = (2, 300)
+"""Boxes allowed in a round of bisection: relative to those of the last proof, and at least."""
+
+_SMALLEST = math.radians(7)
+"""Smallest rotation error of a search for isotropic poses: in smaller regions, where the loop is
+nearly linear, the solver is inaccurate, and the form of this region proves a higher rate, rad."""
+
+_STEP = 0.8
+"""Ratio of the rotation errors of the regions that are searched in turn until a form is found."""
+
 _CALM = 0.9
 """Fraction of the rate for the second certificate with a smaller transient bound."""
 
@@ -242,21 +258,73 @@ def _by_search(
         "angle": angle if "rad" in channel.units else None,
         "distance": reach,
     }
-    found = search(channel, angle, reach, rate_fraction=rate_fraction)
-    if found is None:
+    found: list[Proof] = []
+    for wide in _wider(channel, angle):
+        # A form of a larger region is one of this region too.
+        domain = (wide, None if reach is None else reach * (wide / angle))
+        found = _proofs(channel, angle, reach, budget, report, rate_fraction, domain)
+        if found:
+            break
+    if not found:
         reason = "No quadratic Lyapunov function that decays in the whole domain was found."
         return ChannelCertificate(channel, Status.UNDECIDED, reason, 0.0, **facts)
+    return _with_bounds(channel, found, facts)
+
+
+def _wider(channel: Channel, angle: float) -> list[float]:
+    """Angles of the regions in which a form is searched until one is found, rad."""
+    if channel.kind != "SE3 isotropic":
+        return [angle]
+    first = max(angle, _SMALLEST)
+    return [first / _STEP**k for k in range(40) if first / _STEP**k <= math.pi or k == 0]
+
+
+def _proofs(
+    channel: Channel,
+    angle: float,
+    reach: float | None,
+    budget: int,
+    report: Callable[[float], None],
+    rate_fraction: float,
+    domain: tuple[float, float | None],
+) -> list[Proof]:
+    """Attempts to prove a form that a search on `domain` finds, the best of them last."""
+    found = search(channel, *domain, rate_fraction=rate_fraction)
+    if found is None:
+        return []
     proofs: list[Proof] = []
     left = budget if channel.kind != "SE3" else max(budget // _POSE_COST, 1)
+
+    def attempt(part: float, own: int) -> Proof:
+        rate = float(found.alpha * part)
+        return prove(channel, found.P, rate, angle, reach, own, report, found.multipliers)
+
+    # The search keeps a reserve for the proof, which may not need it.
+    reserve = rate_fraction == 1.0 and channel.kind != "SE3"
+    failed = found.limit / found.alpha if reserve else 1.0
     for part in _RATES:
         # A proof may succeed at a lower rate; keep some budget for it.
         own = left if part == _RATES[-1] else max(left // 2, 1)
-        rate = float(found.alpha * part)
-        proofs.append(prove(channel, found.P, rate, angle, reach, own, report, found.multipliers))
+        proofs.append(attempt(part, own))
         left -= proofs[-1].tested
         if proofs[-1].status is Status.PROVED or left < 1:
             break
-    return _with_bounds(channel, proofs, facts)
+        failed = part
+    if proofs[-1].status is not Status.PROVED:
+        return proofs
+    for _ in range(_ROUNDS):
+        middle = (part + failed) / 2
+        if left < 1 or failed < _GAP * part:
+            break
+        tried = attempt(middle, min(left, max(_EFFORT[0] * proofs[-1].tested, _EFFORT[1])))
+        left -= tried.tested
+        if tried.status is Status.PROVED:
+            proofs.append(tried)
+            part = middle
+        else:
+            proofs.insert(-1, tried)
+            failed = middle
+    return proofs
 
 
 def _with_bounds(
@@ -289,7 +357,7 @@ def _with_bounds(
 def _story(proofs: list[Proof]) -> str:
     """Reason of the last proof, and the outcome of every attempt before it."""
     proved = proofs[-1].status is Status.PROVED
-    failed = proofs[:-1] if proved else proofs
+    failed = [one for one in proofs if one.status is not Status.PROVED]
     ends = [f"{one.claim.alpha:.4g} 1/s: {one.reason}" for one in failed]
     if not proved:
         return " ".join(["Not proved:", *ends])
