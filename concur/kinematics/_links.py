@@ -26,6 +26,10 @@ PARALLEL = 1e-12
 SKEW = 0.1
 """Sine above which two axes have a common normal that can be trusted: not far away."""
 
+ALONG, STEEP = 0.9, 0.1
+"""Components of a joint's axis along one of its parent's: nominal ones from which an offset along
+the latter is left out, and the least in a world in which it can be."""
+
 ROUNDED = 4e-16
 """Entries of a rotation this near to 0 or 1 are that."""
 
@@ -48,7 +52,7 @@ class Link:
         Origin at the neutral configuration, in the parent's link frame, shape (3,), m.
     turn : numpy.ndarray or casadi.SX
         Attitude before the joint turns, in the parent's link frame, shape (3, 3).
-    start : tuple of float
+    start : tuple of float or casadi.SX
         Cosine and sine of the angle about z that comes on top of an axial joint's.
     basis : numpy.ndarray
         Twist basis of the joint in the link frame, shape (6, nv of the joint).
@@ -60,7 +64,7 @@ class Link:
     axial: bool
     offset: Array
     turn: Array
-    start: tuple[float, float]
+    start: tuple[float | Array, float | Array]
     basis: Numbers
 
 
@@ -153,20 +157,21 @@ def link_frames(tree: Tree) -> tuple[list[Link], list[Seat]]:
         links.append(link)
         seats.append(seat)
     if tree.numbers is not None:
-        given = zip(links, tree.numbers.offsets, tree.numbers.turns, strict=True)
-        links = [replace(link, offset=offset, turn=turn) for link, offset, turn in given]
+        found = tree.numbers
+        given = zip(links, found.offsets, found.turns, found.starts, strict=True)
+        links = [replace(old, offset=o, turn=turn, start=at) for old, o, turn, at in given]
     return links, seats
 
 
 def displaced(
     tree: Tree, links: list[Link], seats: list[Seat], shifts: Numbers, tilts: Numbers
-) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+) -> tuple[Numbers, Numbers, Numbers, Numbers, Numbers]:
     """Where links and bodies are if the placements of the bodies are shifted and tilted.
 
     `shifts` (..., bodies, 3), m, and the rotations `tilts` (..., bodies, 3, 3), about the origins
     of the placements, are in the axes of the parents. The results are the offsets (..., links, 3),
-    m, and turns (..., links, 3, 3) of the links, and the translations (..., bodies, 3), m, and
-    rotations (..., bodies, 3, 3) of the bodies in their links.
+    m, turns (..., links, 3, 3) and starts (..., links, 2) of the links, and the translations
+    (..., bodies, 3), m, and rotations (..., bodies, 3, 3) of the bodies in their links.
     """
     still = shifts.shape[:-2]
 
@@ -198,7 +203,84 @@ def displaced(
         else:
             seated[..., i, :] += shift
             rotated[..., i, :, :] += tilt @ seat.rotation
-    return offsets, turns, seated, rotated
+
+    starts = worlds([link.start for link in links])
+    _suited(links, seats, offsets, turns, starts, seated, rotated)
+    return offsets, turns, starts, seated, rotated
+
+
+def _suited(
+    links: list[Link],
+    seats: list[Seat],
+    offsets: Numbers,
+    turns: Numbers,
+    starts: Numbers,
+    seated: Numbers,
+    rotated: Numbers,
+) -> None:
+    """Turn and shift axial frames, along their axes, so that zeros of nominal numbers are zeros.
+
+    A frame that turns about its own axis changes only where its joint starts. So the axis of the
+    next link tilts about x alone, as that of the nominal robot does, and the axis of a link on
+    another joint about x and y. A frame that moves along its axis has one offset less.
+    """
+    after = {link.parent: k for k, link in reversed(list(enumerate(links))) if link.axial and k > 0}
+    spins, slides = np.zeros(turns.shape[:-2]), np.zeros(turns.shape[:-2])
+    for i, link in enumerate(links):
+        nominal, own, offset = np.asarray(link.turn), turns[..., i, :, :], offsets[..., i, :]
+        if link.parent is not None and links[link.parent].axial:
+            back = _about_z(-spins[..., link.parent])
+            offset[..., 2] -= slides[..., link.parent]
+            offset[:] = (back @ offset[..., None])[..., 0]
+            own[:] = back @ own
+        if not link.axial:
+            continue
+        change = nominal.T @ own
+        leaning = _leaning(change[..., 2])
+        own[:], change = nominal @ leaning, np.swapaxes(leaning, -1, -2) @ change
+        angle = np.arctan2(change[..., 1, 0], change[..., 0, 0])
+        following = after.get(i)
+        if following is None:
+            spins[..., i] = -angle
+        elif (wanted := np.asarray(links[following].turn)[:, 2])[0] == 0.0:
+            side = 1.0 if wanted[1] > 0.0 else -1.0
+            x, y, _ = np.moveaxis(side * turns[..., following, :, 2], -1, 0)
+            spins[..., i] = np.arctan2(-x, y + 0.0)  # without the sign of a zero
+        total = angle + spins[..., i]
+        c, s, (c0, s0) = np.cos(total), np.sin(total), link.start
+        starts[..., i, 0], starts[..., i, 1] = c0 * c - s0 * s, s0 * c + c0 * s
+        along = np.abs(nominal[:, 2]) * (np.asarray(link.offset) == 0.0)
+        if along[k := int(along.argmax())] > ALONG:
+            steep = np.abs(own[..., k, 2]) > STEEP
+            slides[..., i] = -offset[..., k] / np.where(steep, own[..., k, 2], np.inf)
+            offset += slides[..., i, None] * own[..., 2]
+            offset[steep, k] = 0.0
+    for i, seat in enumerate(seats):
+        back = _about_z(-spins[..., seat.link])
+        seated[..., i, 2] -= slides[..., seat.link]
+        seated[..., i, :] = (back @ seated[..., i, :, None])[..., 0]
+        rotated[..., i, :, :] = back @ rotated[..., i, :, :]
+
+
+def _about_z(angles: Numbers) -> Numbers:
+    """Rotations about z, shape (..., 3, 3)."""
+    found = np.zeros((*angles.shape, 3, 3))
+    found[..., 0, 0] = found[..., 1, 1] = np.cos(angles)
+    found[..., 1, 0], found[..., 2, 2] = np.sin(angles), 1.0
+    found[..., 0, 1] = -found[..., 1, 0]
+    return found
+
+
+def _leaning(axes: Numbers) -> Numbers:
+    """Rotations about x and then y, shape (..., 3, 3), that turn z towards axes (..., 3)."""
+    x, y, z = np.moveaxis(axes, -1, 0)
+    size, about_x = np.hypot(y, z), np.arctan2(-y, z)
+    s, c = np.sin(about_x), np.cos(about_x)
+    found = np.zeros((*x.shape, 3, 3))
+    found[..., 0, 0], found[..., 0, 2] = size, x
+    found[..., 1, 0], found[..., 1, 1], found[..., 1, 2] = s * x, c, y
+    found[..., 2, 0], found[..., 2, 1], found[..., 2, 2] = -c * x, s, z
+    return found
 
 
 def link_steps(tree: Tree, links: list[Link], q: Vector) -> list[Step]:
@@ -210,7 +292,7 @@ def link_steps(tree: Tree, links: list[Link], q: Vector) -> list[Step]:
         fixed = constant(link.turn)
         if link.axial:
             c0, s0 = link.start
-            if abs(c0) in (0.0, 1.0):
+            if isinstance(c0, ca.SX) or abs(c0) in (0.0, 1.0):
                 c, s = ca.cos(own), ca.sin(own)
                 cosine, sine = c0 * c - s0 * s, s0 * c + c0 * s
             else:

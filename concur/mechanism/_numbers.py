@@ -22,6 +22,8 @@ class RobotNumbers:
         Origin of each link in its parent's link frame, shape (3,).
     turns : sequence of casadi.SX or numpy.ndarray
         Attitude of each link before its joint turns, in its parent's link frame, shape (3, 3).
+    starts : sequence of tuple of float or casadi.SX
+        Cosine and sine of the angle added to that of each joint about the axis z of its link.
     places : sequence of casadi.SX
         Translation of the placement of each body, shape (3,).
     attitudes : sequence of casadi.SX or numpy.ndarray
@@ -45,6 +47,7 @@ class RobotNumbers:
     seconds: Sequence[Array]
     offsets: Sequence[Array]
     turns: Sequence[Array]
+    starts: Sequence[tuple[float | Array, float | Array]]
     places: Sequence[Array]
     attitudes: Sequence[Array]
     ratios: Sequence[Array]

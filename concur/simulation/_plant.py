@@ -184,9 +184,9 @@ class Plant(EvaluatedMethods):
         """Name of each input: body or wheel, kind of number and index.
 
         Masses, "first" moments and "second" moments are those of links, regrouped; "offset" is the
-        way to a link from its parent and "turn" its attitude, "place" and "attitude" those of a
-        placement, "axles" and "reach" belong to wheels that follow guides, and "grip" to wheels
-        that may slip.
+        way to a link from its parent, "turn" its attitude and "start" cosine and sine of the angle
+        added to its joint's; "place" and "attitude" are those of a placement, "axles" and "reach"
+        belong to wheels that follow guides, and "grip" to wheels that may slip.
         """
         return () if self._uncertain is None else self._uncertain.names
 
@@ -219,8 +219,8 @@ class Plant(EvaluatedMethods):
             the attribute `world`.
         SimulationError
             If no quantity is uncertain, a radius is not above zero or does not fit into a hollow
-            sphere, a grip is below zero, a ratio is zero, or an axle does not meet its steering
-            axis.
+            sphere, a grip is below zero, a ratio is zero, an axle does not meet its steering axis,
+            or the axis of a joint leans by about a right angle.
         UnknownNameError
             If a quantity is not uncertain.
         ShapeError, NonFiniteError

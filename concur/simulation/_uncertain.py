@@ -40,6 +40,9 @@ from concur.simulation._worlds import (
 CHANGED = 1e-13
 """Change of a number, in parts of the largest of its kind, below which it is rounding."""
 
+LARGE = 1e-9
+"""Change of a number that is no input, in parts of the largest of its kind, that is refused."""
+
 DRAWN = 3
 """Worlds whose numbers show which of them can change."""
 
@@ -86,6 +89,7 @@ class Uncertain:
         deviations = read_worlds(self.robot, self.declared, worlds)
         self._check(deviations)
         found = self._numbers(deviations)
+        self._check_frames(found)
         parts = [found[kind][:, changed] for kind, changed in self._changed.items()]
         values = np.concatenate(parts, axis=1)
         self._check_motions(values)
@@ -181,6 +185,12 @@ class Uncertain:
             seconds=seconds,
             offsets=found["offset"],
             turns=matrices("turn"),
+            starts=[
+                (entries[0], entries[1]) if own.any() else tuple(values.tolist())
+                for entries, values, own in zip(
+                    *(found["start"], self._nominal["start"], self._changed["start"]), strict=True
+                )
+            ],
             places=found["place"],
             attitudes=matrices("attitude"),
             ratios=[
@@ -248,10 +258,12 @@ class Uncertain:
         tilts = Rotation.from_rotvec(deviations["rotation"].reshape(-1, 3)).as_matrix()
         tilts = tilts.reshape(*shifts.shape, 3)
         frames = displaced(robot, links, seats, shifts, tilts)
-        offsets, turns = frames[:2]
+        offsets, turns, starts = frames[:3]
         masses, coms, tensors = inertias(robot, deviations)
         tensors = tensors + (robot.tensors - [body.inertia.tensor for body in robot.bodies])
-        masses, firsts, seconds = link_numbers(links, seats, masses, coms, tensors, *frames)
+        masses, firsts, seconds = link_numbers(
+            links, seats, masses, coms, tensors, offsets, turns, *frames[3:]
+        )
         places = np.array([body.placement.translation for body in robot.bodies])
         attitudes = np.array([body.placement.rotation_matrix for body in robot.bodies])
         attitudes = attitudes + (tilts - np.eye(3)) @ attitudes
@@ -269,6 +281,7 @@ class Uncertain:
             "second": symmetric[..., i, j],
             "offset": offsets,
             "turn": _flat(turns),
+            "start": starts,
             "place": places + shifts,
             "attitude": _flat(attitudes),
             "ratio": ratios(robot, deviations),
@@ -296,6 +309,21 @@ class Uncertain:
                     expected="axles that meet their steering axes",
                     came="a wheel that trails its steering axis",
                     cure="Shift steered wheels along their axles or steering axes only.",
+                    world=int(world),
+                )
+
+    def _check_frames(self, found: Mapping[str, np.ndarray]) -> None:
+        """Refuse a world in which an axis turns so far that no input describes it."""
+        for kind in ("offset", "turn", "start", "first", "second"):
+            change = np.abs(found[kind] - self._nominal[kind]) * ~self._changed[kind]
+            large = change > LARGE * np.abs(found[kind]).max(initial=0.0)
+            for world, k, *_ in np.argwhere(large):
+                raise SimulationError(
+                    f"world {world} of `{self.robot.name}`, body "
+                    f"`{self.robot.bodies[self._frames[0][k].body].name}`, `rotation`",
+                    expected="an axis that leans by less than 84 degrees, or more than 96",
+                    came="an axis almost across its nominal direction",
+                    cure="Narrow the interval of this rotation.",
                     world=int(world),
                 )
 

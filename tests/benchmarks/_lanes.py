@@ -44,6 +44,7 @@ UNCERTAIN: dict[str, tuple[str, ...]] = {
     "masses": ("mass",),
     "all inertias": ("mass", "com", "moments"),
     "positions and radii too": ("mass", "com", "moments", "position", "radius"),
+    "rotations of the arm too": ("mass", "com", "moments", "position", "rotation", "radius"),
 }
 """Quantities of all bodies that are inputs of the step, in eight lanes on one thread."""
 
@@ -86,6 +87,7 @@ def plant_of(robot: str, uncertain: str = "constants") -> Plant:
             for quantity in quantities
             if (quantity != "position" or body.parent)
             and (quantity != "radius" or body.name in wheels)
+            and (quantity != "rotation" or (body.parent and body.name not in wheels))
         ]
         for body in tree.bodies
     }

@@ -549,8 +549,8 @@ def lengths(name: str, plant: Plant) -> np.ndarray:
 @pytest.mark.parametrize(
     ("name", "constants", "most"),
     [
-        ("rover", (6296, 2961), ((1.02, 1.03), (1.26, 1.55), (1.33, 1.68))),
-        ("floater", (21684, 7973), ((1.02, 1.02), (1.02, 1.02), (1.11, 1.26))),
+        ("rover", (6296, 2961), ((0.97, 0.9), (1.22, 1.43), (1.25, 1.5))),
+        ("floater", (21684, 7973), ((1.02, 1.02), (1.02, 1.02), (1.05, 1.12))),
     ],
 )
 def test_inputs_cost_little(name: str, constants: tuple[int, int], most: Any) -> None:
