@@ -119,6 +119,27 @@ def test_run_certificate_and_code_of_a_system_without_bodies(servos, tmp_path):
     assert runs[1]._repr_html_() is None
 
 
+def test_floater_rebuilt_from_its_energies_has_the_torques_and_the_run_of_the_robot():
+    """Zero momentum as six constraints gives the lift of the mechanical connection."""
+    system, output = rebuilt(FLYER, momentum=True), cc.Output("hand", "hand", "R3xSO3")
+    known = cc.Servo(cc.reduce(FLYER), [output], 4.0, 4.0)
+    servo = cc.Servo(cc.reduce(system), [of_body(FLYER, output)], 4.0, 4.0)
+    rng = np.random.default_rng(2)
+    q, s = FLYER.random(rng), rng.normal(size=6)
+    pose = known.output(q)
+    sample = cc.control.ReferenceSample(pose, rng.normal(size=6), rng.normal(size=6))
+    assert servo.torque(q, s, sample) == pytest.approx(known.torque(q, s, sample), abs=1e-9)
+    goal = cc.references.hold(pose, "R3xSO3")
+    runs = [
+        cc.simulate(robot, law, goal, 0.2, q, 0.3 * s, dt=5e-3)
+        for robot, law in ((FLYER, known), (system, servo))
+    ]
+    for name in ("q", "v", "s", "u", "error", "lyapunov", "energy", "work"):
+        one, other = (getattr(run, name) for run in runs)
+        assert one == pytest.approx(other, abs=1e-9), name
+    assert np.abs(runs[0].u).max() > 1.0
+
+
 def test_margin_of_a_system_without_bodies_has_no_unit():
     """A coordinate in other units, and the output with it, leaves the margin as it is."""
     margins = []
