@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.control._feasibility import Feasibility, feasibility
+from concur.control._feasibility import SIMULATE, Feasibility, feasibility
 from concur.control._fitting import reference_for
 from concur.control._joint_limits import within_limits
 from concur.control._singularity import lost_direction
 from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
 from concur.errors import InfeasibleReferenceError
+from concur.multibody import as_tree
 from concur.reduction import CON4, Audit, AuditRow, AuditStatus, ReducedModel
 
 
@@ -22,7 +23,7 @@ def audit(
     q0: ArrayLike | None,
 ) -> Audit:
     """Check the assumptions on robot, outputs and, if there is one, reference."""
-    rows, robot = [], servo.model.robot
+    rows, robot = [], as_tree(servo.model.system, f"audit of `{servo.name}`", SIMULATE)
     path = None
     if reference is not None:
         if duration is None:

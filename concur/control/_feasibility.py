@@ -16,6 +16,10 @@ from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
 from concur.errors import InfeasibleReferenceError
 from concur.mechanism import robot_size, scalar
+from concur.multibody import as_tree
+
+SIMULATE = "Simulate the loop: run.error, run.margin and run.findings(tolerances) answer."
+"""What to do instead for a system without bodies."""
 
 STEP = 0.02
 """Longest way of the reference in a step of the exact motion, rad and parts of the robot's size."""
@@ -95,7 +99,8 @@ def check_reference(
     q0: ArrayLike | None,
 ) -> tuple[Reference, float, np.ndarray]:
     """Reference, duration and configuration, neutral without q0, once they fit the servo."""
-    robot, where = servo.model.robot, f"servo of `{servo.name}`"
+    where = f"servo of `{servo.name}`"
+    robot = as_tree(servo.model.system, where, SIMULATE)
     fitted = reference_for(reference, servo.outputs, where)
     length = scalar(duration, f"{where}, `duration`")
     if length <= 0.0:

@@ -110,6 +110,11 @@ class FunctionOutput(Output):
             object.__setattr__(self, field_name, value)
         object.__setattr__(self, "text", function.serialize())
 
+    @property
+    def is_function(self) -> bool:
+        """True: it has no body."""
+        return True
+
     @cached_property
     def lie(self) -> OutputGroup:
         """The group, with its errors and velocities."""

@@ -12,7 +12,7 @@ from concur.control._feasibility import Feasibility
 from concur.control._law import law_function
 from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
-from concur.multibody import Mechanism
+from concur.multibody import Mechanism, controls
 from concur.reduction import AuditRow, AuditStatus
 from concur.system import System
 
@@ -101,8 +101,10 @@ class JointLimits:
         """
         trees = [robot for robot in robots if isinstance(robot, Mechanism)]
         if not trees:
-            free = np.full((robots[0].nq, 2), (-np.inf, np.inf))
-            return cls(free, np.full(robots[0].nv, np.inf), np.zeros(0), cast(Mechanism, robots[0]))
+            system = robots[0]
+            free = np.full((system.nq, 2), (-np.inf, np.inf))
+            speeds, torques = (np.full(n, np.inf) for n in (system.nv, len(controls(system)[0])))
+            return cls(free, speeds, torques, cast(Mechanism, system))
         lower = np.max([robot.limits[:, 0] for robot in trees], axis=0)
         upper = np.min([robot.limits[:, 1] for robot in trees], axis=0)
         return cls(

@@ -222,6 +222,11 @@ class Output:
         return self.lie.error_names
 
     @property
+    def is_function(self) -> bool:
+        """Whether it is a `FunctionOutput`, which has no body."""
+        return False
+
+    @property
     def coordinate_units(self) -> tuple[str, ...]:
         """Units of the error's components, "m" or "rad"."""
         return self.lie.error_units

@@ -12,6 +12,12 @@ from concur.control._output import Output
 from concur.errors import OutputError, entries, shown
 from concur.multibody import Mechanism, as_tree
 
+SOLVE = (
+    "Solve servo.pose_error(q, pose) = 0 with scipy.optimize.least_squares, and pass this q to "
+    "`simulate`."
+)
+"""What to do instead of inverse kinematics for a system without bodies."""
+
 SAMPLES = 4
 """Random configurations at which an output of the plane is tried."""
 
@@ -28,7 +34,8 @@ def checked_outputs(
             f"{task}, `robot`",
             expected="a Mechanism",
             came=f"{type(robot).__name__} {robot!r:.40}",
-            cure="Of a reduced model pass `model.robot`.",
+            cure="Of a reduced model pass `model.robot`. Without bodies use `margin` and "
+            "`pose_error` of a Servo.",
         )
     where = f"{task} of `{robot.name}`, `outputs`"
     checked = entries(outputs, Output)

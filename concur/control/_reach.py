@@ -11,10 +11,12 @@ from numpy.typing import ArrayLike
 from concur.control._feasibility import REACHED, check_reference
 from concur.control._inverse_kinematics import InverseKinematicsSolver
 from concur.control._inverse_kinematics_step import coupled_bounds
+from concur.control._output_kinematics import SOLVE
 from concur.control._sample import ReferenceSample
 from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
 from concur.mechanism import robot_size
+from concur.multibody import as_tree
 
 INSTANTS = 21
 """Number of times at which the reference is sought."""
@@ -58,7 +60,7 @@ def reach(
     q0: ArrayLike | None,
 ) -> Reach:
     """Seek the outputs along a reference; `Servo.reach` has the arguments."""
-    robot = servo.model.robot
+    robot = as_tree(servo.model.system, f"reach of `{servo.name}`", SOLVE)
     fitted, length, q = check_reference(servo, reference, duration, q0)
     units = [unit for output in servo.outputs for unit in output.lie.error_units]
     lengths = np.array([robot_size(robot) if unit == "m" else 1.0 for unit in units])

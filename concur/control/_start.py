@@ -15,6 +15,7 @@ from concur.control._exact_speeds import ExactSpeeds
 from concur.control._feasibility import REACHED
 from concur.control._fitting import reference_for
 from concur.control._output import Output
+from concur.control._output_kinematics import SOLVE
 from concur.control._postures import Postures
 from concur.control._sample import ReferenceSample
 from concur.control._singularity import lost_direction
@@ -22,6 +23,7 @@ from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
 from concur.errors import InfeasibleReferenceError, OutputError, UnknownNameError
 from concur.mechanism import robot_size, scalar
+from concur.multibody import as_tree
 
 SPEEDS = ("reference", "rest")
 
@@ -101,7 +103,8 @@ def start(
     speed: str,
 ) -> Start:
     """Find configuration and shape velocities on a reference; `Servo.start` has the arguments."""
-    where, robot = f"start of `{servo.name}`", servo.model.robot
+    where = f"start of `{servo.name}`"
+    robot = as_tree(servo.model.system, where, SOLVE)
     if speed not in SPEEDS:
         raise UnknownNameError(
             f"{where}, `speed`",

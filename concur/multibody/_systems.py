@@ -91,7 +91,11 @@ def coordinates(system: System) -> list[tuple[str, str]]:
     return list(zip(names, getattr(system, "coordinate_units", [""] * system.nq), strict=True))
 
 
-def as_tree(system: System, where: str) -> Mechanism:
+def as_tree(
+    system: System,
+    where: str,
+    cure: str = "Use what needs mass matrix, forces and constraints only, or describe the bodies.",
+) -> Mechanism:
     """Demand that a system is a tree of bodies.
 
     Parameters
@@ -100,6 +104,8 @@ def as_tree(system: System, where: str) -> Mechanism:
         Any system.
     where : str
         Place named in the error: what needs the bodies.
+    cure : str
+        What to do without bodies.
 
     Returns
     -------
@@ -117,5 +123,5 @@ def as_tree(system: System, where: str) -> Mechanism:
         where,
         expected="a Mechanism: a tree of bodies",
         came=f"the {type(system).__name__} `{system.name}`",
-        cure="Use what needs a mass matrix, forces and constraints only, or describe the bodies.",
+        cure=cure,
     )

@@ -11,6 +11,7 @@ from scipy.spatial.transform import Rotation
 from concur.plotting._outputs import instants, positions, relative_positions
 from concur.plotting._window import clipped, dashed, windows
 from concur.plotting.errors import TIME
+from concur.plotting.protocols import on_bodies
 from concur.plotting.robot import (
     TRIAD,
     RobotArtists,
@@ -171,7 +172,9 @@ def _handles(axes: Axes3D, run: RunLike, placed: dict[str, Any]) -> list[Any]:
         )
     # An orientation has no path: use the entry of its point.
     handles += [
-        lines[f"output {output.name}"] for output in run.servo.outputs if output.name not in placed
+        lines[f"output {output.name}"]
+        for output in on_bodies(run.servo.outputs)
+        if output.name not in placed
     ]
     return [*handles, lines["centre of mass"], *line_handles(run.robot)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concur.errors import ShapeError, UnknownNameError
-from concur.plotting.protocols import Floats, RunLike
+from concur.plotting.protocols import Floats, RunLike, on_bodies
 
 # Width of one factor of a group in the flat pose, with rotations as quaternions (x, y, z, w).
 _WIDTH = {"R": 1, "SO2": 1, "R2": 2, "R3": 3, "SE2": 3, "SO3": 4, "SE3": 7}
@@ -107,6 +108,7 @@ def _placed(run: RunLike) -> Iterator[tuple[Any, str, Floats, Floats]]:
     start = 0
     for output, name, width in zip(run.servo.outputs, names, widths, strict=True):
         letters = getattr(output, "axes", None) or _PLACED.get(name.split("x")[0], "")
+        letters = letters if on_bodies([output]) else ""
         axes = "".join(axis for axis in "xyz" if axis in letters)
         part = [start + letters.index(axis) for axis in axes]
         yield output, axes, run.pose[:, part], run.reference[:, part]
@@ -124,6 +126,8 @@ def nearest(t: Floats, moments: Floats) -> NDArray[np.intp]:
 
 
 def _width(group: str) -> int:
+    if re.fullmatch(r"R\d+", group):
+        return int(group[1:])
     factors = group.split("x")
     unknown = [factor for factor in factors if factor not in _WIDTH]
     if unknown:

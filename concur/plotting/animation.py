@@ -17,6 +17,7 @@ from concur.errors import ConcurError, UnknownNameError
 from concur.plotting._outputs import nearest, positions
 from concur.plotting._window import clipped, dashed, windows
 from concur.plotting.files import make_directory, writing
+from concur.plotting.protocols import on_bodies
 from concur.plotting.robot import (
     TRIAD,
     RobotArtists,
@@ -167,7 +168,7 @@ class _MovingPicture:
         ]
         self._traces = [
             axes.plot([], [], [], color=output_color(number), linestyle="-", label=output.name)[0]
-            for number, output in enumerate(run.servo.outputs)
+            for number, output in enumerate(outline.outputs)
         ]
         set_window(axes, self._low[0], self._high[0])
         axes.set_box_aspect(tuple(size))
@@ -211,7 +212,7 @@ class _MovingPicture:
     def _references(self) -> list[Floats]:
         start = {
             out.name: hand
-            for out, hand in zip(self.run.servo.outputs, self._hands_at(0), strict=True)
+            for out, hand in zip(on_bodies(self.run.servo.outputs), self._hands_at(0), strict=True)
         }
         found = []
         for name, (_, reference) in positions(self.run).items():
@@ -223,8 +224,9 @@ class _MovingPicture:
 
     def _hands_at(self, index: int) -> Floats:
         q, robot = self.run.q[index], self.run.robot
-        poses = [np.asarray(robot.pose(q, out.body), float) for out in self.run.servo.outputs]
-        points = [np.asarray(out.point, float) for out in self.run.servo.outputs]
+        outputs = on_bodies(self.run.servo.outputs)
+        poses = [np.asarray(robot.pose(q, out.body), float) for out in outputs]
+        points = [np.asarray(out.point, float) for out in outputs]
         return np.array([p[:3, :3] @ x + p[:3, 3] for p, x in zip(poses, points, strict=True)])
 
     def show(self, frame: int) -> None:

@@ -373,7 +373,7 @@ def draw_margin(axes: Axes, run: RunLike) -> None:
 
 
 def _control_panels(run: RunLike) -> dict[tuple[str, str], list[int]]:
-    wheels = {wheel.body for wheel in run.robot.wheels}
+    wheels = {wheel.body for wheel in getattr(run.robot, "wheels", ())}
     panels: dict[tuple[str, str], list[int]] = {}
     for column, name in enumerate(run.servo.model.control_names):
         # A joint with several DOFs adds a suffix to the name of its body.

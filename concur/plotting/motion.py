@@ -70,7 +70,7 @@ def motion_figure(motion: MotionLike) -> Figure:
         figure = new_figure(15.0, 10.0)
         (speeds, controls), (place, turn), (energy, zero) = figure.subplots(3, 2, sharex=True)
         span = motion.t[-1] - motion.t[0]
-        figure.suptitle(f"Motion of {motion.robot.name}, {span:.3g} s")
+        figure.suptitle(f"Motion of {motion.model.name}, {span:.3g} s")
 
         _draw_columns(speeds, motion.t, motion.s, motion.model.shape_names, motion.shape_units)
         speeds.set_title("Shape velocities")
@@ -81,15 +81,11 @@ def motion_figure(motion: MotionLike) -> Figure:
         controls.set_title("Controls")
         controls.set_ylabel(f"control [{_all(units)}]")
 
-        base = motion.robot.bodies[0].name
-        poses = np.array([motion.robot.pose(q, base) for q in motion.q])
-        _draw_columns(place, motion.t, poses[:, :3, 3], "xyz", ("m",) * 3)
-        place.set_title(f"Position of {base}")
-        place.set_ylabel("position [m]")
-        turn.plot(motion.t, _turned(poses[:, :3, :3]), color=PALETTE[3], label="angle [rad]")
-        turn.set_title(f"Rotation of {base} from its orientation at the start")
-        turn.set_ylabel("angle [rad]")
-        side_legend(turn)
+        if hasattr(motion.model.system, "bodies"):
+            _draw_base(place, turn, motion)
+        else:
+            draw_configuration(place, motion.model.system, motion.t, motion.q)
+            turn.set_axis_off()
 
         energy.plot(motion.t, motion.energy, color=PALETTE[0], linewidth=2.6, label="energy")
         explained = motion.energy[0] + motion.work
@@ -101,6 +97,37 @@ def motion_figure(motion: MotionLike) -> Figure:
         for axes in (energy, zero):
             axes.set_xlabel(TIME)
         return figure
+
+
+def _draw_base(place: Axes, turn: Axes, motion: MotionLike) -> None:
+    base = motion.robot.bodies[0].name
+    poses = np.array([motion.robot.pose(q, base) for q in motion.q])
+    _draw_columns(place, motion.t, poses[:, :3, 3], "xyz", ("m",) * 3)
+    place.set_title(f"Position of {base}")
+    place.set_ylabel("position [m]")
+    turn.plot(motion.t, _turned(poses[:, :3, :3]), color=PALETTE[3], label="angle [rad]")
+    turn.set_title(f"Rotation of {base} from its orientation at the start")
+    turn.set_ylabel("angle [rad]")
+    side_legend(turn)
+
+
+def draw_configuration(axes: Axes, system: Any, t: Floats, q: Floats) -> None:
+    """Draw the coordinates of a system without bodies over time.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Axes.
+    system : System
+        Its members `coordinate_names` and `coordinate_units` are used, if it has them.
+    t, q : ndarray
+        Times, shape (k,), s, and configurations, shape (k, nq).
+    """
+    names = getattr(system, "coordinate_names", [f"q[{k}]" for k in range(q.shape[1])])
+    units = getattr(system, "coordinate_units", ["1"] * len(names))
+    _draw_columns(axes, t, q, names, units)
+    axes.set_title("Configuration")
+    axes.set_ylabel(f"q [{_all(units)}]")
 
 
 def _draw_columns(

@@ -122,7 +122,8 @@ def law_html(law: Any) -> str:
             for matrix in matrices
         ]
         group = str(getattr(output.group, "name", output.group))
-        rows.append((output.name, group, output.body, output.relative_to or "world", *gains))
+        place = (output.body, output.relative_to or "world")
+        rows.append((output.name, group, *(("", "") if output.is_function else place), *gains))
     head = ("output", "group", "body", "relative to", *(f"{n} [{u}]" for n, u in names.items()))
     # Lines of the text after those of the outputs: options.
     options = str(law).splitlines()[1 + len(rows) :] if law.linearizes else []
@@ -224,7 +225,7 @@ def motion_html(motion: Any) -> str:
     str
         HTML, with the figure inside.
     """
-    title = f"Motion of {motion.robot.name}, {_number(float(motion.t[-1]))} s"
+    title = f"Motion of {motion.model.name}, {_number(float(motion.t[-1]))} s"
     facts = [
         ("integration", f"{motion.method}, steps of {_number(motion.dt)} s"),
         ("work of the controls", f"{_number(float(motion.work[-1]))} J"),

@@ -23,6 +23,7 @@ from concur.plotting.errors import (
 )
 from concur.plotting.files import make_directory, writing
 from concur.plotting.joints import joint_figure
+from concur.plotting.motion import draw_configuration
 from concur.plotting.path import draw_top_view, path_figure
 from concur.plotting.robot import TRIAD, robot_figure
 from concur.plotting.style import (
@@ -65,8 +66,12 @@ def plot_run(run: RunLike) -> Figure:
         figure = new_figure(14.0, 9.0)
         (path, errors), (lyapunov, controls) = figure.subplots(2, 2)
         figure.suptitle(f"Run of {run.robot.name}, {run.t[-1] - run.t[0]:.3g} s")
-        flies = leaves_plane(run)
-        if flies:
+        has_bodies = hasattr(run.robot, "bodies")
+        flies = has_bodies and leaves_plane(run)
+        if not has_bodies:
+            draw_configuration(path, run.robot, run.t, run.q)
+            path.set_xlabel(TIME)
+        elif flies:
             path.set_axis_off()
         else:
             draw_top_view(path, run)
@@ -161,7 +166,8 @@ def save_figures(run: RunLike, directory: str | os.PathLike[str]) -> dict[str, P
     -------
     dict
         Name of the figure to its path, in the order of the report: "path", "errors", "joints",
-        "torques", "health", "lyapunov", "robot", "numerics".
+        "torques", "health", "lyapunov", "robot", "numerics". Of a system without bodies "path",
+        "joints" and "robot" are left out, "overview" is added.
 
     Raises
     ------
@@ -184,6 +190,9 @@ def save_figures(run: RunLike, directory: str | os.PathLike[str]) -> dict[str, P
         "robot": lambda run: robot_figure(run.robot, run.q[0], run.servo.outputs),
         "numerics": numerics_figure,
     }
+    if not hasattr(run.robot, "bodies"):
+        drawn = {name: figures[name] for name in ("errors", "torques", "health", "lyapunov")}
+        figures = {"overview": plot_run, **drawn, "numerics": numerics_figure}
     written = {}
     for name, draw in figures.items():
         target = folder / f"{name}.png"

@@ -153,3 +153,19 @@ class AuditRowLike(Protocol):
 
 
 AuditLike = Iterable[AuditRowLike]
+
+
+def on_bodies(outputs: Iterable[Any]) -> tuple[Any, ...]:
+    """Select the outputs on bodies; one that is a function has no place on the robot.
+
+    Parameters
+    ----------
+    outputs : iterable of OutputLike
+        Outputs.
+
+    Returns
+    -------
+    tuple of OutputLike
+        Those on bodies.
+    """
+    return tuple(output for output in outputs if not getattr(output, "is_function", False))

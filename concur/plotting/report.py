@@ -15,6 +15,7 @@ import numpy as np
 
 from concur.plotting._outputs import group_name
 from concur.plotting.files import make_directory, reading, writing
+from concur.plotting.protocols import on_bodies
 from concur.plotting.style import DPI
 
 if TYPE_CHECKING:
@@ -119,7 +120,8 @@ def write_report(
     """
     target = make_directory(directory) / "report.html"
     differences = tuple(getattr(run, "plant_differences", ()))
-    modelled = run.servo.model.robot if differences else run.robot
+    modelled = run.servo.model.system if differences else run.robot
+    has_bodies = hasattr(run.robot, "bodies")
     rows = [(label, value, limit, ok) for label, value, limit, ok in summary]
     checked = [
         {"id": row.id, "statement": row.statement, "status": row.status.value, "why": row.why}
@@ -139,10 +141,10 @@ def write_report(
         "facts": [*facts, *_facts(run)],
         "outputs": _outputs(run),
         "differences": differences,
-        "bodies": _bodies(run, modelled),
-        "wheels": bool(run.robot.wheels),
-        "total_mass": _total_mass(run.robot),
-        "modelled_mass": _total_mass(modelled),
+        "bodies": _bodies(run, modelled) if has_bodies else [],
+        "wheels": has_bodies and bool(run.robot.wheels),
+        "total_mass": _total_mass(run.robot) if has_bodies else "",
+        "modelled_mass": _total_mass(modelled) if has_bodies else "",
         "figures": [_entry(name, figures[name]) for name in figures if name not in _LAST],
         "last": {name: _entry(name, figures[name]) for name in _LAST if name in figures},
     }
@@ -249,10 +251,11 @@ def _outputs(run: RunLike) -> list[dict[str, str]]:
         part = slice(start, start + output.dim)
         start += output.dim
         origin = getattr(output, "relative_to", None)
+        body = output.body if on_bodies([output]) else "function of q"
         rows.append(
             {
                 "name": output.name,
-                "body": f"{output.body} relative to {origin}" if origin else output.body,
+                "body": f"{body} relative to {origin}" if origin else body,
                 "group": group_name(output),
                 "point": _vector(output.point),
                 "first": _sizes(run.error[0, part], output.coordinate_units),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from concur.plotting.protocols import Floats, RobotLike
+from concur.plotting.protocols import Floats, RobotLike, on_bodies
 from concur.plotting.shapes import surfaces
 
 _RIM = 25
@@ -82,7 +82,7 @@ class Outline:
 
     def __init__(self, robot: RobotLike, q: Floats, outputs: Sequence[Any] = ()) -> None:
         self.robot = robot
-        self.outputs = tuple(outputs)
+        self.outputs = on_bodies(outputs)
         self.root = next(body.name for body in robot.bodies if body.parent is None)
         parents = {body.parent for body in robot.bodies}
         # A wheel may be on the base itself, or on a body that carries more than a wheel.

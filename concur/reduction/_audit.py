@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from concur.codegen import as_floats
 from concur.errors import ShapeError
 from concur.mechanism import unknown_name
-from concur.multibody import Mechanism
+from concur.multibody import Mechanism, as_tree
 from concur.reduction._dependents import orientation, rows_change, spread
 from concur.reduction._lift import STAGES_HINT, Lift
 
@@ -147,7 +147,11 @@ def audit(
     For NHR1-NHR3 the configurations are within the limits of the joints.
     """
     rng = np.random.default_rng(1)
-    robot = model.robot
+    robot = as_tree(
+        model.system,
+        f"audit of `{model.name}`",
+        "Test constraints with concur.formulations.integrability, outputs with servo.margin(q).",
+    )
     samples = [robot.neutral(), *(robot.random(rng) for _ in range(SAMPLES - 1))]
     within = [robot.coupled(np.clip(q, *robot.limits.T)) for q in samples]
     rows = [

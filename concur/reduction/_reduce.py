@@ -120,7 +120,11 @@ def reduce(
     check_system(robot, "reduce, `robot`", ReductionError)
     if not isinstance(robot, Mechanism) and momentum is None and stages is None:
         return _any_system(robot)
-    robot = as_tree(robot, f"reduce `{robot.name}`, `{'momentum' if stages is None else 'stages'}`")
+    robot = as_tree(
+        robot,
+        f"reduce `{robot.name}`, `{'momentum' if stages is None else 'stages'}`",
+        "Leave it out, write a zero momentum as constraints of the system, or describe the bodies.",
+    )
     _no_names(robot, momentum)
     steps = () if stages is None else read_stages(robot, stages)
     model = _first_stage(robot, momentum, steps)

@@ -15,7 +15,7 @@ from scipy.integrate import trapezoid
 
 from concur.control import JointLimits, Output, Reference, TrackingLaw, reference_for
 from concur.errors import ConcurError, SimulationError, shown
-from concur.multibody import Mechanism, control_velocities
+from concur.multibody import Mechanism, control_velocities, coordinates
 from concur.simulation._findings import SETTLED, settling_time
 from concur.simulation._plant import Plant
 from concur.simulation._record import Recorder
@@ -359,11 +359,11 @@ def _records(
 
 def _followed(record: RunRecord, servo: TrackingLaw, reference: Reference) -> RunRecord:
     """Errors and margins that the outputs of another law have in a run."""
-    if [body.name for body in record.robot.bodies] != [b.name for b in servo.model.robot.bodies]:
+    if coordinates(record.robot) != coordinates(servo.model.system):
         raise SimulationError(
             f"comparison, a run of `{record.robot.name}` without outputs",
             expected=f"the robot of the first run with outputs, `{servo.model.name}`",
-            came="a robot with other bodies",
+            came="a robot with other coordinates",
             cure="Compare it with runs of the same robot.",
         )
     recorder = Recorder(servo, Plant(record.robot))

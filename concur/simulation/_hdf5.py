@@ -12,7 +12,8 @@ import numpy as np
 
 from concur.errors import ConcurError, DescriptionError
 from concur.files import read_bytes
-from concur.multibody import Mechanism
+from concur.multibody import Mechanism, coordinates
+from concur.system import System
 
 Columns: TypeAlias = Sequence[tuple[str, str]]
 """Name and unit of each column of an array."""
@@ -22,19 +23,21 @@ MOMENTUM_COLUMNS: Columns = [(f"p{axis}", "kg m/s") for axis in "xyz"] + [
 ]
 
 
-def coordinate_columns(robot: Mechanism) -> list[tuple[str, str]]:
+def coordinate_columns(robot: System) -> list[tuple[str, str]]:
     """Name and unit of each configuration coordinate.
 
     Parameters
     ----------
-    robot : Mechanism
-        The robot.
+    robot : System
+        The robot, or another system.
 
     Returns
     -------
     list of tuple of str
         One pair for each entry of q.
     """
+    if not isinstance(robot, Mechanism):
+        return coordinates(robot)
     return [
         (f"{body.name}.{name}", unit)
         for body in robot.bodies
@@ -42,20 +45,24 @@ def coordinate_columns(robot: Mechanism) -> list[tuple[str, str]]:
     ]
 
 
-def velocity_columns(robot: Mechanism) -> list[tuple[str, str]]:
+def velocity_columns(robot: System) -> list[tuple[str, str]]:
     """Name and unit of each velocity.
 
     Parameters
     ----------
-    robot : Mechanism
-        The robot.
+    robot : System
+        The robot, or another system.
 
     Returns
     -------
     list of tuple of str
-        One pair for each entry of v.
+        One pair for each entry of v. Velocities of a system without bodies have the units in which
+        their forces do work: "rad/s" for "N m", else "m/s" for "N", else such as "W/(N s)".
     """
-    rates = [f"{unit}/s" for body in robot.bodies for unit in body.joint.freedom_units]
+    rates = [f"W/({unit})" for unit in robot.effort_units]
+    if isinstance(robot, Mechanism):
+        rates = [f"{unit}/s" for body in robot.bodies for unit in body.joint.freedom_units]
+    rates = [{"W/(N)": "m/s", "W/(N m)": "rad/s"}.get(rate, rate) for rate in rates]
     return list(zip(robot.freedom_names, rates, strict=True))
 
 

@@ -25,8 +25,9 @@ from concur.simulation._hdf5 import (
     velocity_columns,
     write_arrays,
 )
+from concur.simulation._identity import check_identity, identity
 from concur.simulation._momentum import momentum_drift
-from concur.simulation._stored import Stored, check_names
+from concur.simulation._stored import Stored
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -145,7 +146,7 @@ class Motion(Stored):
     @property
     def shape_units(self) -> tuple[str, ...]:
         """Unit of each shape velocity."""
-        units = velocity_columns(self.robot)
+        units = velocity_columns(self.model.system)
         return tuple(units[i][1] for i in self.model.shape)
 
     def save(
@@ -164,19 +165,20 @@ class Motion(Stored):
         -------
         pathlib.Path
             The file. Arrays are datasets named as here, with the names and units of their
-            columns as attributes, as `Run.save` writes them; names of bodies and controls, the
-            reduction, its momentum, method and package version are attributes of the file.
+            columns as attributes, as `Run.save` writes them; names of bodies, of another system
+            its velocities and some of its numbers, the reduction, its momentum, method and package
+            version are attributes of the file.
 
         Raises
         ------
         DescriptionError
             If the file cannot be written.
         """
-        model, robot = self.model, self.robot
+        model = self.model
         known = {
             "concur_version": __version__,
-            "robot": robot.name,
-            "bodies": [body.name for body in robot.bodies],
+            "robot": model.name,
+            **identity(model.system, self.q[0]),
             "reduction": model.kind,
             "method": self.method,
             "dt": self.dt,
@@ -207,31 +209,28 @@ class Motion(Stored):
         DescriptionError
             If the file cannot be read, or belongs to another robot, reduction or momentum.
         """
-        robot = model.robot
-        widths: dict[str, int | None] = {"t": None, "work": None, "q": robot.nq, "s": model.ns}
+        widths: dict[str, int | None] = {"t": None, "work": None, "q": model.nq, "s": model.ns}
         widths["u"] = len(model.control_names)
         arrays, facts = read_arrays(path, widths, {"method": str, "seconds": float})
-        expected: dict[str, object] = {
-            "bodies": [body.name for body in robot.bodies],
-            "reduction": model.kind,
-        }
+        expected: dict[str, object] = {"reduction": model.kind}
         if model.takes_momentum:
             expected["momentum"] = list(model.momentum)
-        check_names(path, facts, expected)
+        check_identity(path, facts, model.system, arrays["q"][0], expected)
         return cls(model=model, method=facts["method"], seconds=facts["seconds"], **arrays)
 
     def _arrays(self) -> dict[str, tuple[np.ndarray, Columns]]:
-        velocities = velocity_columns(self.robot)
+        velocities = velocity_columns(self.model.system)
         columns: dict[str, Columns] = {
             "t": [("t", "s")],
-            "q": coordinate_columns(self.robot),
+            "q": coordinate_columns(self.model.system),
             "v": velocities,
             "s": [velocities[i] for i in self.model.shape],
             "u": list(zip(self.model.control_names, self.model.control_units, strict=True)),
             "energy": [("energy", "J")],
             "work": [("work", "J")],
-            "momentum": MOMENTUM_COLUMNS,
         }
+        if isinstance(self.model.system, Mechanism):
+            columns["momentum"] = MOMENTUM_COLUMNS
         return {name: (getattr(self, name), own) for name, own in columns.items()}
 
     def plot(self) -> Figure:
@@ -240,8 +239,8 @@ class Motion(Stored):
         Returns
         -------
         matplotlib.figure.Figure
-            Shape velocities, controls, place and attitude of the base, energy and what must
-            stay zero.
+            Shape velocities, controls, position and rotation of the base, or the configuration of
+            a system without bodies, energy and what must stay zero.
         """
         from concur.plotting.motion import motion_figure
 

@@ -586,4 +586,5 @@ class Plant(EvaluatedMethods):
                 came=repr(target),
                 cure="Leave it out.",
             )
-        return write_fmu(plant_fmu(self.tree, self.acceleration, model, step), directory, fmi)
+        robot = as_tree(self.robot, f"FMU of `{self.name}`", "Export the law and simulate here.")
+        return write_fmu(plant_fmu(robot, self.acceleration, model, step), directory, fmi)

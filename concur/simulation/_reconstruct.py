@@ -14,6 +14,7 @@ from scipy.interpolate import make_interp_spline
 
 from concur.codegen import Evaluator, finite_floats, shape_error
 from concur.errors import SimulationError
+from concur.multibody import Mechanism
 from concur.reduction import ReducedModel
 from concur.simulation._machine_code import is_compiled, machine_code
 from concur.simulation._start import check_tolerance
@@ -81,11 +82,12 @@ def reconstruct(
             cure="Make one of a robot with concur.reduce(robot).",
         )
     where = f"reconstruction of `{model.name}`"
-    robot = model.robot
+    robot = model.system
     check_tolerance(where, "rtol", rtol, 100 * np.finfo(float).eps)
     check_tolerance(where, "atol", atol, 0.0)
     q = robot.check_configuration(q0, "`q0`")
-    robot.check_contacts(q, "`q0`")
+    if isinstance(robot, Mechanism):
+        robot.check_contacts(q, "`q0`")
     instants = _increasing(times, where)
     shape_speeds = _speeds(model, instants, speeds, where)
     graph = _rate(model)
@@ -115,7 +117,7 @@ def reconstruct(
 
 def _rate(model: ReducedModel) -> ca.Function:
     q, s = ca.SX.sym("q", model.nq), ca.SX.sym("s", model.ns)
-    rate = ca.densify(model.robot.rate(q, model.velocity(q, s)))
+    rate = ca.densify(model.system.rate(q, model.velocity(q, s)))
     return ca.Function("rate", [q, s], [rate], ["q", "s"], ["rate"], {"cse": True})
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from concur._version import __version__
-from concur.control import Law, tracking_law
+from concur.control import Law, Output, tracking_law
 from concur.errors import ConcurError
 from concur.multibody import Mechanism, as_tree
 from concur.simulation._compare import Comparison, RunRecord
@@ -28,10 +28,12 @@ from concur.simulation._hdf5 import (
     velocity_columns,
     write_arrays,
 )
+from concur.simulation._identity import check_identity, identity
 from concur.simulation._imperfections import imperfections_from
 from concur.simulation._run_data import RunData
 from concur.simulation._slip import Slip, load_names, wheel_names
-from concur.simulation._stored import Stored, check_names
+from concur.simulation._stored import Stored
+from concur.system import System
 from concur.writers import to_toml
 
 if TYPE_CHECKING:
@@ -69,6 +71,9 @@ UNITS = {
 # Data sets with another name than their array.
 STORED = {"acceleration_residual": "missed"}
 
+DRAWN = "Plot it with run.plot(), or draw what moves from run.t and run.q."
+"""What to do instead of drawing a system without bodies."""
+
 # Unit of a coordinate of an output: those of a quaternion have none.
 _COORDINATE_UNITS = {"x": "m", "y": "m", "z": "m", "heading": "rad"}
 
@@ -78,8 +83,8 @@ class Run(Stored, RunData):
 
     Parameters
     ----------
-    robot : Mechanism
-        The robot that was simulated.
+    robot : Mechanism or System
+        The robot that was simulated, or another system.
     servo : TrackingLaw
         The law that drove it.
     t : numpy.ndarray
@@ -111,7 +116,8 @@ class Run(Stored, RunData):
     energy, work : numpy.ndarray
         Energy of the robot and work of the drives since the start, shape (k,), J.
     momentum : numpy.ndarray
-        Spatial momentum about the inertial origin, shape (k, 6).
+        Spatial momentum about the inertial origin, shape (k, 6); NaN for systems without bodies,
+        in whose files it is left out.
     inner_momentum : numpy.ndarray
         The same of the joints' motion alone, the base at rest, shape (k, 6).
     pose, reference : numpy.ndarray
@@ -169,7 +175,8 @@ class Run(Stored, RunData):
             One with several columns has their names and units in the attributes `columns` and
             `units`; `unit` lists the units that occur. Names of bodies, outputs (with groups and
             reference bodies) and controls, gains, method, step and package version are
-            attributes of the file. The texts `robot`, a robot file in TOML, and `outputs`, in
+            attributes of the file; of a system without bodies some of its numbers, by which `load`
+            recognizes it. The texts `robot`, a robot file in TOML, and `outputs`, in
             JSON, are read by `concur view`.
 
         Raises
@@ -179,13 +186,16 @@ class Run(Stored, RunData):
         """
         arrays = {STORED.get(name, name): entry for name, entry in self._arrays().items()}
         texts = {}
-        with suppress(ConcurError):  # a name or a number that no robot file may have
-            texts["robot"] = to_toml(self.robot)
-        texts["outputs"] = json.dumps([asdict(output) for output in self.servo.outputs])
+        if isinstance(self.robot, Mechanism):
+            with suppress(ConcurError):  # a name or a number that no robot file may have
+                texts["robot"] = to_toml(self.robot)
+        texts["outputs"] = json.dumps(
+            [asdict(output) for output in self.servo.outputs if not output.is_function]
+        )
         return write_arrays(path, arrays, {**self._facts(), **(facts or {})}, texts)
 
     @classmethod
-    def load(cls, path: str | PathLike[str], servo: Law, plant: Mechanism | None = None) -> Run:
+    def load(cls, path: str | PathLike[str], servo: Law, plant: System | None = None) -> Run:
         """Read a run from a file that `save` has written.
 
         Parameters
@@ -194,7 +204,7 @@ class Run(Stored, RunData):
             The file.
         servo : Law
             The law of the run, such as the servo of its task.
-        plant : Mechanism, optional
+        plant : Mechanism or System, optional
             The robot that was simulated; default that of the law's model.
 
         Returns
@@ -215,7 +225,7 @@ class Run(Stored, RunData):
         >>> run = Run.load("out/rover_arm/run.h5", task.servo)           # doctest: +SKIP
         """
         law = tracking_law(servo, "run, `servo`")
-        robot = law.model.robot if plant is None else plant
+        robot: Any = law.model.system if plant is None else plant
         size, poses = law.size, sum(output.pose_size for output in law.outputs)
         widths = {
             **{"q": robot.nq, "v": robot.nv, "s": law.ns, "u": len(law.model.control_names)},
@@ -224,16 +234,16 @@ class Run(Stored, RunData):
             **dict.fromkeys(("pose", "reference"), poses),
         }
         widths |= {f"{name}_range": widths[name] for name in ("q", "v", "u")}
-        stored = {STORED.get(name, name): widths.get(name) for name in UNITS}
+        stored = {STORED.get(name, name): widths.get(name) for name in _names(robot)}
         kinds = {"method": str, "hold": float, "seconds": float}
         arrays, facts = read_arrays(path, stored, kinds)
         expected = {
-            "bodies": [body.name for body in robot.bodies],
             "controls": list(law.model.control_names),
             "outputs": [output.name for output in law.outputs],
             "output_groups": [output.group for output in law.outputs],
         }
-        check_names(path, facts, expected)
+        check_identity(path, facts, robot, arrays["q"][0], expected)
+        unknown = np.full((len(arrays["t"]), 6), np.nan)
         rubs = {
             f.name: facts[f"friction_{f.name}"]
             for f in fields(Friction)
@@ -256,7 +266,7 @@ class Run(Stored, RunData):
             imperfections=imperfections_from(facts.get("imperfections")),
             slip=slip,
             **slipped,
-            **{name: arrays[STORED.get(name, name)] for name in UNITS},
+            **{name: arrays.get(STORED.get(name, name), unknown) for name in UNITS},
         )
 
     def _arrays(self) -> dict[str, tuple[np.ndarray, Columns]]:
@@ -264,7 +274,8 @@ class Run(Stored, RunData):
         if self.slip is not None:
             own["slip_speed"] = [(name, "m/s") for name in wheel_names(self.robot)]
             own["wheel_load"] = [(name, "N") for name in load_names(self.robot, self.slip)]
-        units = UNITS | dict.fromkeys(["slip_speed", "wheel_load"] * (self.slip is not None))
+        units = {name: UNITS[name] for name in _names(self.robot)}
+        units |= dict.fromkeys(["slip_speed", "wheel_load"] * (self.slip is not None))
         return {
             name: (getattr(self, name), own[name] if unit is None else [(name, unit)])
             for name, unit in units.items()
@@ -280,7 +291,6 @@ class Run(Stored, RunData):
         """
         from concur.plotting import plot_run
 
-        as_tree(self.robot, f"run of `{self.robot.name}`")
         return plot_run(self)
 
     def animate(self, fps: float = 12.0, speed: float = 1.0) -> Animation:
@@ -306,16 +316,14 @@ class Run(Stored, RunData):
         from concur.plotting import animate
         from concur.plotting.notebook import Animation
 
-        as_tree(self.robot, f"run of `{self.robot.name}`")
+        as_tree(self.robot, f"animation of a run of `{self.robot.name}`", DRAWN)
         with TemporaryDirectory() as folder:
             data = animate(self, Path(folder) / "run.gif", fps, speed).read_bytes()
         return Animation(data, f"animation of {self.robot.name}, {self.t[-1]:.4g} s")
 
-    def _repr_html_(self) -> str | None:
+    def _repr_html_(self) -> str:
         from concur.plotting.notebook import run_html
 
-        if not isinstance(self.servo.model.system, Mechanism):
-            return None  # a notebook shows the text
         return run_html(self, Comparison((self.robot.name,), (RunRecord.of(self),)))
 
     def view(self, other: Run | None = None, *, port: int = 0, browser: bool = True) -> RunViewer:
@@ -351,16 +359,17 @@ class Run(Stored, RunData):
     def _film(self) -> Film:
         from concur.viewing import FILMED, Film
 
+        as_tree(self.robot, f"view of a run of `{self.robot.name}`", DRAWN)
         columns = {**self._columns(), "margin": [("margin", "1")]}
         rows = len(self.t)
         shown = {
             name: (np.reshape(getattr(self, name), (rows, -1)), columns[name]) for name in FILMED
         }
-        return Film(self.robot, self.servo.outputs, self.t, self.q, shown)
+        placed = [output for output in self.servo.outputs if not output.is_function]
+        return Film(self.robot, placed, self.t, self.q, shown)
 
     def _columns(self) -> dict[str, list[tuple[str, str]]]:
         """Name and unit of each column of the arrays whose units depend on the robot."""
-        as_tree(self.robot, f"run of `{self.robot.name}`")
         robot, model, outputs = self.robot, self.servo.model, self.servo.outputs
         v = velocity_columns(robot)
         errors = [
@@ -369,9 +378,9 @@ class Run(Stored, RunData):
             for name, unit in zip(output.coordinate_names, output.coordinate_units, strict=True)
         ]
         pose = [
-            (f"{output.name}.{name}", _COORDINATE_UNITS.get(name, "1"))
+            (f"{output.name}.{name}", unit)
             for output in outputs
-            for name in output.lie.coordinate_names
+            for name, unit in zip(output.lie.coordinate_names, _pose_units(output), strict=True)
         ]
         squares = dict.fromkeys(f"{unit}^2/s^2" for _, unit in errors)
         return {
@@ -399,11 +408,11 @@ class Run(Stored, RunData):
         slip = {} if self.slip is None else {"slip": json.dumps(asdict(self.slip))}
         return {
             "concur_version": __version__,
-            "robot": servo.model.robot.name,
+            "robot": servo.model.name,
             "plant": self.robot.name,
             "plant_differences": ", ".join(self.plant_differences),
-            "bodies": [body.name for body in self.robot.bodies],
             "velocities": list(self.robot.freedom_names),
+            **identity(self.robot, self.q[0]),
             "shape": list(servo.model.shape_names),
             "controls": list(servo.model.control_names),
             "outputs": [output.name for output in servo.outputs],
@@ -420,3 +429,16 @@ class Run(Stored, RunData):
             **({} if self.imperfections is None else {"imperfections": self.imperfections.text}),
             **slip,
         }
+
+
+def _names(system: System) -> tuple[str, ...]:
+    """Arrays that a file has: without bodies there is no momentum."""
+    absent = () if isinstance(system, Mechanism) else ("momentum", "inner_momentum")
+    return tuple(name for name in UNITS if name not in absent)
+
+
+def _pose_units(output: Output) -> tuple[str, ...]:
+    """Units of the flat pose of an output: those of its errors where it is a vector."""
+    if output.pose_size == output.dim:
+        return output.coordinate_units
+    return tuple(_COORDINATE_UNITS.get(name, "1") for name in output.lie.coordinate_names)

@@ -11,11 +11,14 @@ from concur.control import JointLimits, MomentumMismatch, TrackingLaw, momentum_
 from concur.deprecation import renamed_fields
 from concur.errors import shown
 from concur.mechanism import robot_size
-from concur.multibody import Mechanism
+from concur.multibody import Mechanism, as_tree
 from concur.simulation._friction import Friction
 from concur.simulation._imperfections import Imperfections
 from concur.simulation._momentum import momentum_drift
 from concur.simulation._slip import Slip
+
+BALANCE = "Use run.energy_balance, or evaluate its constants of motion at run.q and run.v."
+"""What to do instead of a momentum for a system without bodies."""
 
 
 @renamed_fields({"missed": "acceleration_residual", "hold": "control_period"})
@@ -119,7 +122,8 @@ class RunData:
         Zero up to round-off and the integrator's error; translations and rotations apart,
         each against the momentum itself or what the joints move inside the robot.
         """
-        return momentum_drift(self.robot, self.momentum, self.inner_momentum, self.momentum[0])
+        robot = as_tree(self.robot, f"run of `{self.robot.name}`, `momentum_drift`", BALANCE)
+        return momentum_drift(robot, self.momentum, self.inner_momentum, self.momentum[0])
 
     @cached_property
     def stage_drifts(self) -> dict[str, np.ndarray]:

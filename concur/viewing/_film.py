@@ -33,7 +33,7 @@ class Film:
     robot : RobotLike
         The robot that moved.
     outputs : sequence of Output
-        Its outputs.
+        Its outputs on bodies.
     t, q : ndarray
         Times, shape (k,), s, and configurations, shape (k, nq).
     values : mapping of str to (ndarray, sequence of (str, str))
@@ -49,13 +49,13 @@ class Film:
 
     @property
     def pose(self) -> Floats:
-        """Flat output coordinates, shape (k, pose_size)."""
-        return self.values["pose"][0]
+        """Flat coordinates of the outputs, shape (k, pose_size)."""
+        return self._placed("pose")
 
     @property
     def reference(self) -> Floats:
         """Flat reference coordinates, shape (k, pose_size)."""
-        return self.values["reference"][0]
+        return self._placed("reference")
 
     @property
     def servo(self) -> Film:
@@ -96,9 +96,15 @@ class Film:
                 dashed = [False] * len(part)
                 if name == "pose":
                     names, dashed = [*names, *names], [*dashed, *[True] * len(part)]
-                    values = np.hstack([values, self.reference[:, part]])
+                    values = np.hstack([values, self.values["reference"][0][:, part]])
                 found[_title(title, unit)] = (names, values, dashed)
         return found
+
+    def _placed(self, name: str) -> Floats:
+        """Columns of the outputs on bodies; an output that is a function has no place."""
+        array, columns = self.values[name]
+        names = {output.name for output in self.outputs}
+        return array[:, [k for k, (n, _) in enumerate(columns) if n.rpartition(".")[0] in names]]
 
 
 def _title(title: str, unit: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from concur.plotting.protocols import on_bodies
 from concur.plotting.style import ARM, COM
 from concur.viewing._film import Floats
 from concur.viewing._scene import Scene, frame_of
@@ -48,7 +49,7 @@ class RobotViewer(Viewer):
         browser: bool = True,
     ) -> None:
         super().__init__(robot.name, port)
-        self.robot, self.outputs, self.servo = robot, tuple(outputs), servo
+        self.robot, self.outputs, self.servo = robot, on_bodies(outputs), servo
         self._start = np.array(q, dtype=float)
         try:
             self._build()

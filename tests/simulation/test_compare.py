@@ -166,7 +166,7 @@ def test_runs_that_cannot_be_compared_are_refused_with_the_reason(runs):
     with pytest.raises(SimulationError, match=r"run other.*hand \(R2\), got tip \(R2\)"):
         cc.compare([first, other], ["first", "other"])
     moved = dataclasses.replace(RunRecord.of(brake), robot=cc.robots.rover_arm())
-    with pytest.raises(SimulationError, match="got a robot with other bodies"):
+    with pytest.raises(SimulationError, match="got a robot with other coordinates"):
         cc.compare([first, moved], reference=reference)
     with pytest.raises(ConcurError, match="expected one of duration"):
         cc.compare([first])["speed"]

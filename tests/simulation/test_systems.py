@@ -254,7 +254,6 @@ def test_what_needs_bodies_says_so():
         lambda: cc.reduction.conservation(model, "hoop"),
         lambda: cc.Servo(model, [cc.Output("bead", "bead", "R")], 1.0, 1.0),
         lambda: motion.momentum,
-        lambda: motion.save("nowhere.h5"),
     ):
         with pytest.raises(ReductionError, match=expected):
             ask()

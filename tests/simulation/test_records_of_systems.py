@@ -1,0 +1,158 @@
+"""Runs and motions of systems without bodies as files, figures and pages; errors with a cure."""
+
+from __future__ import annotations
+
+import csv
+
+import casadi as ca
+import h5py
+import numpy as np
+import pytest
+from scipy.optimize import least_squares
+
+import concur as cc
+from concur.control import FunctionOutput
+from concur.errors import ConcurError, DescriptionError
+from concur.formulations import Factor
+from concur.plotting import save_figures, write_report
+from concur.simulation import Motion, forced_motion
+from tests.formulations.textbook import chain
+
+GOAL = cc.references.hold([1.0, 0.5])
+
+
+def arm(payload=1.0, unit="m"):
+    """A planar arm with two motors, and the position of its tip."""
+    joints = [Factor("shoulder", "SO2"), Factor("elbow", "SO2")]
+    q, v = (ca.vertcat(*[getattr(joint, x) for joint in joints]) for x in "qv")
+    tip = ca.vertcat(ca.cos(q[0]) + ca.cos(q[0] + q[1]), ca.sin(q[0]) + ca.sin(q[0] + q[1]))
+    system = cc.LagrangianSystem(
+        payload * ca.sumsqr(ca.jacobian(tip, q) @ v) / 2 + 0.1 * ca.sumsqr(v),
+        9.81 * payload * tip[1],
+        joints,
+        inputs=["shoulder", "elbow"],
+        name="arm",
+    )
+    output = FunctionOutput("tip", ca.Function("tip", [q], [tip]), "R2", unit)
+    return system, cc.Servo(cc.reduce(system), [output], stiffness=9, damping=6)
+
+
+@pytest.fixture(scope="module")
+def made():
+    system, servo = arm()
+    return cc.simulate(system, servo, GOAL, 0.1, [0.2, 1.0], [0.1, 0.0], dt=1e-2), servo
+
+
+@pytest.fixture(scope="module")
+def motion():
+    system = chain(2)
+    return forced_motion(cc.reduce(system), None, 0.2, system.neutral(), [0.1] * 6, dt=0.1)
+
+
+def test_files_of_runs_belong_to_one_system(made, tmp_path):
+    run, servo = made
+    path = run.save(tmp_path / "run.h5")
+    again = cc.Run.load(path, servo)
+    for name in ("t", "q", "v", "u", "error", "pose", "energy", "momentum"):
+        assert np.array_equal(getattr(again, name), getattr(run, name), equal_nan=True), name
+    # Half and twice the tolerance of 1e-6.
+    assert cc.Run.load(path, arm(1.0 + 4e-7)[1]).robot.name == "arm"
+    with pytest.raises(DescriptionError, match="attribute `system`: expected energies, forces"):
+        cc.Run.load(path, arm(1.0 + 3e-6)[1])
+    assert cc.Run.load(path, arm(1.1)[1], plant=servo.model.system).plant_differences
+    factors = [Factor("a", "SO2"), Factor("b", "SO2")]
+    rest = ca.sumsqr(ca.vertcat(*[f.v for f in factors])) / 2
+    other = cc.LagrangianSystem(rest, 0, factors, inputs=["a", "b"])
+    other_servo = cc.Servo(cc.reduce(other), servo.outputs, 9, 6)
+    with pytest.raises(DescriptionError, match="attribute `velocities`"):
+        cc.Run.load(path, other_servo)
+    assert np.isinf(run.joint_limits.torques).tolist() == [True, True]
+    with h5py.File(path) as file:
+        assert file["pose"].attrs["units"].tolist() == ["m", "m"]
+        assert "momentum" not in file
+
+
+def test_tables_have_names_and_units(made, motion, tmp_path):
+    run, _ = made
+    with open(run.to_csv(tmp_path / "run.csv")) as file:
+        head, *rows = csv.reader(file)
+    assert head[:5] == ["t [s]", "q.shoulder [rad]", "q.elbow [rad]"] + [
+        f"v.{name} [rad/s]" for name in ("shoulder", "elbow")
+    ]
+    assert len(rows) == 11
+    assert float(rows[-1][1]) == run.q[-1, 0]
+    assert run.to_mcap(tmp_path / "run.mcap").stat().st_size > 1000
+    path = motion.save(tmp_path / "motion.h5")
+    assert np.array_equal(Motion.load(path, motion.model).q, motion.q)
+    with pytest.raises(DescriptionError, match="attribute `system`"):
+        Motion.load(path, cc.reduce(chain(2, stiffness=1.0)))
+    x = Factor("x", "R")
+    system = cc.LagrangianSystem(x.v**2, 0, [x], frame={"double": (2 * x.v, "lbf")})
+    assert cc.simulation.velocity_columns(system) == [("double", "W/(lbf)")]
+
+
+@pytest.mark.extended
+def test_figures_and_pages_show_the_configuration(made, motion, tmp_path):
+    run, _ = made
+    titles = {axes.get_title() for axes in run.plot().axes}
+    assert {"Configuration", "Tracking error", "Controls"} <= titles
+    assert "Configuration" in {axes.get_title() for axes in motion.plot().axes}
+    assert "<img" in run._repr_html_()
+    assert "<img" in motion._repr_html_()
+    figures = save_figures(run, tmp_path)
+    assert list(figures) == ["overview", "errors", "torques", "health", "lyapunov", "numerics"]
+    page = write_report(run, [], [], figures, tmp_path).read_text()
+    assert "function of q" in page
+    assert "Mass [kg]" not in page
+
+
+def test_what_needs_bodies_names_what_to_do_instead(made):
+    run, servo = made
+    system = servo.model.system
+    for text, ask in (
+        ("Plot it with run.plot", run.animate),
+        ("Plot it with run.plot", lambda: run.view(browser=False)),
+        ("Solve servo.pose_error", lambda: servo.start(GOAL)),
+        ("Solve servo.pose_error", lambda: servo.reach(GOAL, 1.0)),
+        ("run.error, run.margin", lambda: servo.feasibility(GOAL, 1.0)),
+        ("run.error, run.margin", lambda: servo.audit(GOAL, 1.0)),
+        ("integrability", servo.model.audit),
+        ("run.energy_balance", lambda: run.momentum_drift),
+        ("Export the law", lambda: cc.Plant(system).export("unused")),
+        ("zero momentum as constraints", lambda: cc.reduce(system, momentum=[0.0] * 6)),
+        ("`margin` and `pose_error`", lambda: cc.singularities(system, servo.outputs, [0.1, 1])),
+    ):
+        with pytest.raises(ConcurError, match=text):
+            ask()
+    pose = [1.0, 0.5]
+    q = least_squares(lambda q: np.asarray(servo.pose_error(q, pose)), [0.2, 1.0]).x
+    assert servo.output(q) == pytest.approx(pose, abs=1e-6)
+
+
+@pytest.mark.extended
+def test_functions_of_a_robot_have_no_place_in_its_drawings(tmp_path):
+    robot = cc.robots.rover_arm()
+    q, model = ca.SX.sym("q", robot.nq), cc.reduce(robot)
+    pose = robot.pose(q, "forearm")
+    tip = (pose @ ca.DM([0, 0.2, 0, 1]))[:3]
+    hand = FunctionOutput("hand", ca.Function("seen", [q], [tip]), "R3")
+    base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    of_body = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    servo = cc.Servo(model, [base, hand], 4.0, 4.0)
+    goal = cc.references.hold([0.5, 0.0, 0.8, 0.1, 0.4])
+    q0 = cc.Servo(model, [base, of_body], 4.0, 4.0).start(goal).q
+    run = cc.simulate(robot, servo, goal, 0.02, q0, np.zeros(5), dt=1e-2)
+    assert cc.Run.load(run.save(tmp_path / "run.h5"), servo).error.shape == run.error.shape
+    film = run._film()
+    assert film.pose == pytest.approx(run.pose[:, :2])
+    assert len(film.panels()["Outputs (m)"][0]) == 10
+    assert "<img" in run._repr_html_()
+    assert run.plot().axes
+    assert run.animate(fps=100).data[:3] == b"GIF"
+
+
+def test_odometry_of_a_system_without_bodies():
+    """The configuration follows from the shape velocities alone."""
+    speeds = np.array([[0.3, -0.2], [0.3, -0.2]])
+    found = cc.simulation.reconstruct(arm()[1].model, [0.2, 1.0], [0.0, 0.5], speeds)
+    assert found[-1] == pytest.approx([0.35, 0.9], abs=1e-9)
