@@ -27,7 +27,7 @@ NEWTON_STEPS = 3
 """Steps on polynomials; three reach the second order and a defect near rounding."""
 
 WIDER = 1e-3
-"""Half width in which a root is shown to be the only one, rad or m, if rho is not larger."""
+"""Half width in which a root is shown to be the only one, rad or m, if 4 rho is not larger."""
 
 
 class Equations:
@@ -86,7 +86,8 @@ class Equations:
             solved = (mapped * (1 + 1e-12) <= rho).all(axis=0) & (gain.sum(axis=1) < 1.0).all(
                 axis=0
             )
-            unique = np.maximum(rho, WIDER)
+            # Candidates of touching cells differ by both remainders.
+            unique = np.maximum(4.0 * rho, WIDER)
             wide = self._contraction(x, parameters, inverse, unique).sum(axis=1)
             unique = np.where((wide < 1.0).all(axis=0), unique, rho)
         r = np.where(solved, rho, np.inf)
@@ -160,7 +161,7 @@ def _times(matrices: Floats, vector: Sequence[Model]) -> list[Model]:
 
 
 def _inverses(matrices: Floats) -> Floats:
-    """Inverses; zero where there is none, which shows nothing."""
+    """Inverses; zero for singular matrices, which shows nothing."""
     sound = np.asarray(np.isfinite(matrices).all(axis=(1, 2)))
     safe = np.where(sound[:, None, None], matrices, np.eye(matrices.shape[1]))
     sound = np.asarray(sound & (np.abs(np.linalg.det(safe)) > 0.0))

@@ -170,7 +170,8 @@ class Model:
         products = d[first] * d[second]
         return np.asarray(self.c + (self.l * d[:n]).sum(axis=0) + (self.q * products).sum(axis=0))
 
-    def _padded(self, n: int) -> tuple[Floats, Floats]:
+    def padded(self, n: int) -> tuple[Floats, Floats]:
+        """Coefficients of the leading n symbols."""
         if len(self.l) == n:
             return self.l, self.q
         b = self.c.size
@@ -189,7 +190,7 @@ class Model:
             linear, quadratic = _spread(c.size, self.l, self.q)
             return Model(self.space, c, linear, quadratic, grown)
         n = max(len(self.l), len(other.l))
-        (l1, q1), (l2, q2) = self._padded(n), other._padded(n)
+        (l1, q1), (l2, q2) = self.padded(n), other.padded(n)
         rest = (self.r + other.r) * (1 + ROUNDING)
         total = Model(self.space, self.c + other.c, l1 + l2, q1 + q2, rest)
         return total.with_remainder(rest + total._rounding)
@@ -214,7 +215,7 @@ class Model:
         rest = rest * (1 + ROUNDING) + ROUNDING * a.size * b.size
         linear, quadratic = b.c * a.l, b.c * a.q
         if len(b.l):
-            l2, _ = b._padded(n)
+            l2, _ = b.padded(n)
             first, second, weight, _, _ = self.space.pairs(n)
             cross = a.l[first] * l2[second]
             if a is b:
@@ -296,14 +297,14 @@ def _spread(b: int, *parts: Floats) -> list[Floats]:
     return [p if p.shape[1] == b else np.repeat(p, b, axis=1) for p in parts]
 
 
-def norm_bound(vector: Sequence[Model]) -> Floats:
+def norm_bound(vector: Sequence[Model] | np.ndarray) -> Floats:
     """Bound of the Euclidean norm of a vector of functions, for each column.
 
     A block of the linear part counts by its largest singular value.
     """
     space, n = vector[0].space, max(len(m.l) for m in vector)
     b = max(m.c.size for m in vector)
-    parts = [_spread(b, *m._padded(n)) for m in vector]
+    parts = [_spread(b, *m.padded(n)) for m in vector]
     linear, quadratic = (np.array([p[k] for p in parts]) for k in (0, 1))
     total = np.sqrt(sum(np.broadcast_to(m.c, b) ** 2 for m in vector))
     total = total + np.sqrt(sum(np.broadcast_to(m.r, b) ** 2 for m in vector))
@@ -358,11 +359,11 @@ class Walker:
             self._program.append((code, into, source, value))
 
     def __call__(self, *arguments: Argument) -> list[np.ndarray]:
-        """Enclose the entries of each result: object arrays of models or numbers."""
+        """Enclose the entries of each result: object arrays of models."""
         space = next(m.space for part in arguments for m in part if isinstance(m, Model))
         work: list[Any] = [None] * self._function.sz_w()
         sizes = map(self._function.size_out, range(self._function.n_out()))
-        results = [np.full(size, 0.0, dtype=object) for size in sizes]
+        results = [np.full(size, space.constant(0.0), dtype=object) for size in sizes]
         places = [self._function.sparsity_out(k).get_triplet() for k in range(len(results))]
         with np.errstate(all="ignore"):
             for code, into, source, value in self._program:
@@ -373,7 +374,9 @@ class Walker:
                     work[into[0]] = given if isinstance(given, Model) else space.constant(given)
                 elif code == ca.OP_OUTPUT:
                     rows, columns = places[into[0]]
-                    results[into[0]][rows[into[1]], columns[into[1]]] = work[source[0]]
+                    value = work[source[0]]
+                    value = value if isinstance(value, Model) else space.constant(value)
+                    results[into[0]][rows[into[1]], columns[into[1]]] = value
                 else:
                     operands = [work[k] for k in source]
                     if not any(isinstance(one, Model) for one in operands):

@@ -45,9 +45,9 @@ def test_worst_motions_stay_inside_and_reach_the_tube() -> None:
     held = np.linalg.solve(channel.matrix, (move - np.eye(2))) @ np.array([0.0, 1.0])
     kernel = channel.flow(step * (np.arange(n) + 0.5))
     largest = np.zeros((2, n))
-    for case in range(40):
+    for case in range(12):
         end = n if case < 4 else rng.integers(20, n)
-        sign = np.sign(kernel[case % 2, 1][:end][::-1]) if case < 30 else rng.choice([-1, 1], end)
+        sign = np.sign(kernel[case % 2, 1][:end][::-1]) if case < 9 else rng.choice([-1, 1], end)
         direction = channel.flow(np.array([step * end]))[case % 2, :, 0]
         z = np.sign(direction) * [0.02, 0.03]
         for k in range(end):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import casadi as ca
@@ -47,18 +48,44 @@ class Table(Rows):
 
     def __init__(self, times: Floats, rows: Floats) -> None:
         self.width = rows.shape[1]
-        self._times, self._rows = times, rows
+        self.times, self._rows = times, rows
 
     def at(self, times: Floats) -> Floats:
         """Look up the rows at some times."""
-        return self._rows[np.searchsorted(self._times, times, side="right")]
+        return self._rows[np.searchsorted(self.times, times, side="right")]
 
     def over(self, t: ca.MX) -> ca.MX | None:
         """Look up the row by bisection."""
         # The ends of the grid do not count: times beyond them belong to the outer rows.
-        grid = np.concatenate([self._times[:1] - 1.0, self._times, self._times[-1:] + 1.0])
+        grid = np.concatenate([self.times[:1] - 1.0, self.times, self.times[-1:] + 1.0])
         row = ca.low(ca.DM(grid), t, {"lookup_mode": "binary"})
         return ca.MX(ca.DM(self._rows.T))[:, row]
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """A reference as one formula over SX between the times at which rows of its tables change.
+
+    Parameters
+    ----------
+    function : casadi.Function
+        From the time t (s) and the rows of each table to pose, twist and acceleration.
+    tables : tuple of Table
+        The tables.
+    """
+
+    function: ca.Function
+    tables: tuple[Table, ...]
+
+    @property
+    def knots(self) -> Floats:
+        """Times (s) at which a row changes, ascending."""
+        times = [table.times for table in self.tables]
+        return np.unique(np.concatenate([np.zeros(0), *times]))
+
+    def rows(self, times: Floats) -> list[Floats]:
+        """Rows of each table at times (k,), shapes (k, width)."""
+        return [table.at(times) for table in self.tables]
 
 
 class Graph:
@@ -88,6 +115,14 @@ class Graph:
         rows = [source.at(at[:, 0]) for source, at in zip(self._rows, each, strict=True)]
         poses, twists, changes = self._motion(table, *rows)
         return poses, twists, changes
+
+    @property
+    def pieces(self) -> Pieces | None:
+        """One formula between knots; None with custom functions or rows at other times."""
+        tables = tuple(row for row in self._rows if isinstance(row, Table))
+        if self._moved or len(tables) < len(self._rows):
+            return None
+        return Pieces(self._motion.function, tables)
 
     @property
     def function(self) -> ca.Function | None:

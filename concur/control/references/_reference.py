@@ -15,7 +15,7 @@ from concur.codegen import Array
 from concur.control._output import Output
 from concur.control._sample import ReferenceSample
 from concur.control.references._columns import Floats
-from concur.control.references._expression import Graph, Motion, Reader, Rows, Samples
+from concur.control.references._expression import Graph, Motion, Pieces, Reader, Rows, Samples
 from concur.control.references._inputs import numbers
 from concur.errors import ConcurError, OutputError, ShapeError
 
@@ -114,6 +114,17 @@ class Reference(ABC):
         """
         return None
 
+    def pieces(self) -> Pieces | None:
+        """The reference as one formula between the times at which its segments change.
+
+        Returns
+        -------
+        Pieces or None
+            Formula over SX, and its tables. None with custom functions, and where a table is read
+            at other times than t, as in a loop.
+        """
+        return None
+
     @abstractmethod
     def _evaluate(self, times: Floats) -> Samples:
         """Do the work of `sample` on times that have been checked."""
@@ -143,6 +154,9 @@ class Expression(Reference):
 
     def graph(self) -> ca.Function | None:
         return self._graph.function
+
+    def pieces(self) -> Pieces | None:
+        return self._graph.pieces
 
     @cached_property
     def _graph(self) -> Graph:

@@ -1,0 +1,74 @@
+"""What is proved about a task: starts, imperfections and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from concur.errors import OutputError
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Starts, imperfections and limits of a proof; values in SI units.
+
+    Parameters
+    ----------
+    place, speed : tuple of float
+        Radii of the start for each output: of its position (m) and velocity (m/s), about the
+        declared start.
+    heading : float
+        Radius of the start's heading (rad). Outputs do not determine it, so it has no default.
+    period, delay : float
+        Longest time for which torques are held, and from measurement to torque (s).
+    masses : float
+        Largest relative error of the inertia of each body: of its mass, first and second moments
+        by the same factor, another one for each body.
+    torque_error : tuple of float
+        Largest error of each control, such as friction (N, N m); empty for none.
+    push : tuple of float
+        Largest unmodelled acceleration of each output (m/s^2); empty for none.
+    torques, speeds : mapping of str to float
+        Largest absolute torque of controls and speed of shape velocities by name.
+    angles : mapping of str to tuple of float
+        Least and largest angle of joints by name (rad).
+    corridor : mapping of str to float
+        Largest distance of an output from its reference by name (m).
+    margin : float
+        Least decoupling margin.
+
+    Raises
+    ------
+    OutputError
+        If a number is negative or not finite.
+    """
+
+    place: tuple[float, ...]
+    speed: tuple[float, ...]
+    heading: float
+    period: float = 0.0
+    delay: float = 0.0
+    masses: float = 0.0
+    torque_error: tuple[float, ...] = ()
+    push: tuple[float, ...] = ()
+    torques: Mapping[str, float] = field(default_factory=dict)
+    speeds: Mapping[str, float] = field(default_factory=dict)
+    angles: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    corridor: Mapping[str, float] = field(default_factory=dict)
+    margin: float = 0.0
+
+    def __post_init__(self) -> None:
+        plain = (self.heading, self.period, self.delay, self.masses, self.margin)
+        listed = (self.place, self.speed, self.torque_error, self.push)
+        tables = (self.torques, self.speeds, self.corridor)
+        numbers = [*plain, *(x for one in listed for x in one)]
+        numbers += [x for one in tables for x in one.values()]
+        if not all(np.isfinite(x) and x >= 0.0 for x in numbers) or self.masses >= 1.0:
+            raise OutputError(
+                "statement of a proof",
+                expected="finite numbers that are not negative, and `masses` below 1",
+                came=str(numbers),
+                cure="Give radii and bounds in SI units.",
+            )

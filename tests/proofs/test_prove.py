@@ -1,0 +1,107 @@
+"""Proofs of a task: sampled motions stay inside, and false statements are never PROVED."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import concur as cc
+from concur.certify import Status
+from concur.control import references
+from concur.errors import OutputError
+from concur.proofs._prove import prove
+from concur.proofs._statement import Statement
+from concur.simulation import Integrator, Plant
+from tests.proofs._rover import NEAR, prover, rover, states
+
+T = 0.05
+
+
+def attempt(statement: Statement = NEAR, **changes: object):
+    task = rover()
+    given = {"servo": task.servo, "reference": task.reference, "duration": T}
+    given |= {"q0": task.q0, "s0": task.s0, "statement": statement, "edge": 0.015}
+    return prove(**{**given, **changes})
+
+
+@pytest.fixture(scope="module")
+def proof():
+    return attempt()
+
+
+def test_the_task_is_proved_and_says_so(proof) -> None:
+    assert proof.status is Status.PROVED, str(proof)
+    assert "heading" in str(proof)
+    assert {bound.kind for bound in proof.bounds} >= {"torque", "speed", "margin", "corridor"}
+
+
+def test_motions_of_wrong_robots_stay_inside(proof) -> None:
+    task, case = rover(), prover(T)
+    rng = np.random.default_rng(7)
+    limits = {(b.kind, b.name): b.value for b in proof.bounds}
+    names = task.servo.model.control_names
+    plant = Plant(task.robot, uncertain={b.name: ("mass",) for b in task.robot.bodies})
+    radii = np.array([0.002, 0.002]), np.array([0.004, 0.006])
+    for world in range(6):
+        q, s = states(case, rng, 0.0, *radii, 0.002)
+        masses = {
+            b.name: {"mass": 0.005 * rng.choice([-1, 1]) * b.inertia.mass}
+            for b in task.robot.bodies
+        }
+        run = cc.simulate(
+            task.robot,
+            task.servo,
+            task.reference,
+            T,
+            q,
+            s,
+            plant=plant,
+            world=masses,
+            integrator=Integrator(dt=0.001, control_period=0.001),
+        )
+        for i, name in enumerate(names):
+            assert np.abs(run.u[:, i]).max() <= limits["torque", name], world
+        assert np.abs(run.error[:, :2]).max() <= limits["corridor", "base"]
+        theta = run.q[-1, 2] - case.heading.cubics[:, -1].sum()
+        assert abs(theta) <= proof.wall[-1]
+
+
+def test_limits_below_what_happens_are_never_proved(proof) -> None:
+    torque = next(b for b in proof.bounds if b.kind == "torque")
+    for factor, expected in ((1.0001, Status.PROVED), (0.5, Status.UNDECIDED)):
+        limited = replace(NEAR, torques={torque.name: factor * torque.value})
+        found = attempt(limited)
+        assert found.status is expected
+    assert torque.name in found.reason
+
+
+def test_reversing_is_undecided_with_its_growth() -> None:
+    task = rover()
+    backwards = references.stack(
+        references.polynomial([[0.0, 0.0], [-0.3, 0.0]]),
+        references.polynomial([[0.15, 0.75, 0.15], [-0.3, 0.0, 0.0]]),
+    )
+    q0 = np.array(task.q0, dtype=float)
+    q0[:3] = [-0.25, 0.0, 0.0]
+    s0 = [-6.0, -6.0, 0.0, 0.0, 0.0]
+    found = prove(task.servo, backwards, 6.0, q0, s0, replace(NEAR, heading=0.01), edge=0.02)
+    assert found.status is Status.UNDECIDED
+    assert found.growth == pytest.approx(np.exp(1.2 * 6.0), rel=0.3)
+    assert "fold" in found.reason
+    assert "behind the axle" in found.cure
+
+
+def test_the_heading_cannot_be_forgotten() -> None:
+    with pytest.raises(TypeError, match="heading"):
+        Statement((0.01, 0.01), (0.01, 0.01))  # type: ignore[call-arg]
+    with pytest.raises(OutputError, match="not negative"):
+        Statement((0.01, 0.01), (0.01, 0.01), -0.1)
+
+
+def test_other_robots_and_laws_are_rejected() -> None:
+    task = rover()
+    stiff = np.diag([4.0, 5.0, 9.0, 9.0, 9.0])
+    with pytest.raises(OutputError, match="one gain"):
+        attempt(servo=replace(task.servo, stiffness=stiff))

@@ -1,0 +1,83 @@
+"""Bounds over cells contain the law's own torques, margins and speeds, and are near the worst."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import concur as cc
+from concur.proofs._imperfections import disturbances
+from concur.proofs._models import Space
+from concur.simulation import Plant
+from tests.proofs._rover import NEAR, prover, rover, states
+
+T = 0.05
+
+
+def test_states_in_the_tube_stay_within_all_bounds() -> None:
+    case, servo = prover(T), rover().servo
+    held = np.repeat([[0.02], [0.15]], case.count, axis=1)
+    segments = case.segments(0.0125)
+    sweep = case.sweep(NEAR, held, segments, 0.0125)
+    assert sweep.fault == ""
+    rng = np.random.default_rng(1)
+    worst = np.zeros((len(sweep.first), 5))
+    for _ in range(200):
+        step = int(rng.integers(case.count))
+        t = case.step * (step + rng.uniform())
+        q, s = states(case, rng, t, sweep.x[:, step], sweep.ve[:, step], sweep.wall[step])
+        k = int(np.searchsorted(sweep.first, step, side="right")) - 1
+        sample = rover().reference(t)
+        u, pivot, _, _ = servo.law(q, s, sample.flat_pose, sample.twist, sample.acceleration)
+        largest = sweep.largest
+        assert (np.abs(u) <= largest["torque"][:, k]).all()
+        assert (np.abs(s) <= largest["speed"][:, k]).all()
+        assert (q[5:] <= largest["high"][:, k]).all()
+        assert (q[5:] >= -largest["low"][:, k]).all()
+        assert servo.margin(q) >= -largest["margin"][k]
+        assert pivot >= -largest["pivot"][k]
+        worst[k] = np.maximum(worst[k], np.abs(u))
+    assert (largest["torque"].max(axis=1) < [1.2, 1.3, 1.2, 1.2, 1.3] * worst.max(axis=0)).all(), (
+        largest["torque"].max(axis=1) / worst.max(axis=0)
+    )
+
+
+def test_forces_of_bodies_are_those_of_robots_with_other_masses() -> None:
+    """They sum up to the law's, and one percent more of a body adds one percent of its own."""
+    case, task = prover(T), rover()
+    robot, servo = task.robot, task.servo
+    rng = np.random.default_rng(3)
+    q = np.array(task.q0, dtype=float)
+    q[:5] = 0.0
+    phi, s, a = q[5:], rng.normal(size=5), rng.normal(size=5)
+    space = Space((1,))
+    constants = [[space.constant(x) for x in part] for part in (phi, s, a)]
+    weights = np.array([[m.c[0] for m in row] for row in case.robot.weights(*constants)[0]])
+    model = servo.model
+    v = servo.velocity(q, s)
+    whole = model.shape_forces(q, v, a)
+    assert weights.sum(axis=1) == pytest.approx(whole, abs=1e-9)
+    body = robot.bodies[4]
+    plant = Plant(robot, uncertain={body.name: ("mass", "moments")})
+    moments = np.zeros(6)
+    moments[:3] = 0.01 * np.diag(body.inertia.tensor)
+    world = {body.name: {"mass": 0.01 * body.inertia.mass, "moments": moments}}
+    heavier = cc.reduce(plant.rebuilt(world))
+    changed = heavier.shape_forces(q, v, a) - whole
+    assert changed == pytest.approx(0.01 * weights[:, 4], abs=1e-9)
+
+
+def test_held_torques_count_the_segment_before() -> None:
+    rate = np.array([[1.0, 5.0, 2.0]])
+    largest = {
+        "weights": np.ones((2, 2, 3)),
+        "response": np.ones((2, 1, 3)),
+        "response_rate": np.full((2, 1, 3), 100.0),
+        "torque_rate": rate,
+        "held": np.vstack([rate, 2 * rate]),
+    }
+    found = disturbances(NEAR, largest)
+    assert found["period and delay"][0] == pytest.approx([0.0011, 0.0055, 0.0055])
+    assert found["period and delay"][1] == pytest.approx([0.0021, 0.0105, 0.0105])
+    assert found["masses"][0] == pytest.approx([0.01] * 3)
+    assert found["push"].max() == 0.0
