@@ -97,6 +97,17 @@ class Prover:
                 first.append(i)
         return np.array(first), np.array([*first[1:], self.count])
 
+    def undisturbed(self, statement: Statement) -> Sweep:
+        """Tube and heading without disturbance, before any cell: a necessary condition."""
+        tubes = [
+            channel.tube(statement.place[k], statement.speed[k], np.zeros(self.count), self.step)
+            for k, channel in enumerate(self.robot.channels)
+        ]
+        x, ve = np.array([t[0] for t in tubes]), np.array([t[1] for t in tubes])
+        wall = self.heading.wall(statement.heading, ve[0])
+        fault = "" if np.isfinite(wall).all() else "heading"
+        return Sweep(np.zeros(1, dtype=int), x, ve, wall, 0, {}, {}, fault)
+
     def sweep(
         self,
         statement: Statement,
@@ -197,6 +208,9 @@ def prove(
         If robot, law or reference are not covered.
     """
     prover = Prover(servo, reference, duration, q0, s0)
+    early = prover.undisturbed(statement)
+    if early.fault:
+        return _undecided(prover, statement, early)
     segments = prover.segments(edge)
     first, last = segments
     spread = last - first

@@ -1,4 +1,4 @@
-"""What is proved about a task: starts, imperfections and limits."""
+"""Statement of a proof about a task: starts, imperfections and limits."""
 
 from __future__ import annotations
 
