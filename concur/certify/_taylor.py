@@ -249,8 +249,9 @@ _BINARY: dict[int, Callable[[TaylorWalker, Model, Model], Model]] = {
 
 
 def combined(parts: Sequence[tuple[float, Model]]) -> Model:
-    """Weighted sum of results."""
-    values = sum(weight * part.values for weight, part in parts)
-    sizes = sum(abs(weight) * np.abs(part.values).sum(axis=1) for weight, part in parts)
-    rest = sum(abs(weight) * part.remainder for weight, part in parts)
-    return Model(np.asarray(values), np.asarray(rest) * (1 + _ROUNDING) + _ROUNDING * sizes)
+    """Weighted sum of results; not finite where one of them is not, for a weight of zero too."""
+    with np.errstate(all="ignore"):
+        values = sum(weight * part.values for weight, part in parts)
+        sizes = sum(abs(weight) * np.abs(part.values).sum(axis=1) for weight, part in parts)
+        rest = sum(abs(weight) * part.remainder for weight, part in parts)
+        return Model(np.asarray(values), np.asarray(rest) * (1 + _ROUNDING) + _ROUNDING * sizes)

@@ -185,6 +185,17 @@ def test_no_configuration_of_the_flyer_breaks_its_margin() -> None:
     assert found.margin > 0.5 * found.margin_found
 
 
+def test_wide_boxes_at_rest_are_undecided_until_they_are_split() -> None:
+    model = cc.reduce(cc.robots.planar_floater())
+    angles = [cc.Output(body, body, "SO2") for body in ("upper_arm", "forearm")]
+    servo, ranges = Servo(model, angles, 4, 4), {"upper_arm": (-1, 1.5), "forearm": (0.5, 2)}
+    whole = operating_bounds(servo, ranges, speeds=0.0, budget=1)
+    assert whole.status is Status.UNDECIDED
+    split = operating_bounds(servo, ranges, speeds=0.0, budget=300)
+    assert split.status is Status.PROVED
+    assert np.isfinite(split.torque).all()
+
+
 def test_a_straight_elbow_is_refuted() -> None:
     ranges = {"turret": (-0.2, 0.2), "upper_arm": (0.5, 0.9), "forearm": (-0.4, 0.3)}
     found = operating_bounds(rover(), ranges)
