@@ -10,13 +10,18 @@ import secrets
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from concur.errors import ConcurError, DescriptionError, shown
+
+fcntl: Any = None  # not on Windows: there is no lock
+with suppress(ImportError):
+    fcntl = import_module("fcntl")
 
 LARGEST_FILE = 64 * 2**20
 """Bytes of a file above which it is not read: the largest certificates have a tenth of it."""
@@ -435,6 +440,25 @@ def replacing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
         ) from problem
     finally:
         draft.unlink(missing_ok=True)
+
+
+def lock(handle: int) -> None:
+    """Lock an open file or folder until it is closed, by a kill too.
+
+    Parameters
+    ----------
+    handle : int
+        Its file descriptor.
+
+    Raises
+    ------
+    BlockingIOError
+        If it is locked already.
+    OSError
+        If its file system has no locks.
+    """
+    if fcntl is not None:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @contextmanager

@@ -8,13 +8,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from concur._version import __version__
 from concur.errors import ConcurError, DescriptionError
+from concur.files import lock
 
 MANIFEST = "concur.json"
 """Manifest: lists the files of each command's last run in a folder, and its outcome."""
@@ -112,39 +113,67 @@ def results(
 
     `keep` names those from which the new run continues.
 
+    The folder is locked before anything in it changes, until the end of the run.
+
     Other files do not matter unless the command writes files of the same names, which needs
     `overwrite`. Hidden files and folders never matter.
     """
     where = f"option `--out`, {folder}"
-    with _writable(folder):
-        if folder.is_symlink():
-            raise DescriptionError(
-                where,
-                expected="a folder",
-                came=f"a symbolic link to {os.readlink(folder)}",
-                cure="Name the folder itself.",
-            )
-        made = tuple(this for this in (folder, *folder.parents) if not this.exists())
-        entries = _read(folder) or {}
-        _check_folders(folder, command)
-        if not made and not overwrite:
-            _check_files(folder, command, entries)
-        folder.mkdir(parents=True, exist_ok=True)
-        old = {*entries.get(command, {}).get("files", ()), *(OWN[command] if overwrite else ())}
-        for name in old.difference(keep):
-            if (folder / name).is_symlink() or (folder / name).is_file():
-                (folder / name).unlink()
-        for stale in folder.glob(f"{_STAGING}*"):
-            if stale.is_dir() and not stale.is_symlink():
-                shutil.rmtree(stale, ignore_errors=True)
-    kept = Results(folder, command, made, overwrite)
+    with ExitStack() as held:
+        with _writable(folder):
+            if folder.is_symlink():
+                raise DescriptionError(
+                    where,
+                    expected="a folder",
+                    came=f"a symbolic link to {os.readlink(folder)}",
+                    cure="Name the folder itself.",
+                )
+            made = tuple(this for this in (folder, *folder.parents) if not this.exists())
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(_locked(folder))
+            entries = _read(folder) or {}
+            _check_folders(folder, command)
+            if not overwrite:
+                _check_files(folder, command, entries)
+            listed = entries.get(command, {}).get("files", ())
+            for name in {*listed, *(OWN[command] if overwrite else ())}.difference(keep):
+                if (folder / name).is_symlink() or (folder / name).is_file():
+                    (folder / name).unlink()
+            for stale in folder.glob(f"{_STAGING}*"):
+                if stale.is_dir() and not stale.is_symlink():
+                    shutil.rmtree(stale, ignore_errors=True)
+        kept = Results(folder, command, made, overwrite)
+        try:
+            yield kept
+        except BaseException as error:
+            kept.interrupted(error)
+            raise
+        finally:
+            kept.close()
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a folder, where its file system has locks; folders of Windows cannot be opened."""
+    if os.name == "nt":
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
     try:
-        yield kept
-    except BaseException as error:
-        kept.interrupted(error)
-        raise
+        try:
+            lock(handle)
+        except BlockingIOError:
+            raise ConcurError(
+                f"option `--out`, {folder}",
+                expected="a folder that no other command writes",
+                came="one that another process has locked",
+                cure="Wait for the other command, or name another folder.",
+            ) from None
+        except OSError:  # a file system without locks
+            pass
+        yield
     finally:
-        kept.close()
+        os.close(handle)
 
 
 def _check_folders(folder: Path, command: str) -> None:

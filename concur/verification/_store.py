@@ -15,20 +15,15 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
 from concur.errors import ConcurError, DescriptionError
-from concur.files import writing
+from concur.files import lock, writing
 from concur.verification._evaluator import Evaluator, differences
 from concur.verification._table import Table, decoded, joined
-
-fcntl: Any = None  # not on Windows: there is no lock
-with suppress(ImportError):
-    fcntl = import_module("fcntl")
 
 _MAGIC = b"concur worlds 1\n"
 _HEAD = struct.Struct("<4sQ")
@@ -211,11 +206,8 @@ def opened(path: Path, evaluator: Evaluator, size: int) -> Iterator[Store]:
 
 
 def _lock(handle: int, path: Path) -> None:
-    """Lock a file until it is closed, by a kill too."""
-    if fcntl is None:
-        return
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(handle)
     except OSError:
         raise ConcurError(
             str(path),

@@ -1,6 +1,7 @@
 """`concur verify`: exit status, files, continuation, and worst worlds as tasks of their own."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 import concur as cc
 from concur.cli import main
+from concur.cli._results import results
 from concur.formats import Task
 from concur.verification import Campaign, CampaignReport, CampaignResult
 from tests.cli.test_answers import answer
@@ -179,6 +181,27 @@ def test_campaign_that_is_killed_while_it_writes_continues(tmp_path, monkeypatch
     assert run(task, "--samples", 2, "--out", out).exit_code == 0
     # The next run replaces what the manifest lists, whenever the first one was killed.
     assert listed == [True]
+
+
+def test_second_campaign_in_a_folder_leaves_the_first_one_alone(tmp_path):
+    task, out = tmp_path / "task.toml", tmp_path / "out"
+    task.write_text(TASK)
+    call = [sys.executable, "-c", "from concur.cli import main; main()", "verify", str(task)]
+    with results(out, "verify") as first:
+        (first.staging / "campaign.h5").touch()
+        first.publish([first.staging / "campaign.h5"])
+        before = sorted(out.iterdir())
+        second = subprocess.run(
+            [*call, "--samples", "2", "--out", str(out), "--overwrite"],
+            capture_output=True,
+            text=True,
+        )
+        assert second.returncode == 2
+        assert "a folder that no other command writes" in " ".join(second.stderr.split())
+        assert sorted(out.iterdir()) == before
+        assert first.staging in before
+    with results(out, "verify"):  # unlocked
+        assert not (out / "campaign.h5").exists()
 
 
 def test_bad_options(tmp_path, monkeypatch):
