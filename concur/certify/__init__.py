@@ -9,6 +9,7 @@ an extra; the search for faster rates needs ``pip install "concur-control[certif
 from concur.certify._affine_form import Counterexample
 from concur.certify._certificate import Certificate, Method
 from concur.certify._certify import certify
+from concur.certify._chain import ChannelChain, DecayChain
 from concur.certify._channel_certificate import ChannelCertificate
 from concur.certify._channels import Channel, split
 from concur.certify._design import certified_gains
@@ -59,7 +60,9 @@ __all__ = [
     "CertifiedGains",
     "Channel",
     "ChannelCertificate",
+    "ChannelChain",
     "Counterexample",
+    "DecayChain",
     "Disturbance",
     "IntegralCertificate",
     "IntegralPart",

@@ -20,8 +20,10 @@ from concur.certify._bounds import (
     rational,
     root_above,
 )
+from concur.certify._chain import ChannelChain, DecayChain
 from concur.certify._channel_certificate import ChannelCertificate
 from concur.certify._channels import split
+from concur.certify._checks import check
 from concur.certify._files import law_section, proof_section, write_document
 from concur.certify._recheck_document import FORMAT
 from concur.certify._status import Status
@@ -60,6 +62,9 @@ class Certificate:
     low_transient : Certificate or None
         Second proved certificate of the same loop and region, with a smaller transient bound at
         a lower rate; present if the transient bound is large.
+    chain : DecayChain or None
+        Tighter bound over time for the same region, from several forms; present on request where
+        every channel consists of scalar loops.
     """
 
     dynamics: ErrorDynamics
@@ -70,6 +75,7 @@ class Certificate:
     parts: tuple[ChannelCertificate, ...]
     counterexample: Structure | None = None
     low_transient: Certificate | None = None
+    chain: DecayChain | None = None
 
     @property
     def rate(self) -> float:
@@ -108,13 +114,38 @@ class Certificate:
         Returns
         -------
         float
-            The minimum of overshoot exp(-rate time) over all `bounds`; infinite when nothing is
-            proved.
+            The minimum of overshoot exp(-rate time) over all `bounds`, and of the chain's bound;
+            infinite when nothing is proved.
         """
-        return min(
+        found = min(
             (overshoot * math.exp(-rate * time) for rate, overshoot in self.bounds),
             default=math.inf,
         )
+        return found if self.chain is None else min(found, self.chain.bound(time))
+
+    def settling(self, share: float = 0.01) -> float:
+        """Time after which |z| stays below a share of |z| at the start.
+
+        Parameters
+        ----------
+        share : float, default 0.01
+            Share of |z| at the start, above 0.
+
+        Returns
+        -------
+        float
+            The least time that `bounds` or the chain prove, s; infinite when nothing is proved.
+
+        Raises
+        ------
+        OutputError
+            If the share is not a positive finite number.
+        """
+        sound = 0.0 < share < math.inf
+        check(sound, "certificate, `share`", "a number above 0", share, "Give such as 0.01.")
+        times = [max(0.0, math.log(c / share) / rate) for rate, c in self.bounds if rate > 0.0]
+        times += [] if self.chain is None else [self.chain.settling(share)]
+        return min(times, default=math.inf)
 
     @property
     def boxes(self) -> int:
@@ -197,6 +228,8 @@ class Certificate:
             "channels": [_stored(part) for part in self.parts if part.P is not None],
             "counterexample": None,
         }
+        if self.chain is not None:
+            members["chain"] = [_stored_chain(part) for part in self.chain.parts]
         write_document(path, FORMAT, members)
 
     def _vector(self, value: ArrayLike, name: str) -> np.ndarray:
@@ -242,6 +275,15 @@ def _below(part: ChannelCertificate, x: np.ndarray, ve: np.ndarray) -> bool:
         own = rational(vector[channel.index])
         twice += own @ rational(metric) @ own
     return bool(twice < 2 * Fraction(part.level))
+
+
+def _stored_chain(part: ChannelChain) -> dict[str, Any]:
+    half = len(part.bounds) // 2
+    return {
+        "step": part.step,
+        "bounds": [part.bounds[:half].tolist(), part.bounds[half:].tolist()],
+        "forms": [_stored(form) for form in part.forms],
+    }
 
 
 def _stored(part: ChannelCertificate) -> dict[str, Any]:

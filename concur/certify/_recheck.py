@@ -43,11 +43,12 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from os import PathLike
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
 from concur.certify._recheck_boxes import check_decay, contradicts
+from concur.certify._recheck_chain import chains_of, verify_chain
 from concur.certify._recheck_document import (
     INTEGRAL,
     OPERATING,
@@ -143,7 +144,7 @@ def recheck(
         except Rejection as stop:
             found = stop.finding
             return Recheck(found.status, found.reason, "unread", False, None, (), ())
-        finding = _finding(lambda: _verify(proof, budget))
+        finding = _finding(lambda: _verify(proof, document, budget))
     same = law == (proof.groups, proof.gains)
     status, reason = finding.status, finding.reason
     if not same and status is not Status.REFUTED:
@@ -221,7 +222,7 @@ def examine(path: str | PathLike[str], budget: int = 200_000, work: float = WORK
             if document["format"] == INTEGRAL:
                 return _finding(lambda: verify_integral(integral_of(document)))
             proof = proof_of(document)
-            return _finding(lambda: _verify(proof, budget))
+            return _finding(lambda: _verify(proof, document, budget))
         except Rejection as stop:
             return stop.finding
 
@@ -238,7 +239,7 @@ def _finding(verify: Callable[[], None]) -> Finding:
     return Finding(Status.PROVED)
 
 
-def _verify(proof: StoredProof, budget: int) -> None:
+def _verify(proof: StoredProof, document: dict[str, Any], budget: int) -> None:
     for name, gain in proof.gains.items():
         sound = symmetric(gain) and definite(gain)
         require(sound, Status.REFUTED, f"law.{name} is not symmetric positive definite")
@@ -267,6 +268,17 @@ def _verify(proof: StoredProof, budget: int) -> None:
     _overshoot(proof)
     for channel in proof.channels:
         check_decay(channel, budget)
+    for chain in chains_of(document, proof):
+        verify_chain(chain, lambda form: _verify_form(form, budget))
+
+
+def _verify_form(form: StoredChannel, budget: int) -> None:
+    """Verify that a form of a chain decays in its region."""
+    sound = symmetric(form.p) and definite(form.p)
+    require(sound, Status.REFUTED, f"{form.where}.P is not symmetric positive definite")
+    require(form.rate > 0, Status.UNDECIDED, f"{form.where}.rate is not above zero")
+    _region(form)
+    check_decay(form, budget)
 
 
 def _region(channel: StoredChannel) -> None:

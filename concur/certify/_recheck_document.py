@@ -21,6 +21,9 @@ law             object: `groups` (list of "R1", "R2", "R3", "SO2", "SE2", "SO3",
 channels        list of objects, see below; without a proof it may be empty
 counterexample  null or object: `channel` (index in `channels`), `x` (n numbers) and `direction`
                 (2 n numbers): a state (x, ve) where P does not decay, or where z^T P z <= 0
+chain           absent, null, or a list with one object per channel: `step` (s), `bounds` (bounds of
+                |z(t)| / |z(0)| in 512 steps of time, as lists of at most 400 numbers) and `forms`
+                (proofs like those of channels, each with its own region), see `_recheck_chain`
 hash            SHA-256 of the rest: JSON with sorted keys and no blanks
 ==============  ==================================================================================
 
@@ -79,6 +82,9 @@ VERSION = 1
 
 GAINS = ("stiffness", "damping", "inertia")
 """Names of KP, KD and I in the section of a law."""
+
+CHAIN_STEPS, CHAIN_STRIDE = 512, 16
+"""Steps of time of a chain, and steps between the starts of its tails."""
 
 LONGEST = 400
 """Largest number of entries of a vector."""

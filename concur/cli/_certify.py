@@ -108,7 +108,9 @@ def _certified(
     radians = math.radians(angle)
     began = time.perf_counter()
     with _bar("certifying", console) as report:
-        found = certify(servo, radians, distance, cast(Method, method), progress=report)
+        found = certify(
+            servo, radians, distance, cast(Method, method), progress=report, chain=method == "tight"
+        )
         integral = None if servo.integral is None else certify_integral(servo, radians)
     seconds = time.perf_counter() - began
     proof = kept.staging / "proof.json"
@@ -296,6 +298,11 @@ def _differences(task: Task, servo: Servo) -> tuple[str, ...]:
         notes.append("the plant's momentum differs from the momentum that the servo assumes")
     if servo.torque_limits is not None:
         notes.append("the certificate holds as long as no torque reaches its limit")
+    if any(output.group == "SE3" for output in servo.outputs):
+        notes.append(
+            "an output on SE3 couples position and rotation; where no screw motion is needed, an "
+            "output on R3xSO3 has a faster proved decay"
+        )
     if servo.damping_threshold is not None:
         notes.append("the certificate holds as long as the law does not damp near singularities")
     if servo.use_measured_velocity and task.operating is not None:
@@ -339,6 +346,9 @@ def _show(result: CertifyResult, console: Console) -> None:
                 ),
                 highlight=False,
             )
+    time = found.settling(0.01)
+    if result.integral is None and math.isfinite(time):
+        console.print(f"errors stay below 1 % of the start after {time:.4g} s", highlight=False)
     if result.operating is not None:
         _show_operating(result.operating, console)
     for note in result.notes:

@@ -115,6 +115,7 @@ class CertifyResult:
                 "norm": _finite(found.norm(x, ve)),
             },
             "calmer": _calmer_dict(found),
+            "settling": _finite(found.settling(0.01)),
             "held": [None if one is None else _held_dict(one) for one in self.held],
             "disturbance": self.disturbance,
             "tubes": [
