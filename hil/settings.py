@@ -311,6 +311,9 @@ class EmulatorSettings:
     ----------
     latency : float
         Delay of every frame, s.
+    jitter : float
+        Largest random addition to it, s; one for the frames that the host sends at one instant, and
+        one for each frame of a drive. Frames of a sender keep their order.
     loss : float
         Fraction of frames that are lost.
     dt : float
@@ -334,6 +337,7 @@ class EmulatorSettings:
     """
 
     latency: float = 1e-3
+    jitter: float = 0.0
     loss: float = 0.0
     dt: float = 1e-3
     seed: int = 0

@@ -43,6 +43,7 @@ from concur.codegen._library import Compiled, compiled, instructions, recalled
 from concur.codegen._map import BatchMap
 from concur.codegen._rollout import Rollout
 from concur.codegen._rollout_data import LONGEST_DELAY, Demand, Record, Rolled
+from concur.codegen._rollout_loop import uniform
 
 __all__ = [
     "DRIFT",
@@ -92,6 +93,7 @@ __all__ = [
     "real_type",
     "recalled",
     "shape_error",
+    "uniform",
     "write_c",
     "write_fmu",
     "zero_unless_finite",

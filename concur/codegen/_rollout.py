@@ -182,10 +182,11 @@ class Rollout:
         seed : int
             Seed, zero or more.
         delay, jitter : float or array_like
-            Delay of the commands and its random part, periods, of all worlds or shape (B,). With
-            ``d[k] = min(delay + jitter * uniform, d[k-1] + 1) = m + f`` the period k gets
-            ``f u[k-m-1] + (1-f) u[k-m]``: no command overtakes another. Commands before the first
-            equal the first. Together at most `LONGEST_DELAY` periods.
+            Delay of the commands and its random part, periods, of all worlds or shape (B,). The
+            command of the tick k arrives at ``a[k] = max(a[k-1], k + delay + jitter * uniform)``,
+            in periods: no command overtakes another. A period gets the average over time of the
+            commands in force. Commands before the first equal the first. Together at most
+            `LONGEST_DELAY` periods.
         demands : sequence of Demand
             Numbers to be computed from the signals. A world stops with status -1 at the tick at
             which its command or a signal of a demand is not finite, or its state is not below 1e6;

@@ -66,7 +66,7 @@ def call(library: Any, job: Job, threads: int, steps: int, nu: int) -> None:
     )
     arrays = {name: getattr(job, name) for name in _POINTERS}
     arrays |= {"values": values, "stopped": rolled.stopped, "status": rolled.status}
-    arrays["ring"] = np.zeros((threads, job.ring_length, nu, width))
+    arrays["ring"] = np.zeros((threads, job.ring_length, nu + 1, width))
     if record is not None:
         arrays |= {"states": record.x, "commands": record.u, "signals": record.y}
     whole = {name: getattr(job, name) for name in ("ticks", "seed", "ring_length", "stride")}

@@ -11,7 +11,7 @@ from concur.codegen._rollout_data import DIVERGED, KINDS, LARGEST_STATE, Job
 _LOW, _ONE = np.uint64(0xFFFFFFFF), np.uint64(0x3FF0000000000000)
 
 
-def philox(seed: int, worlds: np.ndarray, tick: int, stream: int) -> np.ndarray:
+def philox(seed: int, worlds: np.ndarray, tick: int | np.ndarray, stream: int) -> np.ndarray:
     """Four random words of 32 bits in each world, shape (4, B), by Philox4x32-10.
 
     Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011. The counter
@@ -29,8 +29,25 @@ def philox(seed: int, worlds: np.ndarray, tick: int, stream: int) -> np.ndarray:
     return np.array([a, b, c, d])
 
 
-def uniform(seed: int, worlds: np.ndarray, tick: int, stream: int) -> np.ndarray:
-    """Two random numbers from 0 to 1, without 1, in each world, shape (2, B)."""
+def uniform(seed: int, worlds: np.ndarray, tick: int | np.ndarray, stream: int) -> np.ndarray:
+    """Two random numbers from 0 to 1, without 1, in each world: the same on any machine.
+
+    Parameters
+    ----------
+    seed : int
+        Seed, zero or more.
+    worlds : numpy.ndarray of int
+        Numbers of the worlds, shape (B,).
+    tick : int or numpy.ndarray of int
+        Tick, of all worlds or of each, shape (B,).
+    stream : int
+        0 for delays; more for noise.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (2, B).
+    """
     high, low = philox(seed, worlds, tick, stream).reshape(2, 2, -1).swapaxes(0, 1)
     bits = (high << np.uint64(20)) | (low >> np.uint64(12)) | _ONE
     return np.asarray(bits.view(np.float64) - 1.0)
@@ -67,13 +84,14 @@ class Loop:
 
     def __init__(self, tick: ca.Function, step: ca.Function, steps: int) -> None:
         self._tick, self._step, self._steps = _Interpreted(tick), _Interpreted(step), steps
-        self._noises, self._ny = tick.numel_in(3), tick.numel_out(2)
+        self._noises, self._nu, self._ny = tick.numel_in(3), tick.numel_out(1), tick.numel_out(2)
 
     def run(self, job: Job) -> None:
         """Compute all results of a job."""
-        x, live, late = job.start.copy(), np.ones(len(job.start), dtype=bool), np.zeros(1)
+        x, live = job.start.copy(), np.ones(len(job.start), dtype=bool)
         rolled, record, length = job.rolled, job.rolled.record, job.ring_length
-        shared, ring = job.reference.ndim == 2, np.empty((length, len(x), 0))
+        shared, late = job.reference.ndim == 2, np.zeros((length, len(x)))
+        ring = np.zeros((length, len(x), self._nu))
 
         def stop(who: np.ndarray, tick: int, status: np.ndarray | int) -> None:
             live[who], rolled.stopped[who], rolled.status[who] = False, tick, status
@@ -101,11 +119,9 @@ class Loop:
             x[who] = then
             if length:
                 drawn = job.delay + job.jitter * uniform(job.seed, job.worlds, k, 0)[0]
-                late = np.minimum(drawn, late + 1.0) if k else drawn
-                if not k:
-                    ring = np.zeros((length, len(x), u.shape[1]))
+                late[k % length] = np.maximum(drawn, late[(k - 1) % length] - 1.0)
                 ring[k % length, who] = u
-                u = arrived(ring, k, late[who], who)
+                u = arrived(ring, late, k, who)
             for i in range(self._steps):
                 then, y = self._step(x[who], job.numbers[who], u)
                 if record is not None and row is not None and i == 0:
@@ -117,14 +133,19 @@ class Loop:
                 x[who] = then
 
 
-def arrived(ring: np.ndarray, tick: int, late: np.ndarray, who: np.ndarray) -> np.ndarray:
-    """Commands that arrive in a period, shape (B, nu): those of two periods, weighted."""
-    whole = late.astype(np.int64)
-    part = (late - whole)[:, None]
-    new = np.maximum(tick - whole, 0)
-    old = np.maximum(new - 1, 0)
-    one, two = ring[new % len(ring), who], ring[old % len(ring), who]
-    return np.asarray(np.where(part > 0.0, part * two + (1.0 - part) * one, one))
+def arrived(ring: np.ndarray, late: np.ndarray, tick: int, who: np.ndarray) -> np.ndarray:
+    """Averages over a period of the commands in force, from the newest one back, shape (B, nu).
+
+    The first command is in force before it arrives.
+    """
+    end, found = np.ones(len(who)), np.full((len(who), ring.shape[2]), -0.0)
+    for back in range(len(ring)):
+        row = max(tick - back, 0) % len(ring)
+        start = np.clip(late[row, who] - back, 0.0, 1.0)
+        share = (end - start)[:, None]
+        found = np.where(share > 0.0, found + share * ring[row, who], found)
+        end = start
+    return found
 
 
 def astray(values: np.ndarray, bound: float = LARGEST_STATE) -> np.ndarray:

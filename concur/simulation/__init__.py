@@ -9,6 +9,7 @@ from concur.simulation._friction import Friction
 from concur.simulation._hdf5 import coordinate_columns, velocity_columns, write_arrays
 from concur.simulation._imperfections import KINDS, Imperfections
 from concur.simulation._integrator import METHODS, Integrator
+from concur.simulation._latency import Latency
 from concur.simulation._motion import Motion
 from concur.simulation._plant import Plant
 from concur.simulation._program import Program, loop_program
@@ -39,6 +40,7 @@ __all__ = [
     "GravityGradient",
     "Imperfections",
     "Integrator",
+    "Latency",
     "Motion",
     "Plant",
     "Program",

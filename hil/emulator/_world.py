@@ -12,6 +12,7 @@ import can
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from concur.simulation import Latency
 from hil._registries import registry
 from hil.clock import Clock, SteppedClock
 from hil.emulator._cia402 import EmulatedCia402
@@ -157,7 +158,9 @@ class World:
         self.rig = rig
         self.clock = clock
         emulator = rig.emulator
-        self._latency = emulator.latency
+        self._latency = Latency(emulator.latency, emulator.jitter)
+        # Number of messages and arrival of the last one: of the host, then of each drive.
+        self._messages = [(0, -math.inf)] * (1 + len(rig.axes))
         self.plant = RobotPlant(rig, q0, held)
         own = settings or {}
         self.drives = tuple(emulated_drive(axis, own.get(axis.name)) for axis in rig.axes)
@@ -312,11 +315,11 @@ class World:
         return self._wake
 
     def collect(self) -> None:
-        """Receive the frames that wait at the bus; they count as sent now."""
+        """Receive the frames that wait at the bus: one message, which counts as sent now."""
         frame = self.bus.recv(0)
         if frame is None:
             return
-        due, since = self._now + self._latency, self._now - self._start
+        due, since = self._arrival(0, self._now), self._now - self._start
         while frame is not None:
             heard = False
             for index, drive in enumerate(self.drives):
@@ -361,8 +364,18 @@ class World:
     def _report(self, index: int, frames: Outgoing) -> None:
         faults, since = self._faults[index], self._now - self._start
         for due, frame in frames:
-            for when, passed in faults.to_host(frame, due + self._latency, since):
+            arrival = self._arrival(1 + index, due)
+            for when, passed in faults.to_host(frame, arrival, since):
                 self._push(when, -1, passed)
+
+    def _arrival(self, sender: int, sent: float) -> float:
+        """Instant at which the next message of a sender arrives: 0 is the host, then the drives."""
+        number, before = self._messages[sender]
+        (due,) = self._latency.arrivals(
+            [sent], world=sender, seed=self.rig.emulator.seed, first=number, after=before
+        ).tolist()
+        self._messages[sender] = number + 1, due
+        return float(due)
 
     def _push(self, due: float, target: int, frame: can.Message) -> None:
         heapq.heappush(self._queue, (due, next(self._order), target, frame))

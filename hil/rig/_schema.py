@@ -231,6 +231,7 @@ class EmulatorTable(Table):
     """Imperfections of an emulated rig."""
 
     latency: Delay | None = None
+    jitter: Delay | None = None
     loss: Share | None = None
     dt: Step | None = None
     seed: Natural | None = None

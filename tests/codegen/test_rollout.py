@@ -18,6 +18,7 @@ from concur.codegen import LONGEST_DELAY, Demand, Rolled, Rollout, _compiler, _l
 from concur.codegen._rollout_data import KINDS, LARGEST_STATE
 from concur.codegen._rollout_loop import normal, philox, uniform
 from concur.errors import ConcurError
+from concur.simulation import Latency
 
 TICKS, STEPS, H = 60, 2, 0.05
 WORLDS = np.array([3, 5, 2**40 + 1, 7, 11, 0, 12, 9, 1, 4, 21, 8, 2])
@@ -84,7 +85,9 @@ def assert_same_bits(one: Rolled, two: Rolled) -> None:
 def in_python(arrays: list[np.ndarray], named: dict[str, Any], world: int) -> tuple[Any, Any]:
     """States before the ticks and signals of all evaluations of one world, in plain Python."""
     (x, v, count), (gain, weight) = arrays[0][world], arrays[1][world]
-    key, delay, commands = named["worlds"][world : world + 1], 0.0, []
+    key, commands = named["worlds"][world : world + 1], []
+    latency = Latency(float(named["delay"][world]), float(named["jitter"][world]))
+    came = latency.arrivals(np.arange(TICKS), world=int(key[0]), seed=named["seed"])
     states, ticks, steps = [], [], []
     for k in range(TICKS):
         n = normal(named["seed"], key, k, 3)[0]
@@ -92,12 +95,9 @@ def in_python(arrays: list[np.ndarray], named: dict[str, Any], world: int) -> tu
         states.append((x, v, count))
         ticks.append((float(x > 40.0), error, np.log(weight), *n))
         commands.append(np.array([gain * error - v, 0.1 * n[2]]))
-        drawn = named["delay"][world]
-        drawn += named["jitter"][world] * uniform(named["seed"], key, k, 0)[0, 0]
-        delay = min(drawn, delay + 1.0) if k else drawn
-        # Linear interpolation of the commands at the time k - delay.
-        at = max(k - delay, 0.0)
-        u = [np.interp(at, np.arange(k + 1), [c[i] for c in commands]) for i in range(2)]
+        # Each command is in force from its arrival to the next one; the first from the start.
+        shares = np.diff([k, *np.clip(came[1:], k, k + 1), k + 1])[: k + 1]
+        u = shares @ commands
         count += 1.0
         for _ in range(STEPS):
             steps.append((abs(v), np.sqrt(50.0 - x)))

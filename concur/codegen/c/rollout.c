@@ -147,16 +147,20 @@ static inline void ticked(
 }
 #endif
 
-/* What arrives in a period: the commands of two periods, weighted by the fraction of the delay. */
-static void arrive(
-    const loose *ring, long long length, long long tick, lane delay, lane *arrived) {
+/* The average over a period of the commands in force, from the newest one back. A row of the ring is
+   a command and its delay. The first command is in force before it arrives. */
+static void arrive(const loose *ring, long long length, long long tick, lane *arrived) {
   for (int k = 0; k < WIDTH; ++k) {
-    long long whole = (long long)delay[k];
-    const double part = delay[k] - (double)whole;
-    long long late = tick - whole > 0 ? tick - whole : 0, later = late > 0 ? late - 1 : 0;
-    const loose *one = ring + (late & (length - 1)) * NU, *two = ring + (later & (length - 1)) * NU;
-    for (int j = 0; j < NU; ++j) 
-      arrived[j][k] = part > 0.0 ? part * two[j][k] + (1.0 - part) * one[j][k] : one[j][k];
+    double end = 1.0;
+    for (int j = 0; j < NU; ++j) arrived[j][k] = -0.0;
+    for (long long back = 0; end > 0.0; ++back) {
+      const loose *row = ring + ((tick > back ? tick - back : 0) & (length - 1)) * (NU + 1);
+      const double late = row[NU][k] - (double)back, least = late > 0.0 ? late : 0.0;
+      const double start = least < 1.0 ? least : 1.0, share = end - start;
+      if (share > 0.0)
+        for (int j = 0; j < NU; ++j) arrived[j][k] += share * row[j][k];
+      end = start;
+    }
   }
 }
 
@@ -228,12 +232,14 @@ static void group(const job_t *job, long long first, loose *ring) {
 
     const lane *command = u;
     if (late_ones) {
-      lane uniform, unused, most = late + 1.0;
+      lane uniform, unused, least = late - 1.0;
       philox(seed, world, words(tick), words(0), &uniform, &unused);
       lane drawn = delay + jitter * uniform;
-      late = tick == 0 ? drawn : lane_where(drawn < most, drawn, most);
-      for (int j = 0; j < NU; ++j) ring[(tick & (length - 1)) * NU + j] = u[j];
-      arrive(ring, length, tick, late, arrived);
+      late = tick == 0 ? drawn : lane_where(drawn > least, drawn, least);
+      loose *newest = ring + (tick & (length - 1)) * (NU + 1);
+      for (int j = 0; j < NU; ++j) newest[j] = u[j];
+      newest[NU] = late;
+      arrive(ring, length, tick, arrived);
       command = arrived;
     }
     for (long long k = 0; k < job->steps; ++k) {
@@ -262,7 +268,7 @@ static void group(const job_t *job, long long first, loose *ring) {
 __attribute__((visibility("default"))) int concur_width(void) { return WIDTH; }
 
 __attribute__((visibility("default"))) int concur_rollout(const job_t *job) {
-  long long groups = (job->count + WIDTH - 1) / WIDTH, own = job->ring_length * NU;
+  long long groups = (job->count + WIDTH - 1) / WIDTH, own = job->ring_length * (NU + 1);
 #ifdef _OPENMP
 #pragma omp parallel for num_threads(job->threads) schedule(dynamic) if (job->threads > 1)
   for (long long i = 0; i < groups; ++i)
