@@ -145,6 +145,8 @@ def arrived(ring: np.ndarray, late: np.ndarray, tick: int, who: np.ndarray) -> n
         share = (end - start)[:, None]
         found = np.where(share > 0.0, found + share * ring[row, who], found)
         end = start
+        if not end.any():
+            break
     return found
 
 

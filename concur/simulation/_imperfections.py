@@ -67,7 +67,7 @@ class Imperfections:
         robot, kg m^2. The spring starts with the first command as its load.
     latency, jitter : float
         Time from the measurement until the command acts, s, and the largest random addition to it,
-        uniform in each period.
+        uniform and drawn for each command. Commands keep their order, as in `Latency`.
     resolution : tuple of float
         Step of each joint's encoder, rad or m; zero: none.
     noise, velocity_noise : tuple of float

@@ -139,6 +139,32 @@ def test_equals_a_loop_in_python(way: str, request: pytest.FixtureRequest) -> No
         assert_allclose(found.values[world], wanted, rtol=0.0, atol=1e-11)
 
 
+@pytest.mark.parametrize("way", ["compiled", "interpreted"])
+def test_a_command_of_several_periods_ago(way: str, request: pytest.FixtureRequest) -> None:
+    """Without jitter, or with all of the delay in a period, two commands share a period."""
+    if way == "compiled":
+        request.getfixturevalue("compiler")
+    x, p, r, n, u = (ca.SX.sym(name, k) for name, k in zip("xprnu", (1, 0, 1, 0, 1), strict=True))
+    tick = ca.Function("tick", [x, p, r, n], [x, r, ca.SX(1, 1)])
+    step = ca.Function("step", [x, p, u], [u, ca.SX(0, 1)])
+    loop = Rollout(tick, step, 1, interpreted=way == "interpreted")
+    cases = [(0.0, 0.0), (0.3, 0.0), (1.0, 0.0), (3.0, 0.0), (4.7, 0.0), (0.0, 1.0), (0.4, 0.6)]
+    cases += [(LONGEST_DELAY - 0.25, 0.0), (0.4, 0.8), (2.0, 1.5)]
+    delay, jitter = np.transpose(cases)
+    sent = np.random.default_rng(7).normal(size=300)
+    named = {"ticks": 300, "worlds": np.arange(10), "seed": 3, "delay": delay, "jitter": jitter}
+    came = loop(np.zeros((10, 1)), np.empty((10, 0)), sent[:, None], **named, record=1).record.x
+    for world in range(10):
+        drawn = uniform(3, np.full(299, world), np.arange(299), 0)[0]
+        whole, part = np.divmod(delay[world] + jitter[world] * drawn, 1.0)
+        new = np.maximum(np.arange(299) - whole.astype(int), 0)
+        expected = part * sent[np.maximum(new - 1, 0)] + (1.0 - part) * sent[new]
+        exact = (came[world, 1:, 0] == expected).all()
+        within = np.allclose(came[world, 1:, 0], expected, rtol=0.0, atol=1e-14)
+        assert within == (world < 8)
+        assert way == "compiled" or exact == (world < 8)
+
+
 def test_compiled_equals_interpreted_and_strides(compiler: None) -> None:
     arrays, named = problem()
     arrays[2] = arrays[2][0]  # one reference for all worlds

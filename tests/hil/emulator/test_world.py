@@ -3,9 +3,13 @@
 import dataclasses
 import math
 
+import casadi as ca
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
+from concur.codegen import Demand, Rollout
+from concur.simulation import Latency
 from hil.bus import open_bus
 from hil.clock import SteppedClock
 from hil.drives import Wanted, make_drives
@@ -197,3 +201,63 @@ def test_steps_end_where_torques_change():
     coarse, fine = moved(2.5e-3), moved(1e-4)
     assert abs(fine[0]) > 1e-3
     assert coarse == pytest.approx(fine, rel=1e-6, abs=1e-9)
+
+
+def in_a_campaign(latency, count, period, seed):
+    """Instants at which the commands 1, 2, ... arrive in a campaign's loop, s."""
+    x, p, r, n, u = (
+        ca.SX.sym(name, size) for name, size in zip("xprnu", (2, 1, 0, 0, 1), strict=True)
+    )
+    # The command is 0 before the tick p and then 1; its integral tells from when on it acts.
+    tick = ca.Function("tick", [x, p, r, n], [ca.vertcat(x[0], x[1] + 1), x[1] >= p, 0 * x[0]])
+    step = ca.Function("step", [x, p, u], [ca.vertcat(x[0] + u, x[1]), x[0] + u])
+    ticks, ks = count + 20, np.arange(1, count)
+    rolled = Rollout(tick, step, 1, interpreted=True)(
+        np.zeros((len(ks), 2)), ks[:, None], np.empty((ticks, 0)), ticks=ticks,
+        worlds=np.zeros(len(ks), dtype=int), seed=seed, delay=latency.delay / period,
+        jitter=latency.jitter / period, demands=[Demand(1, "last", 0, ticks - 1)],
+    )  # fmt: skip
+    return period * (ticks - rolled.values[:, 0])
+
+
+@pytest.mark.parametrize("jitter", [0.0, 0.011])
+def test_messages_arrive_as_in_a_campaign_and_in_order(jitter, monkeypatch):
+    latency, count, seed = Latency(3e-3, jitter), 60, 5
+    rig = virtual_rig(latency=latency.delay, jitter=jitter, seed=seed)
+    clock, period = SteppedClock(), rig.loop.period
+    with World(rig, clock) as world, open_bus(rig.bus, clock) as bus:
+        drive, came, answered, heard = world.drives[0], [], [], []
+        receive, poll, send = drive.receive, drive.poll, world.bus.send
+
+        def received(frame, now):
+            came.append(world.time)
+            return kept(receive(frame, now))
+
+        def kept(frames):
+            answered.extend(due for due, _ in frames)
+            return frames
+
+        def sent(frame):
+            if frame.arbitration_id & 0x7F == drive.axis.node:
+                heard.append(world.time)
+            send(frame)
+
+        monkeypatch.setattr(drive, "receive", received)
+        monkeypatch.setattr(drive, "poll", lambda now: kept(poll(now)))
+        monkeypatch.setattr(world.bus, "send", sent)
+        begin = clock.now()
+        for k in range(count):
+            # All frames of an instant are one message.
+            for node in (1, 2):
+                bus.send(frame(0x600 + node, bytes.fromhex("4000100000000000")))
+            clock.sleep_until(begin + (k + 1) * period)
+        clock.sleep_until(clock.now() + 0.1)
+        assert world.delivered == 2 * count
+    assert_allclose(came[1:], in_a_campaign(latency, count, period, seed), rtol=0.0, atol=3e-9)
+    own = latency.arrivals(np.arange(count) * period, seed=seed)
+    assert_allclose(came, own, rtol=0.0, atol=3e-9)
+    back = latency.arrivals(np.array(answered) - begin, world=1, seed=seed)
+    assert_allclose(heard, back, rtol=0.0, atol=3e-9)
+    assert len(heard) >= count
+    # Commands that would overtake wait for the one before them.
+    assert (np.diff(own) == 0.0).any() == (jitter > 0.0)

@@ -382,7 +382,7 @@ POSITIVE += ["operator.timeout", "estimator.bandwidth", "recorder.seconds", "emu
 POSITIVE += ["axes.2.torque_constant", "pose.timeout", "pose.largest_jump"]
 NOT_NEGATIVE = ["loop.spin", "estimator.latency", "estimator.pose_gain", "emulator.latency"]
 NOT_NEGATIVE += ["emulator.loss", "emulator.pose_rate", "emulator.pose_noise"]
-NOT_NEGATIVE += ["emulator.pose_latency", "emulator.pose_loss"]
+NOT_NEGATIVE += ["emulator.jitter", "emulator.pose_latency", "emulator.pose_loss"]
 FINITE = ["axes.2.offset", "bus.largest_load"]
 
 
