@@ -475,6 +475,15 @@ def test_a_field_has_its_type_and_range(
         assert error.table == '[[axes]] "turret"'
 
 
+def test_the_jitter_of_an_emulated_rig_is_at_most_ten_seconds(tmp_path: Path) -> None:
+    table = copy.deepcopy(whole("rig.toml"))
+    put("emulator.jitter", 10.0)(table)
+    assert load_rig(saved(table, tmp_path)).emulator.jitter == 10.0
+    error = refused(put("emulator.jitter", math.nextafter(10.0, 11.0)), tmp_path)
+    assert (error.table, error.field) == ("[emulator]", "jitter")
+    assert error.expected == "a time from 0 to 10 s"
+
+
 @pytest.mark.parametrize(
     ("place", "value", "cure"),
     [
