@@ -135,20 +135,27 @@ class Configurations:
     unique: Floats
 
     def same_branch(
-        self, first: np.ndarray, at: Floats, second: np.ndarray, there: Floats
+        self,
+        first: np.ndarray,
+        at: Floats,
+        second: np.ndarray,
+        there: Floats,
+        others: Configurations | None = None,
     ) -> np.ndarray:
         """Whether pairs of cells (k,) have the same root where both mean the same parameters.
 
-        `at` and `there` are the symbols' values (size, k) of that point in each. If it holds at one
-        point of a connected set that both cells contain, it holds on this set: roots are
-        continuous, and those that agree somewhere stay the only one in the box of `unique`.
+        The second of each pair may be among other cells. `at` and `there` are the symbols' values
+        (size, k) of that point in each. If it holds at one point of a connected set that both cells
+        contain, it holds on this set: roots are continuous, and those that agree somewhere stay the
+        only one in the box of `unique`.
         """
-        same = np.asarray(self.solved[first] & self.solved[second])
+        beside = self if others is None else others
+        same = np.asarray(self.solved[first] & beside.solved[second])
         for k, model in enumerate(self.models):
-            a, b = model.take(first), model.take(second)
+            a, b = model.take(first), beside.models[k].take(second)
             with np.errstate(all="ignore"):
                 apart = np.abs(a.at(at) - b.at(there)) * (1 + 1e-12) + 1e-13
-                same = np.asarray(same & (apart + a.r <= self.unique[k, second]))
+                same = np.asarray(same & (apart + a.r <= beside.unique[k, second]))
         return np.asarray(same)
 
 

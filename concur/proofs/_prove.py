@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,11 +37,17 @@ LONGEST = 0.125
 BATCH = 96
 """Cells computed side by side."""
 
-ROUNDS = 5
+ROUNDS = 7
 """Candidates of the disturbance that are tried."""
 
 THIN = 0.005
 """Edge of the cells of the first estimate (m)."""
+
+LOOSE = 0.08
+"""Share of a remainder in the bound of a disturbance above which a cell is halved."""
+
+LEVELS = 2
+"""How often a cell is halved at most."""
 
 HEADROOM = 1.04
 """Factor from the disturbance that was found to the next candidate."""
@@ -82,6 +89,7 @@ class Prover:
         self.heading: Heading = self.centre.heading(float(self.q0[2]), self.robot.arm_length)
         knots = motion.pieces.knots
         inside = knots[(knots > 0.0) & (knots < duration)]
+        motion.check_continuity(inside)
         self.knots = np.round(inside / self.step).astype(int)
 
     def segments(self, edge: float) -> tuple[np.ndarray, np.ndarray]:
@@ -115,8 +123,12 @@ class Prover:
         segments: tuple[np.ndarray, np.ndarray],
         edge: float,
         progress: Callable[[int, int], None] | None = None,
+        every: int = 1,
     ) -> Sweep:
-        """Bounds over all cells for a candidate of |d| on each step, (2, steps)."""
+        """Bounds over all cells for a candidate of |d| on each step, (2, steps).
+
+        With `every` above 1 only some segments are computed, for an estimate.
+        """
         first, last = segments
         tubes = [
             channel.tube(statement.place[k], statement.speed[k], candidate[k], self.step)
@@ -130,6 +142,8 @@ class Prover:
         over = [np.maximum.reduceat(part, first, axis=-1) for part in (x, ve, candidate, wall)]
         nominal = self.centre.nominal(self.heading, first, last, over[3])
         lists = reached(nominal.relative, over[0], edge)
+        chosen = np.unique([*range(0, len(first), every), len(first) - 1])
+        lists = [part if k in chosen else part[:0] for k, part in enumerate(lists)]
         owner = np.repeat(np.arange(len(first)), [len(part) for part in lists])
         cells, index = np.unique(np.vstack(lists), axis=0, return_inverse=True)
         index = index.ravel()
@@ -138,24 +152,41 @@ class Prover:
         fault = branch(cells, found, place, self.q0[self.robot.arm], edge)
         if fault:
             return _with(none, fault=fault)
-        whole = arm(self.robot, found)
         largest: dict[str, Floats] = {}
-        for i in range(0, len(owner), BATCH):
-            part, own = index[i : i + BATCH], owner[i : i + BATCH]
-            radii = Radii(*(values[:, own] for values in over[:3]))
-            with np.errstate(all="ignore"):
-                bounds = quantities(self.robot, whole.take(part), nominal.take(own), radii)
-            moving = bounds.speed[self.robot.arm_speeds]
-            more = {
-                "response_rate": np.einsum("kcib,kb->cib", whole.slopes[..., part], moving),
-                "margin": -whole.margin[part],
-                "pivot": -whole.pivot[part],
-            }
-            _gather(largest, bounds, more, own, len(first))
-            if progress:
-                progress(i, len(owner))
-        sources = disturbances(statement, largest)
-        return Sweep(first, x, ve, wall, len(owner), largest, sources, "")
+        done, level = 0, 0
+        while len(owner):
+            whole, wide = arm(self.robot, found), np.zeros(len(owner), dtype=bool)
+            for i in range(0, len(owner), BATCH):
+                part, own = index[i : i + BATCH], owner[i : i + BATCH]
+                radii = Radii(*(values[:, own] for values in over[:3]))
+                with np.errstate(all="ignore"):
+                    bounds = quantities(self.robot, whole.take(part), nominal.take(own), radii)
+                moving = bounds.speed[self.robot.arm_speeds]
+                more = {
+                    "response_rate": np.einsum("kcib,kb->cib", whole.slopes[..., part], moving),
+                    "margin": -whole.margin[part],
+                    "pivot": -whole.pivot[part],
+                }
+                wide[i : i + BATCH] = ~(bounds.loose <= LOOSE) & (level < LEVELS)
+                _gather(largest, bounds, more, own, len(first), ~wide[i : i + BATCH])
+                if progress:
+                    progress(i, len(owner))
+            done += int((~wide).sum())
+            if not wide.any():
+                break
+            parents, belongs = (cells[index[wide]], index[wide]), owner[wide]
+            level, edge = level + 1, edge / 2
+            within = [np.unique(belongs), nominal.relative, over[0]]
+            cells, index, owner, of = _children(within, parents, belongs, edge)
+            middle = (2.0 * (cells % 2) - 1.0).T / 2
+            start = np.array([m.take(of).at(middle) for m in found.models])
+            smaller = solve(self.robot.equations, cells, start, edge)
+            same = smaller.same_branch(np.arange(len(cells)), np.zeros((3, 1)), of, middle, found)
+            if not same.all():
+                return _with(none, fault="no unique arm angles in small cells")
+            found = smaller
+        sources = disturbances(statement, {k: _filled(v) for k, v in largest.items()})
+        return Sweep(first, x, ve, wall, done, largest, sources, "")
 
     def _home(self) -> Floats:
         return np.asarray(self.robot.place(self.q0[self.robot.arm])).ravel()
@@ -231,10 +262,12 @@ def prove(
         if sweep.fault:
             return _undecided(prover, statement, sweep)
         wanted = sweep.disturbance * (1.08 if attempt == 0 else HEADROOM)
-        if attempt and (sweep.disturbance < held).all():
+        if attempt > 2 and (sweep.disturbance < held).all():
             break
         held = np.maximum(held, wanted) if attempt else wanted
-        sweep = prover.sweep(statement, np.repeat(held, spread, axis=1), segments, edge, progress)
+        trial = np.repeat(held, spread, axis=1)
+        every = 1 if attempt > 1 else (6, 3)[attempt]
+        sweep = prover.sweep(statement, trial, segments, edge, progress, every)
     else:
         return _undecided(prover, statement, _with(sweep, fault="disturbance"))
     return _proof(prover, statement, sweep)
@@ -261,7 +294,12 @@ def _with(sweep: Sweep, fault: str) -> Sweep:
 
 
 def _gather(
-    largest: dict[str, Floats], found: Found, more: dict[str, Floats], own: np.ndarray, n: int
+    largest: dict[str, Floats],
+    found: Found,
+    more: dict[str, Floats],
+    own: np.ndarray,
+    n: int,
+    kept: np.ndarray,
 ) -> None:
     """Largest values by segment; those of negative values for lower bounds."""
     values = {
@@ -279,7 +317,39 @@ def _gather(
     for name, part in values.items():
         part = np.where(np.isnan(part), np.inf, part)
         held = largest.setdefault(name, np.full((*part.shape[:-1], n), -np.inf))
-        np.maximum.at(np.moveaxis(held, -1, 0), own, np.moveaxis(part, -1, 0))
+        np.maximum.at(np.moveaxis(held, -1, 0), own[kept], np.moveaxis(part, -1, 0)[kept])
+
+
+def _filled(values: Floats) -> Floats:
+    """Segments that were not computed take the larger of the nearest ones that were."""
+    # Where there is no bound the value is infinite: that is not what is filled.
+    given = np.flatnonzero((values.reshape(-1, values.shape[-1]) > -np.inf).any(axis=0))
+    places = np.arange(values.shape[-1])
+    after = given[np.minimum(np.searchsorted(given, places), len(given) - 1)]
+    before = given[np.maximum(np.searchsorted(given, places, side="right") - 1, 0)]
+    return np.asarray(np.maximum(values[..., before], values[..., after]))
+
+
+def _children(
+    within: list[Any], parents: tuple[np.ndarray, np.ndarray], belongs: np.ndarray, edge: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Halves of cells that the segments still reach: cells, index and segment of each job, parents.
+
+    Of the segments, their relative positions and radii; of the parents' cells and numbers with the
+    segment of each; and the edge of the halves.
+    """
+    segments, relative, x = within
+    lists, owner = [], []
+    for k in segments.tolist():
+        own = {tuple(c) for c in parents[0][belongs == k].tolist()}
+        near = reached([m.take(np.array([k])) for m in relative], x[:, k : k + 1], edge)[0]
+        kept = np.array([tuple(c) in own for c in (near // 2).tolist()], dtype=bool)
+        lists.append(near[kept])
+        owner += [k] * int(kept.sum())
+    cells, index = np.unique(np.vstack(lists), axis=0, return_inverse=True)
+    number = {tuple(c): int(n) for c, n in zip(parents[0].tolist(), parents[1], strict=True)}
+    of = np.array([number[tuple(c)] for c in (cells // 2).tolist()], dtype=int)
+    return cells, index.ravel(), np.array(owner, dtype=int), of
 
 
 def _bounds(prover: Prover, statement: Statement, sweep: Sweep) -> list[Bound]:

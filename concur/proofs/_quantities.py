@@ -36,6 +36,9 @@ SPACE = Space((1, 1, 1, 1, 1, 2, 2, 3, 3, 2, 3))
 """Relative position, time, heading; x and ve of base and hand; disturbances of base and hand."""
 
 CLOCK, DELTA = 3, 4
+JUMP = 1e-9
+"""Jump of a reference at a knot, relative, that counts as rounding."""
+
 _X, _V, _D = (5, 7), (6, 8), (9, 10)
 
 
@@ -237,6 +240,28 @@ class Motion:
         jerk = ca.jacobian(acceleration, t)
         results = [ca.densify(part) for part in (pose, twist, acceleration, jerk)]
         self._walker = Walker(ca.Function("reference", [t, *rows], results, {"cse": True}), where)
+        self.where = where
+
+    def check_continuity(self, knots: Floats) -> None:
+        """Reject a reference whose position, velocity or acceleration jumps at a knot.
+
+        A held torque would be wrong by the jump, which the bound of its rate does not contain.
+        """
+        for t in knots:
+            sides = [
+                [row[0] for row in self.pieces.rows(np.array([at]))]
+                for at in (np.nextafter(t, -np.inf), t)
+            ]
+            before, after = (
+                np.concatenate(
+                    [np.asarray(part).ravel() for part in self.pieces.function(t, *side)]
+                )
+                for side in sides
+            )
+            jump = float(np.abs(after - before).max())
+            if jump > JUMP * (1.0 + float(np.abs(after).max())):
+                came = f"a jump by {jump:.3g} at {t:g} s"
+                raise _refuse(self.where, "a reference with continuous acceleration", came)
 
     def models(self, space: Space, clock: int, middle: Floats, half: Floats) -> list[list[Model]]:
         """Pose, twist, acceleration and its rate over intervals without knots inside."""
@@ -338,7 +363,7 @@ class Found:
     weights : numpy.ndarray
         Largest acceleration of each output for a relative error 1 of a body, shape (2, bodies, b).
     loose : numpy.ndarray
-        Share of the torques' bounds that is remainder, shape (b,).
+        Share of remainders in the bounds of the bodies' accelerations, shape (b,).
     """
 
     torque: Floats
@@ -349,6 +374,15 @@ class Found:
     held: Floats
     weights: Floats
     loose: Floats
+
+
+def _share(weights: np.ndarray, rows: list[slice]) -> Floats:
+    """Largest share of remainders in the sum over bodies, of both outputs."""
+    shares = []
+    for r in rows:
+        rest = sum(np.sqrt(sum(m.r**2 for m in weights[r, i])) for i in range(weights.shape[1]))
+        shares.append(rest / sum(norm_bound(weights[r, i]) for i in range(weights.shape[1])))
+    return np.asarray(np.maximum(*shares))
 
 
 def quantities(
@@ -399,5 +433,5 @@ def quantities(
         np.array([[norm_bound(response[r, i]) for i in range(len(u))] for r in rows]),
         np.array([norm_bound(held[r]) for r in rows]),
         np.array([[norm_bound(weights[r, i]) for i in range(bodies)] for r in rows]),
-        np.array([m.r / m.bound for m in u]).max(axis=0),
+        _share(weights, rows),
     )

@@ -11,7 +11,8 @@ import concur as cc
 from concur.certify import Status
 from concur.control import references
 from concur.errors import OutputError
-from concur.proofs._prove import prove
+from concur.proofs import _prove
+from concur.proofs._prove import _filled, prove
 from concur.proofs._statement import Statement
 from concur.simulation import Integrator, Plant
 from tests.proofs._rover import NEAR, prover, rover, states
@@ -107,3 +108,30 @@ def test_other_robots_and_laws_are_rejected() -> None:
     stiff = np.diag([4.0, 5.0, 9.0, 9.0, 9.0])
     with pytest.raises(OutputError, match="one gain"):
         attempt(servo=replace(task.servo, stiffness=stiff))
+
+
+def test_segments_without_a_bound_are_not_filled_from_others() -> None:
+    values = np.array([[1.0, -np.inf, np.inf, -np.inf, -np.inf, 2.0]])
+    assert _filled(values).tolist() == [[1.0, np.inf, np.inf, np.inf, np.inf, 2.0]]
+
+
+def test_halved_cells_are_those_of_half_the_edge(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = prover(T)
+    held, segments = np.repeat([[0.02], [0.15]], case.count, axis=1), case.segments(0.02)
+    fine = case.sweep(NEAR, held, segments, 0.01)
+    monkeypatch.setattr(_prove, "LOOSE", 0.0)
+    monkeypatch.setattr(_prove, "LEVELS", 1)
+    halved = case.sweep(NEAR, held, segments, 0.02)
+    assert halved.fault == ""
+    assert 0 < halved.cells <= fine.cells
+    for name, values in fine.largest.items():
+        assert halved.largest[name] == pytest.approx(values, rel=1e-6), name
+
+
+def test_references_with_jumps_are_rejected() -> None:
+    jumpy = references.stack(
+        references.waypoints([0.0, 0.02], [[0.0, 0.0], [0.006, 0.0]], [[0.3, 0.0], [0.3, 0.0]]),
+        references.waypoints([0.0, 0.02], [[0.1, 0.75, 0.1], [0.1, 0.8, 0.1]]),
+    )
+    with pytest.raises(OutputError, match=r"jump by .* at 0\.02 s"):
+        attempt(reference=jumpy)
