@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeAlias
 
 import casadi as ca
@@ -210,13 +211,15 @@ class _Search:
         reducing = self._largest(carried, rolling, conserving.directions)
         space = se3.adjoint(start)
         conjugated = self._largest(carried, lambda s: carried.conjugated(s, start), every, space)
-        right = own = own_reducing = None
+        right = own = own_reducing = turned = None
         if carried.extremity:
             found = self._largest(carried, carried.right, every)
             potential, rolling, reaction = self._tests(carried, left=False)
             still = self._largest(carried, _both(potential, reaction), found.directions)
             right, own = found.group, still.group
             own_reducing = self._largest(carried, rolling, still.directions).group
+        elif not self._pushed & carried.link:
+            turned = self._largest(carried, lambda _: carried.turned_back(), every).group
 
         base = body.parent is None
         wheel = body.name in {w.body for w in robot.wheels}
@@ -235,12 +238,21 @@ class _Search:
             reducing=reducing.group,
             own=own,
             own_reducing=own_reducing,
+            turned=turned,
             reducible=False,
             reason="",
             tied=body.name not in robot.driven_bodies and self._tied(body.name),
         )
         given = set(robot.freedoms(body.name)) <= self._dependent
         return judged(row, given, bool(robot.wheels), is_abelian(body.joint), carried.length)
+
+    @cached_property
+    def _pushed(self) -> set[str]:
+        """Bodies on which motors, thrusters or wheels act."""
+        robot = self.robot
+        rolling = {i for wheel in robot.wheels for i in robot.path(robot.index(wheel.body))}
+        thrust = {drive.body for drive in robot.drives if drive.body is not None}
+        return {*robot.driven_bodies, *thrust, *(robot.bodies[i].name for i in rolling)}
 
     def _tied(self, joint: str) -> bool:
         """Whether others follow from a joint by rolling, and it does not follow from others."""
@@ -346,6 +358,13 @@ class _Carried:
         self._places = np.concatenate(
             [np.arange(robot.nq)[robot.q_slice(robot.bodies[i].name)] for i in carried]
         )
+        self._welded = robot.welded(index)
+        self._hung = [
+            body
+            for body in robot.bodies
+            if body.joint.nv and body.parent and robot.index(body.parent) in self._welded
+        ]
+        self._robot = robot
         self._tree = _detached(robot, carried)
         self._own = self._tree.v_slice(self.name)
         q = ca.SX.sym("q", self._tree.nq)
@@ -404,6 +423,35 @@ class _Carried:
             moved[:, own] = mass[:, own] @ turn
             change -= moved + moved.T
         return np.asarray((weights.T @ changes @ weights).reshape(self.dim, -1).T)
+
+    @property
+    def link(self) -> set[str]:
+        """The bodies that move as one with the joint, and those on joints that these carry."""
+        return {*(self._robot.bodies[k].name for k in self._welded), *(b.name for b in self._hung)}
+
+    def turned_back(self) -> np.ndarray:
+        """Change of the link's inertia under right translations, and what joints on it miss.
+
+        If the joints that the link carries turn back, nothing but the link moves.
+        """
+        bodies, sizes = self._robot.bodies, 1.0 / self._twist_scale
+        poses = {bodies[k].name: pose for k, pose in self._welded.items()}
+        inertia = np.zeros((6, 6))
+        for name, pose in poses.items():
+            back = se3.adjoint(se3.inverse(pose))
+            inertia += back.T @ bodies[self._robot.index(name)].inertia.matrix @ back
+        columns = []
+        for twist in (self.basis / self.unit).T:
+            change = inertia @ se3.ad(twist)
+            change = sizes[:, None] * (change + change.T) * sizes / (self.mass * self.length**2)
+            missed = [change.ravel()]
+            for body in self._hung:
+                place = se3.inverse(poses[str(body.parent)] @ body.placement.matrix)
+                seen = self._twist_scale * (se3.adjoint(place) @ twist)
+                basis = self._twist_scale[:, None] * body.joint.basis
+                missed.append(seen - basis @ (np.linalg.pinv(basis) @ seen))
+            columns.append(np.concatenate(missed))
+        return np.array(columns).T
 
     def conjugated(self, state: _State, start: np.ndarray) -> np.ndarray:
         """Part of the motions, fixed in space as they stand at the start, that leaves the joint."""

@@ -113,6 +113,10 @@ class JointSymmetry:
     tied : bool
         Whether the joint is unactuated and the wheels tie other velocities to its own: the
         momentum that `conservation` judges is then another one, see `SymmetryReport.note`.
+    turned : SymmetryGroup, optional
+        Right translations that move nothing but the link, in the frame of its body, if all that it
+        carries turns back: the spin of a round link or of one on a cable; None for a joint that
+        carries no moving joints, or if a motor, thruster or wheel acts there.
     """
 
     joint: str
@@ -133,11 +137,13 @@ class JointSymmetry:
     reason: str
     conserved: tuple[str, ...] = ()
     tied: bool = False
+    turned: SymmetryGroup | None = None
 
     @property
     def partly(self) -> bool:
         """Whether it is reducible by a part of its group only, which `reduce` then takes."""
-        sizes = [group.dim for group in (self.reducing, self.own_reducing) if group]
+        groups = (self.reducing, self.own_reducing, self.turned)
+        sizes = [group.dim for group in groups if group]
         return self.reducible and 0 < max(sizes) < self.whole.dim
 
     @property
@@ -156,7 +162,8 @@ class SymmetryReport:
     Iterate over it for its rows, take one by the name of its body, or print it. The columns of
     the print are attributes of the rows, each a group with its dimension: "group" is `whole`,
     "AP1" `conjugated`, "AP2" `left`, "right" and "kept" are called so, "why" is `evidence`; "-"
-    stands for no right translations to speak of, "0" for no motion. AP1 and AP2 are the
+    stands for no right translations to speak of, "0" for no motion. For a link that carries
+    moving joints, "right" is `turned`. AP1 and AP2 are the
     assumptions of section 4.4 of the thesis.
 
     Parameters
@@ -211,7 +218,7 @@ class SymmetryReport:
                 f"{row.whole.dim} {row.whole.name}",
                 str(row.conjugated),
                 str(row.left),
-                "-" if row.right is None else str(row.right),
+                str(row.right or row.turned or "-"),
                 str(row.kept),
                 "in part" if row.partly else "yes" if row.reducible else "no",
                 row.evidence,
@@ -236,7 +243,11 @@ def judged(
     if row.own is not None and not abelian:
         # Where motions commute, left and right translations are the same.
         conserved += [_momentum(twist, length) + " of the body" for twist in row.own.twists.T]
-    by_momentum = row.reducing.dim + (row.own_reducing.dim if row.own_reducing else 0) > 0
+    if row.turned is not None:
+        turned = [_momentum(twist, length) for twist in row.turned.twists.T]
+        conserved += [f"{text} of the body, with all it carries turned back" for text in turned]
+    groups = (row.reducing, row.own_reducing, row.turned)
+    by_momentum = any(group.dim for group in groups if group)
     if not row.kept.dim and not conserved:
         return replace(row, reason=lost)
     if row.driven:

@@ -15,7 +15,7 @@ from concur.control import Output, Servo, linear_loop
 from concur.errors import InertiaError, OutputError, ReductionError, SimulationError
 from concur.mechanism import Body, Drive, Inertia, Mimic, Pose, joints
 from concur.multibody import Mechanism
-from concur.reduction import ReducedModel, conservation, reduce
+from concur.reduction import ReducedModel, conservation, reduce, symmetry
 from concur.robots import crane_car
 from concur.simulation import Plant, forced_motion
 from tests.oracles import Pinocchio, assert_close
@@ -353,3 +353,33 @@ def test_joints_that_follow_others_are_refused() -> None:
                 mimics=(Mimic("right", "left"),),
             )
         )
+
+
+def test_symmetry_lists_spins_with_all_that_a_link_carries_turned_back() -> None:
+    """Those of links on cables and of round links, which `reduce` divides out, and no others."""
+    for moments in (None, (0.01, 0.02)):
+        robot = chain(3) if moments is None else chain(3, moments)
+        found = symmetry(robot)
+        staged = reduce(robot, stages="auto")
+        assert {row.joint for row in found.reducible} == set(staged.stages)
+        for name in ("link0", "link1"):
+            row = found[name]
+            assert row.turned is not None
+            assert_close(row.turned.twists[:, 0], [0, 0, 0, 0, 0, 1], 1e-12)
+            assert row.partly
+            assert "about z of the body, with all it carries turned back" in row.evidence
+        assert found["link2"].turned is None
+    assert str(found).count("1 SO(2)") == 4  # three spins and the vertical of the first link
+
+    robot = chain(3, (0.01, 0.02))
+    links = list(robot.bodies)
+    for offset, count in ((1e-9, 1), (1e-3, 0)):  # a joint beside the line, in lengths of a link
+        beside = replace(links[2], placement=Pose((offset, 0.0, links[2].placement.translation[2])))
+        row = symmetry(replace(robot, bodies=[*links[:2], beside, *links[3:]]))["link0"]
+        assert row.turned is not None
+        assert row.turned.dim == count
+    flat = replace(links[1], inertia=replace(links[1].inertia, moments=(0.01, 0.03, 0.02)))
+    row = symmetry(replace(robot, bodies=[links[0], flat, *links[2:]]))["link0"]
+    assert row.turned is not None
+    assert not row.turned.dim
+    assert symmetry(replace(robot, actuated=["link1"]))["link0"].turned is None
