@@ -571,5 +571,13 @@ def misprint_004_22() -> tuple[Array, Array, Array]:
     return expm(ad(n)) @ n, np.concatenate([pitch * n[3:], n[3:]]), n
 
 
+def misprint_004_23() -> tuple[Array, Array, Array]:
+    """Below (65): its terms vanish in a pure rotation -> about a principal axis."""
+    bent = af.nonmetricity(np.diag(MOMENTS), NONE, EPS)
+    skewed, principal = (np.einsum("ijk,k,j->i", bent, w, w) for w in (OMEGA, I3[2]))
+    # Truth: a free body keeps turning about a principal axis, that is without these terms.
+    return _euler_body(I3[2]), skewed, principal
+
+
 def test_misprints() -> None:
     check_misprints(globals())
