@@ -233,8 +233,8 @@ def _show(verified: VerifyResult, report: CampaignReport, taken: float, console:
     console.print(table)
     for problem in report.problems:
         console.print(escape(problem), highlight=False, soft_wrap=True)
-    for number, why in list(report.result.crashes.items())[:5]:
-        console.print(escape(f"world {number} crashed: {why}"), highlight=False, soft_wrap=True)
+    for crash in report.crashes[:5]:
+        console.print(escape(f"crashed: {crash}"), highlight=False, soft_wrap=True)
     console.print(
         f"{len(report.result)} worlds in {taken:.3g} s; sampled, not proved", highlight=False
     )

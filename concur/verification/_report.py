@@ -21,6 +21,7 @@ from concur.verification._answers import (
     worst_worlds,
 )
 from concur.verification._result import CampaignResult
+from concur.verification._run import causes_of
 from concur.verification._search import WorstFound
 from concur.verification._sensitivity import RankInfluence, SobolIndex, rank_influences
 
@@ -33,6 +34,7 @@ SAMPLED = "These results are sampled, not proved: worlds that were not drawn may
 """Stands in each report."""
 
 _FREE = (-math.inf, math.inf)
+_LISTED = 5
 _LOW = 0.05
 _STRONGEST = 3
 _WORST = 3
@@ -128,6 +130,16 @@ class CampaignReport:
         ]
         return tuple(found)
 
+    @property
+    def crashes(self) -> tuple[str, ...]:
+        """Each cause of crashed worlds, most frequent first, with the first of its worlds."""
+        found = []
+        for why, numbers in causes_of(self.result.crashes):
+            listed = ", ".join(map(str, numbers[:_LISTED]))
+            more = f" and {len(numbers) - _LISTED} more" if len(numbers) > _LISTED else ""
+            found.append(f"world{'s' * (len(numbers) > 1)} {listed}{more}: {why}")
+        return tuple(found)
+
     def as_dict(self) -> dict[str, Any]:
         """Content for JSON, in SI units; missing and infinite numbers are null.
 
@@ -145,7 +157,10 @@ class CampaignReport:
             "seed": result.seed,
             "duration": result.duration,
             "key": result.key,
-            "crashed": [{"number": n, "reason": why} for n, why in result.crashes.items()],
+            "crashed": [
+                {"reason": why, "worlds": len(numbers), "numbers": numbers[:_LISTED]}
+                for why, numbers in causes_of(result.crashes)
+            ],
             "rates": [rate.as_dict() for rate in self.rates],
             "requirements": [
                 {
@@ -254,7 +269,7 @@ class CampaignReport:
             "Worlds": f"{len(result)}, {result.method}, seed {result.seed}",
             "Duration": f"{result.duration:.6g} s",
             "Uncertain quantities": ", ".join(f"{n} [{u or '1'}]" for n, u in result.quantities),
-            "Crashed worlds": "; ".join(f"{n}: {why}" for n, why in result.crashes.items()) or "–",
+            "Crashed worlds": "; ".join(self.crashes) or "–",
             "Key": result.key,
             **self.facts,
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from typing import Any
@@ -143,7 +143,7 @@ def _proven(parts: Iterator[Table], count: int, answered: bool) -> Iterator[Tabl
         held.append(part)
         causes = [why for table in held for why in table.crashes.values()]
         answered = answered or len(causes) < sum(map(len, held))
-        if answered or len({_NUMBER.sub("#", why) for why in causes}) > 1:
+        if answered or len(causes_of(dict(enumerate(causes)))) > 1:
             answered = True
             yield from held
             held = []
@@ -156,6 +156,20 @@ def _proven(parts: Iterator[Table], count: int, answered: bool) -> Iterator[Tabl
                 "the installed packages. No result of these worlds is kept.",
             )
     yield from held
+
+
+def causes_of(crashes: Mapping[int, str]) -> list[tuple[str, list[int]]]:
+    """Causes of crashed worlds, up to numbers in their text: its first text, and the worlds.
+
+    The most frequent one comes first.
+    """
+    found: dict[str, list[int]] = {}
+    for number, why in crashes.items():
+        found.setdefault(_NUMBER.sub("#", why), []).append(number)
+    return sorted(
+        ((crashes[numbers[0]], numbers) for numbers in found.values()),
+        key=lambda cause: -len(cause[1]),
+    )
 
 
 def _wrong(name: str, expected: str, came: str, cure: str) -> ConcurError:

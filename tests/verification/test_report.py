@@ -101,10 +101,25 @@ def test_json_has_the_same_verdict_and_no_infinite_number():
         assert content["rates"][0]["low"] <= content["rates"][0]["rate"] <= 1.0
         assert content["note"].startswith("These results are sampled, not proved")
         assert bool(report.problems) is not passed
-    assert content["crashed"] == [{"number": 4, "reason": "lost"}]
+    assert content["crashed"] == [{"reason": "lost", "worlds": 1, "numbers": [4]}]
     assert content["requirements"][0]["lowest"] is None
     assert report.problems[0].startswith("torque <turret>: 200 of 200")
     assert content["signals"][0]["limits"] == [None, 1.2]
+
+
+def test_crashes_are_grouped_by_their_cause():
+    crashes = {n: f"world {n}, mass {n / 7}" for n in range(1, 7)} | {0: "killed"}
+    report = CampaignReport(campaign(crashes=crashes))
+    assert report.as_dict()["crashed"] == [
+        {"reason": f"world 1, mass {1 / 7}", "worlds": 6, "numbers": [1, 2, 3, 4, 5]},
+        {"reason": "killed", "worlds": 1, "numbers": [0]},
+    ]
+    assert report.crashes == (
+        f"worlds 1, 2, 3, 4, 5 and 1 more: world 1, mass {1 / 7}",
+        "world 0: killed",
+    )
+    del crashes[6]
+    assert "worlds 1, 2, 3, 4, 5: " in CampaignReport(campaign(crashes=crashes)).crashes[0]
 
 
 def test_a_campaign_passes_only_if_samples_and_search_pass():
