@@ -1,7 +1,7 @@
 """Certified tubes and certificates hold all sampled motions under their own assumptions.
 
 The disturbance of a sampled world is not taken from the package: it is what the difference quotient
-of the recorded velocity error has beyond the error dynamics. The tube for a disturbance of that
+of the true velocity error has beyond the error dynamics. The tube for a disturbance of that
 size, which is PROVED, has to hold the motion at all times.
 """
 
@@ -26,6 +26,7 @@ from concur.errors import SimulationError, SingularConfigurationError
 from concur.formats import Task
 from concur.simulation import Friction, Integrator, Plant, Run, simulate
 from concur.verification import Campaign
+from concur.verification._proved import true_velocity_error
 from tests.formats.test_task import write
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -111,16 +112,16 @@ def case(name: str, folder: Path) -> tuple[Task, cc.Certificate]:
 
 def disturbances(run: Run) -> np.ndarray:
     """Mean disturbance in each period of a run, shape (k - 1, size)."""
-    dynamics = run.servo.error_dynamics
-    rates = [dynamics.rate(*pair)[1] for pair in zip(run.error, run.velocity_error, strict=True)]
+    dynamics, ve = run.servo.error_dynamics, true_velocity_error(run)
+    rates = [dynamics.rate(*pair)[1] for pair in zip(run.error, ve, strict=True)]
     expected = (np.array(rates)[1:] + np.array(rates)[:-1]) / 2.0
-    return np.diff(run.velocity_error, axis=0) / np.diff(run.t)[:, None] - expected
+    return np.diff(ve, axis=0) / np.diff(run.t)[:, None] - expected
 
 
 def norms(decay: Any, run: Run) -> np.ndarray:
     """|z|_P of a channel along a run."""
     own = decay.channel.index
-    z = np.hstack([run.error[:, own], run.velocity_error[:, own]])
+    z = np.hstack([run.error[:, own], true_velocity_error(run)[:, own]])
     return np.sqrt(np.einsum("ki,ij,kj->k", z, decay.P, z))
 
 
