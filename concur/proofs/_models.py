@@ -70,6 +70,13 @@ class Space:
         norms = (keys == names[:, None]) * square
         return first, second, weight[:, None], starts[starts < n], norms.astype(float)
 
+    @lru_cache(maxsize=256)  # noqa: B019
+    def crossing(self, n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, Floats]:
+        """Pairs of n symbols of which one is among the first m: places, indices, weights."""
+        first, second, weight, _, _ = self.pairs(n)
+        rows = np.flatnonzero(first < m)
+        return rows, first[rows], second[rows], weight[rows]
+
     def symbol(self, k: int, half: Floats | float = 1.0, middle: Floats | float = 0.0) -> Model:
         """The function m + h d_k."""
         c, half = np.broadcast_arrays(np.atleast_1d(middle), np.atleast_1d(half))
@@ -215,14 +222,15 @@ class Model:
         rest = rest * (1 + ROUNDING) + ROUNDING * a.size * b.size
         linear, quadratic = b.c * a.l, b.c * a.q
         if len(b.l):
-            l2, _ = b.padded(n)
-            first, second, weight, _, _ = self.space.pairs(n)
-            cross = a.l[first] * l2[second]
+            # The smaller one has no coefficients beyond its own symbols.
+            rows, first, second, weight = self.space.crossing(n, len(b.l))
+            cross = a.l[second] * b.l[first]
             if a is b:
                 cross *= 2.0
             else:
-                cross = cross + a.l[second] * l2[first]
-            quadratic = quadratic + weight * cross
+                own = np.flatnonzero(second < len(b.l))
+                cross[own] += a.l[first[own]] * b.l[second[own]]
+            quadratic[rows] += weight * cross
             linear[: len(b.l)] += a.c * b.l
             quadratic[: len(b.q)] += a.c * b.q
         return Model(self.space, a.c * b.c, linear, quadratic, rest)

@@ -124,6 +124,7 @@ class Prover:
         edge: float,
         progress: Callable[[int, int], None] | None = None,
         every: int = 1,
+        levels: int | None = None,
     ) -> Sweep:
         """Bounds over all cells for a candidate of |d| on each step, (2, steps).
 
@@ -153,6 +154,7 @@ class Prover:
         if fault:
             return _with(none, fault=fault)
         largest: dict[str, Floats] = {}
+        levels = LEVELS if levels is None else levels
         done, level = 0, 0
         while len(owner):
             whole, wide = arm(self.robot, found), np.zeros(len(owner), dtype=bool)
@@ -167,7 +169,7 @@ class Prover:
                     "margin": -whole.margin[part],
                     "pivot": -whole.pivot[part],
                 }
-                wide[i : i + BATCH] = ~(bounds.loose <= LOOSE) & (level < LEVELS)
+                wide[i : i + BATCH] = ~(bounds.loose <= LOOSE) & (level < levels)
                 _gather(largest, bounds, more, own, len(first), ~wide[i : i + BATCH])
                 if progress:
                     progress(i, len(owner))
@@ -257,7 +259,7 @@ def prove(
     )
     zero = np.zeros((2, prover.count))
     # Of the declared motion itself, in small cells.
-    sweep, held = prover.sweep(thin, zero, segments, min(edge, THIN)), zero[:, :0]
+    sweep, held = prover.sweep(thin, zero, segments, min(edge, THIN), levels=0), zero[:, :0]
     for attempt in range(ROUNDS):
         if sweep.fault:
             return _undecided(prover, statement, sweep)

@@ -377,12 +377,10 @@ class Found:
 
 
 def _share(weights: np.ndarray, rows: list[slice]) -> Floats:
-    """Largest share of remainders in the sum over bodies, of both outputs."""
-    shares = []
-    for r in rows:
-        rest = sum(np.sqrt(sum(m.r**2 for m in weights[r, i])) for i in range(weights.shape[1]))
-        shares.append(rest / sum(norm_bound(weights[r, i]) for i in range(weights.shape[1])))
-    return np.asarray(np.maximum(*shares))
+    """Share of remainders in the sum over bodies and both outputs."""
+    vectors = [weights[r, i] for r in rows for i in range(weights.shape[1])]
+    rest = sum(np.sqrt(sum(m.r**2 for m in vector)) for vector in vectors)
+    return np.asarray(rest / sum(norm_bound(vector) for vector in vectors))
 
 
 def quantities(
