@@ -174,7 +174,7 @@ def _followed(
     place = f"geometric_phase of `{model.name}`"
 
     def slope(t: float, own: np.ndarray) -> np.ndarray:
-        sample = loop([t * loop.duration][0])
+        sample = loop(t * loop.duration)
         value = rate(own, sample.flat_pose, sample.twist * loop.duration, loop.duration)
         found = np.array(value)[:, 0]
         if not np.isfinite(found).all():

@@ -28,16 +28,13 @@ TRIES = 4
 """First guesses for each number of cycles."""
 
 DURATION = 10.0
-"""Duration of a loop whose joints have no speed limits, s."""
+"""Least default duration of a loop if a joint has no speed limit, s."""
 
 UNREACHED = 1e-6
 """Part of a displacement, relative to it, that the group may lack."""
 
 MOST_STEPS = 512
 """Steps per harmonic with which a loop is found again if it misses by the error of the steps."""
-
-CLOSE = 0.01
-"""Remaining displacement above which this is not the reason, m and rad."""
 
 FINE = 200
 """Instants per harmonic and cycle at which speeds are checked."""
@@ -75,7 +72,8 @@ def plan_loop(
     q0 : array_like, optional
         Configuration at the start, shape (nq,); default neutral.
     duration : float, optional
-        Time of the loop, s. Default: the shortest within the speed limits, or 10 s without any.
+        Time of the loop, s. Default: the shortest within the speed limits; at least 10 s if a joint
+        has none.
     cycles : int, optional
         Number of cycles; default the fewest of 1, 2, 4, ... 64 for which a loop is found.
     harmonics : int
@@ -127,11 +125,15 @@ def plan_loop(
             cure="Plan with `model.at_momentum([0] * 6)`; `geometric_phase` has the total "
             "displacement with a momentum.",
         )
-    for name, value in (("harmonics", harmonics), ("cycles", 1 if cycles is None else cycles)):
-        if not isinstance(value, int | np.integer) or not 0 < value <= MOST_CYCLES:
+    for name, value, least, most in (
+        ("harmonics", harmonics, 1, MOST_CYCLES),
+        ("cycles", 1 if cycles is None else cycles, 1, MOST_CYCLES),
+        ("seed", seed, 0, 2**32 - 1),
+    ):
+        if not isinstance(value, int | np.integer) or not least <= value <= most:
             raise ConcurError(
                 f"{where}, `{name}`",
-                expected=f"a whole number from 1 to {MOST_CYCLES}",
+                expected=f"a whole number from {least} to {most}",
                 came=repr(value),
                 cure="Leave it out for the default.",
             )
@@ -139,7 +141,8 @@ def plan_loop(
         ("tolerance", tolerance),
         ("duration", 1.0 if duration is None else duration),
     ):
-        if not (isinstance(number, int | float) and np.isfinite(number) and number > 0.0):
+        known = isinstance(number, int | float | np.number)
+        if not (known and np.isfinite(number) and number > 0.0):
             raise ConcurError(
                 f"{where}, `{name}`",
                 expected="a number above zero",
@@ -160,8 +163,8 @@ def plan_loop(
     wanted, turning = _wanted(fibre, where, displacement)
     _check_reach(fibre, where, start, (low, high), wanted, turning)
     shooting = Shooting(fibre, start, low, high, int(harmonics), turning)
-    count, unknowns = _search(shooting, wanted, cycles, np.random.default_rng(seed))
-    unknowns, phase, missed = _refined(shooting, wanted, count, unknowns, tolerance)
+    count, unknowns, found = _search(shooting, wanted, cycles, np.random.default_rng(int(seed)))
+    unknowns, phase, missed = _refined(shooting, wanted, count, unknowns, tolerance, found)
     shape = shooting.coefficients(unknowns)
     needed = _duration(Loop(start, *shape, 1.0, count), speeds)
     if duration is not None and duration < needed:
@@ -171,7 +174,8 @@ def plan_loop(
             came=f"{duration:.6g} s",
             cure="Allow this time, or leave `duration` out.",
         )
-    loop = Loop(start, *shape, duration or needed or DURATION, count)
+    free = 0.0 if np.isfinite(speeds).all() else DURATION
+    loop = Loop(start, *shape, duration or max(needed, free), count)
     phase = replace(phase, loop=loop)
     reached = bool(np.abs(missed).max(initial=0.0) <= tolerance)
     why = (
@@ -187,8 +191,8 @@ def plan_loop(
 
 def _search(
     shooting: Shooting, wanted: np.ndarray, cycles: int | None, rng: np.random.Generator
-) -> tuple[int, np.ndarray]:
-    """Number of cycles and unknowns of the least loop found, else of the nearest."""
+) -> tuple[int, np.ndarray, bool]:
+    """Number of cycles and unknowns of the least loop found, else of the nearest; whether found."""
     turn = np.abs(wanted if shooting.turning is not None else wanted[-1:]).max(initial=0.0)
     counts = [cycles] if cycles else [2**k for k in range(MOST_CYCLES.bit_length())]
     for count in counts:
@@ -198,23 +202,28 @@ def _search(
         tries = [shooting.solve(share, shooting.guess(share, rng, not k)) for k in range(TRIES)]
         found = [unknowns for unknowns, missed in tries if missed <= SOLVED]
         if found:
-            return count, min(found, key=shooting.energy)
+            return count, min(found, key=shooting.energy), True
     share = wanted / counts[-1]
     tries = [
         shooting.solve(share, shooting.guess(share, rng, not k), nearest=True) for k in range(TRIES)
     ]
-    return counts[-1], min(tries, key=lambda found: found[1])[0]
+    return counts[-1], min(tries, key=lambda found: found[1])[0], False
 
 
 def _refined(
-    shooting: Shooting, wanted: np.ndarray, count: int, unknowns: np.ndarray, tolerance: float
+    shooting: Shooting,
+    wanted: np.ndarray,
+    count: int,
+    unknowns: np.ndarray,
+    tolerance: float,
+    found: bool,
 ) -> tuple[np.ndarray, GeometricPhase, np.ndarray]:
     """Unknowns after shooting with enough steps, their exact phase, and what it misses."""
     while True:
         loop = Loop(shooting.start, *shooting.coefficients(unknowns), 1.0, count)
         phase = geometric_phase(shooting.fibre.model, loop)
         missed = shooting.missed_by(phase.pose, wanted)
-        if not tolerance < np.abs(missed).max() < CLOSE or shooting.steps >= MOST_STEPS:
+        if not found or np.abs(missed).max() <= tolerance or shooting.steps >= MOST_STEPS:
             return unknowns, phase, missed
         shooting = replace(shooting, steps=2 * shooting.steps)
         unknowns, _ = shooting.solve(wanted / count, unknowns, nearest=True)
@@ -310,4 +319,7 @@ def _duration(loop: Loop, speeds: np.ndarray) -> float:
     if not np.isfinite(speeds).any():
         return 0.0
     times = np.linspace(0.0, 1.0, FINE * len(loop.cosine) * abs(loop.cycles) + 1)
-    return float((np.abs(loop.sample(times)[1]) / speeds).max())
+    _, twists, accelerations = loop.sample(times)
+    # Between two instants a speed rises by at most their distance squared times its curvature / 8.
+    rise = times[1] * np.abs(np.diff(accelerations, axis=0)).max(axis=0) / 8.0
+    return float(((np.abs(twists).max(axis=0) + rise) / speeds).max())

@@ -124,7 +124,10 @@ class Shooting:
     def _room(self, unknowns: np.ndarray) -> float:
         """Factor, at most 1, by which a loop has to shrink to its start to be inside the limits."""
         loop = Loop(self.start, *self.coefficients(unknowns))
-        away = loop.places(np.arange(FINE * self.harmonics) / (FINE * self.harmonics)) - self.start
+        away = loop.places(np.arange(FINE * self.harmonics + 2) / (FINE * self.harmonics))
+        away -= self.start
+        # Between two points a curve is at most an eighth of its second difference further.
+        away += np.copysign(np.abs(np.diff(away, 2, axis=0)).max(axis=0) / 8.0, away)
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.where(away > 0.0, self.high - self.start, self.low - self.start) / away
         return float(min(1.0, np.nanmin(np.where(away == 0.0, np.inf, room))))

@@ -43,6 +43,8 @@ def test_wrong_arguments() -> None:
         Loop([0, 0], row, [[0.1]])
     with pytest.raises(ShapeError, match="at least three points, got 2"):
         Loop.through(row * 2)
+    with pytest.raises(ShapeError, match="a last point other than the first, got the first again"):
+        Loop.through([[0, 0], [1, 0], [0, 1], [0, 0]])
     with pytest.raises(ConcurError, match="cycles: expected a whole number other than 0, got 0"):
         Loop([0, 0], row, row, cycles=0)
     with pytest.raises(ConcurError, match="duration"):

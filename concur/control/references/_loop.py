@@ -116,15 +116,17 @@ class Loop(Path):
         Raises
         ------
         ShapeError, NonFiniteError
-            If there are fewer than three points, or a number is not finite.
+            If there are fewer than three points, the last repeats the first, or a number is not
+            finite.
         """
         places = numbers(points, "loop, points", ndim=2)
-        if len(places) < 3:
+        closed = len(places) > 2 and (places[0] == places[-1]).all()
+        if len(places) < 3 or closed:
             raise ShapeError(
                 "reference loop, points",
-                expected="at least three points",
-                came=f"{len(places)}",
-                cure="Add points; the last is not the first again.",
+                expected="a last point other than the first" if closed else "at least three points",
+                came="the first again" if closed else f"{len(places)}",
+                cure="Leave it out: loops close." if closed else "Add points.",
             )
         series = np.fft.rfft(places, axis=0)[1:] * 2.0 / len(places)
         if len(places) % 2 == 0:  # of the highest harmonic only the cosine passes the points
