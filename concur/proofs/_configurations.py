@@ -134,6 +134,24 @@ class Configurations:
     solved: np.ndarray
     unique: Floats
 
+    def take(self, columns: np.ndarray) -> Configurations:
+        """Some of the cells."""
+        return Configurations(
+            [m.take(columns) for m in self.models],
+            self.contraction[columns],
+            self.solved[columns],
+            self.unique[:, columns],
+        )
+
+    def joined(self, other: Configurations) -> Configurations:
+        """These cells, then others."""
+        return Configurations(
+            [a.joined(b) for a, b in zip(self.models, other.models, strict=True)],
+            np.append(self.contraction, other.contraction),
+            np.append(self.solved, other.solved),
+            np.concatenate([self.unique, other.unique], axis=1),
+        )
+
     def same_branch(
         self,
         first: np.ndarray,

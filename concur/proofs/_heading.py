@@ -59,9 +59,9 @@ class Heading:
         return float(np.exp(self.step * np.maximum(-self.forward[0], 0.0).sum()))
 
     def wall(self, start: float, speed: Floats) -> Floats:
-        """Bounds of |delta| on each step, from |delta| <= start and |dve| <= speed (n,), m/s."""
+        """Bounds of |delta| on the first n steps, from |delta| <= start and |dve| <= speed (n,)."""
         found, b = np.full(len(speed), np.inf), start
-        push = (speed / abs(self.arm) + self.defect) * (1 + 1e-12) + 1e-15
+        push = (speed / abs(self.arm) + self.defect[: len(speed)]) * (1 + 1e-12) + 1e-15
         for k, eps in enumerate(push):
             low, turning = float(self.forward[0][k]), float(self.turning[k])
             # From below: a wall that falls may fall as fast as the motions within.

@@ -28,7 +28,7 @@ def disturbances(statement: Statement, largest: dict[str, Floats]) -> dict[str, 
     """Bounds of |d| of both outputs by source over segments, shapes (2, segments).
 
     Of largest values over each segment's cells: of the acceleration of outputs for a relative error
-    1 of each body, `weights` (2, bodies, segments); of K by columns and its rate, `response` and
+    1, summed over bodies, `weights` (2, segments); of K by columns and its rate, `response` and
     `response_rate` (2, controls, segments); of `torque_rate` (controls, segments); of K udot,
     `held` (2, segments).
     """
@@ -39,7 +39,7 @@ def disturbances(statement: Statement, largest: dict[str, Floats]) -> dict[str, 
     errors = np.array(statement.torque_error or np.zeros(response.shape[1]))
     push = np.array(statement.push or (0.0, 0.0))
     found = {
-        "masses": statement.masses * weights.sum(axis=1),
+        "masses": statement.masses * weights,
         "period and delay": period * late["held"] + period**2 * turned,
         "torque errors": np.einsum("cib,i->cb", response, errors),
         "push": np.repeat(push[:, None], count, axis=1),

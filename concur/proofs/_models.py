@@ -9,7 +9,8 @@ for all d with every block in its ball. A linear form is at most the sum over bl
 Euclidean norms of its coefficients, a quadratic form at most the sum over pairs of blocks of
 Frobenius norms (`task-proof`, section 2): rotations of a block change no bound. Remainders of
 products use the same norms. All arrays have a last axis: one column for each cell. A model needs
-only the leading symbols of its space; the others have no coefficients. Coefficients are floats; the
+only the leading symbols of its space; the others have no coefficients. A space may keep products
+with some symbols only; the others' are in the remainder. Coefficients are floats; the
 remainder includes their rounding.
 
 **What holds.** If every argument of an operation encloses its function, the result encloses the
@@ -42,9 +43,13 @@ class Space:
     ----------
     blocks : tuple of int
         Dimension of each block.
+    curved : int, optional
+        Number of leading symbols, those of whole blocks, whose products with all symbols a model
+        keeps. What a product has of two others goes into its remainder. All if not given.
     """
 
     blocks: tuple[int, ...]
+    curved: int = 10**9
 
     @cached_property
     def size(self) -> int:
@@ -58,8 +63,9 @@ class Space:
         The last matrix adds the squares of coefficients by pair of blocks. Within a block the
         symmetric matrix of the form has half the coefficients off its diagonal.
         """
-        second = np.repeat(np.arange(n), np.arange(1, n + 1))
-        first = np.concatenate([np.arange(0), *(np.arange(j + 1) for j in range(n))])
+        ends = [min(j + 1, self.curved) for j in range(n)]
+        second = np.repeat(np.arange(n), ends)
+        first = np.concatenate([np.arange(0), *(np.arange(end) for end in ends)])
         of = np.repeat(np.arange(len(self.blocks)), self.blocks)
         weight = np.where(first == second, 0.5, 1.0)
         starts = np.concatenate([[0], np.cumsum(self.blocks)[:-1]])
@@ -69,6 +75,16 @@ class Space:
         square = np.where(same & (first != second), 0.5, 1.0)
         norms = (keys == names[:, None]) * square
         return first, second, weight[:, None], starts[starts < n], norms.astype(float)
+
+    def rows(self, n: int) -> int:
+        """Number of pairs of n symbols."""
+        m = min(n, self.curved)
+        return m * (m + 1) // 2 + (n - m) * m
+
+    @cached_property
+    def straight(self) -> int:
+        """First block beyond the curved symbols."""
+        return int(np.searchsorted(np.cumsum(self.blocks), self.curved, side="right"))
 
     @lru_cache(maxsize=256)  # noqa: B019
     def crossing(self, n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, Floats]:
@@ -82,7 +98,7 @@ class Space:
         c, half = np.broadcast_arrays(np.atleast_1d(middle), np.atleast_1d(half))
         linear = np.zeros((k + 1, c.size))
         linear[k] = half
-        quadratic = np.zeros(((k + 1) * (k + 2) // 2, c.size))
+        quadratic = np.zeros((self.rows(k + 1), c.size))
         return Model(self, c.astype(float), linear, quadratic, np.zeros(c.size))
 
     def block(self, b: int, radius: Floats | float) -> list[Model]:
@@ -108,7 +124,7 @@ class Model:
         Value at the middle, and remainder, infinite where there is no bound; shape (b,).
     l, q : numpy.ndarray
         Linear and quadratic coefficients of the leading n symbols, shapes (n, b) and
-        (n (n + 1) / 2, b).
+        (space.rows(n), b).
     """
 
     space: Space
@@ -120,12 +136,17 @@ class Model:
     __array_ufunc__ = None  # arrays leave products with models to the models
 
     @cached_property
+    def _norms(self) -> Floats:
+        """Largest size of the linear form of each block."""
+        if not len(self.l):
+            return np.zeros((0, self.c.size))
+        starts = self.space.pairs(len(self.l))[3]
+        return np.asarray(np.sqrt(np.add.reduceat(self.l**2, starts, axis=0)))
+
+    @cached_property
     def linear(self) -> Floats:
         """Largest size of the linear form."""
-        if not len(self.l):
-            return np.zeros_like(self.c)
-        starts = self.space.pairs(len(self.l))[3]
-        return np.asarray(np.sqrt(np.add.reduceat(self.l**2, starts, axis=0)).sum(axis=0))
+        return np.asarray(self._norms.sum(axis=0))
 
     @cached_property
     def quadratic(self) -> Floats:
@@ -170,6 +191,24 @@ class Model:
             self.space, self.c[columns], self.l[:, columns], self.q[:, columns], self.r[columns]
         )
 
+    def spread(self, b: int) -> Model:
+        """The same function in b columns, if it has one for all."""
+        c, r = (np.broadcast_to(part, b) for part in (self.c, self.r))
+        linear, quadratic = _spread(b, self.l, self.q)
+        return Model(self.space, c, linear, quadratic, r)
+
+    def joined(self, other: Model) -> Model:
+        """The columns of this one, then those of the other."""
+        n = max(len(self.l), len(other.l))
+        (l1, q1), (l2, q2) = self.padded(n), other.padded(n)
+        return Model(
+            self.space,
+            np.append(self.c, other.c),
+            np.concatenate([l1, l2], axis=1),
+            np.concatenate([q1, q2], axis=1),
+            np.append(self.r, other.r),
+        )
+
     def at(self, d: Floats) -> Floats:
         """The polynomial at points d, shape (n, b) or (n, 1)."""
         n = len(self.l)
@@ -182,7 +221,7 @@ class Model:
         if len(self.l) == n:
             return self.l, self.q
         b = self.c.size
-        linear, quadratic = np.zeros((n, b)), np.zeros((n * (n + 1) // 2, b))
+        linear, quadratic = np.zeros((n, b)), np.zeros((self.space.rows(n), b))
         linear[: len(self.l)] = self.l
         quadratic[: len(self.q)] = self.q
         return linear, quadratic
@@ -224,6 +263,10 @@ class Model:
         if len(b.l):
             # The smaller one has no coefficients beyond its own symbols.
             rows, first, second, weight = self.space.crossing(n, len(b.l))
+            if len(b.l) > self.space.curved:
+                straight = self.space.straight
+                ends = (m._norms[straight:].sum(axis=0) for m in (a, b))
+                rest = rest + next(ends) * next(ends) * (1 + ROUNDING)
             cross = a.l[second] * b.l[first]
             if a is b:
                 cross *= 2.0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from concur.certify import Status
 from concur.proofs._models import Floats
 from concur.proofs._statement import Statement
@@ -77,6 +79,17 @@ class TaskProof:
         Number of cells.
     growth : float
         Factor by which a small error of the heading can grow.
+    disturbance : numpy.ndarray
+        Bound of |d| of both outputs in each segment, (2, segments), m/s^2.
+    leaves : tuple of numpy.ndarray
+        Cells of each segment, shape (k, 4): level, and its place (i, j, l) in a lattice whose cells
+        have the edge `edge / 2**level`.
+    edge : float
+        Edge of whole cells of the hand's position relative to the base (m).
+    step : float
+        Step of the grid of `x`, `ve` and `wall` (s).
+    first : numpy.ndarray
+        First step of each segment.
     """
 
     status: Status
@@ -91,6 +104,11 @@ class TaskProof:
     wall: Floats
     cells: int
     growth: float
+    disturbance: Floats
+    leaves: tuple[np.ndarray, ...]
+    edge: float
+    step: float
+    first: np.ndarray
 
     def __str__(self) -> str:
         if self.status is not Status.PROVED:

@@ -8,9 +8,9 @@ and every bound over the cells is one for all motions of the statement.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,61 +19,59 @@ from concur.certify import Status
 from concur.control import Servo
 from concur.control.references import Reference
 from concur.errors import OutputError
-from concur.proofs._cells import branch, reached, solve
+from concur.proofs._cells import Lattice, reached
 from concur.proofs._centre import Centre
 from concur.proofs._heading import Heading
 from concur.proofs._imperfections import disturbances
 from concur.proofs._models import Floats
 from concur.proofs._proof import Bound, TaskProof
-from concur.proofs._quantities import Found, Motion, Nominal, Radii, Robot, arm, quantities
+from concur.proofs._quantities import Motion, Radii, Robot, quantities
 from concur.proofs._statement import Statement
 
 STEP = 0.005
 """Longest step of the grid of errors and heading (s)."""
 
-LONGEST = 0.125
-"""Longest segment (s); shorter where the hand moves by more than half a cell."""
+LONGEST = 0.05
+"""Longest segment (s)."""
 
-BATCH = 96
+BATCH = 128
 """Cells computed side by side."""
 
-ROUNDS = 7
-"""Candidates of the disturbance that are tried."""
+TRIALS = 12
+"""Candidates of the disturbance that are tried in a segment."""
 
-THIN = 0.005
-"""Edge of the cells of the first estimate (m)."""
+LOOSE = 0.12
+"""Share by which a disturbance may exceed the largest one without remainders in whole cells."""
 
-LOOSE = 0.08
-"""Share of a remainder in the bound of a disturbance above which a cell is halved."""
+MINOR = 0.04
+"""The same as a share of the larger one of both outputs."""
 
 LEVELS = 2
 """How often a cell is halved at most."""
 
-HEADROOM = 1.04
+HEADROOM = 1.03
 """Factor from the disturbance that was found to the next candidate."""
 
 
-@dataclass(frozen=True, eq=False)
-class Sweep:
-    """Bounds over all segments for one candidate of the disturbance."""
+@dataclass(eq=False)
+class March:
+    """What is found from the start to a step: candidates, largest values and sources by segment.
 
-    first: np.ndarray
+    `disturbance` has a column for each step, the others one for each segment.
+    """
+
+    disturbance: Floats
+    leaves: list[np.ndarray]
+    largest: list[dict[str, Floats]]
+    sources: list[dict[str, Floats]]
     x: Floats
     ve: Floats
     wall: Floats
-    cells: int
-    largest: dict[str, Floats]
-    sources: dict[str, Floats]
-    fault: str
-
-    @property
-    def disturbance(self) -> Floats:
-        """Bound of |d| of both outputs over segments, (2, segments)."""
-        return np.asarray(sum(self.sources.values()))
+    fault: str = ""
 
 
 class Prover:
-    """The declared motion, and sweeps over it."""
+    """The declared motion, and bounds over its segments."""
 
     def __init__(
         self, servo: Servo, reference: Reference, duration: float, q0: ArrayLike, s0: ArrayLike
@@ -91,120 +89,150 @@ class Prover:
         inside = knots[(knots > 0.0) & (knots < duration)]
         motion.check_continuity(inside)
         self.knots = np.round(inside / self.step).astype(int)
+        self.first, self.last = self._segments()
+        self.angles = self._angles()
 
-    def segments(self, edge: float) -> tuple[np.ndarray, np.ndarray]:
-        """First and last steps of segments, short where the relative position changes fast."""
-        k = np.arange(self.count)
-        nominal = self.centre.nominal(self.heading, k, k + 1, np.zeros(self.count))
-        path = np.array([m.c for m in nominal.relative])
-        moved = np.cumsum(np.append(0.0, np.linalg.norm(np.diff(path), axis=0)))
-        most, first = max(1, int(LONGEST / self.step)), [0]
-        ends = {*self.knots.tolist(), self.count}
-        for i in range(1, self.count):
-            if i in ends or i - first[-1] >= most or moved[i] - moved[first[-1]] > edge / 2:
-                first.append(i)
-        return np.array(first), np.array([*first[1:], self.count])
+    def _segments(self) -> tuple[np.ndarray, np.ndarray]:
+        """First and last steps of segments; knots are ends."""
+        most, ends = max(1, int(LONGEST / self.step)), [0, *self.knots.tolist(), self.count]
+        parts = [
+            np.round(np.linspace(i, j, -(-(j - i) // most) + 1)).astype(int)
+            for i, j in itertools.pairwise(ends)
+        ]
+        first = np.unique(np.concatenate(parts))
+        return first[:-1], first[1:]
 
-    def undisturbed(self, statement: Statement) -> Sweep:
-        """Tube and heading without disturbance, before any cell: a necessary condition."""
+    def _angles(self) -> Floats:
+        """Angles of the arm in the declared motion near the middle of each segment, (3, n)."""
+        still = np.zeros(len(self.first))
+        nominal = self.centre.nominal(self.heading, self.first, self.last, still)
+        places = np.array([m.c for m in nominal.relative])
+        angles, now = np.empty_like(places), self.q0[self.robot.arm][:, None]
+        for k in range(len(still)):
+            now = self.robot.equations.newton(now, places[:, k : k + 1])[0]
+            angles[:, k] = now[:, 0]
+        return angles
+
+    def tube(self, statement: Statement, disturbance: Floats) -> tuple[Floats, Floats, Floats]:
+        """Radii of x and ve (2, k) and of the heading (k,) on each step, for |d| (2, k)."""
         tubes = [
-            channel.tube(statement.place[k], statement.speed[k], np.zeros(self.count), self.step)
+            channel.tube(statement.place[k], statement.speed[k], disturbance[k], self.step)
             for k, channel in enumerate(self.robot.channels)
         ]
         x, ve = np.array([t[0] for t in tubes]), np.array([t[1] for t in tubes])
-        wall = self.heading.wall(statement.heading, ve[0])
-        fault = "" if np.isfinite(wall).all() else "heading"
-        return Sweep(np.zeros(1, dtype=int), x, ve, wall, 0, {}, {}, fault)
+        return x, ve, self.heading.wall(statement.heading, ve[0])
 
-    def sweep(
+    def march(
         self,
         statement: Statement,
-        candidate: Floats,
-        segments: tuple[np.ndarray, np.ndarray],
         edge: float,
         progress: Callable[[int, int], None] | None = None,
-        every: int = 1,
-        levels: int | None = None,
-    ) -> Sweep:
-        """Bounds over all cells for a candidate of |d| on each step, (2, steps).
+    ) -> March:
+        """Find a disturbance for each segment that its own tube does not exceed, in order of time.
 
-        With `every` above 1 only some segments are computed, for an estimate.
+        Tube and wall at a time depend on earlier disturbances only, so no segment is computed
+        again when a later one is.
         """
-        first, last = segments
-        tubes = [
-            channel.tube(statement.place[k], statement.speed[k], candidate[k], self.step)
-            for k, channel in enumerate(self.robot.channels)
-        ]
-        x, ve = np.array([t[0] for t in tubes]), np.array([t[1] for t in tubes])
-        wall = self.heading.wall(statement.heading, ve[0])
-        none = Sweep(first, x, ve, wall, 0, {}, {}, "")
-        if not np.isfinite(wall).all():
-            return _with(none, fault="heading")
-        over = [np.maximum.reduceat(part, first, axis=-1) for part in (x, ve, candidate, wall)]
-        nominal = self.centre.nominal(self.heading, first, last, over[3])
-        lists = reached(nominal.relative, over[0], edge)
-        chosen = np.unique([*range(0, len(first), every), len(first) - 1])
-        lists = [part if k in chosen else part[:0] for k, part in enumerate(lists)]
-        owner = np.repeat(np.arange(len(first)), [len(part) for part in lists])
-        cells, index = np.unique(np.vstack(lists), axis=0, return_inverse=True)
-        index = index.ravel()
-        found = solve(self.robot.equations, cells, self._guess(nominal, cells, owner, index), edge)
-        place = self._home()
-        fault = branch(cells, found, place, self.q0[self.robot.arm], edge)
-        if fault:
-            return _with(none, fault=fault)
-        largest: dict[str, Floats] = {}
-        levels = LEVELS if levels is None else levels
-        done, level = 0, 0
-        while len(owner):
-            whole, wide = arm(self.robot, found), np.zeros(len(owner), dtype=bool)
-            for i in range(0, len(owner), BATCH):
-                part, own = index[i : i + BATCH], owner[i : i + BATCH]
-                radii = Radii(*(values[:, own] for values in over[:3]))
-                with np.errstate(all="ignore"):
-                    bounds = quantities(self.robot, whole.take(part), nominal.take(own), radii)
-                moving = bounds.speed[self.robot.arm_speeds]
-                more = {
-                    "response_rate": np.einsum("kcib,kb->cib", whole.slopes[..., part], moving),
-                    "margin": -whole.margin[part],
-                    "pivot": -whole.pivot[part],
+        lattices = [Lattice(self.robot, edge / 2**level) for level in range(LEVELS + 1)]
+        n = len(self.first)
+        none = np.zeros((2, 0))
+        found = March(none, [], [], [], none, none, none[0])
+        wanted = np.zeros(2)
+        for k in range(n):
+            steps = int(self.last[k] - self.first[k])
+            for _ in range(TRIALS):
+                d = np.hstack([found.disturbance, np.repeat(wanted[:, None], steps, axis=1)])
+                tube = self.tube(statement, d)
+                if not np.isfinite(tube[2]).all():
+                    return replace(found, fault="heading")
+                largest, leaves, fault = self.segment(statement, k, tube, wanted, lattices)
+                if fault:
+                    return replace(found, fault=fault)
+                both = [*found.largest[-1:], largest]
+                sources = {
+                    name: part[:, -1]
+                    for name, part in disturbances(statement, _stacked(both)).items()
                 }
-                wide[i : i + BATCH] = ~(bounds.loose <= LOOSE) & (level < levels)
-                _gather(largest, bounds, more, own, len(first), ~wide[i : i + BATCH])
-                if progress:
-                    progress(i, len(owner))
-            done += int((~wide).sum())
+                own = np.asarray(sum(sources.values()))
+                if (own < wanted).all():
+                    break
+                wanted = np.maximum(wanted, HEADROOM * own)
+            else:
+                return replace(found, sources=[*found.sources, sources], fault="disturbance")
+            found.leaves.append(leaves)
+            found.largest.append(largest)
+            found.sources.append(sources)
+            found = replace(found, disturbance=d, x=tube[0], ve=tube[1], wall=tube[2])
+            wanted = HEADROOM * own
+            if progress:
+                progress(k + 1, n)
+        return found
+
+    def segment(
+        self,
+        statement: Statement,
+        k: int,
+        tube: tuple[Floats, Floats, Floats],
+        disturbance: Floats,
+        lattices: list[Lattice],
+    ) -> tuple[dict[str, Floats], np.ndarray, str]:
+        """Largest values over the cells of a segment, and the cells (m, 4) with level; or a fault.
+
+        `lattices` are those of the cells and of their halves; `disturbance` (2,) bounds |d|.
+        """
+        here = slice(int(self.first[k]), int(self.last[k]))
+        x, ve = (part[:, here].max(axis=1, keepdims=True) for part in tube[:2])
+        radii = Radii(x, ve, disturbance[:, None])
+        wall = tube[2][here].max(keepdims=True)
+        nominal = self.centre.nominal(
+            self.heading, self.first[k : k + 1], self.last[k : k + 1], wall
+        )
+        cells = reached(nominal.relative, x, lattices[0].edge)[0]
+        before = len(lattices[0].cells)
+        fault = lattices[0].add(cells, np.repeat(self.angles[:, [k]], len(cells), axis=1))
+        fault = fault or lattices[0].branch(before)
+        if not fault and k == 0:
+            home = np.asarray(self.robot.place(self.q0[self.robot.arm])).ravel()
+            fault = lattices[0].holds(home, self.q0[self.robot.arm])
+        if fault:
+            return {}, cells, fault
+        largest, leaves, core = dict[str, Floats](), [], np.zeros((2, 1))
+        for level, lattice in enumerate(lattices):
+            assert lattice.arm is not None
+            whole = lattice.arm.take(lattice.numbers(cells))
+            parts = []
+            for i in range(0, len(cells), BATCH):
+                some = np.arange(i, min(i + BATCH, len(cells)))
+                with np.errstate(all="ignore"):
+                    parts.append(quantities(self.robot, whole.take(some), nominal, radii))
+            bounds = {name: np.concatenate([p[name] for p in parts], axis=-1) for name in parts[0]}
+            wide = self._wide(statement, bounds, core) & (level < LEVELS)
+            _gather(largest, bounds, ~wide)
+            leaves.append(np.column_stack([np.full((~wide).sum(), level), cells[~wide]]))
             if not wide.any():
                 break
-            parents, belongs = (cells[index[wide]], index[wide]), owner[wide]
-            level, edge = level + 1, edge / 2
-            within = [np.unique(belongs), nominal.relative, over[0]]
-            cells, index, owner, of = _children(within, parents, belongs, edge)
-            middle = (2.0 * (cells % 2) - 1.0).T / 2
-            start = np.array([m.take(of).at(middle) for m in found.models])
-            smaller = solve(self.robot.equations, cells, start, edge)
-            same = smaller.same_branch(np.arange(len(cells)), np.zeros((3, 1)), of, middle, found)
-            if not same.all():
-                return _with(none, fault="no unique arm angles in small cells")
-            found = smaller
-        sources = disturbances(statement, {k: _filled(v) for k, v in largest.items()})
-        return Sweep(first, x, ve, wall, done, largest, sources, "")
+            own = {tuple(cell) for cell in cells[wide].tolist()}
+            near = reached(nominal.relative, x, lattices[level + 1].edge)[0]
+            cells = near[[tuple(cell) in own for cell in (near // 2).tolist()]]
+            fault = lattice.halves(lattices[level + 1], cells)
+            if fault or not len(cells):
+                break
+        return largest, np.vstack(leaves), fault
 
-    def _home(self) -> Floats:
-        return np.asarray(self.robot.place(self.q0[self.robot.arm])).ravel()
+    def _wide(self, statement: Statement, bounds: dict[str, Floats], core: Floats) -> np.ndarray:
+        """Cells whose halves may have better bounds that count; `core` (2, 1) keeps the largest.
 
-    def _guess(
-        self, nominal: Nominal, cells: np.ndarray, owner: np.ndarray, index: np.ndarray
-    ) -> Floats:
-        """Angles along the declared motion, each cell with those of a segment that reaches it."""
-        relative = np.array([m.c for m in nominal.relative])
-        angles, now = np.empty_like(relative), self.q0[self.robot.arm][:, None]
-        for k in range(relative.shape[1]):
-            now = self.robot.equations.newton(now, relative[:, k : k + 1])[0]
-            angles[:, k] = now[:, 0]
-        guess = np.empty((3, len(cells)))
-        guess[:, index] = angles[:, owner]
-        return guess
+        Those with a torque beyond its limit, and those with a disturbance far above the largest one
+        without remainders.
+        """
+        period = statement.period + statement.delay
+        whole = statement.masses * bounds["weights"] + period * bounds["held"]
+        rest = statement.masses * bounds["weights_rest"] + period * bounds["held_rest"]
+        core[:] = np.maximum(core, np.nan_to_num(whole - rest, nan=0.0).max(axis=1, keepdims=True))
+        wide = ~(whole <= (1.0 + LOOSE) * core + MINOR * core.max()).all(axis=0)
+        for i, name in enumerate(self.robot.servo.model.control_names):
+            wide |= ~(bounds["torque"][i] <= statement.torques.get(name, np.inf))
+        return np.asarray(wide)
 
 
 def prove(
@@ -241,38 +269,15 @@ def prove(
         If robot, law or reference are not covered.
     """
     prover = Prover(servo, reference, duration, q0, s0)
-    early = prover.undisturbed(statement)
-    if early.fault:
-        return _undecided(prover, statement, early)
-    segments = prover.segments(edge)
-    first, last = segments
-    spread = last - first
-    thin = Statement(
-        (0.0, 0.0),
-        (0.0, 0.0),
-        0.0,
-        statement.period,
-        statement.delay,
-        statement.masses,
-        statement.torque_error,
-        statement.push,
-    )
-    zero = np.zeros((2, prover.count))
-    # Of the declared motion itself, in small cells.
-    sweep, held = prover.sweep(thin, zero, segments, min(edge, THIN), levels=0), zero[:, :0]
-    for attempt in range(ROUNDS):
-        if sweep.fault:
-            return _undecided(prover, statement, sweep)
-        wanted = sweep.disturbance * (1.08 if attempt == 0 else HEADROOM)
-        if attempt > 2 and (sweep.disturbance < held).all():
-            break
-        held = np.maximum(held, wanted) if attempt else wanted
-        trial = np.repeat(held, spread, axis=1)
-        every = 1 if attempt > 1 else (6, 3)[attempt]
-        sweep = prover.sweep(statement, trial, segments, edge, progress, every)
-    else:
-        return _undecided(prover, statement, _with(sweep, fault="disturbance"))
-    return _proof(prover, statement, sweep)
+    still = np.zeros((2, prover.count))
+    tube = prover.tube(statement, still)
+    if not np.isfinite(tube[2]).all():
+        early = March(still, [], [], [], *tube, fault="heading")
+        return _undecided(prover, statement, edge, early)
+    found = prover.march(statement, edge, progress)
+    if found.fault:
+        return _undecided(prover, statement, edge, found)
+    return _proof(prover, statement, edge, found)
 
 
 def _grid(duration: float, knots: Floats, where: str) -> tuple[int, float]:
@@ -291,73 +296,22 @@ def _grid(duration: float, knots: Floats, where: str) -> tuple[int, float]:
     )
 
 
-def _with(sweep: Sweep, fault: str) -> Sweep:
-    return replace(sweep, fault=fault)
+def _gather(largest: dict[str, Floats], bounds: dict[str, Floats], kept: np.ndarray) -> None:
+    """Largest values over the cells that are kept."""
+    for name, values in bounds.items():
+        own = np.where(np.isnan(values), np.inf, values)[..., kept].max(axis=-1, initial=-np.inf)
+        largest[name] = np.maximum(largest.get(name, own), own)
 
 
-def _gather(
-    largest: dict[str, Floats],
-    found: Found,
-    more: dict[str, Floats],
-    own: np.ndarray,
-    n: int,
-    kept: np.ndarray,
-) -> None:
-    """Largest values by segment; those of negative values for lower bounds."""
-    values = {
-        "torque": found.torque,
-        "torque_rate": found.torque_rate,
-        "speed": found.speed,
-        "low": -found.angle[0],
-        "high": found.angle[1],
-        "response": found.response,
-        "weights": found.weights,
-        "loose": found.loose,
-        "held": found.held,
-        **more,
-    }
-    for name, part in values.items():
-        part = np.where(np.isnan(part), np.inf, part)
-        held = largest.setdefault(name, np.full((*part.shape[:-1], n), -np.inf))
-        np.maximum.at(np.moveaxis(held, -1, 0), own[kept], np.moveaxis(part, -1, 0)[kept])
+def _stacked(parts: list[dict[str, Floats]]) -> dict[str, Floats]:
+    return {name: np.stack([part[name] for part in parts], axis=-1) for name in parts[0]}
 
 
-def _filled(values: Floats) -> Floats:
-    """Segments that were not computed take the larger of the nearest ones that were."""
-    # Where there is no bound the value is infinite: that is not what is filled.
-    given = np.flatnonzero((values.reshape(-1, values.shape[-1]) > -np.inf).any(axis=0))
-    places = np.arange(values.shape[-1])
-    after = given[np.minimum(np.searchsorted(given, places), len(given) - 1)]
-    before = given[np.maximum(np.searchsorted(given, places, side="right") - 1, 0)]
-    return np.asarray(np.maximum(values[..., before], values[..., after]))
-
-
-def _children(
-    within: list[Any], parents: tuple[np.ndarray, np.ndarray], belongs: np.ndarray, edge: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Halves of cells that the segments still reach: cells, index and segment of each job, parents.
-
-    Of the segments, their relative positions and radii; of the parents' cells and numbers with the
-    segment of each; and the edge of the halves.
-    """
-    segments, relative, x = within
-    lists, owner = [], []
-    for k in segments.tolist():
-        own = {tuple(c) for c in parents[0][belongs == k].tolist()}
-        near = reached([m.take(np.array([k])) for m in relative], x[:, k : k + 1], edge)[0]
-        kept = np.array([tuple(c) in own for c in (near // 2).tolist()], dtype=bool)
-        lists.append(near[kept])
-        owner += [k] * int(kept.sum())
-    cells, index = np.unique(np.vstack(lists), axis=0, return_inverse=True)
-    number = {tuple(c): int(n) for c, n in zip(parents[0].tolist(), parents[1], strict=True)}
-    of = np.array([number[tuple(c)] for c in (cells // 2).tolist()], dtype=int)
-    return cells, index.ravel(), np.array(owner, dtype=int), of
-
-
-def _bounds(prover: Prover, statement: Statement, sweep: Sweep) -> list[Bound]:
+def _bounds(prover: Prover, statement: Statement, sweep: March) -> list[Bound]:
     """Bounds of all quantities with their limits."""
-    servo, first, step = prover.robot.servo, sweep.first, prover.step
-    times, found = first * step, list[Bound]()
+    servo, step = prover.robot.servo, prover.step
+    times, found = prover.first * step, list[Bound]()
+    largest = _stacked(sweep.largest)
 
     def add(
         kind: str, name: str, unit: str, values: Floats, limit: float | None, sign: float
@@ -367,17 +321,17 @@ def _bounds(prover: Prover, statement: Statement, sweep: Sweep) -> list[Bound]:
 
     for i, name in enumerate(servo.model.control_names):
         limit = statement.torques.get(name)
-        add("torque", name, "N m", sweep.largest["torque"][i], limit, 1.0)
+        add("torque", name, "N m", largest["torque"][i], limit, 1.0)
     for i, name in enumerate(servo.model.shape_names):
-        add("speed", name, "rad/s", sweep.largest["speed"][i], statement.speeds.get(name), 1.0)
+        add("speed", name, "rad/s", largest["speed"][i], statement.speeds.get(name), 1.0)
     # Coordinates of the arm follow those of the base, one for each shape velocity.
     for i, entry in enumerate(prover.robot.arm):
         name = servo.model.shape_names[entry - 3]
         low, high = statement.angles.get(name, (None, None))
-        add("angle above", name, "rad", sweep.largest["low"][i], low, -1.0)
-        add("angle below", name, "rad", sweep.largest["high"][i], high, 1.0)
-    add("margin", "decoupling", "", sweep.largest["margin"], statement.margin, -1.0)
-    add("pivot", "of the law", "", sweep.largest["pivot"], servo.refused_below, -1.0)
+        add("angle above", name, "rad", largest["low"][i], low, -1.0)
+        add("angle below", name, "rad", largest["high"][i], high, 1.0)
+    add("margin", "decoupling", "", largest["margin"], statement.margin, -1.0)
+    add("pivot", "of the law", "", largest["pivot"], servo.refused_below, -1.0)
     grid = np.arange(prover.count) * step
     for k, output in enumerate(servo.outputs):
         channel = prover.robot.channels[k]
@@ -397,53 +351,59 @@ def _bounds(prover: Prover, statement: Statement, sweep: Sweep) -> list[Bound]:
     return found
 
 
-def _proof(prover: Prover, statement: Statement, sweep: Sweep) -> TaskProof:
-    bounds = _bounds(prover, statement, sweep)
-    status = Status.PROVED if all(bound.kept for bound in bounds) else Status.UNDECIDED
+def _proof(prover: Prover, statement: Statement, edge: float, found: March) -> TaskProof:
+    bounds = _bounds(prover, statement, found)
     broken = [str(bound) for bound in bounds if not bound.kept]
-    reason = "" if status is Status.PROVED else "Not shown: " + "; ".join(broken)
-    cure = "" if not broken else "Take smaller cells, calmer gains, a nearer start or wider limits."
-    return TaskProof(
-        status,
-        reason,
-        cure,
-        statement,
-        tuple(bounds),
-        sweep.first * prover.step,
-        sweep.sources,
-        sweep.x,
-        sweep.ve,
-        sweep.wall,
-        sweep.cells,
-        prover.heading.growth,
-    )
+    reason = "Not shown: " + "; ".join(broken) if broken else ""
+    cure = "Take smaller cells, calmer gains, a nearer start or wider limits." if broken else ""
+    status = Status.UNDECIDED if broken else Status.PROVED
+    return _result(prover, statement, edge, found, (status, reason, cure), bounds)
 
 
-def _undecided(prover: Prover, statement: Statement, sweep: Sweep) -> TaskProof:
+def _undecided(prover: Prover, statement: Statement, edge: float, found: March) -> TaskProof:
     growth = prover.heading.growth
-    if sweep.fault == "heading" and growth > 10.0:
+    if found.fault == "heading" and growth > 10.0:
         reason = f"the heading is unstable: an error of it grows up to {growth:.2g}-fold"
         cure = "Put the base's point behind the axle for reversing, or drive forward."
-    elif sweep.fault == "heading":
+    elif found.fault == "heading":
         reason = "the heading has no wall: the base's velocity error is as large as its speed"
         cure = "Start nearer to the reference, or drive faster."
-    elif sweep.fault == "disturbance":
-        largest = max(sweep.sources, key=lambda name: float(sweep.sources[name].max()))
-        reason = f"the disturbance grows with the tube; its largest source is {largest}"
-        cure = f"Reduce {largest}, or raise the gains."
+    elif found.fault == "disturbance":
+        last = found.sources[-1]
+        source = max(last, key=lambda name: float(last[name].max()))
+        time = prover.first[len(found.largest)] * prover.step
+        reason = (
+            f"the disturbance grows with the tube at {time:.2f} s; its largest source is {source}"
+        )
+        cure = f"Reduce {source}, or raise the gains."
     else:
-        reason, cure = sweep.fault, "Start nearer to the reference, or keep the arm bent."
+        reason, cure = found.fault, "Start nearer to the reference, or keep the arm bent."
+    return _result(prover, statement, edge, found, (Status.UNDECIDED, reason, cure), [])
+
+
+def _result(
+    prover: Prover,
+    statement: Statement,
+    edge: float,
+    found: March,
+    verdict: tuple[Status, str, str],
+    bounds: list[Bound],
+) -> TaskProof:
+    done = len(found.leaves)
     return TaskProof(
-        Status.UNDECIDED,
-        reason,
-        cure,
+        *verdict,
         statement,
-        (),
-        sweep.first * prover.step,
-        sweep.sources,
-        sweep.x,
-        sweep.ve,
-        sweep.wall,
-        sweep.cells,
-        growth,
+        tuple(bounds),
+        prover.first * prover.step,
+        _stacked(found.sources) if found.sources else {},
+        found.x,
+        found.ve,
+        found.wall,
+        sum(map(len, found.leaves)),
+        prover.heading.growth,
+        found.disturbance[:, prover.first[:done]],
+        tuple(found.leaves),
+        edge,
+        prover.step,
+        prover.first,
     )

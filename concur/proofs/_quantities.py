@@ -32,14 +32,16 @@ from concur.proofs._configurations import Configurations, Equations, inverse_mat
 from concur.proofs._errors import Channel
 from concur.proofs._models import Floats, Model, Space, Walker, norm_bound
 
-SPACE = Space((1, 1, 1, 1, 1, 2, 2, 3, 3, 2, 3))
-"""Relative position, time, heading; x and ve of base and hand; disturbances of base and hand."""
+SPACE = Space((1, 1, 1, 1, 1, 2, 3, 2, 3, 2, 3), curved=10)
+"""Relative position, time, heading; ve, x and disturbances of base and hand.
+
+The law has no products of x and d but with the others: remainders contain them."""
 
 CLOCK, DELTA = 3, 4
 JUMP = 1e-9
 """Jump of a reference at a knot, relative, that counts as rounding."""
 
-_X, _V, _D = (5, 7), (6, 8), (9, 10)
+_V, _X, _D = (5, 6), (7, 8), (9, 10)
 
 
 def _refuse(where: str, expected: str, came: str) -> OutputError:
@@ -290,22 +292,51 @@ class Radii:
 
 @dataclass(frozen=True, eq=False)
 class Arm:
-    """What depends on the arm's angles only, over lattice cells."""
+    """What depends on the arm's angles only, over lattice cells.
+
+    Parameters
+    ----------
+    phi : Configurations
+        Angles.
+    inverse, response : numpy.ndarray
+        Models of (J H)^-1 and J H Mhat^-1, shape (ns, ns).
+    slopes : numpy.ndarray
+        Bounds of the derivative of each output's part of `response` by each angle, by columns,
+        shape (3, 2, ns, b).
+    margin, pivot : numpy.ndarray
+        Lower bounds of the decoupling margin and of the law's pivot, shape (b,).
+    """
 
     phi: Configurations
-    decoupling: np.ndarray
     inverse: np.ndarray
-    mass: np.ndarray
     response: np.ndarray
     slopes: Floats
     margin: Floats
     pivot: Floats
 
-    def take(self, columns: np.ndarray) -> tuple[list[Model], np.ndarray, np.ndarray]:
-        """Angles, (J H)^-1 and J H Mhat^-1 of some cells."""
+    def take(self, columns: np.ndarray) -> Arm:
+        """Some of the cells."""
         pick = np.vectorize(lambda m: m.take(columns), otypes=[object])
-        phi = [m.take(columns) for m in self.phi.models]
-        return phi, pick(self.inverse), pick(self.response)
+        return Arm(
+            self.phi.take(columns),
+            pick(self.inverse),
+            pick(self.response),
+            self.slopes[..., columns],
+            self.margin[columns],
+            self.pivot[columns],
+        )
+
+    def joined(self, other: Arm) -> Arm:
+        """These cells, then others."""
+        join = np.vectorize(Model.joined, otypes=[object])
+        return Arm(
+            self.phi.joined(other.phi),
+            join(self.inverse, other.inverse),
+            join(self.response, other.response),
+            np.concatenate([self.slopes, other.slopes], axis=-1),
+            np.append(self.margin, other.margin),
+            np.append(self.pivot, other.pivot),
+        )
 
 
 def arm(robot: Robot, phi: Configurations) -> Arm:
@@ -334,60 +365,33 @@ def arm(robot: Robot, phi: Configurations) -> Arm:
         parts = [[norm_bound(change[c.rows, k]) for k in range(len(mass))] for c in robot.channels]
         slopes.append(parts)
     one = np.array([[m.bound for m in row] for row in scaled]) * columns[:, None, None]
+    full = np.vectorize(lambda m: m.spread(len(phi.solved)), otypes=[object])
     return Arm(
         phi,
-        decoupling,
-        inverse,
-        mass,
-        response,
+        full(inverse),
+        full(response),
         np.array(slopes),
         (1 - 1e-12) / np.sqrt(largest),
         (1 - 1e-12) / np.sqrt((one**2).sum(axis=(0, 1))),
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """Bounds over cells; the last axis counts cells.
+def _rest(vector: Sequence[Model]) -> Floats:
+    """Norm of the remainders."""
+    return np.asarray(np.sqrt(sum(m.r**2 for m in vector)))
 
-    Parameters
-    ----------
-    torque, torque_rate, speed : numpy.ndarray
-        Largest |u|, |udot| and |s|, shape (ns, b).
-    angle : numpy.ndarray
-        Least and largest angle of each joint of the arm, shape (2, 3, b).
-    response : numpy.ndarray
-        Largest |J H Mhat^-1 e_i| in each output, for unit controls, shape (2, ns, b).
-    held : numpy.ndarray
-        Largest |K udot| of each output, K = J H Mhat^-1, shape (2, b), m/s^3.
-    weights : numpy.ndarray
-        Largest acceleration of each output for a relative error 1 of a body, shape (2, bodies, b).
-    loose : numpy.ndarray
-        Share of remainders in the bounds of the bodies' accelerations, shape (b,).
+
+def quantities(robot: Robot, cells: Arm, nominal: Nominal, radii: Radii) -> dict[str, Floats]:
+    """Bounds over cells of the arm, with the declared motion and the balls' radii; last axis cells.
+
+    Largest |u|, |udot| and |s| as `torque`, `torque_rate` and `speed` (ns, b); largest angles of
+    the arm's joints, and of their negatives, as `high` and `low` (3, b); of -margin and -pivot as
+    `margin` and `pivot` (b,); of the columns of K = J H Mhat^-1 in each output as `response`, and
+    of their rates as `response_rate` (2, ns, b); |K udot| of each output as `held` (2, b); and the
+    sum over bodies of the acceleration of each output for a relative error 1 as `weights` (2, b).
+    `held_rest` and `weights_rest` are the parts of remainders in these.
     """
-
-    torque: Floats
-    torque_rate: Floats
-    speed: Floats
-    angle: Floats
-    response: Floats
-    held: Floats
-    weights: Floats
-    loose: Floats
-
-
-def _share(weights: np.ndarray, rows: list[slice]) -> Floats:
-    """Share of remainders in the sum over bodies and both outputs."""
-    vectors = [weights[r, i] for r in rows for i in range(weights.shape[1])]
-    rest = sum(np.sqrt(sum(m.r**2 for m in vector)) for vector in vectors)
-    return np.asarray(rest / sum(norm_bound(vector) for vector in vectors))
-
-
-def quantities(
-    robot: Robot, cells: tuple[list[Model], np.ndarray, np.ndarray], nominal: Nominal, radii: Radii
-) -> Found:
-    """Bounds over cells: angles with matrices, the declared motion, and the balls' radii."""
-    phi, inverse, response = cells
+    phi, inverse, response = cells.phi.models, cells.inverse, cells.response
     channels, bodies = robot.channels, len(robot.bodies)
     ball = {
         name: [m for k in (0, 1) for m in SPACE.block(block[k], radius[k])]
@@ -407,6 +411,20 @@ def quantities(
     pushed = inverse @ np.array(ball["d"], object)
     true = (np.array(a, object) + pushed).tolist()
     u = robot.forces(phi, s, a)[0].ravel()
+    weights = response @ robot.weights(phi, s, true)[0]
+    rows = [channel.rows for channel in channels]
+    each = [[weights[r, i] for i in range(bodies)] for r in rows]
+    found = {
+        "torque": np.array([m.bound for m in u]),
+        "speed": np.array([m.bound for m in s]),
+        "high": np.array([m.c + m.reach for m in phi]),
+        "low": np.array([m.reach - m.c for m in phi]),
+        "margin": -cells.margin,
+        "pivot": -cells.pivot,
+        "response": np.array([[norm_bound(response[r, i]) for i in range(len(u))] for r in rows]),
+        "weights": np.array([sum(map(norm_bound, vectors)) for vectors in each]),
+        "weights_rest": np.array([sum(map(_rest, part)) for part in each]),
+    }
     # Rate of the command: in base axes, less omega x nu.
     omega = ydot[1] / robot.arm_length
     vedot = [m + n for m, n in zip(back, ball["d"], strict=True)]
@@ -419,17 +437,11 @@ def quantities(
     turning = robot.demand_rate(phi, s, true, a)[0].ravel()
     adot = (inverse @ (np.array(change, object) - turning)).tolist()
     udot = robot.force_rate(phi, s, true, a, adot)[0].ravel()
-    weights = response @ robot.weights(phi, s, true)[0]
-    rows = [channel.rows for channel in channels]
     held = response @ udot
-    angle = np.array([[m.c - m.reach for m in phi], [m.c + m.reach for m in phi]])
-    return Found(
-        np.array([m.bound for m in u]),
-        np.array([m.bound for m in udot]),
-        np.array([m.bound for m in s]),
-        angle,
-        np.array([[norm_bound(response[r, i]) for i in range(len(u))] for r in rows]),
-        np.array([norm_bound(held[r]) for r in rows]),
-        np.array([[norm_bound(weights[r, i]) for i in range(bodies)] for r in rows]),
-        _share(weights, rows),
-    )
+    moving = found["speed"][robot.arm_speeds]
+    return found | {
+        "torque_rate": np.array([m.bound for m in udot]),
+        "held": np.array([norm_bound(held[r]) for r in rows]),
+        "held_rest": np.array([_rest(held[r]) for r in rows]),
+        "response_rate": np.einsum("kcib,kb->cib", cells.slopes, moving),
+    }

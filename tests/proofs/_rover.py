@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from concur.formats import Task, load_task
+from concur.proofs._cells import Lattice
 from concur.proofs._prove import Prover
 from concur.proofs._statement import Statement
 
@@ -71,3 +72,14 @@ def states(
 
 def servo_channels(case: Prover) -> list:
     return case.robot.channels
+
+
+def swept(
+    case: Prover, held: np.ndarray, edge: float, levels: int = 0
+) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], list[dict[str, np.ndarray]], int]:
+    """Tube, largest values of each segment and number of cells, for bounds (2,) of |d|."""
+    tube = case.tube(NEAR, np.repeat(held[:, None], case.count, axis=1))
+    lattices = [Lattice(case.robot, edge / 2**level) for level in range(levels + 1)]
+    found = [case.segment(NEAR, k, tube, held, lattices) for k in range(len(case.first))]
+    assert all(fault == "" for _, _, fault in found)
+    return tube, [largest for largest, _, _ in found], sum(len(leaves) for _, leaves, _ in found)

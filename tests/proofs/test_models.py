@@ -23,15 +23,15 @@ def points(rng: np.random.Generator, count: int) -> np.ndarray:
     return d
 
 
-def arguments(half: np.ndarray) -> tuple[list[Model], np.ndarray]:
+def arguments(half: np.ndarray, space: Space = SPACE) -> tuple[list[Model], np.ndarray]:
     """Three arguments that are linear in all symbols, and their coefficients."""
     rng = np.random.default_rng(3)
     matrix = rng.normal(size=(3, SPACE.size)) / 3
     middle = np.array([0.4, -0.3, 0.8])
-    symbols = [SPACE.symbol(k, half) for k in range(SPACE.size)]
+    symbols = [space.symbol(k, half) for k in range(space.size)]
     models = []
     for row, m in zip(matrix, middle, strict=True):
-        total = SPACE.constant(m)
+        total = space.constant(m)
         for factor, symbol in zip(row, symbols, strict=True):
             total = total + factor * symbol
         models.append(total)
@@ -67,6 +67,21 @@ def test_all_values_are_held_and_remainders_are_near_the_largest_error() -> None
             assert error <= one.r[0], (name, half)
             assert one.r[0] < 25 * error + 1e-11, (name, half, one.r[0] / error)
             assert np.abs(exact).max() <= one.bound[0]
+
+
+def test_dropped_products_are_in_the_remainders() -> None:
+    x, table = functions()
+    short = Space(SPACE.blocks, curved=1)
+    models, matrix = arguments(np.array([0.05]), short)
+    whole, _ = arguments(np.array([0.05]))
+    d = points(np.random.default_rng(2), 4000)
+    for name, expression in table.items():
+        function = ca.Function("f", [x], [expression])
+        one, full = (Walker(function, "test")(given)[0][0, 0] for given in (models, whole))
+        exact = np.asarray(function(np.array([[0.4], [-0.3], [0.8]]) + 0.05 * matrix @ d)).ravel()
+        error = np.abs(exact - one.at(d)).max()
+        assert len(one.q) == short.rows(6) == 6 < len(full.q)
+        assert full.r[0] < error <= one.r[0], name
 
 
 def test_remainders_of_third_order_fall_with_the_third_power() -> None:

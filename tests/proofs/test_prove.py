@@ -12,10 +12,10 @@ from concur.certify import Status
 from concur.control import references
 from concur.errors import OutputError
 from concur.proofs import _prove
-from concur.proofs._prove import _filled, prove
+from concur.proofs._prove import prove
 from concur.proofs._statement import Statement
 from concur.simulation import Integrator, Plant
-from tests.proofs._rover import NEAR, prover, rover, states
+from tests.proofs._rover import NEAR, prover, rover, states, swept
 
 T = 0.05
 
@@ -110,22 +110,17 @@ def test_other_robots_and_laws_are_rejected() -> None:
         attempt(servo=replace(task.servo, stiffness=stiff))
 
 
-def test_segments_without_a_bound_are_not_filled_from_others() -> None:
-    values = np.array([[1.0, -np.inf, np.inf, -np.inf, -np.inf, 2.0]])
-    assert _filled(values).tolist() == [[1.0, np.inf, np.inf, np.inf, np.inf, 2.0]]
-
-
 def test_halved_cells_are_those_of_half_the_edge(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = prover(T)
-    held, segments = np.repeat([[0.02], [0.15]], case.count, axis=1), case.segments(0.02)
-    fine = case.sweep(NEAR, held, segments, 0.01)
-    monkeypatch.setattr(_prove, "LOOSE", 0.0)
+    case, held = prover(T), np.array([0.02, 0.15])
+    _, fine, many = swept(case, held, 0.01)
+    monkeypatch.setattr(_prove, "LOOSE", -1.0)
+    monkeypatch.setattr(_prove, "MINOR", 0.0)
     monkeypatch.setattr(_prove, "LEVELS", 1)
-    halved = case.sweep(NEAR, held, segments, 0.02)
-    assert halved.fault == ""
-    assert 0 < halved.cells <= fine.cells
-    for name, values in fine.largest.items():
-        assert halved.largest[name] == pytest.approx(values, rel=1e-6), name
+    _, halved, count = swept(case, held, 0.02, levels=1)
+    assert 0 < count <= many
+    for part, other in zip(fine, halved, strict=True):
+        for name, values in part.items():
+            assert other[name] == pytest.approx(values, rel=1e-6), name
 
 
 def test_references_with_jumps_are_rejected() -> None:
