@@ -1,0 +1,313 @@
+"""Sampled worlds inside the statement of a proof: an attack that shares nothing with the prover.
+
+Each world has its own start, inertias, torque errors and pushes in the statement; the full-order
+robot moves under held torques in a compiled loop (`codegen.Rollout`). A tick of the law also gives
+the quantities that a proof bounds: torques, speeds, angles, margins, distances from the reference,
+and distances from the declared closed-loop motion, which is integrated from the error dynamics and
+the rolling condition.
+
+A sample proves nothing. One world outside a bound refutes the proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import casadi as ca
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from concur.codegen import Demand, Rollout
+from concur.control import Servo
+from concur.control.references import Reference
+from concur.errors import ConcurError, OutputError, install_command
+from concur.proofs._models import Floats
+from concur.proofs._proof import TaskProof
+from concur.proofs._quantities import Robot
+from concur.proofs._statement import Statement
+from concur.proofs._within import Balls, Starts, scaled_masses
+from concur.simulation import Plant, loop_program
+
+SQUARINGS = 6
+"""Squarings of a matrix for its largest eigenvalue, from below."""
+
+TUBE = "tube"
+"""Kinds of the quantities that are distances from the declared motion begin with this word."""
+
+
+@dataclass(frozen=True)
+class SampledQuantity:
+    """A quantity that a proof bounds, as `Bound` names it.
+
+    Parameters
+    ----------
+    kind, name, unit : str
+        What it is, of what, and its unit; "tube" for distances from the declared motion.
+    sign : float
+        1 if its largest value counts, -1 for its least one.
+    """
+
+    kind: str
+    name: str
+    unit: str
+    sign: float = 1.0
+
+
+class Stated(Protocol):
+    """Attributes of a task with a statement; see `concur.formats.Task`."""
+
+    @property
+    def path(self) -> Any: ...
+    @property
+    def servo(self) -> Servo: ...
+    @property
+    def reference(self) -> Reference: ...
+    @property
+    def duration(self) -> float: ...
+    @property
+    def q0(self) -> Floats: ...
+    @property
+    def s0(self) -> Floats: ...
+    @property
+    def statement(self) -> Statement | None: ...
+
+
+class Attack:
+    """Compiled loop of worlds inside the statement of a task.
+
+    Parameters
+    ----------
+    task : concur.formats.Task
+        A task with a table ``[proof]``.
+    proof : TaskProof, optional
+        Its proof, with whose radii distances from the declared motion are compared.
+    threads : int
+        Threads that share the worlds.
+
+    Attributes
+    ----------
+    quantities : tuple of SampledQuantity
+        Recorded quantities.
+
+    Raises
+    ------
+    OutputError
+        If the task has no statement, its torques are not held, or robot or law are not covered.
+    """
+
+    def __init__(self, task: Stated, proof: TaskProof | None = None, threads: int = 1) -> None:
+        given = task.statement
+        if given is None or not given.period:
+            raise OutputError(
+                str(task.path),
+                expected="a table [proof] with `period` above zero",
+                came="no table" if given is None else "torques that are not held",
+                cure="Add `period`: worlds are simulated with held torques.",
+            )
+        self.task, self.statement, self.proof = task, given, proof
+        servo = self.servo = task.servo
+        self._robot = Robot(servo)
+        self.ticks = round(task.duration / given.period)
+        if abs(self.ticks * given.period - task.duration) > 1e-9 * task.duration:
+            raise OutputError(
+                str(task.path),
+                expected="a duration that is a whole number of periods of [proof]",
+                came=f"{task.duration:g} s and {given.period:g} s",
+                cure="Change one of them.",
+            )
+        system = servo.model.robot
+        names = {body.name: ("mass", "moments") for body in system.bodies}
+        self.plant = Plant(system, uncertain=names)
+        self.program = loop_program(servo, self.plant, dt=given.period)
+        sizes = [output.dim for output in servo.outputs]
+        self.balls = Balls.of(given, sizes, len(system.bodies), servo.nu)
+        sample = task.reference(0.0)
+        q0 = np.array(task.q0, dtype=float)
+        x, ve = servo.errors(q0, task.s0, sample.flat_pose, sample.twist)
+        self._start = np.asarray(x), np.asarray(ve)
+        self.starts = Starts(servo, np.asarray(sample.flat_pose), np.asarray(sample.twist), q0)
+        self.quantities = tuple(self._quantities())
+        self._rows = np.column_stack(
+            [self.program.reference(task.reference, self.ticks), self._declared(), self._radii()]
+        )
+        rollout = (self._tick(), self._step(), self.program.steps_per_tick)
+        self.rollout = Rollout(*rollout, threads=threads)
+
+    def __call__(
+        self, points: Floats, stride: int | None = None
+    ) -> tuple[Floats, Floats, Floats | None]:
+        """Worst value of each quantity in each world, (B, n), and all over time, (B, n, k).
+
+        Tubes count in the second half of the task. The second result is the largest ratio of
+        their distances to the proved radii in the whole task, (B,). Not a number in a world that
+        stops.
+        """
+        last, demands = self.ticks - 1, list[Demand]()
+        for k, made in enumerate(self.quantities):
+            first = self.ticks // 2 if made.kind.startswith(TUBE) else 0
+            demands.append(Demand(1 + k, "max" if made.sign > 0 else "min", first, last))
+        demands.append(Demand(1 + len(demands), "max", 0, last))
+        rolled = self._roll(points, demands, stride)
+        values = np.where((rolled.stopped == self.ticks)[:, None], rolled.values, np.nan)
+        runs = None if rolled.record is None else rolled.record.y[:, :, 1:-1].transpose(0, 2, 1)
+        return values[:, :-1], values[:, -1], runs
+
+    def ascend(self, k: int, point: Floats, budget: int, seed: int = 0) -> tuple[Floats, Floats]:
+        """Worlds that CMA-ES tries for the worst value of quantity k, from a point (d,).
+
+        Returns the values of all quantities, (B, n), and the ratios of tubes, (B,).
+        """
+        try:
+            from cmaes import CMA
+        except ImportError:
+            raise ConcurError(
+                "search of the worst world",
+                expected="the package cmaes",
+                came="an installation without it",
+                cure=f"Run `{install_command('verify')}`.",
+            ) from None
+        sign, size = self.quantities[k].sign, max(16, 4 + int(3 * np.log(self.balls.size)))
+        search = CMA(mean=point, sigma=0.3, seed=seed, population_size=size)
+        found = []
+        for _ in range(max(1, budget // size)):
+            asked = np.array([search.ask() for _ in range(size)])
+            values, excess, _ = self(asked)
+            found.append((values, excess))
+            own = np.nan_to_num(sign * values[:, k], nan=1e30)
+            search.tell([(z, -value) for z, value in zip(asked, own.tolist(), strict=True)])
+            if search.should_stop():
+                break
+        return np.vstack([part for part, _ in found]), np.concatenate([part for _, part in found])
+
+    def _roll(self, points: Floats, demands: Sequence[Demand], record: int | None = None) -> Any:
+        given = self.balls.inside(np.atleast_2d(points))
+        count = len(given["x"])
+        declared = self._start[0] + given["x"], self._start[1] + given["ve"]
+        q, s = self.starts(*declared, self.starts.near[2] + given["heading"][:, 0])
+        numbers = self.program.numbers(scaled_masses(self.plant, given["masses"]))
+        flips = self.task.duration * given["flip"]
+        return self.rollout(
+            self.program.start(q, s, None, numbers),
+            np.column_stack([numbers, given["torque"], given["push"], flips]),
+            self._rows,
+            ticks=self.ticks,
+            worlds=np.arange(count),
+            delay=self.statement.delay / self.statement.period,
+            demands=demands,
+            record=record,
+        )
+
+    def _quantities(self) -> list[SampledQuantity]:
+        servo, model = self.servo, self.servo.model
+        found = [SampledQuantity("torque", name, "N m") for name in model.control_names]
+        found += [SampledQuantity("speed", name, "rad/s") for name in model.shape_names]
+        joints = [model.shape_names[k] for k in self._robot.arm_speeds]
+        found += [SampledQuantity("angle above", name, "rad", -1.0) for name in joints]
+        found += [SampledQuantity("angle below", name, "rad") for name in joints]
+        found += [
+            SampledQuantity("margin", "decoupling", "", -1.0),
+            SampledQuantity("pivot", "of the law", "", -1),
+        ]
+        outputs = [output.name for output in servo.outputs]
+        found += [SampledQuantity("corridor", name, "m") for name in outputs]
+        found += [SampledQuantity(f"{TUBE} x", name, "m") for name in outputs]
+        found += [SampledQuantity(f"{TUBE} ve", name, "m/s") for name in outputs]
+        return [*found, SampledQuantity(f"{TUBE} heading", "base", "rad")]
+
+    def _tick(self) -> ca.Function:
+        """The law's tick with the quantities as signals, behind its status."""
+        servo, program = self.servo, self.program
+        q, s = ca.SX.sym("q", servo.nq), ca.SX.sym("s", servo.ns)
+        pose, twist = ca.SX.sym("pose", servo.pose_size), ca.SX.sym("twist", servo.size)
+        centre, radii = ca.SX.sym("c", 2 * servo.size + 1), ca.SX.sym("b", 5)
+        u, pivot = ca.SX.sym("u", servo.nu), ca.SX.sym("pivot")
+        x, ve = servo.errors(q, s, pose, twist)
+        angles = q[self._robot.arm]
+        ends = np.cumsum([0, *(output.dim for output in servo.outputs)]).tolist()
+        spans = [slice(*ends[k : k + 2]) for k in range(len(ends) - 1)]
+        both = x - centre[: servo.size], ve - centre[servo.size : -1]
+        tubes = [ca.norm_2(part[span]) for part in both for span in spans]
+        tubes = ca.vertcat(*tubes, ca.fabs(q[2] - centre[-1]))
+        rows = [ca.fabs(u), ca.fabs(s), angles, angles, _margin(servo, q), pivot]
+        rows += [*(ca.norm_2(x[span]) for span in spans), tubes, ca.mmax(tubes / radii)]
+        given = [q, s, pose, twist, centre, radii, u, pivot]
+        signals = ca.Function("signals", given, [ca.vertcat(*rows)], {"cse": True})
+        x0, p, n = (
+            ca.MX.sym(name, size) for name, size in (("x", program.nx), ("p", self._np), ("n", 0))
+        )
+        own = program.tick.size1_in(2)
+        r = ca.MX.sym("r", self._rows.shape[1])
+        after, u, y = program.tick(x0, p[: program.n_numbers], r[:own], n)
+        states = {name: x0[program.states[name]] for name in ("q", "v")}
+        parts = [
+            r[: servo.pose_size],
+            r[servo.pose_size : servo.pose_size + servo.size],
+            r[own:-5],
+            r[-5:],
+        ]
+        seen = signals(states["q"], servo.law_velocities(states["v"]), *parts, u, y[1])
+        return ca.Function("tick", [x0, p, r, n], [after, u, ca.vertcat(y[0], seen)])
+
+    def _step(self) -> ca.Function:
+        """The plant's step with torque errors and pushes, whose sign changes once."""
+        servo, program = self.servo, self.program
+        q, push = ca.SX.sym("q", servo.nq), ca.SX.sym("push", servo.size)
+        force = servo.model.mass_matrix(q) @ ca.solve(servo.decoupling(q), push)
+        forces = ca.Function("forces", [q, push], [ca.densify(force)], {"cse": True})
+        x, p, u = (
+            ca.MX.sym(name, size)
+            for name, size in (("x", program.nx), ("p", self._np), ("u", servo.nu))
+        )
+        at = program.n_numbers
+        errors, pushes, flip = p[at : at + servo.nu], p[at + servo.nu : -1], p[-1]
+        sign = ca.if_else(x[program.states["time"]] < flip, 1.0, -1.0)
+        added = sign * errors
+        if any(self.statement.push):
+            added += forces(x[program.states["q"]], sign * pushes)
+        after, _ = program.step(x, p[:at], u + added)
+        return ca.Function("step", [x, p, u], [after, ca.MX(0, 1)])
+
+    @property
+    def _np(self) -> int:
+        return self.program.n_numbers + self.servo.nu + self.servo.size + 1
+
+    def _declared(self) -> Floats:
+        """Errors and heading of the declared motion at each tick, shape (ticks, 2 size + 1)."""
+        servo, reference, size = self.servo, self.task.reference, self.servo.size
+        scale = np.linalg.inv(servo.inertia)
+        stiffness, damping = scale @ servo.stiffness, scale @ servo.damping
+
+        def rate(t: float, z: Floats) -> Floats:
+            x, ve, theta = z[:size], z[size : 2 * size], z[-1]
+            moving = reference(t).twist[:2] + ve[:2]
+            turn = (np.cos(theta) * moving[1] - np.sin(theta) * moving[0]) / self._robot.arm_length
+            return np.array([*(-ve), *(stiffness @ x - damping @ ve), turn])
+
+        times = np.arange(self.ticks) * self.statement.period
+        start = np.concatenate([*self._start, self.starts.near[2:3]])
+        options = {"method": "DOP853", "rtol": 1e-11, "atol": 1e-13, "max_step": 0.05}
+        found = solve_ivp(rate, (0.0, self.task.duration), start, t_eval=times, **options)
+        return np.asarray(found.y.T)
+
+    def _radii(self) -> Floats:
+        """Proved radii at each tick: x and ve of both outputs, heading; 1 without a proof."""
+        if self.proof is None:
+            return np.ones((self.ticks, 5))
+        count = len(self.proof.wall)
+        k = np.arange(self.ticks) * self.statement.period / (self.task.duration / count)
+        at = np.minimum((k + 1e-9).astype(int), count - 1)
+        return np.vstack([self.proof.x, self.proof.ve, self.proof.wall])[:, at].T
+
+
+def _margin(servo: Any, q: ca.SX) -> ca.SX:
+    """Decoupling margin from above: 1 / sqrt of the largest eigenvalue of A^-T Mhat A^-1."""
+    scaled = ca.solve(ca.densify(servo.decoupling(q)), ca.diag(1.0 / servo.scales[0]))
+    square = scaled.T @ servo.model.mass_matrix(q) @ scaled
+    power = square / ca.trace(square)
+    for _ in range(SQUARINGS):
+        power = power @ power
+        power /= ca.trace(power)
+    # The mean of the eigenvalues, weighted by their high powers.
+    return 1.0 / ca.sqrt(ca.trace(square @ power))

@@ -1,0 +1,249 @@
+"""Worst values of sampled worlds inside a statement, beside the bounds of its proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from concur.proofs._attack import TUBE, Attack, SampledQuantity, Stated
+from concur.proofs._models import Floats
+from concur.proofs._proof import TaskProof
+from concur.proofs._statement import Statement
+
+BLOCK = 64
+"""Worlds whose record is kept at once."""
+
+ROWS = 1000
+"""Rows of a record at most."""
+
+
+@dataclass(frozen=True)
+class SampledBound:
+    """A proved bound beside the worst values that were found.
+
+    Parameters
+    ----------
+    quantity : SampledQuantity
+        The quantity.
+    proved : float
+        Its bound; NaN without one.
+    limit : float or None
+        Limit of the statement.
+    sampled, ascended : float
+        Worst value of drawn worlds, and of a search; NaN without one.
+    """
+
+    quantity: SampledQuantity
+    proved: float
+    limit: float | None
+    sampled: float
+    ascended: float
+
+    @property
+    def found(self) -> float:
+        """Worst value of both."""
+        sign = self.quantity.sign
+        return sign * float(np.fmax(sign * self.sampled, sign * self.ascended))
+
+    @property
+    def ratio(self) -> float:
+        """Proved over found, or its inverse for lower bounds: 1 is tight. NaN for angles."""
+        if self.quantity.kind.startswith("angle"):
+            return np.nan
+        return float((self.proved / self.found) ** self.quantity.sign)
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """Worst values of worlds inside a statement.
+
+    Parameters
+    ----------
+    quantities : tuple of SampledQuantity
+        The quantities, n.
+    worst : numpy.ndarray
+        Worst value of each over worlds and time, shape (n,): the largest, or the least one where
+        `sign` is -1. Tubes count in the second half of the task, where the starts have decayed.
+    ascended : numpy.ndarray
+        Worst value that a search by CMA-ES found, shape (n,); NaN without a search.
+    times : numpy.ndarray
+        Times of `envelope` and `runs`, shape (k,), s.
+    envelope : numpy.ndarray
+        Worst value over the worlds at each time, shape (n, k).
+    runs : numpy.ndarray
+        Values of some worlds over time, shape (m, n, k).
+    excess : float
+        Largest ratio of a distance from the declared motion to its proved radius at that time;
+        NaN without a proof.
+    worlds : int
+        Number of worlds, those of searches included.
+    stopped : int
+        Number of worlds whose law or integration stopped.
+    """
+
+    quantities: tuple[SampledQuantity, ...]
+    worst: Floats
+    ascended: Floats
+    times: Floats
+    envelope: Floats
+    runs: Floats
+    excess: float
+    worlds: int
+    stopped: int
+
+    def against(self, proof: TaskProof) -> tuple[SampledBound, ...]:
+        """Each quantity beside its bound in a proof, NaN without one, and its limit.
+
+        Tubes are compared in the second half of the task.
+        """
+        bounds = {(bound.kind, bound.name): bound.value for bound in proof.bounds}
+        if bounds:
+            half = len(proof.wall) // 2
+            tubes = np.vstack([proof.x, proof.ve, proof.wall])[:, half:].max(axis=1)
+            own = [made for made in self.quantities if made.kind.startswith(TUBE)]
+            bounds |= {(q.kind, q.name): r for q, r in zip(own, tubes.tolist(), strict=True)}
+        limits = _limits(proof.statement)
+        return tuple(
+            SampledBound(
+                made,
+                bounds.get((made.kind, made.name), np.nan),
+                limits.get((made.kind, made.name)),
+                float(worst),
+                float(ascended),
+            )
+            for made, worst, ascended in zip(
+                self.quantities, self.worst, self.ascended, strict=True
+            )
+        )
+
+    def outside(self, proof: TaskProof) -> tuple[str, ...]:
+        """Sentences about bounds of a proof that a world breaks: the proof is wrong.
+
+        Empty if all worlds keep them, or if the proof has no bounds.
+        """
+        broken = [
+            f"{row.quantity.kind} {row.quantity.name} is {row.found:.6g} {row.quantity.unit} in a "
+            f"world of the statement, beyond the proved {row.proved:.6g}"
+            for row in self.against(proof)
+            if row.quantity.sign * (row.found - row.proved) > 0.0
+        ]
+        if proof.bounds and self.excess > 1.0:
+            broken.append(
+                f"a world of the statement is {self.excess:.6g} times as far from the declared "
+                "motion as proved"
+            )
+        if proof.bounds and self.stopped:
+            broken.append(f"{self.stopped} worlds of the statement stopped before the end")
+        return tuple(broken)
+
+    def refuted(self, proof: TaskProof) -> tuple[str, ...]:
+        """Sentences about limits that a world of the statement breaks: the statement is false."""
+        return tuple(
+            f"{row.quantity.kind} {row.quantity.name} is {row.found:.4g} {row.quantity.unit} in a "
+            f"world of the statement, limit {row.limit:.4g}"
+            for row in self.against(proof)
+            if row.limit is not None and row.quantity.sign * (row.found - row.limit) > 0.0
+        )
+
+
+def _limits(statement: Statement) -> dict[tuple[str, str], float]:
+    """Limits of a statement by kind and name of their quantities."""
+    found = {("margin", "decoupling"): statement.margin}
+    found |= {("torque", name): value for name, value in statement.torques.items()}
+    found |= {("speed", name): value for name, value in statement.speeds.items()}
+    found |= {("corridor", name): value for name, value in statement.corridor.items()}
+    for name, (low, high) in statement.angles.items():
+        found |= {("angle above", name): low, ("angle below", name): high}
+    return found
+
+
+def sample_statement(
+    task: Stated,
+    count: int,
+    seed: int = 0,
+    proof: TaskProof | None = None,
+    search: int = 0,
+    keep: int = 30,
+    threads: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Sampled:
+    """Simulate worlds inside the statement of a task, and search for the worst ones.
+
+    Parameters
+    ----------
+    task : concur.formats.Task
+        A task with a table ``[proof]``.
+    count : int
+        Number of worlds that are drawn.
+    seed : int
+        Seed of draws and searches.
+    proof : TaskProof, optional
+        Proof of the task, with whose radii distances from the declared motion are compared.
+    search : int
+        Number of further worlds for each quantity, in which CMA-ES searches its worst value.
+    keep : int
+        Number of worlds that are kept over time, for figures.
+    threads : int
+        Threads that share the worlds.
+    progress : callable, optional
+        Called with the number of worlds that are done and that of all.
+
+    Returns
+    -------
+    Sampled
+        Worst values. No proof: a worse world may exist.
+
+    Raises
+    ------
+    OutputError
+        If the task has no statement with held torques, or is not covered.
+    ConcurError
+        If the package cmaes is missing and `search` is above zero.
+
+    Notes
+    -----
+    Torque errors and pushes are constant up to a time at which they change their sign. Tubes are
+    searched in the second half of the task, where the starts have decayed.
+
+    Examples
+    --------
+    >>> found = sample_statement(task, 1000, proof=proof)       # doctest: +SKIP
+    >>> found.outside(proof)                                    # doctest: +SKIP
+    ()
+    """
+    attack = Attack(task, proof, threads)
+    signs = np.array([made.sign for made in attack.quantities])
+    points = attack.balls.draw(np.random.default_rng([seed, 1]), count)
+    stride = max(1, attack.ticks // ROWS)
+    total = count + search * len(signs)
+    envelope, parts, kept = np.full((len(signs), 1), -np.inf), [], []
+    for at in range(0, count, BLOCK):
+        values, excess, runs = attack(points[at : at + BLOCK], stride)
+        parts.append((values, excess))
+        if runs is not None:
+            envelope = np.fmax(envelope, np.fmax.reduce(signs[:, None] * runs, axis=0))
+            kept.append(runs[: max(0, keep - at)])
+        if progress:
+            progress(min(at + BLOCK, count), total)
+    table = np.vstack([values for values, _ in parts])
+    ascended = np.full(len(signs), np.nan)
+    for k in range(len(signs) if search else 0):
+        best = points[int(np.nanargmax(signs[k] * table[:, k]))]
+        parts.append(attack.ascend(k, best, search, seed))
+        ascended[k] = signs[k] * np.nanmax(signs[k] * parts[-1][0][:, k])
+        if progress:
+            progress(count + search * (k + 1), total)
+    excess = np.concatenate([part for _, part in parts])
+    return Sampled(
+        attack.quantities,
+        signs * np.fmax.reduce(signs * table, axis=0),
+        ascended,
+        np.asarray(np.arange(0, attack.ticks, stride) * attack.statement.period),
+        signs[:, None] * envelope,
+        np.concatenate(kept),
+        float(np.nanmax(excess)) if proof else np.nan,
+        len(excess),
+        int(np.isnan(excess).sum()),
+    )
