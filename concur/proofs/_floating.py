@@ -1,0 +1,286 @@
+"""A floating robot along a segment of time: its angles and speeds, and the rates of deviations.
+
+States of the statement are the time t, the errors x and ve of one SE3 output and the pose g of the
+base; joint angles phi and shape velocities s follow from them, by the base's symmetry from the
+hand's pose relative to the base and the body momentum Pi = Ad*_g mu only (`task-proof`, sections 1
+and 2). Deviations from candidates x_c, ve_c, g_c are
+
+    x = x_c + dx,   ve = ve_c + dv,   g = g_c Delta(eta),   Delta = (C(w), p),   eta = [p; w],
+
+C(w) with the quaternion (w / 2, sqrt(1 - |w|^2 / 4)). With the body twists [v; omega] of the base
+and [v_c; omega_c] of its candidate, exactly
+
+    wdot = sqrt(1 - |w|^2 / 4) (omega - omega_c) + w x (omega + omega_c) / 2,
+    pdot = C v - v_c - omega_c x p,   xdot = -B(x) ve,   vedot = kp B(x)^T x - kd ve + d .
+
+Lengths count in metres: one metre weighs as much as one radian in the norms of dx, dv and eta.
+
+**What holds.** The models contain these quantities at every time of the segment, for all deviations
+within the radii of their balls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from concur.control import Servo
+from concur.errors import OutputError
+from concur.mechanism import joints
+from concur.proofs._configurations import Configurations, Equations
+from concur.proofs._linear_solve import Solver
+from concur.proofs._models import Floats, Model, Space, Walker, norm_bound
+from concur.proofs._pose_formulas import (
+    bracket,
+    carried,
+    error_map,
+    exponential,
+    rotation,
+    tails,
+)
+
+SPACE = Space((1, 6, 6, 6, *(1,) * 6, 6, *(1,) * 6))
+"""Time; dx, eta and dv; remainders of s; disturbance; remainders of the acceleration."""
+
+X, ETA, VE, PUSH = 1, 2, 3, 10
+"""Blocks of the deviations and of the disturbance."""
+
+CLOCK, FIRST_S, FIRST_A = 0, 19, 31
+"""Symbols of the time and of the first promoted remainders."""
+
+
+def refusal(where: str, expected: str, came: str) -> OutputError:
+    """Error for a robot or law that is not covered."""
+    return OutputError(
+        where,
+        expected=expected,
+        came=came,
+        cure="Proofs of floaters cover one SE3 output in inertial axes, an arm of six joints with "
+        "a motor each on a free base with constant momentum, and isotropic gains.",
+    )
+
+
+def promoted(models: list[Model], first: int) -> list[Model]:
+    """The same functions, each remainder as a symbol of its own from `first` on."""
+    return [
+        m.with_remainder(0.0) + m.space.symbol(first + k, m.r) for k, m in enumerate(models)
+    ]
+
+
+def walker(given: list[ca.SX], results: list[ca.SX], where: str) -> Walker:
+    """Walker of dense results."""
+    dense = [ca.densify(part) for part in results]
+    return Walker(ca.Function("part", given, dense, {"cse": True}), where)
+
+
+@dataclass(frozen=True, eq=False)
+class Demand:
+    """Reference and candidates over segments, as models of the time.
+
+    Parameters
+    ----------
+    pose, twist, acceleration, jerk : list of Model
+        Of the reference.
+    x, ve, base : list of Model
+        Candidates of the errors, and of the base's quaternion and position, (6), (6), (7).
+    x_rate, ve_rate, base_rate : list of Model
+        Their time derivatives.
+    angles : numpy.ndarray
+        Joint angles of the declared motion in the middle of each segment, (6, b).
+    """
+
+    pose: list[Model]
+    twist: list[Model]
+    acceleration: list[Model]
+    jerk: list[Model]
+    x: list[Model]
+    ve: list[Model]
+    base: list[Model]
+    x_rate: list[Model]
+    ve_rate: list[Model]
+    base_rate: list[Model]
+    angles: Floats
+
+    def take(self, columns: np.ndarray) -> Demand:
+        """Some of the segments."""
+        *lists, angles = vars(self).values()
+        return Demand(*([m.take(columns) for m in part] for part in lists), angles[:, columns])
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Angles and speeds over segments.
+
+    Parameters
+    ----------
+    x, ve, tail : list of Model
+        Errors, and the tails of the series at x.
+    phi : Configurations
+        Joint angles.
+    momentum, s, base : list of Model
+        Body momentum, shape velocities, and body twist of the base.
+    decoupling : Solver
+        J H.
+    mass : numpy.ndarray
+        Mhat.
+    rates : list of Model
+        Rates of dx, eta and dv, without the disturbance.
+    """
+
+    x: list[Model]
+    ve: list[Model]
+    tail: list[Model]
+    phi: Configurations
+    momentum: list[Model]
+    s: list[Model]
+    base: list[Model]
+    decoupling: Solver
+    mass: np.ndarray
+    rates: list[Model]
+
+    def linear(self, radii: Floats) -> Floats:
+        """Matrices of the rates' linear parts at the middles, shape (b, 18, 18)."""
+        rows = np.array([m.padded(max(FIRST_S, len(m.l)))[0][1:FIRST_S] for m in self.rates])
+        return np.asarray(np.moveaxis(rows / np.repeat(radii, 6, axis=0), 2, 0))
+
+    def forcing(self, radii: Floats, matrices: Floats) -> Floats:
+        """Bounds of what the rates are beyond A y, by blocks, (3, b)."""
+        share = np.moveaxis(matrices, 0, 2) * np.repeat(radii, 6, axis=0)
+        rest = []
+        for m, row in zip(self.rates, share, strict=True):
+            linear, quadratic = m.padded(max(FIRST_S, len(m.l)))
+            linear = linear.copy()
+            linear[1:FIRST_S] -= row
+            rounding = 1e-12 * np.abs(row).sum(axis=0)
+            rest.append(Model(m.space, m.c, linear, quadratic, m.r + rounding))
+        found = np.array([norm_bound(rest[k : k + 6]) for k in (0, 6, 12)])
+        return np.where(np.isnan(found), np.inf, found)
+
+
+class Floater:
+    """Graphs of a floating robot in axes of its base.
+
+    Parameters
+    ----------
+    servo : Servo
+        The law.
+    """
+
+    def __init__(self, servo: Servo) -> None:
+        self.servo, self.where = servo, f"proof of `{servo.name}`"
+        model, robot = servo.model, servo.model.robot
+        groups = [output.group for output in servo.outputs]
+        if groups != ["SE3"] or servo.outputs[0].relative_to is not None:
+            raise refusal(self.where, "one SE3 output in inertial axes", ", ".join(groups))
+        if not isinstance(robot.base.joint, joints.Free) or not model.takes_momentum:
+            raise refusal(self.where, "a free base with constant momentum", str(robot.base.joint))
+        if servo.ns != 6 or servo.nq != 13 or np.any(robot.gravity):
+            raise refusal(self.where, "six joints and no gravity", f"{servo.ns} joints")
+        if not np.array_equal(model.input_matrix(robot.neutral()), np.eye(6)):
+            raise refusal(self.where, "a motor for each joint", "others")
+        options = (servo.integral, servo.torque_limits, servo.damping_threshold, servo.redundancy)
+        if servo.use_measured_velocity or any(option is not None for option in options):
+            raise refusal(self.where, "a plain servo", "an integral, limits, damping or others")
+        self.stiffness, self.damping = (self._gain(m) for m in (servo.stiffness, servo.damping))
+        self._build()
+
+    def _gain(self, matrix: np.ndarray) -> float:
+        own = np.linalg.inv(self.servo.inertia) @ matrix
+        if not np.array_equal(own, own[0, 0] * np.eye(6)):
+            raise refusal(self.where, "one gain", "several")
+        return float(own[0, 0])
+
+    def _build(self) -> None:
+        servo, model, where = self.servo, self.servo.model, self.where
+        phi, s, momentum, p = (
+            ca.SX.sym(name, n) for name, n in (("phi", 6), ("s", 6), ("pi", 6), ("p", 12))
+        )
+        q = ca.vertcat(0, 0, 0, 0, 0, 0, 1, phi)
+        drift = servo.motion(q, model.velocity_at(q, ca.SX(6, 1), momentum))[0]
+        place, turn = self._hand(q)
+        apart = turn.T @ ca.reshape(p[3:], 3, 3)
+        skew = ca.vertcat(
+            apart[2, 1] - apart[1, 2], apart[0, 2] - apart[2, 0], apart[1, 0] - apart[0, 1]
+        )
+        self.equations = Equations(phi, p, ca.vertcat(place - p[:3], skew / 2), where)
+        self.matrices = walker([phi], [servo.decoupling(q), model.mass_matrix(q)], where)
+        self.drift = walker([phi, momentum], [drift], where)
+        self.base = walker([phi, s, momentum], [model.velocity_at(q, s, momentum)[:6]], where)
+        pose, base, eta, x, ve, tail = (
+            ca.SX.sym(name, n)
+            for name, n in (("r", 7), ("g", 7), ("eta", 6), ("x", 6), ("v", 6), ("e", 5))
+        )
+        side = ca.sqrt(1.0 - ca.dot(eta[3:], eta[3:]) / 4.0)
+        small = rotation(ca.vertcat(eta[3:] / 2.0, side))
+        given = rotation(base[:4])
+        own, at = given @ small, base[4:] + given @ eta[:3]
+        back, shift = exponential(-x, tail)
+        desired = rotation(pose[3:])
+        hand, there = desired @ back, pose[:3] + desired @ shift
+        mu = ca.DM(model.momentum)
+        carry = ca.vertcat(own.T @ mu[:3], own.T @ (mu[3:] - ca.cross(at, mu[:3])))
+        relative = ca.vertcat(own.T @ (there - at), ca.vec(own.T @ hand))
+        self.geometry = walker([pose, x, tail, base, eta], [relative, carry], where)
+        # The candidate's own twist, of a quaternion of any length.
+        rate, twist = ca.SX.sym("rate", 7), ca.SX.sym("twist", 6)
+        quat, turned = base[:4], rate[:4]
+        omega = (
+            2.0
+            * (quat[3] * turned[:3] - turned[3] * quat[:3] - ca.cross(quat[:3], turned[:3]))
+            / ca.dot(quat, quat)
+        )
+        v, w = twist[:3], twist[3:]
+        moved = ca.vertcat(
+            small @ v - given.T @ rate[4:] - ca.cross(omega, eta[:3]),
+            side * (w - omega) + ca.cross(eta[3:], w + omega) / 2.0,
+        )
+        self.base_rate = walker([base, rate, eta, twist], [moved], where)
+        back, shift = exponential(x, tail)
+        aim = carried(back, shift, twist)
+        self.aim = walker([x, tail, ve, twist], [ve + aim], where)
+        pulled = error_map(x, x, tail, dual=True) * self.stiffness - self.damping * ve
+        self.error_rate = walker([x, tail, ve], [-error_map(x, ve, tail), pulled], where)
+        # Commanded acceleration and its rate: ve obeys vedot = pulled (+ d).
+        acceleration, jerk, push = (ca.SX.sym(name, 6) for name in ("acc", "jerk", "push"))
+        demand = pulled + carried(back, shift, acceleration) - bracket(ve, aim)
+        along = ca.jtimes(demand, x, -error_map(x, ve, tail)) + ca.jtimes(demand, ve, pulled + push)
+        along += ca.jtimes(demand, twist, acceleration) + ca.jtimes(demand, acceleration, jerk)
+        self.demand = walker([x, tail, ve, twist, acceleration], [demand], where)
+        self.demand_rate = walker([x, tail, ve, twist, acceleration, jerk, push], [along], where)
+
+    def _hand(self, q: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """Position and rotation of the output's frame."""
+        from concur.control._output_motion import output_motion
+
+        turn, place = output_motion(self.servo.model.system, self.servo.outputs, q).poses[0]
+        return place, turn
+
+    def state(self, demand: Demand, radii: Floats) -> State:
+        """Angles, speeds and rates over segments, for radii (3, b) of dx, eta and dv."""
+        block = [SPACE.block(b, radii[k]) for k, b in enumerate((X, ETA, VE))]
+        x = [a + b for a, b in zip(demand.x, block[0], strict=True)]
+        ve = [a + b for a, b in zip(demand.ve, block[2], strict=True)]
+        eta = block[1]
+        angle = norm_bound(x[3:]) ** 2 * (1 + 1e-12)
+        tail = [SPACE.constant(np.zeros_like(t)).with_remainder(t) for t in tails(angle)]
+        relative, momentum = (
+            part.ravel().tolist()
+            for part in self.geometry(demand.pose, x, tail, demand.base, eta)
+        )
+        phi = self.equations.solve(relative, demand.angles)
+        decoupling, mass = self.matrices(phi.models)
+        solver = Solver(decoupling)
+        twist = self.aim(x, tail, ve, demand.twist)[0].ravel()
+        drift = self.drift(phi.models, momentum)[0].ravel()
+        s = promoted(solver((twist - drift).tolist()), FIRST_S)
+        base = self.base(phi.models, s, momentum)[0].ravel().tolist()
+        moved = self.base_rate(demand.base, demand.base_rate, eta, base)[0].ravel().tolist()
+        errors = [part.ravel().tolist() for part in self.error_rate(x, tail, ve)]
+        rates = [
+            *(a - b for a, b in zip(errors[0], demand.x_rate, strict=True)),
+            *moved,
+            *(a - b for a, b in zip(errors[1], demand.ve_rate, strict=True)),
+        ]
+        return State(x, ve, tail, phi, momentum, s, base, solver, mass, rates)
