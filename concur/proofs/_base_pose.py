@@ -10,8 +10,6 @@ every disturbance within D, dx, eta and dv stay within them as long as |d| <= D.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import casadi as ca
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -19,45 +17,23 @@ from scipy.integrate import solve_ivp
 from concur.control.references import Reference
 from concur.proofs._decided import Decided
 from concur.proofs._floating import CLOCK, SPACE, Demand, Floater, State
-from concur.proofs._models import Floats, Model
+from concur.proofs._models import Floats, norm_bound
 from concur.proofs._variations import Kernels, kernels
 
-ROUNDS = 12
+ROUNDS = 8
 """Candidates of the tube that are tried."""
 
 LEAST = 1e-7
 """Smallest radius of a ball (m, rad)."""
 
+BLOCK = 48
+"""Segments computed side by side; a multiple of `PARTS`."""
+
+FINER = 2
+"""Parts of a segment for the defect of the base's candidate."""
+
 PARTS = 4
 """Segments in a step of the kernels."""
-
-
-@dataclass(frozen=True, eq=False)
-class Tube:
-    """Radii of dx, eta and dv over segments.
-
-    Parameters
-    ----------
-    radii : numpy.ndarray
-        Radii, shape (3, segments); of segments `sound` only.
-    state : State
-        Angles, speeds and rates within them.
-    forcing : numpy.ndarray
-        Bounds of what the rates are beyond A y, shape (3, segments).
-    kernels : Kernels
-        Of the linear parts.
-    fault : str
-        What failed; empty if the tube is proved.
-    time : float
-        When (s).
-    """
-
-    radii: Floats
-    state: State
-    forcing: Floats
-    kernels: Kernels | None
-    fault: str
-    time: float
 
 
 class Declared:
@@ -109,21 +85,22 @@ class Declared:
         rows = [*range(12), 15, 16, 17, 18, 12, 13, 14]
         self.path = path
         self.cubics = _cubics(path[rows], slopes[rows], length)
-        self.demand = self._demand()
+        self.demand = self._demand(1)
 
-    def _demand(self) -> Demand:
-        half = self.length / 2
-        middle = (np.arange(self.count) + 0.5) * self.length
-        rates = self.reference.models(SPACE, CLOCK, middle, np.full(self.count, half))
+    def _demand(self, parts: int) -> Demand:
+        """Models over all segments, each in parts of equal length."""
+        half, count = self.length / parts / 2, self.count * parts
+        middle = (np.arange(count) + 0.5) * (2 * half)
+        rates = self.reference.models(SPACE, CLOCK, middle, np.full(count, half))
         value, change = [], []
-        for c0, c1, c2, c3 in np.moveaxis(self.cubics, 0, 1):
-            d = SPACE.symbol(CLOCK, np.ones(self.count))
+        for c0, c1, c2, c3 in np.moveaxis(_split(self.cubics, parts), 0, 1):
+            d = SPACE.symbol(CLOCK, np.ones(count))
             square = d * d
             # d^3 differs from 3 d / 4 by a quarter of Chebyshev's polynomial at most.
             own = d * (c1 + 0.75 * c3) + square * c2 + c0
             value.append(own.with_remainder(own.r + np.abs(c3) / 4 * (1 + 1e-12)))
             change.append((d * (2 * c2) + square * (3 * c3) + c1) * (1 / half))
-        angles = (self.path[19:, :-1] + self.path[19:, 1:]) / 2
+        angles = np.repeat((self.path[19:, :-1] + self.path[19:, 1:]) / 2, parts, axis=1)
         return Demand(
             *rates,
             value[:6],
@@ -135,37 +112,91 @@ class Declared:
             angles,
         )
 
-    def tube(self, start: Floats, disturbance: Floats, given: Kernels | None = None) -> Tube:
-        """Tube for radii at the start (3,) and bounds of |d| on each segment (segments,)."""
-        radii = np.maximum(np.repeat(start[:, None], self.count, axis=1), LEAST)
-        state = self.robot.state(self.demand, np.full_like(radii, LEAST))
-        matrices = np.nan_to_num(state.linear(np.full_like(radii, LEAST)))
-        steps = matrices.reshape(-1, PARTS, 18, 18).mean(axis=1)
-        own = given or kernels(steps, (6, 6, 6), self.length * PARTS, PARTS)
-        matrices = np.repeat(steps, PARTS, axis=0)
-        push = np.array([np.zeros(self.count), np.zeros(self.count), disturbance])
-        forcing = state.forcing(np.full_like(radii, LEAST), matrices)
-        fault, k = "", 0
-        if not np.isfinite(forcing).all():
-            k = int(np.argmin(np.isfinite(forcing).all(axis=0)))
-            fault = "no unique joint angles on the declared motion"
-            return Tube(radii, state, forcing, own, fault, k * self.length)
-        radii = np.maximum(own.reached(start, forcing + push) * 1.1, LEAST)
+    def tube(self, start: Floats) -> Tube:
+        """Tube that has no segment yet, for radii (3,) of dx, eta and dv at the start."""
+        fine, parts, rest = self._demand(FINER), [], []
+        for k in range(0, self.count * FINER, BLOCK * FINER):
+            some = np.arange(k, min(k + BLOCK * FINER, self.count * FINER))
+            least = np.full((3, len(some)), LEAST)
+            state = self.robot.state(fine.take(some), least)
+            linear = np.nan_to_num(state.linear(least))
+            parts.append(linear.reshape(-1, PARTS * FINER, 18, 18).mean(axis=1))
+            rest.append(norm_bound(state.rates[6:12]))
+        steps = np.concatenate(parts)
+        defect = np.concatenate(rest).reshape(-1, FINER).mean(axis=1)
+        own = kernels(steps, (6, 6, 6), self.length * PARTS, PARTS)
+        return Tube(self, own, np.repeat(steps, PARTS, axis=0), defect, start)
+
+
+class Tube:
+    """Radii of dx, eta and dv over segments, found block by block in time.
+
+    Parameters
+    ----------
+    declared : Declared
+        Candidate.
+    kernels : Kernels
+        Of the linear parts.
+    matrices : numpy.ndarray
+        Linear parts A_k, shape (segments, 18, 18).
+    defect : numpy.ndarray
+        Means over segments of bounds of eta's rate at y = 0, (segments,).
+    start : numpy.ndarray
+        Radii at the start, (3,).
+
+    Attributes
+    ----------
+    radii, forcing : numpy.ndarray
+        Radii of each segment, and bounds of what the rates are beyond A y, (3, segments).
+    """
+
+    def __init__(
+        self,
+        declared: Declared,
+        kernels: Kernels,
+        matrices: Floats,
+        defect: Floats,
+        start: Floats,
+    ) -> None:
+        self._declared, self._kernels = declared, kernels
+        self._matrices, self._defect, self._start = matrices, defect, start
+        self.radii = np.zeros((3, declared.count))
+        self.forcing = np.zeros((3, declared.count))
+
+    @property
+    def growth(self) -> float:
+        """Largest factor by which a small error of the base's pose grows."""
+        return float(self._kernels.start[:, 1, 1].max())
+
+    def close(self, some: np.ndarray, disturbance: Floats) -> State | str:
+        """Find radii on the next segments for bounds of |d| there; their state, or what fails.
+
+        The segments before must be closed.
+        """
+        robot, declared = self._declared.robot, self._declared
+        demand, last = declared.demand.take(some), max(int(some[0]) - 1, 0)
+        push = np.zeros((3, len(some)))
+        push[2] = disturbance
+        still = np.full((3, len(some)), LEAST)
+        radii = np.maximum(self.radii[:, [last]] if some[0] else self._start[:, None], still)
+        self.forcing[:, some] = push + self.forcing[:, [last]] * (some[0] > 0)
+        first = self._kernels.reached(self._start, self.forcing, some)
+        radii = np.maximum(1.02 * first, np.minimum(radii, first)) + LEAST
         for _ in range(ROUNDS):
-            state = self.robot.state(self.demand, radii)
-            forcing = state.forcing(radii, matrices)
-            k = int(np.argmin(np.isfinite(forcing).all(axis=0)))
-            if not np.isfinite(forcing[:, k]).all():
-                fault = "no unique joint angles in the tube"
-                break
-            found = own.reached(start, forcing + push)
+            state = robot.state(demand, radii)
+            if not state.phi.solved.all():
+                return "no unique joint angles within the tube of errors and base pose"
+            forcing = state.forcing(radii, self._matrices[some], robot.slopes(demand, state))
+            forcing[1] += self._defect[some]
+            self.forcing[:, some] = forcing + push
+            if not np.isfinite(forcing).all():
+                return "the base's velocity has no bound within the tube"
+            found = self._kernels.reached(self._start, self.forcing, some)
             if (found < radii).all():
-                return Tube(radii, state, forcing, own, "", 0.0)
-            k = int(np.argmax((found / radii).max(axis=0)))
-            radii = np.where(found < radii, radii, found * 1.1 + LEAST)
-        else:
-            fault = "the tube of errors and base pose does not close"
-        return Tube(radii, state, forcing, own, fault, k * self.length)
+                self.radii[:, some] = radii
+                return state
+            radii = np.where(found < radii, radii, found * 1.03 + LEAST)
+        return "the tube of errors and base pose grows faster than it closes"
 
 
 def _motion(robot: Floater) -> ca.Function:
@@ -181,6 +212,24 @@ def _motion(robot: Floater) -> ca.Function:
     return ca.Function("motion", [x, ve, q, twist], [ca.vertcat(xdot, vedot, moved)])
 
 
+def _split(cubics: Floats, parts: int) -> Floats:
+    """The same cubics over equal parts of each segment."""
+    h = 1.0 / parts
+    found = []
+    for m in (2 * np.arange(parts) + 1) * h - 1.0:
+        c0, c1, c2, c3 = cubics
+        found.append(
+            [
+                c0 + m * (c1 + m * (c2 + m * c3)),
+                h * (c1 + m * (2 * c2 + 3 * m * c3)),
+                h**2 * (c2 + 3 * m * c3),
+                h**3 * c3,
+            ]
+        )
+    whole = np.moveaxis(np.array(found), 0, -1)
+    return whole.reshape(*whole.shape[:-2], -1)
+
+
 def _cubics(values: Floats, slopes: Floats, length: float) -> Floats:
     """Hermite's cubics in d = -1 .. 1 on each segment, ascending powers, (4, rows, segments)."""
     a, b = values[:, :-1], values[:, 1:]
@@ -189,8 +238,3 @@ def _cubics(values: Floats, slopes: Floats, length: float) -> Floats:
     return np.array(
         [(a + b) / 2 - (e - s) / 4, 1.5 * rise - (s + e) / 4, (e - s) / 4, (s + e) / 4 - rise / 2]
     )
-
-
-def largest(models: list[Model]) -> Floats:
-    """Bounds of functions, by columns."""
-    return np.array([m.bound for m in models])

@@ -115,8 +115,9 @@ class State:
 
     Parameters
     ----------
-    x, ve, tail : list of Model
-        Errors, and the tails of the series at x.
+    x, eta, ve, tail, relative : list of Model
+        Errors and the base's deviation, tails of the series at x, and the hand's pose relative to
+        the base.
     phi : Configurations
         Joint angles.
     momentum, s, base : list of Model
@@ -130,8 +131,10 @@ class State:
     """
 
     x: list[Model]
+    eta: list[Model]
     ve: list[Model]
     tail: list[Model]
+    relative: list[Model]
     phi: Configurations
     momentum: list[Model]
     s: list[Model]
@@ -145,17 +148,27 @@ class State:
         rows = np.array([m.padded(max(FIRST_S, len(m.l)))[0][1:FIRST_S] for m in self.rates])
         return np.asarray(np.moveaxis(rows / np.repeat(radii, 6, axis=0), 2, 0))
 
-    def forcing(self, radii: Floats, matrices: Floats) -> Floats:
-        """Bounds of what the rates are beyond A y, by blocks, (3, b)."""
+    def forcing(self, radii: Floats, matrices: Floats, slopes: list[np.ndarray]) -> Floats:
+        """Bounds of what the rates are beyond A y, by blocks, (3, b), but eta's at y = 0.
+
+        Of eta's rate, `slopes` are the derivatives over the tube (mean value theorem).
+        """
         share = np.moveaxis(matrices, 0, 2) * np.repeat(radii, 6, axis=0)
-        rest = []
-        for m, row in zip(self.rates, share, strict=True):
-            linear, quadratic = m.padded(max(FIRST_S, len(m.l)))
-            linear = linear.copy()
-            linear[1:FIRST_S] -= row
-            rounding = 1e-12 * np.abs(row).sum(axis=0)
-            rest.append(Model(m.space, m.c, linear, quadratic, m.r + rounding))
-        found = np.array([norm_bound(rest[k : k + 6]) for k in (0, 6, 12)])
+        found = np.zeros_like(radii)
+        for k in (0, 2):
+            rest = []
+            for i in range(6 * k, 6 * k + 6):
+                m, row = self.rates[i], share[i]
+                linear, quadratic = m.padded(max(FIRST_S, len(m.l)))
+                linear = linear.copy()
+                linear[1:FIRST_S] -= row
+                rounding = 1e-12 * np.abs(row).sum(axis=0)
+                rest.append(Model(m.space, m.c, linear, quadratic, m.r + rounding))
+            found[k] = norm_bound(rest)
+        for k, slope in enumerate(slopes):
+            own = np.moveaxis(matrices[:, 6:12, 6 * k : 6 * k + 6], 0, 2).reshape(36, -1)
+            apart = [averaged(m) - a for m, a in zip(slope.ravel(), own, strict=True)]
+            found[1] += norm_bound(apart) * radii[k]
         return np.where(np.isnan(found), np.inf, found)
 
 
@@ -204,10 +217,18 @@ class Floater:
         skew = ca.vertcat(
             apart[2, 1] - apart[1, 2], apart[0, 2] - apart[2, 0], apart[1, 0] - apart[0, 1]
         )
-        self.equations = Equations(phi, p, ca.vertcat(place - p[:3], skew / 2), where)
+        equations = ca.vertcat(place - p[:3], skew / 2)
+        self.equations = Equations(phi, p, equations, where)
+        slopes = [ca.jacobian(equations, phi), ca.jacobian(equations, p)]
+        self.equation_slopes = walker([phi, p], slopes, where)
         self.matrices = walker([phi], [servo.decoupling(q), model.mass_matrix(q)], where)
         self.drift = walker([phi, momentum], [drift], where)
-        self.base = walker([phi, s, momentum], [model.velocity_at(q, s, momentum)[:6]], where)
+        v = model.velocity_at(q, s, momentum)
+        self.base = walker([phi, s, momentum], [v[:6]], where)
+        hand, base = servo.motion(q, v)[0], v[:6]
+        slopes = [ca.jacobian(hand, phi), ca.jacobian(hand, momentum)]
+        slopes += [ca.jacobian(base, one) for one in (phi, s, momentum)]
+        self.speed_slopes = walker([phi, s, momentum], slopes, where)
         pose, base, eta, x, ve, tail = (
             ca.SX.sym(name, n)
             for name, n in (("r", 7), ("g", 7), ("eta", 6), ("x", 6), ("v", 6), ("e", 5))
@@ -222,7 +243,10 @@ class Floater:
         mu = ca.DM(model.momentum)
         carry = ca.vertcat(own.T @ mu[:3], own.T @ (mu[3:] - ca.cross(at, mu[:3])))
         relative = ca.vertcat(own.T @ (there - at), ca.vec(own.T @ hand))
+        found = ca.vertcat(relative, carry)
         self.geometry = walker([pose, x, tail, base, eta], [relative, carry], where)
+        slopes = [ca.jacobian(found, x), ca.jacobian(found, eta)]
+        self.geometry_slopes = walker([pose, x, tail, base, eta], slopes, where)
         # The candidate's own twist, of a quaternion of any length.
         rate, twist = ca.SX.sym("rate", 7), ca.SX.sym("twist", 6)
         quat, turned = base[:4], rate[:4]
@@ -237,9 +261,12 @@ class Floater:
             side * (w - omega) + ca.cross(eta[3:], w + omega) / 2.0,
         )
         self.base_rate = walker([base, rate, eta, twist], [moved], where)
+        slopes = [ca.jacobian(moved, eta), ca.jacobian(moved, twist)]
+        self.base_rate_slopes = walker([base, rate, eta, twist], slopes, where)
         back, shift = exponential(x, tail)
         aim = carried(back, shift, twist)
         self.aim = walker([x, tail, ve, twist], [ve + aim], where)
+        self.aim_slope = walker([x, tail, twist], [ca.jacobian(aim, x)], where)
         pulled = error_map(x, x, tail, dual=True) * self.stiffness - self.damping * ve
         self.error_rate = walker([x, tail, ve], [-error_map(x, ve, tail), pulled], where)
         # Commanded acceleration and its rate: ve obeys vedot = pulled (+ d).
@@ -283,4 +310,42 @@ class Floater:
             *moved,
             *(a - b for a, b in zip(errors[1], demand.ve_rate, strict=True)),
         ]
-        return State(x, ve, tail, phi, momentum, s, base, solver, mass, rates)
+        return State(x, eta, ve, tail, relative, phi, momentum, s, base, solver, mass, rates)
+
+    def slopes(self, demand: Demand, state: State) -> list[np.ndarray]:
+        """Derivatives of eta's rate by dx, eta and dv over the tube: three matrices of models.
+
+        Backwards: of the base's twist v1(phi, s, Pi) with N(phi, s, Pi) = xi, g(phi, p) = 0.
+        """
+        phi, s, momentum = state.phi.models, state.s, state.momentum
+        here = (demand.pose, state.x, state.tail, demand.base, state.eta)
+        by_x, by_eta = self.geometry_slopes(*here)
+        g_phi, g_p = self.equation_slopes(phi, state.relative)
+        n_phi, n_pi, b_phi, b_s, b_pi = self.speed_slopes(phi, s, momentum)
+        by_hand = _solved(state.decoupling.matrix, b_s)
+        by_angles = b_phi - by_hand @ n_phi
+        by_relative = -(_solved(g_phi, by_angles) @ g_p)
+        by_momentum = b_pi - by_hand @ n_pi
+        twists = [by_relative @ m[:12] + by_momentum @ m[12:] for m in (by_x, by_eta)]
+        twists[0] = twists[0] + by_hand @ self.aim_slope(state.x, state.tail, demand.twist)[0]
+        own, through = self.base_rate_slopes(demand.base, demand.base_rate, state.eta, state.base)
+        return [through @ twists[0], own + through @ twists[1], through @ by_hand]
+
+
+def averaged(m: Model) -> Model:
+    """Mean of m(t, theta y) over theta from 0 to 1, y the deviations."""
+    first, second = m.space.pairs(len(m.l))[:2]
+    order = [((1 <= part) & (part < FIRST_S)).astype(int) for part in (first, second)]
+    one = np.where((1 <= np.arange(len(m.l))) & (np.arange(len(m.l)) < FIRST_S), 0.5, 1.0)
+    two = 1.0 / (1.0 + order[0] + order[1])
+    return Model(m.space, m.c, m.l * one[:, None], m.q * two[:, None], m.r * (1 + 1e-12))
+
+
+def _solved(matrix: np.ndarray, left: np.ndarray) -> np.ndarray:
+    """L A^-1."""
+    solver = Solver(matrix.T)
+    rows = [solver(row.tolist()) for row in left]
+    found = np.empty((len(left), len(matrix)), dtype=object)
+    for i, row in enumerate(rows):
+        found[i, :] = row
+    return found

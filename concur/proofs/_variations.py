@@ -46,13 +46,18 @@ class Kernels:
     step: float
     parts: int
 
-    def reached(self, start: Floats, forcing: Floats) -> Floats:
-        """Bounds (blocks, segments), from radii at the start (blocks,) and F (blocks, segments)."""
-        blocks, count = forcing.shape
+    def reached(self, start: Floats, forcing: Floats, some: np.ndarray) -> Floats:
+        """Bounds on some segments, whole steps of them, (blocks, b).
+
+        From radii at the start (blocks,) and F on all segments until then, (blocks, segments).
+        """
+        blocks, until = len(start), int(some[-1]) + 1
+        rows = np.arange(some[0] // self.parts, until // self.parts)
         # The kernels' bounds hold for a whole step, so the integral of F over it is what counts.
-        force = forcing.reshape(blocks, -1, self.parts).mean(axis=2).T
-        pushed = np.einsum("ijab,jb->ia", self.past, force, optimize=True) * self.step
-        found = (self.start @ start + pushed) * _UP
+        force = forcing[:, :until].reshape(blocks, -1, self.parts).mean(axis=2).T
+        past = self.past[rows, : len(force)]
+        pushed = np.einsum("ijab,jb->ia", past, force, optimize=True) * self.step
+        found = (self.start[rows] @ start + pushed) * _UP
         return np.asarray(np.repeat(found.T, self.parts, axis=1))
 
 

@@ -1,0 +1,212 @@
+"""Proof of a task of a floating robot: block by block in time.
+
+Order of sets (`task-proof`, section 0): a candidate D of the disturbance gives the tube of errors
+and base pose, that the joint angles, speeds and accelerations, and these the disturbance. A block
+is closed if the disturbance that is found is below D in each of its segments. No motion leaves the
+tubes then (first exit), and every bound over a segment is one for all motions of the statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from concur.certify import Status
+from concur.control import Servo
+from concur.control.references import Reference
+from concur.proofs._base_pose import BLOCK, PARTS, Declared, Tube
+from concur.proofs._floater_quantities import Found, Quantities
+from concur.proofs._floating import Floater
+from concur.proofs._models import Floats
+from concur.proofs._proof import Bound, TaskProof
+from concur.proofs._statement import Statement
+
+LENGTH = 0.0125
+"""Longest segment (s)."""
+
+ROUNDS = 6
+"""Candidates of the disturbance that are tried in a block."""
+
+NEVER = 1e-6
+"""Least candidate of the disturbance (m/s^2, rad/s^2)."""
+
+
+class Prover:
+    """March over a task.
+
+    Parameters
+    ----------
+    servo, reference, duration, q0, s0
+        As of `concur.simulate`.
+    statement : Statement
+        Starts, imperfections and limits.
+    """
+
+    def __init__(
+        self,
+        servo: Servo,
+        reference: Reference,
+        duration: float,
+        q0: ArrayLike,
+        s0: ArrayLike,
+        statement: Statement,
+    ) -> None:
+        self.statement, self.robot = statement, Floater(servo)
+        steps = int(np.ceil(duration / (LENGTH * PARTS) - 1e-9))
+        self.count, self.length = steps * PARTS, duration / (steps * PARTS)
+        self.declared = Declared(
+            self.robot,
+            reference,
+            np.asarray(q0, dtype=float),
+            np.asarray(s0, dtype=float),
+            self.length,
+            self.count,
+        )
+        self.quantities = Quantities(self.robot)
+        start = np.array([statement.place[0], statement.heading, statement.speed[0]])
+        self.tube: Tube = self.declared.tube(start)
+        self.found: list[Found] = []
+        self.sources: list[dict[str, Floats]] = []
+        self.disturbance = np.zeros(self.count)
+
+    def march(self, progress: Callable[[int, int], None] | None = None) -> tuple[str, float]:
+        """Close all blocks; what fails, and when (s), else an empty text."""
+        held = NEVER
+        for first in range(0, self.count, BLOCK):
+            some = np.arange(first, min(first + BLOCK, self.count))
+            fault, largest = self._block(some, held)
+            if fault:
+                return fault, first * self.length
+            held = 1.05 * largest
+            if progress:
+                progress(int(some[-1]) + 1, self.count)
+        return "", 0.0
+
+    def _block(self, some: np.ndarray, held: float) -> tuple[str, float]:
+        demand = self.declared.demand.take(some)
+        candidate = np.full(len(some), held)
+        names: dict[str, Floats] = {}
+        for _ in range(ROUNDS):
+            state = self.tube.close(some, candidate)
+            if isinstance(state, str):
+                if names:
+                    state += f", with {_worst(names)} as the largest disturbance"
+                return state, 0.0
+            bounds = self.quantities(demand, state, candidate)
+            names = bounds.disturbances(self.statement, self.found[-1] if self.found else None)
+            total = np.asarray(sum(names.values()))
+            if not np.isfinite(total).all():
+                return "a torque has no bound within the tube", 0.0
+            if (total < candidate).all():
+                self.found.append(bounds)
+                self.sources.append(names)
+                self.disturbance[some] = candidate
+                return "", float(total[-1])
+            candidate = np.where(total < candidate, candidate, 1.1 * total + NEVER)
+        return f"the disturbance grows with the tube; its largest source is {_worst(names)}", 0.0
+
+
+def _worst(names: dict[str, Floats]) -> str:
+    return max(names, key=lambda name: float(names[name].max()))
+
+
+def prove_floater(
+    servo: Servo,
+    reference: Reference,
+    duration: float,
+    q0: ArrayLike,
+    s0: ArrayLike,
+    statement: Statement,
+    progress: Callable[[int, int], None] | None = None,
+) -> TaskProof:
+    """Prove that a floating robot keeps the limits of a task.
+
+    Parameters
+    ----------
+    servo, reference, duration, q0, s0
+        As of `concur.simulate`.
+    statement : Statement
+        Starts, imperfections and limits. `place`, `speed` and `push` have one entry, for the
+        hand's twist errors [linear; angular], `heading` is the radius of the base's pose; in all
+        of them a metre counts as a radian.
+    progress : callable, optional
+        Called with the number of segments that are done and that of all.
+
+    Returns
+    -------
+    TaskProof
+        Verdict and bounds. `wall` has the radius of the base's pose; `x` and `ve` have one row.
+
+    Raises
+    ------
+    OutputError
+        If robot, law or reference are not covered.
+    """
+    case = Prover(servo, reference, duration, q0, s0, statement)
+    if statement.masses > 0.0:
+        fault, time = "masses without a measured base twist: the velocity error is wrong too", 0.0
+    else:
+        fault, time = case.march(progress)
+    bounds = () if fault else tuple(_bounds(case))
+    broken = [str(bound) for bound in bounds if not bound.kept]
+    reason, cure = "", ""
+    if statement.masses > 0.0:
+        reason = f"Not shown: {fault}"
+        cure = "Set masses to 0, or bound what they do by `push`."
+    elif fault:
+        reason = f"Not shown from {time:.2f} s on: {fault}"
+        cure = "Take a nearer start, a shorter duration, a slower reference or calmer gains."
+    elif broken:
+        reason = "Not shown: " + "; ".join(broken)
+        cure = "Take a nearer start, a slower reference, calmer gains or wider limits."
+    done = sum(one.held.size for one in case.found)
+    sources = {
+        name: np.concatenate([part[name] for part in case.sources])[None]
+        for name in (case.sources[0] if case.sources else ())
+    }
+    x, eta, ve = case.tube.radii[:, :done]
+    return TaskProof(
+        Status.UNDECIDED if reason else Status.PROVED,
+        reason,
+        cure,
+        statement,
+        bounds,
+        np.arange(done) * case.length,
+        sources,
+        x[None],
+        ve[None],
+        eta,
+        done,
+        case.tube.growth,
+    )
+
+
+def _bounds(case: Prover) -> list[Bound]:
+    """Bounds of all quantities with their limits."""
+    servo, statement, made = case.robot.servo, case.statement, list[Bound]()
+    whole = {
+        name: np.concatenate([getattr(part, name) for part in case.found], axis=-1)
+        for name in vars(case.found[0])
+    }
+
+    def add(
+        kind: str, name: str, unit: str, values: Floats, limit: float | None, sign: float
+    ) -> None:
+        k = int(np.argmax(values))
+        time = k * case.length
+        made.append(Bound(kind, name, unit, sign * float(values[k]), limit, time, sign))
+
+    for i, name in enumerate(servo.model.control_names):
+        add("torque", name, "N m", whole["torque"][i], statement.torques.get(name), 1.0)
+    for i, name in enumerate(servo.model.shape_names):
+        add("speed", name, "rad/s", whole["speed"][i], statement.speeds.get(name), 1.0)
+        low, high = statement.angles.get(name, (None, None))
+        add("angle above", name, "rad", whole["low"][i], low, -1.0)
+        add("angle below", name, "rad", whole["high"][i], high, 1.0)
+    add("margin", "decoupling", "", whole["margin"], statement.margin, -1.0)
+    add("pivot", "of the law", "", whole["pivot"], servo.refused_below, -1.0)
+    name = servo.outputs[0].name
+    add("corridor", name, "m", whole["corridor"], statement.corridor.get(name), 1.0)
+    return made
