@@ -15,6 +15,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from concur.control.references import Reference
+from concur.proofs._configurations import Configurations
 from concur.proofs._decided import Decided
 from concur.proofs._floating import CLOCK, SPACE, Demand, Floater, State
 from concur.proofs._models import Floats, norm_bound
@@ -64,7 +65,8 @@ class Declared:
     ) -> None:
         self.robot, self.length, self.count = robot, length, count
         self.reference = Decided(reference, robot.where)
-        self.reference.check_continuity(length * np.arange(1, count))
+        times: Floats = np.asarray(length * np.arange(count + 1), dtype=np.float64)
+        self.reference.check_continuity(times[1:-1])
         servo = robot.servo
         sample = reference(0.0)
         self.start = np.array(servo.errors(q0, s0, sample.flat_pose, sample.twist))
@@ -74,7 +76,6 @@ class Declared:
             _, twist, _ = self.reference.plain(t)
             return np.asarray(rate(y[:6], y[6:12], y[12:], twist)).ravel()
 
-        times = length * np.arange(count + 1)
         first = np.concatenate([*self.start, q0])
         path = solve_ivp(
             slope, (0.0, times[-1]), first, method="DOP853", t_eval=times, rtol=1e-10, atol=1e-12,
@@ -90,7 +91,7 @@ class Declared:
     def _demand(self, parts: int) -> Demand:
         """Models over all segments, each in parts of equal length."""
         half, count = self.length / parts / 2, self.count * parts
-        middle = (np.arange(count) + 0.5) * (2 * half)
+        middle: Floats = np.asarray((np.arange(count) + 0.5) * (2 * half), dtype=np.float64)
         rates = self.reference.models(SPACE, CLOCK, middle, np.full(count, half))
         value, change = [], []
         for c0, c1, c2, c3 in np.moveaxis(_split(self.cubics, parts), 0, 1):
@@ -102,7 +103,10 @@ class Declared:
             change.append((d * (2 * c2) + square * (3 * c3) + c1) * (1 / half))
         angles = np.repeat((self.path[19:, :-1] + self.path[19:, 1:]) / 2, parts, axis=1)
         return Demand(
-            *rates,
+            rates[0],
+            rates[1],
+            rates[2],
+            rates[3],
             value[:6],
             value[6:12],
             value[12:],
@@ -160,6 +164,7 @@ class Tube:
     ) -> None:
         self._declared, self._kernels = declared, kernels
         self._matrices, self._defect, self._start = matrices, defect, start
+        self._last: Configurations | None = None
         self.radii = np.zeros((3, declared.count))
         self.forcing = np.zeros((3, declared.count))
 
@@ -193,10 +198,33 @@ class Tube:
                 return "the base's velocity has no bound within the tube"
             found = self._kernels.reached(self._start, self.forcing, some)
             if (found < radii).all():
+                if not self._continues(some, state):
+                    return "the joint angles may be on another branch"
                 self.radii[:, some] = radii
                 return state
             radii = np.where(found < radii, radii, found * 1.03 + LEAST)
         return "the tube of errors and base pose grows faster than it closes"
+
+    def keep(self, state: State) -> None:
+        """Continue from the last segment of a closed block."""
+        self._last = state.phi
+
+    def _continues(self, some: np.ndarray, state: State) -> bool:
+        """Whether segments share their joint angles on the candidate where they meet."""
+        count, phi = len(some), state.phi
+        end = np.zeros((SPACE.size, count - 1))
+        end[CLOCK] = 1.0
+        here, last = np.arange(count - 1), np.array([-1])
+        inside = phi.same_branch(here, end, here + 1, -end).all()
+        if self._last is not None:
+            meet = self._last.same_branch(last, end[:, :1], np.zeros(1, int), -end[:, :1], phi)
+            return bool(inside and meet.all())
+        declared = self._declared.path[19:, 0]
+        apart = [
+            abs(m.take(here[:1]).at(-end[:, :1])[0] - angle) + 1e-9 <= box
+            for m, angle, box in zip(phi.models, declared, phi.unique[:, 0], strict=True)
+        ]
+        return bool(inside and all(apart))
 
 
 def _motion(robot: Floater) -> ca.Function:

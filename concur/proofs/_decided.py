@@ -122,7 +122,7 @@ class Decided:
     def models(self, space: Space, clock: int, middle: Floats, half: Floats) -> list[list[Model]]:
         """Enclose over middle + half d, d the symbol `clock`."""
         found, open_ = self._walk(space.symbol(clock, half, middle), {})
-        columns = np.flatnonzero(np.any(list(open_.values()), axis=0)) if open_ else ()
+        columns = np.flatnonzero(np.any([*open_.values(), np.zeros(middle.size, bool)], axis=0))
         if len(columns):
             # Each comparison is true or false at every time: all answers, and their hull.
             time = space.symbol(clock, half[columns], middle[columns])
@@ -130,7 +130,9 @@ class Decided:
             if len(asked) > MOST:
                 came = f"{len(asked)} undecided comparisons at {middle[columns][0]:g} s"
                 raise self._refusal("a reference with few pieces", came)
-            answers = [dict(zip(asked, a, strict=True)) for a in product((0.0, 1.0), repeat=len(asked))]
+            answers = [
+                dict(zip(asked, a, strict=True)) for a in product((0.0, 1.0), repeat=len(asked))
+            ]
             # Of a <= b and b <= a one is true; both occur in derivatives of the larger of two.
             both = [(i, j) for i, j in self._opposite if i in open_ and j in open_]
             answers = [

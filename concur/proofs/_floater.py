@@ -18,7 +18,7 @@ from concur.control import Servo
 from concur.control.references import Reference
 from concur.proofs._base_pose import BLOCK, PARTS, Declared, Tube
 from concur.proofs._floater_quantities import Found, Quantities
-from concur.proofs._floating import Floater
+from concur.proofs._floating import Floater, refusal
 from concur.proofs._models import Floats
 from concur.proofs._proof import Bound, TaskProof
 from concur.proofs._statement import Statement
@@ -54,6 +54,13 @@ class Prover:
         statement: Statement,
     ) -> None:
         self.statement, self.robot = statement, Floater(servo)
+        sizes = [len(part) for part in (statement.place, statement.speed, statement.push)]
+        if sizes[:2] != [1, 1] or sizes[2] > 1 or len(statement.torque_error) not in (0, 6):
+            raise refusal(
+                self.robot.where,
+                "one entry of `place`, `speed` and `push`, and six or none of `torque_error`",
+                f"{sizes} and {len(statement.torque_error)}",
+            )
         steps = int(np.ceil(duration / (LENGTH * PARTS) - 1e-9))
         self.count, self.length = steps * PARTS, duration / (steps * PARTS)
         self.declared = Declared(
@@ -95,11 +102,12 @@ class Prover:
                     state += f", with {_worst(names)} as the largest disturbance"
                 return state, 0.0
             bounds = self.quantities(demand, state, candidate)
-            names = bounds.disturbances(self.statement, self.found[-1] if self.found else None)
+            names = bounds.disturbances(self.statement, self.found, self.length)
             total = np.asarray(sum(names.values()))
             if not np.isfinite(total).all():
                 return "a torque has no bound within the tube", 0.0
             if (total < candidate).all():
+                self.tube.keep(state)
                 self.found.append(bounds)
                 self.sources.append(names)
                 self.disturbance[some] = candidate
@@ -173,7 +181,7 @@ def prove_floater(
         cure,
         statement,
         bounds,
-        np.arange(done) * case.length,
+        np.asarray(np.arange(done) * case.length, dtype=np.float64),
         sources,
         x[None],
         ve[None],

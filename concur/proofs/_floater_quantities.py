@@ -3,7 +3,7 @@
     J H a = nu - b,   u = Mhat a + chat,   J H sdot = nu + d - b,   K = J H Mhat^-1,
 
 with the disturbance d as one more ball, so that sdot is the true acceleration. Remainders of s and
-a are symbols of their own (`task-proof`, section 3).
+a are extra symbols (`task-proof`, section 3).
 
 A torque that is held since t_k, at most H ago, adds K(t) (u(t_k) - u(t)), which is at most
 H sup |K udot| + H^2 sup |Kdot| sup |udot| over the last H seconds.
@@ -57,15 +57,24 @@ class Found:
     response_rate: Floats
     held: Floats
 
-    def disturbances(self, statement: Statement, before: Found | None) -> dict[str, Floats]:
-        """Bounds of |d| by source, (b,); `before` are the segments before the first."""
+    def disturbances(
+        self, statement: Statement, before: list[Found], length: float
+    ) -> dict[str, Floats]:
+        """Bounds of |d| by source, (b,); `before` are earlier blocks, segments have a length (s).
+
+        A torque may come from as many segments before as the period and the delay reach into.
+        """
         window = statement.period + statement.delay
+        reach = int(np.ceil(window / length * (1 + 1e-12)))
 
         def late(name: str) -> Floats:
             own: Floats = getattr(self, name)
-            first = own[..., :1] if before is None else getattr(before, name)[..., -1:]
-            shifted = np.concatenate([first, own[..., :-1]], axis=-1)
-            return np.asarray(np.maximum(own, shifted))
+            past = [getattr(part, name) for part in before]
+            whole = np.concatenate([*past, own], axis=-1)
+            count, b = whole.shape[-1], own.shape[-1]
+            shifted = [whole[..., np.maximum(np.arange(count - b, count) - k, 0)]
+                       for k in range(reach + 1)]  # fmt: skip
+            return np.asarray(np.max(shifted, axis=0))
 
         turned = (late("response_rate") * late("torque_rate")).sum(axis=0)
         errors = np.array(statement.torque_error or np.zeros(6))
@@ -107,9 +116,7 @@ class Quantities:
 
         demand = decoupling @ a + drift
         change = rate(forces) + ca.jtimes(forces, a, adot)
-        slopes = [
-            ca.reshape(ca.jtimes(ca.vec(part), phi, s), 6, 6) for part in (decoupling, mass)
-        ]
+        slopes = [ca.reshape(ca.jtimes(ca.vec(part), phi, s), 6, 6) for part in (decoupling, mass)]
         self._drift = walker([phi, s, momentum], [drift], where)
         self._forces = walker([phi, s, momentum, a], [forces], where)
         self._turned = walker([phi, s, momentum, a, true, base], [rate(demand)], where)

@@ -22,6 +22,7 @@ within the radii of their balls.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -63,10 +64,8 @@ def refusal(where: str, expected: str, came: str) -> OutputError:
 
 
 def promoted(models: list[Model], first: int) -> list[Model]:
-    """The same functions, each remainder as a symbol of its own from `first` on."""
-    return [
-        m.with_remainder(0.0) + m.space.symbol(first + k, m.r) for k, m in enumerate(models)
-    ]
+    """The same functions, each remainder as an extra symbol, from `first` on."""
+    return [m.with_remainder(0.0) + m.space.symbol(first + k, m.r) for k, m in enumerate(models)]
 
 
 def walker(given: list[ca.SX], results: list[ca.SX], where: str) -> Walker:
@@ -105,8 +104,11 @@ class Demand:
 
     def take(self, columns: np.ndarray) -> Demand:
         """Some of the segments."""
-        *lists, angles = vars(self).values()
-        return Demand(*([m.take(columns) for m in part] for part in lists), angles[:, columns])
+        parts: dict[str, Any] = {
+            name: part[:, columns] if name == "angles" else [m.take(columns) for m in part]
+            for name, part in vars(self).items()
+        }
+        return Demand(**parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,9 +281,9 @@ class Floater:
 
     def _hand(self, q: ca.SX) -> tuple[ca.SX, ca.SX]:
         """Position and rotation of the output's frame."""
-        from concur.control._output_motion import output_motion
-
-        turn, place = output_motion(self.servo.model.system, self.servo.outputs, q).poses[0]
+        output = self.servo.outputs[0]
+        pose = self.servo.model.robot.pose(q, output.body)
+        turn, place = output.placed((pose[:3, :3], pose[:3, 3]))
         return place, turn
 
     def state(self, demand: Demand, radii: Floats) -> State:
@@ -293,8 +295,7 @@ class Floater:
         angle = norm_bound(x[3:]) ** 2 * (1 + 1e-12)
         tail = [SPACE.constant(np.zeros_like(t)).with_remainder(t) for t in tails(angle)]
         relative, momentum = (
-            part.ravel().tolist()
-            for part in self.geometry(demand.pose, x, tail, demand.base, eta)
+            part.ravel().tolist() for part in self.geometry(demand.pose, x, tail, demand.base, eta)
         )
         phi = self.equations.solve(relative, demand.angles)
         decoupling, mass = self.matrices(phi.models)
@@ -335,8 +336,8 @@ class Floater:
 def averaged(m: Model) -> Model:
     """Mean of m(t, theta y) over theta from 0 to 1, y the deviations."""
     first, second = m.space.pairs(len(m.l))[:2]
-    order = [((1 <= part) & (part < FIRST_S)).astype(int) for part in (first, second)]
-    one = np.where((1 <= np.arange(len(m.l))) & (np.arange(len(m.l)) < FIRST_S), 0.5, 1.0)
+    order = [((part >= 1) & (part < FIRST_S)).astype(int) for part in (first, second)]
+    one = np.where((np.arange(len(m.l)) >= 1) & (np.arange(len(m.l)) < FIRST_S), 0.5, 1.0)
     two = 1.0 / (1.0 + order[0] + order[1])
     return Model(m.space, m.c, m.l * one[:, None], m.q * two[:, None], m.r * (1 + 1e-12))
 

@@ -1,8 +1,9 @@
 """Tube of a state about a candidate, by the kernels of a linear equation with steps in time.
 
-The deviation y, in blocks of its own norm each, obeys y' = A_k y + f in step k, where f contains all
-that the constant matrix A_k does not: its change in time, higher orders, the defect of the
-candidate, disturbances. A step has one or more segments, on which f has bounds. With the transition matrix Phi of the A_k (`task-proof`, section 1)
+The deviation y, in blocks that have a norm each, obeys y' = A_k y + f in step k, where f contains
+all that the constant matrix A_k does not: its change in time, higher orders, the defect of the
+candidate, disturbances. A step has one or more segments, on which f has bounds. With the transition
+matrix Phi of the A_k (`task-proof`, section 1)
 
     y(t) = Phi(t, 0) y(0) + int Phi(t, s) f(s) ds .
 

@@ -1,0 +1,178 @@
+"""Floaters: angles, speeds, rates and torques of states in the tube; verdicts of short proofs."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+import concur as cc
+from concur.errors import OutputError
+from concur.proofs._floater import Prover, prove_floater
+from concur.proofs._floating import FIRST_S
+from concur.proofs._variations import kernels
+from tests.proofs._flier import NEAR, ball, base_deviation, candidate, deviated, flier, prover
+
+SHORT = 0.05
+
+
+@cache
+def closed():
+    """A short case with its tube and state; no disturbance but the push."""
+    case = prover(SHORT)
+    state = case.tube.close(np.arange(case.count), np.full(case.count, 1.1 * NEAR.push[0]))
+    assert not isinstance(state, str), state
+    return case, state, case.tube.radii
+
+
+def drawn(case: Prover, rng: np.random.Generator, radii: np.ndarray):
+    """A time, its segment, deviations, and the symbols' values there."""
+    t = rng.uniform(0, case.count * case.length)
+    k = min(int(t / case.length), case.count - 1)
+    parts = [ball(rng, radius) for radius in radii[:, k]]
+    d = np.array([2 * (t / case.length - k) - 1, *np.concatenate(parts / radii[:, [k]])])
+    return t, k, parts, d
+
+
+def holds(model, k: int, d: np.ndarray, value: float, slack: float) -> bool:
+    """Whether a model contains a value; promoted remainders count as such."""
+    m = model.take(np.array([k]))
+    more = np.abs(m.l[FIRST_S:]).sum()
+    whole = np.concatenate([d, np.zeros(max(len(m.l) - FIRST_S, 0))])[: len(m.l), None]
+    # Products with promoted symbols: by their coefficients.
+    second = m.space.pairs(len(m.l))[1]
+    more += np.abs(m.q[second >= FIRST_S]).sum()
+    return abs(m.at(whole)[0] - value) <= m.r[0] + more + slack
+
+
+def test_states_in_the_tube_have_the_angles_speeds_and_rates_of_the_models():
+    case, state, radii = closed()
+    servo, rng, tight = flier().servo, np.random.default_rng(1), 0
+    robot = servo.model.robot
+    for _ in range(12):
+        t, k, parts, d = drawn(case, rng, radii)
+        found = deviated(case, t, *parts)
+        q, s = found[:13], found[13:]
+        v = servo.velocity(q, s)
+        for models, values in ((state.phi.models, q[7:]), (state.s, s), (state.base, v[:6])):
+            for m, value in zip(models, values, strict=True):
+                assert holds(m, k, d, value, 1e-8)
+        # Rate of eta by central differences of the base's motion and of the candidate.
+        h = 1e-5
+        ends = [base_deviation(case, t + e, q + e * robot.rate(q, v)) for e in (h, -h)]
+        if not k * case.length + h < t < (k + 1) * case.length - h:
+            continue
+        rate = (ends[0] - ends[1]) / (2 * h)
+        for m, value in zip(state.rates[6:12], rate, strict=True):
+            assert holds(m, k, d, value, 1e-6)
+            tight += holds(m, k, d, value + 0.05, 0.0)
+        sample = flier().reference(t)
+        dynamics = servo.error_dynamics.rate(*servo.errors(q, s, sample.flat_pose, sample.twist))
+        change = candidate(case, t)[1]
+        for rows, part, own in ((slice(0, 6), dynamics[0], 0), (slice(12, 18), dynamics[1], 6)):
+            for m, value in zip(state.rates[rows], part - change[own : own + 6], strict=True):
+                assert holds(m, k, d, value, 1e-8)
+    assert tight == 0  # an error of the rate by 0.05 is found
+
+
+@pytest.mark.slow
+def test_torques_margins_and_disturbances_bound_those_of_the_law():
+    case, state, radii = closed()
+    bounds = case.quantities(case.declared.demand, state, np.full(case.count, 0.01))
+    servo, rng = flier().servo, np.random.default_rng(2)
+    largest = np.zeros(6)
+    for _ in range(12):
+        t, k, parts, _ = drawn(case, rng, radii)
+        found = deviated(case, t, *parts)
+        q, s = found[:13], found[13:]
+        u = servo.torque(q, s, flier().reference(t))
+        assert (np.abs(u) <= bounds.torque[:, k]).all()
+        assert (np.abs(s) <= bounds.speed[:, k]).all()
+        assert (-bounds.low[:, k] <= q[7:]).all()
+        assert (q[7:] <= bounds.high[:, k]).all()
+        assert servo.margin(q) >= -bounds.margin[k] > 0.9 * servo.margin(q)
+        gain = servo.decoupling(q) @ np.linalg.inv(servo.model.mass_matrix(q))
+        assert (np.linalg.norm(gain, axis=0) <= bounds.response[:, k]).all()
+        largest = np.maximum(largest, np.abs(u))
+    assert (bounds.torque.max(axis=1) < 1.5 * largest + 0.05).all()
+
+
+def test_slopes_of_the_base_are_differences_of_its_rate():
+    case, state, radii = closed()
+    slopes = case.robot.slopes(case.declared.demand, state)
+    servo, t, k, h = flier().servo, 0.5 * case.length, 0, 1e-4
+    rows = np.zeros((6, 18))
+    for j in range(18):
+        ends = []
+        for e in (h, -h):
+            y = np.zeros(18)
+            y[j] = e
+            found = deviated(case, t, *np.split(y, 3))
+            q, s = found[:13], found[13:]
+            rate = servo.model.robot.rate(q, servo.velocity(q, s))
+            pair = [base_deviation(case, t + z, q + z * rate) for z in (1e-5, -1e-5)]
+            ends.append((pair[0] - pair[1]) / 2e-5)
+        rows[:, j] = (ends[0] - ends[1]) / (2 * h)
+    for b, slope in enumerate(slopes):
+        mid = np.array([[m.c[k] for m in row] for row in slope])
+        reach = np.array([[m.reach[k] for m in row] for row in slope])
+        own = rows[:, 6 * b : 6 * b + 6]
+        assert np.abs(mid - own).max() < 2e-3 + reach.max()
+        assert np.abs(own).max() > 0.05
+        # Half the slopes are not those of the motion.
+        assert np.abs(mid / 2 - own).max() > 10 * np.abs(mid - own).max()
+    assert radii.max() < 2e-3
+
+
+def test_kernels_bound_motions_and_halved_matrices_do_not():
+    rng, steps, h = np.random.default_rng(3), 40, 0.1
+    base = np.array([[0.0, -1.0, 0.0], [4.0, -4.0, 0.0], [0.5, 0.3, 0.4]])
+    matrices = base + 0.1 * rng.normal(size=(steps, 3, 3)) * (base != 0)
+    own = kernels(matrices, (1, 1, 1), h, 2)
+    force, start = np.full((3, 2 * steps), 0.01), np.array([0.1, 0.1, 0.1])
+    bound = own.reached(start, force, np.arange(2 * steps))
+    halved = kernels(matrices * [[1], [1], [0.5]], (1, 1, 1), h, 2)
+    low = halved.reached(start, force, np.arange(2 * steps))
+    worst = np.zeros((3, steps))
+    for case in range(12):
+        y, signs = start * rng.choice([-1, 1], size=3), rng.choice([-1, 1], size=3)
+        if case == 0:
+            y, signs = start * [1.0, 1.0, 1.0], np.ones(3)
+        for k in range(steps):
+            for _ in range(20):
+                y = y + h / 20 * (matrices[k] @ y + 0.01 * signs)
+                assert (np.abs(y) <= bound[:, 2 * k]).all()
+                worst[:, k] = np.maximum(worst[:, k], np.abs(y))
+    assert (worst[2] > low[2, ::2]).any()
+    assert bound[2, -1] < 1.3 * worst[2, -1]
+
+
+@pytest.mark.slow
+def test_limits_decide_on_both_sides_of_the_bound():
+    task = flier()
+    given = (task.servo, task.reference, SHORT / 2, task.q0, task.s0)
+    first = prove_floater(*given, NEAR)
+    assert first.status is cc.Status.PROVED
+    bound = next(b for b in first.bounds if (b.kind, b.name) == ("torque", "forearm"))
+    for factor, status in ((1.001, cc.Status.PROVED), (0.999, cc.Status.UNDECIDED)):
+        limits = {"forearm": factor * bound.value}
+        found = prove_floater(*given, replace(NEAR, torques=limits))
+        assert found.status is status
+        assert (status is cc.Status.PROVED) == ("forearm" not in found.reason)
+
+
+@pytest.mark.slow
+def test_what_is_not_covered_is_undecided_or_rejected():
+    task = flier()
+    given = (task.servo, task.reference, SHORT / 2, task.q0, task.s0)
+    wrong = prove_floater(*given, replace(NEAR, masses=0.01))
+    assert wrong.status is cc.Status.UNDECIDED
+    assert "masses without a measured base twist" in wrong.reason
+    wide = prove_floater(*given, replace(NEAR, place=(0.05,), heading=0.05))
+    assert wide.status is cc.Status.UNDECIDED
+    assert "from 0.00 s" in wide.reason
+    late = prove_floater(*given, replace(NEAR, period=0.05))
+    assert late.status is cc.Status.UNDECIDED
+    assert "period and delay" in late.reason
+    with pytest.raises(OutputError, match="plain servo"):
+        prove_floater(task.servo.as_measured, *given[1:], NEAR)
