@@ -145,7 +145,8 @@ def prove_floater(
     Returns
     -------
     TaskProof
-        Verdict and bounds. `wall` has the radius of the base's pose; `x` and `ve` have one row.
+        Verdict and bounds. `wall` has the radius of the base's pose; `x` and `ve` have one row, and there are
+        no leaves.
 
     Raises
     ------
@@ -188,6 +189,11 @@ def prove_floater(
         eta,
         done,
         case.tube.growth,
+        case.disturbance[None, :done],
+        (),
+        0.0,
+        case.length,
+        np.arange(done),
     )
 
 
