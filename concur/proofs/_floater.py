@@ -145,8 +145,8 @@ def prove_floater(
     Returns
     -------
     TaskProof
-        Verdict and bounds. `wall` has the radius of the base's pose; `x` and `ve` have one row, and there are
-        no leaves.
+        Verdict and bounds. `wall` has the radius of the base's pose, `x` and `ve` have one row,
+        and there are no leaves.
 
     Raises
     ------
