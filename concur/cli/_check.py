@@ -168,6 +168,7 @@ def _check_task(path: Path, stages: str | None) -> CheckResult:
     servo = task.servo
     audit = servo.audit(task.reference, task.duration, task.q0)
     start = StartResult.of(task, servo)
+    _ = task.statement  # an error in [proof] is found here
     if task.uncertainty.size:
         Campaign(task).check()
     with Console(stderr=True).status("searching for symmetries, joint by joint"):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,7 @@ from concur.formats._configuration import read_configuration
 from concur.formats._imperfections import read_imperfections, read_slip
 from concur.formats._initial import check_initial, start_on_reference
 from concur.formats._nominal import nominal_values
+from concur.formats._proof import read_proof, statement
 from concur.formats._reference import read_reference
 from concur.formats._requirements import read_requirements
 from concur.formats._servo import check_control_names, option_at_fault, read_servo
@@ -56,6 +57,9 @@ from concur.simulation import (
     simulate,
 )
 from concur.worlds import Requirement, Uncertainty, World
+
+if TYPE_CHECKING:
+    from concur.proofs import Statement
 
 
 class TaskServo(Servo):
@@ -135,6 +139,8 @@ class Task:
     operating : dict of str to any, or None
         Arguments of `certify.operating_bounds`: a box of configurations in which the law must be
         regular and the motors sufficient; None if not given.
+    proof : dict of str to any, or None
+        Starts, imperfections and limits of a proof, from which `statement` is made.
     imperfections : Imperfections or None
         Imperfections of the plant; None if not given.
     slip : Slip or None
@@ -173,6 +179,7 @@ class Task:
     stages: str | tuple[str, ...] | Mapping[str, float | list[float]] | None = None
     robot_file: str | None = None
     operating: Mapping[str, Any] | None = None
+    proof: Mapping[str, Any] | None = None
     imperfections: Imperfections | None = None
     slip: Slip | None = None
     requirements: tuple[Requirement, ...] = ()
@@ -219,6 +226,20 @@ class Task:
         velocities.names = self.servo.model.shape_names
         velocities.setflags(write=False)
         return velocities
+
+    @property
+    def statement(self) -> Statement | None:
+        """What `concur prove` proves; None without a table ``[proof]``.
+
+        Raises
+        ------
+        ConcurError
+            If the table names an unknown control or joint, or the servo cannot be built.
+        """
+        if self.proof is None:
+            return None
+        limits = JointLimits.of(self.robot, self.plant or self.robot)
+        return statement(self.proof, self.servo, limits, self.path)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the properties that are computed again."""
@@ -492,7 +513,8 @@ def load_task(path: str | PathLike[str]) -> Task:
         a table ``redundancy``; ``[simulation]`` with ``duration``, ``dt``, ``method``,
         ``control_period``; ``[tolerances]`` with the fields of `Tolerances`; ``[plant]`` with the
         ``file`` of another robot to simulate and its ``momentum`` (both optional);
-        ``[operating]`` with arguments of `certify.operating_bounds` (optional);
+        ``[operating]`` with arguments of `certify.operating_bounds`, ``[proof]`` with those of
+        `proofs.Statement` (both optional);
         ``[imperfections]`` with arguments of `Imperfections.of`; ``[[requirements]]``;
         ``[uncertainty.<kind>]`` with intervals or distributions by name, or ``[world.<kind>]`` with
         the deviations of one world (all optional).
@@ -550,6 +572,7 @@ def load_task(path: str | PathLike[str]) -> Task:
         stages=read_stages(task.stages, robot, path),
         robot_file=task.robot if is_robot_file(task.robot) else None,
         operating=read_operating(task.operating, robot, path),
+        proof=read_proof(task.proof, outputs, task.simulation.control_period, path),
         reference_tables=task.reference,
     )
     if task.initial.start is None:

@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from concur.formats._imperfections import ImperfectionsTable, SlipTable
 from concur.formats._initial import InitialTable
+from concur.formats._proof import ProofTable
 from concur.formats._requirements import RequirementTable
 from concur.formats._servo import ServoTable
 from concur.formats.tables import (
@@ -170,6 +171,7 @@ class TaskTable(Table):
     tolerances: TolerancesTable = TolerancesTable()
     plant: PlantTable = PlantTable()
     operating: OperatingTable | None = None
+    proof: ProofTable | None = None
     imperfections: ImperfectionsTable | None = None
     requirements: (
         Annotated[

@@ -1,0 +1,190 @@
+"""Reader of the table [proof] of a task: starts, imperfections and limits of a proof."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from concur.control import JointLimits, Output, Servo
+from concur.formats._imperfections import NumbersByName, Time
+from concur.formats.tables import LARGEST, Table, fault, is_number, located, show, unknown
+from concur.multibody import Mechanism
+
+if TYPE_CHECKING:
+    from concur.proofs import Statement
+
+_TABLE = "[proof]"
+
+
+def _range(value: Any) -> Any:
+    if isinstance(value, list) and len(value) == 2 and all(map(is_number, value)):
+        return value
+    raise PydanticCustomError("range", "range expected")
+
+
+NotNegative = Annotated[
+    float, Field(ge=0.0, le=LARGEST, description="a number of zero or more, up to 1e9")
+]
+Range = Annotated[Any, AfterValidator(_range), Field(description="a lower and an upper end")]
+
+
+class ProofTable(Table):
+    """The table `[proof]`."""
+
+    place: NumbersByName
+    speed: NumbersByName
+    heading: NotNegative
+    period: Time | None = None
+    delay: Time = 0.0
+    masses: Annotated[
+        float, Field(ge=0.0, lt=1.0, description="a number of zero or more, below 1")
+    ] = 0.0
+    torque_error: NumbersByName = 0.0
+    push: NumbersByName = 0.0
+    corridor: NumbersByName = None
+    margin: NotNegative = 0.0
+    torque_limits: NumbersByName = None
+    speed_limits: NumbersByName = None
+    angle_limits: dict[str, Range] = Field(default={}, description="a table of joints")
+
+
+def read_proof(
+    table: ProofTable | None,
+    outputs: Sequence[Output],
+    control_period: float | None,
+    path: str | PathLike[str],
+) -> dict[str, Any] | None:
+    """Fields of the table; outputs and period are checked, `statement` checks the other names."""
+    if table is None:
+        return None
+    names = [output.name for output in outputs]
+    given = {name: getattr(table, name) for name in type(table).model_fields}
+    for field in ("place", "speed"):
+        given[field] = _by_name(given[field], names, field, "an output", path)
+        for name in names:
+            if name not in given[field]:
+                raise fault(
+                    path,
+                    _TABLE,
+                    field,
+                    expected="a radius of the start for each output",
+                    came=f"none for `{name}`",
+                    cure=f"Add `{name}`; 0.0 is the declared start exactly.",
+                )
+    for field in ("push", "corridor"):
+        given[field] = _by_name(given[field], names, field, "an output", path)
+    held = control_period or 0.0
+    given["period"] = held if table.period is None else table.period
+    if given["period"] < held:
+        raise fault(
+            path,
+            _TABLE,
+            "period",
+            expected=f"at least the control period of the task, {held:g} s",
+            came=f"{table.period:g} s",
+            cure="Remove it: the default is the control period.",
+        )
+    return given
+
+
+def statement(
+    given: Mapping[str, Any],
+    servo: Servo,
+    limits: JointLimits,
+    path: str | PathLike[str],
+) -> Statement:
+    """Statement of a task's proof, with the limits of robot and task where they are narrower."""
+    from concur.proofs import Statement
+
+    model, robot = servo.model, limits.robot
+    controls, shape = model.control_names, model.shape_names
+    outputs = [output.name for output in servo.outputs]
+
+    def named(field: str, names: Sequence[str], kind: str) -> dict[str, float]:
+        return _by_name(given[field], names, field, kind, path)
+
+    torques = [_all(robot.control_names, limits.torques)]
+    if servo.torque_limits is not None:
+        torques.append(_all(controls, servo.torque_limits))
+    speeds = _all(robot.freedom_names, limits.speeds)
+    angles = _angles(given["angle_limits"], limits, path)
+    errors = named("torque_error", controls, "a control")
+    with located(path, _TABLE):
+        return Statement(
+            tuple(given["place"][name] for name in outputs),
+            tuple(given["speed"][name] for name in outputs),
+            given["heading"],
+            given["period"],
+            given["delay"],
+            given["masses"],
+            tuple(errors.get(name, 0.0) for name in controls),
+            tuple(given["push"].get(name, 0.0) for name in outputs),
+            _least(named("torque_limits", controls, "a control"), *torques),
+            _least(named("speed_limits", shape, "a shape velocity"), speeds),
+            angles,
+            given["corridor"],
+            given["margin"],
+        )
+
+
+def _by_name(
+    value: Any, names: Sequence[str], field: str, kind: str, path: str | PathLike[str]
+) -> dict[str, float]:
+    """Numbers by name: a single one is that of all names, None of no name."""
+    if value is None:
+        return {}
+    if is_number(value):
+        return dict.fromkeys(names, float(value))
+    for name in value:
+        if name not in names:
+            raise unknown(path, _TABLE, field, kind, name, names)
+    return {name: float(number) for name, number in value.items()}
+
+
+def _all(names: Sequence[str], values: Any) -> dict[str, float]:
+    return {name: float(value) for name, value in zip(names, values, strict=True)}
+
+
+def _least(*tables: Mapping[str, float]) -> dict[str, float]:
+    """Narrowest finite limit of each name."""
+    names = {name: None for table in tables for name in table}
+    found = {name: min(table.get(name, np.inf) for table in tables) for name in names}
+    return {name: value for name, value in found.items() if np.isfinite(value)}
+
+
+def _angles(
+    given: Mapping[str, list[float]], limits: JointLimits, path: str | PathLike[str]
+) -> dict[str, tuple[float, float]]:
+    """Narrowest ranges of joints with one coordinate; infinite ends where there is none."""
+    rows = {
+        body.name: limits.positions[limits.robot.q_slice(body.name)][0]
+        for body in limits.robot.bodies
+        if body.joint.nq == 1
+    }
+    for name, (low, high) in given.items():
+        if name not in rows:
+            raise unknown(path, "[proof.angle_limits]", name, "a joint", name, list(rows))
+        if not low < high:
+            raise fault(
+                path,
+                "[proof.angle_limits]",
+                name,
+                expected="a lower end below the upper one",
+                came=show([low, high]),
+                cure="Exchange them.",
+            )
+    free = (-np.inf, np.inf)
+    found = {
+        name: (max(row[0], given.get(name, free)[0]), min(row[1], given.get(name, free)[1]))
+        for name, row in rows.items()
+    }
+    return {
+        name: (float(low), float(high))
+        for name, (low, high) in found.items()
+        if np.isfinite([low, high]).any()
+    }

@@ -1,0 +1,102 @@
+"""Proof of a task that is read from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from concur.control import Servo
+from concur.control.references import Reference
+from concur.errors import OutputError
+from concur.proofs._models import Floats
+from concur.proofs._proof import TaskProof
+from concur.proofs._prove import prove
+from concur.proofs._statement import Statement
+
+
+class Provable(Protocol):
+    """Attributes of a task that a proof reads; see `concur.formats.Task`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def path(self) -> Any: ...
+    @property
+    def servo(self) -> Servo: ...
+    @property
+    def reference(self) -> Reference: ...
+    @property
+    def duration(self) -> float: ...
+    @property
+    def q0(self) -> Floats: ...
+    @property
+    def s0(self) -> Floats: ...
+    @property
+    def statement(self) -> Statement | None: ...
+
+
+def prove_task(
+    task: Provable,
+    edge: float = 0.0125,
+    progress: Callable[[int, int], None] | None = None,
+) -> TaskProof:
+    """Prove the statement of a task: that all its starts and imperfections keep its limits.
+
+    Parameters
+    ----------
+    task : concur.formats.Task
+        A task with a table ``[proof]``.
+    edge : float
+        Edge of the cells of the hand's position relative to the base (m).
+    progress : callable, optional
+        As for `prove`.
+
+    Returns
+    -------
+    TaskProof
+        Verdict and bounds.
+
+    Raises
+    ------
+    OutputError
+        If the task has no statement, or robot, law, reference or a limit are not covered.
+
+    Examples
+    --------
+    >>> proof = cc.proofs.prove_task(cc.load_task("rover.toml"))    # doctest: +SKIP
+    """
+    statement = task.statement
+    if statement is None:
+        raise OutputError(
+            str(task.path),
+            expected="a table [proof]",
+            came="none",
+            cure="Add one with `place`, `speed` and `heading`; see docs/files.md.",
+        )
+    found = prove(
+        task.servo, task.reference, task.duration, task.q0, task.s0, statement, edge, progress
+    )
+    _check_all_are_bounded(found, str(task.path))
+    return found
+
+
+def _check_all_are_bounded(found: TaskProof, where: str) -> None:
+    """Reject limits of quantities without a bound, which a verdict would pass over."""
+    given = found.statement
+    bounded = {(bound.kind, bound.name) for bound in found.bounds}
+    limits = {
+        "torque": given.torques,
+        "speed": given.speeds,
+        "angle above": given.angles,
+        "angle below": given.angles,
+        "corridor": given.corridor,
+    }
+    for kind, names in limits.items():
+        for name in names:
+            if found.bounds and (kind, name) not in bounded:
+                raise OutputError(
+                    where,
+                    expected="limits of quantities that the proof bounds",
+                    came=f"a limit of the {kind.split()[0]} of `{name}`",
+                    cure="Remove the limit.",
+                )
