@@ -341,6 +341,35 @@ def certify(
 
 
 @main.command(
+    epilog=f"Example: concur prove examples/rover_arm.toml --out out/rover_arm/proof\n\n{STATUS}"
+)
+def prove(
+    task: Annotated[Path, typer.Argument(help="Task file (.toml) with [proof].")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the results; default out/<name of the file>.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON, for machines.")
+    ] = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Prove that a task keeps its limits, from all starts and with all imperfections of [proof].
+
+    Writes the bounds of all quantities to bounds.json, and their figure. No file is written yet
+    that others can recheck. The exit status is 0 only if the task is proved; 1 if it is undecided.
+    """
+    folder = out or Path("out") / task.stem
+    with _errors("prove" if as_json else None):
+        from concur.cli._prove import prove_file
+
+        console = Console(stderr=as_json, quiet=as_json)
+        result = prove_file(task, folder, console, overwrite)
+        if as_json:
+            typer.echo(json.dumps(result.as_dict(), indent=2, allow_nan=False))
+        raise typer.Exit(0 if result.proved else 1)
+
+
+@main.command(
     epilog="Example: concur verify examples/rover_campaign.toml --samples 500"
     "\n\nExit status: 0 all requirements hold in all worlds, 1 a world breaks one, 2 bad input."
 )

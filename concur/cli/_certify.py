@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -14,7 +13,6 @@ import numpy as np
 from matplotlib.figure import Figure
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from concur.certify import (
@@ -34,6 +32,7 @@ from concur.certify import (
     sample_limits,
     tube,
 )
+from concur.cli._bar import progress_bar
 from concur.cli._certify_result import (
     CertifyResult,
     channel_overshoot,
@@ -56,9 +55,6 @@ METHODS = ("tight", "thesis")
 _ANGLES = (15.0, 30.0, 60.0, 90.0, 120.0, 150.0, 179.0)
 # Budget of boxes for each of them, small as they are only for a figure.
 _BUDGET = 1_000
-# Seconds before a progress bar is shown.
-_PATIENCE = 2.0
-
 _MARKS = {
     Status.PROVED: "[green]proved[/]",
     Status.REFUTED: "[bold red]refuted[/]",
@@ -107,7 +103,7 @@ def _certified(
 
     radians = math.radians(angle)
     began = time.perf_counter()
-    with _bar("certifying", console) as report:
+    with progress_bar("certifying", console) as report:
         found = certify(
             servo, radians, distance, cast(Method, method), progress=report, chain=method == "tight"
         )
@@ -152,13 +148,13 @@ def _operating(task: Task, servo: Servo, console: Console) -> OperatingCertifica
     """Bound margin and torque in the task's operating box, if it has one, without integral."""
     if task.operating is None or servo.nz:
         return None
-    with _bar("operating box", console) as report, located(task.path, "[operating]"):
+    with progress_bar("operating box", console) as report, located(task.path, "[operating]"):
         return operating_bounds(servo.unmeasured, **task.operating, progress=report)
 
 
 def _tubes(found: Certificate, disturbance: float, console: Console) -> tuple[Tube, ...]:
     """Tubes of all channels, from tube-optimized decays."""
-    with _bar("tubes", console) as report:
+    with progress_bar("tubes", console) as report:
         decays = narrow_decays(found, progress=report)
     return tuple(tube(one, disturbance / one.channel.length) for one in decays)
 
@@ -225,30 +221,6 @@ def _check_options(
         )
 
 
-@contextmanager
-def _bar(title: str, console: Console) -> Iterator[Callable[[float], None]]:
-    """Show a progress bar for a longer calculation."""
-    bar = Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(),
-        console=console, transient=True,
-    )  # fmt: skip
-    work = bar.add_task(title, total=1.0)
-    began = time.perf_counter()
-
-    def report(part: float) -> None:
-        late = time.perf_counter() - began > _PATIENCE
-        # Only on a terminal: in a file a removed bar would leave empty lines.
-        if late and console.is_terminal and not bar.live.is_started:
-            bar.start()
-        bar.update(work, completed=part)
-
-    try:
-        yield report
-    finally:
-        if bar.live.is_started:
-            bar.stop()
-
-
 def _figures(
     found: Certificate, start: tuple[np.ndarray, np.ndarray], console: Console
 ) -> tuple[dict[str, Figure], Decay | None]:
@@ -260,7 +232,7 @@ def _figures(
         figures["decay"] = decay_figure(found, decay)
     # Without rotations the angle is irrelevant; without valid gains there is no rate.
     if any(part.angle is not None for part in found.parts):
-        with _bar("rates over the angle", console) as report:
+        with progress_bar("rates over the angle", console) as report:
             figures["rates"] = rate_figure(_sweeps(found, report), found)
     return figures, decay
 

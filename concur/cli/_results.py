@@ -23,6 +23,7 @@ MANIFEST = "concur.json"
 OWN = {
     "track": ("run.h5", "report.html", "animation.gif", "animation.mp4"),
     "certify": ("proof.json", "operating.json"),
+    "prove": ("bounds.json", "bounds.png"),
     "export": (),
     "verify": ("report.html", "report.json", "campaign.h5"),
 }

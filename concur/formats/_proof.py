@@ -13,7 +13,6 @@ from pydantic_core import PydanticCustomError
 from concur.control import JointLimits, Output, Servo
 from concur.formats._imperfections import NumbersByName, Time
 from concur.formats.tables import LARGEST, Table, fault, is_number, located, show, unknown
-from concur.multibody import Mechanism
 
 if TYPE_CHECKING:
     from concur.proofs import Statement

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from concur.plotting.motion import motion_figure
     from concur.plotting.overview import plot_run, save_figures
     from concur.plotting.path import path_figure
+    from concur.plotting.proof import proof_figure
     from concur.plotting.report import write_report
     from concur.plotting.robot import RobotArtists, draw_robot, robot_figure
     from concur.plotting.sampled import CurveBound, SampledCurves
@@ -65,6 +66,7 @@ _MODULES = {
     "numerics_figure": "errors",
     "path_figure": "path",
     "plot_run": "overview",
+    "proof_figure": "proof",
     "rate_figure": "certificate",
     "robot_figure": "robot",
     "robot_portrait": "_portrait",
@@ -103,6 +105,7 @@ __all__ = [
     "numerics_figure",
     "path_figure",
     "plot_run",
+    "proof_figure",
     "rate_figure",
     "robot_figure",
     "robot_portrait",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -110,16 +111,70 @@ class TaskProof:
     step: float
     first: np.ndarray
 
-    def __str__(self) -> str:
+    @property
+    def sentence(self) -> str:
+        """Verdict in one sentence."""
         if self.status is not Status.PROVED:
             return f"{self.status.name}: {self.reason}. {self.cure}"
         given = self.statement
-        starts = (
-            f"from starts within {max(given.place):g} m, {max(given.speed):g} m/s and "
-            f"{given.heading:g} rad of heading of the declared one"
-        )
-        lines = [
-            f"PROVED: {starts}, with masses within {given.masses:.1%}, torques held for "
-            f"{given.period:g} s"
+        facts = [
+            f"masses within {100 * given.masses:.3g} %",
+            f"torques held for {1e3 * given.period:g} ms",
         ]
-        return "\n".join([*lines, *(f"  {bound}" for bound in self.bounds)])
+        if given.delay:
+            facts.append(f"a delay of {1e3 * given.delay:g} ms")
+        if any(given.torque_error):
+            facts.append(f"torque errors up to {max(given.torque_error):g} N m")
+        if any(given.push):
+            facts.append(f"pushes up to {max(given.push):g} m/s^2")
+        return (
+            f"PROVED: from starts within {max(given.place):g} m, {max(given.speed):g} m/s and "
+            f"{given.heading:g} rad of heading of the declared one, with {', '.join(facts)}: "
+            f"{', '.join(self._kept())}"
+        )
+
+    def _kept(self) -> list[str]:
+        """What holds, a phrase for each kind of bound; values are rounded to the safe side."""
+
+        def extreme(kind: str) -> list[float]:
+            own = [b for b in self.bounds if b.kind == kind]
+            return [_rounded(b.sign * max(b.sign * c.value for c in own), b.sign) for b in own[:1]]
+
+        found = [f"torques at most {value:g} N m" for value in extreme("torque")]
+        found += [f"joint speeds at most {value:g} rad/s" for value in extreme("speed")]
+        found += [f"decoupling margin above {value:g}" for value in extreme("margin")]
+        angles = [b.slack for b in self.bounds if b.kind.startswith("angle") and b.slack < math.inf]
+        if angles:
+            found.append(f"joints within their limits by {_rounded(min(angles), -1.0):g} rad")
+        return found + [
+            f"{b.name} within {_rounded(b.value, 1.0):g} {b.unit} of its path"
+            for b in self.bounds
+            if b.kind == "corridor"
+        ]
+
+    @property
+    def tightest(self) -> tuple[Bound, ...]:
+        """Of each kind the bound with the least slack, or the largest one without limits."""
+        found: dict[str, Bound] = {}
+        for bound in self.bounds:
+            held = found.get(bound.kind)
+            if held is None or _order(bound) > _order(held):
+                found[bound.kind] = bound
+        return tuple(found.values())
+
+    def __str__(self) -> str:
+        return "\n".join([self.sentence, *(f"  {bound}" for bound in self.bounds)])
+
+
+def _order(bound: Bound) -> tuple[bool, float]:
+    """Order of bounds of one kind, the tightest last."""
+    limited = math.isfinite(bound.slack)
+    return limited, -bound.slack if limited else bound.sign * bound.value
+
+
+def _rounded(value: float, sign: float) -> float:
+    """Value with three digits, not below it for an upper bound and not above it for a lower one."""
+    if value == 0.0 or not math.isfinite(value):
+        return value
+    digits = 2 - math.floor(math.log10(abs(value)))
+    return sign * math.ceil(round(sign * value * 10.0**digits, 6)) / 10.0**digits

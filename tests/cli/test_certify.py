@@ -316,10 +316,10 @@ def test_a_start_outside_of_the_region_is_not_moved(certificate):
     [(0.0, True, True), (1e9, True, False), (0.0, False, False)],
 )
 def test_a_bar_is_shown_when_it_takes_long(monkeypatch, patience, terminal, shown):
-    monkeypatch.setattr(command, "_PATIENCE", patience)
+    monkeypatch.setattr("concur.cli._bar._PATIENCE", patience)
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=terminal, width=80)
-    with command._bar("certifying", console) as report:
+    with command.progress_bar("certifying", console) as report:
         report(0.5)
     text = stream.getvalue()
     assert ("certifying" in text) is shown

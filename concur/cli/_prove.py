@@ -1,0 +1,175 @@
+"""`concur prove`: proof that a task keeps its limits from all starts of its statement."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from concur.certify import Status
+from concur.cli._answer import answer
+from concur.cli._bar import progress_bar
+from concur.cli._results import results
+from concur.formats import Task, load_task
+from concur.plotting.files import writing
+from concur.plotting.proof import proof_figure
+from concur.plotting.style import DPI
+from concur.proofs import Bound, TaskProof, prove_task
+
+NOT_RECHECKED = "no proof file is written that others can recheck: bounds.json has the bounds alone"
+
+
+@dataclass(frozen=True, eq=False)
+class ProveResult:
+    """The proof of a task, with its files."""
+
+    task: Task
+    proof: TaskProof
+    seconds: float
+    notes: tuple[str, ...]
+    files: tuple[Path, ...] = ()
+
+    @property
+    def proved(self) -> bool:
+        """Whether the task is proved."""
+        return self.proof.status is Status.PROVED
+
+    def as_dict(self) -> dict[str, Any]:
+        """Result for JSON, in SI units; values that are not finite are null."""
+        found = self.proof
+        return answer(
+            "prove",
+            self.proved,
+            found.status.name,
+            name=self.task.name,
+            robot=self.task.robot.name,
+            problems=() if self.proved else (found.sentence,),
+            warnings=self.notes,
+            files=self.files,
+            sentence=found.sentence,
+            reason=found.reason,
+            cure=found.cure,
+            recheck=None,
+            statement=_plain(asdict(found.statement)),
+            bounds=[_bound_dict(bound) for bound in found.bounds],
+            segments=found.times.tolist(),
+            sources={name: _plain(values) for name, values in found.sources.items()},
+            tube={
+                "step": self.task.duration / len(found.wall),
+                "outputs": [output.name for output in self.task.outputs],
+                "x": _plain(found.x),
+                "ve": _plain(found.ve),
+                "heading": _plain(found.wall),
+            },
+            cells=found.cells,
+            growth=_plain(found.growth),
+            seconds=self.seconds,
+        )
+
+    def show(self, console: Console) -> None:
+        """Print the verdict, the tightest bounds and the notes."""
+        console.print(f"[bold]{escape(self.task.name)}[/]: {escape(self.task.robot.name)}")
+        console.print(escape(self.proof.sentence), highlight=False)
+        if self.proof.bounds:
+            table = Table(title="Tightest bounds", title_justify="left")
+            table.add_column("quantity")
+            for name in ("bound", "limit", "slack", r"time \[s]"):
+                table.add_column(name, justify="right")
+            for bound in self.proof.tightest:
+                table.add_row(escape(f"{bound.kind} {bound.name}"), *_cells(bound))
+            console.print(table)
+        work = f"cells: {self.proof.cells}, segments: {len(self.proof.times)}"
+        console.print(f"{work}, {self.seconds:.1f} s", highlight=False)
+        for note in self.notes:
+            console.print(escape(f"note: {note}"), highlight=False)
+        for path in self.files:
+            console.print(escape(str(path)), highlight=False, soft_wrap=True)
+
+
+def prove_file(path: Path, folder: Path, console: Console, overwrite: bool = False) -> ProveResult:
+    """Prove the statement of a task; write bounds and their figure into a folder."""
+    with results(folder, "prove", overwrite) as kept:
+        task = load_task(path)
+        began = time.perf_counter()
+        with progress_bar("proving", console) as report:
+            found = prove_task(task, progress=lambda done, total: report(done / total))
+        result = ProveResult(task, found, time.perf_counter() - began, _notes(task))
+        figure = proof_figure(
+            found, [output.name for output in task.outputs], task.duration, _shares(found.bounds)
+        )
+        target = kept.staging / "bounds.png"
+        with writing(target):
+            figure.savefig(target, dpi=DPI)
+        kept.publish([target])
+        target = kept.staging / "bounds.json"
+        with writing(target):
+            target.write_text(json.dumps(result.as_dict(), indent=1, allow_nan=False) + "\n")
+        kept.publish([target])
+        kept.end("proved" if result.proved else "not proved", found.reason)
+    result = replace(result, files=(*kept.files, kept.manifest))
+    result.show(console)
+    return result
+
+
+def _notes(task: Task) -> tuple[str, ...]:
+    """What the verdict is not about."""
+    notes = [NOT_RECHECKED]
+    given = {
+        "[plant]": task.plant is not None or task.plant_momentum is not None,
+        "[plant.slip]": task.slip is not None,
+        "[imperfections]": task.imperfections is not None,
+        "[world]": task.world is not None,
+        "[uncertainty]": bool(task.uncertainty.size),
+    }
+    notes += [
+        f"the proof is about the imperfections of [proof]; those of {table} are no part of it"
+        for table, has in given.items()
+        if has
+    ]
+    return tuple(notes)
+
+
+def _cells(bound: Bound) -> list[str]:
+    def shown(value: float) -> str:
+        return f"{value:.4g} {bound.unit}".rstrip()
+
+    limited = bound.limit is not None and math.isfinite(bound.slack)
+    limit = shown(bound.limit) if limited and bound.limit is not None else "none"
+    slack = shown(bound.slack) if limited else ""
+    return [shown(bound.value), limit, slack, f"{bound.time:.2f}"]
+
+
+def _shares(bounds: tuple[Bound, ...]) -> dict[str, float]:
+    """Share of each positive limit that a bound takes."""
+    return {
+        f"{bound.kind} {bound.name}": value / limit if bound.sign > 0 else limit / value
+        for bound in bounds
+        if not bound.kind.startswith("angle")
+        and (value := bound.value) > 0.0
+        and (limit := bound.limit or 0.0) > 0.0
+    }
+
+
+def _bound_dict(bound: Bound) -> dict[str, Any]:
+    side = "upper" if bound.sign > 0 else "lower"
+    own = {name: _plain(value) for name, value in asdict(bound).items() if name != "sign"}
+    return {**own, "side": side, "slack": _plain(bound.slack), "kept": bound.kept}
+
+
+def _plain(value: Any) -> Any:
+    """Value for JSON."""
+    if isinstance(value, dict):
+        return {name: _plain(entry) for name, entry in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, (float, np.floating)):
+        return float(value) if math.isfinite(value) else None
+    return value
