@@ -50,6 +50,7 @@ CALLS = {
     "compare": ["TASK"],
     "certify": ["TASK", "--out", "OUT"],
     "export": ["TASK", "--out", "OUT"],
+    "prove": ["PROVE", "--out", "OUT"],
     "verify": ["TASK", "--samples", "3", "--out", "OUT"],
 }
 

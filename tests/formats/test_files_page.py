@@ -17,6 +17,7 @@ from concur.formats import (
     _drives,
     _imperfections,
     _initial,
+    _proof,
     _reference,
     _requirements,
     _robot,
@@ -114,6 +115,7 @@ def test_every_joint_and_its_fields_are_listed() -> None:
         ("Tolerances", _task_tables.TolerancesTable),
         ("Plant", _task_tables.PlantTable),
         ("Operating", _task_tables.OperatingTable),
+        ("Proof", _proof.ProofTable),
         ("Imperfections", _imperfections.ImperfectionsTable),
     ],
 )

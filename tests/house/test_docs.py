@@ -50,7 +50,7 @@ CHECKS = {
 
 SUBPACKAGES = (
     *("certify", "codegen", "control", "formats", "formulations", "mechanism", "planning"),
-    *("plotting", "reduction", "simulation", "verification", "worlds"),
+    *("plotting", "proofs", "reduction", "simulation", "verification", "worlds"),
 )
 
 

@@ -1,0 +1,115 @@
+"""`concur prove` and the table [proof]: verdict, files, exit status, and rejected entries."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from concur.cli import main
+from concur.errors import ConcurError
+from concur.formats import load_task
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+WHOLE = (EXAMPLES / "rover_arm.toml").read_text()
+HEAD = WHOLE[: WHOLE.index("[proof]")].replace("duration = 20.0", "duration = 0.05")
+HEAD = HEAD.replace("evaluate_after = 12.0", "evaluate_after = 0.04")
+NEAR = "place = 0.002\nspeed = { base = 0.004, hand = 0.006 }\nheading = 0.002\n"
+REAL = "period = 0.001\nmasses = 0.005\n"
+
+
+def written(folder, proof, head=HEAD):
+    path = folder / "task.toml"
+    path.write_text(f"{head}[proof]\n{proof}")
+    return path
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+@pytest.mark.parametrize(("limit", "code", "status"), [(20, 0, "PROVED"), (5, 1, "UNDECIDED")])
+def test_the_verdict_depends_on_the_limits(tmp_path, limit, code, status):
+    task = written(tmp_path, f"{NEAR}{REAL}torque_limits = {limit}.0\nmargin = 0.1\n")
+    result = run("prove", task, "--out", tmp_path / "out")
+    assert result.exit_code == code, result.output
+    text = " ".join(result.output.split())
+    assert f"{status}:" in text
+    assert "no proof file is written that others can recheck" in text
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "bounds.json",
+        "bounds.png",
+        "concur.json",
+    }
+    found = json.loads((tmp_path / "out" / "bounds.json").read_text())
+    assert found["status"] == status
+    assert found["recheck"] is None
+    assert found["statement"]["torques"] == dict.fromkeys(
+        load_task(task).robot.control_names, limit
+    )
+    torque = {b["name"]: b for b in found["bounds"] if b["kind"] == "torque"}
+    assert torque["upper_arm"]["kept"] is (code == 0)
+    # The sentence rounds to the safe side.
+    largest = max(b["value"] for b in torque.values())
+    if code == 0:
+        said = float(found["sentence"].split("torques at most ")[1].split()[0])
+        assert largest <= said <= 1.01 * largest
+
+
+def test_entries_and_defaults(tmp_path):
+    task = load_task(written(tmp_path, NEAR + "push = { hand = 0.1 }\ntorque_error = 0.2\n"))
+    found = task.statement
+    assert (found.place, found.speed, found.push) == ((0.002, 0.002), (0.004, 0.006), (0.0, 0.1))
+    assert found.torque_error == (0.2,) * 5
+    assert (found.period, found.delay, found.torques, found.angles) == (0.0, 0.0, {}, {})
+    held = HEAD.replace('method = "rk4"', 'method = "rk4"\ncontrol_period = 0.002')
+    assert load_task(written(tmp_path, NEAR, held)).statement.period == 0.002
+    assert load_task(written(tmp_path, NEAR + "period = 0.002\n", held)).statement.period == 0.002
+    with pytest.raises(ConcurError, match="at least the control period"):
+        load_task(written(tmp_path, NEAR + "period = 0.001\n", held))
+    assert load_task(EXAMPLES / "free_floater.toml").statement is None
+
+
+def test_the_narrowest_limits_apply(tmp_path):
+    limits = "\n[servo]\ntorque_limits = 8.0\n"
+    proof = NEAR + "torque_limits = { turret = 5.0, forearm = 9.0 }\n"
+    found = load_task(written(tmp_path, proof + limits)).statement.torques
+    assert found == {
+        "left_wheel": 8.0, "right_wheel": 8.0, "turret": 5.0, "upper_arm": 8.0, "forearm": 8.0
+    }  # fmt: skip
+    proof = NEAR + "[proof.angle_limits]\nturret = [-1.0, inf]\n"
+    assert load_task(written(tmp_path, proof)).statement.angles == {"turret": (-1.0, np.inf)}
+
+
+def test_wrong_entries_name_table_and_field(tmp_path):
+    cases = {
+        NEAR.replace("heading", "#"): ("heading", "Add the field"),
+        NEAR.replace("base", "bass"): ("speed", "base"),
+        NEAR.replace("base = 0.004, ", ""): ("speed", "none for `base`"),
+        NEAR.replace("0.002", "-0.002"): ("place", "zero or more"),
+        NEAR + "masses = 1.0\n": ("masses", "below 1"),
+        NEAR + "torque_limits = { arm = 1.0 }\n": ("torque_limits", "a control"),
+        NEAR + "speed_limits = { arm = 1.0 }\n": ("speed_limits", "a shape velocity"),
+        NEAR + "[proof.angle_limits]\narm = [0.0, 1.0]\n": ("angle_limits", "a joint"),
+        NEAR + "[proof.angle_limits]\nturret = [1.0, 1.0]\n": ("turret", "below the upper"),
+    }
+    for proof, (field, text) in cases.items():
+        result = run("check", written(tmp_path, proof))
+        assert result.exit_code == 2, proof
+        for part in ("[proof", field, text):
+            assert part in result.output, (proof, result.output)
+
+
+def test_what_is_not_covered_is_rejected(tmp_path):
+    result = run("prove", EXAMPLES / "free_floater.toml", "--out", tmp_path / "a")
+    assert (result.exit_code, "a table [proof]" in result.output) == (2, True)
+    wheel = written(tmp_path, NEAR + "[proof.angle_limits]\nleft_wheel = [-1.0, 1.0]\n")
+    result = run("prove", wheel, "--out", tmp_path / "b")
+    assert (result.exit_code, "limit of the angle of `left_wheel`" in result.output) == (2, True)
+
+
+@pytest.mark.slow
+def test_the_shipped_rover_is_proved(tmp_path):
+    result = run("prove", EXAMPLES / "rover_arm.toml", "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
