@@ -120,7 +120,7 @@ def prove_file(path: Path, folder: Path, console: Console, overwrite: bool = Fal
 
 
 def _notes(task: Task) -> tuple[str, ...]:
-    """What the verdict is not about."""
+    """Notes on imperfections that the verdict leaves out."""
     notes = [NOT_RECHECKED]
     given = {
         "[plant]": task.plant is not None or task.plant_momentum is not None,

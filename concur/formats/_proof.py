@@ -109,7 +109,7 @@ def statement(
 
     torques = [_all(robot.control_names, limits.torques)]
     if servo.torque_limits is not None:
-        torques.append(_all(controls, servo.torque_limits))
+        torques.append(_all(controls, np.abs(servo.torque_limits).min(axis=1)))
     speeds = _all(robot.freedom_names, limits.speeds)
     angles = _angles(given["angle_limits"], limits, path)
     errors = named("torque_error", controls, "a control")
@@ -159,7 +159,7 @@ def _least(*tables: Mapping[str, float]) -> dict[str, float]:
 def _angles(
     given: Mapping[str, list[float]], limits: JointLimits, path: str | PathLike[str]
 ) -> dict[str, tuple[float, float]]:
-    """Narrowest ranges of joints with one coordinate; infinite ends where there is none."""
+    """Narrowest ranges of joints with one coordinate; an end without limit is infinite."""
     rows = {
         body.name: limits.positions[limits.robot.q_slice(body.name)][0]
         for body in limits.robot.bodies

@@ -13,7 +13,7 @@ only the leading symbols of its space; the others have no coefficients. A space 
 with some symbols only; the others' are in the remainder. Coefficients are floats; the
 remainder includes their rounding.
 
-**What holds.** If every argument of an operation encloses its function, the result encloses the
+**Guarantee.** If every argument of an operation encloses its function, the result encloses the
 operation's value: no sample of f lies outside.
 """
 
@@ -45,7 +45,7 @@ class Space:
         Dimension of each block.
     curved : int, optional
         Number of leading symbols, those of whole blocks, whose products with all symbols a model
-        keeps. What a product has of two others goes into its remainder. All if not given.
+        keeps. Products of two others go into remainders. All if not given.
     """
 
     blocks: tuple[int, ...]

@@ -63,9 +63,9 @@ class TaskProof:
     status : Status
         PROVED or UNDECIDED.
     reason, cure : str
-        What is not shown, and what to change; empty if proved.
+        The fault, and what to change; empty if proved.
     statement : Statement
-        What was to be proved.
+        The statement to prove.
     bounds : tuple of Bound
         Bound of each quantity over the whole task.
     times : numpy.ndarray
@@ -134,7 +134,7 @@ class TaskProof:
         )
 
     def _kept(self) -> list[str]:
-        """What holds, a phrase for each kind of bound; values are rounded to the safe side."""
+        """A phrase for each kind of bound; values are rounded to the safe side."""
 
         def extreme(kind: str) -> list[float]:
             own = [b for b in self.bounds if b.kind == kind]

@@ -52,10 +52,13 @@ LEVELS = 2
 HEADROOM = 1.03
 """Factor from the disturbance that was found to the next candidate."""
 
+LEAST = 1e-9
+"""Candidate where a statement has no imperfections (m/s^2): what is found must be below it."""
+
 
 @dataclass(eq=False)
 class March:
-    """What is found from the start to a step: candidates, largest values and sources by segment.
+    """Results from the start to a step: candidates, largest values and sources by segment.
 
     `disturbance` has a column for each step, the others one for each segment.
     """
@@ -137,7 +140,7 @@ class Prover:
         n = len(self.first)
         none = np.zeros((2, 0))
         found = March(none, [], [], [], none, none, none[0])
-        wanted = np.zeros(2)
+        wanted = np.full(2, LEAST)
         for k in range(n):
             steps = int(self.last[k] - self.first[k])
             for _ in range(TRIALS):
@@ -156,14 +159,14 @@ class Prover:
                 own = np.asarray(sum(sources.values()))
                 if (own < wanted).all():
                     break
-                wanted = np.maximum(wanted, HEADROOM * own)
+                wanted = np.maximum(wanted, HEADROOM * own + LEAST)
             else:
                 return replace(found, sources=[*found.sources, sources], fault="disturbance")
             found.leaves.append(leaves)
             found.largest.append(largest)
             found.sources.append(sources)
             found = replace(found, disturbance=d, x=tube[0], ve=tube[1], wall=tube[2])
-            wanted = HEADROOM * own
+            wanted = HEADROOM * own + LEAST
             if progress:
                 progress(k + 1, n)
         return found
@@ -249,8 +252,14 @@ def prove(
 
     Parameters
     ----------
-    servo, reference, duration, q0, s0
-        As of `concur.simulate`.
+    servo : Servo
+        Law.
+    reference : Reference
+        Declared motion of the outputs.
+    duration : float
+        Length of the task (s).
+    q0, s0 : array_like
+        Declared start: configuration and shape velocities.
     statement : Statement
         Starts, imperfections and limits.
     edge : float

@@ -70,7 +70,7 @@ def prove_task(
         raise OutputError(
             str(task.path),
             expected="a table [proof]",
-            came="none",
+            came="a task without it",
             cure="Add one with `place`, `speed` and `heading`; see docs/files.md.",
         )
     found = prove(

@@ -13,6 +13,7 @@ from concur._version import __version__
 from concur.cli import main
 from concur.cli._answer import COMMON
 from tests.cli.test_gains import TASK
+from tests.cli.test_prove import written
 
 KINDS = {
     **dict.fromkeys(("command", "concur", "name", "robot", "status"), str),
@@ -78,9 +79,11 @@ def test_answers_share_their_fields(command, tmp_path, monkeypatch):
     (tmp_path / "task.toml").write_text(TASK + uncertain)
     places = {name: tmp_path / name.lower() for name in ("OUT", "NEW")}
     places["TASK"] = tmp_path / "task.toml"
+    places["PROVE"] = written(tmp_path, "place = 0.0\nspeed = 0.0\nheading = 0.0\n", name="prove")
     arguments = [places.get(part, part) for part in CALLS[command]]
     found = answer(run(command, *arguments, "--json"), command)
-    assert found["robot"] == ("new" if command == "new" else "planar_floater")
+    robots = {"new": "new", "prove": "rover_arm"}
+    assert found["robot"] == robots.get(command, "planar_floater")
     # An error has the same fields, and its sentence once more on the other stream.
     missing = [tmp_path / "missing.toml", *[tmp_path] * (command == "new")]
     wrong = run(command, *missing, "--json")

@@ -228,7 +228,9 @@ def test_a_proof_that_is_not_confirmed_ends_with_one(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("no_figures")
 def test_notes_say_where_the_task_differs(tmp_path):
     path = altered(
-        tmp_path, "rover_arm.toml", {'method = "rk4"': 'method = "rk4"\ncontrol_period = 0.01'}
+        tmp_path,
+        "rover_arm.toml",
+        {'method = "rk4"': 'method = "rk4"\ncontrol_period = 0.01', "period = 0.001  ": ""},
     )
     result = run(path, "--method", "thesis", "--out", tmp_path / "out", "--json")
     assert result.exit_code == 0, result.output

@@ -19,8 +19,8 @@ NEAR = "place = 0.002\nspeed = { base = 0.004, hand = 0.006 }\nheading = 0.002\n
 REAL = "period = 0.001\nmasses = 0.005\n"
 
 
-def written(folder, proof, head=HEAD):
-    path = folder / "task.toml"
+def written(folder, proof, head=HEAD, name="task"):
+    path = folder / f"{name}.toml"
     path.write_text(f"{head}[proof]\n{proof}")
     return path
 
