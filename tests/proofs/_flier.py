@@ -24,11 +24,9 @@ def flier() -> Task:
     return load_task(EXAMPLES / "free_floater.toml")
 
 
-@cache
-def prover(duration: float, statement: Statement | None = None) -> Prover:
+def prover(duration: float, statement: Statement = NEAR) -> Prover:
     task = flier()
-    given = statement or NEAR
-    return Prover(task.servo, task.reference, duration, task.q0, task.s0, given)
+    return Prover(task.servo, task.reference, duration, task.q0, task.s0, statement)
 
 
 def ball(rng: np.random.Generator, radius: float) -> np.ndarray:

@@ -11,6 +11,7 @@ from concur.errors import OutputError
 from concur.proofs._floater import Prover, prove_floater
 from concur.proofs._floating import FIRST_S
 from concur.proofs._variations import kernels
+from concur.simulation import Integrator
 from tests.proofs._flier import NEAR, ball, base_deviation, candidate, deviated, flier, prover
 
 SHORT = 0.05
@@ -176,3 +177,37 @@ def test_what_is_not_covered_is_undecided_or_rejected():
     assert "period and delay" in late.reason
     with pytest.raises(OutputError, match="plain servo"):
         prove_floater(task.servo.as_measured, *given[1:], NEAR)
+
+
+@pytest.mark.slow
+def test_simulated_starts_stay_in_the_tubes_and_below_the_bounds():
+    task, rng = flier(), np.random.default_rng(4)
+    case = prover(0.1, replace(NEAR, push=(), period=1e-4))
+    assert case.march() == ("", 0.0)
+    servo, radii = task.servo, case.tube.radii
+    torque = np.concatenate([part.torque for part in case.found], axis=1)
+    start, reached = [case.statement.place[0], case.statement.heading, case.statement.speed[0]], 0.0
+    for _ in range(4):
+        parts = [radius * _unit(rng) for radius in start]
+        first = deviated(case, 0.0, *parts)
+        held = Integrator(dt=1e-4, control_period=1e-4)
+        run = cc.simulate(
+            servo.model.robot, servo, task.reference, 0.1, first[:13], first[13:], integrator=held
+        )
+        for i in range(0, len(run.t) - 1, 19):
+            t, q, s = run.t[i], run.q[i], run.v[i, 6:]
+            k = min(int(t / case.length), case.count - 1)
+            sample = task.reference(t)
+            x, ve = servo.errors(q, s, sample.flat_pose, sample.twist)
+            c = candidate(case, t)[0]
+            own = (x - c[:6], base_deviation(case, t, q), ve - c[6:12])
+            sizes = np.array([np.linalg.norm(part) for part in own])
+            assert (sizes <= radii[:, k]).all()
+            assert (np.abs(run.u[i]) <= torque[:, k]).all()
+            reached = max(reached, float((sizes / radii[:, k]).max()))
+    assert reached > 0.5
+
+
+def _unit(rng: np.random.Generator) -> np.ndarray:
+    d = rng.normal(size=6)
+    return d / np.linalg.norm(d)
