@@ -1,0 +1,379 @@
+"""Bounds over the leaves of a proof: disturbances, torques, speeds, angles, margins.
+
+With K = A1^-1 (`_recheck_arm`) the output's acceleration for forces F is K F, so that, all bodies
+together, K F = nu + K A2[y, y] + K A0. For a body's relative error 1 it is E1 (nu + d) + E2[y, y]
++ E0 with E = K A_b, and the command's rate obeys, as K A1 = 1,
+
+    K udot = nudot + 2 Q2[y, ydot] + sum_i rho'_i (G1_i nu + G2_i[y, y] + G0_i),
+
+with Q2 = sum E2 and G_i = K dA / drho_i. In axes of the base ydot = nu + d - omega x y.
+
+**What holds.** Each bound is one for every point of the leaf and all y, nu, d in their sets: exact
+linear forms over balls, and the rest by a majorant, a polynomial with positive coefficients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from concur.proofs._recheck_arm import Angles, Forces, Rover, dynamics, slope_of
+from concur.proofs._recheck_smooth import UP, Floats, Smooth, inverse, product, symbols
+
+ROWS = (slice(0, 2), slice(2, 5))
+"""Coordinates of base and hand."""
+
+_Z = np.zeros((5, 5))
+for _i in (0, 2):
+    _Z[_i, _i + 1], _Z[_i + 1, _i] = -1.0, 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """Values in the middle, slopes and the rest over cells; the last axis counts cells."""
+
+    c: Floats
+    g: Floats
+    rest: Floats
+
+    def take(self, index: Floats) -> Tensor:
+        """Some of the cells."""
+        return Tensor(self.c[..., index], self.g[..., index], self.rest[..., index])
+
+    @property
+    def size(self) -> Floats:
+        """Bound of the absolute values."""
+        return np.asarray(np.abs(self.c) + np.abs(self.g).sum(axis=0) + self.rest)
+
+
+def _tensor(m: Smooth) -> Tensor:
+    return Tensor(m.c, m.g, (np.abs(m.h).sum(axis=0) + m.r[0]) * UP)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """What depends on the cell only: tensors and bounds, the last axis counts cells."""
+
+    parts: dict[str, Tensor]
+    plain: dict[str, Floats]
+
+    def take(self, index: Floats) -> Table:
+        """Some of the cells."""
+        parts = {name: part.take(index) for name, part in self.parts.items()}
+        return Table(parts, {name: part[..., index] for name, part in self.plain.items()})
+
+
+def table(
+    rover: Rover, middle: Floats, half: Floats, angles: Angles, scales: tuple[Floats, Floats]
+) -> Table:
+    """Tensors over cells; `scales` are those of the rows and columns of the decoupling matrix."""
+    place = symbols(middle, half)
+    f: Forces = dynamics(rover, place, angles.phi)
+    one, two, zero = (_sum(part) for part in (f.linear, f.quadratic, f.fixed))
+    back = inverse(one)
+    two = (two + _swap(two)) * 0.5
+    p = rover.controls
+    parts = {
+        "U1": _tensor(product("ij,jkb->ikb", p, one)),
+        "U2": _tensor(product("ij,jklb->iklb", p, two)),
+        "U0": _tensor(product("ij,jb->ib", p, zero)),
+        "S": _tensor(product("ij,jkb->ikb", rover.speeds, f.rates)),
+        "L": _tensor(f.moved),
+        "Q2": _tensor(product("ijb,jklb->iklb", back, two)),
+    }
+    for k in range(len(f.linear)):
+        own = f.quadratic[k]
+        parts[f"E1{k}"] = _tensor(product("ijb,jkb->ikb", back, f.linear[k]))
+        own = product("ijb,jklb->iklb", back, (own + _swap(own)) * 0.5)
+        parts[f"E2{k}"] = _tensor(own)
+        parts[f"E0{k}"] = _tensor(product("ijb,jb->ib", back, f.fixed[k]))
+    slopes = []
+    for i in range(3):
+        along = [_along(m, i) * (1 / half[i]) for m in (one, two, zero)]
+        parts[f"G1{i}"] = _tensor(product("ijb,jkb->ikb", back, along[0]))
+        parts[f"G2{i}"] = _tensor(product("ijb,jklb->iklb", back, along[1]))
+        parts[f"G0{i}"] = _tensor(product("ijb,jb->ib", back, along[2]))
+        slopes.append(back.slope[i] / half[i])
+    # From controls to outputs: forces on (v, omega, joints) are P^-1 u.
+    own = np.abs(np.linalg.inv(p)) * (1 + 1e-9)
+    response = product("ijb,jk->ikb", back, np.linalg.inv(p))
+    rows, columns = scales
+    metric = product("jib,jkb->ikb", f.rates, product("ijb,jkb->ikb", f.mass, f.rates))
+    metric = metric * (1 / np.outer(rows, rows))[:, :, None]
+    sound = np.isfinite(metric.c).all(axis=(0, 1)) & np.isfinite(metric.reach).all(axis=(0, 1))
+    inner = np.moveaxis(np.where(sound, metric.c, 0.0), -1, 0)
+    top = np.linalg.eigvalsh((inner + inner.transpose(0, 2, 1)) / 2)[:, -1] * (1 + 1e-10)
+    top = np.where(sound, top + np.sqrt((metric.reach**2).sum(axis=(0, 1))), np.inf)
+    whole = parts["S"].size * columns[:, None, None] / rows[None, :, None]
+    phi = angles.phi
+    plain = {
+        "low": phi.c - phi.reach,
+        "high": phi.c + phi.reach,
+        "margin": (1 - 1e-10) / np.sqrt(top),
+        "pivot": (1 - 1e-10) / np.sqrt((whole**2).sum(axis=(0, 1))),
+        "response": np.array([np.sqrt((response.bound[r] ** 2).sum(axis=0)) for r in ROWS]),
+        "response_rate": np.einsum("nijb,jk->nikb", np.array(slopes), own),
+    }
+    return Table(parts, plain)
+
+
+def _sum(parts: list[Smooth]) -> Smooth:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def _swap(m: Smooth) -> Smooth:
+    c, g, h, r = (np.swapaxes(part, -3, -2) for part in m.parts)
+    return Smooth(c, g, h, r)
+
+
+def _along(m: Smooth, i: int) -> Smooth:
+    """Slope along a symbol, with its remainder; its own slopes are unknown."""
+    found = slope_of(m, i)
+    found.r[0] = m.r[1 + i]
+    found.r[1:] = np.inf
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Vector:
+    """A vector over leaves: middle, lines, the coefficients of balls, and the rest.
+
+    c (5, b), lines (n, 5, b) of symbols in [-1, 1], bound of the rest (5, b).
+    """
+
+    c: Floats
+    lines: Floats
+    rest: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Sets:
+    """Sets of y, nu and w = nu's own rate without turning, and radii (2, b) of x, ve, d."""
+
+    y: Vector
+    nu: Vector
+    w: Vector
+    x: Floats
+    ve: Floats
+    d: Floats
+    gains: Floats
+    """kp and kd of base and hand, (2, 2)."""
+
+
+def _expand(radii: Floats) -> Floats:
+    return np.repeat(radii, (2, 3), axis=0)
+
+
+def _spread(sets: Sets) -> dict[str, Floats]:
+    """Largest deviations by component."""
+    kp, kd = (_expand(g[:, None]) for g in sets.gains)
+    x, ve, d = (_expand(part) for part in (sets.x, sets.ve, sets.d))
+
+    def own(v: Vector) -> Floats:
+        return np.asarray(np.abs(v.lines).sum(axis=0) + v.rest)
+
+    return {
+        "y": own(sets.y) + ve,
+        "nu": own(sets.nu) + kp * x + kd * ve,
+        "w": own(sets.w) + np.abs(kd * kp) * x + np.abs(kd**2 - kp) * ve + kd * d,
+        "d": d,
+    }
+
+
+def _norms(
+    c: Floats, lines: list[Floats], balls: list[tuple[Floats, Floats]], rest: Floats
+) -> Floats:
+    """Bound of |V| (b) for V = c + sum lines + sum M e + rest, |e| <= radius; axis 0 is that of V.
+
+    Along c the lines count by their projection, across it by their length.
+    """
+    length = np.sqrt((c**2).sum(axis=0))
+    unit = c / np.where(length > 0.0, length, 1.0)
+    along, across = length, 0.0 * length
+    for line in lines:
+        along = along + np.abs((unit * line).sum(axis=0))
+        across = across + np.sqrt((line**2).sum(axis=0))
+    for matrix, radius in balls:
+        along = along + np.sqrt((np.einsum("ib,ijb->jb", unit, matrix) ** 2).sum(axis=0)) * radius
+        across = across + np.sqrt((matrix**2).sum(axis=(0, 1))) * radius
+    return np.asarray((np.hypot(along, across) + np.sqrt((rest**2).sum(axis=0))) * (1 + 1e-10))
+
+
+class _Linear:
+    """First-order form of a vector function of (y, nu, w, d) at its middle."""
+
+    def __init__(self, value: Floats, slopes: dict[str, Floats]) -> None:
+        self.value, self.slopes = value, slopes
+
+    def parts(self, sets: Sets, rows: slice) -> tuple[list[Floats], list[tuple[Floats, Floats]]]:
+        """Lines of time and heading, and matrices of the balls, in some rows."""
+        j = {name: own[rows] for name, own in self.slopes.items()}
+        lines = [
+            sum(
+                np.einsum("ijb,jb->ib", j[name], getattr(sets, name).lines[k])
+                for name in ("y", "nu", "w")
+                if name in j
+            )
+            for k in range(len(sets.y.lines))
+        ]
+        balls = []
+        for o, own in enumerate(ROWS):
+            kp, kd = sets.gains[:, o]
+            zero = np.zeros_like(j["nu"][:, own])
+            turn = j["w"][:, own] if "w" in j else zero
+            push = j["d"][:, own] if "d" in j else zero
+            nu, y = j["nu"][:, own], j["y"][:, own]
+            balls.append((kp * nu - kd * kp * turn, sets.x[o]))
+            balls.append((y - kd * nu + (kd**2 - kp) * turn, sets.ve[o]))
+            balls.append((push - kd * turn, sets.d[o]))
+        return lines, balls  # type: ignore[return-value]
+
+
+def _quadratic(t: Floats, a: Floats, b: Floats) -> Floats:
+    return np.asarray(np.einsum("ijkb,jb,kb->ib", t, a, b, optimize=["einsum_path", (0, 1), (0, 1)]))
+
+
+def _times(t: Floats, a: Floats) -> Floats:
+    return np.asarray(np.einsum("ijb,jb->ib", t, a))
+
+
+def _force(t: Table, names: tuple[str, str, str], sets: Sets, pushed: bool) -> tuple[
+    _Linear, list[Floats], Floats
+]:
+    """T1 (nu + d) + T2[y, y] + T0: first-order form, slopes along the cell, and the rest."""
+    one, two, zero = (t.parts[name] for name in names)
+    y, nu = sets.y.c, sets.nu.c
+    away = _spread(sets)
+    dn = away["nu"] + away["d"] * pushed
+    value = _times(one.c, nu) + _quadratic(two.c, y, y) + zero.c
+    slope = 2 * np.einsum("ijkb,jb->ikb", two.c, y)
+    lines = [
+        _times(one.g[i], nu) + _quadratic(two.g[i], y, y) + zero.g[i] for i in range(len(one.g))
+    ]
+    reach1, reach2 = one.size - np.abs(one.c), two.size - np.abs(two.c)
+    sn, sy = np.abs(sets.nu.rest), np.abs(sets.y.rest)
+    rest = _times(one.rest, np.abs(nu)) + _quadratic(two.rest, np.abs(y), np.abs(y)) + zero.rest
+    rest = rest + _times(reach1, dn) + _times(np.abs(one.c), sn) + _times(np.abs(slope), sy)
+    rest = rest + _quadratic(np.abs(two.c), away["y"], away["y"])
+    rest = rest + _quadratic(reach2, away["y"], 2 * np.abs(y) + away["y"])
+    slopes = {"nu": one.c, "y": slope}
+    if pushed:
+        slopes["d"] = one.c
+    return _Linear(value, slopes), lines, rest
+
+
+def _rate(t: Table, sets: Sets, lead: float) -> tuple[_Linear, Floats]:
+    """K udot: first-order form and the rest."""
+    y, nu, w = sets.y.c, sets.nu.c, sets.w.c
+    away = _spread(sets)
+    eye = np.eye(5)[:, :, None]
+    z = _Z[:, :, None]
+    cells = y.shape[-1]
+    first = np.zeros((1, 5, cells))
+    first[0, 1] = 1 / lead
+
+    def turn(a: Floats) -> Floats:
+        return np.asarray(_Z @ a)
+
+    c = {name: part.c for name, part in t.parts.items()}
+    s = {name: part.size for name, part in t.parts.items()}
+    omega = y[1] / lead
+    ydot, nudot = nu - omega * turn(y), w - omega * turn(nu)
+    moved = _times(c["L"], y)
+    inner = [
+        _times(c[f"G1{i}"], nu) + _quadratic(c[f"G2{i}"], y, y) + c[f"G0{i}"] for i in range(3)
+    ]
+    value = nudot + 2 * _quadratic(c["Q2"], y, ydot)
+    value = value + sum(moved[i] * inner[i] for i in range(3))
+    left = 2 * np.einsum("ijkb,jb->ikb", c["Q2"], y)
+    right = 2 * np.einsum("ijkb,kb->ijb", c["Q2"], ydot)
+    ydot_y = -omega * z - turn(y)[:, None] * first[0][None]
+    jy = -turn(nu)[:, None] * first[0][None] + right + np.einsum("ijb,jkb->ikb", left, ydot_y)
+    jn = -omega * z + left
+    for i in range(3):
+        jy = jy + inner[i][:, None] * c["L"][i][None]
+        jy = jy + moved[i] * 2 * np.einsum("ijkb,jb->ikb", c[f"G2{i}"], y)
+        jn = jn + moved[i] * c[f"G1{i}"]
+    form = _Linear(value, {"y": jy, "nu": jn, "w": eye + 0 * jn, "d": left})
+    # Majorant at the largest values, less what its first-order form has.
+    za = np.abs(_Z)
+
+    def majorant(m: dict[str, Floats], a: Floats, b: Floats, e: Floats, d: Floats) -> Floats:
+        o = a[1] / abs(lead)
+        total = e + o * (za @ b) + 2 * _quadratic(m["Q2"], a, b + d + o * (za @ a))
+        go = _times(m["L"], a)
+        for i in range(3):
+            total = total + go[i] * (
+                _times(m[f"G1{i}"], b) + _quadratic(m[f"G2{i}"], a, a) + m[f"G0{i}"]
+            )
+        return np.asarray(total)
+
+    low = {name: np.abs(own) for name, own in c.items()}
+    a0, b0, e0 = np.abs(y), np.abs(nu), np.abs(w)
+    size = [a0 + away["y"], b0 + away["nu"], e0 + away["w"], away["d"]]
+    full = majorant(s, *size)
+    base = majorant(low, a0, b0, e0, 0 * e0)
+    # Its derivative along the deviations is exact by central differences: of degree 4 in the
+    # scale k, p(k) = p0 + p1 k + ..., by five values.
+    ks = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
+    weights = np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12
+    line = 0.0 * base
+    for k, weight in zip(ks, weights, strict=True):
+        if weight:
+            line = line + weight * majorant(
+                low, a0 + k * away["y"], b0 + k * away["nu"], e0 + k * away["w"], k * away["d"]
+            )
+    rest = np.maximum(full - base - line, 0.0) + 1e-9 * full
+    # The rests of y, nu, w are no part of the lines.
+    rest = rest + _times(np.abs(jy), sets.y.rest) + _times(np.abs(jn), sets.nu.rest) + sets.w.rest
+    return form, rest
+
+
+def bounds(t: Table, sets: Sets, rover: Rover) -> dict[str, Floats]:
+    """Bounds over leaves; the last axis counts them."""
+    found: dict[str, Floats] = dict(t.plain)
+    form, lines, rest = _force(t, ("U1", "U2", "U0"), sets, False)
+    torque = []
+    for i in range(5):
+        row = slice(i, i + 1)
+        more, balls = form.parts(sets, row)
+        torque.append(_norms(form.value[row], [*more, *(v[row] for v in lines)], balls, rest[row]))
+    found["torque"] = np.array(torque)
+    away = _spread(sets)
+    s = t.parts["S"]
+    middle = np.abs(_times(s.c, sets.y.c)) + sum(np.abs(_times(g, sets.y.c)) for g in s.g)
+    speed = middle + _times(s.rest, np.abs(sets.y.c)) + _times(s.size - np.abs(s.c), away["y"])
+    speed = speed + sum(np.abs(_times(s.c, line)) for line in sets.y.lines)
+    speed = speed + _times(np.abs(s.c), sets.y.rest)
+    for o, r in enumerate(ROWS):
+        speed = speed + np.sqrt((s.c[:, r] ** 2).sum(axis=1)) * sets.ve[o]
+    found["speed"] = speed * (1 + 1e-10)
+    weights = []
+    for k in range(len(rover.names)):
+        form, lines, rest = _force(t, (f"E1{k}", f"E2{k}", f"E0{k}"), sets, True)
+        own = []
+        for r in ROWS:
+            more, balls = form.parts(sets, r)
+            own.append(_norms(form.value[r], [*more, *(v[r] for v in lines)], balls, rest[r]))
+        weights.append(own)
+    found["weights"] = np.array(weights).swapaxes(0, 1)
+    form, rest = _rate(t, sets, rover.lead)
+    held, parts = [], []
+    for r in ROWS:
+        more, balls = form.parts(sets, r)
+        held.append(_norms(form.value[r], more, balls, rest[r]))
+    for i in range(5):
+        row = slice(i, i + 1)
+        more, balls = form.parts(sets, row)
+        parts.append(_norms(form.value[row], more, balls, rest[row]))
+    found["held"] = np.array(held)
+    # udot = U1 (K udot), as K is the inverse of U1.
+    found["torque_rate"] = _times(t.parts["U1"].size, np.array(parts))
+    go = _times(t.parts["L"].size, np.abs(sets.y.c) + away["y"])
+    turn = np.einsum("nb,nikb->ikb", go, t.plain["response_rate"])
+    found["response_rate"] = np.array([np.sqrt((turn[r] ** 2).sum(axis=0)) for r in ROWS])
+    return found
