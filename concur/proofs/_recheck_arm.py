@@ -135,7 +135,9 @@ def rover_of(robot: Any, outputs: Any) -> Rover:
     need([b.name for b in robot.bodies[1:]] == list(robot.actuated), "a motor for each joint")
     need(robot.bodies[0].name == root.name, "the base first")
     axle = wheels[0].placement.translation[0]
-    base = [(root.inertia.mass, np.array(root.inertia.com) - [axle, 0, 0], root.inertia.tensor[2, 2])]
+    base = [
+        (root.inertia.mass, np.array(root.inertia.com) - [axle, 0, 0], root.inertia.tensor[2, 2])
+    ]
     spins = []
     for disk, body in zip(robot.wheels, wheels, strict=True):
         place, tensor = np.array(body.placement.translation), body.inertia.tensor
@@ -231,6 +233,21 @@ class Angles:
     unique: Floats
     solved: Floats
 
+    def take(self, index: Floats) -> Angles:
+        """Some of the cells."""
+        own = (self.radius[:, index], self.unique[index], self.solved[index])
+        return Angles(self.phi[:, index], *own)
+
+
+def joined(parts: list[Angles]) -> Angles:
+    """Angles over all cells of several."""
+    phi = [np.concatenate(own, axis=-1) for own in zip(*(p.phi.parts for p in parts), strict=True)]
+    rest = [
+        np.concatenate([getattr(p, name) for p in parts], axis=-1)
+        for name in ("radius", "unique", "solved")
+    ]
+    return Angles(Smooth(*phi), *rest)
+
 
 def _relative(rover: Rover, place: Smooth) -> Smooth:
     """Position from the axle of a point at a position relative to the base's point."""
@@ -248,7 +265,9 @@ def solve(rover: Rover, middle: Floats, half: Floats, guess: Floats) -> Angles:
             middle_slope = np.moveaxis(at.jacobian.c, -1, 0)
             sound = np.isfinite(middle_slope).all(axis=(1, 2))
             sound &= np.abs(np.linalg.det(np.where(sound[:, None, None], middle_slope, 0))) > 0
-            y = np.moveaxis(np.linalg.inv(np.where(sound[:, None, None], middle_slope, np.eye(3))), 0, -1)
+            y = np.moveaxis(
+                np.linalg.inv(np.where(sound[:, None, None], middle_slope, np.eye(3))), 0, -1
+            )
             off = product("ijb,jb->ib", y, at.hand - target)
             if k < 11:
                 phi = phi - off
@@ -259,14 +278,16 @@ def solve(rover: Rover, middle: Floats, half: Floats, guess: Floats) -> Angles:
         for size in UNIQUE:
             wide = np.zeros_like(phi.r)
             wide[0] = size
-            k = (product("ijb,jkb->ikb", -y, forward(rover, phi.widened(wide)).jacobian)
-                 + np.eye(3)[:, :, None]).bound
+            turn = (
+                product("ijb,jkb->ikb", -y, forward(rover, phi.widened(wide)).jacobian)
+                + np.eye(3)[:, :, None]
+            ).bound
             # Sizes alike in all angles: rows below 1, so that the map contracts in the largest.
-            norm = k.sum(axis=1).max(axis=0)
+            norm = turn.sum(axis=1).max(axis=0)
             good = sound & ~solved & (norm < 0.95) & (defect.max(axis=0) + norm * size <= size)
             tight = defect.max(axis=0) / (1 - norm) * (1 + 1e-9) + 1e-14
-            good &= defect.max(axis=0) + norm * tight <= tight
-            own = defect + k.sum(axis=1) * tight
+            good &= (defect.max(axis=0) + norm * tight <= tight) & (tight <= size)
+            own = defect + turn.sum(axis=1) * tight
             radius[:, good] = own[:, good]
             unique[good], solved = size, solved | good
         # In the middle the error is at most `near`, elsewhere that and its slopes.
@@ -324,7 +345,7 @@ def dynamics(rover: Rover, place: Smooth, phi: Smooth) -> Forces:
     cells, n, l = place.c.shape[-1], len(phi.g), rover.lead
     chain = forward(rover, phi)
 
-    def plain(values: Floats) -> Smooth:
+    def plain(values: Any) -> Smooth:
         return constant(np.repeat(np.asarray(values, dtype=float)[..., None], cells, axis=-1), n)
 
     # rho' = L y: of y_hand - y_base - omega z x rho.
@@ -378,7 +399,9 @@ def dynamics(rover: Rover, place: Smooth, phi: Smooth) -> Forces:
             left = plain(np.array([[1, -at_[1], 0, 0, 0], [0, at_[0], 0, 0, 0], [0, 0, 0, 0, 0]]))
             turns = plain(np.outer(up, [0, 1, 0, 0, 0]))
             tensor = plain(np.diag([0.0, 0.0, moment]))
-            free = plain(along) + across(plain(at_), product("i,jb->ijb", up, rates[1]), 0.0 * plain(along))
+            free = plain(along) + across(
+                plain(at_), product("i,jb->ijb", up, rates[1]), 0.0 * plain(along)
+            )
             twist, turn = 0.0 * plain(along), product("i,jb->ijb", up, rates[1])
         else:
             k = b - 3
@@ -388,7 +411,10 @@ def dynamics(rover: Rover, place: Smooth, phi: Smooth) -> Forces:
             none = plain(np.zeros(3))
             lever = product("ijk,kb->ijb", _LEVI, centre)[:, 2]
             axes = [chain.axes[j] if j <= k else none for j in range(3)]
-            arms = [_cross(chain.axes[j], centre - chain.origins[j]) if j <= k else none for j in range(3)]
+            arms = [
+                _cross(chain.axes[j], centre - chain.origins[j]) if j <= k else none
+                for j in range(3)
+            ]
             left = _columns([plain(np.eye(3)[0]), lever, *arms])
             turns = _columns([none, plain(up), *axes])
             half = product("ijb,jk->ikb", frame, link.inertia)
@@ -399,9 +425,9 @@ def dynamics(rover: Rover, place: Smooth, phi: Smooth) -> Forces:
         matrix = product("ijb,ikb->jkb", left, left) * mass + product("ijb,ikb->jkb", turns, loaded)
         if 0 < b < 3:
             rate, moment = rover.spins[b - 1]
-            own = np.zeros(5)
-            own[:2] = rate
-            matrix = matrix + (moment * np.outer(own, own))[:, :, None]
+            spun = np.zeros(5)
+            spun[:2] = rate
+            matrix = matrix + (moment * np.outer(spun, spun))[:, :, None]
         moment_ = product("ijb,jxb->ixb", tensor, turn)
         skew = product("ijk,jxb->ikxb", _LEVI, turn)
         gyro = product("ikxb,kyb->ixyb", skew, moment_) + product("ijb,jxyb->ixyb", tensor, twist)

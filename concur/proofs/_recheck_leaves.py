@@ -83,13 +83,12 @@ def table(
         "Q2": _tensor(product("ijb,jklb->iklb", back, two)),
     }
     for k in range(len(f.linear)):
-        own = f.quadratic[k]
         parts[f"E1{k}"] = _tensor(product("ijb,jkb->ikb", back, f.linear[k]))
-        own = product("ijb,jklb->iklb", back, (own + _swap(own)) * 0.5)
-        parts[f"E2{k}"] = _tensor(own)
+        even = (f.quadratic[k] + _swap(f.quadratic[k])) * 0.5
+        parts[f"E2{k}"] = _tensor(product("ijb,jklb->iklb", back, even))
         parts[f"E0{k}"] = _tensor(product("ijb,jb->ib", back, f.fixed[k]))
     slopes = []
-    for i in range(3):
+    for i in range(len(half)):
         along = [_along(m, i) * (1 / half[i]) for m in (one, two, zero)]
         parts[f"G1{i}"] = _tensor(product("ijb,jkb->ikb", back, along[0]))
         parts[f"G2{i}"] = _tensor(product("ijb,jklb->iklb", back, along[1]))
@@ -230,20 +229,22 @@ class _Linear:
             balls.append((kp * nu - kd * kp * turn, sets.x[o]))
             balls.append((y - kd * nu + (kd**2 - kp) * turn, sets.ve[o]))
             balls.append((push - kd * turn, sets.d[o]))
-        return lines, balls  # type: ignore[return-value]
+        return lines, balls
 
 
 def _quadratic(t: Floats, a: Floats, b: Floats) -> Floats:
-    return np.asarray(np.einsum("ijkb,jb,kb->ib", t, a, b, optimize=["einsum_path", (0, 1), (0, 1)]))
+    return np.asarray(
+        np.einsum("ijkb,jb,kb->ib", t, a, b, optimize=["einsum_path", (0, 1), (0, 1)])
+    )
 
 
 def _times(t: Floats, a: Floats) -> Floats:
     return np.asarray(np.einsum("ijb,jb->ib", t, a))
 
 
-def _force(t: Table, names: tuple[str, str, str], sets: Sets, pushed: bool) -> tuple[
-    _Linear, list[Floats], Floats
-]:
+def _force(
+    t: Table, names: tuple[str, str, str], sets: Sets, pushed: bool
+) -> tuple[_Linear, list[Floats], Floats]:
     """T1 (nu + d) + T2[y, y] + T0: first-order form, slopes along the cell, and the rest."""
     one, two, zero = (t.parts[name] for name in names)
     y, nu = sets.y.c, sets.nu.c

@@ -6,6 +6,7 @@ time; `tube` bounds the deviations from it for |d| <= D; `wall` those of the hea
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import casadi as ca
@@ -22,8 +23,8 @@ def walk(function: Any, arguments: list[list[Smooth]]) -> list[list[Smooth]]:
     n, cells = len(arguments[0][0].g), arguments[0][0].c.shape[-1]
     work: dict[int, Smooth] = {}
     found = [[constant(np.zeros(cells), n)] * function.nnz_out(k) for k in range(function.n_out())]
-    unary = {
-        ca.OP_NEG: lambda a: -a,
+    unary: dict[int, Callable[[Smooth], Smooth]] = {
+        ca.OP_NEG: Smooth.__neg__,
         ca.OP_SIN: Smooth.sine,
         ca.OP_COS: Smooth.cosine,
         ca.OP_SQ: lambda a: a * a,
@@ -117,7 +118,9 @@ class Channel:
         here = np.einsum("ijk,jd->idk", flow(a, middle), start)
         first, second = (np.einsum("ij,jdk->idk", m, here) for m in (a, a @ a / 2))
         growth = np.exp(size.sum() * half)
-        rest = np.einsum("ij,jdk->idk", size @ size @ size, np.abs(here).sum(axis=0)[None] + 0 * here)
+        rest = np.einsum(
+            "ij,jdk->idk", size @ size @ size, np.abs(here).sum(axis=0)[None] + 0 * here
+        )
         found = []
         for i in (0, 1):
             m = constant(here[i], n)
@@ -197,9 +200,7 @@ def turned(vector: Smooth, cosine: Smooth, sine: Smooth) -> Smooth:
     return stack(v)
 
 
-def heading_candidate(
-    motion: Motion, start: float, count: int, step: float, lead: float
-) -> Floats:
+def heading_candidate(motion: Motion, start: float, count: int, step: float, lead: float) -> Floats:
     """Cubics of a curve near the heading on each step in -1 .. 1, (4, count); in floats."""
     over = motion.over(step * (np.arange(count) + 0.5), np.full(count, step / 2), 1)["rate"][:2]
     before, middle, after = (over.c + s * over.g[0] + s * s * over.h[0] for s in (-1, 0, 1))
@@ -217,7 +218,12 @@ def heading_candidate(
         # Hermite's cubic by values and slopes at both ends.
         a, b = step / 2 * k1, step / 2 * rate(end, after[:, k])
         mean, rise = (theta + end) / 2, (end - theta) / 2
-        found[:, k] = mean - (b - a) / 4, 1.5 * rise - (a + b) / 4, (b - a) / 4, (a + b) / 4 - rise / 2
+        found[:, k] = (
+            mean - (b - a) / 4,
+            1.5 * rise - (a + b) / 4,
+            (b - a) / 4,
+            (a + b) / 4 - rise / 2,
+        )
         theta = end
     return found
 
@@ -239,7 +245,12 @@ def heading_of(cubics: Floats, first: Floats, last: Floats, n: int) -> Smooth:
 
 
 def wall(
-    motion: Motion, cubics: Floats, start: tuple[float, float], speed: Floats, step: float, lead: float
+    motion: Motion,
+    cubics: Floats,
+    start: tuple[float, float],
+    speed: Floats,
+    step: float,
+    lead: float,
 ) -> Floats:
     """Bounds of |theta - candidate| on each step; infinite where there is none.
 
@@ -299,7 +310,9 @@ def cells_reached(
         (m.g[0], b, m.h[1], m.h[0], parts[0]),
         (m.g[1], a, m.h[1], m.h[2], parts[1]),
     ):
-        slope = np.abs(own)[:, 0] + np.abs(mixed)[:, 0] * np.abs(other).max() + 2 * np.abs(square)[:, 0]
+        slope = (
+            np.abs(own)[:, 0] + np.abs(mixed)[:, 0] * np.abs(other).max() + 2 * np.abs(square)[:, 0]
+        )
         reach = reach + slope / n
     reach = reach + np.abs(m.h[1])[:, 0] / (parts[0] * parts[1])
     slack = float(np.sqrt(((reach + m.r[0][:, 0]) ** 2).sum())) + 1e-10

@@ -237,12 +237,24 @@ def inverse(matrix: Smooth) -> Smooth:
     x = np.moveaxis(guess, 0, -1)
     off = -product("ijb,jkb->ikb", x, matrix) + np.eye(k)[:, :, None]
     series = off + product("ijb,jkb->ikb", off, off) + np.eye(k)[:, :, None]
-    norm, slope = off.bound.sum(axis=1).max(axis=0), off.slope.sum(axis=2).max(axis=1)
+    size, slope = off.bound, off.slope
+    norm = size.sum(axis=1).max(axis=0)
     good = sound & (norm < 0.9)
-    e = np.where(good, norm, 0.0)
-    rest = e**3 / (1 - e)
-    turn = (3 * e**2 / (1 - e) + e**3 / (1 - e) ** 2) * slope
-    add = np.where(good, np.concatenate([rest[None], turn]), np.inf) * UP
-    shape = (len(add), k, k, add.shape[-1])
-    add = np.broadcast_to(add[:, None, None], shape)
+    size, slope = np.where(good, size, 0.0), np.where(good, slope, 0.0)
+
+    def times(a: Floats, b: Floats) -> Floats:
+        return np.asarray(np.einsum("...ijb,...jkb->...ikb", a, b))
+
+    # Entry by entry, (1 - E)^-1 is at most the series of |E|, whose end is below its norm.
+    whole = np.eye(k)[:, :, None] + size
+    for _ in range(5):
+        whole = np.eye(k)[:, :, None] + times(size, whole)
+    short = np.where(good, norm, 0.0)
+    whole = whole + short**7 / (1 - short)
+    square = times(size, size)
+    rest = times(times(square, size), whole)
+    turn = times(square[None], slope) + times(times(size[None], slope), size[None])
+    turn = turn + times(slope, square[None]) + times(rest[None], slope)
+    add = np.concatenate([rest[None], times(turn, whole[None])])
+    add = np.where(good, add, np.inf) * UP
     return product("ijb,jkb->ikb", series.widened(add), x)

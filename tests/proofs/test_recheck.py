@@ -1,0 +1,225 @@
+"""The independent checker: its own arithmetic, kinematics and dynamics, and files that lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from concur.proofs._prove import prove
+from concur.proofs._recheck import verify
+from concur.proofs._recheck_arm import dynamics, rover_of, solve
+from concur.proofs._recheck_case import Case, Stored, case_of
+from concur.proofs._recheck_smooth import Rejection, Smooth, inverse, product, stack, symbols
+from tests.proofs._rover import NEAR, rover
+
+T = 0.1
+PHI = np.array([-0.1, 1.0, -1.6])
+
+
+def _at(m: Smooth, xi: np.ndarray) -> np.ndarray:
+    """Polynomial of a model."""
+    n = len(m.g)
+    pairs = [(i, j) for i in range(n) for j in range(i, n)]
+    square = sum(m.h[k] * xi[i] * xi[j] for k, (i, j) in enumerate(pairs))
+    return np.asarray(m.c + np.einsum("i...b,ib->...b", m.g, xi) + square)
+
+
+def test_models_contain_a_function_and_its_slopes() -> None:
+    rng, half, step = np.random.default_rng(0), 0.05, 1e-5
+    place = symbols(rng.normal(size=(3, 40)), np.full((3, 40), half))
+
+    def matrix(s: Any, sine: Any, cosine: Any, pile: Any, times: Any) -> Any:
+        rows = [
+            pile([sine(s[0]), cosine(s[1]), s[2] * s[0]]),
+            pile([s[1], s[2] * 3.0, cosine(s[2] * s[1])]),
+            pile([sine(s[0] + s[1]) + 2.0, s[1], s[2] * 0.5]),
+        ]
+        return times("ijb,kjb->ikb", pile(rows), pile(rows)) + np.eye(3)[:, :, None]
+
+    found = inverse(matrix(place, Smooth.sine, Smooth.cosine, stack, product))
+
+    def true(xi: np.ndarray) -> np.ndarray:
+        own = matrix(place.c + half * xi, np.sin, np.cos, np.stack, np.einsum)
+        return np.asarray(np.moveaxis(np.linalg.inv(np.moveaxis(own, -1, 0)), 0, -1))
+
+    worst = 0.0
+    for _ in range(60):
+        xi = rng.uniform(-1.0, 1.0, (3, 40))
+        xi = np.sign(xi) if rng.random() < 0.5 else xi
+        off = np.abs(true(xi) - _at(found, xi))
+        assert (off <= found.r[0]).all()
+        worst = max(worst, float((off / found.r[0]).max()))
+        for i in range(3):
+            ends = [xi + sign * step * np.eye(3)[:, [i]] for sign in (1, -1)]
+            slope = [true(end) - _at(found, end) for end in ends]
+            assert (np.abs(slope[0] - slope[1]) / (2 * step) <= found.r[1 + i] + 1e-7).all()
+    assert worst > 0.05
+
+
+def _pinocchio() -> tuple[Any, int, int]:
+    """The shipped rover, built joint by joint; frames of the base's point and of the hand."""
+    robot, model = rover().servo.model.robot, pin.Model()
+    ids = {}
+    for body in robot.bodies:
+        kind = {
+            None: pin.JointModelPlanar(),
+            (0.0, 1.0, 0.0): pin.JointModelRY(),
+            (0.0, 0.0, 1.0): pin.JointModelRZ(),
+            (1.0, 0.0, 0.0): pin.JointModelRX(),
+        }[getattr(body.joint, "axis", None)]
+        place = pin.SE3(np.eye(3), np.array(body.placement.translation))
+        ids[body.name] = model.addJoint(ids.get(body.parent, 0), kind, place, body.name)
+        own = body.inertia
+        inertia = pin.Inertia(own.mass, np.array(own.com), own.tensor)
+        model.appendBodyToJoint(ids[body.name], inertia, pin.SE3.Identity())
+    frames = [
+        model.addFrame(
+            pin.Frame(
+                o.name,
+                ids[o.body],
+                0,
+                pin.SE3(np.eye(3), np.array(o.point)),
+                pin.FrameType.OP_FRAME,
+            )
+        )
+        for o in rover().servo.outputs
+    ]
+    return model, frames[0], frames[1]
+
+
+def test_forces_are_those_of_pinocchio() -> None:
+    servo = rover().servo
+    own = rover_of(servo.model.robot, servo.outputs)
+    model, base, hand = _pinocchio()
+    data, rng = model.createData(), np.random.default_rng(3)
+    axes = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+    # Rows of v for (v, omega, joint rates): wheels of radius 0.1 m, 0.25 m to each side.
+    lift = np.zeros((8, 5))
+    lift[0, 0] = lift[2, 1] = lift[5, 2] = lift[6, 3] = lift[7, 4] = 1.0
+    lift[3, :2], lift[4, :2] = (10.0, -2.5), (10.0, 2.5)
+    for _ in range(5):
+        phi = PHI + rng.normal(size=3) * 0.3
+        w, change = rng.normal(size=(2, 5))
+        q = np.array([0.0, 0.0, 1.0, 0.0, *rng.normal(size=2), *phi])
+        v, a = lift @ w, lift @ change
+        # The base's lateral acceleration in its own axes is v omega; Pinocchio's is of v itself.
+        tau = pin.rnea(model, data, q, v, a)
+        pin.forwardKinematics(model, data, q, v, a)
+        pin.updateFramePlacements(model, data)
+        ends = [
+            (
+                data.oMf[f].translation,
+                pin.getFrameVelocity(model, data, f, axes).linear,
+                pin.getFrameClassicalAcceleration(model, data, f, axes).linear,
+            )
+            for f in (base, hand)
+        ]
+        (p0, y0, n0), (p1, y1, n1) = ends
+        rho = p1 - [p0[0], p0[1], 0.0]
+        y, nu = np.concatenate([y0[:2], y1]), np.concatenate([n0[:2], n1])
+        half = np.full((3, 1), 1e-4)
+        angles = solve(own, rho[:, None], half, phi[:, None] + 0.01)
+        assert angles.solved.all()
+        assert np.abs(angles.phi.c[:, 0] - phi).max() < 1e-12
+        f = dynamics(own, symbols(rho[:, None], half), angles.phi)
+        total = sum(
+            f.linear[b].c[..., 0] @ nu
+            + np.einsum("ijk,j,k", f.quadratic[b].c[..., 0], y, y)
+            + f.fixed[b].c[:, 0]
+            for b in range(6)
+        )
+        np.testing.assert_allclose(total, lift.T @ tau, rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(f.rates.c[..., 0] @ y, w, rtol=1e-11, atol=1e-11)
+        mass = lift.T @ pin.crba(model, data, q) @ lift
+        np.testing.assert_allclose(f.mass.c[..., 0], mass, rtol=1e-11, atol=1e-12)
+
+
+def test_tensors_over_a_cell_contain_those_inside_with_their_slopes() -> None:
+    servo = rover().servo
+    own = rover_of(servo.model.robot, servo.outputs)
+    rho = np.array([[0.13], [0.72], [0.17]])
+    half, rng = np.full((3, 1), 0.005), np.random.default_rng(4)
+
+    def tensors(at: np.ndarray, size: np.ndarray, guess: np.ndarray) -> tuple[Any, list[Smooth]]:
+        angles = solve(own, at, size, guess)
+        assert angles.solved.all()
+        f = dynamics(own, symbols(at, size), angles.phi)
+        return angles.phi, [angles.phi, f.rates, f.linear[5], f.quadratic[4], f.fixed[3]]
+
+    phi, wide = tensors(rho, half, PHI[:, None])
+    for _ in range(6):
+        xi = rng.uniform(-1.0, 1.0, (3, 1))
+        _, thin = tensors(rho + half * xi, half * 1e-6, _at(phi, xi))
+        for big, small in zip(wide, thin, strict=True):
+            assert (np.abs(_at(big, xi) - small.c) <= big.r[0] + 1e-10).all()
+            n = len(big.g)
+            pairs = [(i, j) for i in range(n) for j in range(i, n)]
+            for i in range(n):
+                bend = sum(
+                    big.h[k] * (xi[b] * (a == i) + xi[a] * (b == i))
+                    for k, (a, b) in enumerate(pairs)
+                )
+                slope = big.g[i] + bend
+                assert (np.abs(slope - small.g[i] * 1e6) <= big.r[1 + i] + 1e-7).all()
+
+
+@cache
+def proved() -> tuple[Case, Stored]:
+    task = rover()
+    found = prove(task.servo, task.reference, T, task.q0, task.s0, NEAR)
+    bounds = {(b.kind, b.name): b.value + 0.02 * b.sign * abs(b.value) for b in found.bounds}
+    stored = Stored(
+        found.step,
+        found.edge,
+        np.asarray(found.first),
+        found.disturbance,
+        list(found.leaves),
+        bounds,
+        found.statement,
+    )
+    return case_of(task.servo, task.reference, T, task.q0, task.s0), stored
+
+
+def _claim(bounds: dict[tuple[str, str], float], kind: str, by: float) -> dict[Any, float]:
+    return {key: value + by * (key[0] == kind) for key, value in bounds.items()}
+
+
+CHANGES: list[tuple[str, Callable[[Stored], Stored]]] = [
+    ("no leaf covers", lambda s: replace(s, leaves=[p[1:] for p in s.leaves])),
+    ("a segment has no leaves", lambda s: replace(s, leaves=[s.leaves[0], s.leaves[1][:0]])),
+    ("without a gap", lambda s: replace(s, first=s.first[::-1])),
+    ("without a gap", lambda s: replace(s, first=s.first + 1)),
+    ("differ in number", lambda s: replace(s, leaves=s.leaves[:1])),
+    ("end at the end", lambda s: replace(s, step=s.step * 1.5)),
+    ("more than", lambda s: replace(s, step=1e-9)),
+    ("not a positive number", lambda s: replace(s, step=float("nan"))),
+    ("edge is out of range", lambda s: replace(s, edge=1e-6)),
+    ("is not below D", lambda s: replace(s, disturbance=s.disturbance * 0.9)),
+    ("no bounds", lambda s: replace(s, disturbance=s.disturbance * np.nan)),
+    ("halved", lambda s: replace(s, leaves=[np.add(p, [9, 0, 0, 0]) for p in s.leaves])),
+    ("out of range", lambda s: replace(s, leaves=[p * [0, 10**9, 1, 1] for p in s.leaves])),
+    ("exceeds the bound", lambda s: replace(s, bounds=_claim(s.bounds, "torque", -0.5))),
+    ("exceeds the bound", lambda s: replace(s, bounds=_claim(s.bounds, "margin", 0.1))),
+    ("exceeds the bound", lambda s: replace(s, bounds=_claim(s.bounds, "corridor", -0.05))),
+    ("other quantities", lambda s: replace(s, bounds={})),
+    ("exceeds the bound", lambda s: replace(s, bounds={k: float("nan") for k in s.bounds})),
+    ("no wall", lambda s: replace(s, disturbance=s.disturbance * 1e4)),
+]
+
+
+def test_a_short_proof_is_confirmed() -> None:
+    verify(*proved())
+
+
+@pytest.mark.slow
+def test_lies_are_not_confirmed() -> None:
+    case, stored = proved()
+    for reason, change in CHANGES:
+        with pytest.raises(Rejection, match=reason), np.errstate(all="ignore"):
+            verify(case, change(stored))
