@@ -252,7 +252,7 @@ def wall(
     step: float,
     lead: float,
 ) -> Floats:
-    """Bounds of |theta - candidate| on each step; infinite where there is none.
+    """Bounds of |theta - candidate| on each step; infinite where no wall exists.
 
     `start` is the declared heading and its radius; `speed` bounds the deviation of the base's
     velocity on each step. A wall that is linear on a step holds if its slope exceeds the growth
