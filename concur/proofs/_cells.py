@@ -4,13 +4,14 @@ A segment reaches the cells within c(t, delta) + x_b - x_h: c the declared relat
 a horizontal disc and x_h of a ball (`task-proof`, section 2).
 
 **What holds.** `reached` returns every cell that contains a relative position of the segment. If
-`branch` finds no fault for cells since the first, `holds` none at the start and `halves` none, all
-cells have one continuous root, the one of the start.
+`add` finds no fault, and `holds` none at the start, all known cells that a motion passes have one
+continuous root, the one of the start: successive cells touch, and have the same root where they do.
 """
 
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -66,13 +67,20 @@ class Lattice:
         Graphs of the robot.
     edge : float
         Edge of the cells (m).
+    coarser : Lattice, optional
+        Lattice whose cells have twice the edge.
     """
 
-    def __init__(self, robot: Robot, edge: float) -> None:
+    def __init__(self, robot: Robot, edge: float, coarser: Lattice | None = None) -> None:
         self.robot, self.edge = robot, edge
         self.cells = np.zeros((0, 3), dtype=int)
         self.place: dict[tuple[int, ...], int] = {}
         self.arm: Arm | None = None
+        self.coarser, self.finer = coarser, None
+        if coarser is not None:
+            coarser.finer = self
+
+    finer: Lattice | None
 
     @property
     def found(self) -> Configurations:
@@ -85,7 +93,10 @@ class Lattice:
         return np.array([self.place[tuple(cell)] for cell in cells.tolist()], dtype=int)
 
     def add(self, cells: np.ndarray, guess: Floats) -> str:
-        """Solve cells (k, 3) that are new, near guesses (3, k); name the fault of one, or empty."""
+        """Add the cells (k, 3) that are new, near guesses (3, k); name a fault, or empty.
+
+        All known cells, also of other lattices, have the same root where they touch.
+        """
         fresh = np.array([tuple(cell) not in self.place for cell in cells.tolist()], dtype=bool)
         if not fresh.any():
             return ""
@@ -95,31 +106,44 @@ class Lattice:
         where = [SPACE.symbol(k, half, middle[k]) for k in range(3)]
         solved = self.robot.equations.solve(where, guess[:, fresh])
         if not solved.solved.all():
-            point = np.round(middle.T[~solved.solved][0], 3).tolist()
-            return f"no unique arm angles near relative position {point} m"
+            return f"no unique arm angles near relative position {_point(middle, ~solved.solved)} m"
+        known = self.cells, self.place, self.arm
         own = arm(self.robot, solved)
         self.arm = own if self.arm is None else self.arm.joined(own)
         self.cells = np.vstack([self.cells, cells])
-        self.place |= {tuple(cell): before + k for k, cell in enumerate(cells.tolist())}
-        return ""
-
-    def branch(self, since: int) -> str:
-        """Name a fault of continuity between cells from number `since` on and those they touch."""
-        pairs = [
-            (k, there, offset)
-            for k in range(since, len(self.cells))
-            for offset in product((-1, 0, 1), repeat=3)
-            if (there := self.place.get(tuple((self.cells[k] + offset).tolist()), k)) != k
-        ]
-        if not pairs:
-            return ""
-        first, second = (np.array([pair[i] for pair in pairs]) for i in (0, 1))
-        at = np.array([pair[2] for pair in pairs], dtype=float).T
-        same = self.found.same_branch(first, at, second, -at)
+        self.place = self.place | {tuple(c): before + k for k, c in enumerate(cells.tolist())}
+        same = np.ones(len(cells), dtype=bool)
+        for lattice, pairs in self._touching(before):
+            if pairs:
+                first, second = (np.array([pair[i] for pair in pairs]) for i in (0, 1))
+                at, there = (np.array([pair[i] for pair in pairs], dtype=float).T for i in (2, 3))
+                agree = self.found.same_branch(first, at, second, there, lattice.found)
+                same[first[~agree] - before] = False
         if same.all():
             return ""
-        point = (self.cells[first[~same][0]] + 0.5) * self.edge
-        return f"two branches of the arm near {np.round(point, 3).tolist()} m"
+        self.cells, self.place, self.arm = known
+        return f"two branches of the arm near relative position {_point(middle, ~same)} m"
+
+    def _touching(self, since: int) -> list[tuple[Lattice, list[tuple[Any, ...]]]]:
+        """Pairs of cells from number `since` on with others: numbers, symbols of a common point."""
+        beside, above, below = list[Any](), list[Any](), list[Any]()
+        for k in range(since, len(self.cells)):
+            cell = self.cells[k]
+            for offset in product((-1, 0, 1), repeat=3):
+                there = self.place.get(tuple((cell + offset).tolist()), k)
+                if there != k:
+                    beside.append((k, there, offset, [-x for x in offset]))
+            whole = self.coarser.place.get(tuple((cell // 2).tolist())) if self.coarser else None
+            if whole is not None:
+                above.append((k, whole, [0.0] * 3, (2.0 * (cell % 2) - 1.0) / 2))
+            for side in product((0, 1), repeat=3) if self.finer else ():
+                part = (
+                    self.finer.place.get(tuple((2 * cell + side).tolist())) if self.finer else None
+                )
+                if part is not None:
+                    below.append((k, part, np.array(side) - 0.5, [0.0] * 3))
+        pairs = [(self, beside), (self.coarser, above), (self.finer, below)]
+        return [(lattice, part) for lattice, part in pairs if lattice is not None]
 
     def holds(self, start: Floats, angles: Floats) -> str:
         """Name the fault if the relative position (3,) has other angles (3,) here; or empty."""
@@ -134,16 +158,12 @@ class Lattice:
                 return "the start is on another branch of the arm"
         return ""
 
-    def halves(self, finer: Lattice, cells: np.ndarray) -> str:
-        """Solve halves (k, 3) of known cells in the finer lattice; each has its cell's root."""
-        of, before = self.numbers(cells // 2), len(finer.cells)
+    def halves(self, cells: np.ndarray) -> Floats:
+        """Angles (3, k) of known cells in the middles of their halves (k, 3)."""
         middle = (2.0 * (cells % 2) - 1.0).T / 2
-        guess = np.array([m.take(of).at(middle) for m in self.found.models])
-        fault = finer.add(cells, guess)
-        fresh = finer.numbers(cells) if not fault else np.zeros(0, dtype=int)
-        new = fresh >= before
-        if fault or not new.any():
-            return fault
-        zero = np.zeros((3, 1))
-        same = finer.found.same_branch(fresh[new], zero, of[new], middle[:, new], self.found)
-        return "" if same.all() else "no unique arm angles in small cells"
+        of = self.numbers(cells // 2)
+        return np.array([m.take(of).at(middle) for m in self.found.models])
+
+
+def _point(middle: Floats, faulty: np.ndarray) -> list[float]:
+    return [float(x) for x in np.round(middle.T[faulty][0], 3)]

@@ -136,7 +136,7 @@ class Prover:
         Tube and wall at a time depend on earlier disturbances only, so no segment is computed
         again when a later one is.
         """
-        lattices = [Lattice(self.robot, edge / 2**level) for level in range(LEVELS + 1)]
+        lattices = stack_of_lattices(self.robot, edge)
         n = len(self.first)
         none = np.zeros((2, 0))
         found = March(none, [], [], [], none, none, none[0])
@@ -190,17 +190,21 @@ class Prover:
         nominal = self.centre.nominal(
             self.heading, self.first[k : k + 1], self.last[k : k + 1], wall
         )
-        cells = reached(nominal.relative, x, lattices[0].edge)[0]
-        before = len(lattices[0].cells)
-        fault = lattices[0].add(cells, np.repeat(self.angles[:, [k]], len(cells), axis=1))
-        fault = fault or lattices[0].branch(before)
+        # Halves only where whole cells are too near a singularity.
+        for base in range(min(2, len(lattices))):
+            lattice = lattices[base]
+            cells = reached(nominal.relative, x, lattice.edge)[0]
+            fault = lattice.add(cells, np.repeat(self.angles[:, [k]], len(cells), axis=1))
+            if not fault:
+                break
         if not fault and k == 0:
             home = np.asarray(self.robot.place(self.q0[self.robot.arm])).ravel()
-            fault = lattices[0].holds(home, self.q0[self.robot.arm])
+            fault = lattice.holds(home, self.q0[self.robot.arm])
         if fault:
             return {}, cells, fault
         largest, leaves, core = dict[str, Floats](), [], np.zeros((2, 1))
-        for level, lattice in enumerate(lattices):
+        for level in range(base, len(lattices)):
+            lattice = lattices[level]
             assert lattice.arm is not None
             whole = lattice.arm.take(lattice.numbers(cells))
             parts = []
@@ -217,7 +221,8 @@ class Prover:
             own = {tuple(cell) for cell in cells[wide].tolist()}
             near = reached(nominal.relative, x, lattices[level + 1].edge)[0]
             cells = near[[tuple(cell) in own for cell in (near // 2).tolist()]]
-            fault = lattice.halves(lattices[level + 1], cells)
+            if len(cells):
+                fault = lattices[level + 1].add(cells, lattice.halves(cells))
             if fault or not len(cells):
                 break
         return largest, np.vstack(leaves), fault
@@ -236,6 +241,14 @@ class Prover:
         for i, name in enumerate(self.robot.servo.model.control_names):
             wide |= ~(bounds["torque"][i] <= statement.torques.get(name, np.inf))
         return np.asarray(wide)
+
+
+def stack_of_lattices(robot: Robot, edge: float) -> list[Lattice]:
+    """Lattices of cells and of their halves."""
+    lattices = [Lattice(robot, edge)]
+    for _ in range(LEVELS):
+        lattices.append(Lattice(robot, lattices[-1].edge / 2, lattices[-1]))
+    return lattices
 
 
 def prove(

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from concur.formats import Task, load_task
-from concur.proofs._cells import Lattice
-from concur.proofs._prove import Prover
+from concur.proofs._prove import Prover, stack_of_lattices
 from concur.proofs._statement import Statement
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -79,7 +78,7 @@ def swept(
 ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], list[dict[str, np.ndarray]], int]:
     """Tube, largest values of each segment and number of cells, for bounds (2,) of |d|."""
     tube = case.tube(NEAR, np.repeat(held[:, None], case.count, axis=1))
-    lattices = [Lattice(case.robot, edge / 2**level) for level in range(levels + 1)]
+    lattices = stack_of_lattices(case.robot, edge)[: levels + 1]
     found = [case.segment(NEAR, k, tube, held, lattices) for k in range(len(case.first))]
     assert all(fault == "" for _, _, fault in found)
     return tube, [largest for largest, _, _ in found], sum(len(leaves) for _, leaves, _ in found)
