@@ -7,7 +7,7 @@ every force of a motion is, as a function of the hand's position rho relative to
 
 for each body b, in coordinates (v, omega, three joint rates): v is the speed of the axle along the
 base, and y = (v, l omega) at a point l ahead of the axle. So velocities and accelerations need no
-symbols of their own: only rho has. The prover uses graphs of shape velocities instead.
+further symbols. The prover uses graphs of shape velocities instead.
 
 **What holds.** `solve` returns angles that contain the root over the whole cell, and only it within
 `unique`; `dynamics` returns tensors that contain the true ones at that root, with slopes.

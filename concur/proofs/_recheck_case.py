@@ -30,7 +30,7 @@ class Stored:
     bounds : dict
         Claimed value by kind and name.
     statement : Statement
-        What is claimed.
+        The claims.
     """
 
     step: float

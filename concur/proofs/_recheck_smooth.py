@@ -8,7 +8,7 @@ so that the slope of a function over its cell is known from the function itself.
 shared with the models of the prover (`_models`), which have no slopes and measure by balls.
 
 **What holds.** Every operation returns r_0 and r_i that contain the truncated terms, the given
-remainders and the rounding of its own floats. r_0 never depends on given r_i. NaN stays NaN: the
+remainders and the rounding of floats. r_0 never depends on given r_i. NaN stays NaN: the
 caller compares such that NaN fails.
 """
 
