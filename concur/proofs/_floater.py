@@ -112,7 +112,7 @@ class Prover:
                 self.sources.append(names)
                 self.disturbance[some] = candidate
                 return "", float(total[-1])
-            candidate = np.where(total < candidate, candidate, 1.1 * total + NEVER)
+            candidate = np.where(total < candidate, candidate, 1.25 * total + NEVER)
         return f"the disturbance grows with the tube; its largest source is {_worst(names)}", 0.0
 
 
@@ -175,7 +175,7 @@ def prove_floater(
         name: np.concatenate([part[name] for part in case.sources])[None]
         for name in (case.sources[0] if case.sources else ())
     }
-    x, eta, ve = case.tube.radii[:, :done]
+    x, eta, ve = np.where(np.arange(case.count) < done, case.tube.radii, np.inf)
     return TaskProof(
         Status.UNDECIDED if reason else Status.PROVED,
         reason,

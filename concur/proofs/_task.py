@@ -8,6 +8,8 @@ from typing import Any, Protocol
 from concur.control import Servo
 from concur.control.references import Reference
 from concur.errors import OutputError
+from concur.mechanism import joints
+from concur.proofs._floater import prove_floater
 from concur.proofs._models import Floats
 from concur.proofs._proof import TaskProof
 from concur.proofs._prove import prove
@@ -47,9 +49,9 @@ def prove_task(
     task : concur.formats.Task
         A task with a table ``[proof]``.
     edge : float
-        Edge of the cells of the hand's position relative to the base (m).
+        Edge of the cells of the hand's position relative to the base (m); of wheeled robots.
     progress : callable, optional
-        As for `prove`.
+        As for `prove`; of floaters it gets numbers of segments.
 
     Returns
     -------
@@ -73,9 +75,11 @@ def prove_task(
             came="a task without it",
             cure="Add one with `place`, `speed` and `heading`; see docs/files.md.",
         )
-    found = prove(
-        task.servo, task.reference, task.duration, task.q0, task.s0, statement, edge, progress
-    )
+    given = (task.servo, task.reference, task.duration, task.q0, task.s0, statement)
+    if isinstance(task.servo.model.robot.base.joint, joints.Free):
+        found = prove_floater(*given, progress)
+    else:
+        found = prove(*given, edge, progress)
     _check_all_are_bounded(found, str(task.path))
     return found
 

@@ -8,11 +8,21 @@ import pytest
 
 import concur as cc
 from concur.errors import OutputError
+from concur.proofs import prove_task
 from concur.proofs._floater import Prover, prove_floater
 from concur.proofs._floating import FIRST_S
 from concur.proofs._variations import kernels
 from concur.simulation import Integrator
-from tests.proofs._flier import NEAR, ball, base_deviation, candidate, deviated, flier, prover
+from tests.proofs._flier import (
+    EXAMPLES,
+    NEAR,
+    ball,
+    base_deviation,
+    candidate,
+    deviated,
+    flier,
+    prover,
+)
 
 SHORT = 0.05
 
@@ -211,3 +221,16 @@ def test_simulated_starts_stay_in_the_tubes_and_below_the_bounds():
 def _unit(rng: np.random.Generator) -> np.ndarray:
     d = rng.normal(size=6)
     return d / np.linalg.norm(d)
+
+
+@pytest.mark.slow
+def test_tasks_of_floaters_are_proved_with_one_hand(tmp_path):
+    text = (
+        (EXAMPLES / "free_floater.toml").read_text().replace("duration = 24.0", "duration = 0.05")
+    )
+    text = text.replace("evaluate_after = 12.0", "evaluate_after = 0.02")
+    path = tmp_path / "task.toml"
+    path.write_text(text + "\n[proof]\nplace = 2e-4\nspeed = 2e-4\nheading = 2e-4\n")
+    proof = prove_task(cc.load_task(path))
+    assert proof.status is cc.Status.PROVED
+    assert proof.x.shape == proof.disturbance.shape == (1, len(proof.wall))
