@@ -1,4 +1,4 @@
-"""What the checker reads: the file's content, and the numbers of robot, law and declared start."""
+"""Inputs of the checker: the content of a file, and the numbers of robot, law and start."""
 
 from __future__ import annotations
 
