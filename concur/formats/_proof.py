@@ -58,7 +58,7 @@ def read_proof(
     control_period: float | None,
     path: str | PathLike[str],
 ) -> dict[str, Any] | None:
-    """Fields of the table; outputs and period are checked, `statement` checks the other names."""
+    """Fields of the table; outputs are checked, `statement` checks period and other names."""
     if table is None:
         return None
     names = [output.name for output in outputs]
@@ -77,17 +77,9 @@ def read_proof(
                 )
     for field in ("push", "corridor"):
         given[field] = _by_name(given[field], names, field, "an output", path)
-    held = control_period or 0.0
-    given["period"] = held if table.period is None else table.period
-    if given["period"] < held:
-        raise fault(
-            path,
-            _TABLE,
-            "period",
-            expected=f"at least the control period of the task, {held:g} s",
-            came=f"{table.period:g} s",
-            cure="Remove it: the default is the control period.",
-        )
+    given["control_period"] = control_period or 0.0
+    if table.period is None:
+        given["period"] = given["control_period"]
     return given
 
 
@@ -103,6 +95,15 @@ def statement(
     model, robot = servo.model, limits.robot
     controls, shape = model.control_names, model.shape_names
     outputs = [output.name for output in servo.outputs]
+    if given["period"] < given["control_period"]:
+        raise fault(
+            path,
+            _TABLE,
+            "period",
+            expected=f"at least the control period of the task, {given['control_period']:g} s",
+            came=f"{given['period']:g} s",
+            cure="Remove it: the default is the control period.",
+        )
 
     def named(field: str, names: Sequence[str], kind: str) -> dict[str, float]:
         return _by_name(given[field], names, field, kind, path)

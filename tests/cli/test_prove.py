@@ -66,8 +66,9 @@ def test_entries_and_defaults(tmp_path):
     held = HEAD.replace('method = "rk4"', 'method = "rk4"\ncontrol_period = 0.002')
     assert load_task(written(tmp_path, NEAR, held)).statement.period == 0.002
     assert load_task(written(tmp_path, NEAR + "period = 0.002\n", held)).statement.period == 0.002
+    shorter = load_task(written(tmp_path, NEAR + "period = 0.001\n", held))
     with pytest.raises(ConcurError, match="at least the control period"):
-        load_task(written(tmp_path, NEAR + "period = 0.001\n", held))
+        _ = shorter.statement
     assert load_task(EXAMPLES / "free_floater.toml").statement is None
 
 
