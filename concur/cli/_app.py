@@ -348,6 +348,19 @@ def prove(
     out: Annotated[
         Path | None, typer.Option(help="Folder of the results; default out/<name of the file>.")
     ] = None,
+    samples: Annotated[
+        int,
+        typer.Option(min=0, help="Then simulate this number of worlds inside the statement."),
+    ] = 0,
+    search: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Further worlds for each quantity, in which its worst value is searched; needs "
+            "the extra `verify`.",
+        ),
+    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the worlds.")] = 0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON, for machines.")
     ] = False,
@@ -357,13 +370,16 @@ def prove(
 
     Writes the bounds of all quantities to bounds.json, and their figure. No file is written yet
     that others can recheck. The exit status is 0 only if the task is proved; 1 if it is undecided.
+
+    With --samples, worlds inside the statement are simulated and drawn inside the bounds, in
+    samples.png. A world beyond a bound contradicts the proof: exit status 1.
     """
     folder = out or Path("out") / task.stem
     with _errors("prove" if as_json else None):
         from concur.cli._prove import prove_file
 
         console = Console(stderr=as_json, quiet=as_json)
-        result = prove_file(task, folder, console, overwrite)
+        result = prove_file(task, folder, console, overwrite, samples, search, seed)
         if as_json:
             typer.echo(json.dumps(result.as_dict(), indent=2, allow_nan=False))
         raise typer.Exit(0 if result.proved else 1)

@@ -21,8 +21,9 @@ from concur.cli._results import results
 from concur.formats import Task, load_task
 from concur.plotting.files import writing
 from concur.plotting.proof import proof_figure
+from concur.plotting.proof_samples import samples_figure
 from concur.plotting.style import DPI
-from concur.proofs import Bound, TaskProof, prove_task
+from concur.proofs import Bound, Sampled, TaskProof, prove_task, sample_statement
 
 NOT_RECHECKED = "no proof file is written that others can recheck: bounds.json has the bounds alone"
 
@@ -36,11 +37,29 @@ class ProveResult:
     seconds: float
     notes: tuple[str, ...]
     files: tuple[Path, ...] = ()
+    sampled: Sampled | None = None
 
     @property
     def proved(self) -> bool:
-        """Whether the task is proved."""
-        return self.proof.status is Status.PROVED
+        """Whether the task is proved, and no sampled world contradicts the proof."""
+        return self.proof.status is Status.PROVED and not self.outside
+
+    @property
+    def outside(self) -> tuple[str, ...]:
+        """Sentences about sampled worlds beyond a bound."""
+        return () if self.sampled is None else self.sampled.outside(self.proof)
+
+    @property
+    def refuted(self) -> tuple[str, ...]:
+        """Sentences about sampled worlds beyond a limit."""
+        return () if self.sampled is None else self.sampled.refuted(self.proof)
+
+    @property
+    def sentence(self) -> str:
+        """Verdict in one sentence; a sampled world beyond a limit refutes the statement."""
+        if not self.refuted:
+            return self.proof.sentence
+        return f"{Status.REFUTED.name}: {'; '.join(self.refuted)}"
 
     def as_dict(self) -> dict[str, Any]:
         """Result for JSON, in SI units; values that are not finite are null."""
@@ -48,13 +67,16 @@ class ProveResult:
         return answer(
             "prove",
             self.proved,
-            found.status.name,
+            Status.REFUTED.name if self.refuted else found.status.name,
             name=self.task.name,
             robot=self.task.robot.name,
-            problems=() if self.proved else (found.sentence,),
+            problems=(
+                *(() if found.status is Status.PROVED else (self.sentence,)),
+                *self.outside,
+            ),
             warnings=self.notes,
             files=self.files,
-            sentence=found.sentence,
+            sentence=self.sentence,
             reason=found.reason,
             cure=found.cure,
             recheck=None,
@@ -72,12 +94,13 @@ class ProveResult:
             cells=found.cells,
             growth=_plain(found.growth),
             seconds=self.seconds,
+            samples=None if self.sampled is None else _sampled_dict(self.sampled, found),
         )
 
     def show(self, console: Console) -> None:
         """Print the verdict, the tightest bounds and the notes."""
         console.print(f"[bold]{escape(self.task.name)}[/]: {escape(self.task.robot.name)}")
-        console.print(escape(self.proof.sentence), highlight=False)
+        console.print(escape(self.sentence), highlight=False)
         if self.proof.bounds:
             table = Table(title="Tightest bounds", title_justify="left")
             table.add_column("quantity")
@@ -86,6 +109,8 @@ class ProveResult:
             for bound in self.proof.tightest:
                 table.add_row(escape(f"{bound.kind} {bound.name}"), *_cells(bound))
             console.print(table)
+        if self.sampled is not None:
+            self._show_sampled(console, self.sampled)
         work = f"cells: {self.proof.cells}, segments: {len(self.proof.times)}"
         console.print(f"{work}, {self.seconds:.1f} s", highlight=False)
         for note in self.notes:
@@ -93,9 +118,33 @@ class ProveResult:
         for path in self.files:
             console.print(escape(str(path)), highlight=False, soft_wrap=True)
 
+    def _show_sampled(self, console: Console, sampled: Sampled) -> None:
+        table = Table(title=f"Worst of {sampled.worlds} worlds", title_justify="left")
+        for name in ("quantity", "worst", "bound", "ratio"):
+            table.add_column(name, justify="left" if name == "quantity" else "right")
+        for row in sampled.against(self.proof):
+            made = row.quantity
+            ratio = "" if math.isnan(row.ratio) else f"{row.ratio:.2f}"
+            name = escape(f"{made.kind} {made.name}")
+            worst, bound = (
+                f"{value:.4g} {made.unit}".rstrip() for value in (row.found, row.proved)
+            )
+            table.add_row(name, worst, bound, ratio)
+        console.print(table)
+        for sentence in self.outside:
+            console.print(f"[bold red]{escape(sentence)}[/]")
 
-def prove_file(path: Path, folder: Path, console: Console, overwrite: bool = False) -> ProveResult:
-    """Prove the statement of a task; write bounds and their figure into a folder."""
+
+def prove_file(
+    path: Path,
+    folder: Path,
+    console: Console,
+    overwrite: bool = False,
+    samples: int = 0,
+    search: int = 0,
+    seed: int = 0,
+) -> ProveResult:
+    """Prove the statement of a task; write bounds and their figures into a folder."""
     with results(folder, "prove", overwrite) as kept:
         task = load_task(path)
         began = time.perf_counter()
@@ -109,6 +158,17 @@ def prove_file(path: Path, folder: Path, console: Console, overwrite: bool = Fal
         with writing(target):
             figure.savefig(target, dpi=DPI)
         kept.publish([target])
+        if samples:
+            with progress_bar("sampling", console) as report:
+                worlds = sample_statement(
+                    task, samples, seed, found, search,
+                    progress=lambda done, total: report(done / total),
+                )  # fmt: skip
+            result = replace(result, sampled=worlds)
+            target = kept.staging / "samples.png"
+            with writing(target):
+                samples_figure(worlds, found, task.duration).savefig(target, dpi=DPI)
+            kept.publish([target])
         target = kept.staging / "bounds.json"
         with writing(target):
             target.write_text(json.dumps(result.as_dict(), indent=1, allow_nan=False) + "\n")
@@ -155,6 +215,26 @@ def _shares(bounds: tuple[Bound, ...]) -> dict[str, float]:
         if not bound.kind.startswith("angle")
         and (value := bound.value) > 0.0
         and (limit := bound.limit or 0.0) > 0.0
+    }
+
+
+def _sampled_dict(sampled: Sampled, proof: TaskProof) -> dict[str, Any]:
+    return {
+        "worlds": sampled.worlds,
+        "stopped": sampled.stopped,
+        "excess": _plain(sampled.excess),
+        "quantities": [
+            {
+                "kind": row.quantity.kind,
+                "name": row.quantity.name,
+                "unit": row.quantity.unit,
+                "sampled": _plain(row.sampled),
+                "ascended": _plain(row.ascended),
+                "proved": _plain(row.proved),
+                "ratio": _plain(row.ratio),
+            }
+            for row in sampled.against(proof)
+        ],
     }
 
 

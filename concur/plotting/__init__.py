@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from concur.plotting.overview import plot_run, save_figures
     from concur.plotting.path import path_figure
     from concur.plotting.proof import proof_figure
+    from concur.plotting.proof_samples import samples_figure
     from concur.plotting.report import write_report
     from concur.plotting.robot import RobotArtists, draw_robot, robot_figure
     from concur.plotting.sampled import CurveBound, SampledCurves
@@ -71,6 +72,7 @@ _MODULES = {
     "robot_figure": "robot",
     "robot_portrait": "_portrait",
     "robustness_figure": "campaign",
+    "samples_figure": "proof_samples",
     "save_figures": "overview",
     "step_figure": "loop",
     "styled": "style",
@@ -110,6 +112,7 @@ __all__ = [
     "robot_figure",
     "robot_portrait",
     "robustness_figure",
+    "samples_figure",
     "save_figures",
     "step_figure",
     "styled",
