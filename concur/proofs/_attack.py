@@ -13,20 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import casadi as ca
 import numpy as np
 from scipy.integrate import solve_ivp
 
 from concur.codegen import Demand, Rollout
-from concur.control import Servo
-from concur.control.references import Reference
 from concur.errors import ConcurError, OutputError, install_command
 from concur.proofs._models import Floats
 from concur.proofs._proof import TaskProof
+from concur.proofs._provable import Provable
 from concur.proofs._quantities import Robot
-from concur.proofs._statement import Statement
 from concur.proofs._within import Balls, Starts, scaled_masses
 from concur.simulation import Plant, loop_program
 
@@ -55,25 +53,6 @@ class SampledQuantity:
     sign: float = 1.0
 
 
-class Stated(Protocol):
-    """Attributes of a task with a statement; see `concur.formats.Task`."""
-
-    @property
-    def path(self) -> Any: ...
-    @property
-    def servo(self) -> Servo: ...
-    @property
-    def reference(self) -> Reference: ...
-    @property
-    def duration(self) -> float: ...
-    @property
-    def q0(self) -> Floats: ...
-    @property
-    def s0(self) -> Floats: ...
-    @property
-    def statement(self) -> Statement | None: ...
-
-
 class Attack:
     """Compiled loop of worlds inside the statement of a task.
 
@@ -97,7 +76,7 @@ class Attack:
         If the task has no statement, its torques are not held, or robot or law are not covered.
     """
 
-    def __init__(self, task: Stated, proof: TaskProof | None = None, threads: int = 1) -> None:
+    def __init__(self, task: Provable, proof: TaskProof | None = None, threads: int = 1) -> None:
         given = task.statement
         if given is None or not given.period:
             raise OutputError(

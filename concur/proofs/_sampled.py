@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from concur.proofs._attack import TUBE, Attack, SampledQuantity, Stated
+from concur.proofs._attack import TUBE, Attack, SampledQuantity
 from concur.proofs._models import Floats
 from concur.proofs._proof import TaskProof
+from concur.proofs._provable import Provable
 from concur.proofs._statement import Statement
 
 BLOCK = 64
@@ -160,7 +161,7 @@ def _limits(statement: Statement) -> dict[tuple[str, str], float]:
 
 
 def sample_statement(
-    task: Stated,
+    task: Provable,
     count: int,
     seed: int = 0,
     proof: TaskProof | None = None,

@@ -3,38 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
 
-from concur.control import Servo
-from concur.control.references import Reference
 from concur.errors import OutputError
 from concur.mechanism import joints
 from concur.proofs._floater import prove_floater
-from concur.proofs._models import Floats
 from concur.proofs._proof import TaskProof
+from concur.proofs._provable import Provable
 from concur.proofs._prove import prove
-from concur.proofs._statement import Statement
-
-
-class Provable(Protocol):
-    """Attributes of a task that a proof reads; see `concur.formats.Task`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def path(self) -> Any: ...
-    @property
-    def servo(self) -> Servo: ...
-    @property
-    def reference(self) -> Reference: ...
-    @property
-    def duration(self) -> float: ...
-    @property
-    def q0(self) -> Floats: ...
-    @property
-    def s0(self) -> Floats: ...
-    @property
-    def statement(self) -> Statement | None: ...
 
 
 def prove_task(
