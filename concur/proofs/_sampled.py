@@ -98,6 +98,16 @@ class Sampled:
         """Each quantity beside its bound in a proof, NaN without one, and its limit.
 
         Tubes are compared in the second half of the task.
+
+        Parameters
+        ----------
+        proof : TaskProof
+            Proof of the statement from which the worlds are drawn.
+
+        Returns
+        -------
+        tuple of SampledBound
+            One of each quantity.
         """
         bounds = {(bound.kind, bound.name): bound.value for bound in proof.bounds}
         if bounds:
@@ -123,6 +133,16 @@ class Sampled:
         """Sentences about bounds of a proof that a world breaks: the proof is wrong.
 
         Empty if all worlds keep them, or if the proof has no bounds.
+
+        Parameters
+        ----------
+        proof : TaskProof
+            Proof of the statement from which the worlds are drawn.
+
+        Returns
+        -------
+        tuple of str
+            One sentence for each broken bound.
         """
         broken = [
             f"{row.quantity.kind} {row.quantity.name} is {row.found:.6g} {row.quantity.unit} in a "
@@ -140,7 +160,18 @@ class Sampled:
         return tuple(broken)
 
     def refuted(self, proof: TaskProof) -> tuple[str, ...]:
-        """Sentences about limits that a world of the statement breaks: the statement is false."""
+        """Sentences about limits that a world of the statement breaks: the statement is false.
+
+        Parameters
+        ----------
+        proof : TaskProof
+            Proof of the statement from which the worlds are drawn.
+
+        Returns
+        -------
+        tuple of str
+            One sentence for each broken limit.
+        """
         return tuple(
             f"{row.quantity.kind} {row.quantity.name} is {row.found:.4g} {row.quantity.unit} in a "
             f"world of the statement, limit {row.limit:.4g}"
