@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from enum import Enum
+from importlib import resources
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from concur._version import __version__
-from concur.errors import ConcurError
-from concur.files import escape_output
+from concur.cli._errors import errors
 
 # Commands import their code when they run, so that `--help` is fast.
 
@@ -35,6 +34,16 @@ Overwrite = Annotated[
         "results are replaced.",
     ),
 ]
+
+
+class FileKind(Enum):
+    """Kind of a file that users write."""
+
+    ROBOT = "robot"
+    SIDECAR = "sidecar"
+    TASK = "task"
+    CAMPAIGN = "campaign"
+    RIG = "rig"
 
 
 ListAudit = Annotated[
@@ -92,7 +101,7 @@ def track(
     are removed when it starts.
     """
     folder = out or Path("out") / task.stem
-    with _errors("track" if as_json else None):
+    with errors("track" if as_json else None):
         from concur.cli._track import track_task
 
         console = Console(stderr=as_json, quiet=as_json)
@@ -140,7 +149,7 @@ def check(
     audit: ListAudit = False,
 ) -> None:
     """Check a robot: inertias, wheels, reduction, assumptions; of a task also start and reach."""
-    with _errors("check" if as_json else None):
+    with errors("check" if as_json else None):
         if fix is not None or suggest:
             from concur.cli._urdf import write_urdf
 
@@ -179,7 +188,7 @@ def new(
     With urdf the robot is a copy of a URDF file with the sidecar of `concur check --suggest`, and
     the task is found by simulation: outputs of base and hand that move along lines.
     """
-    with _errors("new" if as_json else None):
+    with errors("new" if as_json else None):
         from concur.cli._new import make_new
 
         result = make_new(kind, folder, source)
@@ -187,6 +196,20 @@ def new(
             typer.echo(json.dumps(result.as_dict(), indent=2))
         else:
             result.show(Console())
+
+
+@main.command(
+    epilog="Example: concur schema task > task.schema.json\n\nExit status: 0 printed, 2 bad input."
+)
+def schema(
+    kind: Annotated[
+        FileKind,
+        typer.Argument(metavar="robot|sidecar|task|campaign|rig", help="Kind of the file."),
+    ],
+) -> None:
+    """Print the JSON schema of a kind of file, with which editors complete and check it."""
+    file = resources.files("concur.formats") / "schemas" / f"{kind.value}.json"
+    typer.echo(file.read_text(encoding="utf-8"), nl=False)
 
 
 @main.command(
@@ -239,7 +262,7 @@ def gains(
     Each set is simulated in the task. The exit status is 0 only if at least one set, or the
     written one, stays within the share of the torque limits.
     """
-    with _errors("gains" if as_json else None):
+    with errors("gains" if as_json else None):
         from concur.cli._gains import task_gains
 
         console = Console(stderr=as_json, quiet=as_json)
@@ -275,7 +298,7 @@ def compare(
     Tasks are simulated; their assumptions are not checked. Robots, plants, laws and lengths of the
     runs may differ.
     """
-    with _errors("compare" if as_json else None):
+    with errors("compare" if as_json else None):
         from concur.cli._compare import compare_runs
 
         console = Console(stderr=as_json, quiet=as_json)
@@ -328,7 +351,7 @@ def certify(
     status is 0 only if all claims are proved; 1 if one is refuted or undecided.
     """
     folder = out or Path("out") / task.stem
-    with _errors("certify" if as_json else None):
+    with errors("certify" if as_json else None):
         from concur.cli._certify import certify_task
 
         console = Console(stderr=as_json, quiet=as_json)
@@ -375,7 +398,7 @@ def prove(
     samples.png. A world beyond a bound contradicts the proof: exit status 1.
     """
     folder = out or Path("out") / task.stem
-    with _errors("prove" if as_json else None):
+    with errors("prove" if as_json else None):
         from concur.cli._prove import prove_file
 
         console = Console(stderr=as_json, quiet=as_json)
@@ -448,7 +471,7 @@ def verify(
     command continues; those of another one are refused. Results are samples, not proofs.
     """
     folder = out or Path("out") / task.stem / "verify"
-    with _errors("verify" if as_json else None):
+    with errors("verify" if as_json else None):
         from concur.cli._verify import verify_task
 
         console = Console(stderr=as_json, quiet=as_json)
@@ -497,7 +520,7 @@ def export(
     An fmu is a functional mock-up unit (FMU) for co-simulation in other simulators.
     """
     folder = out or Path("out") / task.stem / target
-    with _errors("export" if as_json else None):
+    with errors("export" if as_json else None):
         from concur.cli._export import export_task
 
         result = export_task(
@@ -538,7 +561,7 @@ def view(
     ] = None,
 ) -> None:
     """Show a run, a robot or a task in three dimensions in the browser, until Ctrl-C."""
-    with _errors():
+    with errors():
         from concur.cli._view import viewer_of, write_still
 
         if still is not None:
@@ -550,46 +573,3 @@ def view(
             viewer_of(subject, other, port, not no_browser) as viewer,
         ):
             viewer.wait(lambda: typer.echo(f"{viewer.url} shows {subject}; Ctrl-C ends it"))
-
-
-@contextmanager
-def _errors(command: str | None = None) -> Iterator[None]:
-    """Print errors, and warnings about compilers, in one line each and without a code location.
-
-    With the name of a command, its answer in JSON reports an error too.
-    """
-    from concur.cli._answer import answer
-    from concur.codegen import CompilerWarning
-
-    escape_output()
-    with warnings.catch_warnings():
-        others = warnings.showwarning
-
-        def shown(
-            message: Warning | str,
-            category: type[Warning],
-            filename: str,
-            lineno: int,
-            file: TextIO | None = None,
-            line: str | None = None,
-        ) -> None:
-            if issubclass(category, CompilerWarning):
-                _print_line(f"note: {message}")
-            else:
-                others(message, category, filename, lineno, file, line)
-
-        warnings.showwarning = shown
-        warnings.simplefilter("always", CompilerWarning)
-        try:
-            yield
-        except ConcurError as error:
-            _print_line(str(error))
-            if command is not None:
-                typer.echo(
-                    json.dumps(answer(command, False, "error", problems=[str(error)]), indent=2)
-                )
-            raise typer.Exit(2) from None
-
-
-def _print_line(message: str) -> None:
-    typer.echo(f"concur: {' '.join(message.split())}", err=True)

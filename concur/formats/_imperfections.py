@@ -15,8 +15,10 @@ from concur.formats.tables import (
     Text,
     Vector3,
     Vector6,
+    any_of,
     is_number,
     located,
+    table_of,
     unknown,
 )
 from concur.multibody import Mechanism
@@ -30,10 +32,16 @@ def _numbers_by_name(value: Any) -> Any:
     raise PydanticCustomError("by_name", "numbers by name expected")
 
 
+_NOT_NEGATIVE = {"type": "number", "minimum": 0}
+BY_NAME = any_of(_NOT_NEGATIVE, table_of(_NOT_NEGATIVE))
+
 NumbersByName = Annotated[
     Any,
     AfterValidator(_numbers_by_name),
-    Field(description="a number of zero or more, or a table of them by name"),
+    Field(
+        description="a number of zero or more, or a table of them by name",
+        json_schema_extra=BY_NAME,
+    ),
 ]
 Time = Annotated[float, Field(ge=0.0, le=LARGEST, description="a time of zero or more, s")]
 
@@ -123,7 +131,10 @@ class SlipTable(Table):
     grip: Annotated[
         Any,
         AfterValidator(_numbers_by_name),
-        Field(description="a number of zero or more, or a table of them by wheel"),
+        Field(
+            description="a number of zero or more, or a table of them by wheel",
+            json_schema_extra=BY_NAME,
+        ),
     ]
     side: NumbersByName = None
     loads: NumbersByName = None

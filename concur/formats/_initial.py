@@ -45,7 +45,12 @@ class InitialTable(Table):
         None
     )
     start: (
-        Annotated[str, AfterValidator(_on_reference), Field(description=f'"{ON_REFERENCE}"')] | None
+        Annotated[
+            str,
+            AfterValidator(_on_reference),
+            Field(description=f'"{ON_REFERENCE}"', json_schema_extra={"enum": [ON_REFERENCE]}),
+        ]
+        | None
     ) = None
     near: Annotated[dict[str, NumberOrList], Field(description="a table of bodies")] | None = None
     offset: Annotated[dict[str, NumberOrList], Field(description="a table of outputs")] | None = (

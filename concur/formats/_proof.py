@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from concur.control import JointLimits, Output, Servo
 from concur.formats._imperfections import NumbersByName, Time
-from concur.formats.tables import LARGEST, Table, fault, is_number, located, show, unknown
+from concur.formats.tables import LARGEST, PAIR, Table, fault, is_number, located, show, unknown
 
 if TYPE_CHECKING:
     from concur.proofs import Statement
@@ -29,7 +29,11 @@ def _range(value: Any) -> Any:
 NotNegative = Annotated[
     float, Field(ge=0.0, le=LARGEST, description="a number of zero or more, up to 1e9")
 ]
-Range = Annotated[Any, AfterValidator(_range), Field(description="a lower and an upper end")]
+Range = Annotated[
+    Any,
+    AfterValidator(_range),
+    Field(description="a lower and an upper end", json_schema_extra=PAIR),
+]
 
 
 class ProofTable(Table):

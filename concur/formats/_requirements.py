@@ -15,11 +15,13 @@ from pydantic_core import PydanticCustomError
 from concur.control import JointLimits, Output
 from concur.formats.tables import (
     LARGEST,
+    PAIR,
     Positive,
     Table,
     Text,
     fault,
     is_number,
+    list_of,
     located,
     unknown,
 )
@@ -62,13 +64,21 @@ class RequirementTable(Table):
     joint: Text | None = None
     wheel: Text | None = None
     interval: (
-        Annotated[Any, AfterValidator(_pair), Field(description="a lower and an upper end")] | None
+        Annotated[
+            Any,
+            AfterValidator(_pair),
+            Field(description="a lower and an upper end", json_schema_extra=PAIR),
+        ]
+        | None
     ) = None
     box: (
         Annotated[
             Any,
             AfterValidator(_pairs),
-            Field(description="a list of intervals, one for each coordinate of the base"),
+            Field(
+                description="a list of intervals, one for each coordinate of the base",
+                json_schema_extra=list_of(PAIR, 1),
+            ),
         ]
         | None
     ) = None

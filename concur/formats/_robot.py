@@ -16,12 +16,15 @@ from concur.formats._drives import Drives, Mimics, drive_of, mimic_of
 from concur.formats._wheels import SteeringTables, Supports, WheelTable, steering_of, wheel_of
 from concur.formats.tables import (
     MOST_BODIES,
+    NUMBER,
+    PAIR,
     Number,
     NumberOrList,
     Quaternion,
     Table,
     Text,
     Vector3,
+    any_of,
     check,
     fault,
     file_named,
@@ -36,6 +39,8 @@ from concur.mechanism import Body, Inertia, Pose, Shape, joints
 from concur.multibody import Mechanism
 
 _LIMITS = "a pair [lower, upper], or a list of one pair per coordinate of the joint"
+
+SHAPES = ["box", "cylinder", "sphere", "capsule"]
 
 # Sets of motions in Table 2.1 that are not joint types, and their replacement.
 _NO_JOINTS = {
@@ -74,8 +79,14 @@ class _InertiaTable(Table):
 
 
 class _ShapeTable(PlacementTable):
-    type: Text
+    type: Annotated[Text, Field(json_schema_extra={"enum": SHAPES})]
     size: NumberOrList
+
+
+def _or_one(shape: dict[str, Any]) -> None:
+    """Let one entry stand for a list of one."""
+    several = {"type": shape.pop("type"), "items": shape.pop("items")}
+    shape["anyOf"] = [several["items"], several]
 
 
 class _BodyTable(Table):
@@ -87,14 +98,22 @@ class _BodyTable(Table):
     parent: Text | None = None
     placement: PlacementTable | None = None
     inertia: _InertiaTable | None = None
-    limits: Annotated[list[Any], Field(description=_LIMITS)] | None = None
+    limits: (
+        Annotated[
+            list[Any], Field(description=_LIMITS, json_schema_extra={"items": any_of(NUMBER, PAIR)})
+        ]
+        | None
+    ) = None
     speed_limit: NumberOrList | None = None
     torque_limit: NumberOrList | None = None
     shape: (
         Annotated[
             list[_ShapeTable],
             BeforeValidator(lambda value: [value] if isinstance(value, dict) else value),
-            Field(description='a table like { type = "box", size = [1, 1, 1] }, or a list of them'),
+            Field(
+                description='a table like { type = "box", size = [1, 1, 1] }, or a list of them',
+                json_schema_extra=_or_one,
+            ),
         ]
         | None
     ) = None

@@ -14,12 +14,17 @@ from concur.control import Redundancy
 from concur.errors import ConcurError
 from concur.formats._configuration import read_configuration
 from concur.formats.tables import (
+    NUMBER,
+    PAIR,
     NumberOrList,
     Positive,
     Table,
     Text,
+    any_of,
     is_number,
+    list_of,
     located,
+    table_of,
     unknown,
 )
 from concur.multibody import Mechanism
@@ -54,15 +59,26 @@ def _weights(value: Any) -> Any:
     raise PydanticCustomError("weights", "weights expected")
 
 
+LIMIT = any_of(NUMBER, PAIR)
+
+
 class RedundancyTable(Table):
     """Redundancy resolution."""
 
     renamed: ClassVar[Mapping[str, str]] = {"importance": "base_weight"}
 
     weight: Annotated[
-        Any, AfterValidator(_weight), Field(description="a name or a list of numbers")
+        Any,
+        AfterValidator(_weight),
+        Field(
+            description="a name or a list of numbers",
+            json_schema_extra=any_of({"type": "string"}, list_of(NUMBER)),
+        ),
     ] = None
-    objective: Text | None = None
+    objective: (
+        Annotated[Text, Field(json_schema_extra={"enum": ["rest", "posture", "base_rotation"]})]
+        | None
+    ) = None
     stiffness: Positive | None = None
     damping: Positive | None = None
     posture: Annotated[dict[str, NumberOrList], Field(description="a table of bodies")] | None = (
@@ -84,12 +100,18 @@ class ServoTable(Table):
     torque_limits: Annotated[
         Any,
         AfterValidator(_limits),
-        Field(description="a number, one per control, or a table of controls"),
+        Field(
+            description="a number, one per control, or a table of controls",
+            json_schema_extra=any_of(LIMIT, list_of(LIMIT), table_of(LIMIT)),
+        ),
     ] = None
     torque_weights: Annotated[
         Any,
         AfterValidator(_weights),
-        Field(description="one positive number per control, or a table of controls"),
+        Field(
+            description="one positive number per control, or a table of controls",
+            json_schema_extra=any_of(list_of(NUMBER), table_of(NUMBER)),
+        ),
     ] = None
     redundancy: RedundancyTable | None = None
 

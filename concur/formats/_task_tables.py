@@ -11,9 +11,12 @@ from pydantic_core import PydanticCustomError
 from concur.formats._imperfections import ImperfectionsTable, SlipTable
 from concur.formats._initial import InitialTable
 from concur.formats._proof import ProofTable
+from concur.formats._reference import REFERENCE_KINDS
 from concur.formats._requirements import RequirementTable
 from concur.formats._servo import ServoTable
 from concur.formats.tables import (
+    NUMBER,
+    PAIR,
     FileName,
     NumberOrList,
     Positive,
@@ -22,7 +25,10 @@ from concur.formats.tables import (
     Text,
     Vector3,
     Vector6,
+    any_of,
     is_number,
+    list_of,
+    table_of,
 )
 from concur.simulation import LONGEST_RUN, METHODS, SHORTEST_STEP, Tolerances
 
@@ -49,7 +55,7 @@ def _known_stages(value: Any) -> Any:
 class OutputTable(Table):
     name: Text
     body: Text
-    group: Text
+    group: Annotated[Text, Field(json_schema_extra={"enum": list(REFERENCE_KINDS)})]
     point: Vector3 | None = None
     axes: Text | None = None
     orientation: Quaternion | None = None
@@ -78,7 +84,10 @@ class SimulationTable(Table):
     method: Annotated[
         str,
         AfterValidator(_known_method),
-        Field(description="one of " + ", ".join(f'"{m}"' for m in METHODS)),
+        Field(
+            description="one of " + ", ".join(f'"{m}"' for m in METHODS),
+            json_schema_extra={"enum": list(METHODS)},
+        ),
     ] = "rk4"
     control_period: Step | None = None
 
@@ -127,13 +136,19 @@ class OperatingTable(Table):
         Annotated[
             Any,
             AfterValidator(_ranges),
-            Field(description="a lower and an upper end, or a list of such pairs"),
+            Field(
+                description="a lower and an upper end, or a list of such pairs",
+                json_schema_extra=any_of(PAIR, list_of(PAIR, 1)),
+            ),
         ],
     ]
     speeds: Annotated[
         Any,
         AfterValidator(_speeds),
-        Field(description="a number, a list of them, or a table of shape velocities"),
+        Field(
+            description="a number, a list of them, or a table of shape velocities",
+            json_schema_extra=any_of(NUMBER, list_of(NUMBER), table_of(NUMBER)),
+        ),
     ] = None
     acceleration: NumberOrList = 0.0
     pose_error: NumberOrList = 0.0
@@ -155,7 +170,14 @@ class TaskTable(Table):
     stages: Annotated[
         Any,
         AfterValidator(_known_stages),
-        Field(description='"auto", a list of bodies, or a table of momenta by body'),
+        Field(
+            description='"auto", a list of bodies, or a table of momenta by body',
+            json_schema_extra=any_of(
+                {"enum": ["auto"]},
+                list_of({"type": "string"}),
+                table_of(any_of(NUMBER, list_of(NUMBER))),
+            ),
+        ),
     ] = None
     outputs: Annotated[
         list[OutputTable],

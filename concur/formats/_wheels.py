@@ -20,6 +20,8 @@ from concur.formats.tables import (
 )
 from concur.mechanism import Steering, Support, Wheel
 
+WHEELS = ["disk", "omni", "mecanum", "slider", "ball", "rubber_ball"]
+
 
 class SupportTable(Table):
     """Fields of a surface on which a body rolls."""
@@ -41,7 +43,7 @@ class WheelTable(Table):
 
     body: Text
     radius: Number
-    kind: Text | None = None
+    kind: Annotated[Text, Field(json_schema_extra={"enum": WHEELS})] | None = None
     roller_angle: Number | None = None
     axis: Vector3 | None = None
     center: Vector3 | None = None

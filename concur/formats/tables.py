@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Iterator, Mapping
 from os import PathLike
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -37,6 +37,8 @@ __all__ = [
     "LARGEST",
     "LARGEST_TOML",
     "MOST_BODIES",
+    "NUMBER",
+    "PAIR",
     "FileName",
     "Number",
     "NumberOrList",
@@ -49,17 +51,20 @@ __all__ = [
     "Text",
     "Vector3",
     "Vector6",
+    "any_of",
     "check",
     "fault",
     "file_named",
     "is_number",
     "is_numbers",
+    "list_of",
     "located",
     "missing_file",
     "read_toml",
     "show",
     "suggest",
     "suggest_file",
+    "table_of",
     "unknown",
 ]
 
@@ -72,6 +77,65 @@ LARGEST = 1e9
 Products of four such numbers, with the squares and inverses that models compute from them, stay
 far within double precision. Real robots stay far below it.
 """
+
+
+Shape: TypeAlias = dict[str, Any]
+"""Part of a JSON schema."""
+
+
+def any_of(*shapes: Shape) -> Shape:
+    """Shape of a value with one of several shapes.
+
+    Parameters
+    ----------
+    *shapes : dict
+        The shapes.
+
+    Returns
+    -------
+    dict
+        Their union.
+    """
+    return {"anyOf": list(shapes)}
+
+
+def list_of(shape: Shape, least: int = 0, most: int | None = None) -> Shape:
+    """Shape of a list.
+
+    Parameters
+    ----------
+    shape : dict
+        Shape of the entries.
+    least, most : int, optional
+        Limits of their number.
+
+    Returns
+    -------
+    dict
+        The shape.
+    """
+    limits = {"minItems": least} if most is None else {"minItems": least, "maxItems": most}
+    return {"type": "array", "items": shape, **limits}
+
+
+def table_of(shape: Shape) -> Shape:
+    """Shape of a table with free names.
+
+    Parameters
+    ----------
+    shape : dict
+        Shape of the entries.
+
+    Returns
+    -------
+    dict
+        The shape.
+    """
+    return {"type": "object", "additionalProperties": shape}
+
+
+NUMBER: Shape = {"type": "number"}
+PAIR = list_of(NUMBER, 2, 2)
 
 
 class Table(BaseModel):
@@ -196,7 +260,12 @@ Quaternion = Annotated[
 ]
 
 NumberOrList = Annotated[
-    Any, AfterValidator(_number_or_list), Field(description="a number or a list of numbers")
+    Any,
+    AfterValidator(_number_or_list),
+    Field(
+        description="a number or a list of numbers",
+        json_schema_extra=any_of(NUMBER, list_of(NUMBER)),
+    ),
 ]
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from concur.formats.tables import LARGEST, FileName, Positive, Table, Text
+from concur.formats.tables import LARGEST, FileName, Positive, Table, Text, list_of
 from hil.settings import RENAMED
 
 
@@ -100,7 +100,12 @@ class AxisTable(Table):
     torque_rate_limit: Positive
     speed_limit: Speed
     gear: Ratio | None = None
-    direction: Annotated[int, _one_of(1, -1), Field(description="1 or -1")] | None = None
+    direction: (
+        Annotated[
+            int, _one_of(1, -1), Field(description="1 or -1", json_schema_extra={"enum": [1, -1]})
+        ]
+        | None
+    ) = None
     rated_torque: Torque | None = None
     torque_unit: (
         Annotated[
@@ -172,7 +177,10 @@ class PoliciesTable(Table):
         Annotated[
             int,
             _one_of(1, 2),
-            Field(description="1 or 2 (category 0, removing power at once, must be wired)"),
+            Field(
+                description="1 or 2 (category 0, removing power at once, must be wired)",
+                json_schema_extra={"enum": [1, 2]},
+            ),
         ]
         | None
     ) = None
@@ -241,7 +249,11 @@ class EmulatorTable(Table):
     pose_loss: Share | None = None
     viscous: ByAxis | None = None
     friction: ByAxis | None = None
-    faults: Annotated[Any, AfterValidator(_tables), Field(description="a list of tables")] = None
+    faults: Annotated[
+        Any,
+        AfterValidator(_tables),
+        Field(description="a list of tables", json_schema_extra=list_of({"type": "object"})),
+    ] = None
     control_port: (
         Annotated[int, Field(ge=0, le=65535, description="a port from 1 to 65535, or 0 for none")]
         | None
