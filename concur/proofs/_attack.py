@@ -25,6 +25,7 @@ from concur.proofs._models import Floats
 from concur.proofs._proof import TaskProof
 from concur.proofs._provable import Provable
 from concur.proofs._quantities import Robot
+from concur.proofs._statement import Statement
 from concur.proofs._within import Balls, Starts, scaled_masses
 from concur.simulation import Plant, loop_program
 
@@ -88,8 +89,8 @@ class Attack:
         self.task, self.statement, self.proof = task, given, proof
         servo = self.servo = task.servo
         self._robot = Robot(servo)
-        self.ticks = round(task.duration / given.period)
-        if abs(self.ticks * given.period - task.duration) > 1e-9 * task.duration:
+        self.ticks = held_ticks(given, task.duration)
+        if not self.ticks:
             raise OutputError(
                 str(task.path),
                 expected="a duration that is a whole number of periods of [proof]",
@@ -278,6 +279,14 @@ class Attack:
         k = np.arange(self.ticks) * self.statement.period / (self.task.duration / count)
         at = np.minimum((k + 1e-9).astype(int), count - 1)
         return np.vstack([self.proof.x, self.proof.ve, self.proof.wall])[:, at].T
+
+
+def held_ticks(statement: Statement, duration: float) -> int:
+    """Number of periods in a duration (s); 0 if it is not whole."""
+    if not statement.period:
+        return 0
+    ticks = round(duration / statement.period)
+    return ticks if abs(ticks * statement.period - duration) <= 1e-9 * duration else 0
 
 
 def _margin(servo: Any, q: ca.SX) -> ca.SX:

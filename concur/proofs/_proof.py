@@ -61,7 +61,7 @@ class TaskProof:
     Parameters
     ----------
     status : Status
-        PROVED or UNDECIDED.
+        PROVED, UNDECIDED, or REFUTED by the declared motion.
     reason, cure : str
         The fault, and what to change; empty if proved.
     statement : Statement

@@ -290,16 +290,34 @@ def prove(
     OutputError
         If robot, law or reference are not covered.
     """
-    prover = Prover(servo, reference, duration, q0, s0)
-    still = np.zeros((2, prover.count))
-    tube = prover.tube(statement, still)
-    if not np.isfinite(tube[2]).all():
-        early = March(still, [], [], [], *tube, fault="heading")
-        return _undecided(prover, statement, edge, early)
-    found = prover.march(statement, edge, progress)
+    return proof_of(Prover(servo, reference, duration, q0, s0), statement, edge, progress)
+
+
+def proof_of(
+    prover: Prover,
+    statement: Statement,
+    edge: float,
+    progress: Callable[[int, int], None] | None = None,
+) -> TaskProof:
+    """Verdict about a statement on a declared motion; arguments as for `prove`."""
+    found = _still(prover, statement)
+    if np.isfinite(found.wall).all():
+        found = prover.march(statement, edge, progress)
     if found.fault:
         return _undecided(prover, statement, edge, found)
     return _proof(prover, statement, edge, found)
+
+
+def refuted(prover: Prover, statement: Statement, edge: float, reason: str) -> TaskProof:
+    """Verdict about a statement with a counterexample: the reason."""
+    verdict = (Status.REFUTED, reason, "Widen the limit, or change the motion or the gains.")
+    return _result(prover, statement, edge, _still(prover, statement), verdict, [])
+
+
+def _still(prover: Prover, statement: Statement) -> March:
+    """Tube and wall of the starts alone, before any segment."""
+    still = np.zeros((2, prover.count))
+    return March(still, [], [], [], *prover.tube(statement, still), fault="heading")
 
 
 def _grid(duration: float, knots: Floats, where: str) -> tuple[int, float]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from concur.proofs._attack import TUBE, Attack, SampledQuantity
+from concur.proofs._attack import TUBE, Attack, SampledQuantity, held_ticks
 from concur.proofs._models import Floats
 from concur.proofs._proof import TaskProof
 from concur.proofs._provable import Provable
@@ -18,6 +18,9 @@ BLOCK = 64
 
 ROWS = 1000
 """Rows of a record at most."""
+
+BEYOND = 1e-6
+"""Share of a limit by which a counterexample exceeds it; errors of the integration are smaller."""
 
 
 @dataclass(frozen=True)
@@ -189,6 +192,47 @@ def _limits(statement: Statement) -> dict[tuple[str, str], float]:
     for name, (low, high) in statement.angles.items():
         found |= {("angle above", name): low, ("angle below", name): high}
     return found
+
+
+def counterexample(task: Provable) -> str:
+    """Limits that the declared motion itself breaks, with held torques and no other imperfection.
+
+    Parameters
+    ----------
+    task : concur.formats.Task
+        A task with a table ``[proof]`` of a robot that the prover covers.
+
+    Returns
+    -------
+    str
+        Each quantity with its first value beyond the limit, and the time; empty if the motion
+        keeps all limits, stops before the end, or has no whole number of held torques.
+    """
+    given = task.statement
+    if given is None or not held_ticks(given, task.duration):
+        return ""
+    attack = Attack(task)
+    limits = _limits(given)
+    declared = np.zeros((1, attack.balls.size))
+
+    def beyond(made: SampledQuantity, values: Floats) -> np.ndarray:
+        limit = limits.get((made.kind, made.name), made.sign * np.inf)
+        return made.sign * (values - limit) > BEYOND * min(abs(limit), 1e9)
+
+    worst = attack(declared)[0][0]
+    if not any(beyond(*pair) for pair in zip(attack.quantities, worst, strict=True)):
+        return ""
+    runs = attack(declared, 1)[2]
+    assert runs is not None
+    found = []
+    for made, values in zip(attack.quantities, runs[0], strict=True):
+        ticks = np.flatnonzero(beyond(made, values))
+        if len(ticks):
+            limit = limits[made.kind, made.name]
+            value = f"{values[ticks[0]]:.4g} {made.unit}".rstrip()
+            time = ticks[0] * given.period
+            found.append(f"{made.kind} {made.name} is {value} at {time:.4g} s, limit {limit:.4g}")
+    return f"without any imperfection but held torques, {'; '.join(found)}"
 
 
 def sample_statement(

@@ -9,7 +9,8 @@ from concur.mechanism import joints
 from concur.proofs._floater import prove_floater
 from concur.proofs._proof import TaskProof
 from concur.proofs._provable import Provable
-from concur.proofs._prove import prove
+from concur.proofs._prove import Prover, proof_of, refuted
+from concur.proofs._sampled import counterexample
 
 
 def prove_task(
@@ -18,6 +19,9 @@ def prove_task(
     progress: Callable[[int, int], None] | None = None,
 ) -> TaskProof:
     """Prove the statement of a task: that all its starts and imperfections keep its limits.
+
+    Robots with wheels are simulated first, from the declared start without imperfections but with
+    held torques. If that motion breaks a limit, the statement is REFUTED.
 
     Parameters
     ----------
@@ -50,11 +54,15 @@ def prove_task(
             came="a task without it",
             cure="Add one with `place`, `speed` and `heading`; see docs/files.md.",
         )
-    given = (task.servo, task.reference, task.duration, task.q0, task.s0, statement)
+    given = (task.servo, task.reference, task.duration, task.q0, task.s0)
     if isinstance(task.servo.model.robot.base.joint, joints.Free):
-        found = prove_floater(*given, progress)
+        found = prove_floater(*given, statement, progress)
     else:
-        found = prove(*given, edge, progress)
+        prover = Prover(*given)
+        broken = counterexample(task)
+        if broken:
+            return refuted(prover, statement, edge, broken)
+        found = proof_of(prover, statement, edge, progress)
     _check_all_are_bounded(found, str(task.path))
     return found
 

@@ -29,9 +29,11 @@ def run(*arguments):
     return CliRunner().invoke(main, [str(a) for a in arguments])
 
 
-@pytest.mark.parametrize(("limit", "code", "status"), [(20, 0, "PROVED"), (5, 1, "UNDECIDED")])
+@pytest.mark.parametrize(
+    ("limit", "code", "status"), [(20, 0, "PROVED"), (5.28, 1, "UNDECIDED"), (5, 1, "REFUTED")]
+)
 def test_the_verdict_depends_on_the_limits(tmp_path, limit, code, status):
-    task = written(tmp_path, f"{NEAR}{REAL}torque_limits = {limit}.0\nmargin = 0.1\n")
+    task = written(tmp_path, f"{NEAR}{REAL}torque_limits = {limit}\nmargin = 0.1\n")
     result = run("prove", task, "--out", tmp_path / "out")
     assert result.exit_code == code, result.output
     text = " ".join(result.output.split())
@@ -48,8 +50,12 @@ def test_the_verdict_depends_on_the_limits(tmp_path, limit, code, status):
     assert found["statement"]["torques"] == dict.fromkeys(
         load_task(task).robot.control_names, limit
     )
+    if status == "REFUTED":
+        assert "torque turret is 5.27 N m at 0 s, limit 5" in text
+        assert found["bounds"] == []
+        return
     torque = {b["name"]: b for b in found["bounds"] if b["kind"] == "torque"}
-    assert torque["upper_arm"]["kept"] is (code == 0)
+    assert torque["turret"]["kept"] is (code == 0)
     # The sentence rounds to the safe side.
     largest = max(b["value"] for b in torque.values())
     if code == 0:
