@@ -89,7 +89,7 @@ class ProveResult:
                 "outputs": [output.name for output in self.task.outputs],
                 "x": _plain(found.x),
                 "ve": _plain(found.ve),
-                "heading": _plain(found.wall),
+                found.base.replace(" ", "_"): _plain(found.wall),
             },
             cells=found.cells,
             growth=_plain(found.growth),

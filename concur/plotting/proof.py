@@ -1,4 +1,4 @@
-"""Figure of the proof of a task: tube of its errors, heading, and bounds beside limits."""
+"""Figure of the proof of a task: tube of its errors and base, and bounds beside limits."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 
 class TaskProofLike(Protocol):
-    """Radii of a tube on a uniform grid: `x` (outputs, n), m, and `wall` (n,), rad."""
+    """Radii of a tube on a uniform grid: `x` (outputs, n), m, and `wall` (n,), rad, of `base`."""
 
     @property
     def x(self) -> Floats: ...
     @property
     def wall(self) -> Floats: ...
+    @property
+    def base(self) -> str: ...
 
 
 def proof_figure(
@@ -44,7 +46,7 @@ def proof_figure(
     Returns
     -------
     matplotlib.figure.Figure
-        Two panels over time, position and heading, and one of shares.
+        Two panels over time, outputs and heading or base pose, and one of shares.
 
     Examples
     --------
@@ -53,7 +55,7 @@ def proof_figure(
     with styled():
         figure = new_figure(8.0, 5.4 + 0.25 * len(shares))
         heights = [2.0, 1.6, 0.6 + 0.25 * len(shares)]
-        place, heading, limits = figure.subplots(3, 1, height_ratios=heights)
+        place, wall, limits = figure.subplots(3, 1, height_ratios=heights)
         edges = np.linspace(0.0, duration, len(proof.wall) + 1)
         for k, name in enumerate(outputs):
             place.stairs(
@@ -64,19 +66,21 @@ def proof_figure(
                 label=name,
                 lw=1.6,
             )
-        place.set_ylabel("position [mm]")
+        # A pose: a metre counts as a radian.
+        free = proof.base == "base pose"
+        place.set_ylabel("pose [mm, mrad]" if free else "position [mm]")
         place.set_title("Largest distance from the declared motion")
-        heading.stairs(
+        wall.stairs(
             _finite(1e3 * proof.wall),
             edges,
             baseline=None,
             color=PALETTE[2],
-            label="heading",
+            label=proof.base,
             lw=1.6,
         )
-        heading.set_ylabel("heading [mrad]")
-        heading.set_xlabel(TIME)
-        for axes in (place, heading):
+        wall.set_ylabel(f"{proof.base} [{'mm, mrad' if free else 'mrad'}]")
+        wall.set_xlabel(TIME)
+        for axes in (place, wall):
             axes.set_xlim(0.0, duration)
             axes.set_ylim(bottom=0.0)
             axes.legend(loc="lower right")
@@ -88,7 +92,7 @@ def proof_figure(
         limits.set_xlabel("bound, as share of its limit [1]")
         limits.set_xlim(0.0, 1.25 * max([1.0, *shares.values()]))
         limits.legend(loc="lower right")
-        figure.align_ylabels([place, heading])
+        figure.align_ylabels([place, wall])
         return figure
 
 

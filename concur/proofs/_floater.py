@@ -194,6 +194,7 @@ def prove_floater(
         0.0,
         case.length,
         np.arange(done),
+        "base pose",
     )
 
 

@@ -75,11 +75,11 @@ class TaskProof:
     x, ve : numpy.ndarray
         Radii of the error tube about the declared motion on each step, (2, steps), m and m/s.
     wall : numpy.ndarray
-        Deviation of the heading on each step, (steps,), rad.
+        Deviation of the heading, or of a free base's pose, on each step, (steps,), rad.
     cells : int
         Number of cells.
     growth : float
-        Factor by which a small error of the heading can grow.
+        Factor by which a small error of the heading, or of the base's pose, can grow.
     disturbance : numpy.ndarray
         Bound of |d| of both outputs in each segment, (2, segments), m/s^2.
     leaves : tuple of numpy.ndarray
@@ -91,6 +91,9 @@ class TaskProof:
         Step of the grid of `x`, `ve` and `wall` (s).
     first : numpy.ndarray
         First step of each segment.
+    base : str
+        What `wall` and the statement's `heading` are radii of: "heading", or "base pose" of
+        floaters, in which a metre counts as a radian.
     """
 
     status: Status
@@ -110,6 +113,7 @@ class TaskProof:
     edge: float
     step: float
     first: np.ndarray
+    base: str = "heading"
 
     @property
     def sentence(self) -> str:
@@ -127,9 +131,14 @@ class TaskProof:
             facts.append(f"torque errors up to {max(given.torque_error):g} N m")
         if any(given.push):
             facts.append(f"pushes up to {max(given.push):g} m/s^2")
+        units = ("m", "m/s", "rad")
+        if self.base == "base pose":
+            units = ("(m, rad)", "(m/s, rad/s)", "(m, rad)")
+        radii = (max(given.place), max(given.speed), given.heading)
+        place, speed, base = (f"{r:g} {unit}" for r, unit in zip(radii, units, strict=True))
         return (
-            f"PROVED: from starts within {max(given.place):g} m, {max(given.speed):g} m/s and "
-            f"{given.heading:g} rad of heading of the declared one, with {', '.join(facts)}: "
+            f"PROVED: from starts within {place}, {speed} and {base} of {self.base} of the "
+            f"declared one, with {', '.join(facts)}: "
             f"{', '.join(self._kept())}"
         )
 

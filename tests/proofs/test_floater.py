@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import concur as cc
+from concur.cli._prove import ProveResult
 from concur.errors import OutputError
+from concur.plotting.proof import proof_figure
 from concur.proofs import prove_task
 from concur.proofs._floater import Prover, prove_floater
 from concur.proofs._floating import FIRST_S
@@ -234,3 +236,11 @@ def test_tasks_of_floaters_are_proved_with_one_hand(tmp_path):
     proof = prove_task(cc.load_task(path))
     assert proof.status is cc.Status.PROVED
     assert proof.x.shape == proof.disturbance.shape == (1, len(proof.wall))
+    assert proof.base == "base pose"
+    assert "0.0002 (m/s, rad/s) and 0.0002 (m, rad) of base pose of the declared" in proof.sentence
+    result = ProveResult(cc.load_task(path), proof, 0.0, ())
+    tube = result.as_dict()["tube"]
+    assert tube["base_pose"] == proof.wall.tolist()
+    assert "heading" not in tube
+    labels = [axes.get_ylabel() for axes in proof_figure(proof, ["hand"], 0.05, {}).axes]
+    assert labels[:2] == ["pose [mm, mrad]", "base pose [mm, mrad]"]
