@@ -120,3 +120,18 @@ def test_what_is_not_covered_is_rejected(tmp_path):
 def test_the_shipped_rover_is_proved(tmp_path):
     result = run("prove", EXAMPLES / "rover_arm.toml", "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
+
+
+@pytest.mark.slow
+def test_the_shipped_satellite_is_proved(tmp_path):
+    task = EXAMPLES / "free_floater_proved.toml"
+    result = run("prove", task, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    found = json.loads((tmp_path / "out" / "bounds.json").read_text())
+    assert (found["status"], found["segments"][0]) == ("PROVED", 0.0)
+    assert len(found["tube"]["base_pose"]) == len(found["segments"])
+    # Another base at the start moves the whole arm: the proof is about it, too.
+    assert found["tube"]["base_pose"][0] > load_task(task).statement.heading
+    kept = {bound["kind"]: bound["kept"] for bound in found["bounds"]}
+    assert kept.keys() >= {"torque", "speed", "margin", "corridor"}
+    assert all(kept.values())
