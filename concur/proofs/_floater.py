@@ -166,7 +166,8 @@ def prove_floater(
         cure = "Set masses to 0, or bound what they do by `push`."
     elif fault:
         reason = f"Not shown from {time:.2f} s on: {fault}"
-        cure = "Take a nearer start, a shorter duration, a slower reference or calmer gains."
+        own = "a shorter period or delay, " if "period and delay" in fault else ""
+        cure = f"Take {own}a nearer start, a shorter duration, a slower reference or calmer gains."
     elif broken:
         reason = "Not shown: " + "; ".join(broken)
         cure = "Take a nearer start, a slower reference, calmer gains or wider limits."

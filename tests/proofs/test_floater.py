@@ -184,9 +184,11 @@ def test_what_is_not_covered_is_undecided_or_rejected():
     wide = prove_floater(*given, replace(NEAR, place=(0.05,), heading=0.05))
     assert wide.status is cc.Status.UNDECIDED
     assert "from 0.00 s" in wide.reason
+    assert wide.cure.startswith("Take a nearer start")
     late = prove_floater(*given, replace(NEAR, period=0.05))
     assert late.status is cc.Status.UNDECIDED
     assert "period and delay" in late.reason
+    assert late.cure.startswith("Take a shorter period or delay")
     with pytest.raises(OutputError, match="plain servo"):
         prove_floater(task.servo.as_measured, *given[1:], NEAR)
 
