@@ -18,8 +18,8 @@ def runge_kutta(
     Parameters
     ----------
     slope : callable
-        Maps (node, *state) to the rates of all parts of the state; the node is the part of the
-        step that has passed: 0, 0.5 or 1.
+        Maps the node and the parts of the state to the rates of all parts; the node is the part of
+        the step that has passed: 0, 0.5 or 1.
     start : sequence of Array
         Parts of the state at the start.
     h : Array

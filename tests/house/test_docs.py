@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SESSIONS = [
     "README.md",
+    "docs/tutorials/rover.md",
     "docs/floating.md",
     "docs/turning.md",
     "docs/lagrangian.md",
@@ -257,7 +258,12 @@ def test_readme_begins_with_installing_and_tracking_then_tests():
 def test_readme_commands_run(beside_examples):
     scripts = sysconfig.get_path("scripts")
     environment = os.environ | {"PATH": scripts + os.pathsep + os.environ["PATH"]}
-    lines = [line for block in blocks("bash") for line in block.splitlines()]
+    lines = [
+        line
+        for page in SESSIONS[:2]
+        for block in blocks("bash", page)
+        for line in block.splitlines()
+    ]
     commands = [line for line in lines if line.startswith("concur")]
     assert commands, "README shows no command of concur"
     for command in commands:
@@ -270,7 +276,7 @@ def test_readme_commands_run(beside_examples):
 
 @pytest.mark.parametrize(
     "page",
-    [SESSIONS[0], *(pytest.param(page, marks=pytest.mark.extended) for page in SESSIONS[1:])],
+    [*SESSIONS[:2], *(pytest.param(page, marks=pytest.mark.extended) for page in SESSIONS[2:])],
 )
 def test_session_runs(beside_examples, page):
     session = blocks("python", page)
@@ -312,9 +318,33 @@ def test_decision_is_complete_and_listed(page):
     assert f"({page.name})" in index
 
 
-def test_every_page_of_the_manual_is_in_the_index():
-    index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
-    pages = {path.stem for path in ROOT.glob("docs/*.md")} - {"index"}
-    listed = set(re.search(r"```{toctree}\n(.*?)```", index, re.DOTALL)[1].split())
-    assert pages <= listed
-    assert not [page for page in pages if f"({page}.md)" not in index]
+def contents(page):
+    """Pages that the tables of contents of a page name."""
+    trees = re.findall(
+        r"^```{toctree}\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    names = [line for tree in trees for line in tree.split("\n") if line and line[0] != ":"]
+    return [(page.parent / f"{name}.md").resolve() for name in names]
+
+
+def test_every_page_of_the_manual_is_in_one_table_of_contents():
+    named, queue = [], [ROOT / "docs/index.md"]
+    for page in queue:  # grows meanwhile
+        named += contents(page)
+        queue += [child for child in contents(page) if child not in queue]
+    assert len(named) == len(set(named)), "a page is in two tables of contents"
+    assert set(queue) == set(ROOT.glob("docs/**/*.md"))
+
+
+def test_sections_link_their_pages():
+    for page in ROOT.glob("docs/*/index.md"):
+        text = page.read_text(encoding="utf-8")
+        links = {(page.parent / link).resolve() for link in re.findall(r"\]\(([^)#]+\.md)", text)}
+        assert set(contents(page)) <= links, page
+
+
+def test_gallery_shows_every_example():
+    text = (ROOT / "docs/gallery.md").read_text(encoding="utf-8")
+    examples = [p for p in ROOT.glob("examples/**/*") if p.suffix in (".py", ".toml")]
+    missing = [p.name for p in examples if f"](../{p.relative_to(ROOT).as_posix()})" not in text]
+    assert not missing, f"not in docs/gallery.md: {missing}"
