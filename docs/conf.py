@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 from concur._version import __version__
 
@@ -16,7 +19,6 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.mathjax",
     "sphinx_design",
-    "sphinxcontrib.typer",
 ]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
@@ -29,6 +31,16 @@ html_show_sourcelink = False
 html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
 
 
+def _write_commands(app):
+    """Typer writes the options of the commands as Markdown."""
+    folder = Path(__file__).parent / "_build" / "commands"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, module in (("concur", "concur.cli"), ("concur-rig", "hil.cli")):
+        call = [sys.executable, "-m", "typer", module, "utils", "docs", "--name", name]
+        text = subprocess.run(call, check=True, capture_output=True, text=True).stdout
+        (folder / f"{name}.txt").write_text(text, encoding="utf-8")
+
+
 def _escape_norms(app, what, name, obj, options, lines):
     """Docstrings write norms as |z|, which reStructuredText reads as substitutions."""
     for k, line in enumerate(lines):
@@ -38,4 +50,5 @@ def _escape_norms(app, what, name, obj, options, lines):
 
 def setup(app):
     """Connect what Sphinx calls."""
+    app.connect("builder-inited", _write_commands)
     app.connect("autodoc-process-docstring", _escape_norms, priority=900)
