@@ -25,6 +25,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 SESSIONS = [
     "README.md",
     "docs/tutorials/rover.md",
+    "docs/howto/outputs.md",
+    "docs/howto/singular.md",
     "docs/floating.md",
     "docs/turning.md",
     "docs/lagrangian.md",
