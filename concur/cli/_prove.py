@@ -239,9 +239,9 @@ def _sampled_dict(sampled: Sampled, proof: TaskProof) -> dict[str, Any]:
 
 
 def _bound_dict(bound: Bound) -> dict[str, Any]:
-    side = "upper" if bound.sign > 0 else "lower"
-    own = {name: _plain(value) for name, value in asdict(bound).items() if name != "sign"}
-    return {**own, "side": side, "slack": _plain(bound.slack), "kept": bound.kept}
+    names = ("kind", "name", "unit", "value", "limit", "time", "slack", "profile")
+    own = {name: _plain(getattr(bound, name)) for name in names}
+    return {**own, "side": "upper" if bound.sign > 0 else "lower", "kept": bound.kept}
 
 
 def _plain(value: Any) -> Any:

@@ -1,17 +1,17 @@
 """Proofs that a robot performs a task within its limits, for stated starts and imperfections."""
 
-from concur.proofs._attack import SampledQuantity
 from concur.proofs._proof import Bound, TaskProof
 from concur.proofs._prove import prove
+from concur.proofs._quantity import Quantity
 from concur.proofs._sampled import Sampled, SampledBound, sample_statement
 from concur.proofs._statement import Statement
 from concur.proofs._task import prove_task
 
 __all__ = [
     "Bound",
+    "Quantity",
     "Sampled",
     "SampledBound",
-    "SampledQuantity",
     "Statement",
     "TaskProof",
     "prove",

@@ -12,7 +12,6 @@ A sample proves nothing. One world outside a bound refutes the proof.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
@@ -25,6 +24,7 @@ from concur.proofs._models import Floats
 from concur.proofs._proof import TaskProof
 from concur.proofs._provable import Provable
 from concur.proofs._quantities import Robot
+from concur.proofs._quantity import Quantity
 from concur.proofs._statement import Statement
 from concur.proofs._within import Balls, Starts, scaled_masses
 from concur.simulation import Plant, loop_program
@@ -34,24 +34,6 @@ SQUARINGS = 6
 
 TUBE = "tube"
 """Kinds of the quantities that are distances from the declared motion begin with this word."""
-
-
-@dataclass(frozen=True)
-class SampledQuantity:
-    """A quantity that a proof bounds, as `Bound` names it.
-
-    Parameters
-    ----------
-    kind, name, unit : str
-        What it is, of what, and its unit; "tube" for distances from the declared motion.
-    sign : float
-        1 if its largest value counts, -1 for its least one.
-    """
-
-    kind: str
-    name: str
-    unit: str
-    sign: float = 1.0
 
 
 class Attack:
@@ -68,7 +50,7 @@ class Attack:
 
     Attributes
     ----------
-    quantities : tuple of SampledQuantity
+    quantities : tuple of Quantity
         Recorded quantities.
 
     Raises
@@ -179,22 +161,11 @@ class Attack:
             record=record,
         )
 
-    def _quantities(self) -> list[SampledQuantity]:
-        servo, model = self.servo, self.servo.model
-        found = [SampledQuantity("torque", name, "N m") for name in model.control_names]
-        found += [SampledQuantity("speed", name, "rad/s") for name in model.shape_names]
-        joints = [model.shape_names[k] for k in self._robot.arm_speeds]
-        found += [SampledQuantity("angle above", name, "rad", -1.0) for name in joints]
-        found += [SampledQuantity("angle below", name, "rad") for name in joints]
-        found += [
-            SampledQuantity("margin", "decoupling", "", -1.0),
-            SampledQuantity("pivot", "of the law", "", -1),
-        ]
-        outputs = [output.name for output in servo.outputs]
-        found += [SampledQuantity("corridor", name, "m") for name in outputs]
-        found += [SampledQuantity(f"{TUBE} x", name, "m") for name in outputs]
-        found += [SampledQuantity(f"{TUBE} ve", name, "m/s") for name in outputs]
-        return [*found, SampledQuantity(f"{TUBE} heading", "base", "rad")]
+    def _quantities(self) -> list[Quantity]:
+        outputs = [output.name for output in self.servo.outputs]
+        found = [Quantity(f"{TUBE} x", name, "m") for name in outputs]
+        found += [Quantity(f"{TUBE} ve", name, "m/s") for name in outputs]
+        return [*self._robot.quantities, *found, Quantity(f"{TUBE} heading", "base", "rad")]
 
     def _tick(self) -> ca.Function:
         """The law's tick with the quantities as signals, behind its status."""

@@ -20,7 +20,8 @@ from concur.proofs._base_pose import BLOCK, PARTS, Declared, Tube
 from concur.proofs._floater_quantities import Found, Quantities
 from concur.proofs._floating import Floater, refusal
 from concur.proofs._models import Floats
-from concur.proofs._proof import Bound, TaskProof
+from concur.proofs._proof import Bound, TaskProof, bounds_of
+from concur.proofs._quantity import quantities_of
 from concur.proofs._statement import Statement
 
 LENGTH = 0.0125
@@ -158,7 +159,7 @@ def prove_floater(
         fault, time = "masses without a measured base twist: the velocity error is wrong too", 0.0
     else:
         fault, time = case.march(progress)
-    bounds = () if fault else tuple(_bounds(case))
+    bounds = () if fault else _bounds(case)
     broken = [str(bound) for bound in bounds if not bound.kept]
     reason, cure = "", ""
     if statement.masses > 0.0:
@@ -199,30 +200,15 @@ def prove_floater(
     )
 
 
-def _bounds(case: Prover) -> list[Bound]:
+def _bounds(case: Prover) -> tuple[Bound, ...]:
     """Bounds of all quantities with their limits."""
-    servo, statement, made = case.robot.servo, case.statement, list[Bound]()
-    whole = {
-        name: np.concatenate([getattr(part, name) for part in case.found], axis=-1)
-        for name in vars(case.found[0])
-    }
-
-    def add(
-        kind: str, name: str, unit: str, values: Floats, limit: float | None, sign: float
-    ) -> None:
-        k = int(np.argmax(values))
-        time = k * case.length
-        made.append(Bound(kind, name, unit, sign * float(values[k]), limit, time, sign))
-
-    for i, name in enumerate(servo.model.control_names):
-        add("torque", name, "N m", whole["torque"][i], statement.torques.get(name), 1.0)
-    for i, name in enumerate(servo.model.shape_names):
-        add("speed", name, "rad/s", whole["speed"][i], statement.speeds.get(name), 1.0)
-        low, high = statement.angles.get(name, (None, None))
-        add("angle above", name, "rad", whole["low"][i], low, -1.0)
-        add("angle below", name, "rad", whole["high"][i], high, 1.0)
-    add("margin", "decoupling", "", whole["margin"], statement.margin, -1.0)
-    add("pivot", "of the law", "", whole["pivot"], servo.refused_below, -1.0)
-    name = servo.outputs[0].name
-    add("corridor", name, "m", whole["corridor"], statement.corridor.get(name), 1.0)
-    return made
+    servo = case.robot.servo
+    names = ("torque", "speed", "low", "high", "margin", "pivot", "corridor")
+    rows = [
+        np.concatenate([np.atleast_2d(getattr(part, name)) for part in case.found], axis=-1)
+        for name in names
+    ]
+    limits = case.statement.limits | {("pivot", "of the law"): servo.refused_below}
+    made = quantities_of(servo, list(servo.model.shape_names))
+    times = np.asarray(np.arange(case.count) * case.length, dtype=np.float64)
+    return bounds_of(made, np.vstack(rows), limits, times)

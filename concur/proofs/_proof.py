@@ -3,45 +3,83 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from concur.certify import Status
 from concur.proofs._models import Floats
+from concur.proofs._quantity import Quantity
 from concur.proofs._statement import Statement
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Bound:
-    """A quantity with its proved bound.
+    """A quantity with its proved bounds over the segments of a task.
 
     Parameters
     ----------
-    kind, name, unit : str
-        What it is, of what, and its unit.
-    value : float
-        Bound that all motions keep.
+    quantity : Quantity
+        The quantity.
     limit : float or None
         Limit of the statement; None if there is no limit.
-    time : float
-        Beginning of the segment where the bound is largest (s).
-    sign : float
-        1 for upper bounds, -1 for lower ones.
+    times : numpy.ndarray
+        Beginnings of the segments (s), shape (n,).
+    profile : numpy.ndarray
+        Bound that all motions keep in each segment, shape (n,).
     """
 
-    kind: str
-    name: str
-    unit: str
-    value: float
+    quantity: Quantity
     limit: float | None
-    time: float
-    sign: float
+    times: Floats
+    profile: Floats
+
+    @property
+    def kind(self) -> str:
+        """Kind of the quantity."""
+        return self.quantity.kind
+
+    @property
+    def name(self) -> str:
+        """Name of the control, joint or output."""
+        return self.quantity.name
+
+    @property
+    def unit(self) -> str:
+        """Unit of the values."""
+        return self.quantity.unit
+
+    @property
+    def sign(self) -> float:
+        """1 for upper bounds, -1 for lower ones."""
+        return self.quantity.sign
+
+    @property
+    def value(self) -> float:
+        """Bound over the whole task."""
+        return float(self.profile[self._worst])
+
+    @property
+    def time(self) -> float:
+        """Beginning of the segment whose bound is that of the whole task (s)."""
+        return float(self.times[self._worst])
+
+    @property
+    def _worst(self) -> int:
+        return int(np.argmax(self.sign * self.profile))
 
     @property
     def slack(self) -> float:
         """Distance of the bound from the limit; infinite without a limit."""
-        return float("inf") if self.limit is None else self.sign * (self.limit - self.value)
+        return float(self.slacks.min())
+
+    @property
+    def slacks(self) -> Floats:
+        """Distance of the bound from the limit in each segment, shape (n,)."""
+        if self.limit is None:
+            return np.full(len(self.profile), np.inf)
+        return np.asarray(self.sign * (self.limit - self.profile), dtype=np.float64)
 
     @property
     def kept(self) -> bool:
@@ -52,6 +90,19 @@ class Bound:
         text = f"{self.kind} {self.name} {self.value:.4g} {self.unit}".rstrip()
         limit = "" if self.limit is None else f" (limit {self.limit:.4g})"
         return f"{text}{limit} at {self.time:.2f} s"
+
+
+def bounds_of(
+    quantities: Sequence[Quantity],
+    largest: Floats,
+    limits: Mapping[tuple[str, str], float],
+    times: Floats,
+) -> tuple[Bound, ...]:
+    """Bounds of quantities by the largest value of each, times its sign, in segments, (k, n)."""
+    return tuple(
+        Bound(made, limits.get(made.key), times, made.sign * row)
+        for made, row in zip(quantities, largest, strict=True)
+    )
 
 
 @dataclass(frozen=True, eq=False)

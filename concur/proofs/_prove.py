@@ -24,7 +24,7 @@ from concur.proofs._centre import Centre
 from concur.proofs._heading import Heading
 from concur.proofs._imperfections import disturbances
 from concur.proofs._models import Floats
-from concur.proofs._proof import Bound, TaskProof
+from concur.proofs._proof import Bound, TaskProof, bounds_of
 from concur.proofs._quantities import Motion, Radii, Robot, quantities
 from concur.proofs._statement import Statement
 
@@ -311,7 +311,7 @@ def proof_of(
 def refuted(prover: Prover, statement: Statement, edge: float, reason: str) -> TaskProof:
     """Verdict about a statement with a counterexample: the reason."""
     verdict = (Status.REFUTED, reason, "Widen the limit, or change the motion or the gains.")
-    return _result(prover, statement, edge, _still(prover, statement), verdict, [])
+    return _result(prover, statement, edge, _still(prover, statement), verdict)
 
 
 def _still(prover: Prover, statement: Statement) -> March:
@@ -347,48 +347,26 @@ def _stacked(parts: list[dict[str, Floats]]) -> dict[str, Floats]:
     return {name: np.stack([part[name] for part in parts], axis=-1) for name in parts[0]}
 
 
-def _bounds(prover: Prover, statement: Statement, sweep: March) -> list[Bound]:
+def _bounds(prover: Prover, statement: Statement, sweep: March) -> tuple[Bound, ...]:
     """Bounds of all quantities with their limits."""
-    servo, step = prover.robot.servo, prover.step
-    times, found = prover.first * step, list[Bound]()
+    robot, times = prover.robot, prover.first * prover.step
     largest = _stacked(sweep.largest)
+    corridor = [_corridor(prover, k, sweep.x[k]) for k in range(len(robot.channels))]
+    parts = [largest[name] for name in ("torque", "speed", "low", "high", "margin", "pivot")]
+    limits = statement.limits | {("pivot", "of the law"): robot.servo.refused_below}
+    return bounds_of(robot.quantities, np.vstack([*parts, *corridor]), limits, times)
 
-    def add(
-        kind: str, name: str, unit: str, values: Floats, limit: float | None, sign: float
-    ) -> None:
-        k = int(np.argmax(values))
-        found.append(Bound(kind, name, unit, sign * float(values[k]), limit, float(times[k]), sign))
 
-    for i, name in enumerate(servo.model.control_names):
-        limit = statement.torques.get(name)
-        add("torque", name, "N m", largest["torque"][i], limit, 1.0)
-    for i, name in enumerate(servo.model.shape_names):
-        add("speed", name, "rad/s", largest["speed"][i], statement.speeds.get(name), 1.0)
-    # Coordinates of the arm follow those of the base, one for each shape velocity.
-    for i, entry in enumerate(prover.robot.arm):
-        name = servo.model.shape_names[entry - 3]
-        low, high = statement.angles.get(name, (None, None))
-        add("angle above", name, "rad", largest["low"][i], low, -1.0)
-        add("angle below", name, "rad", largest["high"][i], high, 1.0)
-    add("margin", "decoupling", "", largest["margin"], statement.margin, -1.0)
-    add("pivot", "of the law", "", largest["pivot"], servo.refused_below, -1.0)
-    grid = np.arange(prover.count) * step
-    for k, output in enumerate(servo.outputs):
-        channel = prover.robot.channels[k]
-        flow = channel.largest(step, prover.count)
-        own = np.linalg.norm(prover.start[:, channel.rows], axis=1)
-        path = np.linalg.norm(
-            np.einsum("jb,jd->db", channel.flow(grid)[0], prover.start[:, channel.rows]), axis=0
-        )
-        # Between two times of the grid the centre moves by at most its speed times the step.
-        moved = step * (flow[1, 0] * own[0] + flow[1, 1] * own[1])
-        limit = statement.corridor.get(output.name)
-        value = path + moved + sweep.x[k]
-        i = int(np.argmax(value))
-        found.append(
-            Bound("corridor", output.name, "m", float(value[i]), limit, float(grid[i]), 1.0)
-        )
-    return found
+def _corridor(prover: Prover, k: int, x: Floats) -> Floats:
+    """Largest distance of an output from its reference in each segment, for its tube x (n,)."""
+    channel, step = prover.robot.channels[k], prover.step
+    start = prover.start[:, channel.rows]
+    flow, grid = channel.largest(step, prover.count), np.arange(prover.count) * step
+    own = np.linalg.norm(start, axis=1)
+    path = np.linalg.norm(np.einsum("jb,jd->db", channel.flow(grid)[0], start), axis=0)
+    # Between two times of the grid the centre moves by at most its speed times the step.
+    moved = step * (flow[1, 0] * own[0] + flow[1, 1] * own[1])
+    return np.asarray(np.maximum.reduceat(path + moved + x, prover.first))
 
 
 def _proof(prover: Prover, statement: Statement, edge: float, found: March) -> TaskProof:
@@ -418,7 +396,7 @@ def _undecided(prover: Prover, statement: Statement, edge: float, found: March) 
         cure = f"Reduce {source}, or raise the gains."
     else:
         reason, cure = found.fault, "Start nearer to the reference, or keep the arm bent."
-    return _result(prover, statement, edge, found, (Status.UNDECIDED, reason, cure), [])
+    return _result(prover, statement, edge, found, (Status.UNDECIDED, reason, cure))
 
 
 def _result(
@@ -427,13 +405,13 @@ def _result(
     edge: float,
     found: March,
     verdict: tuple[Status, str, str],
-    bounds: list[Bound],
+    bounds: tuple[Bound, ...] = (),
 ) -> TaskProof:
     done = len(found.leaves)
     return TaskProof(
         *verdict,
         statement,
-        tuple(bounds),
+        bounds,
         prover.first * prover.step,
         _stacked(found.sources) if found.sources else {},
         found.x,

@@ -31,6 +31,7 @@ from concur.multibody import Mechanism, with_numbers
 from concur.proofs._configurations import Configurations, Equations, inverse_matrix
 from concur.proofs._errors import Channel
 from concur.proofs._models import Floats, Model, Space, Walker, norm_bound
+from concur.proofs._quantity import quantities_of
 
 SPACE = Space((1, 1, 1, 1, 1, 2, 3, 2, 3, 2, 3), curved=10)
 """Relative position, time, heading; ve, x and disturbances of base and hand.
@@ -167,6 +168,8 @@ class Robot:
         self.demand_rate = make([phi, s, true, a], [turned])
         self.force_rate = make([phi, s, true, a, adot], [change])
         self.arm_length = self._axle(lift)
+        names = [servo.model.shape_names[k] for k in self.arm_speeds]
+        self.quantities = quantities_of(servo, names)
 
     def _axle(self, lift: ca.SX) -> float:
         """Distance l of the base's point ahead of the axle: vy + a omega = 0 for the base."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from concur.proofs._attack import TUBE, Attack, SampledQuantity, held_ticks
+from concur.proofs._attack import TUBE, Attack, held_ticks
 from concur.proofs._models import Floats
 from concur.proofs._proof import TaskProof
 from concur.proofs._provable import Provable
-from concur.proofs._statement import Statement
+from concur.proofs._quantity import Quantity
 
 BLOCK = 64
 """Worlds whose record is kept at once."""
@@ -29,7 +29,7 @@ class SampledBound:
 
     Parameters
     ----------
-    quantity : SampledQuantity
+    quantity : Quantity
         The quantity.
     proved : float
         Its bound; NaN without one.
@@ -39,7 +39,7 @@ class SampledBound:
         Worst value of drawn worlds, and of a search; NaN without one.
     """
 
-    quantity: SampledQuantity
+    quantity: Quantity
     proved: float
     limit: float | None
     sampled: float
@@ -65,7 +65,7 @@ class Sampled:
 
     Parameters
     ----------
-    quantities : tuple of SampledQuantity
+    quantities : tuple of Quantity
         The quantities, n.
     worst : numpy.ndarray
         Worst value of each over worlds and time, shape (n,): the largest, or the least one where
@@ -87,7 +87,7 @@ class Sampled:
         Number of worlds whose law or integration stopped.
     """
 
-    quantities: tuple[SampledQuantity, ...]
+    quantities: tuple[Quantity, ...]
     worst: Floats
     ascended: Floats
     times: Floats
@@ -112,18 +112,18 @@ class Sampled:
         tuple of SampledBound
             One of each quantity.
         """
-        bounds = {(bound.kind, bound.name): bound.value for bound in proof.bounds}
+        bounds = {bound.quantity.key: bound.value for bound in proof.bounds}
         if bounds:
             half = len(proof.wall) // 2
             tubes = np.vstack([proof.x, proof.ve, proof.wall])[:, half:].max(axis=1)
             own = [made for made in self.quantities if made.kind.startswith(TUBE)]
-            bounds |= {(q.kind, q.name): r for q, r in zip(own, tubes.tolist(), strict=True)}
-        limits = _limits(proof.statement)
+            bounds |= {q.key: r for q, r in zip(own, tubes.tolist(), strict=True)}
+        limits = proof.statement.limits
         return tuple(
             SampledBound(
                 made,
-                bounds.get((made.kind, made.name), np.nan),
-                limits.get((made.kind, made.name)),
+                bounds.get(made.key, np.nan),
+                limits.get(made.key),
                 float(worst),
                 float(ascended),
             )
@@ -183,17 +183,6 @@ class Sampled:
         )
 
 
-def _limits(statement: Statement) -> dict[tuple[str, str], float]:
-    """Limits of a statement by kind and name of their quantities."""
-    found = {("margin", "decoupling"): statement.margin}
-    found |= {("torque", name): value for name, value in statement.torques.items()}
-    found |= {("speed", name): value for name, value in statement.speeds.items()}
-    found |= {("corridor", name): value for name, value in statement.corridor.items()}
-    for name, (low, high) in statement.angles.items():
-        found |= {("angle above", name): low, ("angle below", name): high}
-    return found
-
-
 def counterexample(task: Provable) -> str:
     """Limits that the declared motion itself breaks, with held torques and no other imperfection.
 
@@ -212,11 +201,11 @@ def counterexample(task: Provable) -> str:
     if given is None or not held_ticks(given, task.duration):
         return ""
     attack = Attack(task)
-    limits = _limits(given)
+    limits = given.limits
     declared = np.zeros((1, attack.balls.size))
 
-    def beyond(made: SampledQuantity, values: Floats) -> np.ndarray:
-        limit = limits.get((made.kind, made.name), made.sign * np.inf)
+    def beyond(made: Quantity, values: Floats) -> np.ndarray:
+        limit = limits.get(made.key, made.sign * np.inf)
         return made.sign * (values - limit) > BEYOND * min(abs(limit), 1e9)
 
     worst = attack(declared)[0][0]
@@ -228,7 +217,7 @@ def counterexample(task: Provable) -> str:
     for made, values in zip(attack.quantities, runs[0], strict=True):
         ticks = np.flatnonzero(beyond(made, values))
         if len(ticks):
-            limit = limits[made.kind, made.name]
+            limit = limits[made.key]
             value = f"{values[ticks[0]]:.4g} {made.unit}".rstrip()
             time = ticks[0] * given.period
             found.append(f"{made.kind} {made.name} is {value} at {time:.4g} s, limit {limit:.4g}")

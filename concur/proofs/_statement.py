@@ -72,3 +72,14 @@ class Statement:
                 came=str(numbers),
                 cure="Give radii and bounds in SI units.",
             )
+
+    @property
+    def limits(self) -> dict[tuple[str, str], float]:
+        """Limit of each quantity by its kind and name."""
+        found = {("margin", "decoupling"): self.margin}
+        found |= {("torque", name): value for name, value in self.torques.items()}
+        found |= {("speed", name): value for name, value in self.speeds.items()}
+        found |= {("corridor", name): value for name, value in self.corridor.items()}
+        for name, (low, high) in self.angles.items():
+            found |= {("angle above", name): low, ("angle below", name): high}
+        return found

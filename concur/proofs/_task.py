@@ -69,21 +69,12 @@ def prove_task(
 
 def _check_all_are_bounded(found: TaskProof, where: str) -> None:
     """Reject limits of quantities without a bound, which a verdict would pass over."""
-    given = found.statement
-    bounded = {(bound.kind, bound.name) for bound in found.bounds}
-    limits = {
-        "torque": given.torques,
-        "speed": given.speeds,
-        "angle above": given.angles,
-        "angle below": given.angles,
-        "corridor": given.corridor,
-    }
-    for kind, names in limits.items():
-        for name in names:
-            if found.bounds and (kind, name) not in bounded:
-                raise OutputError(
-                    where,
-                    expected="limits of quantities that the proof bounds",
-                    came=f"a limit of the {kind.split()[0]} of `{name}`",
-                    cure="Remove the limit.",
-                )
+    bounded = {bound.quantity.key for bound in found.bounds}
+    for kind, name in found.statement.limits:
+        if found.bounds and (kind, name) not in bounded:
+            raise OutputError(
+                where,
+                expected="limits of quantities that the proof bounds",
+                came=f"a limit of the {kind.split()[0]} of `{name}`",
+                cure="Remove the limit.",
+            )

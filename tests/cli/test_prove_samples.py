@@ -51,7 +51,7 @@ def test_worlds_are_inside_a_proof_refute_a_limit_or_contradict_a_bound(tmp_path
     assert "REFUTED: torque turret is" in found["sentence"]
     assert found["sentence"] in found["problems"]
     # A world beyond a bound: the proof is wrong, whatever its verdict.
-    small = tuple(replace(bound, value=0.5 * bound.value) for bound in held[0].bounds[:1])
+    small = tuple(replace(bound, profile=0.5 * bound.profile) for bound in held[0].bounds[:1])
     wrong = replace(held[0], bounds=(*small, *held[0].bounds[1:]))
     monkeypatch.setattr(command, "prove_task", lambda task, progress: wrong)
     result, found = prove(tmp_path, 20.0)

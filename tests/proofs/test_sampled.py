@@ -88,7 +88,7 @@ def test_bounds_that_are_too_small_are_found(proof, sampled, attack, monkeypatch
     def wrong(bound: Bound, factor: float) -> Bound:
         start = {"turret": -0.1, "upper_arm": 1.0, "forearm": -1.6}
         middle = start[bound.name] if "angle" in bound.kind else 0.0
-        return replace(bound, value=middle + factor * (bound.value - middle))
+        return replace(bound, profile=middle + factor * (bound.profile - middle))
 
     for bound in proof.bounds:
         # Cells of 15 mm are wide for this thin tube: bounds of angles are too.
