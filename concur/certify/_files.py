@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import platform
-from importlib.metadata import PackageNotFoundError, version
 from math import isfinite
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from concur._version import __version__
-from concur.certify._recheck_document import GAINS, VERSION, as_path, document_hash, law_hash
+from concur import documents
+from concur.certify._recheck_document import GAINS, VERSION, law_hash
 from concur.certify._status import Status
 from concur.control import ErrorDynamics
 from concur.control.output_groups import (
@@ -25,9 +22,7 @@ from concur.control.output_groups import (
     Rotation,
     Vector,
 )
-from concur.errors import DescriptionError, OutputError
-
-_PROGRAMS = ("numpy", "casadi", "cvxpy", "clarabel", "python-flint")
+from concur.errors import OutputError
 
 _NAMES: dict[type[OutputGroup], str] = {
     Angle: "SO2",
@@ -39,19 +34,7 @@ _NAMES: dict[type[OutputGroup], str] = {
 
 def write_document(path: str | PathLike[str], kind: str, members: dict[str, Any]) -> None:
     """Write a document of some format, with its hash, as JSON, one member per line."""
-    document = {"format": kind, "version": VERSION, "versions": program_versions(), **members}
-    document["hash"] = document_hash(document)
-    lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in document.items()]
-    target = as_path(path)
-    try:
-        target.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise DescriptionError(
-            str(path),
-            expected="a file that can be written",
-            came=getattr(error, "strerror", None) or str(error),
-            cure="Create the folder, or name another file.",
-        ) from None
+    documents.write_document(path, kind, VERSION, members)
 
 
 def group_names(group: OutputGroup) -> list[str]:
@@ -106,15 +89,3 @@ def finite(values: Any) -> Any:
     if isinstance(values, np.ndarray):
         return [finite(value) for value in values]
     return float(values) if values is not None and isfinite(values) else None
-
-
-def program_versions() -> dict[str, str]:
-    """Installed versions of the software that a proof uses, by name."""
-    found = {"python": platform.python_version(), "concur": __version__}
-    for name in _PROGRAMS:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            # Not every method needs the packages of the extra.
-            continue
-    return found

@@ -55,7 +55,6 @@ from concur.certify._recheck_document import (
     TUBE,
     StoredChannel,
     StoredProof,
-    as_path,
     check_partition,
     load,
     proof_of,
@@ -68,6 +67,7 @@ from concur.certify._recheck_rational import Matrix, combine, definite, diagonal
 from concur.certify._recheck_tube import StoredTube, tube_of, verify_tube
 from concur.certify._recheck_work import WORK, limited
 from concur.certify._status import Status
+from concur.documents import as_path
 
 
 @overload

@@ -57,12 +57,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -72,6 +70,7 @@ from concur.certify._recheck_finding import require
 from concur.certify._recheck_rational import Matrix
 from concur.certify._recheck_work import LARGEST_FILE, spend
 from concur.certify._status import Status
+from concur.documents import read_document
 from concur.errors import DescriptionError
 
 FORMAT = "concur certificate"
@@ -101,13 +100,6 @@ UNITS = {
 }
 _REDUCTIONS = ("all", "two octants", "one axis, one plane", "linear", "scalar")
 _WITHOUT_BOXES = ("linear", "scalar")
-
-
-def document_hash(document: dict[str, Any]) -> str:
-    """SHA-256 of a document without its entry `hash`."""
-    rest = {name: value for name, value in document.items() if name != "hash"}
-    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def law_hash(groups: list[str], *gains: Any) -> str:
@@ -203,57 +195,18 @@ def refuse(where: str, expected: str, came: object, cure: str = "") -> NoReturn:
     )
 
 
-def as_path(value: object) -> Path:
-    """Return the path that a user gave, checked."""
-    if isinstance(value, (str, PathLike)):
-        path = value if isinstance(value, str) else value.__fspath__()
-        if isinstance(path, str):
-            return Path(path)
-    raise DescriptionError(
-        "certificate, `path`",
-        expected="the path of a file",
-        came=f"{type(value).__name__} {value!r:.40}",
-        cure='Give the path of a file, such as "proof.json".',
-    )
-
-
 def load(path: Path) -> dict[str, Any]:
     """Read a document of a supported format and check its hash."""
-
-    def constant(name: str) -> NoReturn:
-        refuse(f"`{path.name}`", "finite numbers", name)
-
-    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len({name for name, _ in items}) < len(items):
-            refuse(f"`{path.name}`", "unique names in an object", [name for name, _ in items])
-        return dict(items)
-
     try:
-        facts = path.stat()
-        if not stat.S_ISREG(facts.st_mode):
-            raise ValueError("not a regular file")
-        size = facts.st_size
-        require(size <= LARGEST_FILE, Status.UNDECIDED, f"a file of {size} bytes is not read")
-        text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        refuse(f"`{path}`", "a file that can be read as text", str(error))
-    try:
-        document = json.loads(text, parse_constant=constant, object_pairs_hook=pairs)
-    except (ValueError, RecursionError) as error:
-        refuse(f"`{path.name}`", "JSON", str(error))
-    known = (FORMAT, TUBE, OPERATING, INTEGRAL)
-    if not isinstance(document, dict) or document.get("format") not in known:
-        refuse(f"`{path.name}`", f'an object with `format` "{FORMAT}"', _kind_of(document))
-    if document.get("version") != VERSION or isinstance(document["version"], bool):
-        refuse("`version`", str(VERSION), document.get("version"), "Use that version of concur.")
-    try:
-        found = document_hash(document)
-    except (ValueError, RecursionError):
-        refuse(f"`{path.name}`", "finite numbers", "a number beyond the floats")
-    if document.get("hash") != found:
-        cure = "Certify the law again: the file was changed after it was written."
-        refuse("`hash`", found, document.get("hash"), cure)
-    return document
+        size = path.stat().st_size
+    except (OSError, ValueError):
+        size = 0  # reading raises the error
+    require(size <= LARGEST_FILE, Status.UNDECIDED, f"a file of {size} bytes is not read")
+    cures = (
+        "Write it again with `Certificate.save`.",
+        "Certify the law again: the file was changed after it was written.",
+    )
+    return read_document(path, (FORMAT, TUBE, OPERATING, INTEGRAL), VERSION, "certificate", cures)
 
 
 def law_of_document(document: dict[str, Any]) -> tuple[list[str], dict[str, Matrix], int]:
@@ -418,12 +371,6 @@ def _counterexample(
         for name, size in (("x", channels[k].size), ("direction", 2 * channels[k].size))
     )
     return k, x, direction
-
-
-def _kind_of(value: object) -> str:
-    if isinstance(value, dict):
-        return f"`format` {value.get('format')!r:.60}"
-    return type(value).__name__
 
 
 def _at(where: str, name: str) -> str:

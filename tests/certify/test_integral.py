@@ -18,9 +18,10 @@ from scipy.linalg import expm
 import concur as cc
 from concur.certify import IntegralCertificate, Status, certify_integral, recheck
 from concur.certify._recheck import examine
-from concur.certify._recheck_document import document_hash, law_hash
+from concur.certify._recheck_document import law_hash
 from concur.control import ErrorDynamics
 from concur.control.output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
+from concur.documents import document_hash
 from concur.errors import ConcurError, OutputError
 
 KP, KD = 4.0, 3.0

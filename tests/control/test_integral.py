@@ -13,9 +13,9 @@ from scipy.linalg import expm
 
 import concur as cc
 from concur.certify import Status, certify, recheck, sample_limits
-from concur.certify._recheck_document import document_hash
 from concur.control import ErrorDynamics, Output, ReferenceSample, Servo, linear_loop, references
 from concur.control.output_groups import Rotation, Vector
+from concur.documents import document_hash
 from concur.errors import ConcurError, DescriptionError, NonFiniteError, OutputError
 from concur.mechanism import Body, Inertia, joints
 from concur.multibody import Mechanism

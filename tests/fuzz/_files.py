@@ -17,8 +17,9 @@ import numpy as np
 import concur as cc
 from concur.certify import Disturbance, operating_bounds, tube
 from concur.certify._decay import Decay
-from concur.certify._recheck_document import document_hash, law_hash
+from concur.certify._recheck_document import law_hash
 from concur.cli._warnings import robot_warnings
+from concur.documents import document_hash
 from concur.errors import ConcurError
 from concur.formats import fix_inertias, suggest_sidecar, suspicious_urdf
 from hil._certificate import load_bound
