@@ -1,6 +1,7 @@
 """Proofs that a robot performs a task within its limits, for stated starts and imperfections."""
 
-from concur.proofs._proof import Bound, TaskProof
+from concur.proofs._bound import Bound
+from concur.proofs._proof import TaskProof
 from concur.proofs._prove import prove
 from concur.proofs._quantity import Quantity
 from concur.proofs._sampled import Sampled, SampledBound, sample_statement

@@ -17,10 +17,11 @@ from concur.certify import Status
 from concur.control import Servo
 from concur.control.references import Reference
 from concur.proofs._base_pose import BLOCK, PARTS, Declared, Tube
+from concur.proofs._bound import Bound, bounds_of
 from concur.proofs._floater_quantities import Found, Quantities
 from concur.proofs._floating import Floater, refusal
 from concur.proofs._models import Floats
-from concur.proofs._proof import Bound, TaskProof, bounds_of
+from concur.proofs._proof import TaskProof
 from concur.proofs._quantity import quantities_of
 from concur.proofs._statement import Statement
 

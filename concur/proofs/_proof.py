@@ -2,107 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from concur.certify import Status
+from concur.proofs._bound import Bound, proved, tightest
 from concur.proofs._models import Floats
-from concur.proofs._quantity import Quantity
 from concur.proofs._statement import Statement
-
-
-@dataclass(frozen=True, eq=False)
-class Bound:
-    """A quantity with its proved bounds over the segments of a task.
-
-    Parameters
-    ----------
-    quantity : Quantity
-        The quantity.
-    limit : float or None
-        Limit of the statement; None if there is no limit.
-    times : numpy.ndarray
-        Beginnings of the segments (s), shape (n,).
-    profile : numpy.ndarray
-        Bound that all motions keep in each segment, shape (n,).
-    """
-
-    quantity: Quantity
-    limit: float | None
-    times: Floats
-    profile: Floats
-
-    @property
-    def kind(self) -> str:
-        """Kind of the quantity."""
-        return self.quantity.kind
-
-    @property
-    def name(self) -> str:
-        """Name of the control, joint or output."""
-        return self.quantity.name
-
-    @property
-    def unit(self) -> str:
-        """Unit of the values."""
-        return self.quantity.unit
-
-    @property
-    def sign(self) -> float:
-        """1 for upper bounds, -1 for lower ones."""
-        return self.quantity.sign
-
-    @property
-    def value(self) -> float:
-        """Bound over the whole task."""
-        return float(self.profile[self._worst])
-
-    @property
-    def time(self) -> float:
-        """Beginning of the segment whose bound is that of the whole task (s)."""
-        return float(self.times[self._worst])
-
-    @property
-    def _worst(self) -> int:
-        return int(np.argmax(self.sign * self.profile))
-
-    @property
-    def slack(self) -> float:
-        """Distance of the bound from the limit; infinite without a limit."""
-        return float(self.slacks.min())
-
-    @property
-    def slacks(self) -> Floats:
-        """Distance of the bound from the limit in each segment, shape (n,)."""
-        if self.limit is None:
-            return np.full(len(self.profile), np.inf)
-        return np.asarray(self.sign * (self.limit - self.profile), dtype=np.float64)
-
-    @property
-    def kept(self) -> bool:
-        """Whether the limit is kept."""
-        return self.slack >= 0.0
-
-    def __str__(self) -> str:
-        text = f"{self.kind} {self.name} {self.value:.4g} {self.unit}".rstrip()
-        limit = "" if self.limit is None else f" (limit {self.limit:.4g})"
-        return f"{text}{limit} at {self.time:.2f} s"
-
-
-def bounds_of(
-    quantities: Sequence[Quantity],
-    largest: Floats,
-    limits: Mapping[tuple[str, str], float],
-    times: Floats,
-) -> tuple[Bound, ...]:
-    """Bounds of quantities by the largest value of each, times its sign, in segments, (k, n)."""
-    return tuple(
-        Bound(made, limits.get(made.key), times, made.sign * row)
-        for made, row in zip(quantities, largest, strict=True)
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,70 +78,12 @@ class TaskProof:
         """Verdict in one sentence."""
         if self.status is not Status.PROVED:
             return f"{self.status.name}: {self.reason}. {self.cure}"
-        given = self.statement
-        facts = [
-            f"masses within {100 * given.masses:.3g} %",
-            f"torques held for {1e3 * given.period:g} ms",
-        ]
-        if given.delay:
-            facts.append(f"a delay of {1e3 * given.delay:g} ms")
-        if any(given.torque_error):
-            facts.append(f"torque errors up to {max(given.torque_error):g} N m")
-        if any(given.push):
-            facts.append(f"pushes up to {max(given.push):g} m/s^2")
-        units = ("m", "m/s", "rad")
-        if self.base == "base pose":
-            units = ("(m, rad)", "(m/s, rad/s)", "(m, rad)")
-        radii = (max(given.place), max(given.speed), given.heading)
-        place, speed, base = (f"{r:g} {unit}" for r, unit in zip(radii, units, strict=True))
-        return (
-            f"PROVED: from starts within {place}, {speed} and {base} of {self.base} of the "
-            f"declared one, with {', '.join(facts)}: "
-            f"{', '.join(self._kept())}"
-        )
-
-    def _kept(self) -> list[str]:
-        """A phrase for each kind of bound; values are rounded to the safe side."""
-
-        def extreme(kind: str) -> list[float]:
-            own = [b for b in self.bounds if b.kind == kind]
-            return [_rounded(b.sign * max(b.sign * c.value for c in own), b.sign) for b in own[:1]]
-
-        found = [f"torques at most {value:g} N m" for value in extreme("torque")]
-        found += [f"joint speeds at most {value:g} rad/s" for value in extreme("speed")]
-        found += [f"decoupling margin above {value:g}" for value in extreme("margin")]
-        angles = [b.slack for b in self.bounds if b.kind.startswith("angle") and b.slack < math.inf]
-        if angles:
-            found.append(f"joints within their limits by {_rounded(min(angles), -1.0):g} rad")
-        return found + [
-            f"{b.name} within {_rounded(b.value, 1.0):g} {b.unit} of its path"
-            for b in self.bounds
-            if b.kind == "corridor"
-        ]
+        return proved(self.statement, self.bounds, self.base)
 
     @property
     def tightest(self) -> tuple[Bound, ...]:
         """Of each kind the bound with the least slack, or the largest one without limits."""
-        found: dict[str, Bound] = {}
-        for bound in self.bounds:
-            held = found.get(bound.kind)
-            if held is None or _order(bound) > _order(held):
-                found[bound.kind] = bound
-        return tuple(found.values())
+        return tightest(self.bounds)
 
     def __str__(self) -> str:
         return "\n".join([self.sentence, *(f"  {bound}" for bound in self.bounds)])
-
-
-def _order(bound: Bound) -> tuple[bool, float]:
-    """Order of bounds of one kind, the tightest last."""
-    limited = math.isfinite(bound.slack)
-    return limited, -bound.slack if limited else bound.sign * bound.value
-
-
-def _rounded(value: float, sign: float) -> float:
-    """Value with three digits, not below it for an upper bound and not above it for a lower one."""
-    if value == 0.0 or not math.isfinite(value):
-        return value
-    digits = 2 - math.floor(math.log10(abs(value)))
-    return sign * math.ceil(round(sign * value * 10.0**digits, 6)) / 10.0**digits

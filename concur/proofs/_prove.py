@@ -19,12 +19,13 @@ from concur.certify import Status
 from concur.control import Servo
 from concur.control.references import Reference
 from concur.errors import OutputError
+from concur.proofs._bound import Bound, bounds_of
 from concur.proofs._cells import Lattice, reached
 from concur.proofs._centre import Centre
 from concur.proofs._heading import Heading
 from concur.proofs._imperfections import disturbances
 from concur.proofs._models import Floats
-from concur.proofs._proof import Bound, TaskProof, bounds_of
+from concur.proofs._proof import TaskProof
 from concur.proofs._quantities import Motion, Radii, Robot, quantities
 from concur.proofs._statement import Statement
 

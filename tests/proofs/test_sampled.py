@@ -15,7 +15,8 @@ from concur.certify import Status
 from concur.errors import OutputError
 from concur.multibody import with_numbers
 from concur.proofs._attack import Attack
-from concur.proofs._proof import Bound, TaskProof
+from concur.proofs._bound import Bound
+from concur.proofs._proof import TaskProof
 from concur.proofs._prove import prove
 from concur.proofs._sampled import Sampled, sample_statement
 from concur.proofs._statement import Statement
