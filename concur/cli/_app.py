@@ -391,11 +391,12 @@ def prove(
 ) -> None:
     """Prove that a task keeps its limits, from all starts and with all imperfections of [proof].
 
-    Writes the bounds of all quantities to bounds.json, and their figure. No file is written yet
-    that others can recheck. The exit status is 0 only if the task is proved; 1 if it is undecided.
+    Writes a report, the bounds of all quantities to bounds.json, and figures. No file is written
+    yet that others can recheck. The exit status is 0 only if the task is proved; 1 if it is
+    undecided.
 
-    With --samples, worlds inside the statement are simulated and drawn inside the bounds, in
-    samples.png. A world beyond a bound contradicts the proof: exit status 1.
+    With --samples, worlds inside the statement are simulated and drawn inside the bounds. A world
+    beyond a bound contradicts the proof: exit status 1.
     """
     folder = out or Path("out") / task.stem
     with errors("prove" if as_json else None):

@@ -3,136 +3,24 @@
 from __future__ import annotations
 
 import json
-import math
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from concur.certify import Status
-from concur.cli._answer import answer
 from concur.cli._bar import progress_bar
+from concur.cli._prove_report import write_proof_report
+from concur.cli._prove_result import ProveResult
 from concur.cli._results import results
 from concur.formats import Task, load_task
 from concur.plotting.files import writing
 from concur.plotting.proof import proof_figure
-from concur.plotting.proof_samples import samples_figure
+from concur.plotting.proof_bounds import bounds_figure
 from concur.plotting.style import DPI
-from concur.proofs import Bound, Sampled, TaskProof, prove_task, sample_statement
+from concur.proofs import prove_task, sample_statement
 
 NOT_RECHECKED = "no proof file is written that others can recheck: bounds.json has the bounds alone"
-
-
-@dataclass(frozen=True, eq=False)
-class ProveResult:
-    """The proof of a task, with its files."""
-
-    task: Task
-    proof: TaskProof
-    seconds: float
-    notes: tuple[str, ...]
-    files: tuple[Path, ...] = ()
-    sampled: Sampled | None = None
-
-    @property
-    def proved(self) -> bool:
-        """Whether the task is proved, and no sampled world contradicts the proof."""
-        return self.proof.status is Status.PROVED and not self.outside
-
-    @property
-    def outside(self) -> tuple[str, ...]:
-        """Sentences about sampled worlds beyond a bound."""
-        return () if self.sampled is None else self.sampled.outside(self.proof)
-
-    @property
-    def refuted(self) -> tuple[str, ...]:
-        """Sentences about sampled worlds beyond a limit."""
-        return () if self.sampled is None else self.sampled.refuted(self.proof)
-
-    @property
-    def sentence(self) -> str:
-        """Verdict in one sentence; a sampled world beyond a limit refutes the statement."""
-        if not self.refuted:
-            return self.proof.sentence
-        return f"{Status.REFUTED.name}: {'; '.join(self.refuted)}"
-
-    def as_dict(self) -> dict[str, Any]:
-        """Result for JSON, in SI units; values that are not finite are null."""
-        found = self.proof
-        return answer(
-            "prove",
-            self.proved,
-            Status.REFUTED.name if self.refuted else found.status.name,
-            name=self.task.name,
-            robot=self.task.robot.name,
-            problems=(
-                *(() if found.status is Status.PROVED else (self.sentence,)),
-                *self.outside,
-            ),
-            warnings=self.notes,
-            files=self.files,
-            sentence=self.sentence,
-            reason=found.reason,
-            cure=found.cure,
-            recheck=None,
-            statement=_plain(asdict(found.statement)),
-            bounds=[_bound_dict(bound) for bound in found.bounds],
-            segments=found.times.tolist(),
-            sources={name: _plain(values) for name, values in found.sources.items()},
-            tube={
-                "step": self.task.duration / len(found.wall),
-                "outputs": [output.name for output in self.task.outputs],
-                "x": _plain(found.x),
-                "ve": _plain(found.ve),
-                found.base.replace(" ", "_"): _plain(found.wall),
-            },
-            cells=found.cells,
-            growth=_plain(found.growth),
-            seconds=self.seconds,
-            samples=None if self.sampled is None else _sampled_dict(self.sampled, found),
-        )
-
-    def show(self, console: Console) -> None:
-        """Print the verdict, the tightest bounds and the notes."""
-        console.print(f"[bold]{escape(self.task.name)}[/]: {escape(self.task.robot.name)}")
-        console.print(escape(self.sentence), highlight=False)
-        if self.proof.bounds:
-            table = Table(title="Tightest bounds", title_justify="left")
-            table.add_column("quantity")
-            for name in ("bound", "limit", "slack", r"time \[s]"):
-                table.add_column(name, justify="right")
-            for bound in self.proof.tightest:
-                table.add_row(escape(f"{bound.kind} {bound.name}"), *_cells(bound))
-            console.print(table)
-        if self.sampled is not None:
-            self._show_sampled(console, self.sampled)
-        work = f"cells: {self.proof.cells}, segments: {len(self.proof.times)}"
-        console.print(f"{work}, {self.seconds:.1f} s", highlight=False)
-        for note in self.notes:
-            console.print(escape(f"note: {note}"), highlight=False)
-        for path in self.files:
-            console.print(escape(str(path)), highlight=False, soft_wrap=True)
-
-    def _show_sampled(self, console: Console, sampled: Sampled) -> None:
-        table = Table(title=f"Worst of {sampled.worlds} worlds", title_justify="left")
-        for name in ("quantity", "worst", "bound", "ratio"):
-            table.add_column(name, justify="left" if name == "quantity" else "right")
-        for row in sampled.against(self.proof):
-            made = row.quantity
-            ratio = "" if math.isnan(row.ratio) else f"{row.ratio:.2f}"
-            name = escape(f"{made.kind} {made.name}")
-            worst, bound = (
-                f"{value:.4g} {made.unit}".rstrip() for value in (row.found, row.proved)
-            )
-            table.add_row(name, worst, bound, ratio)
-        console.print(table)
-        for sentence in self.outside:
-            console.print(f"[bold red]{escape(sentence)}[/]")
 
 
 def prove_file(
@@ -151,13 +39,6 @@ def prove_file(
         with progress_bar("proving", console) as report:
             found = prove_task(task, progress=lambda done, total: report(done / total))
         result = ProveResult(task, found, time.perf_counter() - began, _notes(task))
-        figure = proof_figure(
-            found, [output.name for output in task.outputs], task.duration, _shares(found.bounds)
-        )
-        target = kept.staging / "bounds.png"
-        with writing(target):
-            figure.savefig(target, dpi=DPI)
-        kept.publish([target])
         if samples:
             with progress_bar("sampling", console) as report:
                 worlds = sample_statement(
@@ -165,10 +46,17 @@ def prove_file(
                     progress=lambda done, total: report(done / total),
                 )  # fmt: skip
             result = replace(result, sampled=worlds)
-            target = kept.staging / "samples.png"
+        names = [output.name for output in task.outputs]
+        figures = {"tube": proof_figure(found, names, task.duration)}
+        if found.bounds or samples:
+            figures["bounds"] = bounds_figure(found, task.duration, result.sampled)
+        for name, figure in figures.items():
+            target = kept.staging / f"{name}.png"
             with writing(target):
-                samples_figure(worlds, found, task.duration).savefig(target, dpi=DPI)
+                figure.savefig(target, dpi=DPI)
             kept.publish([target])
+        pictures = {name: kept.folder / f"{name}.png" for name in figures}
+        kept.publish([write_proof_report(result, pictures, kept.staging)])
         target = kept.staging / "bounds.json"
         with writing(target):
             target.write_text(json.dumps(result.as_dict(), indent=1, allow_nan=False) + "\n")
@@ -195,61 +83,3 @@ def _notes(task: Task) -> tuple[str, ...]:
         if has
     ]
     return tuple(notes)
-
-
-def _cells(bound: Bound) -> list[str]:
-    def shown(value: float) -> str:
-        return f"{value:.4g} {bound.unit}".rstrip()
-
-    limited = bound.limit is not None and math.isfinite(bound.slack)
-    limit = shown(bound.limit) if limited and bound.limit is not None else "none"
-    slack = shown(bound.slack) if limited else ""
-    return [shown(bound.value), limit, slack, f"{bound.time:.2f}"]
-
-
-def _shares(bounds: tuple[Bound, ...]) -> dict[str, float]:
-    """Share of each positive limit that a bound takes."""
-    return {
-        f"{bound.kind} {bound.name}": value / limit if bound.sign > 0 else limit / value
-        for bound in bounds
-        if not bound.kind.startswith("angle")
-        and (value := bound.value) > 0.0
-        and (limit := bound.limit or 0.0) > 0.0
-    }
-
-
-def _sampled_dict(sampled: Sampled, proof: TaskProof) -> dict[str, Any]:
-    return {
-        "worlds": sampled.worlds,
-        "stopped": sampled.stopped,
-        "excess": _plain(sampled.excess),
-        "quantities": [
-            {
-                "kind": row.quantity.kind,
-                "name": row.quantity.name,
-                "unit": row.quantity.unit,
-                "sampled": _plain(row.sampled),
-                "ascended": _plain(row.ascended),
-                "proved": _plain(row.proved),
-                "ratio": _plain(row.ratio),
-            }
-            for row in sampled.against(proof)
-        ],
-    }
-
-
-def _bound_dict(bound: Bound) -> dict[str, Any]:
-    names = ("kind", "name", "unit", "value", "limit", "time", "slack", "profile")
-    own = {name: _plain(getattr(bound, name)) for name in names}
-    return {**own, "side": "upper" if bound.sign > 0 else "lower", "kept": bound.kept}
-
-
-def _plain(value: Any) -> Any:
-    """Value for JSON."""
-    if isinstance(value, dict):
-        return {name: _plain(entry) for name, entry in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, (float, np.floating)):
-        return float(value) if math.isfinite(value) else None
-    return value

@@ -23,7 +23,7 @@ MANIFEST = "concur.json"
 OWN = {
     "track": ("run.h5", "report.html", "animation.gif", "animation.mp4"),
     "certify": ("proof.json", "operating.json"),
-    "prove": ("bounds.json", "bounds.png"),
+    "prove": ("bounds.json", "bounds.png", "report.html"),
     "export": (),
     "verify": ("report.html", "report.json", "campaign.h5"),
 }

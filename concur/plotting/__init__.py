@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from concur.plotting.overview import plot_run, save_figures
     from concur.plotting.path import path_figure
     from concur.plotting.proof import proof_figure
-    from concur.plotting.proof_samples import samples_figure
+    from concur.plotting.proof_bounds import bounds_figure
     from concur.plotting.report import write_report
     from concur.plotting.robot import RobotArtists, draw_robot, robot_figure
     from concur.plotting.sampled import CurveBound, SampledCurves
@@ -49,6 +49,7 @@ _MODULES = {
     "RobotArtists": "robot",
     "SampledCurves": "sampled",
     "animate": "animation",
+    "bounds_figure": "proof_bounds",
     "comparison_figure": "comparison",
     "curves_figure": "campaign",
     "curvature_figure": "curvature",
@@ -72,7 +73,6 @@ _MODULES = {
     "robot_figure": "robot",
     "robot_portrait": "_portrait",
     "robustness_figure": "campaign",
-    "samples_figure": "proof_samples",
     "save_figures": "overview",
     "step_figure": "loop",
     "styled": "style",
@@ -89,6 +89,7 @@ __all__ = [
     "RobotArtists",
     "SampledCurves",
     "animate",
+    "bounds_figure",
     "comparison_figure",
     "curvature_figure",
     "curves_figure",
@@ -112,7 +113,6 @@ __all__ = [
     "robot_figure",
     "robot_portrait",
     "robustness_figure",
-    "samples_figure",
     "save_figures",
     "step_figure",
     "styled",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from concur.plotting.errors import TIME
-from concur.plotting.style import PALETTE, REFERENCE, new_figure, styled
+from concur.plotting.style import PALETTE, REFERENCE, new_figure, side_legend, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,8 +16,15 @@ if TYPE_CHECKING:
     from concur.plotting.protocols import Floats
 
 
+MOST = 7
+"""Bounds that are drawn beside their limits, those nearest to them."""
+
+
 class TaskProofLike(Protocol):
-    """Radii of a tube on a uniform grid: `x` (outputs, n), m, and `wall` (n,), rad, of `base`."""
+    """Radii of a tube on a uniform grid: `x` (outputs, n), m, and `wall` (n,), rad, of `base`.
+
+    `shares` are those of the limit that each of `bounds` takes in each segment.
+    """
 
     @property
     def x(self) -> Floats: ...
@@ -25,11 +32,12 @@ class TaskProofLike(Protocol):
     def wall(self) -> Floats: ...
     @property
     def base(self) -> str: ...
+    @property
+    def bounds(self) -> Sequence[Any]: ...
+    def shares(self, bound: Any) -> Floats: ...
 
 
-def proof_figure(
-    proof: TaskProofLike, outputs: Sequence[str], duration: float, shares: Mapping[str, float]
-) -> Figure:
+def proof_figure(proof: TaskProofLike, outputs: Sequence[str], duration: float) -> Figure:
     """Draw the tube of a task about its declared motion, and its bounds beside their limits.
 
     Parameters
@@ -40,22 +48,19 @@ def proof_figure(
         Names of the outputs.
     duration : float
         Length of the task (s).
-    shares : mapping of str to float
-        Share of its limit that each bound takes, by label; 1 at the limit.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Two panels over time, outputs and heading or base pose, and one of shares.
+        Three panels over time: outputs, heading or base pose, and shares of the limits.
 
     Examples
     --------
-    >>> proof_figure(proof, ["base", "hand"], 20.0, {}).savefig("bounds.png")  # doctest: +SKIP
+    >>> proof_figure(proof, ["base", "hand"], 20.0).savefig("tube.png")    # doctest: +SKIP
     """
     with styled():
-        figure = new_figure(8.0, 5.4 + 0.25 * len(shares))
-        heights = [2.0, 1.6, 0.6 + 0.25 * len(shares)]
-        place, wall, limits = figure.subplots(3, 1, height_ratios=heights)
+        figure = new_figure(8.0, 8.0)
+        place, wall, limits = figure.subplots(3, 1, sharex=True)
         edges = np.linspace(0.0, duration, len(proof.wall) + 1)
         for k, name in enumerate(outputs):
             place.stairs(
@@ -79,20 +84,25 @@ def proof_figure(
             lw=1.6,
         )
         wall.set_ylabel(f"{proof.base} [{'mm, mrad' if free else 'mrad'}]")
-        wall.set_xlabel(TIME)
         for axes in (place, wall):
             axes.set_xlim(0.0, duration)
             axes.set_ylim(bottom=0.0)
             axes.legend(loc="lower right")
-        rows = np.arange(len(shares))
-        limits.barh(rows, list(shares.values()), color=PALETTE[5], height=0.6, label="bound")
-        limits.axvline(1.0, color=REFERENCE, linestyle="--", label="limit")
-        limits.set_yticks(rows, list(shares))
-        limits.invert_yaxis()
-        limits.set_xlabel("bound, as share of its limit [1]")
-        limits.set_xlim(0.0, 1.25 * max([1.0, *shares.values()]))
-        limits.legend(loc="lower right")
-        figure.align_ylabels([place, wall])
+        rows = [(bound, proof.shares(bound)) for bound in proof.bounds]
+        rows = [(bound, share) for bound, share in rows if np.nanmax(share, initial=0.0) > 0.0]
+        rows.sort(key=lambda row: -float(np.nanmax(row[1])))
+        for k, (bound, share) in enumerate(rows[:MOST]):
+            edges = np.append(bound.times, duration)
+            label = f"{bound.kind} {bound.name}"
+            style = {"color": PALETTE[k % len(PALETTE)], "ls": "-", "lw": 1.6}
+            limits.stairs(_finite(share), edges, baseline=None, label=label, **style)
+        limits.axhline(1.0, color=REFERENCE, linestyle="--", label="limit")
+        limits.set_ylabel("share of the limit [1]")
+        limits.set_title("Bounds beside their limits")
+        limits.set_xlabel(TIME)
+        limits.set_ylim(bottom=0.0)
+        side_legend(limits)
+        figure.align_ylabels([place, wall, limits])
         return figure
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -163,6 +163,106 @@ def page_style() -> str:
         CSS.
     """
     return _source("report.html.j2").partition("<style>")[2].partition("</style>")[0]
+
+
+def section(
+    title: str,
+    text: str = "",
+    head: Sequence[str] = (),
+    rows: Sequence[Mapping[str, Any]] = (),
+    figures: Mapping[str, tuple[Any, str]] | None = None,
+) -> dict[str, Any]:
+    """Section of a page of `write_sections`.
+
+    Parameters
+    ----------
+    title, text : str
+        Heading, and sentences below it.
+    head : sequence of str
+        Heads of the columns of a table; empty without one.
+    rows : sequence of mapping
+        Rows of the table, from `table_row`.
+    figures : mapping of str to tuple, optional
+        Figure, or its PNG file, and caption by name; a figure that is None is omitted.
+
+    Returns
+    -------
+    dict
+        The section.
+    """
+    entries = [
+        {"name": name, "caption": caption, "data": embedded(figure)}
+        for name, (figure, caption) in (figures or {}).items()
+        if figure is not None
+    ]
+    return {"title": title, "text": text, "head": head, "rows": rows, "figures": entries}
+
+
+def table_row(cells: Sequence[Any], good: bool | None = None) -> dict[str, Any]:
+    """Row of a table of `section`.
+
+    Parameters
+    ----------
+    cells : sequence
+        One value for each column.
+    good : bool, optional
+        Whether the row is marked as good or as bad; neither by default.
+
+    Returns
+    -------
+    dict
+        The row.
+    """
+    return {"cells": list(cells), "mark": {None: "none", True: "good", False: "bad"}[good]}
+
+
+def write_sections(
+    directory: str | os.PathLike[str],
+    title: str,
+    good: bool,
+    headline: str,
+    reasons: Sequence[str],
+    sections: Iterable[Mapping[str, Any]],
+) -> Path:
+    """Write `report.html`: a verdict, and sections with texts, tables and figures.
+
+    Parameters
+    ----------
+    directory : path
+        Folder of the page; created if it does not exist.
+    title : str
+        Title of the page.
+    good : bool
+        Whether the verdict is the wanted one.
+    headline : str
+        Verdict in one sentence.
+    reasons : sequence of str
+        Sentences below the verdict.
+    sections : iterable of mapping
+        Sections, from `section`.
+
+    Returns
+    -------
+    pathlib.Path
+        The page. Figures are embedded; it refers to no other file.
+
+    Raises
+    ------
+    ConcurError
+        If a figure cannot be read or the page cannot be written.
+    """
+    target = make_directory(directory) / "report.html"
+    mark = "good" if good else "bad"
+    content = {
+        "title": title,
+        "style": page_style(),
+        "verdict": {"mark": mark, "headline": headline, "reasons": list(reasons)},
+        "sections": list(sections),
+    }
+    page = render_page("sections.html.j2", content)
+    with writing(target):
+        target.write_text(page, encoding="utf-8")
+    return target
 
 
 def render_page(template: str, content: Mapping[str, Any]) -> str:

@@ -85,5 +85,51 @@ class TaskProof:
         """Of each kind the bound with the least slack, or the largest one without limits."""
         return tightest(self.bounds)
 
+    def shares(self, bound: Bound) -> Floats:
+        """Share of its limit that a bound takes in each segment; 1 at the limit.
+
+        Of an angle with both limits it is the distance from their middle as a share of the largest
+        one; with one limit, 1 less the slack over half a turn.
+
+        Parameters
+        ----------
+        bound : Bound
+            One of `bounds`.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shares, shape (n,); NaN without a limit.
+        """
+        if bound.limit is None or not math.isfinite(bound.limit):
+            return np.full(len(bound.profile), np.nan)
+        if bound.kind.startswith("angle"):
+            low, high = self.statement.angles[bound.name]
+            half = (high - low) / 2 if math.isfinite(high - low) else math.pi
+            return np.asarray(1.0 - bound.slacks / half)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = bound.profile / bound.limit if bound.sign > 0 else bound.limit / bound.profile
+        lost = np.where(bound.slacks < 0.0, np.inf, 0.0)
+        return np.asarray(np.where(found >= 0.0, found, lost))
+
+    def in_segments(self) -> tuple[tuple[float, Bound, float, float], ...]:
+        """Tightest bound of each segment that has one, by its share of the limit.
+
+        Returns
+        -------
+        tuple of (float, Bound, float, float)
+            Beginning of the segment (s), the bound, its value there, and its slack there.
+        """
+        limited = [b for b in self.bounds if b.limit is not None and math.isfinite(b.limit)]
+        if not limited:
+            return ()
+        worst = np.argmax(np.nan_to_num([self.shares(b) for b in limited], posinf=1e300), axis=0)
+        return tuple(
+            (float(time), bound, float(bound.profile[k]), float(bound.slacks[k]))
+            for k, (time, bound) in enumerate(
+                zip(limited[0].times, [limited[i] for i in worst], strict=True)
+            )
+        )
+
     def __str__(self) -> str:
         return "\n".join([self.sentence, *(f"  {bound}" for bound in self.bounds)])

@@ -210,24 +210,16 @@ class CampaignReport:
         ConcurError
             If it cannot be written.
         """
-        from concur.plotting.files import make_directory, writing
-        from concur.plotting.report import page_style, render_page
+        from concur.plotting.report import write_sections
 
-        target = make_directory(directory) / "report.html"
-        content = {
-            "title": f"Campaign of {self.name}" if self.name else "Campaign",
-            "style": page_style(),
-            "verdict": {
-                "mark": "good" if self.passed else "bad",
-                "headline": self.status[0].upper() + self.status[1:],
-                "reasons": [f"{self.rates[0]}.", *(f"{p}." for p in self.problems), SAMPLED],
-            },
-            "sections": list(self._sections()),
-        }
-        page = render_page("campaign.html.j2", content)
-        with writing(target):
-            target.write_text(page, encoding="utf-8")
-        return target
+        return write_sections(
+            directory,
+            f"Campaign of {self.name}" if self.name else "Campaign",
+            self.passed,
+            self.status[0].upper() + self.status[1:],
+            [f"{self.rates[0]}.", *(f"{p}." for p in self.problems), SAMPLED],
+            self._sections(),
+        )
 
     def _strongest(self, requirement: str) -> list[RankInfluence]:
         own = [one for one in self.influences if one.requirement == requirement and one.shown]
@@ -235,6 +227,7 @@ class CampaignReport:
 
     def _sections(self) -> Iterator[dict[str, Any]]:
         from concur import plotting
+        from concur.plotting.report import section, table_row
 
         result = self.result
         head = ["Requirement", "Pass", "Interval", "Lowest robustness", "5 % quantile", "Median"]
@@ -243,16 +236,16 @@ class CampaignReport:
         for rate, (_, unit), own in zip(self.rates[1:], result.columns, shares, strict=True):
             cells = [rate.name, f"{rate.passed} of {rate.worlds}", rate.interval]
             cells += [_shown(value, unit) for value in own]
-            rows.append(_row(cells, rate.passed == rate.worlds))
+            rows.append(table_row(cells, rate.passed == rate.worlds))
         text = "The robustness of a requirement is positive where it holds; zero is the limit."
         caption = "Robustness of each requirement in all sampled worlds; left of zero it fails."
         figure = plotting.robustness_figure(result) if result.columns and len(result) else None
-        yield _section("Requirements", text, head, rows, robustness=(figure, caption))
+        yield section("Requirements", text, head, rows, {"robustness": (figure, caption)})
         if result.signals and len(result):
             caption = "Extremes in each world; dashed lines are limits, green ones need the "
             caption += "assumptions of a proof."
             figure = plotting.extremes_figure(result, self.curves)
-            yield _section("Signals", extremes=(figure, caption))
+            yield section("Signals", figures={"extremes": (figure, caption)})
         if self.curves:
             yield self._runs()
         yield from self._sensitivity()
@@ -260,11 +253,13 @@ class CampaignReport:
         if self.comparisons:
             head = ["Requirement", "Both pass", "Only first", "Only second", "Difference"]
             rows = [
-                _row([one.name, one.both, len(one.only_first), len(one.only_second), _between(one)])
+                table_row(
+                    [one.name, one.both, len(one.only_first), len(one.only_second), _between(one)]
+                )
                 for one in self.comparisons
             ]
             text = "The first controller is the other one, the second is that of this campaign."
-            yield _section("Comparison in the same worlds", text, head, rows)
+            yield section("Comparison in the same worlds", text, head, rows)
         facts = {
             "Worlds": f"{len(result)}, {result.method}, seed {result.seed}",
             "Duration": f"{result.duration:.6g} s",
@@ -273,11 +268,14 @@ class CampaignReport:
             "Key": result.key,
             **self.facts,
         }
-        yield _section("Campaign", "", ["Fact", "Value"], [_row(list(f)) for f in facts.items()])
+        yield section(
+            "Campaign", "", ["Fact", "Value"], [table_row(list(f)) for f in facts.items()]
+        )
 
     def _runs(self) -> dict[str, Any]:
         """Curves, and the bounds that are proved under assumptions."""
         from concur import plotting
+        from concur.plotting.report import section, table_row
 
         rows = []
         for curve in self.curves:
@@ -285,7 +283,7 @@ class CampaignReport:
                 above, beyond, contrary = curve.counts(bound)
                 if bound.assumption:
                     cells = [curve.name, bound.name, bound.assumption, beyond, above, contrary]
-                    rows.append(_row(cells, False if contrary else None))
+                    rows.append(table_row(cells, False if contrary else None))
         text = "The curves are samples."
         if rows:
             text += (
@@ -296,10 +294,11 @@ class CampaignReport:
         head = [*head, "Above within the assumption"] if rows else []
         caption = "Sampled runs over time; dashed bounds are required, green ones need assumptions."
         figure = plotting.curves_figure(self.curves)
-        return _section("Runs", text, head, rows, curves=(figure, caption))
+        return section("Runs", text, head, rows, {"curves": (figure, caption)})
 
     def _sensitivity(self) -> Iterator[dict[str, Any]]:
         from concur import plotting
+        from concur.plotting.report import section, table_row
 
         if not self.influences:
             return
@@ -307,7 +306,7 @@ class CampaignReport:
         for name, _ in self.result.columns:
             strongest = self._strongest(name)
             texts = [f"{_form(one)} ({one.correlation:+.2f})" for one in strongest]
-            rows.append(_row([name, ", ".join(texts) or "none beyond noise"]))
+            rows.append(table_row([name, ", ".join(texts) or "none beyond noise"]))
         text = (
             "Rank correlation with the robustness: negative if a larger value reduces it; |x| is "
             f"the distance from nominal. The probability of a false entry in this table is at most "
@@ -316,11 +315,11 @@ class CampaignReport:
         caption = "Rank correlations with intervals; grey bars may be noise."
         figure = plotting.influence_figure(self.influences)
         head = ["Requirement", "Strongest quantities"]
-        yield _section("Influences", text, head, rows, influences=(figure, caption))
+        yield section("Influences", text, head, rows, {"influences": (figure, caption)})
         if self.sobol:
             head = ["Requirement", "Quantity", "First-order index", "Total index"]
             rows = [
-                _row(
+                table_row(
                     [
                         one.requirement,
                         one.quantity,
@@ -331,10 +330,11 @@ class CampaignReport:
                 for one in self.sobol
             ]
             text = "Shares of the variance of the robustness: alone, and with all interactions."
-            yield _section("Sobol indices", text, head, rows)
+            yield section("Sobol indices", text, head, rows)
 
     def _worst_cases(self) -> Iterator[dict[str, Any]]:
         from concur import plotting
+        from concur.plotting.report import section, table_row
 
         result = self.result
         head = ["Requirement", "World", "Robustness", "Deviations that matter", "File", "Search"]
@@ -348,7 +348,9 @@ class CampaignReport:
             cells = [one.requirement, one.number, one.reason or _shown(one.value, one.unit)]
             cells += [", ".join(deviations) or "–", self.files.get(one.requirement, "–")]
             cells += [_shown(search.value, search.unit) if search else "–"]
-            rows.append(_row(cells, min(one.value, search.value if search else one.value) > 0.0))
+            rows.append(
+                table_row(cells, min(one.value, search.value if search else one.value) > 0.0)
+            )
         if not rows:
             return
         order = sorted(range(len(self.rates) - 1), key=lambda k: self.rates[k + 1].passed)
@@ -359,28 +361,7 @@ class CampaignReport:
             figure = plotting.worst_figure(result, name, names)
             figures[f"worst-{k}"] = (figure, f"{name} over the quantities that matter most.")
         text = "The sampled world with the lowest robustness, and the lowest one of the search."
-        yield _section("Worst worlds", text, head, rows, **figures)
-
-
-def _section(
-    title: str,
-    text: str = "",
-    head: Sequence[str] = (),
-    rows: Sequence[Mapping[str, Any]] = (),
-    **figures: tuple[Figure | None, str],
-) -> dict[str, Any]:
-    from concur.plotting.report import embedded
-
-    entries = [
-        {"name": name, "caption": caption, "data": embedded(figure)}
-        for name, (figure, caption) in figures.items()
-        if figure is not None
-    ]
-    return {"title": title, "text": text, "head": head, "rows": rows, "figures": entries}
-
-
-def _row(cells: Sequence[Any], good: bool | None = None) -> dict[str, Any]:
-    return {"cells": list(cells), "mark": {None: "none", True: "good", False: "bad"}[good]}
+        yield section("Worst worlds", text, head, rows, figures)
 
 
 def _between(one: PairedComparison) -> str:

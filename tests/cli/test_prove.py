@@ -39,11 +39,12 @@ def test_the_verdict_depends_on_the_limits(tmp_path, limit, code, status):
     text = " ".join(result.output.split())
     assert f"{status}:" in text
     assert "no proof file is written that others can recheck" in text
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        "bounds.json",
-        "bounds.png",
-        "concur.json",
-    }
+    expected = {"bounds.json", "concur.json", "report.html", "tube.png"}
+    expected |= set() if status == "REFUTED" else {"bounds.png"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == expected
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert f"{status}:" in page
+    assert ("What to change" in page) is (status != "PROVED")
     found = json.loads((tmp_path / "out" / "bounds.json").read_text())
     assert found["status"] == status
     assert found["recheck"] is None

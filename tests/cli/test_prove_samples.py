@@ -43,8 +43,8 @@ def test_worlds_are_inside_a_proof_refute_a_limit_or_contradict_a_bound(tmp_path
     torque = {row["name"]: row for row in samples["quantities"] if row["kind"] == "torque"}
     assert all(1.0 <= row["ratio"] < 1.5 for row in torque.values())
     assert torque["turret"]["ascended"] is None
-    assert (tmp_path / "out" / "samples.png").stat().st_size > 10_000
-    monkeypatch.setattr(command, "samples_figure", lambda *_: new_figure(1.0, 1.0))
+    assert "Sampled worlds" in (tmp_path / "out" / "report.html").read_text()
+    monkeypatch.setattr(command, "bounds_figure", lambda *_: new_figure(1.0, 1.0))
     # A world beyond the limit: the statement is false.
     result, found = prove(tmp_path, 5.0)
     assert (result.exit_code, found["status"]) == (1, "REFUTED")
@@ -64,4 +64,4 @@ def test_without_samples_nothing_is_simulated(tmp_path, monkeypatch):
     monkeypatch.setattr(command, "sample_statement", lambda *_, **__: pytest.fail("simulated"))
     _, found = prove(tmp_path, 20.0, "--samples", 0)
     assert found["samples"] is None
-    assert not (tmp_path / "out" / "samples.png").exists()
+    assert "Sampled worlds" not in (tmp_path / "out" / "report.html").read_text()

@@ -244,5 +244,5 @@ def test_tasks_of_floaters_are_proved_with_one_hand(tmp_path):
     tube = result.as_dict()["tube"]
     assert tube["base_pose"] == proof.wall.tolist()
     assert "heading" not in tube
-    labels = [axes.get_ylabel() for axes in proof_figure(proof, ["hand"], 0.05, {}).axes]
+    labels = [axes.get_ylabel() for axes in proof_figure(proof, ["hand"], 0.05).axes]
     assert labels[:2] == ["pose [mm, mrad]", "base pose [mm, mrad]"]

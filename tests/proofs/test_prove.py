@@ -130,3 +130,40 @@ def test_references_with_jumps_are_rejected() -> None:
     )
     with pytest.raises(OutputError, match=r"jump by .* at 0\.02 s"):
         attempt(reference=jumpy)
+
+
+def test_the_tightest_bound_of_each_segment_has_the_largest_share_of_its_limit(proof) -> None:
+    """Shares by hand: upper and lower bounds, an angle between two limits, one with one limit."""
+    angles = {"turret": (-0.5, 0.3), "upper_arm": (-np.inf, 1.4)}
+    statement = replace(NEAR, torques={"turret": 10.0}, margin=0.5, angles=angles)
+    limits = statement.limits
+    own = replace(
+        proof,
+        statement=statement,
+        bounds=tuple(replace(b, limit=limits.get(b.quantity.key)) for b in proof.bounds),
+    )
+    by_hand = {
+        ("torque", "turret"): lambda v: v / 10.0,
+        ("margin", "decoupling"): lambda v: 0.5 / v,
+        ("angle above", "turret"): lambda v: (-0.1 - v) / 0.4,
+        ("angle below", "turret"): lambda v: (v + 0.1) / 0.4,
+        ("angle below", "upper_arm"): lambda v: 1.0 - (1.4 - v) / np.pi,
+    }
+    for bound in own.bounds:
+        if bound.quantity.key in by_hand:
+            expected = by_hand[bound.quantity.key](bound.profile)
+            np.testing.assert_allclose(own.shares(bound), expected, rtol=1e-12)
+        else:
+            assert np.isnan(own.shares(bound)).all()
+    worst = max(by_hand, key=lambda key: own.shares(_of(own, key))[0])
+    time, bound, value, slack = own.in_segments()[0]
+    assert (time, bound.quantity.key) == (0.0, worst)
+    assert value == bound.profile[0]
+    assert slack == bound.slacks[0]
+    # A lower bound below zero is beyond any positive limit.
+    low = replace(_of(own, ("margin", "decoupling")), profile=np.array([-0.1, 0.6]))
+    assert own.shares(low)[0] == np.inf
+
+
+def _of(proof, key):
+    return next(bound for bound in proof.bounds if bound.quantity.key == key)

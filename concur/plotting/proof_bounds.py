@@ -1,4 +1,4 @@
-"""Figure of worlds inside the statement of a proof: quantities over time within proved bounds."""
+"""Figure of the bounds of a proof over time, with sampled worlds inside them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,11 @@ COLUMNS = 4
 
 NEAR = 1.6
 """Size of a limit, in parts of the bound, up to which it is drawn; others are written."""
+
+_BOUND: dict[str, Any] = {"color": PALETTE[1], "ls": "-", "lw": 1.4}
+_LIMIT: dict[str, Any] = {"color": REFERENCE, "ls": "--"}
+_WORST: dict[str, Any] = {"color": PALETTE[0], "ls": "-", "lw": 1.2}
+_RUN: dict[str, Any] = {"color": PALETTE[5], "ls": "-", "lw": 0.5, "alpha": 0.5}
 
 
 class SampledLike(Protocol):
@@ -49,17 +54,19 @@ class BoundedLike(Protocol):
     def wall(self) -> Floats: ...
 
 
-def samples_figure(sampled: SampledLike, proof: BoundedLike, duration: float) -> Figure:
-    """Draw quantities of sampled worlds over time, inside the bounds of a proof.
+def bounds_figure(
+    proof: BoundedLike, duration: float, sampled: SampledLike | None = None
+) -> Figure:
+    """Draw each quantity of a proof over time: bounds, limits and sampled worlds.
 
     Parameters
     ----------
-    sampled : SampledLike
-        The worlds.
     proof : BoundedLike
         The proof.
     duration : float
         Length of the task (s).
+    sampled : SampledLike, optional
+        Worlds inside the statement.
 
     Returns
     -------
@@ -68,66 +75,62 @@ def samples_figure(sampled: SampledLike, proof: BoundedLike, duration: float) ->
 
     Examples
     --------
-    >>> samples_figure(sampled, proof, 20.0).savefig("samples.png")    # doctest: +SKIP
+    >>> bounds_figure(proof, 20.0, sampled).savefig("bounds.png")    # doctest: +SKIP
     """
+    made = [bound.quantity for bound in proof.bounds] if sampled is None else sampled.quantities
     panels: dict[tuple[str, str], list[int]] = {}
-    for k, made in enumerate(sampled.quantities):
-        kind = "angle" if made.kind.startswith("angle") else made.kind
-        panels.setdefault((kind, made.name), []).append(k)
+    for k, quantity in enumerate(made):
+        kind = "angle" if quantity.kind.startswith("angle") else quantity.kind
+        panels.setdefault((kind, quantity.name), []).append(k)
     radii = iter(np.vstack([proof.x, proof.ve, proof.wall]))
-    bounds = {(bound.kind, bound.name): bound for bound in proof.bounds}
-    rows = -(-len(panels) // COLUMNS)
+    bounds = {bound.quantity.key: bound for bound in proof.bounds}
+    rows = max(1, -(-len(panels) // COLUMNS))
     with styled():
         figure = new_figure(3.3 * COLUMNS, 0.6 + 2.15 * rows)
         grid = figure.subplots(rows, COLUMNS, squeeze=False).ravel()
         for axes, ((kind, name), members) in zip(grid, panels.items(), strict=False):
-            first = sampled.quantities[members[0]]
             title = f"{kind} {name}".replace("tube", "distance")
-            axes.plot(
-                sampled.times,
-                sampled.runs[:, members[0]].T,
-                color=PALETTE[5],
-                ls="-",
-                lw=0.5,
-                alpha=0.5,
-            )
+            if sampled is not None:
+                axes.plot(sampled.times, sampled.runs[:, members[0]].T, **_RUN)
             for k in members:
-                axes.plot(sampled.times, sampled.envelope[k], color=PALETTE[0], ls="-", lw=1.2)
-                made = sampled.quantities[k]
+                if sampled is not None:
+                    axes.plot(sampled.times, sampled.envelope[k], **_WORST)
                 if kind.startswith("tube"):
-                    radius = next(radii)
-                    edges = np.linspace(0.0, duration, len(radius) + 1)
-                    finite = np.where(np.isfinite(radius), radius, np.nan)
-                    axes.stairs(finite, edges, baseline=None, color=PALETTE[1], ls="-", lw=1.4)
-                elif (made.kind, made.name) in bounds:
-                    title += _bound(axes, bounds[made.kind, made.name])
-            if first.sign > 0 and kind != "angle":
+                    _stairs(axes, next(radii), duration)
+                elif made[k].key in bounds:
+                    title += _bound(axes, bounds[made[k].key], duration)
+            if made[members[0]].sign > 0 and kind != "angle":
                 axes.set_ylim(bottom=0.0)
             axes.set_title(title)
-            axes.set_ylabel(f"[{first.unit or 1}]")
+            axes.set_ylabel(f"[{made[members[0]].unit or 1}]")
             axes.set_xlim(0.0, duration)
         for axes in grid[len(panels) :]:
             axes.set_visible(False)
         for axes in grid[max(0, len(panels) - COLUMNS) : len(panels)]:
             axes.set_xlabel(TIME)
-        entries: dict[str, Any] = {
-            "proved bound": {"color": PALETTE[1], "ls": "-", "lw": 1.4},
-            "limit": {"color": REFERENCE, "ls": "--"},
-            "worst of all drawn worlds": {"color": PALETTE[0], "ls": "-", "lw": 1.2},
-            f"{len(sampled.runs)} of them": {"color": PALETTE[5], "ls": "-", "lw": 0.8},
-        }
+        entries = {"proved bound": _BOUND, "limit": _LIMIT}
+        if sampled is not None:
+            entries["worst of all drawn worlds"] = _WORST
+            entries[f"{len(sampled.runs)} of them"] = _RUN | {"lw": 0.8, "alpha": 1.0}
         lines = [grid[0].plot([], [], label=label, **style)[0] for label, style in entries.items()]
         figure.legend(handles=lines, loc="outside upper center", ncols=len(lines))
         return figure
 
 
-def _bound(axes: Axes, bound: Any) -> str:
+def _bound(axes: Axes, bound: Any, duration: float) -> str:
     """Proved bound; the limit as a line where it is near, else in words."""
-    axes.axhline(bound.value, color=PALETTE[1], ls="-", lw=1.4)
+    _stairs(axes, bound.profile, duration, bound.times)
     if bound.limit is None or not np.isfinite(bound.limit):
         return ""
     ratio = bound.limit / bound.value if bound.value else np.inf
     if 1.0 / NEAR <= ratio <= NEAR:
-        axes.axhline(bound.limit, color=REFERENCE, linestyle="--")
+        axes.axhline(bound.limit, **_LIMIT)
         return ""
     return f", limit {bound.limit:.4g}"
+
+
+def _stairs(axes: Axes, values: Floats, duration: float, times: Floats | None = None) -> None:
+    """Steps over time, with gaps where there is no bound; equal ones unless times are given."""
+    given = np.linspace(0.0, duration, len(values) + 1)[:-1] if times is None else times
+    finite = np.where(np.isfinite(values), values, np.nan)
+    axes.stairs(finite, [*given[: len(finite)], duration], baseline=None, **_BOUND)

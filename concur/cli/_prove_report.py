@@ -1,0 +1,95 @@
+"""Page of a task's proof: verdict, statement, bounds, tube and sampled worlds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from concur.certify import Status
+from concur.cli._prove_result import ProveResult, bound_cells, shown
+from concur.plotting.report import section, table_row, write_sections
+from concur.proofs import TaskProof
+
+
+def write_proof_report(result: ProveResult, figures: Mapping[str, Path], folder: Path) -> Path:
+    """Write `report.html` into a folder, with figures by name."""
+    found = result.proof
+    reasons = [*result.outside, *result.notes]
+    if found.status is not Status.PROVED and found.cure:
+        reasons.insert(0, f"What to change: {found.cure}")
+    return write_sections(
+        folder,
+        f"Proof of {result.task.name}",
+        result.proved,
+        result.sentence,
+        reasons,
+        _sections(result, figures),
+    )
+
+
+def _sections(result: ProveResult, figures: Mapping[str, Path]) -> Iterator[dict[str, Any]]:
+    found = result.proof
+    rows = [table_row(list(row)) for row in _statement(found)]
+    yield section("Statement", "Starts and imperfections for which it holds.", ["", ""], rows)
+    if found.bounds:
+        rows = [table_row(bound_cells(bound), bound.kept) for bound in found.bounds]
+        head = ["Quantity", "Bound", "Limit", "Slack", "Time"]
+        caption = "Each quantity over time: its bounds hold for all motions of the statement."
+        picture = (figures.get("bounds"), caption)
+        text = "Each bound is the worst one of all segments; the time is that of this segment."
+        yield section("Bounds", text, head, rows, {"bounds": picture})
+    caption = "Largest distances from the declared motion, and shares of the limits over time."
+    yield section("Tube", figures={"tube": (figures.get("tube"), caption)})
+    if found.in_segments():
+        text = "The bound that is nearest to its limit, as a share of it; equal ones are joined."
+        head = ["From", "To", "Quantity", "Bound", "Slack"]
+        yield section("Tightest bound over time", text, head, list(_tightest(found, result)))
+    if found.sources:
+        rows = [
+            table_row([name, *(f"{float(row.max()):.3g}" for row in values)])
+            for name, values in found.sources.items()
+        ]
+        names = [output.name for output in result.task.outputs]
+        text = "Largest acceleration errors by source, m/s² (for poses also rad/s²)."
+        yield section("Disturbances", text, ["Source", *names], rows)
+    if result.sampled is not None:
+        rows = []
+        for row in result.sampled.against(found):
+            cells: list[Any] = [f"{row.quantity.kind} {row.quantity.name}"]
+            cells += [shown(x, row.quantity.unit) for x in (row.found, row.proved)]
+            rows.append(table_row([*cells, "" if math.isnan(row.ratio) else f"{row.ratio:.2f}"]))
+        text = f"{result.sampled.worlds} worlds inside the statement; they prove nothing."
+        head = ["Quantity", "Worst", "Bound", "Ratio"]
+        yield section("Sampled worlds", text, head, rows)
+
+
+def _statement(found: TaskProof) -> Iterator[tuple[str, str]]:
+    given = found.statement
+    pose = found.base == "base pose"
+    places = ", ".join(f"{r:g}" for r in given.place)
+    speeds = ", ".join(f"{r:g}" for r in given.speed)
+    yield "Start, outputs", f"within {places} {'(m, rad)' if pose else 'm'}"
+    yield "Start, velocities", f"within {speeds} {'(m/s, rad/s)' if pose else 'm/s'}"
+    yield f"Start, {found.base}", f"within {given.heading:g} {'(m, rad)' if pose else 'rad'}"
+    yield "Masses and inertias", f"within {100 * given.masses:g} %"
+    yield "Torques", f"held for {1e3 * given.period:g} ms, delayed by {1e3 * given.delay:g} ms"
+    if any(given.torque_error):
+        yield "Torque errors", f"up to {', '.join(f'{r:g}' for r in given.torque_error)} N m"
+    if any(given.push):
+        yield "Pushes", f"up to {', '.join(f'{r:g}' for r in given.push)} m/s²"
+
+
+def _tightest(found: TaskProof, result: ProveResult) -> Iterator[dict[str, Any]]:
+    """Rows of successive segments with the same tightest bound; value and slack are the worst."""
+    rows = found.in_segments()
+    groups = [list(own) for _, own in itertools.groupby(rows, key=lambda row: row[1].quantity)]
+    ends = [group[0][0] for group in groups[1:]]
+    for group, end in zip(groups, [*ends, result.task.duration], strict=True):
+        start, bound, value, slack = min(group, key=lambda row: row[3])
+        start = group[0][0]
+        cells = [f"{start:.2f} s", f"{end:.2f} s", f"{bound.kind} {bound.name}"]
+        cells += [shown(value, bound.unit), shown(slack, bound.unit)]
+        yield table_row(cells, slack >= 0.0)
