@@ -12,10 +12,12 @@ from pydantic_core import PydanticCustomError
 
 from concur.control import JointLimits, Output, Servo
 from concur.formats._imperfections import NumbersByName, Time
+from concur.formats._wheels import Supports
 from concur.formats.tables import LARGEST, PAIR, Table, fault, is_number, located, show, unknown
 
 if TYPE_CHECKING:
-    from concur.proofs import Statement
+    from concur.multibody import Mechanism
+    from concur.proofs import Ground, Statement
 
 _TABLE = "[proof]"
 
@@ -54,6 +56,11 @@ class ProofTable(Table):
     torque_limits: NumbersByName = None
     speed_limits: NumbersByName = None
     angle_limits: dict[str, Range] = Field(default={}, description="a table of joints")
+    supports: Supports | None = None
+    compliance: NumbersByName = None
+    least_load: NumbersByName = None
+    tipping: NotNegative | None = None
+    grip: NotNegative | None = None
 
 
 def read_proof(
@@ -133,7 +140,17 @@ def statement(
             angles,
             given["corridor"],
             given["margin"],
+            _ground(given, robot),
         )
+
+
+def _ground(given: Mapping[str, Any], robot: Mechanism) -> Ground | None:
+    """Contacts with the ground, if the table or the robot declares supports or limits of them."""
+    from concur.proofs import Ground
+
+    names = ("supports", "compliance", "least_load", "tipping", "grip")
+    own = {name: given[name] for name in names if given[name] is not None}
+    return Ground.of(robot, **own) if own or robot.supports else None
 
 
 def _by_name(

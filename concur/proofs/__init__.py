@@ -1,6 +1,7 @@
 """Proofs that a robot performs a task within its limits, for stated starts and imperfections."""
 
 from concur.proofs._bound import Bound
+from concur.proofs._ground import Ground
 from concur.proofs._proof import TaskProof
 from concur.proofs._prove import prove
 from concur.proofs._quantity import Quantity
@@ -10,6 +11,7 @@ from concur.proofs._task import prove_task
 
 __all__ = [
     "Bound",
+    "Ground",
     "Quantity",
     "Sampled",
     "SampledBound",

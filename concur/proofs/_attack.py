@@ -19,13 +19,16 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from concur.codegen import Demand, Rollout
+from concur.control import Servo
+from concur.dynamics import base_wrench
 from concur.errors import ConcurError, OutputError, install_command
+from concur.mechanism import Tree
 from concur.proofs._models import Floats
 from concur.proofs._proof import TaskProof
 from concur.proofs._provable import Provable
-from concur.proofs._quantities import Robot
 from concur.proofs._quantity import Quantity
 from concur.proofs._statement import Statement
+from concur.proofs._wheeled import Robot
 from concur.proofs._within import Balls, Starts, scaled_masses
 from concur.simulation import Plant, loop_program
 
@@ -106,14 +109,17 @@ class Attack:
         their distances to the proved radii in the whole task, (B,). Not a number in a world that
         stops.
         """
-        last, demands = self.ticks - 1, list[Demand]()
-        for k, made in enumerate(self.quantities):
+        last, demands, count = self.ticks - 1, list[Demand](), len(self.quantities)
+        # The status comes first, then quantities of ticks, the ratio of tubes, and those of steps.
+        ratio = 1 + count - len(self.statement.added)
+        signals = [k for k in range(1, count + 2) if k != ratio]
+        for k, made in zip(signals, self.quantities, strict=True):
             first = self.ticks // 2 if made.kind.startswith(TUBE) else 0
-            demands.append(Demand(1 + k, "max" if made.sign > 0 else "min", first, last))
-        demands.append(Demand(1 + len(demands), "max", 0, last))
+            demands.append(Demand(k, "max" if made.sign > 0 else "min", first, last))
+        demands.append(Demand(ratio, "max", 0, last))
         rolled = self._roll(points, demands, stride)
         values = np.where((rolled.stopped == self.ticks)[:, None], rolled.values, np.nan)
-        runs = None if rolled.record is None else rolled.record.y[:, :, 1:-1].transpose(0, 2, 1)
+        runs = None if rolled.record is None else rolled.record.y[:, :, signals].transpose(0, 2, 1)
         return values[:, :-1], values[:, -1], runs
 
     def ascend(self, k: int, point: Floats, budget: int, seed: int = 0) -> tuple[Floats, Floats]:
@@ -165,7 +171,8 @@ class Attack:
         outputs = [output.name for output in self.servo.outputs]
         found = [Quantity(f"{TUBE} x", name, "m") for name in outputs]
         found += [Quantity(f"{TUBE} ve", name, "m/s") for name in outputs]
-        return [*self._robot.quantities, *found, Quantity(f"{TUBE} heading", "base", "rad")]
+        heading = Quantity(f"{TUBE} heading", "base", "rad")
+        return [*self._robot.quantities, *found, heading, *self.statement.added]
 
     def _tick(self) -> ca.Function:
         """The law's tick with the quantities as signals, behind its status."""
@@ -218,7 +225,26 @@ class Attack:
         if any(self.statement.push):
             added += forces(x[program.states["q"]], sign * pushes)
         after, _ = program.step(x, p[:at], u + added)
-        return ca.Function("step", [x, p, u], [after, ca.MX(0, 1)])
+        q, v = (x[program.states[name]] for name in ("q", "v"))
+        seen = self._added()(q, v, p[: self.plant.n_numbers], u, u + added, sign * pushes)
+        return ca.Function("step", [x, p, u], [after, seen])
+
+    def _added(self) -> ca.Function:
+        """Quantities that the statement adds, for a state, numbers, torques and a push."""
+        servo, plant, given = self.servo, self.plant, self.statement
+        names = {"q": servo.nq, "v": plant.nv, "p": plant.n_numbers}
+        names |= {"command": servo.nu, "u": servo.nu, "push": servo.size}
+        symbols = [ca.SX.sym(name, size) for name, size in names.items()]
+        q, v, p, _, u, push = symbols
+        rows = [ca.SX(0, 1)]
+        if given.ground is not None:
+            vdot, moving = plant.world_acceleration(q, v, u, p)[0], plant.symbolic(p)
+            assert isinstance(moving, Tree)
+            wrench = ca.vertcat(*base_wrench(moving, q, v, vdot))
+            if any(given.push):
+                wrench -= _wrench_of(servo, q, push)
+            rows.append(given.ground.seen(wrench))
+        return ca.Function("added", symbols, [ca.densify(ca.vertcat(*rows))], {"cse": True})
 
     @property
     def _np(self) -> int:
@@ -250,6 +276,25 @@ class Attack:
         k = np.arange(self.ticks) * self.statement.period / (self.task.duration / count)
         at = np.minimum((k + 1e-9).astype(int), count - 1)
         return np.vstack([self.proof.x, self.proof.ve, self.proof.wall])[:, at].T
+
+
+def _wrench_of(servo: Servo, q: ca.SX, push: ca.SX) -> ca.SX:
+    """Wrench on a planar base (6,), in its axes, of forces at its R2 and R3 outputs (5,).
+
+    They give the outputs the accelerations `push`, in inertial axes.
+    """
+    slope = ca.densify(servo.decoupling(q))
+    force = ca.solve(slope.T, servo.model.mass_matrix(q) @ ca.solve(slope, push))
+    cosine, sine = ca.cos(q[2]), ca.sin(q[2])
+    back = ca.blockcat([[cosine, sine, 0], [-sine, cosine, 0], [0, 0, 1]])
+    place, height = servo.output(q), servo.outputs[0].point[2]
+    found = ca.SX(6, 1)
+    for at, own in (
+        (ca.vertcat(place[:2] - q[:2], height), ca.vertcat(force[:2], 0)),
+        (place[2:] - ca.vertcat(q[:2], 0), force[2:]),
+    ):
+        found += ca.vertcat(back @ own, ca.cross(back @ at, back @ own))
+    return found
 
 
 def held_ticks(statement: Statement, duration: float) -> int:

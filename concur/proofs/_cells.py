@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from concur.proofs._added import Added
 from concur.proofs._configurations import Configurations
 from concur.proofs._models import Floats, Model
-from concur.proofs._quantities import CLOCK, DELTA, SPACE, Arm, Robot, arm
+from concur.proofs._quantities import CLOCK, DELTA, SPACE, Arm, arm
+from concur.proofs._wheeled import Robot
 
 TIMES, HEADINGS = 8, 7
 """Parts of a segment and of its headings in the test which cells are reached."""
@@ -67,12 +69,16 @@ class Lattice:
         Graphs of the robot.
     edge : float
         Edge of the cells (m).
+    added : Added
+        Quantities that the statement adds.
     coarser : Lattice, optional
         Lattice whose cells have twice the edge.
     """
 
-    def __init__(self, robot: Robot, edge: float, coarser: Lattice | None = None) -> None:
-        self.robot, self.edge = robot, edge
+    def __init__(
+        self, robot: Robot, edge: float, added: Added, coarser: Lattice | None = None
+    ) -> None:
+        self.robot, self.edge, self.added = robot, edge, added
         self.cells = np.zeros((0, 3), dtype=int)
         self.place: dict[tuple[int, ...], int] = {}
         self.arm: Arm | None = None
@@ -108,7 +114,7 @@ class Lattice:
         if not solved.solved.all():
             return f"no unique arm angles near relative position {_point(middle, ~solved.solved)} m"
         known = self.cells, self.place, self.arm
-        own = arm(self.robot, solved)
+        own = arm(self.robot, solved, self.added)
         self.arm = own if self.arm is None else self.arm.joined(own)
         self.cells = np.vstack([self.cells, cells])
         self.place = self.place | {tuple(c): before + k for k, c in enumerate(cells.tolist())}

@@ -13,7 +13,8 @@ import numpy as np
 from concur.proofs._errors import Channel
 from concur.proofs._heading import Heading, candidate
 from concur.proofs._models import Floats, Model, Space
-from concur.proofs._quantities import CLOCK, DELTA, SPACE, Motion, Nominal, turned_back
+from concur.proofs._motion import Motion
+from concur.proofs._quantities import CLOCK, DELTA, SPACE, Nominal, turned_back
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,15 +19,18 @@ from concur.certify import Status
 from concur.control import Servo
 from concur.control.references import Reference
 from concur.errors import OutputError
+from concur.proofs._added import Added
 from concur.proofs._bound import Bound, bounds_of
 from concur.proofs._cells import Lattice, reached
 from concur.proofs._centre import Centre
 from concur.proofs._heading import Heading
 from concur.proofs._imperfections import disturbances
 from concur.proofs._models import Floats
+from concur.proofs._motion import Motion
 from concur.proofs._proof import TaskProof
-from concur.proofs._quantities import Motion, Radii, Robot, quantities
+from concur.proofs._quantities import Radii, quantities
 from concur.proofs._statement import Statement
+from concur.proofs._wheeled import Robot
 
 STEP = 0.005
 """Longest step of the grid of errors and heading (s)."""
@@ -137,7 +140,7 @@ class Prover:
         Tube and wall at a time depend on earlier disturbances only, so no segment is computed
         again when a later one is.
         """
-        lattices = stack_of_lattices(self.robot, edge)
+        lattices = stack_of_lattices(self.robot, edge, statement)
         n = len(self.first)
         none = np.zeros((2, 0))
         found = March(none, [], [], [], none, none, none[0])
@@ -212,7 +215,9 @@ class Prover:
             for i in range(0, len(cells), BATCH):
                 some = np.arange(i, min(i + BATCH, len(cells)))
                 with np.errstate(all="ignore"):
-                    parts.append(quantities(self.robot, whole.take(some), nominal, radii))
+                    parts.append(
+                        quantities(self.robot, whole.take(some), nominal, radii, lattice.added)
+                    )
             bounds = {name: np.concatenate([p[name] for p in parts], axis=-1) for name in parts[0]}
             wide = self._wide(statement, bounds, core) & (level < LEVELS)
             _gather(largest, bounds, ~wide)
@@ -241,14 +246,17 @@ class Prover:
         wide = ~(whole <= (1.0 + LOOSE) * core + MINOR * core.max()).all(axis=0)
         for i, name in enumerate(self.robot.servo.model.control_names):
             wide |= ~(bounds["torque"][i] <= statement.torques.get(name, np.inf))
+        limits = statement.limits
+        for made, values in zip(statement.added, bounds["added"], strict=True):
+            wide |= ~(values <= made.sign * limits.get(made.key, made.sign * np.inf))
         return np.asarray(wide)
 
 
-def stack_of_lattices(robot: Robot, edge: float) -> list[Lattice]:
+def stack_of_lattices(robot: Robot, edge: float, statement: Statement) -> list[Lattice]:
     """Lattices of cells and of their halves."""
-    lattices = [Lattice(robot, edge)]
+    lattices = [Lattice(robot, edge, Added(robot, statement))]
     for _ in range(LEVELS):
-        lattices.append(Lattice(robot, lattices[-1].edge / 2, lattices[-1]))
+        lattices.append(Lattice(robot, lattices[-1].edge / 2, lattices[0].added, lattices[-1]))
     return lattices
 
 
@@ -355,7 +363,8 @@ def _bounds(prover: Prover, statement: Statement, sweep: March) -> tuple[Bound, 
     corridor = [_corridor(prover, k, sweep.x[k]) for k in range(len(robot.channels))]
     parts = [largest[name] for name in ("torque", "speed", "low", "high", "margin", "pivot")]
     limits = statement.limits | {("pivot", "of the law"): robot.servo.refused_below}
-    return bounds_of(robot.quantities, np.vstack([*parts, *corridor]), limits, times)
+    values = np.vstack([*parts, *corridor, largest["added"]])
+    return bounds_of([*robot.quantities, *statement.added], values, limits, times)
 
 
 def _corridor(prover: Prover, k: int, x: Floats) -> Floats:

@@ -17,21 +17,14 @@ disturbances within their radii, taken as independent of each other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import casadi as ca
 import numpy as np
 
-from concur.control import Servo
-from concur.control.references import Reference
-from concur.dynamics import inverse_dynamics
-from concur.errors import OutputError
-from concur.mechanism import Inertia, joints
-from concur.multibody import Mechanism, with_numbers
-from concur.proofs._configurations import Configurations, Equations, inverse_matrix
-from concur.proofs._errors import Channel
-from concur.proofs._models import Floats, Model, Space, Walker, norm_bound
-from concur.proofs._quantity import quantities_of
+from concur.proofs._added import Added
+from concur.proofs._configurations import Configurations, inverse_matrix
+from concur.proofs._models import Floats, Model, Space, norm_bound
+from concur.proofs._wheeled import Robot
 
 SPACE = Space((1, 1, 1, 1, 1, 2, 3, 2, 3, 2, 3), curved=10)
 """Relative position, time, heading; ve, x and disturbances of base and hand.
@@ -39,177 +32,7 @@ SPACE = Space((1, 1, 1, 1, 1, 2, 3, 2, 3, 2, 3), curved=10)
 The law has no products of x and d but with the others: remainders contain them."""
 
 CLOCK, DELTA = 3, 4
-JUMP = 1e-9
-"""Jump of a reference at a knot, relative, that counts as rounding."""
-
 _V, _X, _D = (5, 6), (7, 8), (9, 10)
-
-
-def _refuse(where: str, expected: str, came: str) -> OutputError:
-    return OutputError(
-        where,
-        expected=expected,
-        came=came,
-        cure="Proofs of tasks cover one R2 output on a planar base with wheels, ahead of the axle, "
-        "and one R3 output, with the same gains in all directions of an output.",
-    )
-
-
-class Robot:
-    """Graphs of a robot whose base has one R2 output and whose arm has one R3 output.
-
-    Parameters
-    ----------
-    servo : Servo
-        The law.
-    """
-
-    def __init__(self, servo: Servo) -> None:
-        self.servo = servo
-        self.where = where = f"proof of `{servo.name}`"
-        model, robot = servo.model, servo.model.robot
-        groups = [output.group for output in servo.outputs]
-        first = servo.outputs[0]
-        if not (groups == ["R2", "R3"] and first.body == robot.base.name):
-            raise _refuse(where, "outputs R2 of the base and R3", ", ".join(groups))
-        if any(output.relative_to is not None for output in servo.outputs):
-            raise _refuse(where, "outputs in inertial axes", "relative ones")
-        planar = isinstance(robot.base.joint, joints.Planar)
-        upright = planar and getattr(robot.base.joint, "normal", None) == (0.0, 0.0, 1.0)
-        if not (upright and tuple(robot.gravity[:2]) == (0.0, 0.0)):
-            raise _refuse(where, "a base on a horizontal plane", str(robot.base.joint))
-        options = (servo.integral, servo.torque_limits, servo.damping_threshold, servo.redundancy)
-        if servo.use_measured_velocity or any(option is not None for option in options):
-            raise _refuse(where, "a plain servo", "an integral, limits, damping or redundancy")
-        self.channels = [self._channel(k) for k in range(2)]
-        self._build(model.robot)
-
-    def _channel(self, k: int) -> Channel:
-        rows = slice(0, 2) if k == 0 else slice(2, 5)
-        scale = np.linalg.inv(self.servo.inertia)
-        gains = []
-        for matrix in (self.servo.stiffness, self.servo.damping):
-            own = scale @ matrix
-            value = own[rows.start, rows.start]
-            expected = np.zeros_like(own[rows])
-            expected[:, rows] = value * np.eye(rows.stop - rows.start)
-            if not np.array_equal(own[rows], expected):
-                raise _refuse(self.where, "one gain for each output", "several")
-            gains.append(float(value))
-        return Channel(gains[0], gains[1], rows)
-
-    def _build(self, robot: Mechanism) -> None:
-        servo, model, ns = self.servo, self.servo.model, self.servo.ns
-        q, s = ca.SX.sym("q", servo.nq), ca.SX.sym("s", ns)
-        a, true, adot = (ca.SX.sym(name, ns) for name in ("a", "true", "adot"))
-        v = servo.velocity(q, s)
-        lift, drift = model.lift(q)[0], model.velocity_drift(q, v)
-        decoupling, mass = servo.decoupling(q), model.mass_matrix(q)
-        bias = servo.output_motion(q, s)[1]
-        forces = model.shape_forces(q, v, a)
-        # Forces are linear in each body's mass, first and second moments alike.
-        self.bodies = [body.name for body in robot.bodies]
-        moving = lift @ true + drift
-        weights = ca.horzcat(
-            *[
-                lift.T @ inverse_dynamics(_only(robot, k), q, v, moving)
-                for k in range(len(self.bodies))
-            ]
-        )
-        parts = (decoupling, mass, bias, forces, weights)
-        matters = _matters(q, [s, a, true], [ca.vec(ca.densify(part)) for part in parts])
-        self.arm = matters
-        if len(matters) != 3:
-            raise _refuse(self.where, "three joints of an arm", f"{len(matters)} coordinates")
-        if not (ca.SX(model.regularity(q)).is_constant() and _is_eye(model.input_matrix(q))):
-            raise _refuse(self.where, "wheels that determine the base, a motor for each joint", "")
-        phi, g = ca.SX.sym("phi", 3), ca.SX.sym("g", 3)
-        place = ca.SX(ca.DM(np.asarray(robot.neutral(), dtype=float)))
-        for k in range(3, servo.nq):
-            place[k] = 0.0 if k not in matters else place[k]
-        for k, entry in enumerate(matters):
-            place[entry] = phi[k]
-        rate = model.robot.rate(q, v)
-        position = servo.output(q)
-        relative = position[2:5] - ca.vertcat(position[:2], 0)
-
-        def at(expression: ca.SX) -> ca.SX:
-            return ca.substitute(ca.densify(expression), q, place)
-
-        decoupling, mass, bias, forces, weights, rate, relative, lift = map(
-            at, (decoupling, mass, bias, forces, weights, rate, relative, lift)
-        )
-        along = rate[matters]
-        change = ca.jtimes(forces, phi, along) + ca.jtimes(forces, s, true)
-        change += ca.jtimes(forces, a, adot)
-        demand = decoupling @ a + bias
-        turned = ca.jtimes(demand, phi, along) + ca.jtimes(bias, s, true)
-        self.equations = Equations(phi, g, relative - g, self.where)
-        self.place = ca.Function("place", [phi], [relative])
-
-        def make(given: list[ca.SX], results: list[ca.SX]) -> Walker:
-            dense = [ca.densify(part) for part in results]
-            return Walker(ca.Function("part", given, dense, {"cse": True}), self.where)
-
-        slopes = [
-            ca.reshape(ca.jacobian(ca.vec(part), phi[i]), ns, ns)
-            for i in range(3)
-            for part in (decoupling, mass)
-        ]
-        self.matrices = make([phi], [decoupling, mass])
-        self.slopes = make([phi], slopes)
-        own = ca.jacobian(along, s)
-        if not own.is_constant() or not np.isin(np.asarray(ca.DM(own)), (0.0, 1.0)).all():
-            raise _refuse(self.where, "joints that turn at a shape velocity each", str(own))
-        self.arm_speeds = [int(k) for k in np.asarray(ca.DM(own)).argmax(axis=1)]
-        self.bias = make([phi, s], [bias])
-        self.forces = make([phi, s, a], [forces])
-        self.weights = make([phi, s, true], [weights])
-        self.demand_rate = make([phi, s, true, a], [turned])
-        self.force_rate = make([phi, s, true, a, adot], [change])
-        self.arm_length = self._axle(lift)
-        names = [servo.model.shape_names[k] for k in self.arm_speeds]
-        self.quantities = quantities_of(servo, names)
-
-    def _axle(self, lift: ca.SX) -> float:
-        """Distance l of the base's point ahead of the axle: vy + a omega = 0 for the base."""
-        rows = lift[:3, :]
-        if not rows.is_constant():
-            raise _refuse(self.where, "wheels fixed to the base", "wheels that turn or tilt")
-        base = np.asarray(ca.DM(rows))
-        omega = base[2]
-        behind = -(base[1] @ omega) / (omega @ omega)
-        if np.abs(base[1] + behind * omega).max() > 1e-13 * np.abs(omega).max():
-            raise _refuse(self.where, "an axle that keeps the base from moving across", "no axle")
-        return float(self.servo.outputs[0].point[0] - behind)
-
-
-def _matters(q: ca.SX, others: list[ca.SX], parts: list[ca.SX]) -> list[int]:
-    """Coordinates beyond the base's that matter: at random states a slope exceeds rounding.
-
-    By symmetry the angle of a wheel with equal moments across its axle has no effect; its slopes
-    are analytic functions that vanish everywhere if they do at random states.
-    """
-    slopes = ca.Function("slopes", [q, *others], [ca.jacobian(ca.vertcat(*parts), q), *parts])
-    rng, matters = np.random.default_rng(5), set[int]()
-    for _ in range(4):
-        given = [rng.uniform(-1.0, 1.0, q.shape[0]), *(rng.normal(size=o.shape[0]) for o in others)]
-        slope, *values = (np.asarray(ca.DM(part)) for part in slopes(*given))
-        sizes = np.concatenate([np.full(v.size, np.abs(v).max() + 1e-300) for v in values])
-        found = (np.abs(slope) > 1e-12 * sizes[:, None]).any(axis=0)
-        matters |= {k for k in np.flatnonzero(found).tolist() if k > 2}
-    return sorted(matters)
-
-
-def _only(robot: Mechanism, k: int) -> Mechanism:
-    """The robot with the mass of one body only."""
-    empty = Inertia(mass=0.0, com=(0.0, 0.0, 0.0), moments=(0.0, 0.0, 0.0))
-    bodies = [b if i == k else replace(b, inertia=empty) for i, b in enumerate(robot.bodies)]
-    return with_numbers(robot, bodies, robot.wheels, robot.drives)
-
-
-def _is_eye(matrix: ca.SX) -> bool:
-    return bool(matrix.is_constant() and ca.DM(matrix).is_eye())
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,50 +52,6 @@ class Nominal:
     def take(self, columns: np.ndarray) -> Nominal:
         """Some of the segments, once for each cell."""
         return Nominal(*([m.take(columns) for m in part] for part in vars(self).values()))
-
-
-class Motion:
-    """Reference and its derivatives as functions between knots."""
-
-    def __init__(self, reference: Reference, where: str) -> None:
-        pieces = reference.pieces()
-        if pieces is None:
-            raise _refuse(where, "a reference with a formula", "custom functions or a loop")
-        self.pieces = pieces
-        t = ca.SX.sym("t")
-        rows = [ca.SX.sym(f"row{k}", table.width) for k, table in enumerate(pieces.tables)]
-        pose, twist, acceleration = pieces.function(t, *rows)
-        jerk = ca.jacobian(acceleration, t)
-        results = [ca.densify(part) for part in (pose, twist, acceleration, jerk)]
-        self._walker = Walker(ca.Function("reference", [t, *rows], results, {"cse": True}), where)
-        self.where = where
-
-    def check_continuity(self, knots: Floats) -> None:
-        """Reject a reference whose position, velocity or acceleration jumps at a knot.
-
-        A held torque would be wrong by the jump, which the bound of its rate does not contain.
-        """
-        for t in knots:
-            sides = [
-                [row[0] for row in self.pieces.rows(np.array([at]))]
-                for at in (np.nextafter(t, -np.inf), t)
-            ]
-            before, after = (
-                np.concatenate(
-                    [np.asarray(part).ravel() for part in self.pieces.function(t, *side)]
-                )
-                for side in sides
-            )
-            jump = float(np.abs(after - before).max())
-            if jump > JUMP * (1.0 + float(np.abs(after).max())):
-                came = f"a jump by {jump:.3g} at {t:g} s"
-                raise _refuse(self.where, "a reference with continuous acceleration", came)
-
-    def models(self, space: Space, clock: int, middle: Floats, half: Floats) -> list[list[Model]]:
-        """Pose, twist, acceleration and its rate over intervals without knots inside."""
-        rows = [list(table.T) for table in self.pieces.rows(middle)]
-        found = self._walker([space.symbol(clock, half, middle)], *rows)
-        return [part.ravel().tolist() for part in found]
 
 
 def turned_back(vector: Sequence[Model], cosine: Model, sine: Model) -> list[Model]:
@@ -308,6 +87,8 @@ class Arm:
         shape (3, 2, ns, b).
     margin, pivot : numpy.ndarray
         Lower bounds of the decoupling margin and of the law's pivot, shape (b,).
+    own : dict of str to numpy.ndarray
+        What added quantities need; last axis cells.
     """
 
     phi: Configurations
@@ -316,6 +97,7 @@ class Arm:
     slopes: Floats
     margin: Floats
     pivot: Floats
+    own: dict[str, Floats]
 
     def take(self, columns: np.ndarray) -> Arm:
         """Some of the cells."""
@@ -327,6 +109,7 @@ class Arm:
             self.slopes[..., columns],
             self.margin[columns],
             self.pivot[columns],
+            {name: part[..., columns] for name, part in self.own.items()},
         )
 
     def joined(self, other: Arm) -> Arm:
@@ -339,10 +122,14 @@ class Arm:
             np.concatenate([self.slopes, other.slopes], axis=-1),
             np.append(self.margin, other.margin),
             np.append(self.pivot, other.pivot),
+            {
+                name: np.concatenate([part, other.own[name]], axis=-1)
+                for name, part in self.own.items()
+            },
         )
 
 
-def arm(robot: Robot, phi: Configurations) -> Arm:
+def arm(robot: Robot, phi: Configurations, added: Added) -> Arm:
     """Matrices of the arm, and bounds of the decoupling margin and of the law's pivot from below.
 
     With A = D J H and G = A^-T Mhat A^-1 the margin is 1 / sqrt(|G|); |G| is at most that of the
@@ -369,6 +156,7 @@ def arm(robot: Robot, phi: Configurations) -> Arm:
         slopes.append(parts)
     one = np.array([[m.bound for m in row] for row in scaled]) * columns[:, None, None]
     full = np.vectorize(lambda m: m.spread(len(phi.solved)), otypes=[object])
+    own = added.of_arm(phi.models, inverse, mass)
     return Arm(
         phi,
         full(inverse),
@@ -376,6 +164,10 @@ def arm(robot: Robot, phi: Configurations) -> Arm:
         np.array(slopes),
         (1 - 1e-12) / np.sqrt(largest),
         (1 - 1e-12) / np.sqrt((one**2).sum(axis=(0, 1))),
+        {
+            name: np.broadcast_to(part, (*part.shape[:-1], len(phi.solved)))
+            for name, part in own.items()
+        },
     )
 
 
@@ -384,7 +176,9 @@ def _rest(vector: Sequence[Model]) -> Floats:
     return np.asarray(np.sqrt(sum(m.r**2 for m in vector)))
 
 
-def quantities(robot: Robot, cells: Arm, nominal: Nominal, radii: Radii) -> dict[str, Floats]:
+def quantities(
+    robot: Robot, cells: Arm, nominal: Nominal, radii: Radii, added: Added
+) -> dict[str, Floats]:
     """Bounds over cells of the arm, with the declared motion and the balls' radii; last axis cells.
 
     Largest |u|, |udot| and |s| as `torque`, `torque_rate` and `speed` (ns, b); largest angles of
@@ -392,10 +186,11 @@ def quantities(robot: Robot, cells: Arm, nominal: Nominal, radii: Radii) -> dict
     `margin` and `pivot` (b,); of the columns of K = J H Mhat^-1 in each output as `response`, and
     of their rates as `response_rate` (2, ns, b); |K udot| of each output as `held` (2, b); and the
     sum over bodies of the acceleration of each output for a relative error 1 as `weights` (2, b).
-    `held_rest` and `weights_rest` are the parts of remainders in these.
+    `held_rest` and `weights_rest` are the parts of remainders in these. `added` are the bounds of
+    added quantities times their signs (k, b).
     """
     phi, inverse, response = cells.phi.models, cells.inverse, cells.response
-    channels, bodies = robot.channels, len(robot.bodies)
+    channels, bodies = robot.channels, len(robot.single)
     ball = {
         name: [m for k in (0, 1) for m in SPACE.block(block[k], radius[k])]
         for name, block, radius in (("x", _X, radii.x), ("ve", _V, radii.ve), ("d", _D, radii.d))
@@ -446,5 +241,6 @@ def quantities(robot: Robot, cells: Arm, nominal: Nominal, radii: Radii) -> dict
         "torque_rate": np.array([m.bound for m in udot]),
         "held": np.array([norm_bound(held[r]) for r in rows]),
         "held_rest": np.array([_rest(held[r]) for r in rows]),
+        "added": added.rows(phi, s, true, cells.own),
         "response_rate": np.einsum("kcib,kb->cib", cells.slopes, moving),
     }

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from concur.errors import OutputError
+from concur.proofs._ground import Ground
+from concur.proofs._quantity import Quantity
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class Statement:
         Largest distance of an output from its reference by name (m).
     margin : float
         Least decoupling margin.
+    ground : Ground, optional
+        Wheels and supports, with limits of their loads and of friction.
 
     Raises
     ------
@@ -58,6 +62,7 @@ class Statement:
     angles: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     corridor: Mapping[str, float] = field(default_factory=dict)
     margin: float = 0.0
+    ground: Ground | None = None
 
     def __post_init__(self) -> None:
         plain = (self.heading, self.period, self.delay, self.masses, self.margin)
@@ -82,4 +87,11 @@ class Statement:
         found |= {("corridor", name): value for name, value in self.corridor.items()}
         for name, (low, high) in self.angles.items():
             found |= {("angle above", name): low, ("angle below", name): high}
+        if self.ground is not None:
+            found |= self.ground.limits
         return found
+
+    @property
+    def added(self) -> list[Quantity]:
+        """Quantities beyond those of every robot."""
+        return [] if self.ground is None else self.ground.quantities

@@ -20,7 +20,7 @@ from concur.simulation._run import Run
 from concur.simulation._run_signals import run_signals
 from concur.simulation._runge_kutta import runge_kutta
 from concur.simulation._simulate import simulate
-from concur.simulation._slip import Slip
+from concur.simulation._slip import Slip, load_arms
 from concur.simulation._start import FASTEST_START, LONGEST_RUN, MOST_STEPS, SHORTEST_STEP
 from concur.simulation._step import step_function
 from concur.simulation._stiffness import check_friction
@@ -55,6 +55,7 @@ __all__ = [
     "encoder_count",
     "encoder_reading",
     "forced_motion",
+    "load_arms",
     "loop_program",
     "program_run",
     "reconstruct",

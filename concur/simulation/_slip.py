@@ -293,7 +293,23 @@ def plane_axes(robot: Tree) -> np.ndarray:
 
 
 def load_arms(robot: Tree, q: ca.SX, slip: Slip) -> ca.SX:
-    """Force along the normal and torques about both axes of the plane per load, (3, loads)."""
+    """Force along the normal and torques about both axes of the plane by loads of 1 N.
+
+    Parameters
+    ----------
+    robot : Tree
+        Robot with wheels.
+    q : casadi.SX
+        Its configuration, shape (nq,).
+    slip : Slip
+        Its supports.
+
+    Returns
+    -------
+    casadi.SX
+        A column for each wheel, then for each support, shape (3, loads); the torques are about the
+        origin of the base.
+    """
     axes = plane_axes(robot)
     points = [wheel_rows(robot, q, wheel).point for wheel in robot.wheels]
     points += [constant(np.array(at)) for at in slip.supports.values()]

@@ -16,6 +16,7 @@ WHOLE = (EXAMPLES / "rover_arm.toml").read_text()
 HEAD = WHOLE[: WHOLE.index("[proof]")].replace("duration = 20.0", "duration = 0.05")
 HEAD = HEAD.replace("evaluate_after = 12.0", "evaluate_after = 0.04")
 NEAR = "place = 0.002\nspeed = { base = 0.004, hand = 0.006 }\nheading = 0.002\n"
+CASTER = "supports = { caster = [0.5, 0.0, 0.0] }\n"
 REAL = "period = 0.001\nmasses = 0.005\n"
 
 
@@ -90,6 +91,30 @@ def test_the_narrowest_limits_apply(tmp_path):
     assert load_task(written(tmp_path, proof)).statement.angles == {"turret": (-1.0, np.inf)}
 
 
+def test_loads_and_grip_are_bounded_where_supports_are_declared(tmp_path):
+    limits = CASTER + "least_load = { right_wheel = 30.0 }\ngrip = 0.6\n"
+    ground = load_task(written(tmp_path, NEAR + limits)).statement.ground
+    assert (ground.names, ground.least_load) == (
+        ("left_wheel", "right_wheel", "caster"),
+        (0.0, 30.0, 0.0),
+    )
+    result = run("prove", written(tmp_path, NEAR + REAL + limits), "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.output.split())
+    assert "wheels and supports loaded by at least" in text
+    assert "wheels in need of a grip of at most" in text
+    assert "the balance" in (tmp_path / "out" / "report.html").read_text()
+    found = json.loads((tmp_path / "out" / "bounds.json").read_text())
+    bounds = {(b["kind"], b["name"]): b for b in found["bounds"]}
+    assert bounds["load", "right_wheel"]["limit"] == 30.0
+    assert bounds["load", "caster"]["side"] == "lower"
+    assert 0.0 < bounds["grip", "right_wheel"]["value"] < 0.6
+    behind = limits.replace("[0.5", "[-0.5")
+    result = run("prove", written(tmp_path, NEAR + REAL + behind), "--out", tmp_path / "behind")
+    assert result.exit_code == 1
+    assert "REFUTED" in result.output
+
+
 def test_wrong_entries_name_table_and_field(tmp_path):
     cases = {
         NEAR.replace("heading", "#"): ("heading", "Add the field"),
@@ -99,6 +124,10 @@ def test_wrong_entries_name_table_and_field(tmp_path):
         NEAR + "masses = 1.0\n": ("masses", "below 1"),
         NEAR + "torque_limits = { arm = 1.0 }\n": ("torque_limits", "a control"),
         NEAR + "speed_limits = { arm = 1.0 }\n": ("speed_limits", "a shape velocity"),
+        NEAR + "grip = 0.5\n": ("ground", "Declare a support"),
+        NEAR + CASTER + "least_load = { castor = 1.0 }\n": ("least_load", "caster"),
+        NEAR + CASTER + "tipping = 1.0\n": ("ground", "loads are determined"),
+        NEAR + "supports = { caster = [0.5, 0.0] }\n": ("supports", "3"),
         NEAR + "[proof.angle_limits]\narm = [0.0, 1.0]\n": ("angle_limits", "a joint"),
         NEAR + "[proof.angle_limits]\nturret = [1.0, 1.0]\n": ("turret", "below the upper"),
     }

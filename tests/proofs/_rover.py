@@ -74,11 +74,11 @@ def servo_channels(case: Prover) -> list:
 
 
 def swept(
-    case: Prover, held: np.ndarray, edge: float, levels: int = 0
+    case: Prover, held: np.ndarray, edge: float, levels: int = 0, statement: Statement = NEAR
 ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], list[dict[str, np.ndarray]], int]:
     """Tube, largest values of each segment and number of cells, for bounds (2,) of |d|."""
-    tube = case.tube(NEAR, np.repeat(held[:, None], case.count, axis=1))
-    lattices = stack_of_lattices(case.robot, edge)[: levels + 1]
-    found = [case.segment(NEAR, k, tube, held, lattices) for k in range(len(case.first))]
+    tube = case.tube(statement, np.repeat(held[:, None], case.count, axis=1))
+    lattices = stack_of_lattices(case.robot, edge, statement)[: levels + 1]
+    found = [case.segment(statement, k, tube, held, lattices) for k in range(len(case.first))]
     assert all(fault == "" for _, _, fault in found)
     return tube, [largest for largest, _, _ in found], sum(len(leaves) for _, leaves, _ in found)

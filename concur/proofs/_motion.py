@@ -1,0 +1,57 @@
+"""Reference and its derivatives between the points at which its formula changes."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+
+from concur.control.references import Reference
+from concur.proofs._models import Floats, Model, Space, Walker
+from concur.proofs._wheeled import not_covered
+
+JUMP = 1e-9
+"""Jump of a reference at a knot, relative, that counts as rounding."""
+
+
+class Motion:
+    """Reference and its derivatives as functions between knots."""
+
+    def __init__(self, reference: Reference, where: str) -> None:
+        pieces = reference.pieces()
+        if pieces is None:
+            raise not_covered(where, "a reference with a formula", "custom functions or a loop")
+        self.pieces = pieces
+        t = ca.SX.sym("t")
+        rows = [ca.SX.sym(f"row{k}", table.width) for k, table in enumerate(pieces.tables)]
+        pose, twist, acceleration = pieces.function(t, *rows)
+        jerk = ca.jacobian(acceleration, t)
+        results = [ca.densify(part) for part in (pose, twist, acceleration, jerk)]
+        self._walker = Walker(ca.Function("reference", [t, *rows], results, {"cse": True}), where)
+        self.where = where
+
+    def check_continuity(self, knots: Floats) -> None:
+        """Reject a reference whose position, velocity or acceleration jumps at a knot.
+
+        A held torque would be wrong by the jump, which the bound of its rate does not contain.
+        """
+        for t in knots:
+            sides = [
+                [row[0] for row in self.pieces.rows(np.array([at]))]
+                for at in (np.nextafter(t, -np.inf), t)
+            ]
+            before, after = (
+                np.concatenate(
+                    [np.asarray(part).ravel() for part in self.pieces.function(t, *side)]
+                )
+                for side in sides
+            )
+            jump = float(np.abs(after - before).max())
+            if jump > JUMP * (1.0 + float(np.abs(after).max())):
+                came = f"a jump by {jump:.3g} at {t:g} s"
+                raise not_covered(self.where, "a reference with continuous acceleration", came)
+
+    def models(self, space: Space, clock: int, middle: Floats, half: Floats) -> list[list[Model]]:
+        """Pose, twist, acceleration and its rate over intervals without knots inside."""
+        rows = [list(table.T) for table in self.pieces.rows(middle)]
+        found = self._walker([space.symbol(clock, half, middle)], *rows)
+        return [part.ravel().tolist() for part in found]
