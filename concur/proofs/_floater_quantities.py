@@ -99,8 +99,8 @@ class Quantities:
     def __init__(self, robot: Floater) -> None:
         self._robot = robot
         servo, model, where = robot.servo, robot.servo.model, robot.where
-        names = ("phi", "s", "pi", "a", "true", "adot", "base")
-        phi, s, momentum, a, true, adot, base = (ca.SX.sym(name, 6) for name in names)
+        names = ("phi", "s", "pi", "a", "true", "base")
+        phi, s, momentum, a, true, base = (ca.SX.sym(name, 6) for name in names)
         q = ca.vertcat(0, 0, 0, 0, 0, 0, 1, phi)
         v = model.velocity_at(q, s, momentum)
         decoupling, mass = servo.decoupling(q), model.mass_matrix(q)
@@ -115,17 +115,16 @@ class Quantities:
             return moved + ca.jtimes(part, momentum, turned)
 
         demand = decoupling @ a + drift
-        change = rate(forces) + ca.jtimes(forces, a, adot)
         slopes = [ca.reshape(ca.jtimes(ca.vec(part), phi, s), 6, 6) for part in (decoupling, mass)]
         self._drift = walker([phi, s, momentum], [drift], where)
         self._forces = walker([phi, s, momentum, a], [forces], where)
-        self._turned = walker([phi, s, momentum, a, true, base], [rate(demand)], where)
-        self._change = walker([phi, s, momentum, a, true, adot, base], [change], where)
+        results = [rate(demand), rate(forces)]
+        self._turned = walker([phi, s, momentum, a, true, base], results, where)
         self._slopes = walker([phi, s], slopes, where)
 
     def __call__(self, demand: Demand, state: State, disturbance: Floats) -> Found:
         """Bounds over segments for a state and bounds of |d| (b,)."""
-        robot, phi, s, momentum = self._robot, state.phi.models, state.s, state.momentum
+        robot, phi, s, momentum = self._robot, state.angles, state.s, state.momentum
         matrix, solver = state.decoupling.matrix, state.decoupling
         push = SPACE.block(PUSH, disturbance)
         here = (state.x, state.tail, state.ve, demand.twist, demand.acceleration)
@@ -135,13 +134,15 @@ class Quantities:
         true = [m + n for m, n in zip(a, solver(push), strict=True)]
         u = self._forces(phi, s, momentum, a)[0].ravel()
         rate = robot.demand_rate(*here, demand.jerk, push)[0].ravel()
-        turned = self._turned(phi, s, momentum, a, true, state.base)[0].ravel()
-        adot = solver((rate - turned).tolist())
-        udot = self._change(phi, s, momentum, a, true, adot, state.base)[0].ravel()
-        masses = Solver(state.mass)
-        held = matrix @ np.array(masses(udot.tolist()), object)
-        inverse, light = _inverse(solver), _inverse(masses)
+        turned, moved = (
+            part.ravel() for part in self._turned(phi, s, momentum, a, true, state.base)
+        )
+        inverse, light = _inverse(solver), _inverse(Solver(state.mass))
+        # K udot without adot: J H adot is the rate of the command less that of the rest.
         response = matrix @ light
+        held = rate - turned + response @ moved
+        adot = solver((rate - turned).tolist())
+        udot = state.mass @ np.array(adot, object) + moved
         slopes = self._slopes(phi, s)
         slope = (slopes[0] - response @ slopes[1]) @ light
         margin, pivot = self._margins(inverse, state.mass)

@@ -42,13 +42,13 @@ from concur.proofs._pose_formulas import (
     tails,
 )
 
-SPACE = Space((1, 6, 6, 6, *(1,) * 6, 6, *(1,) * 6))
-"""Time; dx, eta and dv; remainders of s; disturbance; remainders of the acceleration."""
+SPACE = Space((1, 6, 6, 6, *(1,) * 12, 6, *(1,) * 6), curved=19)
+"""Time; dx, eta and dv; remainders of angles and s; disturbance; remainders of accelerations."""
 
-X, ETA, VE, PUSH = 1, 2, 3, 10
+X, ETA, VE, PUSH = 1, 2, 3, 16
 """Blocks of the deviations and of the disturbance."""
 
-CLOCK, FIRST_S, FIRST_A = 0, 19, 31
+CLOCK, FIRST_PHI, FIRST_S, FIRST_A = 0, 19, 25, 37
 """Symbols of the time and of the first promoted remainders."""
 
 
@@ -122,6 +122,8 @@ class State:
         the base.
     phi : Configurations
         Joint angles.
+    angles : list of Model
+        The same, remainders as extra symbols.
     momentum, s, base : list of Model
         Body momentum, shape velocities, and body twist of the base.
     decoupling : Solver
@@ -138,6 +140,7 @@ class State:
     tail: list[Model]
     relative: list[Model]
     phi: Configurations
+    angles: list[Model]
     momentum: list[Model]
     s: list[Model]
     base: list[Model]
@@ -147,7 +150,7 @@ class State:
 
     def linear(self, radii: Floats) -> Floats:
         """Matrices of the rates' linear parts at the middles, shape (b, 18, 18)."""
-        rows = np.array([m.padded(max(FIRST_S, len(m.l)))[0][1:FIRST_S] for m in self.rates])
+        rows = np.array([m.padded(max(FIRST_PHI, len(m.l)))[0][1:FIRST_PHI] for m in self.rates])
         return np.asarray(np.moveaxis(rows / np.repeat(radii, 6, axis=0), 2, 0))
 
     def forcing(self, radii: Floats, matrices: Floats, slopes: list[np.ndarray]) -> Floats:
@@ -161,9 +164,9 @@ class State:
             rest = []
             for i in range(6 * k, 6 * k + 6):
                 m, row = self.rates[i], share[i]
-                linear, quadratic = m.padded(max(FIRST_S, len(m.l)))
+                linear, quadratic = m.padded(max(FIRST_PHI, len(m.l)))
                 linear = linear.copy()
-                linear[1:FIRST_S] -= row
+                linear[1:FIRST_PHI] -= row
                 rounding = 1e-12 * np.abs(row).sum(axis=0)
                 rest.append(Model(m.space, m.c, linear, quadratic, m.r + rounding))
             found[k] = norm_bound(rest)
@@ -298,12 +301,13 @@ class Floater:
             part.ravel().tolist() for part in self.geometry(demand.pose, x, tail, demand.base, eta)
         )
         phi = self.equations.solve(relative, demand.angles)
-        decoupling, mass = self.matrices(phi.models)
+        angles = promoted(phi.models, FIRST_PHI)
+        decoupling, mass = self.matrices(angles)
         solver = Solver(decoupling)
         twist = self.aim(x, tail, ve, demand.twist)[0].ravel()
-        drift = self.drift(phi.models, momentum)[0].ravel()
+        drift = self.drift(angles, momentum)[0].ravel()
         s = promoted(solver((twist - drift).tolist()), FIRST_S)
-        base = self.base(phi.models, s, momentum)[0].ravel().tolist()
+        base = self.base(angles, s, momentum)[0].ravel().tolist()
         moved = self.base_rate(demand.base, demand.base_rate, eta, base)[0].ravel().tolist()
         errors = [part.ravel().tolist() for part in self.error_rate(x, tail, ve)]
         rates = [
@@ -311,14 +315,16 @@ class Floater:
             *moved,
             *(a - b for a, b in zip(errors[1], demand.ve_rate, strict=True)),
         ]
-        return State(x, eta, ve, tail, relative, phi, momentum, s, base, solver, mass, rates)
+        return State(
+            x, eta, ve, tail, relative, phi, angles, momentum, s, base, solver, mass, rates
+        )
 
     def slopes(self, demand: Demand, state: State) -> list[np.ndarray]:
         """Derivatives of eta's rate by dx, eta and dv over the tube: three matrices of models.
 
         Backwards: of the base's twist v1(phi, s, Pi) with N(phi, s, Pi) = xi, g(phi, p) = 0.
         """
-        phi, s, momentum = state.phi.models, state.s, state.momentum
+        phi, s, momentum = state.angles, state.s, state.momentum
         here = (demand.pose, state.x, state.tail, demand.base, state.eta)
         by_x, by_eta = self.geometry_slopes(*here)
         g_phi, g_p = self.equation_slopes(phi, state.relative)
@@ -336,8 +342,8 @@ class Floater:
 def averaged(m: Model) -> Model:
     """Mean of m(t, theta y) over theta from 0 to 1, y the deviations."""
     first, second = m.space.pairs(len(m.l))[:2]
-    order = [((part >= 1) & (part < FIRST_S)).astype(int) for part in (first, second)]
-    one = np.where((np.arange(len(m.l)) >= 1) & (np.arange(len(m.l)) < FIRST_S), 0.5, 1.0)
+    order = [((part >= 1) & (part < FIRST_PHI)).astype(int) for part in (first, second)]
+    one = np.where((np.arange(len(m.l)) >= 1) & (np.arange(len(m.l)) < FIRST_PHI), 0.5, 1.0)
     two = 1.0 / (1.0 + order[0] + order[1])
     return Model(m.space, m.c, m.l * one[:, None], m.q * two[:, None], m.r * (1 + 1e-12))
 

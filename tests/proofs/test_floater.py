@@ -12,7 +12,7 @@ from concur.errors import OutputError
 from concur.plotting.proof import proof_figure
 from concur.proofs import prove_task
 from concur.proofs._floater import Prover, prove_floater
-from concur.proofs._floating import FIRST_S
+from concur.proofs._floating import FIRST_PHI
 from concur.proofs._variations import kernels
 from concur.simulation import Integrator
 from tests.proofs._flier import (
@@ -50,11 +50,11 @@ def drawn(case: Prover, rng: np.random.Generator, radii: np.ndarray):
 def holds(model, k: int, d: np.ndarray, value: float, slack: float) -> bool:
     """Whether a model contains a value; promoted remainders count as such."""
     m = model.take(np.array([k]))
-    more = np.abs(m.l[FIRST_S:]).sum()
-    whole = np.concatenate([d, np.zeros(max(len(m.l) - FIRST_S, 0))])[: len(m.l), None]
+    more = np.abs(m.l[FIRST_PHI:]).sum()
+    whole = np.concatenate([d, np.zeros(max(len(m.l) - FIRST_PHI, 0))])[: len(m.l), None]
     # Products with promoted symbols: by their coefficients.
     second = m.space.pairs(len(m.l))[1]
-    more += np.abs(m.q[second >= FIRST_S]).sum()
+    more += np.abs(m.q[second >= FIRST_PHI]).sum()
     return abs(m.at(whole)[0] - value) <= m.r[0] + more + slack
 
 
