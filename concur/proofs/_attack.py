@@ -3,8 +3,7 @@
 Each world has its own start, inertias, torque errors and pushes in the statement; the full-order
 robot moves under held torques in a compiled loop (`codegen.Rollout`). A tick of the law also gives
 the quantities that a proof bounds: torques, speeds, angles, margins, distances from the reference,
-and distances from the declared closed-loop motion, which is integrated from the error dynamics and
-the rolling condition.
+and distances from the declared closed-loop motion, that of the full-order robot without hold.
 
 A sample proves nothing. One world outside a bound refutes the proof.
 """
@@ -16,19 +15,19 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from scipy.integrate import solve_ivp
 
 from concur.codegen import Demand, Rollout
 from concur.control import Servo
 from concur.dynamics import base_wrench
 from concur.errors import ConcurError, OutputError, install_command
 from concur.mechanism import Tree
+from concur.proofs._bases import base_of
+from concur.proofs._declared_motion import declared_motion, true_errors
 from concur.proofs._models import Floats
 from concur.proofs._proof import TaskProof
 from concur.proofs._provable import Provable
-from concur.proofs._quantity import Quantity
+from concur.proofs._quantity import Quantity, quantities_of
 from concur.proofs._statement import Statement
-from concur.proofs._wheeled import Robot
 from concur.proofs._within import Balls, Starts, scaled_masses
 from concur.simulation import Plant, loop_program
 
@@ -73,7 +72,7 @@ class Attack:
             )
         self.task, self.statement, self.proof = task, given, proof
         servo = self.servo = task.servo
-        self._robot = Robot(servo)
+        self.base = base_of(servo)
         self.ticks = held_ticks(given, task.duration)
         if not self.ticks:
             raise OutputError(
@@ -87,16 +86,16 @@ class Attack:
         self.plant = Plant(system, uncertain=names)
         self.program = loop_program(servo, self.plant, dt=given.period)
         sizes = [output.dim for output in servo.outputs]
-        self.balls = Balls.of(given, sizes, len(system.bodies), servo.nu)
-        sample = task.reference(0.0)
+        self.balls = Balls.of(given, sizes, self.base.size, len(system.bodies), servo.nu)
         q0 = np.array(task.q0, dtype=float)
-        x, ve = servo.errors(q0, task.s0, sample.flat_pose, sample.twist)
-        self._start = np.asarray(x), np.asarray(ve)
-        self.starts = Starts(servo, np.asarray(sample.flat_pose), np.asarray(sample.twist), q0)
+        self.starts = Starts(servo, self.program, self.base, task.reference(0.0), q0)
         self.quantities = tuple(self._quantities())
-        self._rows = np.column_stack(
-            [self.program.reference(task.reference, self.ticks), self._declared(), self._radii()]
-        )
+        self._tubes = sum(made.kind.startswith(TUBE) for made in self.quantities)
+        times: Floats = np.asarray(given.period * np.arange(self.ticks), dtype=np.float64)
+        centre = declared_motion(task, self.base, times)
+        self._start = np.split(centre[0, : 2 * servo.size], 2)
+        reference = self.program.reference(task.reference, self.ticks)
+        self._rows = np.column_stack([reference, centre, self._radii()])
         rollout = (self._tick(), self._step(), self.program.steps_per_tick)
         self.rollout = Rollout(*rollout, threads=threads)
 
@@ -151,46 +150,56 @@ class Attack:
 
     def _roll(self, points: Floats, demands: Sequence[Demand], record: int | None = None) -> Any:
         given = self.balls.inside(np.atleast_2d(points))
-        count = len(given["x"])
-        declared = self._start[0] + given["x"], self._start[1] + given["ve"]
-        q, s = self.starts(*declared, self.starts.near[2] + given["heading"][:, 0])
+        x, ve = self._start[0] + given["x"], self._start[1] + given["ve"]
         numbers = self.program.numbers(scaled_masses(self.plant, given["masses"]))
         flips = self.task.duration * given["flip"]
         return self.rollout(
-            self.program.start(q, s, None, numbers),
+            self.starts(x, ve, given["base"], numbers),
             np.column_stack([numbers, given["torque"], given["push"], flips]),
             self._rows,
             ticks=self.ticks,
-            worlds=np.arange(count),
+            worlds=np.arange(len(x)),
             delay=self.statement.delay / self.statement.period,
             demands=demands,
             record=record,
         )
 
     def _quantities(self) -> list[Quantity]:
-        outputs = [output.name for output in self.servo.outputs]
-        found = [Quantity(f"{TUBE} x", name, "m") for name in outputs]
-        found += [Quantity(f"{TUBE} ve", name, "m/s") for name in outputs]
-        heading = Quantity(f"{TUBE} heading", "base", "rad")
-        return [*self._robot.quantities, *found, heading, *self.statement.added]
+        servo, base, robot = self.servo, self.base, self.servo.model.robot
+        places = {robot.q_slice(body.name).start: body.name for body in robot.bodies}
+        found = quantities_of(servo, [places[k] for k in self._angles])
+        # Of a pose a metre counts as a radian.
+        posed = ["rad" in output.coordinate_units for output in servo.outputs]
+        for kind, units in (("x", ("m", "(m, rad)")), ("ve", ("m/s", "(m/s, rad/s)"))):
+            pairs = zip(servo.outputs, posed, strict=True)
+            found += [Quantity(f"{TUBE} {kind}", own.name, units[both]) for own, both in pairs]
+        tube = Quantity(f"{TUBE} {base.name}", "base", base.unit)
+        return [*found, tube, *self.statement.added]
+
+    @property
+    def _angles(self) -> list[int]:
+        """Coordinates of the joints beyond the base that outputs depend on."""
+        return [k for k in self.starts.free if k >= self.base.rows.stop]
 
     def _tick(self) -> ca.Function:
         """The law's tick with the quantities as signals, behind its status."""
-        servo, program = self.servo, self.program
-        q, s = ca.SX.sym("q", servo.nq), ca.SX.sym("s", servo.ns)
-        pose, twist = ca.SX.sym("pose", servo.pose_size), ca.SX.sym("twist", servo.size)
-        centre, radii = ca.SX.sym("c", 2 * servo.size + 1), ca.SX.sym("b", 5)
-        u, pivot = ca.SX.sym("u", servo.nu), ca.SX.sym("pivot")
-        x, ve = servo.errors(q, s, pose, twist)
-        angles = q[self._robot.arm]
+        servo, program, size = self.servo, self.program, self.servo.size
+        q, v = ca.SX.sym("q", servo.nq), ca.SX.sym("v", servo.nv)
+        pose, twist = ca.SX.sym("pose", servo.pose_size), ca.SX.sym("twist", size)
+        at = self.base.rows
+        centre = ca.SX.sym("c", 2 * size + at.stop - at.start)
+        radii, u = ca.SX.sym("b", self._tubes), ca.SX.sym("u", servo.nu)
+        pivot = ca.SX.sym("pivot")
+        x, ve = true_errors(servo, q, v, pose, twist)
+        angles, s = q[self._angles], v[list(servo.model.shape)]
         ends = np.cumsum([0, *(output.dim for output in servo.outputs)]).tolist()
         spans = [slice(*ends[k : k + 2]) for k in range(len(ends) - 1)]
-        both = x - centre[: servo.size], ve - centre[servo.size : -1]
+        both = x - centre[:size], ve - centre[size : 2 * size]
         tubes = [ca.norm_2(part[span]) for part in both for span in spans]
-        tubes = ca.vertcat(*tubes, ca.fabs(q[2] - centre[-1]))
+        tubes = ca.vertcat(*tubes, self.base.distance(q, centre[2 * size :]))
         rows = [ca.fabs(u), ca.fabs(s), angles, angles, _margin(servo, q), pivot]
-        rows += [*(ca.norm_2(x[span]) for span in spans), tubes, ca.mmax(tubes / radii)]
-        given = [q, s, pose, twist, centre, radii, u, pivot]
+        rows += [*_apart(servo, servo.output(q) - pose), tubes, ca.mmax(tubes / radii)]
+        given = [q, v, pose, twist, centre, radii, u, pivot]
         signals = ca.Function("signals", given, [ca.vertcat(*rows)], {"cse": True})
         x0, p, n = (
             ca.MX.sym(name, size) for name, size in (("x", program.nx), ("p", self._np), ("n", 0))
@@ -198,14 +207,14 @@ class Attack:
         own = program.tick.size1_in(2)
         r = ca.MX.sym("r", self._rows.shape[1])
         after, u, y = program.tick(x0, p[: program.n_numbers], r[:own], n)
-        states = {name: x0[program.states[name]] for name in ("q", "v")}
         parts = [
             r[: servo.pose_size],
-            r[servo.pose_size : servo.pose_size + servo.size],
-            r[own:-5],
-            r[-5:],
+            r[servo.pose_size : servo.pose_size + size],
+            r[own : -self._tubes],
+            r[-self._tubes :],
         ]
-        seen = signals(states["q"], servo.law_velocities(states["v"]), *parts, u, y[1])
+        states = (x0[program.states[name]] for name in ("q", "v"))
+        seen = signals(*states, *parts, u, y[1])
         return ca.Function("tick", [x0, p, r, n], [after, u, ca.vertcat(y[0], seen)])
 
     def _step(self) -> ca.Function:
@@ -250,28 +259,10 @@ class Attack:
     def _np(self) -> int:
         return self.program.n_numbers + self.servo.nu + self.servo.size + 1
 
-    def _declared(self) -> Floats:
-        """Errors and heading of the declared motion at each tick, shape (ticks, 2 size + 1)."""
-        servo, reference, size = self.servo, self.task.reference, self.servo.size
-        scale = np.linalg.inv(servo.inertia)
-        stiffness, damping = scale @ servo.stiffness, scale @ servo.damping
-
-        def rate(t: float, z: Floats) -> Floats:
-            x, ve, theta = z[:size], z[size : 2 * size], z[-1]
-            moving = reference(t).twist[:2] + ve[:2]
-            turn = (np.cos(theta) * moving[1] - np.sin(theta) * moving[0]) / self._robot.arm_length
-            return np.array([*(-ve), *(stiffness @ x - damping @ ve), turn])
-
-        times = np.arange(self.ticks) * self.statement.period
-        start = np.concatenate([*self._start, self.starts.near[2:3]])
-        options = {"method": "DOP853", "rtol": 1e-11, "atol": 1e-13, "max_step": 0.05}
-        found = solve_ivp(rate, (0.0, self.task.duration), start, t_eval=times, **options)
-        return np.asarray(found.y.T)
-
     def _radii(self) -> Floats:
-        """Proved radii at each tick: x and ve of both outputs, heading; 1 without a proof."""
+        """Proved radii at each tick: x and ve of all outputs, base; 1 without a proof."""
         if self.proof is None:
-            return np.ones((self.ticks, 5))
+            return np.ones((self.ticks, self._tubes))
         count = len(self.proof.wall)
         k = np.arange(self.ticks) * self.statement.period / (self.task.duration / count)
         at = np.minimum((k + 1e-9).astype(int), count - 1)
@@ -294,6 +285,16 @@ def _wrench_of(servo: Servo, q: ca.SX, push: ca.SX) -> ca.SX:
         (place[2:] - ca.vertcat(q[:2], 0), force[2:]),
     ):
         found += ca.vertcat(back @ own, ca.cross(back @ at, back @ own))
+    return found
+
+
+def _apart(servo: Servo, difference: ca.SX) -> list[ca.SX]:
+    """Distances of outputs from their references, of poses those of their points."""
+    found, at = [], 0
+    for output in servo.outputs:
+        place = range(at, at + (3 if "rad" in output.coordinate_units else output.dim))
+        found.append(ca.norm_2(difference[list(place)]))
+        at += output.pose_size
     return found
 
 

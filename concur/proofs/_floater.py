@@ -8,7 +8,7 @@ tubes then (first exit), and every bound over a segment is one for all motions o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -155,24 +155,38 @@ def prove_floater(
     OutputError
         If robot, law or reference are not covered.
     """
-    case = Prover(servo, reference, duration, q0, s0, statement)
-    if statement.masses > 0.0:
-        fault, time = "masses without a measured base twist: the velocity error is wrong too", 0.0
-    else:
-        fault, time = case.march(progress)
-    bounds = () if fault else _bounds(case)
-    broken = [str(bound) for bound in bounds if not bound.kept]
-    reason, cure = "", ""
-    if statement.masses > 0.0:
-        reason = f"Not shown: {fault}"
+    return proof_of(Prover(servo, reference, duration, q0, s0, statement), progress)
+
+
+def proof_of(case: Prover, progress: Callable[[int, int], None] | None = None) -> TaskProof:
+    """Verdict about the statement of a declared motion."""
+    if case.statement.masses > 0.0:
+        reason = "masses without a measured base twist: the velocity error is wrong too"
         cure = "Set masses to 0, or bound what they do by `push`."
-    elif fault:
-        reason = f"Not shown from {time:.2f} s on: {fault}"
+        return _result(case, Status.UNDECIDED, f"Not shown: {reason}", cure)
+    fault, time = case.march(progress)
+    if fault:
         own = "a shorter period or delay, " if "period and delay" in fault else ""
         cure = f"Take {own}a nearer start, a shorter duration, a slower reference or calmer gains."
-    elif broken:
-        reason = "Not shown: " + "; ".join(broken)
+        return _result(case, Status.UNDECIDED, f"Not shown from {time:.2f} s on: {fault}", cure)
+    bounds = _bounds(case)
+    broken = [str(bound) for bound in bounds if not bound.kept]
+    if broken:
         cure = "Take a nearer start, a slower reference, calmer gains or wider limits."
+        return _result(case, Status.UNDECIDED, "Not shown: " + "; ".join(broken), cure, bounds)
+    return _result(case, Status.PROVED, "", "", bounds)
+
+
+def refuted(case: Prover, reason: str) -> TaskProof:
+    """Verdict about a statement with a counterexample: the reason."""
+    cure = "Widen the limit, or change the motion or the gains."
+    return _result(case, Status.REFUTED, reason, cure)
+
+
+def _result(
+    case: Prover, status: Status, reason: str, cure: str, bounds: Sequence[Bound] = ()
+) -> TaskProof:
+    """Verdict, with what is shown of the motion."""
     done = sum(one.held.size for one in case.found)
     sources = {
         name: np.concatenate([part[name] for part in case.sources])[None]
@@ -180,11 +194,11 @@ def prove_floater(
     }
     x, eta, ve = np.where(np.arange(case.count) < done, case.tube.radii, np.inf)
     return TaskProof(
-        Status.UNDECIDED if reason else Status.PROVED,
+        status,
         reason,
         cure,
-        statement,
-        bounds,
+        case.statement,
+        tuple(bounds),
         np.asarray(np.arange(done) * case.length, dtype=np.float64),
         sources,
         x[None],

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from concur.errors import OutputError
 from concur.mechanism import joints
-from concur.proofs._floater import prove_floater
+from concur.proofs._floater import Prover as FloaterProver
+from concur.proofs._floater import proof_of as proof_of_floater
+from concur.proofs._floater import refuted as refuted_floater
 from concur.proofs._proof import TaskProof
 from concur.proofs._provable import Provable
 from concur.proofs._prove import Prover, proof_of, refuted
@@ -20,8 +23,8 @@ def prove_task(
 ) -> TaskProof:
     """Prove the statement of a task: that all its starts and imperfections keep its limits.
 
-    Robots with wheels are simulated first, from the declared start without imperfections but with
-    held torques. If that motion breaks a limit, the statement is REFUTED.
+    The robot is simulated first, from the declared start without imperfections but with held
+    torques. If that motion breaks a limit, the statement is REFUTED.
 
     Parameters
     ----------
@@ -56,13 +59,14 @@ def prove_task(
         )
     given = (task.servo, task.reference, task.duration, task.q0, task.s0)
     if isinstance(task.servo.model.robot.base.joint, joints.Free):
-        found = prove_floater(*given, statement, progress)
+        case = FloaterProver(*given, statement)
+        prove, refute = partial(proof_of_floater, case, progress), partial(refuted_floater, case)
     else:
         prover = Prover(*given)
-        broken = counterexample(task)
-        if broken:
-            return refuted(prover, statement, edge, broken)
-        found = proof_of(prover, statement, edge, progress)
+        prove = partial(proof_of, prover, statement, edge, progress)
+        refute = partial(refuted, prover, statement, edge)
+    broken = counterexample(task)
+    found = refute(broken) if broken else prove()
     _check_all_are_bounded(found, str(task.path))
     return found
 

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from concur.control import Servo
+from concur.control import ReferenceSample, Servo
 from concur.errors import OutputError
+from concur.proofs._bases import Base
+from concur.proofs._declared_motion import true_errors
 from concur.proofs._models import Floats
 from concur.proofs._statement import Statement
-from concur.simulation import Plant
+from concur.simulation import Plant, Program
 
 ITERATIONS = 30
 """Steps of Newton for the configuration at the start; a few suffice near the declared one."""
 
 REACHED = 1e-11
-"""Largest error of the outputs at the start (m)."""
+"""Largest error of the outputs at the start, of positions and velocities (SI units)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,14 +37,16 @@ class Balls:
     parts: tuple[tuple[str, int, float], ...]
 
     @staticmethod
-    def of(statement: Statement, sizes: Sequence[int], bodies: int, controls: int) -> Balls:
-        """Balls of a statement about outputs with the given sizes."""
+    def of(
+        statement: Statement, sizes: Sequence[int], base: int, bodies: int, controls: int
+    ) -> Balls:
+        """Balls of a statement about outputs with the given sizes, and a base with its own."""
         parts = [
             (name, size, radius)
             for name, radii in (("x", statement.place), ("ve", statement.speed))
             for size, radius in zip(sizes, radii, strict=True)
         ]
-        parts += [("heading", 1, statement.heading)] + [("masses", 1, statement.masses)] * bodies
+        parts += [("base", base, statement.heading)] + [("masses", 1, statement.masses)] * bodies
         errors = statement.torque_error or (0.0,) * controls
         parts += [("torque", 1, radius) for radius in errors]
         pushes = statement.push or (0.0,) * len(sizes)
@@ -89,41 +94,58 @@ def scaled_masses(plant: Plant, shares: Floats) -> Floats:
 
 
 class Starts:
-    """Configuration and shape velocities for errors of the outputs and a heading.
+    """States at the start for errors of the outputs and deviations of the base.
 
     By Newton on the servo's outputs, and not by the kinematics of the proof.
     """
 
-    def __init__(self, servo: Servo, pose: Floats, twist: Floats, near: Floats) -> None:
-        self.pose, self.twist, self.near = pose, twist, near
-        q = ca.SX.sym("q", servo.nq)
-        wanted = ca.vertcat(servo.output(q), q[2])
-        slopes = ca.densify(ca.jacobian(wanted, q))
-        self.free = [k for k in range(servo.nq) if ca.jacobian(wanted, q[k]).nnz()]
-        self._place = ca.Function("place", [q], [wanted, slopes[:, self.free]], {"cse": True})
-        self._speed = ca.Function("speed", [q], [ca.densify(servo.decoupling(q))], {"cse": True})
+    def __init__(
+        self, servo: Servo, program: Program, base: Base, sample: ReferenceSample, near: Floats
+    ) -> None:
+        self.program, self.base, self.near = program, base, near
+        self._speeds = list(servo.model.shape)
+        q, v = ca.SX.sym("q", servo.nq), ca.SX.sym("v", servo.nv)
+        x, ve = true_errors(servo, q, v, ca.DM(sample.flat_pose), ca.DM(sample.twist))
+        slopes = ca.densify(ca.jacobian(x, q))
+        own = range(servo.nq)[base.rows]
+        self.free = [k for k in range(servo.nq) if k not in own and ca.jacobian(x, q[k]).nnz()]
+        """Coordinates that follow from outputs and base."""
+        decoupling = ca.densify(servo.decoupling(q))
+        self._place = ca.Function("place", [q], [x, slopes[:, self.free]], {"cse": True})
+        self._speed = ca.Function("speed", [q, v], [ve, decoupling], {"cse": True})
 
-    def __call__(self, x: Floats, ve: Floats, heading: Floats) -> tuple[Floats, Floats]:
-        """Configurations (B, nq) and shape velocities (B, ns) for errors (B, size) and angles."""
-        count = len(x)
-        target = np.column_stack([self.pose - x, heading])
-        q = np.tile(self.near, (count, 1))
-        for _ in range(ITERATIONS):
-            place, slopes = self._place.call([ca.DM(q.T)])
-            off = np.array(place).T - target
+    def __call__(self, x: Floats, ve: Floats, deviations: Floats, numbers: Floats) -> Floats:
+        """States (B, nx) for errors (B, size), deviations (B, base.size) and numbers of robots."""
+        q = np.tile(self.near, (len(x), 1))
+        q[:, self.base.rows] = self.base.moved(self.near, deviations)
+        s = np.zeros((len(x), len(self._speeds)))
+
+        def reach(target: Floats, found: Floats, columns: Any, values: Any) -> bool:
+            """A step of Newton towards a target; whether it was reached before."""
+            value, slopes = values
+            off = np.array(value).T - target
             if np.abs(off).max() < REACHED:
+                return True
+            found[:, columns] -= np.linalg.solve(_stacked(slopes, len(x)), off[..., None])[..., 0]
+            return False
+
+        for _ in range(ITERATIONS):
+            if reach(x, q, self.free, self._place.call([ca.DM(q.T)])):
                 break
-            q[:, self.free] -= np.linalg.solve(_stacked(slopes, count), off[..., None])[..., 0]
         else:
             raise OutputError(
                 "worlds inside the statement of a proof",
                 expected="starts within reach of the arm, away from singular configurations",
-                came=f"an error of {np.abs(off).max():.3g} m of the outputs",
+                came=f"no configuration after {ITERATIONS} steps",
                 cure="Reduce `place` and `heading` of the statement.",
             )
-        rate = (self.twist + ve)[..., None]
-        speeds = np.linalg.solve(_stacked(self._speed(ca.DM(q.T)), count), rate)
-        return q, np.asarray(speeds[..., 0])
+        # The velocity of a robot with other masses is affine in s; J H is that of the model.
+        for _ in range(ITERATIONS):
+            states = self.program.start(q, s, None, numbers)
+            v = self.program.state(states, "v")
+            if reach(ve, s, slice(None), self._speed.call([ca.DM(q.T), ca.DM(v.T)])):
+                break
+        return states
 
 
 def _stacked(matrix: ca.DM, count: int) -> Floats:

@@ -20,6 +20,7 @@ from concur.proofs._proof import TaskProof
 from concur.proofs._prove import prove
 from concur.proofs._sampled import Sampled, sample_statement
 from concur.proofs._statement import Statement
+from concur.proofs._within import scaled_masses
 from concur.simulation import Integrator
 from tests.proofs._rover import NEAR, rover
 
@@ -144,11 +145,14 @@ def test_a_world_moves_as_a_robot_of_its_own(attack) -> None:
     given = attack.balls.inside(point)
     sample = task.reference(0.0)
     x0, ve0 = task.servo.errors(task.q0, task.s0, sample.flat_pose, sample.twist)
-    q, s = attack.starts(x0 + given["x"], ve0 + given["ve"], task.q0[2] + given["heading"][:, 0])
+    numbers = attack.program.numbers(scaled_masses(attack.plant, given["masses"]))
+    states = attack.starts(x0 + given["x"], ve0 + given["ve"], given["base"], numbers)
+    q, s = (attack.program.state(states, name) for name in ("q", "v"))
+    s = s[:, 3:]
     x, ve = task.servo.errors(q[0], s[0], sample.flat_pose, sample.twist)
     assert np.abs(x - x0 - given["x"][0]).max() < 1e-10
     assert np.abs(ve - ve0 - given["ve"][0]).max() < 1e-10
-    assert q[0, 2] == pytest.approx(task.q0[2] + given["heading"][0, 0], abs=1e-12)
+    assert q[0, 2] == pytest.approx(task.q0[2] + given["base"][0, 0], abs=1e-12)
     bodies = [
         replace(
             body,
@@ -193,7 +197,7 @@ def test_points_stay_inside_the_statement(attack) -> None:
                 assert far.max() == pytest.approx(radii[k], rel=1e-12)
                 assert (far > 0.999 * radii[k]).mean() > 0.4
         assert np.abs(worlds["masses"]).max() == pytest.approx(0.005)
-        assert np.abs(worlds["heading"]).max() == pytest.approx(0.002)
+        assert np.abs(worlds["base"]).max() == pytest.approx(0.002)
         assert np.abs(worlds["torque"]).max() == 0.0
 
 
