@@ -9,7 +9,7 @@ acceleration no inverse of the true mass matrix occurs:
 
 With e = u(t_k) - u(t) and H = h + delay, d(K e)/dt = -K udot + Kdot e gives
 |K e| <= H sup |K udot| + H^2 sup |Kdot| sup |udot| over the last H seconds, which may reach into
-the segment before.
+segments before.
 
 **What holds.** If the states are in the cells and |d| <= D there, where D is the radius of the ball
 of d in the cells, then |d| is at most the sum of these bounds. So if that is below D everywhere,
@@ -27,6 +27,7 @@ from concur.proofs._statement import Statement
 def disturbances(statement: Statement, largest: dict[str, Floats]) -> dict[str, Floats]:
     """Bounds of |d| of both outputs by source over segments, shapes (2, segments).
 
+    Torques of a segment may come from all segments before that are given.
     Of largest values over each segment's cells: of the acceleration of outputs for a relative error
     1, summed over bodies, `weights` (2, segments); of K by columns and its rate, `response` and
     `response_rate` (2, controls, segments); of `torque_rate` (controls, segments); of K udot,
@@ -34,7 +35,10 @@ def disturbances(statement: Statement, largest: dict[str, Floats]) -> dict[str, 
     """
     weights, response = largest["weights"], largest["response"]
     count, period = weights.shape[-1], statement.period + statement.delay
-    late = {name: _with_before(largest[name]) for name in ("held", "response_rate", "torque_rate")}
+    late = {
+        name: np.maximum.accumulate(largest[name], axis=-1)
+        for name in ("held", "response_rate", "torque_rate")
+    }
     turned = np.einsum("cib,ib->cb", late["response_rate"], late["torque_rate"])
     errors = np.array(statement.torque_error or np.zeros(response.shape[1]))
     push = np.array(statement.push or (0.0, 0.0))
@@ -45,9 +49,3 @@ def disturbances(statement: Statement, largest: dict[str, Floats]) -> dict[str, 
         "push": np.repeat(push[:, None], count, axis=1),
     }
     return {name: np.asarray(value * (1 + 1e-12)) for name, value in found.items()}
-
-
-def _with_before(values: Floats) -> Floats:
-    """Largest values of each segment and the one before."""
-    before = np.concatenate([values[..., :1], values[..., :-1]], axis=-1)
-    return np.asarray(np.maximum(values, before))

@@ -155,10 +155,11 @@ class Prover:
                 largest, leaves, fault = self.segment(statement, k, tube, wanted, lattices)
                 if fault:
                     return replace(found, fault=fault)
-                both = [*found.largest[-1:], largest]
+                # Held torques may come from segments before.
+                late = [*found.largest[self._reach(statement, k) :], largest]
                 sources = {
                     name: part[:, -1]
-                    for name, part in disturbances(statement, _stacked(both)).items()
+                    for name, part in disturbances(statement, _stacked(late)).items()
                 }
                 own = np.asarray(sum(sources.values()))
                 if (own < wanted).all():
@@ -174,6 +175,12 @@ class Prover:
             if progress:
                 progress(k + 1, n)
         return found
+
+    def _reach(self, statement: Statement, k: int) -> int:
+        """First segment that torques of a segment may come from."""
+        hold = (statement.period + statement.delay) * (1 + 1e-9)
+        begin = self.first[k] * self.step - hold
+        return min(k, int(np.searchsorted(self.last * self.step, begin, side="right")))
 
     def segment(
         self,

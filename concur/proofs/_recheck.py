@@ -13,78 +13,72 @@ roots are the branch of the start.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
-from concur.proofs._recheck_arm import forward, joined, solve
-from concur.proofs._recheck_case import Case, Stored
-from concur.proofs._recheck_cover import CORNERS, DEPTH, WIDTH, check_branch, check_cover
-from concur.proofs._recheck_leaves import ROWS, Sets, Vector, bounds, table
-from concur.proofs._recheck_motion import (
-    heading_candidate,
-    heading_of,
-    turned,
-    wall,
-)
-from concur.proofs._recheck_smooth import Floats, Rejection, Smooth, constant, require, stack
+from concur.proofs._recheck_case import Case, Stored, StoredBound
+from concur.proofs._recheck_cover import DEPTH, WIDTH, lacking
+from concur.proofs._recheck_leaves import ROWS
+from concur.proofs._recheck_motion import heading_candidate, heading_of, turned, wall
+from concur.proofs._recheck_smooth import Floats, require, stack
+from concur.proofs._recheck_sweep import Nominal, Sweep
+from concur.proofs._recheck_work import spend
 
 LEAVES, STEPS = 1_000_000, 100_000
 """Most leaves, and steps of the grid."""
 
-BLOCK = 128
-"""Cells computed side by side."""
 
-
-ROUNDS, WORST = 2, 0.9
-"""How often leaves may be halved here, and the share of D from which a leaf is halved."""
-
-
-@dataclass(frozen=True, eq=False)
-class Nominal:
-    """Declared motion over segments in axes of the base; symbols time and heading."""
-
-    y: Smooth
-    nu: Smooth
-    w: Smooth
-    relative: Smooth
-
-
-def verify(case: Case, stored: Stored) -> None:
+def verify(case: Case, stored: Stored, progress: Callable[[float], None] | None = None) -> None:
     """Verify a file; return if all is confirmed.
+
+    Parameters
+    ----------
+    case, stored
+        Robot, law and start of the task; content of the file.
+    progress : callable, optional
+        Called with the share of the work that is done.
 
     Raises
     ------
     Rejection
         With the first thing that is not confirmed.
     """
-    first, last, count = _grid(case, stored)
-    statement, motion = stored.statement, case.motion
+    first, last, step = _grid(case, stored)
+    claims = _claims(case, stored)
+    count, statement, motion = stored.count, stored.statement, case.motion
     spread = np.repeat(stored.disturbance, last - first, axis=1)
     tubes = [
-        channel.tube(statement.place[o], statement.speed[o], spread[o], stored.step)
+        channel.tube(statement.place[o], statement.speed[o], spread[o], step)
         for o, channel in enumerate(motion.channels)
     ]
     x, ve = (np.array([tube[i] for tube in tubes]) for i in (0, 1))
-    cubics = heading_candidate(motion, case.heading, count, stored.step, case.rover.lead)
+    cubics = heading_candidate(motion, case.heading, count, step, case.rover.lead)
     start = (case.heading, float(statement.heading))
-    around = wall(motion, cubics, start, ve[0], stored.step, case.rover.lead)
+    around = wall(motion, cubics, start, ve[0], step, case.rover.lead)
     require(bool(np.isfinite(around).all()), "the heading has no wall")
     radii = [np.maximum.reduceat(part, first, axis=-1) for part in (x, ve, around)]
-    nominal = _nominal(case, cubics, first, last, radii[2], stored.step)
-    for k in range(len(first)):
-        check_cover(stored, k, nominal.relative[:, k : k + 1], radii[0][:, k])
-    found = _swept(case, stored, nominal, (radii[0], radii[1]))
-    _bounds(case, stored, found, x, count)
+    nominal = _nominal(case, cubics, first, last, radii[2], step)
+    leaves = [
+        np.vstack([part, lacking(stored, k, nominal.relative[:, k : k + 1], radii[0][:, k])])
+        for k, part in enumerate(stored.leaves)
+    ]
+    numbers = {
+        row: np.array([claim.sign * claim.value for claim in part]) for row, part in claims.items()
+    }
+    hold = statement.period + statement.delay
+    reach = np.searchsorted(last * step, first * step - hold * (1 + 1e-9), side="right")
+    all_leaves = replace(stored, leaves=leaves)
+    found = Sweep(case, all_leaves, nominal, (radii[0], radii[1]), numbers, reach, progress).run()
+    _confirm(claims, found | {"corridor": _corridor(case, x, step)})
 
 
-def _grid(case: Case, stored: Stored) -> tuple[np.ndarray, np.ndarray, int]:
-    """First and last steps of segments and their number, bounded before any work."""
-    first, step = stored.first, stored.step
-    require(np.isfinite(step) and step > 0.0, "the step is not a positive number")
-    require(case.duration / step < STEPS, f"the file has more than {STEPS} steps")
-    count = round(case.duration / step)
-    require(count > 0 and abs(count * step - case.duration) < 1e-9, "steps do not end at the end")
+def _grid(case: Case, stored: Stored) -> tuple[np.ndarray, np.ndarray, float]:
+    """First and last steps of segments and length of a step, bounded before any work."""
+    first, count = stored.first, stored.count
+    require(0 < count < STEPS, f"the file has no steps, or more than {STEPS}")
+    step = case.duration / count
     sound = len(first) > 0 and first[0] == 0 and bool((np.diff(first) > 0).all())
     require(sound and int(first[-1]) < count, "segments do not cover the time without a gap")
     require(stored.disturbance.shape == (2, len(first)), "D has another shape than the segments")
@@ -104,11 +98,14 @@ def _grid(case: Case, stored: Stored) -> tuple[np.ndarray, np.ndarray, int]:
         require(bool(near.all()), "a cell is out of range")
     knots = case.motion.knots
     for knot in knots[knots < case.duration]:
-        place = knot / step
-        sound = abs(place - round(place)) < 1e-6 and round(place) in first
+        place = round(knot / step)
+        sound = abs(place * step - knot) <= 1e-13 * (1 + knot) and place in first
         require(bool(sound), f"no segment begins at the reference's point at {knot:g} s")
     case.motion.continuous(case.duration)
-    return first, np.append(first[1:], count), count
+    instructions = case.motion.pieces.function.n_instructions()
+    spend(1e-3 * count**2 + 30.0 * (count + len(first)) + 1e4 * len(first))
+    spend(instructions * (50.0 + 2.0 * (count + len(first))))
+    return first, np.append(first[1:], count), step
 
 
 def _nominal(
@@ -128,176 +125,55 @@ def _nominal(
     return Nominal(y, nu, w, relative[2:])
 
 
-def _swept(
-    case: Case, stored: Stored, nominal: Nominal, radii: tuple[Floats, Floats]
-) -> dict[str, Floats]:
-    """Largest values over each segment, with D verified; leaves are halved where this needs it."""
-    leaves = stored.leaves
-    found: dict[str, Floats] = {}
-    for attempt in range(ROUNDS + 1):
-        largest, shares = _leaves(case, stored, leaves, nominal, radii)
-        again = np.array([len(part) > 0 for part in leaves])
-        found = {
-            name: np.where(again, part, found[name]) if found else part
-            for name, part in largest.items()
-        }
-        total = _disturbance(stored, found)
-        bad = ~(total * (1 + 1e-12) < stored.disturbance)
-        if not bad.any():
-            return found
-        if attempt == ROUNDS or not np.isfinite(total).all():
-            break
-        # A late command counts in the next segment too.
-        worst = np.array(bad.any(axis=0))
-        worst[:-1] |= worst[1:]
-        ends = np.cumsum([len(part) for part in leaves])[:-1]
-        leaves = [
-            _halved(part, share, stored.disturbance[:, k]) if worst[k] else part[:0]
-            for k, (part, share) in enumerate(
-                zip(leaves, np.split(shares, ends, axis=1), strict=True)
+def _claims(case: Case, stored: Stored) -> dict[str, list[StoredBound]]:
+    """Claimed bounds in the order of the rows of values; all have the statement's limits."""
+    given = stored.statement
+    rows: dict[str, list[tuple[str, str, str, float, float | None]]] = {
+        "torque": [("torque", n, "N m", 1.0, given.torques.get(n)) for n in case.controls],
+        "speed": [("speed", n, "rad/s", 1.0, given.speeds.get(n)) for n in case.shape],
+        "margin": [("margin", "decoupling", "", -1.0, given.margin)],
+        "pivot": [("pivot", "of the law", "", -1.0, case.refused_below)],
+        "corridor": [("corridor", n, "m", 1.0, given.corridor.get(n)) for n in case.outputs],
+    }
+    joints = [case.shape[joint] for joint in case.joints]
+    for i, (row, kind, sign) in enumerate(
+        (("low", "angle above", -1.0), ("high", "angle below", 1.0))
+    ):
+        ends = {name: pair[i] for name, pair in given.angles.items() if np.isfinite(pair[i])}
+        rows[row] = [(kind, name, "rad", sign, ends.get(name)) for name in joints]
+    keys = {entry[:2] for part in rows.values() for entry in part}
+    require(set(stored.bounds) == keys, "bounds of other quantities than the statement's")
+    limits = {"torque": given.torques, "speed": given.speeds, "angle above": given.angles}
+    for kind, names in (limits | {"corridor": given.corridor}).items():
+        for name in names:
+            require((kind, name) in keys, f"{kind} {name}: the statement has a limit, but no bound")
+    found = {}
+    for row, entries in rows.items():
+        found[row] = [stored.bounds[entry[:2]] for entry in entries]
+        for entry, claim in zip(entries, found[row], strict=True):
+            what = f"{claim.kind} {claim.name}"
+            same = (claim.kind, claim.name, claim.unit, claim.sign, claim.limit) == entry
+            require(same, f"{what}: its unit, side or limit is not that of the statement")
+            kept = claim.limit is None or claim.sign * (claim.limit - claim.value) >= 0.0
+            require(kept, f"{what}: the bound {claim.value:.6g} exceeds the limit {claim.limit}")
+    return found
+
+
+def _confirm(claims: dict[str, list[StoredBound]], found: dict[str, Floats]) -> None:
+    """Verify that values over all segments, times their signs, are within the claims."""
+    for row, entries in claims.items():
+        for claim, values in zip(entries, found[row], strict=True):
+            own = claim.sign * float(values.max())
+            require(
+                bool(claim.sign * (claim.value - own) >= 0.0),
+                f"{claim.kind} {claim.name}: {own:.6g} exceeds the bound {claim.value:.6g}",
             )
-        ]
-    o, k = np.argwhere(bad)[0].tolist()
-    came, limit = total[o, k], stored.disturbance[o, k]
-    raise Rejection(
-        f"segment {k}: the disturbance of output {o} may reach {came:.6g} m/s^2, "
-        f"which is not below D, {limit:.6g}"
-    )
 
 
-def _halved(leaves: np.ndarray, shares: Floats, d: Floats) -> np.ndarray:
-    """Leaves whose own share of D exceeds a part of it, as their halves."""
-    large = (shares > WORST * d[:, None]).any(axis=0) & (leaves[:, 0] < DEPTH)
-    part = leaves[large]
-    parts = np.repeat(part, 8, axis=0)
-    parts[:, 0] += 1
-    parts[:, 1:] = 2 * parts[:, 1:] + np.tile(CORNERS, (len(part), 1))
-    return np.vstack([leaves[~large], parts])
-
-
-def _leaves(
-    case: Case,
-    stored: Stored,
-    leaves: list[np.ndarray],
-    nominal: Nominal,
-    radii: tuple[Floats, Floats],
-) -> tuple[dict[str, Floats], Floats]:
-    """Largest values over each segment's leaves, and the share of each leaf in d, (2, leaves)."""
-    n = len(stored.first)
-    owner = np.repeat(np.arange(n), [len(part) for part in leaves])
-    # Halves belong to the branch of the file's leaves, which belong to that of the start.
-    every = np.vstack([*leaves, *stored.leaves])
-    owners = np.append(owner, np.repeat(np.arange(n), [len(part) for part in stored.leaves]))
-    cells, source, index = np.unique(every, axis=0, return_index=True, return_inverse=True)
-    index = index.ravel()[: len(owner)]
-    guess = _guesses(case, nominal)[:, owners[source]]
-    size = stored.edge / 2.0 ** cells[:, 0]
-    middle = ((cells[:, 1:] + 0.5) * size[:, None]).T
-    half = np.tile(size / 2, (3, 1)) * (1 + 1e-12)
-    parts = []
-    for i in range(0, len(cells), BLOCK):
-        own = slice(i, i + BLOCK)
-        parts.append(solve(case.rover, middle[:, own], half[:, own], guess[:, own]))
-        bad = ~parts[-1].solved
-        where = np.round(middle[:, own][:, bad][:, :1].ravel(), 4).tolist()
-        require(not bad.any(), f"no unique angles of the arm are found near {where} m")
-    angles = joined(parts)
-    check_branch(case, stored.edge, cells, angles)
-    order = np.argsort(index, kind="stable")
-    used = np.unique(index)
-    blocks = [used[i : i + BLOCK] for i in range(0, len(used), BLOCK)]
-    ends = np.searchsorted(index[order], [*(block[0] for block in blocks), len(cells)])
-    largest: dict[str, Floats] = {}
-    shares = np.zeros((2, len(owner)))
-    given = stored.statement
-    for b, block in enumerate(blocks):
-        made = table(case.rover, middle[:, block], half[:, block], angles.take(block), case.scales)
-        for i in range(ends[b], ends[b + 1], BLOCK):
-            jobs = order[i : min(i + BLOCK, ends[b + 1])]
-            of = owner[jobs]
-            sets = Sets(
-                _vector(nominal.y, of),
-                _vector(nominal.nu, of),
-                _vector(nominal.w, of),
-                radii[0][:, of],
-                radii[1][:, of],
-                stored.disturbance[:, of],
-                case.gains,
-            )
-            found = bounds(made.take(np.searchsorted(block, index[jobs])), sets, case.rover)
-            shares[:, jobs] = given.masses * found["weights"].sum(axis=1)
-            shares[:, jobs] += (given.period + given.delay) * found["held"]
-            for name in ("low", "margin", "pivot"):
-                found[name] = -found[name]
-            for name, part in found.items():
-                part = np.where(np.isnan(part), np.inf, part)
-                held = largest.setdefault(name, np.full((*part.shape[:-1], n), -np.inf))
-                np.maximum.at(np.moveaxis(held, -1, 0), of, np.moveaxis(part, -1, 0))
-    return largest, shares
-
-
-def _vector(m: Smooth, own: np.ndarray) -> Vector:
-    return Vector(
-        m.c[:, own], m.g[..., own], (np.abs(m.h).sum(axis=0) + m.r[0])[:, own] * (1 + 1e-12)
-    )
-
-
-def _guesses(case: Case, nominal: Nominal) -> Floats:
-    """Angles along the declared motion, by Newton in floats from those of the start."""
-    now, found = case.angles.copy(), []
-    lead = np.array([case.rover.lead, 0.0, 0.0])
-    for place in nominal.relative.c.T:
-        for _ in range(8):
-            at = forward(case.rover, constant(now[:, None], 0))
-            jacobian, off = at.jacobian.c[:, :, 0], at.hand.c[:, 0] - place - lead
-            require(bool(np.isfinite(jacobian).all()), "the declared motion cannot be followed")
-            now = now - np.linalg.lstsq(jacobian, off, rcond=None)[0]
-        found.append(now)
-    return np.array(found).T
-
-
-def _disturbance(stored: Stored, found: dict[str, Floats]) -> Floats:
-    """Bound of |d| of both outputs over segments, (2, segments)."""
-    given = stored.statement
-    hold = given.period + given.delay
-    late = {}
-    for name in ("held", "response_rate", "torque_rate"):
-        before = np.concatenate([found[name][..., :1], found[name][..., :-1]], axis=-1)
-        late[name] = np.maximum(found[name], before)
-    turn = np.einsum("cib,ib->cb", late["response_rate"], late["torque_rate"])
-    total = given.masses * found["weights"].sum(axis=1) + hold * late["held"] + hold**2 * turn
-    if given.torque_error:
-        total = total + np.einsum("cib,i->cb", found["response"], np.array(given.torque_error))
-    if given.push:
-        total = total + np.array(given.push)[:, None]
-    return np.asarray(total * (1 + 1e-12))
-
-
-def _bounds(case: Case, stored: Stored, found: dict[str, Floats], x: Floats, count: int) -> None:
-    """Verify the claimed bounds and that they keep the statement's limits."""
-    given = stored.statement
-    expected: dict[tuple[str, str], tuple[float, float | None]] = {}
-    for i, name in enumerate(case.controls):
-        expected["torque", name] = found["torque"][i].max(), given.torques.get(name)
-    for i, name in enumerate(case.shape):
-        expected["speed", name] = found["speed"][i].max(), given.speeds.get(name)
-    for i, joint in enumerate(case.joints):
-        name = case.shape[joint]
-        low, high = given.angles.get(name, (None, None))
-        expected["angle above", name] = found["low"][i].max(), None if low is None else -low
-        expected["angle below", name] = found["high"][i].max(), high
-    expected["margin", "decoupling"] = found["margin"].max(), -given.margin
-    expected["pivot", "of the law"] = found["pivot"].max(), -case.refused_below
-    steps = np.full(count, stored.step / 2)
-    centre = case.motion.over((np.arange(count) + 0.5) * stored.step, steps, 1)["x"]
-    for o, rows in enumerate(ROWS):
-        path = np.sqrt((centre[rows].bound ** 2).sum(axis=0)) + x[o]
-        name = case.outputs[o]
-        expected["corridor", name] = path.max(), given.corridor.get(name)
-    require(set(stored.bounds) == set(expected), "bounds of other quantities than the statement's")
-    for (kind, name), (own, limit) in expected.items():
-        lower = kind in ("angle above", "margin", "pivot")
-        claim = -stored.bounds[kind, name] if lower else stored.bounds[kind, name]
-        require(bool(own <= claim), f"{kind} {name}: {own:.6g} exceeds the bound {claim:.6g}")
-        kept = limit is None or claim <= limit
-        require(bool(kept), f"{kind} {name}: the bound {claim:.6g} exceeds the limit {limit}")
+def _corridor(case: Case, x: Floats, step: float) -> Floats:
+    """Largest distances of the outputs from their references on each step, (2, steps)."""
+    count = x.shape[1]
+    at = (np.arange(count) + 0.5) * step
+    centre = case.motion.over(at, np.full(count, step / 2), 1)["x"]
+    paths = [np.sqrt((centre[rows].bound ** 2).sum(axis=0)) for rows in ROWS]
+    return np.asarray((np.array(paths) + x) * (1 + 1e-12))

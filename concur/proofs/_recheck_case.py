@@ -13,14 +13,28 @@ from concur.proofs._recheck_motion import Channel, Motion
 from concur.proofs._recheck_smooth import Floats, constant, require
 
 
+@dataclass(frozen=True)
+class StoredBound:
+    """A claimed bound; `sign` is 1 for upper bounds and -1 for lower ones."""
+
+    kind: str
+    name: str
+    unit: str
+    sign: float
+    value: float
+    limit: float | None
+
+
 @dataclass(frozen=True, eq=False)
 class Stored:
     """Content of a file, as arrays.
 
     Parameters
     ----------
-    step, edge : float
-        Step of the grid (s); edge of the cells without halving (m).
+    count : int
+        Number of equal steps of the grid.
+    edge : float
+        Edge of the cells without halving (m).
     first : numpy.ndarray
         First step of each segment.
     disturbance : numpy.ndarray
@@ -28,17 +42,17 @@ class Stored:
     leaves : list of numpy.ndarray
         Level and place of the leaves of each segment, (k, 4).
     bounds : dict
-        Claimed value by kind and name.
+        Claims by kind and name.
     statement : Statement
         The claims.
     """
 
-    step: float
+    count: int
     edge: float
     first: np.ndarray
     disturbance: Floats
     leaves: list[np.ndarray]
-    bounds: dict[tuple[str, str], float]
+    bounds: dict[tuple[str, str], StoredBound]
     statement: Any
 
 

@@ -267,8 +267,8 @@ def _force(
     return _Linear(value, slopes), lines, rest
 
 
-def _rate(t: Table, sets: Sets, lead: float) -> tuple[_Linear, Floats]:
-    """K udot: first-order form and the rest."""
+def _rate(t: Table, sets: Sets, lead: float) -> tuple[_Linear, list[Floats], Floats]:
+    """K udot: first-order form, slopes along the cell, and the rest."""
     y, nu, w = sets.y.c, sets.nu.c, sets.w.c
     away = _spread(sets)
     eye = np.eye(5)[:, :, None]
@@ -281,6 +281,7 @@ def _rate(t: Table, sets: Sets, lead: float) -> tuple[_Linear, Floats]:
         return np.asarray(_Z @ a)
 
     c = {name: part.c for name, part in t.parts.items()}
+    g = {name: part.g for name, part in t.parts.items()}
     s = {name: part.size for name, part in t.parts.items()}
     omega = y[1] / lead
     ydot, nudot = nu - omega * turn(y), w - omega * turn(nu)
@@ -290,6 +291,14 @@ def _rate(t: Table, sets: Sets, lead: float) -> tuple[_Linear, Floats]:
     ]
     value = nudot + 2 * _quadratic(c["Q2"], y, ydot)
     value = value + sum(moved[i] * inner[i] for i in range(3))
+    lines = []
+    for k in range(3):
+        along = 2 * _quadratic(g["Q2"][k], y, ydot)
+        go = _times(g["L"][k], y)
+        for i in range(3):
+            bent = _times(g[f"G1{i}"][k], nu) + _quadratic(g[f"G2{i}"][k], y, y) + g[f"G0{i}"][k]
+            along = along + go[i] * inner[i] + moved[i] * bent
+        lines.append(along)
     left = 2 * np.einsum("ijkb,jb->ikb", c["Q2"], y)
     right = 2 * np.einsum("ijkb,kb->ijb", c["Q2"], ydot)
     ydot_y = -omega * z - turn(y)[:, None] * first[0][None]
@@ -318,8 +327,12 @@ def _rate(t: Table, sets: Sets, lead: float) -> tuple[_Linear, Floats]:
     size = [a0 + away["y"], b0 + away["nu"], e0 + away["w"], away["d"]]
     full = majorant(s, *size)
     base = majorant(low, a0, b0, e0, 0 * e0)
-    # Its derivative along the deviations is exact by central differences: of degree 4 in the
-    # scale k, p(k) = p0 + p1 k + ..., by five values.
+    # Its derivatives are exact by central differences: along the cell it is of degree 2, and along
+    # the deviations of degree 4 in the scale k, p(k) = p0 + p1 k + ..., by five values.
+    ends = [
+        majorant({n: low[n] + k * np.abs(g[n]).sum(axis=0) for n in low}, a0, b0, e0, 0 * e0)
+        for k in (1.0, -1.0)
+    ]
     ks = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
     weights = np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12
     line = 0.0 * base
@@ -328,10 +341,10 @@ def _rate(t: Table, sets: Sets, lead: float) -> tuple[_Linear, Floats]:
             line = line + weight * majorant(
                 low, a0 + k * away["y"], b0 + k * away["nu"], e0 + k * away["w"], k * away["d"]
             )
-    rest = np.maximum(full - base - line, 0.0) + 1e-9 * full
+    rest = np.maximum(full - base - line - (ends[0] - ends[1]) / 2, 0.0) + 1e-9 * full
     # The rests of y, nu, w are no part of the lines.
     rest = rest + _times(np.abs(jy), sets.y.rest) + _times(np.abs(jn), sets.nu.rest) + sets.w.rest
-    return form, rest
+    return form, lines, rest
 
 
 def bounds(t: Table, sets: Sets, rover: Rover) -> dict[str, Floats]:
@@ -361,16 +374,17 @@ def bounds(t: Table, sets: Sets, rover: Rover) -> dict[str, Floats]:
             more, balls = form.parts(sets, r)
             own.append(_norms(form.value[r], [*more, *(v[r] for v in lines)], balls, rest[r]))
         weights.append(own)
-    found["weights"] = np.array(weights).swapaxes(0, 1)
-    form, rest = _rate(t, sets, rover.lead)
+    found["weights"] = np.array(weights).sum(axis=0) * (1 + 1e-12)
+    form, lines, rest = _rate(t, sets, rover.lead)
     held, parts = [], []
     for r in ROWS:
         more, balls = form.parts(sets, r)
-        held.append(_norms(form.value[r], more, balls, rest[r]))
+        held.append(_norms(form.value[r], [*more, *(v[r] for v in lines)], balls, rest[r]))
     for i in range(5):
         row = slice(i, i + 1)
         more, balls = form.parts(sets, row)
-        parts.append(_norms(form.value[row], more, balls, rest[row]))
+        own = [*more, *(v[row] for v in lines)]
+        parts.append(_norms(form.value[row], own, balls, rest[row]))
     found["held"] = np.array(held)
     # udot = U1 (K udot), as K is the inverse of U1.
     found["torque_rate"] = _times(t.parts["U1"].size, np.array(parts))

@@ -277,7 +277,9 @@ def wall(
     for k in range(n):
         b += float(jumps[k])
         push = float(speed[k] / abs(lead) + defect[k]) * (1 + 1e-12) + 1e-14
-        after = b
+        # Where the deviation shrinks, the wall may come nearer: try its end by Euler's step.
+        rate = push - slow[k] * np.sin(b) + turning[k] * (1 - np.cos(b))
+        after = max(b + step * float(rate), 0.0)
         for _ in range(40):
             low, high = min(b, after), max(b, after)
             if not high < np.pi / 2:

@@ -167,3 +167,14 @@ def test_the_tightest_bound_of_each_segment_has_the_largest_share_of_its_limit(p
 
 def _of(proof, key):
     return next(bound for bound in proof.bounds if bound.quantity.key == key)
+
+
+@pytest.mark.parametrize(
+    ("hold", "first"), [(0.0, 4), (0.001, 3), (0.049, 3), (0.051, 2), (0.12, 1), (9.0, 0)]
+)
+def test_held_torques_come_from_all_segments_that_the_hold_reaches_into(hold, first) -> None:
+    case = prover(0.25)
+    assert (case.first[:5] * case.step).tolist() == pytest.approx([0.0, 0.05, 0.1, 0.15, 0.2])
+    assert case._reach(replace(NEAR, period=hold, delay=0.0), 4) == first
+    assert case._reach(replace(NEAR, period=hold / 2, delay=hold / 2), 4) == first
+    assert case._reach(replace(NEAR, period=hold), 0) == 0

@@ -1,0 +1,137 @@
+"""Write the file of a task's proof; its format is that of `_recheck_document`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from concur.control import Servo
+from concur.documents import write_document
+from concur.proofs._bound import Bound
+from concur.proofs._recheck_document import (
+    BY_OUTPUT,
+    FORMAT,
+    STATEMENT,
+    VERSION,
+    law_hash,
+    text_hash,
+)
+from concur.proofs._statement import Statement
+
+INFLATION = 0.02
+"""Share by which claims are wider than proved bounds: another order of evaluation confirms them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Robot and task of a proof.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of robot, "rover" or "floater".
+    robot, task : str
+        Texts of their files.
+    servo : Servo
+        The law.
+    steps : int
+        Number of steps of the task's duration.
+    """
+
+    kind: str
+    robot: str
+    task: str
+    servo: Servo
+    steps: int
+
+
+def claim(bound: Bound) -> float:
+    """Bound of a file: wider than the proved one, but within its limit."""
+    value = bound.value + bound.sign * INFLATION * abs(bound.value)
+    if bound.limit is None or not bound.kept:
+        return value
+    return bound.sign * min(bound.sign * value, bound.sign * bound.limit)
+
+
+def write_proof(
+    path: str | PathLike[str],
+    source: Source,
+    statement: Statement,
+    bounds: Sequence[Bound],
+    first: np.ndarray,
+    edge: float,
+    disturbance: np.ndarray,
+    leaves: Sequence[np.ndarray],
+) -> None:
+    """Write the file of a proof."""
+    servo = source.servo
+    outputs = [output.name for output in servo.outputs]
+    every = np.vstack([np.zeros((0, 4), dtype=np.int64), *leaves])
+    cells, index = np.unique(every, axis=0, return_inverse=True)
+    ends = np.cumsum([len(part) for part in leaves])[:-1]
+    parts = np.split(index.ravel(), ends) if leaves else []
+    members = {
+        "kind": source.kind,
+        "status": "PROVED",
+        "robot": source.robot,
+        "task": source.task,
+        "hashes": {
+            "robot": text_hash(source.robot),
+            "task": text_hash(source.task),
+            "law": law_hash(servo),
+        },
+        "statement": statement_document(statement, outputs, servo.model.control_names),
+        "steps": source.steps,
+        "first": np.asarray(first).tolist(),
+        "edge": float(edge),
+        "disturbance": {name: row.tolist() for name, row in zip(outputs, disturbance, strict=True)},
+        "cells": cells.tolist(),
+        "leaves": [np.sort(part).tolist() for part in parts],
+        "bounds": [
+            {
+                "kind": bound.kind,
+                "name": bound.name,
+                "unit": bound.unit,
+                "side": "upper" if bound.sign > 0 else "lower",
+                "value": claim(bound),
+                "limit": _finite(bound.limit),
+            }
+            for bound in bounds
+        ],
+    }
+    write_document(path, FORMAT, VERSION, members)
+
+
+def statement_document(
+    statement: Statement, outputs: Sequence[str], controls: Sequence[str]
+) -> dict[str, Any]:
+    """Fields of a statement for JSON; entries of outputs and controls have their names.
+
+    Fields that the checker does not cover are left out if they have their default.
+    """
+    found = dict[str, Any]()
+    for field in fields(Statement):
+        value = getattr(statement, field.name)
+        made = field.default_factory
+        if field.name not in STATEMENT and value == (field.default if made is MISSING else made()):
+            continue
+        if field.name == "angles":
+            value = {name: [_finite(end) for end in pair] for name, pair in value.items()}
+        elif field.name in (*BY_OUTPUT, "torque_error"):
+            names = controls if field.name == "torque_error" else outputs
+            value = dict(zip(names, value, strict=True)) if value else {}
+        elif isinstance(value, Mapping):
+            value = dict(value)
+        elif is_dataclass(value) and not isinstance(value, type):
+            value = asdict(value)
+        found[field.name] = value
+    return found
+
+
+def _finite(value: float | None) -> float | None:
+    return float(value) if value is not None and math.isfinite(value) else None

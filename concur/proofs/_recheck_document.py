@@ -1,0 +1,322 @@
+"""The file of a task's proof, and its reader, which validates every entry.
+
+File format
+-----------
+JSON, numbers as decimal fractions that read back as the same float64, in SI units. Other names than
+these are rejected: they could be claims that this version does not verify.
+
+===========  =====================================================================================
+format       "concur task proof"
+version      1
+versions     object: versions of the software used
+kind         kind of robot: "rover" or "floater"
+status       "PROVED"
+robot        the robot, as the text of a robot file
+task         outputs, law, reference, start and duration, as the text of a task file
+hashes       object: SHA-256 of the texts `robot` and `task`, and of the numbers of the `law` that
+             they describe, see `law_hash`
+statement    object: `place`, `speed` and `push` by output; `torque_error` by control; `heading`,
+             `period`, `delay`, `masses` and `margin`; limits `torques`, `speeds`, `angles` and
+             `corridor` by name. An end of `angles` without limit is null
+steps        number of equal steps of the task's duration
+first        first step of each segment; it ends where the next one begins, the last one at `steps`
+edge         edge of cells without halving (m); 0 without cells
+disturbance  object: by output a list with the bound of |d| in each segment
+cells        list of [level, i, j, k]; empty for robots without cells
+leaves       for each segment a list of indices in `cells`
+bounds       list of objects: `kind`, `name`, `unit`, `side` ("upper" or "lower"), `value` and
+             `limit`, null without one
+hash         SHA-256 of the rest: JSON with sorted keys and no blanks
+===========  =====================================================================================
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from concur.documents import read_document
+from concur.errors import DescriptionError
+from concur.proofs._recheck_case import StoredBound
+from concur.proofs._recheck_smooth import Floats, require
+
+FORMAT = "concur task proof"
+VERSION = 1
+
+KINDS = ("rover", "floater")
+"""Kinds of robots."""
+
+LARGEST_FILE, LARGEST_TEXT = 2**24, 2**18
+"""Bytes of the largest file that is read, and characters of the texts of robot and task."""
+
+LONGEST = 100_000
+"""Most entries of a list, and most steps."""
+
+NUMBERS = ("heading", "period", "delay", "masses", "margin")
+BY_OUTPUT = ("place", "speed", "push")
+LIMITS = ("torques", "speeds", "corridor")
+"""Fields of a statement: numbers, numbers by output, and limits by name."""
+
+STATEMENT = {*NUMBERS, *BY_OUTPUT, *LIMITS, "torque_error", "angles"}
+"""Fields of the statements that the checker verifies."""
+
+_MEMBERS = {
+    *("format", "version", "versions", "kind", "status", "robot", "task", "hashes", "statement"),
+    *("steps", "first", "edge", "disturbance", "cells", "leaves", "bounds", "hash"),
+}
+_CURES = (
+    "Write it again with `TaskProof.save`.",
+    "Prove the task again: the file was changed after it was written.",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """Content of a file, before its robot and task are read."""
+
+    kind: str
+    robot: str
+    task: str
+    hashes: dict[str, str]
+    statement: dict[str, Any]
+    steps: int
+    first: np.ndarray
+    edge: float
+    disturbance: dict[str, Floats]
+    leaves: list[np.ndarray]
+    bounds: list[StoredBound]
+
+
+def law_hash(servo: Any) -> str:
+    """SHA-256 of outputs, gains and thresholds of a law; numbers in C's hexadecimal notation."""
+
+    def exact(values: Any) -> list[str]:
+        return [(float(x) + 0.0).hex() for x in np.asarray(values, dtype=float).ravel()]
+
+    outputs = [
+        [o.name, o.body, o.group, o.axes, o.relative_to]
+        + [exact(part) for part in (o.point, o.orientation, o.normal)]
+        for o in servo.outputs
+    ]
+    gains = [exact(getattr(servo, name)) for name in ("stiffness", "damping", "inertia")]
+    rest = [exact(servo.scales[0]), exact(servo.scales[1]), exact(servo.refused_below)]
+    names = [list(servo.model.control_names), list(servo.model.shape_names)]
+    options = [bool(servo.use_measured_velocity)]
+    return hashlib.sha256(json.dumps([outputs, gains, rest, names, options]).encode()).hexdigest()
+
+
+def text_hash(text: str) -> str:
+    """SHA-256 of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def refuse(place: str, expected: str, came: object, cure: str = _CURES[0]) -> NoReturn:
+    """Reject a file with the entry at fault."""
+    raise DescriptionError(
+        f"proof of a task, {place}",
+        expected=expected,
+        came=came if isinstance(came, str) else f"{type(came).__name__} {came!r:.60}",
+        cure=cure,
+    )
+
+
+def read(path: Path) -> Document:
+    """Read a file and validate its entries."""
+    try:
+        size = path.stat().st_size
+    except (OSError, ValueError):
+        size = 0  # reading raises the error
+    require(size <= LARGEST_FILE, f"a file of {size} bytes is not read")
+    found = read_document(path, (FORMAT,), VERSION, "proof of a task", _CURES)
+    _names(found, _MEMBERS, "")
+    _strings(found["versions"], "versions")
+    kind = _text(found, "kind", "")
+    if kind not in KINDS:
+        refuse("`kind`", "one of " + ", ".join(KINDS), kind)
+    if found["status"] != "PROVED":
+        refuse("`status`", "PROVED", found["status"])
+    robot, task = (_text(found, name, "", LARGEST_TEXT) for name in ("robot", "task"))
+    hashes = _strings(found["hashes"], "hashes")
+    _names(hashes, {"robot", "task", "law"}, "hashes")
+    for name, text in (("robot", robot), ("task", task)):
+        if hashes[name] != text_hash(text):
+            refuse(f"`hashes.{name}`", text_hash(text), hashes[name], _CURES[1])
+    steps = _integer(found["steps"], "`steps`")
+    if not 0 < steps < LONGEST:
+        refuse("`steps`", f"a number above zero and below {LONGEST}", str(steps))
+    first = np.array([_integer(k, "`first`") for k in _list(found, "first")], dtype=np.int64)
+    disturbance = {
+        name: np.array([_number(d, "`disturbance`") for d in _items(part, "disturbance")])
+        for name, part in _object(found, "disturbance").items()
+    }
+    cells = _whole(found["cells"], "`cells`", 2).reshape(-1, 4)
+    leaves = [cells[_indices(part, len(cells))] for part in _list(found, "leaves")]
+    bounds = [_bound(entry, f"bounds[{k}]") for k, entry in enumerate(_list(found, "bounds"))]
+    if len({(bound.kind, bound.name) for bound in bounds}) < len(bounds):
+        refuse("`bounds`", "one bound of each quantity", "two of one quantity")
+    return Document(
+        kind,
+        robot,
+        task,
+        hashes,
+        _statement(_object(found, "statement")),
+        steps,
+        first,
+        _number(found["edge"], "`edge`"),
+        disturbance,
+        leaves,
+        bounds,
+    )
+
+
+def arguments(
+    statement: dict[str, Any], outputs: Sequence[str], controls: Sequence[str]
+) -> dict[str, Any]:
+    """Arguments of `Statement` from those of a file, in the order of outputs and controls."""
+    found = dict(statement)
+    for name in (*BY_OUTPUT, "torque_error"):
+        names = controls if name == "torque_error" else outputs
+        table = statement[name]
+        if table or name in ("place", "speed"):
+            _names(table, set(names), f"statement.{name}")
+        found[name] = tuple(table[own] for own in names) if table else ()
+    return found
+
+
+def _statement(table: dict[str, Any]) -> dict[str, Any]:
+    """Validated fields of a statement."""
+    unknown = sorted(set(table) - STATEMENT)
+    require(not unknown, f"the checker does not cover {', '.join(unknown)[:100]} of the statement")
+    _names(table, STATEMENT, "statement")
+    found: dict[str, Any] = {}
+    for name in NUMBERS:
+        found[name] = _size(table[name], f"`statement.{name}`")
+    if not found["masses"] < 1.0:
+        refuse("`statement.masses`", "a number below 1", table["masses"])
+    for name in (*BY_OUTPUT, "torque_error", *LIMITS):
+        own = _object(table, name, "statement.")
+        found[name] = {key: _size(x, f"`statement.{name}`") for key, x in own.items()}
+    found["angles"] = {
+        key: _ends(pair) for key, pair in _object(table, "angles", "statement.").items()
+    }
+    return found
+
+
+def _ends(pair: Any) -> tuple[float, float]:
+    where = "`statement.angles`"
+    if not isinstance(pair, list) or len(pair) != 2:
+        refuse(where, "pairs of a lower and an upper end", pair)
+    low, high = (
+        sign * math.inf if x is None else _number(x, where)
+        for sign, x in zip((-1, 1), pair, strict=True)
+    )
+    if not low < high:
+        refuse(where, "a lower end below the upper one", pair)
+    return low, high
+
+
+def _bound(entry: Any, where: str) -> StoredBound:
+    if not isinstance(entry, dict):
+        refuse(f"`{where}`", "an object", entry)
+    _names(entry, {"kind", "name", "unit", "side", "value", "limit"}, where)
+    kind, name, unit, side = (_text(entry, n, where) for n in ("kind", "name", "unit", "side"))
+    if side not in ("upper", "lower"):
+        refuse(f"`{where}.side`", "upper or lower", side)
+    limit = entry["limit"]
+    return StoredBound(
+        kind,
+        name,
+        unit,
+        1.0 if side == "upper" else -1.0,
+        _number(entry["value"], f"`{where}.value`"),
+        None if limit is None else _number(limit, f"`{where}.limit`"),
+    )
+
+
+def _whole(rows: Any, where: str, dimensions: int) -> np.ndarray:
+    """Array of whole numbers from nested lists; rows have four."""
+    try:
+        found = np.array(rows if isinstance(rows, list) else None)
+    except (ValueError, OverflowError):
+        found = np.array(None)
+    if rows == []:
+        found = np.zeros((0, 4)[:dimensions], dtype=np.int64)
+    four = dimensions == 1 or found.shape[1:] == (4,)
+    if found.ndim != dimensions or not four or found.dtype != np.int64:
+        kind = "a list of four whole numbers for each cell" if dimensions == 2 else "indices"
+        refuse(where, kind, "another content")
+    return found
+
+
+def _indices(part: Any, count: int) -> np.ndarray:
+    """Indices of the leaves of a segment."""
+    found = _whole(part, "`leaves`", 1)
+    if not ((found >= 0) & (found < count)).all():
+        refuse("`leaves`", f"indices of {count} cells", "others")
+    return found
+
+
+def _names(table: dict[str, Any], expected: set[str], where: str) -> None:
+    """Reject missing and further names."""
+    place = f"`{where}`" if where else "entries"
+    for name in sorted(expected - set(table)):
+        refuse(place, f"an entry `{name}`", "no value")
+    for name in sorted(set(table) - expected):
+        refuse(place, "entries of this format only", f"`{name:.60}`")
+
+
+def _object(table: dict[str, Any], name: str, where: str = "") -> dict[str, Any]:
+    value = table[name]
+    if not isinstance(value, dict):
+        refuse(f"`{where}{name}`", "an object", value)
+    return value
+
+
+def _list(table: dict[str, Any], name: str) -> list[Any]:
+    return _items(table[name], name)
+
+
+def _items(value: Any, where: str) -> list[Any]:
+    if not isinstance(value, list) or len(value) > LONGEST:
+        refuse(f"`{where}`", f"a list of at most {LONGEST} entries", value)
+    return value
+
+
+def _strings(value: Any, where: str) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(x, str) for x in value.values()):
+        refuse(f"`{where}`", "an object of texts", value)
+    return value
+
+
+def _text(table: dict[str, Any], name: str, where: str, longest: int = 200) -> str:
+    value = table[name]
+    if not isinstance(value, str) or len(value) > longest:
+        place = f"`{where}.{name}`" if where else f"`{name}`"
+        refuse(place, f"a text of at most {longest} characters", value)
+    return value
+
+
+def _integer(value: Any, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
+        refuse(where, "a whole number, not negative", value)
+    return value
+
+
+def _number(value: Any, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e15:
+        refuse(where, "a number within 1e15", value)
+    return float(value)
+
+
+def _size(value: Any, where: str) -> float:
+    found = _number(value, where)
+    if found < 0.0:
+        refuse(where, "a number that is not negative", value)
+    return found
