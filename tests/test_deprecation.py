@@ -53,10 +53,8 @@ def decays():
 
 MOVED = {
     "concur.certify.PushedMotions": ("concur.plotting.DisturbedMotions", "DisturbedMotions"),
-    "concur.certify.Saturation": ("concur.certify._saturation.Saturation", "OperatingCertificate"),
     "concur.certify.largest_factor": ("concur.certify.disturbance_margin", "disturbance_margin"),
     "concur.certify.pushed_motions": ("concur.plotting.disturbed_motions", "disturbed_motions"),
-    "concur.certify.saturation": ("concur.certify._saturation.saturation", "operating_bounds"),
     "concur.control.fitting": ("concur.control.reference_for", "reference_for"),
     "concur.control.TickStatus.NO_ATTITUDE": (
         "concur.control.TickStatus.INVALID_QUATERNION",

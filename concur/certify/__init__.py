@@ -108,9 +108,7 @@ __getattr__ = moved_names(
     __name__,
     {
         "PushedMotions": f"{_PLOTS}.DisturbedMotions",
-        "Saturation": ("concur.certify._saturation.Saturation", "OperatingCertificate"),
         "largest_factor": "concur.certify.disturbance_margin",
         "pushed_motions": f"{_PLOTS}.disturbed_motions",
-        "saturation": ("concur.certify._saturation.saturation", "operating_bounds"),
     },
 )
