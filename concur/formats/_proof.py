@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import AfterValidator, Field
@@ -13,11 +13,22 @@ from pydantic_core import PydanticCustomError
 from concur.control import JointLimits, Output, Servo
 from concur.formats._imperfections import NumbersByName, Time
 from concur.formats._wheels import Supports
-from concur.formats.tables import LARGEST, PAIR, Table, fault, is_number, located, show, unknown
+from concur.formats.tables import (
+    LARGEST,
+    PAIR,
+    Table,
+    Text,
+    Vector3,
+    fault,
+    is_number,
+    located,
+    show,
+    unknown,
+)
 
 if TYPE_CHECKING:
     from concur.multibody import Mechanism
-    from concur.proofs import Ground, Statement
+    from concur.proofs import Clearance, Ground, Statement
 
 _TABLE = "[proof]"
 
@@ -36,6 +47,34 @@ Range = Annotated[
     AfterValidator(_range),
     Field(description="a lower and an upper end", json_schema_extra=PAIR),
 ]
+
+
+class CapsuleTable(Table):
+    """A capsule on a body, or that of the body's shape."""
+
+    body: Text
+    name: Text | None = None
+    start: Vector3 | None = None
+    end: Vector3 | None = None
+    radius: NotNegative | None = None
+
+
+class ObstacleTable(Table):
+    """A sphere or capsule that capsules on bodies keep away from."""
+
+    name: Text
+    start: Vector3
+    end: Vector3 | None = None
+    radius: NotNegative
+    frame: Annotated[Literal["world", "base"], Field(description='"world" or "base"')] = "world"
+    distance: NotNegative = 0.0
+    capsules: Annotated[list[Text], Field(min_length=1, max_length=100)] | None = None
+
+
+def _tables(kind: str) -> Any:
+    """Field of a list of tables [[proof.kind]]."""
+    text = f"tables [[proof.{kind}]], at most 100"
+    return Field(default=[], max_length=100, description=text)
 
 
 class ProofTable(Table):
@@ -61,6 +100,8 @@ class ProofTable(Table):
     least_load: NumbersByName = None
     tipping: NotNegative | None = None
     grip: NotNegative | None = None
+    capsule: list[CapsuleTable] = _tables("capsule")
+    obstacle: list[ObstacleTable] = _tables("obstacle")
 
 
 def read_proof(
@@ -141,6 +182,7 @@ def statement(
             given["corridor"],
             given["margin"],
             _ground(given, robot),
+            _clearance(given, robot, path),
         )
 
 
@@ -151,6 +193,29 @@ def _ground(given: Mapping[str, Any], robot: Mechanism) -> Ground | None:
     names = ("supports", "compliance", "least_load", "tipping", "grip")
     own = {name: given[name] for name in names if given[name] is not None}
     return Ground.of(robot, **own) if own or robot.supports else None
+
+
+def _clearance(
+    given: Mapping[str, Any], robot: Mechanism, path: str | PathLike[str]
+) -> Clearance | None:
+    """Capsules and obstacles, if the tables declare any."""
+    from concur.proofs import Capsule, Clearance, Obstacle
+
+    capsules, obstacles = given["capsule"], given["obstacle"]
+    if not capsules and not obstacles:
+        return None
+    made = []
+    for table in capsules:
+        if table.body not in [body.name for body in robot.bodies]:
+            names = [body.name for body in robot.bodies]
+            raise unknown(path, "[[proof.capsule]]", "body", "a body", table.body, names)
+        made.append(Capsule.of(robot, **table.given()))
+    own = []
+    for table in obstacles:
+        fields = {"end": table.start} | table.given()
+        names = fields.pop("capsules", None)
+        own.append(Obstacle(**fields, capsules=None if names is None else tuple(names)))
+    return Clearance(tuple(made), tuple(own))
 
 
 def _by_name(

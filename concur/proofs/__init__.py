@@ -1,6 +1,7 @@
 """Proofs that a robot performs a task within its limits, for stated starts and imperfections."""
 
 from concur.proofs._bound import Bound
+from concur.proofs._clearance import Capsule, Clearance, Obstacle
 from concur.proofs._ground import Ground
 from concur.proofs._proof import TaskProof
 from concur.proofs._prove import prove
@@ -11,7 +12,10 @@ from concur.proofs._task import prove_task
 
 __all__ = [
     "Bound",
+    "Capsule",
+    "Clearance",
     "Ground",
+    "Obstacle",
     "Quantity",
     "Sampled",
     "SampledBound",

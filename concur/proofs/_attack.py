@@ -253,6 +253,8 @@ class Attack:
             if any(given.push):
                 wrench -= _wrench_of(servo, q, push)
             rows.append(given.ground.seen(wrench))
+        if given.clearance is not None:
+            rows.append(given.clearance.seen(servo.model.robot, q))
         return ca.Function("added", symbols, [ca.densify(ca.vertcat(*rows))], {"cse": True})
 
     @property

@@ -143,6 +143,7 @@ def _kept(bounds: Sequence[Bound]) -> list[str]:
         found.append(f"joints within their limits by {_rounded(min(angles), -1.0):g} rad")
     found += [f"wheels and supports loaded by at least {value:g} N" for value in extreme("load")]
     found += [f"moments that hold the base at least {value:g} N m" for value in extreme("tipping")]
+    found += [f"distances from obstacles of at least {value:g} m" for value in extreme("clearance")]
     found += [f"wheels in need of a grip of at most {value:g}" for value in extreme("grip")]
     return found + [
         f"{b.name} within {_rounded(b.value, 1.0):g} {b.unit} of its path"

@@ -16,6 +16,9 @@ from concur.proofs._models import Floats, Model, Space
 from concur.proofs._motion import Motion
 from concur.proofs._quantities import CLOCK, DELTA, SPACE, Nominal, turned_back
 
+NOWHERE: Floats = np.zeros((0, 3))
+"""No points in the world."""
+
 
 @dataclass(frozen=True, eq=False)
 class Centre:
@@ -66,9 +69,17 @@ class Centre:
         return candidate(start, arm, self.step, speeds, velocity)
 
     def nominal(
-        self, heading: Heading, first: np.ndarray, last: np.ndarray, wall: Floats
+        self,
+        heading: Heading,
+        first: np.ndarray,
+        last: np.ndarray,
+        wall: Floats,
+        points: Floats = NOWHERE,
     ) -> Nominal:
-        """Vectors over segments of steps first <= k < last, with headings within the wall (b,)."""
+        """Vectors over segments of steps first <= k < last, with headings within the wall (b,).
+
+        `points` (k, 3) are in the world.
+        """
         middle, half = (first + last) / 2 * self.step, (last - first) / 2 * self.step
         pose, rate, acceleration, jerk = self.motion.models(SPACE, CLOCK, middle, half)
         x, ve = self._errors(SPACE, CLOCK, middle, half)
@@ -82,6 +93,17 @@ class Centre:
             return turned_back(vector, cosine, sine)
 
         moved = [a + b for a, b in zip(rate, ve, strict=True)]
+        places = []
+        for point in points:
+            way = [-m + float(at) for m, at in zip(place[:2], point[:2], strict=True)]
+            height = SPACE.constant(np.full(len(middle), point[2]))
+            places.append([*turned([*way, *way, height])[:2], height])
         return Nominal(
-            turned(x), turned(ve), turned(moved), turned(acceleration), turned(jerk), relative
+            turned(x),
+            turned(ve),
+            turned(moved),
+            turned(acceleration),
+            turned(jerk),
+            relative,
+            places,
         )

@@ -199,7 +199,11 @@ class Prover:
         radii = Radii(x, ve, disturbance[:, None])
         wall = tube[2][here].max(keepdims=True)
         nominal = self.centre.nominal(
-            self.heading, self.first[k : k + 1], self.last[k : k + 1], wall
+            self.heading,
+            self.first[k : k + 1],
+            self.last[k : k + 1],
+            wall,
+            lattices[0].added.points,
         )
         # Halves only where whole cells are too near a singularity.
         for base in range(min(2, len(lattices))):

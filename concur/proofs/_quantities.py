@@ -39,7 +39,8 @@ _V, _X, _D = (5, 6), (7, 8), (9, 10)
 class Nominal:
     """Vectors of the declared motion in axes of the base, over segments.
 
-    Each is a list of five models (base, then hand) in the time and the heading.
+    Each is a list of five models (base, then hand) in the time and the heading. `relative` is the
+    place of the hand from the output of the base, `places` are those of some points in the world.
     """
 
     x: list[Model]
@@ -48,10 +49,13 @@ class Nominal:
     acceleration: list[Model]
     jerk: list[Model]
     relative: list[Model]
+    places: list[list[Model]]
 
     def take(self, columns: np.ndarray) -> Nominal:
         """Some of the segments, once for each cell."""
-        return Nominal(*([m.take(columns) for m in part] for part in vars(self).values()))
+        names = ("x", "ve", "rate", "acceleration", "jerk", "relative")
+        vectors = {name: [m.take(columns) for m in getattr(self, name)] for name in names}
+        return Nominal(**vectors, places=[[m.take(columns) for m in p] for p in self.places])
 
 
 def turned_back(vector: Sequence[Model], cosine: Model, sine: Model) -> list[Model]:
@@ -223,6 +227,9 @@ def quantities(
         "weights": np.array([sum(map(norm_bound, vectors)) for vectors in each]),
         "weights_rest": np.array([sum(map(_rest, part)) for part in each]),
     }
+    # The base's output is at gamma - x.
+    moved = ball["x"][:2]
+    places = [[m[0] + moved[0], m[1] + moved[1], m[2]] for m in nominal.places]
     # Rate of the command: in base axes, less omega x nu.
     omega = ydot[1] / robot.arm_length
     vedot = [m + n for m, n in zip(back, ball["d"], strict=True)]
@@ -241,6 +248,6 @@ def quantities(
         "torque_rate": np.array([m.bound for m in udot]),
         "held": np.array([norm_bound(held[r]) for r in rows]),
         "held_rest": np.array([_rest(held[r]) for r in rows]),
-        "added": added.rows(phi, s, true, cells.own),
+        "added": added.rows(phi, s, true, places, cells.own),
         "response_rate": np.einsum("kcib,kb->cib", cells.slopes, moving),
     }

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from concur.errors import OutputError
+from concur.proofs._clearance import Clearance
 from concur.proofs._ground import Ground
 from concur.proofs._quantity import Quantity
 
@@ -42,6 +43,8 @@ class Statement:
         Least decoupling margin.
     ground : Ground, optional
         Wheels and supports, with limits of their loads and of friction.
+    clearance : Clearance, optional
+        Capsules on bodies and obstacles, with least distances.
 
     Raises
     ------
@@ -63,6 +66,7 @@ class Statement:
     corridor: Mapping[str, float] = field(default_factory=dict)
     margin: float = 0.0
     ground: Ground | None = None
+    clearance: Clearance | None = None
 
     def __post_init__(self) -> None:
         plain = (self.heading, self.period, self.delay, self.masses, self.margin)
@@ -87,11 +91,15 @@ class Statement:
         found |= {("corridor", name): value for name, value in self.corridor.items()}
         for name, (low, high) in self.angles.items():
             found |= {("angle above", name): low, ("angle below", name): high}
-        if self.ground is not None:
-            found |= self.ground.limits
+        for part in self._parts:
+            found |= part.limits
         return found
 
     @property
     def added(self) -> list[Quantity]:
         """Quantities beyond those of every robot."""
-        return [] if self.ground is None else self.ground.quantities
+        return [made for part in self._parts for made in part.quantities]
+
+    @property
+    def _parts(self) -> list[Ground | Clearance]:
+        return [part for part in (self.ground, self.clearance) if part is not None]

@@ -173,15 +173,25 @@ class Robot:
         dense = [ca.densify(part) for part in results]
         return Walker(ca.Function("part", given, dense, {"cse": True}), self.where)
 
+    def of_arm(self, expression: ca.SX, others: Sequence[ca.SX]) -> ca.SX:
+        """An expression in base axes of the configuration and others; base at the origin.
+
+        Rejected if it depends on more than the arm's angles.
+        """
+        base = self.servo.model.robot.base.placement
+        level = base.rotation_matrix.tolist() == np.eye(3).tolist()
+        if not (level and tuple(base.translation) == (0.0, 0.0, 0.0)):
+            raise not_covered(self.where, "a base in inertial axes", "one with a placement")
+        if set(_matters(self.graph.q, others, [expression])) - set(self.arm):
+            raise not_covered(self.where, "wheels that are round and balanced", "others")
+        return self.graph.at(expression)
+
     def wrenches(self) -> ca.SX:
         """Force and moment about the base's origin that move each body, (6, bodies)."""
         graph = self.graph
         parts = [base_wrench(one, graph.q, graph.v, graph.moving) for one in self.single]
         found = ca.horzcat(*[ca.vertcat(*part) for part in parts])
-        others = set(_matters(graph.q, [graph.s, graph.true], [found])) - set(self.arm)
-        if others:
-            raise not_covered(self.where, "round wheels, balanced on their axles", "others")
-        return graph.at(found)
+        return self.of_arm(found, [graph.s, graph.true])
 
     def _axle(self, lift: ca.SX) -> float:
         """Distance l of the base's point ahead of the axle: vy + a omega = 0 for the base."""

@@ -17,6 +17,8 @@ HEAD = WHOLE[: WHOLE.index("[proof]")].replace("duration = 20.0", "duration = 0.
 HEAD = HEAD.replace("evaluate_after = 12.0", "evaluate_after = 0.04")
 NEAR = "place = 0.002\nspeed = { base = 0.004, hand = 0.006 }\nheading = 0.002\n"
 CASTER = "supports = { caster = [0.5, 0.0, 0.0] }\n"
+POST = '[[proof.obstacle]]\nname = "post"\nstart = [0.6, 0.9, 0.0]\nradius = 0.03\n'
+FOREARM = '[[proof.capsule]]\nbody = "forearm"\n'
 REAL = "period = 0.001\nmasses = 0.005\n"
 
 
@@ -115,6 +117,24 @@ def test_loads_and_grip_are_bounded_where_supports_are_declared(tmp_path):
     assert "REFUTED" in result.output
 
 
+def test_obstacles_are_read_and_refuted_in_the_way(tmp_path):
+    proof = NEAR + REAL + FOREARM + POST + "end = [0.6, 0.9, 0.5]\ndistance = 0.1\n"
+    found = load_task(written(tmp_path, proof)).statement
+    assert found.limits["clearance", "forearm from post"] == 0.1
+    (obstacle,) = found.clearance.obstacles
+    assert (obstacle.end, obstacle.frame, found.clearance.capsules[0].radius) == (
+        (0.6, 0.9, 0.5),
+        "world",
+        0.025,
+    )
+    wide = proof.replace("distance = 0.1", "distance = 1.0")
+    result = run("prove", written(tmp_path, wide), "--out", tmp_path / "out")
+    assert result.exit_code == 1
+    text = " ".join(result.output.split())
+    assert "REFUTED" in text
+    assert "clearance forearm from post is 0." in text
+
+
 def test_wrong_entries_name_table_and_field(tmp_path):
     cases = {
         NEAR.replace("heading", "#"): ("heading", "Add the field"),
@@ -128,6 +148,15 @@ def test_wrong_entries_name_table_and_field(tmp_path):
         NEAR + CASTER + "least_load = { castor = 1.0 }\n": ("least_load", "caster"),
         NEAR + CASTER + "tipping = 1.0\n": ("ground", "loads are determined"),
         NEAR + "supports = { caster = [0.5, 0.0] }\n": ("supports", "3"),
+        NEAR + POST: ("clearance", "no names"),
+        NEAR + POST + FOREARM.replace("forearm", "hand"): ("body", "a body"),
+        NEAR + POST + FOREARM.replace("forearm", "chassis"): ("`chassis`", "box"),
+        NEAR + POST + FOREARM + 'name = "a"\n[[proof.capsule]]\nname = "a"\nbody = "turret"\n': (
+            "clearance",
+            "with another name",
+        ),
+        NEAR + FOREARM + POST + 'capsules = ["turret"]\n': ("obstacle `post`", "forearm"),
+        NEAR + FOREARM + POST + 'frame = "hand"\n': ("frame", "world"),
         NEAR + "[proof.angle_limits]\narm = [0.0, 1.0]\n": ("angle_limits", "a joint"),
         NEAR + "[proof.angle_limits]\nturret = [1.0, 1.0]\n": ("turret", "below the upper"),
     }

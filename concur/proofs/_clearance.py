@@ -1,0 +1,318 @@
+"""Distances of capsules on bodies from spheres and capsules in the world or on the base."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import constant, finite_floats
+from concur.errors import OutputError, shown
+from concur.mechanism import Shape
+from concur.multibody import Mechanism
+from concur.proofs._models import Floats
+from concur.proofs._quantity import Quantity
+
+FRAMES = ("world", "base")
+"""Frames to which an obstacle may be fixed."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """All points within a radius of a segment: a capsule, or a sphere if both ends are equal.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    start, end : tuple of float
+        Ends of the segment (m).
+    radius : float
+        Radius (m).
+
+    Raises
+    ------
+    OutputError
+        If the radius is negative.
+    """
+
+    name: str
+    start: tuple[float, float, float]
+    end: tuple[float, float, float]
+    radius: float
+
+    def __post_init__(self) -> None:
+        where = f"{type(self).__name__.lower()} `{self.name}` of a proof"
+        for name in ("start", "end"):
+            place = finite_floats(getattr(self, name), f"{where}, `{name}`", (3,))
+            object.__setattr__(self, name, tuple(place.tolist()))
+        radius = float(finite_floats(self.radius, f"{where}, `radius`"))
+        if radius < 0.0:
+            raise OutputError(
+                where, expected="a radius of zero or more, m", came=f"{radius:g}", cure="Change it."
+            )
+        object.__setattr__(self, "radius", radius)
+
+    @property
+    def ends(self) -> Floats:
+        """Different ends of the segment, (1 or 2, 3)."""
+        return np.array([self.start] if self.start == self.end else [self.start, self.end])
+
+
+@dataclass(frozen=True)
+class Capsule(Round):
+    """A capsule that moves with a body and contains a part of it; ends in the body's frame.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    start, end : tuple of float
+        Ends of the segment in the frame of the body (m).
+    radius : float
+        Radius (m).
+    body : str
+        Name of the body.
+    """
+
+    body: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        robot: Mechanism,
+        body: str,
+        *,
+        name: str | None = None,
+        start: Sequence[float] | None = None,
+        end: Sequence[float] | None = None,
+        radius: float | None = None,
+    ) -> Capsule:
+        """Capsule of a body: the given one, or that of its shape, a sphere or capsule.
+
+        Parameters
+        ----------
+        robot : Mechanism
+            The robot.
+        body : str
+            Name of the body.
+        name : str, optional
+            Name of the capsule; default: that of the body.
+        start, end : sequence of float, optional
+            Ends in the frame of the body, shape (3,), m; the end is the start if not given.
+        radius : float, optional
+            Radius (m).
+
+        Returns
+        -------
+        Capsule
+            The capsule.
+
+        Raises
+        ------
+        UnknownNameError
+            If the robot has no such body.
+        OutputError
+            If neither ends and radius nor a fitting shape are given.
+
+        Examples
+        --------
+        >>> Capsule.of(cc.robots.rover_arm(), "forearm").radius
+        0.025
+        """
+        shapes = robot.bodies[robot.index(body)].shape
+        if start is None and end is None and radius is None and len(shapes) == 1:
+            found = _of_shape(shapes[0])
+            if found is not None:
+                return cls(name or body, *found, body)
+        if start is None or radius is None:
+            raise OutputError(
+                f"capsule of `{body}`",
+                expected="`start` and `radius`, or a body whose shape is a sphere or a capsule",
+                came=f"the shapes {', '.join(s.kind for s in shapes)}" if shapes else "no shape",
+                cure="Give both ends and a radius that contain the body.",
+            )
+        return cls(name or body, start, start if end is None else end, radius, body)  # type: ignore[arg-type]
+
+
+def _of_shape(shape: Shape) -> tuple[Any, Any, float] | None:
+    """Ends and radius of a sphere or capsule."""
+    if shape.kind not in ("sphere", "capsule"):
+        return None
+    radius, *length = shape.size
+    half = np.array([0.0, 0.0, length[0] / 2 if length else 0.0])
+    turn, middle = shape.placement.rotation_matrix, np.array(shape.placement.translation)
+    return tuple(middle - turn @ half), tuple(middle + turn @ half), float(radius)
+
+
+@dataclass(frozen=True)
+class Obstacle(Round):
+    """A sphere or capsule that the capsules of the robot have to keep away from.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    start, end : tuple of float
+        Ends of the segment in its frame (m).
+    radius : float
+        Radius (m).
+    frame : str
+        "world", or "base": then it moves with the base, and stands for a part of it.
+    distance : float
+        Least distance (m).
+    capsules : tuple of str, optional
+        Capsules that keep it; default: all.
+
+    Raises
+    ------
+    OutputError
+        If a number is negative or the frame is unknown.
+    """
+
+    frame: str = "world"
+    distance: float = 0.0
+    capsules: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.frame not in FRAMES or not 0.0 <= self.distance < np.inf:
+            raise OutputError(
+                f"obstacle `{self.name}` of a proof",
+                expected=f"`frame` out of {', '.join(FRAMES)} and a `distance` of zero or more, m",
+                came=f"{shown(self.frame)} and {self.distance:g}",
+                cure="Correct it.",
+            )
+
+
+@dataclass(frozen=True)
+class Clearance:
+    """Pairs of capsules and obstacles.
+
+    Parameters
+    ----------
+    capsules : tuple of Capsule
+        Capsules on bodies of the robot.
+    obstacles : tuple of Obstacle
+        What they keep away from.
+
+    Raises
+    ------
+    OutputError
+        If names are double or unknown, or no pair exists.
+    """
+
+    capsules: tuple[Capsule, ...]
+    obstacles: tuple[Obstacle, ...]
+
+    def __post_init__(self) -> None:
+        names = [made.name for made in self.capsules]
+        for what in (names, [made.name for made in self.obstacles]):
+            if len(set(what)) < len(what) or not what:
+                raise OutputError(
+                    "clearance of a proof",
+                    expected="one or more capsules and obstacles, each with another name",
+                    came=", ".join(what) or "no names",
+                    cure="Add or rename one.",
+                )
+        for obstacle in self.obstacles:
+            for name in obstacle.capsules or ():
+                if name not in names:
+                    raise OutputError(
+                        f"obstacle `{obstacle.name}` of a proof, `capsules`",
+                        expected=f"names out of {', '.join(names)}",
+                        came=name,
+                        cure="Check the spelling.",
+                    )
+
+    @property
+    def pairs(self) -> list[tuple[Capsule, Obstacle]]:
+        """Each capsule with each obstacle that it has to keep away from."""
+        return [
+            (capsule, obstacle)
+            for obstacle in self.obstacles
+            for capsule in self.capsules
+            if obstacle.capsules is None or capsule.name in obstacle.capsules
+        ]
+
+    @property
+    def world(self) -> Floats:
+        """Ends of the obstacles in the world, (k, 3), in the order of the pairs."""
+        own = [obstacle.ends for _, obstacle in self.pairs if obstacle.frame == "world"]
+        return np.vstack([np.zeros((0, 3)), *own])
+
+    @property
+    def quantities(self) -> list[Quantity]:
+        """A distance of each pair."""
+        names = [f"{capsule.name} from {obstacle.name}" for capsule, obstacle in self.pairs]
+        return [Quantity("clearance", name, "m", -1.0) for name in names]
+
+    @property
+    def limits(self) -> dict[tuple[str, str], float]:
+        """Least distance of each pair."""
+        least = [obstacle.distance for _, obstacle in self.pairs]
+        return {made.key: limit for made, limit in zip(self.quantities, least, strict=True)}
+
+    def seen(self, robot: Any, q: ca.SX) -> ca.SX:
+        """Distance of each pair in a configuration; below zero where they overlap.
+
+        Parameters
+        ----------
+        robot : Mechanism
+            The robot.
+        q : casadi.SX
+            Its configuration, shape (nq,).
+
+        Returns
+        -------
+        casadi.SX
+            Values of `quantities`, m.
+        """
+
+        def placed(made: Round, pose: Any) -> tuple[ca.SX, ca.SX]:
+            turn, origin = pose[:3, :3], pose[:3, 3]
+            return tuple(turn @ constant(np.array(at)) + origin for at in (made.start, made.end))
+
+        poses = {"world": ca.SX.eye(4), "base": robot.pose(q, robot.base.name)}
+        found = [
+            segment_distance(
+                *placed(capsule, robot.pose(q, capsule.body)),
+                *placed(obstacle, poses[obstacle.frame]),
+            )
+            - capsule.radius
+            - obstacle.radius
+            for capsule, obstacle in self.pairs
+        ]
+        return ca.vertcat(*found)
+
+
+def segment_distance(a: ca.SX, b: ca.SX, c: ca.SX, d: ca.SX) -> ca.SX:
+    """Distance between the segments from a to b and from c to d, points (3,).
+
+    It is that of an end to the other segment, or of both lines if their nearest points are inside.
+    """
+    found = ca.fmin(
+        ca.fmin(_point_distance(a, c, d), _point_distance(b, c, d)),
+        ca.fmin(_point_distance(c, a, b), _point_distance(d, a, b)),
+    )
+    u, v, w = b - a, d - c, a - c
+    uu, vv, uv, uw, vw = ca.dot(u, u), ca.dot(v, v), ca.dot(u, v), ca.dot(u, w), ca.dot(v, w)
+    room = uu * vv - uv * uv
+    first, second = uv * vw - vv * uw, uu * vw - uv * uw
+    inside = ca.logic_and(
+        ca.logic_and(first >= 0.0, first <= room), ca.logic_and(second >= 0.0, second <= room)
+    )
+    safe = ca.if_else(room > 0.0, room, 1.0)
+    across = ca.norm_2(w + first / safe * u - second / safe * v)
+    return ca.if_else(ca.logic_and(inside, room > 0.0), ca.fmin(found, across), found)
+
+
+def _point_distance(p: ca.SX, a: ca.SX, b: ca.SX) -> ca.SX:
+    """Distance of a point from a segment."""
+    way = b - a
+    square = ca.dot(way, way)
+    share = ca.dot(p - a, way) / ca.if_else(square > 0.0, square, 1.0)
+    return ca.norm_2(p - a - ca.fmin(ca.fmax(share, 0.0), 1.0) * way)
