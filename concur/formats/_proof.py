@@ -6,16 +6,19 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import casadi as ca
 import numpy as np
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from concur.control import JointLimits, Output, Servo
+from concur.errors import OutputError
 from concur.formats._imperfections import NumbersByName, Time
 from concur.formats._wheels import Supports
 from concur.formats.tables import (
     LARGEST,
     PAIR,
+    Number,
     Table,
     Text,
     Vector3,
@@ -28,7 +31,7 @@ from concur.formats.tables import (
 
 if TYPE_CHECKING:
     from concur.multibody import Mechanism
-    from concur.proofs import Clearance, Ground, Statement
+    from concur.proofs import Clearance, Expression, Ground, Statement
 
 _TABLE = "[proof]"
 
@@ -71,6 +74,15 @@ class ObstacleTable(Table):
     capsules: Annotated[list[Text], Field(min_length=1, max_length=100)] | None = None
 
 
+class ExpressionTable(Table):
+    """A formula of angles, speeds and torques with a limit."""
+
+    name: Text
+    formula: Text
+    below: Number | None = None
+    unit: str = ""
+
+
 def _tables(kind: str) -> Any:
     """Field of a list of tables [[proof.kind]]."""
     text = f"tables [[proof.{kind}]], at most 100"
@@ -102,6 +114,7 @@ class ProofTable(Table):
     grip: NotNegative | None = None
     capsule: list[CapsuleTable] = _tables("capsule")
     obstacle: list[ObstacleTable] = _tables("obstacle")
+    expression: list[ExpressionTable] = _tables("expression")
 
 
 def read_proof(
@@ -183,6 +196,7 @@ def statement(
             given["margin"],
             _ground(given, robot),
             _clearance(given, robot, path),
+            _expressions(given, servo),
         )
 
 
@@ -216,6 +230,26 @@ def _clearance(
         names = fields.pop("capsules", None)
         own.append(Obstacle(**fields, capsules=None if names is None else tuple(names)))
     return Clearance(tuple(made), tuple(own))
+
+
+def _expressions(given: Mapping[str, Any], servo: Servo) -> tuple[Expression, ...]:
+    """Expressions whose names exist."""
+    from concur.proofs import Expression
+
+    found = tuple(Expression(**table.given()) for table in given["expression"])
+    model = servo.model
+    parts = (model.shape_names, model.shape_names, model.control_names)
+    for made in found:
+        made.at(*({name: ca.SX.sym(name) for name in names} for names in parts))
+    names = [made.name for made in found]
+    if len(set(names)) < len(names):
+        raise OutputError(
+            "expressions of a proof",
+            expected="different names",
+            came=", ".join(names),
+            cure="Rename one.",
+        )
+    return found
 
 
 def _by_name(

@@ -2,6 +2,7 @@
 
 from concur.proofs._bound import Bound
 from concur.proofs._clearance import Capsule, Clearance, Obstacle
+from concur.proofs._expression import Expression
 from concur.proofs._ground import Ground
 from concur.proofs._proof import TaskProof
 from concur.proofs._prove import prove
@@ -14,6 +15,7 @@ __all__ = [
     "Bound",
     "Capsule",
     "Clearance",
+    "Expression",
     "Ground",
     "Obstacle",
     "Quantity",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import casadi as ca
 import numpy as np
 
 from concur.proofs._apart import Apart
 from concur.proofs._carried import Carried
-from concur.proofs._models import Floats, Model
+from concur.proofs._models import Floats, Model, Walker
 from concur.proofs._statement import Statement
 from concur.proofs._wheeled import Robot
 
@@ -32,6 +33,18 @@ class Added:
         self.carried = Carried(robot, statement) if statement.ground else None
         self.apart = Apart(robot, clearance) if clearance else None
         self.points = clearance.world if clearance else np.zeros((0, 3))
+        self.expressions: Walker | None = None
+        if statement.expressions:
+            phi, s, u = robot.graph.phi, robot.graph.s, ca.SX.sym("u", robot.servo.nu)
+            model = robot.servo.model
+            joints = [model.shape_names[k] for k in robot.arm_speeds]
+            names = (joints, model.shape_names, model.control_names)
+            given = [
+                dict(zip(own, ca.vertsplit(part), strict=True))
+                for own, part in zip(names, (phi, s, u), strict=True)
+            ]
+            values = [made.at(*given) for made in statement.expressions]
+            self.expressions = robot.walker([phi, s, u], [ca.vertcat(*values)])
 
     def of_arm(self, phi: list[Model], inverse: np.ndarray, mass: np.ndarray) -> dict[str, Floats]:
         """What depends on the arm's angles only, by name; last axis cells."""
@@ -42,6 +55,7 @@ class Added:
         self,
         phi: list[Model],
         s: list[Model],
+        u: list[Model],
         true: list[Model],
         places: list[list[Model]],
         own: dict[str, Floats],
@@ -51,8 +65,11 @@ class Added:
         `places` are the points in the world, in axes of the base from its output.
         """
         parts = [np.zeros((0, phi[0].c.size))]
-        if self.carried is not None:
-            parts.append(self.carried.rows(phi, s, true, own))
         if self.apart is not None:
             parts.append(self.apart.rows(phi, own, places))
+        if self.expressions is not None:
+            values = self.expressions(phi, s, u)[0].ravel()
+            parts.append(np.array([m.c + m.reach for m in values]))
+        if self.carried is not None:
+            parts.append(self.carried.rows(phi, s, true, own))
         return np.vstack(parts)

@@ -109,8 +109,10 @@ class Attack:
         stops.
         """
         last, demands, count = self.ticks - 1, list[Demand](), len(self.quantities)
-        # The status comes first, then quantities of ticks, the ratio of tubes, and those of steps.
-        ratio = 1 + count - len(self.statement.added)
+        # The status comes first, then quantities of ticks, the ratio of tubes, and the ground's,
+        # which depend on the torques that have arrived.
+        ground = self.statement.ground
+        ratio = 1 + count - (len(ground.quantities) if ground else 0)
         signals = [k for k in range(1, count + 2) if k != ratio]
         for k, made in zip(signals, self.quantities, strict=True):
             first = self.ticks // 2 if made.kind.startswith(TUBE) else 0
@@ -198,7 +200,8 @@ class Attack:
         tubes = [ca.norm_2(part[span]) for part in both for span in spans]
         tubes = ca.vertcat(*tubes, self.base.distance(q, centre[2 * size :]))
         rows = [ca.fabs(u), ca.fabs(s), angles, angles, _margin(servo, q), pivot]
-        rows += [*_apart(servo, servo.output(q) - pose), tubes, ca.mmax(tubes / radii)]
+        rows += [*_apart(servo, servo.output(q) - pose), tubes, *self._own(q, angles, s, u)]
+        rows.append(ca.mmax(tubes / radii))
         given = [q, v, pose, twist, centre, radii, u, pivot]
         signals = ca.Function("signals", given, [ca.vertcat(*rows)], {"cse": True})
         x0, p, n = (
@@ -235,27 +238,36 @@ class Attack:
             added += forces(x[program.states["q"]], sign * pushes)
         after, _ = program.step(x, p[:at], u + added)
         q, v = (x[program.states[name]] for name in ("q", "v"))
-        seen = self._added()(q, v, p[: self.plant.n_numbers], u, u + added, sign * pushes)
+        seen = self._carried()(q, v, p[: self.plant.n_numbers], u + added, sign * pushes)
         return ca.Function("step", [x, p, u], [after, seen])
 
-    def _added(self) -> ca.Function:
-        """Quantities that the statement adds, for a state, numbers, torques and a push."""
+    def _own(self, q: ca.SX, angles: ca.SX, s: ca.SX, u: ca.SX) -> list[ca.SX]:
+        """Distances from obstacles, and expressions."""
+        model, given = self.servo.model, self.statement
+        joints = [made.name for made in self.quantities if made.kind == "angle above"]
+        values = [
+            dict(zip(names, ca.vertsplit(part), strict=True))
+            for names, part in ((joints, angles), (model.shape_names, s), (model.control_names, u))
+        ]
+        found = [made.at(*values) for made in given.expressions]
+        return found if given.clearance is None else [given.clearance.seen(model.robot, q), *found]
+
+    def _carried(self) -> ca.Function:
+        """Quantities of the ground, for a state, numbers, torques and a push."""
         servo, plant, given = self.servo, self.plant, self.statement
         names = {"q": servo.nq, "v": plant.nv, "p": plant.n_numbers}
-        names |= {"command": servo.nu, "u": servo.nu, "push": servo.size}
         symbols = [ca.SX.sym(name, size) for name, size in names.items()]
-        q, v, p, _, u, push = symbols
-        rows = [ca.SX(0, 1)]
+        q, v, p = symbols
+        u, push = ca.SX.sym("u", servo.nu), ca.SX.sym("push", servo.size)
+        found = ca.SX(0, 1)
         if given.ground is not None:
             vdot, moving = plant.world_acceleration(q, v, u, p)[0], plant.symbolic(p)
             assert isinstance(moving, Tree)
             wrench = ca.vertcat(*base_wrench(moving, q, v, vdot))
             if any(given.push):
                 wrench -= _wrench_of(servo, q, push)
-            rows.append(given.ground.seen(wrench))
-        if given.clearance is not None:
-            rows.append(given.clearance.seen(servo.model.robot, q))
-        return ca.Function("added", symbols, [ca.densify(ca.vertcat(*rows))], {"cse": True})
+            found = given.ground.seen(wrench)
+        return ca.Function("carried", [*symbols, u, push], [ca.densify(found)], {"cse": True})
 
     @property
     def _np(self) -> int:

@@ -248,6 +248,6 @@ def quantities(
         "torque_rate": np.array([m.bound for m in udot]),
         "held": np.array([norm_bound(held[r]) for r in rows]),
         "held_rest": np.array([_rest(held[r]) for r in rows]),
-        "added": added.rows(phi, s, true, places, cells.own),
+        "added": added.rows(phi, s, u.tolist(), true, places, cells.own),
         "response_rate": np.einsum("kcib,kb->cib", cells.slopes, moving),
     }

@@ -9,6 +9,7 @@ import numpy as np
 
 from concur.errors import OutputError
 from concur.proofs._clearance import Clearance
+from concur.proofs._expression import Expression, limits_of
 from concur.proofs._ground import Ground
 from concur.proofs._quantity import Quantity
 
@@ -45,6 +46,8 @@ class Statement:
         Wheels and supports, with limits of their loads and of friction.
     clearance : Clearance, optional
         Capsules on bodies and obstacles, with least distances.
+    expressions : tuple of Expression
+        Functions of angles, speeds and torques, with limits.
 
     Raises
     ------
@@ -67,6 +70,7 @@ class Statement:
     margin: float = 0.0
     ground: Ground | None = None
     clearance: Clearance | None = None
+    expressions: tuple[Expression, ...] = ()
 
     def __post_init__(self) -> None:
         plain = (self.heading, self.period, self.delay, self.masses, self.margin)
@@ -91,15 +95,15 @@ class Statement:
         found |= {("corridor", name): value for name, value in self.corridor.items()}
         for name, (low, high) in self.angles.items():
             found |= {("angle above", name): low, ("angle below", name): high}
-        for part in self._parts:
-            found |= part.limits
-        return found
+        for part in (self.clearance, self.ground):
+            found |= {} if part is None else part.limits
+        return found | limits_of(self.expressions)
 
     @property
     def added(self) -> list[Quantity]:
-        """Quantities beyond those of every robot."""
-        return [made for part in self._parts for made in part.quantities]
-
-    @property
-    def _parts(self) -> list[Ground | Clearance]:
-        return [part for part in (self.ground, self.clearance) if part is not None]
+        """Quantities beyond those of every robot: distances, expressions, then the ground's."""
+        return [
+            *(self.clearance.quantities if self.clearance else ()),
+            *(made.quantity for made in self.expressions),
+            *(self.ground.quantities if self.ground else ()),
+        ]

@@ -74,11 +74,12 @@ def prove_task(
 def _check_all_are_bounded(found: TaskProof, where: str) -> None:
     """Reject limits of quantities without a bound, which a verdict would pass over."""
     bounded = {bound.quantity.key for bound in found.bounds}
-    for kind, name in found.statement.limits:
+    given = found.statement
+    for kind, name in [*given.limits, *(made.key for made in given.added)]:
         if found.bounds and (kind, name) not in bounded:
             raise OutputError(
                 where,
-                expected="limits of quantities that the proof bounds",
-                came=f"a limit of the {kind.split()[0]} of `{name}`",
-                cure="Remove the limit.",
+                expected="quantities that the proof of this robot bounds",
+                came=f"the {kind.split()[0]} of `{name}`",
+                cure="Remove it from the statement.",
             )

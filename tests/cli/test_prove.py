@@ -17,6 +17,7 @@ HEAD = WHOLE[: WHOLE.index("[proof]")].replace("duration = 20.0", "duration = 0.
 HEAD = HEAD.replace("evaluate_after = 12.0", "evaluate_after = 0.04")
 NEAR = "place = 0.002\nspeed = { base = 0.004, hand = 0.006 }\nheading = 0.002\n"
 CASTER = "supports = { caster = [0.5, 0.0, 0.0] }\n"
+POWER = '[[proof.expression]]\nname = "power"\nformula = "{}"\n'
 POST = '[[proof.obstacle]]\nname = "post"\nstart = [0.6, 0.9, 0.0]\nradius = 0.03\n'
 FOREARM = '[[proof.capsule]]\nbody = "forearm"\n'
 REAL = "period = 0.001\nmasses = 0.005\n"
@@ -135,6 +136,26 @@ def test_obstacles_are_read_and_refuted_in_the_way(tmp_path):
     assert "clearance forearm from post is 0." in text
 
 
+def test_expressions_are_bounded_with_their_unit(tmp_path):
+    proof = NEAR + REAL + POWER.format("torque(turret) * speed(turret)") + 'unit = "W"\n'
+    result = run("prove", written(tmp_path, proof), "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    found = json.loads((tmp_path / "out" / "bounds.json").read_text())
+    (power,) = [b for b in found["bounds"] if b["kind"] == "expression"]
+    assert (power["name"], power["unit"], power["limit"], power["side"]) == (
+        "power",
+        "W",
+        None,
+        "upper",
+    )
+    bounds = {(b["kind"], b["name"]): b["value"] for b in found["bounds"]}
+    assert 0.0 < power["value"] < bounds["torque", "turret"] * bounds["speed", "turret"]
+    # Of wheels the outputs determine no angle.
+    wheel = written(tmp_path, NEAR + REAL + POWER.format("angle(left_wheel)"))
+    result = run("prove", wheel, "--out", tmp_path / "wheel")
+    assert (result.exit_code, "upper_arm" in result.output) == (2, True)
+
+
 def test_wrong_entries_name_table_and_field(tmp_path):
     cases = {
         NEAR.replace("heading", "#"): ("heading", "Add the field"),
@@ -148,6 +169,9 @@ def test_wrong_entries_name_table_and_field(tmp_path):
         NEAR + CASTER + "least_load = { castor = 1.0 }\n": ("least_load", "caster"),
         NEAR + CASTER + "tipping = 1.0\n": ("ground", "loads are determined"),
         NEAR + "supports = { caster = [0.5, 0.0] }\n": ("supports", "3"),
+        NEAR + POWER.format("torque(hand)"): ("`power`", "upper_arm"),
+        NEAR + POWER.format("import(turret)"): ("a formula", "import(turret)"),
+        NEAR + POWER.format("speed(turret)") * 2: ("expressions", "different names"),
         NEAR + POST: ("clearance", "no names"),
         NEAR + POST + FOREARM.replace("forearm", "hand"): ("body", "a body"),
         NEAR + POST + FOREARM.replace("forearm", "chassis"): ("`chassis`", "box"),
@@ -172,7 +196,7 @@ def test_what_is_not_covered_is_rejected(tmp_path):
     assert (result.exit_code, "a table [proof]" in result.output) == (2, True)
     wheel = written(tmp_path, NEAR + "[proof.angle_limits]\nleft_wheel = [-1.0, 1.0]\n")
     result = run("prove", wheel, "--out", tmp_path / "b")
-    assert (result.exit_code, "limit of the angle of `left_wheel`" in result.output) == (2, True)
+    assert (result.exit_code, "the angle of `left_wheel`" in result.output) == (2, True)
 
 
 @pytest.mark.slow
