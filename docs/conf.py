@@ -9,6 +9,11 @@ from pathlib import Path
 
 from concur._version import __version__
 
+FOLDER = Path(__file__).parent
+sys.path.insert(0, str(FOLDER))
+
+import contracts  # noqa: E402
+
 project = "concur"
 author = "The concur developers"
 copyright = "2026, The concur developers"
@@ -28,17 +33,24 @@ exclude_patterns = ["_build"]
 html_theme = "pydata_sphinx_theme"
 html_title = "concur"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["manual.css"]
 html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
 
 
 def _write_commands(app):
     """Typer writes the options of the commands as Markdown."""
-    folder = Path(__file__).parent / "_build" / "commands"
+    folder = FOLDER / "_build" / "commands"
     folder.mkdir(parents=True, exist_ok=True)
     for name, module in (("concur", "concur.cli"), ("concur-rig", "hil.cli")):
         call = [sys.executable, "-m", "typer", module, "utils", "docs", "--name", name]
         text = subprocess.run(call, check=True, capture_output=True, text=True).stdout
         (folder / f"{name}.txt").write_text(text, encoding="utf-8")
+
+
+def _write_contracts(app):
+    """The import contracts become pictures."""
+    contracts.write(FOLDER / "_build" / "contracts")
 
 
 def _escape_norms(app, what, name, obj, options, lines):
@@ -51,4 +63,5 @@ def _escape_norms(app, what, name, obj, options, lines):
 def setup(app):
     """Connect what Sphinx calls."""
     app.connect("builder-inited", _write_commands)
+    app.connect("builder-inited", _write_contracts)
     app.connect("autodoc-process-docstring", _escape_norms, priority=900)

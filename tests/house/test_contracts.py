@@ -1,0 +1,92 @@
+"""Pictures of the import contracts, and the tables of layers, show what `pyproject.toml` says."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def contracts():
+    spec = importlib.util.spec_from_file_location("contracts", ROOT / "docs" / "contracts.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_picture_has_a_row_per_layer(contracts):
+    text = """
+[[tool.importlinter.contracts]]
+id = "a b"
+type = "layers"
+containers = ["x.y"]
+layers = ["_top", "left | (_right)", "_low"]
+
+[[tool.importlinter.contracts]]
+id = "other"
+type = "forbidden"
+"""
+    ((name, contract),) = contracts.contracts(text).items()
+    assert (name, contracts.layers(contract)) == ("a b", [["_top"], ["left", "_right"], ["_low"]])
+    rows = re.findall("<div>(.*)</div>", contracts.picture(contract))
+    assert rows == [
+        "<code>_top</code>",
+        "<code>left</code><code>_right</code>",
+        "<code>_low</code>",
+    ]
+
+
+def test_each_contract_has_its_picture(contracts, tmp_path):
+    contracts.write(tmp_path)
+    page = (tmp_path / "packages.txt").read_text(encoding="utf-8")
+    found = contracts.contracts()
+    for name, contract in found.items():
+        file = tmp_path / f"{name.replace(' ', '_')}.html"
+        assert file.read_text(encoding="utf-8") == contracts.picture(contract)
+        assert (contracts.picture(contract) in page) == ("." in contract["containers"][0])
+    assert len(re.findall("^## ", page, re.MULTILINE)) == len(found) - 2
+    for name in ("layers", "hil"):
+        assert f"```{{include}} _build/contracts/{name}.html" in PAGE
+
+
+def faults(contracts, name: str, page: str) -> str | None:
+    """The first difference of a table of layers from its contract."""
+    part = page.split(f"_build/contracts/{name}.html")[1]
+    table = re.search(r"^\| layer \|.*?(?=^\n)", part, re.DOTALL | re.MULTILINE)[0]
+    rows = [re.findall(r"`(\w+)/?`", row.split("|")[1]) for row in table.splitlines()[2:]]
+    levels = {
+        module: level
+        for level, row in enumerate(contracts.layers(contracts.contracts()[name]))
+        for module in row
+        if not module.startswith("_")
+    }
+    listed = [module for row in rows for module in row]
+    if set(listed) != set(levels):
+        return f"modules {sorted(set(listed) ^ set(levels))}"
+    found = [levels[module] for module in listed]
+    return next((f"order at {m}" for m, a, b in zip(listed, found, found[1:]) if a > b), None)
+
+
+@pytest.mark.parametrize("name", ["layers", "hil"])
+def test_tables_follow_the_contracts(contracts, name):
+    assert faults(contracts, name, PAGE) is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("| `control` | outputs", "| `steering` | outputs", "modules ['control', 'steering']"),
+        ("| `cli` | the", "| `errors` | the", "modules ['cli']"),
+        ("| `files` | reading", "| `files`, `codegen` | reading", "order at files"),
+    ],
+)
+def test_differences_are_found(contracts, old, new, expected):
+    assert old in PAGE
+    changed = PAGE.replace(old, new)
+    assert faults(contracts, "layers", changed) == expected
