@@ -1,4 +1,4 @@
-"""Import contracts of `pyproject.toml` as pictures: one row per layer, arrows from top to bottom."""
+"""Import contracts of `pyproject.toml` as pictures: one row per layer, arrows downwards."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import re
 from pathlib import Path
 
@@ -69,8 +70,8 @@ def faults(contracts, name: str, page: str) -> str | None:
     listed = [module for row in rows for module in row]
     if set(listed) != set(levels):
         return f"modules {sorted(set(listed) ^ set(levels))}"
-    found = [levels[module] for module in listed]
-    return next((f"order at {m}" for m, a, b in zip(listed, found, found[1:]) if a > b), None)
+    pairs = itertools.pairwise(listed)
+    return next((f"order at {a}" for a, b in pairs if levels[a] > levels[b]), None)
 
 
 @pytest.mark.parametrize("name", ["layers", "hil"])
