@@ -110,6 +110,9 @@ def proved(given: Statement, bounds: Sequence[Bound], base: str) -> str:
         f"masses within {100 * given.masses:.3g} %",
         f"torques held for {1e3 * given.period:g} ms",
     ]
+    if any(given.momentum_error):
+        linear, angular = given.momentum_error
+        facts.append(f"a momentum within {linear:g} kg m/s and {angular:g} kg m^2/s")
     if given.delay:
         facts.append(f"a delay of {1e3 * given.delay:g} ms")
     if any(given.torque_error):

@@ -7,7 +7,7 @@ angles and the shape velocities only (`task-proof`, sections 0, 2 and 3).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
@@ -15,12 +15,13 @@ import numpy as np
 from concur.control import Servo
 from concur.dynamics import base_wrench, inverse_dynamics
 from concur.errors import OutputError
-from concur.mechanism import Inertia, joints
-from concur.multibody import Mechanism, with_numbers
+from concur.mechanism import joints
+from concur.multibody import Mechanism
 from concur.proofs._configurations import Equations
 from concur.proofs._errors import Channel
 from concur.proofs._models import Walker
 from concur.proofs._quantity import quantities_of
+from concur.proofs._single_bodies import single_bodies
 
 
 def not_covered(where: str, expected: str, came: str) -> OutputError:
@@ -114,7 +115,7 @@ class Robot:
         bias = servo.output_motion(q, s)[1]
         forces = model.shape_forces(q, v, a)
         # Forces are linear in each body's mass, first and second moments alike.
-        self.single = [_only(robot, k) for k in range(len(robot.bodies))]
+        self.single = single_bodies(robot)
         moving = lift @ true + drift
         weights = ca.horzcat(*[lift.T @ inverse_dynamics(one, q, v, moving) for one in self.single])
         parts = (decoupling, mass, bias, forces, weights)
@@ -222,13 +223,6 @@ def _matters(q: ca.SX, others: Sequence[ca.SX], results: Sequence[ca.SX]) -> lis
         found = (np.abs(slope) > 1e-12 * sizes[:, None]).any(axis=0)
         matters |= {k for k in np.flatnonzero(found).tolist() if k > 2}
     return sorted(matters)
-
-
-def _only(robot: Mechanism, k: int) -> Mechanism:
-    """The robot with the mass of one body only."""
-    empty = Inertia(mass=0.0, com=(0.0, 0.0, 0.0), moments=(0.0, 0.0, 0.0))
-    bodies = [b if i == k else replace(b, inertia=empty) for i, b in enumerate(robot.bodies)]
-    return with_numbers(robot, bodies, robot.wheels, robot.drives)
 
 
 def _is_eye(matrix: ca.SX) -> bool:
