@@ -43,19 +43,24 @@ class Graph:
     ----------
     q, place : casadi.SX
         Configuration, and what it is there.
-    phi, s, true : casadi.SX
-        Angles of the arm, shape velocities and their true rates.
+    phi, s, a, true : casadi.SX
+        Angles of the arm, shape velocities, their commanded rates and their true ones.
     v, moving : casadi.SX
         Velocity and its true rate for q.
+    parts : tuple of casadi.SX
+        Commanded torques; forces that each body needs; rate of what the law subtracts from the
+        demand; in terms of phi, s, a, true.
     """
 
     q: ca.SX
     place: ca.SX
     phi: ca.SX
     s: ca.SX
+    a: ca.SX
     true: ca.SX
     v: ca.SX
     moving: ca.SX
+    parts: tuple[ca.SX, ...]
 
     def at(self, expression: ca.SX) -> ca.SX:
         """An expression with the base at the origin."""
@@ -136,9 +141,9 @@ class Robot:
         rate = model.robot.rate(q, v)
         position = servo.output(q)
         relative = position[2:5] - ca.vertcat(position[:2], 0)
-        self.graph = Graph(q, place, phi, s, true, v, moving)
-        decoupling, mass, bias, forces, weights, rate, relative, lift = map(
-            self.graph.at, (decoupling, mass, bias, forces, weights, rate, relative, lift)
+        decoupling, mass, bias, forces, weights, rate, relative, lift = (
+            ca.substitute(ca.densify(part), q, place)
+            for part in (decoupling, mass, bias, forces, weights, rate, relative, lift)
         )
         along = rate[matters]
         change = ca.jtimes(forces, phi, along) + ca.jtimes(forces, s, true)
@@ -147,6 +152,7 @@ class Robot:
         turned = ca.jtimes(demand, phi, along) + ca.jtimes(bias, s, true)
         self.equations = Equations(phi, g, relative - g, self.where)
         self.place = ca.Function("place", [phi], [relative])
+        self.graph = Graph(q, place, phi, s, a, true, v, moving, (forces, weights, turned))
 
         make = self.walker
         slopes = [
@@ -161,9 +167,6 @@ class Robot:
             raise not_covered(self.where, "joints that turn at a shape velocity each", str(own))
         self.arm_speeds = [int(k) for k in np.asarray(ca.DM(own)).argmax(axis=1)]
         self.bias = make([phi, s], [bias])
-        self.forces = make([phi, s, a], [forces])
-        self.weights = make([phi, s, true], [weights])
-        self.demand_rate = make([phi, s, true, a], [turned])
         self.force_rate = make([phi, s, true, a, adot], [change])
         self.arm_length = self._axle(lift)
         names = [servo.model.shape_names[k] for k in self.arm_speeds]
