@@ -10,9 +10,11 @@ from pathlib import Path
 from concur._version import __version__
 
 FOLDER = Path(__file__).parent
-sys.path.insert(0, str(FOLDER))
+sys.path[:0] = [str(FOLDER), str(FOLDER.parent)]
 
 import contracts  # noqa: E402
+import equations  # noqa: E402
+from sphinx.errors import ExtensionError  # noqa: E402
 
 project = "concur"
 author = "The concur developers"
@@ -53,6 +55,14 @@ def _write_contracts(app):
     contracts.write(FOLDER / "_build" / "contracts")
 
 
+def _fill_equations(app, docname, source):
+    """The tables of equations get their functions and tests."""
+    if docname == "sources":
+        if missing := equations.fault(source[0]):
+            raise ExtensionError(missing)
+        source[0] = equations.filled(source[0])
+
+
 def _escape_norms(app, what, name, obj, options, lines):
     """Docstrings write norms as |z|, which reStructuredText reads as substitutions."""
     for k, line in enumerate(lines):
@@ -64,4 +74,5 @@ def setup(app):
     """Connect what Sphinx calls."""
     app.connect("builder-inited", _write_commands)
     app.connect("builder-inited", _write_contracts)
+    app.connect("source-read", _fill_equations)
     app.connect("autodoc-process-docstring", _escape_norms, priority=900)

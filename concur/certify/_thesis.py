@@ -58,6 +58,10 @@ def thesis_constants(
         If a gain is not symmetric positive definite, angle or distance is out of range, or
         the bounds have no closed form: they have one for abelian groups, and for rotations with
         isotropic gains.
+
+    References
+    ----------
+    Thesis, Theorem 5.4.2, (5.4.38)-(5.4.44).
     """
     _check_gains(channel)
     return constants_of(channel, angle, distance, suprema(channel, angle))

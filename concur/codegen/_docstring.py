@@ -29,7 +29,7 @@ ARGUMENTS = {
 }
 """Descriptions of common arguments; those of arguments that are not arrays end with a stop."""
 
-_SECTION = r"\n\n(?=(?:Parameters|Returns|Raises|Warns|See Also|Notes|Examples)\n---)"
+_SECTION = r"\n\n(?=(?:Parameters|Returns|Raises|Warns|See Also|Notes|References|Examples)\n---)"
 
 
 def completed(

@@ -78,6 +78,10 @@ class ErrorDynamics(EvaluatedMethods):
         -------
         numpy.ndarray or casadi.SX
             I^-1 (B(x)^T KP x - KD ve), shape (size,).
+
+        References
+        ----------
+        Thesis, (5.2.14), (5.2.15), (5.4.32).
         """
         scale = np.linalg.inv(self.inertia)
         force = self.group.error_map(x).T @ (constant(self.stiffness) @ x)
@@ -96,6 +100,10 @@ class ErrorDynamics(EvaluatedMethods):
         -------
         xdot, vedot : numpy.ndarray or casadi.SX
             Shape (size,).
+
+        References
+        ----------
+        Thesis, (5.4.36), (5.4.37).
         """
         return -self.group.error_map(x) @ ve, self.feedback(x, ve)
 
@@ -112,6 +120,10 @@ class ErrorDynamics(EvaluatedMethods):
         -------
         float or casadi.SX
             Value, in the unit of KP x^2.
+
+        References
+        ----------
+        Thesis, (5.2.13), (5.4.35).
         """
         return (
             ca.bilin(constant(self.stiffness), x, x) + ca.bilin(constant(self.inertia), ve, ve)

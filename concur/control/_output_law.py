@@ -97,6 +97,10 @@ class OutputLaw(TrackingLaw):
             shape velocities, is below `singular_margin`.
         NonFiniteError
             If the state or the result is not finite.
+
+        References
+        ----------
+        Thesis, (5.3.29), (5.4.30), (5.4.31), (5.4.33).
         """
         given = (q, s, *self.flat(sample))
         u, pivot = (self.law(*given) if z is None else self.law_with_state(*given, z))[:2]
@@ -117,6 +121,10 @@ class OutputLaw(TrackingLaw):
         x, ve : numpy.ndarray or casadi.SX
             log(r^-1 gamma) and r^-1 rdot - Ad gamma^-1 gammadot, shape (size,); for R^n
             x = gamma - r and ve = rdot - gammadot.
+
+        References
+        ----------
+        Thesis, (5.4.34).
         """
         return self.errors(q, s, *self.flat(sample)[:2])
 

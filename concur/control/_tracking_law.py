@@ -246,12 +246,22 @@ class TrackingLaw(EvaluatedMethods, ABC):
 
     @evaluated("(nq)->(pose_size)")
     def output(self, q: Vector) -> Vector:
-        """Flat coordinates of the outputs, in output order as in `ReferenceSample.pose`."""
+        """Flat coordinates of the outputs, in output order as in `ReferenceSample.pose`.
+
+        References
+        ----------
+        Thesis, (5.1.5).
+        """
         return output_motion(self.model.system, self.outputs, q).coordinates
 
     @evaluated("(nq)->(size,ns)")
     def decoupling(self, q: Vector) -> Matrix:
-        """Decoupling matrix J H: shape velocities to output velocities."""
+        """Decoupling matrix J H: shape velocities to output velocities.
+
+        References
+        ----------
+        Thesis, (5.3.27), (5.3.28).
+        """
         jacobian = output_motion(self.model.system, self.outputs, q).jacobian
         return jacobian @ self.model.lift(q)[0]
 
@@ -270,6 +280,10 @@ class TrackingLaw(EvaluatedMethods, ABC):
             r^-1 rdot, shape (size,).
         drift : numpy.ndarray or casadi.SX
             b in d/dt(r^-1 rdot) = J H sdot + b, shape (size,).
+
+        References
+        ----------
+        Thesis, (5.3.20), (5.3.21), (5.3.27).
         """
         return self.motion(q, self.velocity(q, s))
 

@@ -145,6 +145,10 @@ class OutputGroup(ABC):
         -------
         Array
             Shape (dim, dim).
+
+        References
+        ----------
+        Thesis, (5.2.16), (5.2.17).
         """
         return ca.SX.eye(self.dim)
 
@@ -175,6 +179,10 @@ class OutputGroup(ABC):
         -------
         Array
             Shape (dim, dim).
+
+        References
+        ----------
+        Thesis, Proposition 5.2.6, (5.2.18), (5.2.19).
         """
         return ca.SX.eye(self.dim)
 

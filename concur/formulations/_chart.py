@@ -99,7 +99,12 @@ class MomentumChart(OrbitSlice):
 
     @evaluated("(nc),(nj)->(ni,ni)")
     def locked_inertia(self, zeta: Vector, joints: Vector) -> Matrix:
-        """Locked inertia of the isotropy group at h = e, in its algebra: I^mu of (3.3.39)."""
+        """Locked inertia of the isotropy group at h = e, in its algebra: I^mu of (3.3.39).
+
+        References
+        ----------
+        Thesis, (3.2.22).
+        """
         body = self._isotropy_in_body(zeta)
         return body.T @ self.model.locked_inertia(self._at(joints)) @ body
 
@@ -109,6 +114,10 @@ class MomentumChart(OrbitSlice):
 
         It maps the rates of zeta and the shape velocities to the basis `isotropy.algebra`. The
         equations of motion do not need it: <mu, [eta, .]> is zero on the isotropy algebra.
+
+        References
+        ----------
+        Thesis, (3.2.23), (3.3.39).
         """
         q = self._at(joints)
         moved = ca.horzcat(self.body_twists(zeta), self.model.connection(q))
@@ -121,6 +130,11 @@ class MomentumChart(OrbitSlice):
 
         It is d alpha_mu on the slice h = e (lemma 3.2.6), with the shift alpha_mu of (3.3.40), for
         the coordinates zeta and the left-trivialised shape velocities.
+
+        References
+        ----------
+        Thesis, Lemma 3.2.5, Lemma 3.2.6, (3.2.27), (3.2.28), Theorem 3.3.6, (3.3.43),
+        (3.3.45), Corollary 3.3.7, (3.3.47).
         """
         z, x = ca.SX.sym("zeta", self.nc), ca.SX.sym("joints", self.nj)
         shift = self._shift(z, x)
@@ -138,13 +152,23 @@ class MomentumChart(OrbitSlice):
 
     @evaluated("(nc),(nj),(ns)->()")
     def hamiltonian(self, zeta: Vector, joints: Vector, p: Vector) -> Scalar:
-        """Reduced Hamiltonian on the chart, (3.3.42): the robot's energy, J."""
+        """Reduced Hamiltonian on the chart, (3.3.42): the robot's energy, J.
+
+        References
+        ----------
+        Thesis, (3.3.42), (3.3.46), (3.4.48).
+        """
         momenta = self._momenta(zeta, joints, p)
         return ca.dot(momenta, self.velocity(zeta, joints, p)) / 2 + self._potential(joints)
 
     @evaluated("(nc),(nj),(ns)->(nv)")
     def velocity(self, zeta: Vector, joints: Vector, p: Vector) -> Vector:
-        """Velocity of the robot from the state on the chart: FL^-1 after the shift (3.3.41)."""
+        """Velocity of the robot from the state on the chart: FL^-1 after the shift (3.3.41).
+
+        References
+        ----------
+        Thesis, (3.2.25), (3.3.40), (3.3.41).
+        """
         mass = self.model.robot.mass_matrix(self._at(joints))
         return solve_positive_definite(mass, self._momenta(zeta, joints, p))
 
@@ -180,6 +204,10 @@ class MomentumChart(OrbitSlice):
         ------
         ReductionError
             If numbers are given for a place where the chart breaks.
+
+        References
+        ----------
+        Thesis, (3.2.26), (3.3.44).
         """
         zetadot, s, pdot, regular = self._vector_field(zeta, joints, p, u)
         self._refuse_singular("vector_field", zeta, regular)

@@ -93,6 +93,11 @@ class LagrangianSystem(EvaluatedMethods):
     ``(expression, unit)`` gives the unit of the force; default "N m" if only angular velocities
     occur, else "N". Expressions are checked at random states, with a tolerance for rounding.
 
+    References
+    ----------
+    Source 000, (2.3), (2.4); source 002, (18), (19), (38)-(40); source 003, (10), (13), (14),
+    (19), (86)-(93), (96)-(113), (115)-(124), (136)-(142).
+
     Examples
     --------
     A pendulum on a cart:

@@ -140,6 +140,10 @@ def classify(twists: Matrix, tolerance: float = 1e-9, length: float = 1.0) -> Su
     Names and canonical bases are those of Table 2.1 of the thesis, conjugate subgroups being one
     class (Prop. 2.1.3).
 
+    References
+    ----------
+    Thesis, Table 2.1, Proposition 2.1.3.
+
     Examples
     --------
     Two parallel revolute axes generate the motions of the plane across them:

@@ -52,6 +52,10 @@ def log(pose: Vector) -> Vector:
     ndarray or casadi.SX, shape (3,)
         ``(vx, vy, w)``, m and rad, with `w` equal to theta modulo 2 pi in (-pi, pi]; it
         jumps at odd multiples of pi.
+
+    References
+    ----------
+    Thesis, (2.4.19), (2.4.20).
     """
     x, y, theta = ca.vertsplit(pose)
     w = ca.atan2(ca.sin(theta), ca.cos(theta))
@@ -107,6 +111,10 @@ def to_pose(pose: Vector) -> Matrix:
     -------
     ndarray or casadi.SX, shape (4, 4)
         Pose, body to world.
+
+    References
+    ----------
+    Thesis, (2.4.18).
     """
     planar = ca.horzcat(_turn(pose[2]), ca.SX(2, 1), pose[:2])
     return ca.vertcat(planar, ca.horzcat(ca.SX(2, 2), ca.SX.eye(2)))

@@ -150,6 +150,10 @@ def adjoint(pose: Matrix) -> Matrix:
     -------
     ndarray or casadi.SX, shape (6, 6)
         ``[[R, skew(p) R], [0, R]]``.
+
+    References
+    ----------
+    Thesis, (2.3.9), (2.4.22); source 004, (131)-(145).
     """
     rotation = pose[:3, :3]
     return _dual(rotation, so3.skew(pose[:3, 3]) @ rotation)
@@ -168,6 +172,10 @@ def ad(twist: Vector) -> Matrix:
     -------
     ndarray or casadi.SX, shape (6, 6)
         ``[[skew(w), skew(v)], [0, skew(w)]]``.
+
+    References
+    ----------
+    Source 004, (131)-(145).
     """
     v, w = ca.vertsplit(twist, 3)
     return _dual(so3.skew(w), so3.skew(v))
@@ -231,6 +239,10 @@ def dexp_body_inverse(twist: Vector) -> Matrix:
     -------
     ndarray or casadi.SX, shape (6, 6)
         ``D(twist)^-1``.
+
+    References
+    ----------
+    Source 000, (4.10), (4.11).
     """
     return dexp_spatial_inverse(-twist)
 
@@ -289,8 +301,11 @@ def convert_twist(pose: Matrix, twist: Vector, source: str, target: str) -> Vect
 
     Notes
     -----
-    ``V_s = Ad_r V_b`` and ``V_h = diag(R, R) V_b``: (157) to (160) and (175) of A. Mueller,
-    J. Nonlinear Sci. 31 (2021), which orders twists [angular; linear].
+    ``V_s = Ad_r V_b`` and ``V_h = diag(R, R) V_b``. Source 003 orders twists [angular; linear].
+
+    References
+    ----------
+    Source 003, (157)-(160), (175).
 
     Examples
     --------
@@ -331,6 +346,10 @@ def convert_wrench(pose: Matrix, wrench: Vector, source: str, target: str) -> Ve
     See Also
     --------
     convert_twist : The representations.
+
+    References
+    ----------
+    Source 003, (157)-(160), (175).
     """
     return _change(pose, target, source).T @ wrench
 
@@ -351,8 +370,7 @@ def convert_inertia(pose: Matrix, inertia: Matrix, source: str, target: str) -> 
     Returns
     -------
     ndarray or casadi.SX, shape (6, 6)
-        The mass matrix: constant in the body, a function of the pose in the others; (85), (94)
-        and (114) of A. Mueller, J. Nonlinear Sci. 31 (2021).
+        The mass matrix: constant in the body, a function of the pose in the others.
 
     Raises
     ------
@@ -362,6 +380,10 @@ def convert_inertia(pose: Matrix, inertia: Matrix, source: str, target: str) -> 
     See Also
     --------
     convert_twist : The representations.
+
+    References
+    ----------
+    Source 003, (84), (85), (94), (95), (114).
     """
     back = _change(pose, target, source)
     return back.T @ inertia @ back

@@ -24,6 +24,10 @@ def graph_matrix(tree: Tree) -> np.ndarray:
     -------
     numpy.ndarray
         Integers (N, N + 1), one row per joint: -1 at the parent, 1 at the body.
+
+    References
+    ----------
+    Thesis, Corollary 3.3.1, (3.3.29).
     """
     count = len(tree.bodies)
     matrix = np.zeros((count, count + 1), dtype=int)

@@ -55,6 +55,10 @@ def helical_plane(
     DescriptionError
         If the pitch is zero.
 
+    References
+    ----------
+    Thesis, (2.4.21).
+
     Examples
     --------
     >>> import concur as cc

@@ -96,6 +96,10 @@ class Wheel:
     ------
     WheelError
         If the kind is unknown, or the radius or roller angle cannot be.
+
+    References
+    ----------
+    Source 000, (4.12)-(4.15); source 003, (136)-(142), for a ball.
     """
 
     body: str

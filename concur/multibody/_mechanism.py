@@ -223,7 +223,12 @@ class Mechanism(ScrewMethods):
 
     @evaluated("(nq)->(nv,nv)")
     def mass_matrix(self, q: Vector) -> Matrix:
-        """Symmetric mass matrix in left-trivialised velocities, by composite bodies, SI units."""
+        """Symmetric mass matrix in left-trivialised velocities, by composite bodies, SI units.
+
+        References
+        ----------
+        Thesis, (3.2.12), (3.3.31).
+        """
         return dynamics.mass_matrix(self, q)
 
     @evaluated("(nq),(nv)->(nv)")
@@ -246,7 +251,12 @@ class Mechanism(ScrewMethods):
 
     @evaluated("(nq),(nv)->(6)")
     def momentum(self, q: Vector, v: Vector) -> Vector:
-        """Spatial momentum about the inertial origin, [linear; angular], SI units, (3.3.35)."""
+        """Spatial momentum about the inertial origin, [linear; angular], SI units, (3.3.35).
+
+        References
+        ----------
+        Thesis, (3.2.14)-(3.2.16), (3.3.34), (3.3.35).
+        """
         return dynamics.momentum(self, q, v)
 
     @evaluated("(nq)->(6,nv)")
@@ -256,12 +266,22 @@ class Mechanism(ScrewMethods):
 
     @evaluated("(nq),(nv)->()")
     def kinetic_energy(self, q: Vector, v: Vector) -> Scalar:
-        """Kinetic energy, J."""
+        """Kinetic energy, J.
+
+        References
+        ----------
+        Thesis, (4.4.28).
+        """
         return dynamics.kinetic_energy(self, q, v)
 
     @evaluated("(nq)->()")
     def potential_energy(self, q: Vector) -> Scalar:
-        """Potential energy of gravity, zero at the inertial origin, J."""
+        """Potential energy of gravity, zero at the inertial origin, J.
+
+        References
+        ----------
+        Thesis, (3.3.32).
+        """
         return dynamics.potential_energy(self, q)
 
     @evaluated("(nq)->(nf,nv)")
@@ -269,6 +289,10 @@ class Mechanism(ScrewMethods):
         """Rolling constraints and couplings, of full row rank: constraints(q) @ v = 0.
 
         Rows that follow from others are left out; `constraint_names` names those kept.
+
+        References
+        ----------
+        Thesis, (4.2.8), (4.3.23).
         """
         return constraint_rows(self, q, self._kept_rows)
 

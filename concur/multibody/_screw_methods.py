@@ -30,6 +30,10 @@ class ScrewMethods(Tree):
         -------
         numpy.ndarray or casadi.SX
             Configuration, shape (nq,).
+
+        References
+        ----------
+        Thesis, Theorem 2.1.5, (2.1.3).
         """
         return self.integrate(kinematics.constant(self._identities()), s)
 
@@ -56,6 +60,10 @@ class ScrewMethods(Tree):
         -------
         numpy.ndarray or casadi.SX
             Homogeneous matrix (4, 4), body to world, m.
+
+        References
+        ----------
+        Thesis, (2.1.2), (2.2.6), (3.3.30).
         """
         return kinematics.product_of_exponentials(self, s, body)
 
@@ -85,6 +93,10 @@ class ScrewMethods(Tree):
         numpy.ndarray or casadi.SX
             Shape (6, nv), [linear; angular]; its linear rows are the velocity of the point of
             the body that passes the observer's origin.
+
+        References
+        ----------
+        Thesis, (2.1.1), (2.3.7)-(2.3.12).
         """
         return kinematics.screw_jacobian(self, s, body, seen_from, relative_to)
 

@@ -92,7 +92,7 @@ def geometric_phase(
     The base of a robot that floats moves with ``xi = a - A(r) rdot``, with the connection A and
     the locked velocity a of a constant momentum; on wheels a is zero. At zero momentum the
     displacement depends on the loop only, not on its timing: this is the geometric phase. For small
-    loops it is the curvature times the area, source 000 (4.8), and with the opposite sign of the
+    loops it is the curvature times the area, and with the opposite sign of the
     curvature of `MomentumReduction`.
 
     Parameters
@@ -119,6 +119,10 @@ def geometric_phase(
         If the loop has another number of coordinates than the shape, or a number is not finite.
     SimulationError
         If the wheels do not determine the motion on the loop.
+
+    References
+    ----------
+    Source 000, (4.8), (6.4), (6.5).
 
     Examples
     --------

@@ -38,7 +38,7 @@ STEP = 0.005
 LONGEST = 0.05
 """Longest segment (s)."""
 
-BATCH = 256
+BATCH = 128
 """Cells computed side by side."""
 
 TRIALS = 12

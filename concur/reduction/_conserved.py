@@ -153,6 +153,10 @@ def conservation(model: ReducedModel, joint: str, tolerance: float = ROUNDING) -
     --------
     symmetry : all joints at once, and the groups behind it.
 
+    References
+    ----------
+    Thesis, Proposition 4.2.12, Corollary 4.2.13, Proposition 4.2.15.
+
     Examples
     --------
     >>> import concur as cc

@@ -56,6 +56,10 @@ class LevelSet(EvaluatedMethods):
     --------
     constants_of_motion : finds the constants.
 
+    References
+    ----------
+    Thesis, Theorem 4.2.18, (4.2.21).
+
     Examples
     --------
     >>> import concur as cc, numpy as np

@@ -159,6 +159,10 @@ class Lift(EvaluatedMethods):
             H, shape (nv, ns).
         drift : numpy.ndarray or casadi.SX
             h, shape (nv,); zero but for momentum.
+
+        References
+        ----------
+        Thesis, (3.2.18), (3.2.19), (3.3.38), (4.2.11), (4.3.25).
         """
         return self._on_shape(), ca.SX(self.nv, 1)
 
@@ -177,7 +181,12 @@ class Lift(EvaluatedMethods):
 
     @evaluated("(nq),(ns)->(nv)")
     def velocity(self, q: Vector, s: Vector) -> Vector:
-        """Velocity of the robot for shape velocities: v = H s + h, (5.1.8) and (5.1.10)."""
+        """Velocity of the robot for shape velocities: v = H s + h, (5.1.8) and (5.1.10).
+
+        References
+        ----------
+        Thesis, (5.1.8), (5.1.10), (5.3.22), (5.3.23); source 000, (6.1)-(6.3).
+        """
         horizontal, drift = self.lift(q)
         return horizontal @ s + drift
 
@@ -196,7 +205,12 @@ class Lift(EvaluatedMethods):
 
     @evaluated("(nq)->(ns,ns)")
     def mass_matrix(self, q: Vector) -> Matrix:
-        """Reduced mass matrix Mhat = H^T M H, (4.3.26)."""
+        """Reduced mass matrix Mhat = H^T M H, (4.3.26).
+
+        References
+        ----------
+        Source 000, (5.14).
+        """
         horizontal, _ = self.lift(q)
         return horizontal.T @ self.system.mass_matrix(q) @ horizontal
 
@@ -308,7 +322,12 @@ class Lift(EvaluatedMethods):
 
     @evaluated("(nq),(ns),(nu)->(ns)")
     def acceleration(self, q: Vector, s: Vector, u: Vector) -> Vector:
-        """Shape acceleration sdot under control forces."""
+        """Shape acceleration sdot under control forces.
+
+        References
+        ----------
+        Thesis, (5.1.11), (5.1.12); source 000, (4.9), (5.15)-(5.25).
+        """
         force = self.input_matrix(q) @ u - self.bias(q, s)
         return solve_positive_definite(self.mass_matrix(q), force)
 

@@ -136,6 +136,10 @@ class ReducedModel(Lift):
         ------
         ReductionError
             If the robot does not float.
+
+        References
+        ----------
+        Source 000, (5.3)-(5.5).
         """
         return self._floating("locked_inertia").locked_inertia(q)
 
@@ -223,6 +227,10 @@ class ReducedModel(Lift):
         ------
         ReductionError
             If the system has two-spheres, whose spins move no mass.
+
+        References
+        ----------
+        Source 004, (4)-(17), (20), (22)-(26).
         """
         away, speeds, still = ca.SX.sym("away", self.ns), ca.SX.sym("s", self.ns), ca.SX(self.ns, 1)
 
@@ -241,7 +249,12 @@ class ReducedModel(Lift):
 
     @evaluated("(nq),(ns)->()")
     def hamiltonian(self, q: Vector, p: Vector) -> Scalar:
-        """Reduced Hamiltonian: energy at reduced momentum, J, (3.3.42) and (4.3.26)."""
+        """Reduced Hamiltonian: energy at reduced momentum, J, (3.3.42) and (4.3.26).
+
+        References
+        ----------
+        Thesis, (3.1.6), (3.1.7), (3.2.13), (3.3.33), (3.3.42), (4.2.12), (4.3.26).
+        """
         s = solve_positive_definite(self.mass_matrix(q), p)
         _, drift = self.lift(q)
         carried = ca.bilin(self.system.mass_matrix(q), drift, drift)
@@ -256,6 +269,10 @@ class ReducedModel(Lift):
         unless the drift h has a momentum along the shape velocities, as after a stage by a part
         of a joint that turns. This is <J, B_ab> for a Chaplygin system and holds for wheels
         without the symmetry too; for a floating robot it is <Pi, B_ab> with the body momentum Pi.
+
+        References
+        ----------
+        Thesis, Theorem 4.2.4, (4.2.14).
         """
         horizontal, drift = self.lift(q)
         s = solve_positive_definite(self.mass_matrix(q), p)
@@ -293,6 +310,11 @@ class ReducedModel(Lift):
             Velocity of the robot, shape (nv,); `robot.rate` makes qdot of it.
         pdot : numpy.ndarray or casadi.SX
             Rate of the reduced momentum, shape (ns,).
+
+        References
+        ----------
+        Thesis, (3.1.5), (3.1.8), (3.1.10), (3.1.11), (4.1.3), (4.1.4), (4.1.7), (4.2.13),
+        (5.1.7), (5.3.24)-(5.3.26).
         """
         horizontal, drift = self.lift(q)
         s = solve_positive_definite(self.mass_matrix(q), p)
@@ -368,6 +390,10 @@ class ReducedModel(Lift):
         ------
         ShapeError, NonFiniteError
             If `configurations` has none of the robot.
+
+        References
+        ----------
+        Thesis, Theorem 3.3.3, (4.2.10), (4.3.24), (5.1.1)-(5.1.3).
         """
         return audit(self, None if outputs is None else tuple(outputs), configurations)
 

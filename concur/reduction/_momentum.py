@@ -161,6 +161,10 @@ class MomentumReduction(ReducedModel):
         """Mechanical connection on the shape: A = M11^-1 M12, (3.3.37).
 
         At zero momentum the base moves with -A s, in its own basis.
+
+        References
+        ----------
+        Thesis, (3.2.21), (3.3.37); source 000, (5.3)-(5.5), (5.26)-(5.36).
         """
         own, coupling, _ = self._blocks(q)
         return self._locked(own, coupling)
@@ -175,7 +179,12 @@ class MomentumReduction(ReducedModel):
 
     @evaluated("(nq)->(nb)")
     def locked_velocity(self, q: Vector) -> Vector:
-        """Velocity the base would have, in its basis, if the joints locked: a = M11^-1 Pi."""
+        """Velocity the base would have, in its basis, if the joints locked: a = M11^-1 Pi.
+
+        References
+        ----------
+        Source 000, (5.3)-(5.5).
+        """
         return self._locked(self.locked_inertia(q), self.body_momentum(q))
 
     @evaluated("(nq),(ns),(ns)->(nb)")
@@ -194,6 +203,10 @@ class MomentumReduction(ReducedModel):
         numpy.ndarray or casadi.SX
             B(u, w) = (D_u A) w - (D_w A) u - A [u, w] - [A u, A w], shape (nb,): a small loop
             spanned by the shape displacements u and w turns the base by -B(u, w).
+
+        References
+        ----------
+        Source 000, (5.26)-(5.36).
         """
         form = self.connection(q)
         turned = self.robot.bracket(
@@ -266,6 +279,10 @@ class MomentumReduction(ReducedModel):
             Pidot = ad*_v1 Pi + f1, shape (nb,).
         pdot : numpy.ndarray or casadi.SX
             Rate of the reduced momentum, shape (ns,).
+
+        References
+        ----------
+        Thesis, (3.2.17); source 000, (1.1)-(1.3).
         """
         robot, nb = self.robot, self.nb
         connection = self.connection(q)

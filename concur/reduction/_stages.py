@@ -95,6 +95,10 @@ class StagedReduction(ReducedModel):
     See Also
     --------
     reduce : makes one.
+
+    References
+    ----------
+    Thesis, (4.2.18), (4.2.19), Proposition 4.2.14, (4.5.33)-(4.5.38), (5.1.9).
     """
 
     inner: ReducedModel

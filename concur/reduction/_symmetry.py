@@ -94,6 +94,10 @@ def symmetry(
     --------
     conservation : one joint of a reduced robot, with its momentum equation.
 
+    References
+    ----------
+    Thesis, (4.4.29)-(4.4.32).
+
     Examples
     --------
     >>> import concur as cc

@@ -349,6 +349,10 @@ class Plant(EvaluatedMethods):
         SimulationError
             If quantities are uncertain: use `world_acceleration`. If wheels may slip: use
             `slip_acceleration`.
+
+        References
+        ----------
+        Thesis, (4.2.9), (4.2.15), (5.1.4), (5.1.6).
         """
         if self.n_numbers:
             raise SimulationError(

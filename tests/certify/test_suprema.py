@@ -78,6 +78,7 @@ def test_the_second_formula_of_b_is_right():
 @pytest.mark.parametrize("name", ["A", "B", "C"])
 @pytest.mark.parametrize("degrees", [1e-3, 30, 90, 170, 180])
 def test_closed_forms_bound_the_true_values_of_so3(name, degrees):
+    """Thesis: (5.4.40)-(5.4.43)."""
     outputs = rotation(name)
     angle = float(np.radians(degrees))
     found = suprema(outputs, angle)

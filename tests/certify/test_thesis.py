@@ -189,6 +189,7 @@ def starts(found, rng, count):
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("degrees", [30, 150])
 def test_the_inequalities_of_the_proof_hold_at_random_states(case, degrees):
+    """Thesis: Theorem 5.4.2, (5.4.36)-(5.4.39), (5.4.44)."""
     make, name = CASES[case]
     outputs = make(name)
     found = thesis_constants(outputs, np.radians(degrees))
@@ -252,6 +253,7 @@ def trajectories(outputs, z0, times):
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
 @pytest.mark.parametrize("name", ["A", "B", "C"])
 def test_simulated_energy_never_exceeds_the_bound(make, name):
+    """Thesis: Theorem 5.4.2."""
     outputs = make(name)
     angle = np.radians(120)
     found = thesis_constants(outputs, angle)

@@ -37,6 +37,7 @@ def failing(audit: object) -> set[str]:
 
 
 def test_case_study_holds() -> None:
+    """Thesis: (4.2.10), (4.3.24), NHR1-NHR3."""
     audit = case_study().audit(case_study_reference(), 2.0, Q0)
     assert sorted(row.id for row in audit) == sorted(IDS)
     assert all(row.status is AuditStatus.HOLDS for row in audit), str(audit)
@@ -57,6 +58,7 @@ def tilted(gravity: tuple[float, float, float]) -> Mechanism:
 
 
 def test_tilted_plane_breaks_the_invariance() -> None:
+    """Thesis: CON1."""
     # P16: gravity along the plane pushes the base along the group.
     audit = reduce(tilted((0.5, 0.0, -9.8))).audit()
     assert failing(audit) == {"CON1"}
@@ -89,8 +91,10 @@ def test_small_tilt_is_found_too() -> None:
 
 
 def test_drive_along_the_group_is_found() -> None:
+    """Thesis: CON2, (5.1.1)."""
     # P16: four constraints make one wheel's spin dependent; it must not be driven, unless there are
     # more controls than shape velocities, which share the forces on the shape.
+
     def driven(*names: str) -> Mechanism:
         robot = crane()
         return Mechanism("crane", robot.bodies, robot.wheels, robot.gravity, names)
@@ -107,6 +111,7 @@ def test_drive_along_the_group_is_found() -> None:
 
 
 def test_missing_drive_is_found() -> None:
+    """Thesis: CON3, (5.1.2), (5.1.3)."""
     robot = rover(CASE_STUDY)
     weak = Mechanism(
         "weak", robot.bodies, robot.wheels, robot.gravity, ["left", "right", "turret", "upper"]
@@ -117,6 +122,7 @@ def test_missing_drive_is_found() -> None:
 
 
 def test_numbers_of_outputs_are_counted() -> None:
+    """Thesis: CON5, CON9."""
     servo = case_study()
     base, hand = servo.outputs
     fewer = servo.model.audit([hand])
@@ -147,6 +153,7 @@ def castor():  # type: ignore[no-untyped-def]
 
 
 def test_castor_depends_on_what_it_determines(castor) -> None:  # type: ignore[no-untyped-def]
+    """Thesis: (4.2.10), (4.3.24), NHR1-NHR3."""
     assert castor.kind == "constrained"
     assert castor.shape_names == ("left", "right")
     assert sorted(castor.dependent) == [0, 1, 2, 5, 6]

@@ -457,6 +457,7 @@ def far_circle() -> Reference:
 
 
 def test_circle_out_of_reach() -> None:
+    """Thesis: CON4."""
     path = SERVO.feasibility(far_circle(), 4.0, Q0)
     assert not path.feasible
     assert 0.0 < path.reached < 4.0

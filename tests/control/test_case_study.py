@@ -117,6 +117,7 @@ def states(servo: Servo, count: int) -> list[tuple[np.ndarray, np.ndarray, Refer
 
 
 def test_outputs_and_their_motion(servo: Servo) -> None:
+    """Thesis: (5.1.5), (5.3.20), (5.3.21)."""
     velocity, drift = servo.output_motion(Q0, S0)
     expected = [-0.05124896, -0.02504165, -0.04685913, 0.70455411, 0.29493197]
     assert_allclose(servo.output(Q0), expected, rtol=0, atol=5.1e-9)
@@ -127,6 +128,7 @@ def test_outputs_and_their_motion(servo: Servo) -> None:
 
 
 def test_decoupling_matrix(servo: Servo) -> None:
+    """Thesis: (5.3.27), (5.3.28)."""
     matrix = servo.decoupling(Q0)
     assert np.linalg.det(matrix) == pytest.approx(2.9153775640e-4, abs=5.1e-15)
     assert np.linalg.svd(matrix, compute_uv=False)[-1] == pytest.approx(0.0599034, abs=5.1e-8)
@@ -160,6 +162,7 @@ def test_law_is_that_of_the_oracle(servo: Servo, hand: Hand) -> None:
 
 
 def test_controlled_robot_accelerates_as_demanded(servo: Servo, hand: Hand) -> None:
+    """Thesis: (5.3.29), (5.4.30)."""
     # The plant is Pinocchio's with multipliers: it contains neither lift nor law.
     for q, s, sample in states(servo, 10):
         v = hand.lift @ s
@@ -170,6 +173,7 @@ def test_controlled_robot_accelerates_as_demanded(servo: Servo, hand: Hand) -> N
 
 
 def test_drift_is_the_rate_of_the_output_velocity_at_rest_of_the_shape(servo: Servo) -> None:
+    """Thesis: (5.3.27), (5.3.28)."""
     # P4
     robot = servo.model.robot
     for q, s, _ in states(servo, 5):
@@ -195,6 +199,7 @@ def test_forces_off_the_drives_are_reactions_of_the_ground(servo: Servo, hand: H
 
 
 def test_torque_is_that_of_the_hamiltonian_form(servo: Servo, hand: Hand) -> None:
+    """Thesis: (5.3.24)-(5.3.26), (5.3.29)."""
     # P5: u = (H^T B)^-1 (Mhat sdot - drift + Mhatdot s).
     for q, s, sample in states(servo, 5):
         mass = servo.model.mass_matrix(q)
@@ -255,6 +260,7 @@ def test_error_is_the_exponential_of_the_linear_equation(servo: Servo) -> None:
 
 
 def test_lyapunov_function_falls_along_the_run(servo: Servo) -> None:
+    """Thesis: (5.4.35)-(5.4.37)."""
     # P8: its rate is -ve KD ve, so it never grows.
     run = simulate(servo.model.robot, servo, case_study_reference(), 2.0, Q0, S0)
     x, ve = run.error, run.velocity_error

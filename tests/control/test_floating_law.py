@@ -88,6 +88,7 @@ def pinocchio_run(
 
 @pytest.mark.extended
 def test_check_a_runs_along_its_error_equation() -> None:
+    """Thesis: (5.4.31), (5.4.32)."""
     servo, times = check_a(), np.linspace(0.0, 5.0, 51)
     q, v, x, ve = pinocchio_run(servo, times)
     oracle = OutputOracle(servo.model.robot, servo.outputs)
@@ -115,6 +116,7 @@ def test_momentum_taken_as_zero_leaves_an_error() -> None:
 @pytest.mark.by_default(3)
 @pytest.mark.parametrize("name", SERVOS)
 def test_torque_makes_the_wanted_output_acceleration(name: str) -> None:
+    """Thesis: (5.3.29), (5.4.30)."""
     servo, oracle = build(name)
     assert np.abs(servo.model.momentum).max() > 1e-3
     rng = np.random.default_rng(3)
@@ -184,6 +186,7 @@ def test_drifts_are_rates_at_constant_momentum(name: str) -> None:
     "name", [FREE_FLYER, "base attitude and hand", "two hands", "three wheels"]
 )
 def test_torque_three_ways(name: str) -> None:
+    """Thesis: (5.3.24)-(5.3.26), (5.3.29)."""
     # P5: Newton-Euler, reduced inertia and bias, Hamilton's equations; and by Pinocchio alone.
     servo, oracle = build(name)
     model, rng = servo.model, np.random.default_rng(5)

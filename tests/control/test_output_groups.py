@@ -294,6 +294,7 @@ def test_transport_bracket_and_error_map_are_series(name: str, angle: float) -> 
 @curved
 @angles
 def test_identities_of_the_error_map(name: str, angle: float) -> None:
+    """Thesis: Proposition 5.2.6, (5.2.18)."""
     # P1: B(x) x = x, B(-x) = B(x) Ad, and Theta^-1 Ad_(re^-1) = B(x) with
     # Theta = int_0^1 Ad_exp(-s x) ds.
     lie, rng = OUTPUTS[name].lie, np.random.default_rng(5)
@@ -341,6 +342,7 @@ def in_group(name: str, curve: PoseCurve, t: float) -> tuple[np.ndarray, np.ndar
 
 @curved
 def test_error_moves_as_the_error_map_says(name: str) -> None:
+    """Thesis: (5.2.19)."""
     # xdot = -B(x) ve with ve = xi_r - Ad xi_g.
     lie, (actual, desired) = OUTPUTS[name].lie, two_curves(name)
     n = lie.dim
@@ -360,6 +362,7 @@ def test_error_moves_as_the_error_map_says(name: str) -> None:
 
 @curved
 def test_feed_forward_is_the_rate_of_the_carried_velocity(name: str) -> None:
+    """Thesis: (5.2.16), (5.2.17), (5.4.33), (5.4.34)."""
     # P3: d/dt (Ad xi_g) = Ad d/dt xi_g - ad_(xi_r) Ad xi_g. With a plus it would be wrong.
     lie, (actual, desired) = OUTPUTS[name].lie, two_curves(name)
     n = lie.dim
@@ -420,6 +423,7 @@ def slopes(name: str, function: Callable[[np.ndarray], float], pose: np.ndarray)
 
 @curved
 def test_feedback_is_minus_the_slope_of_the_error_function(name: str) -> None:
+    """Thesis: (5.2.13)-(5.2.15)."""
     # P2: T*L_r d1 Er = -B(x)^T KP x and T*L_gamma d2 Er = B(-x)^T KP x.
     lie, rng = OUTPUTS[name].lie, np.random.default_rng(7)
     n = lie.dim
@@ -496,6 +500,8 @@ def test_group_is_closed_and_its_tables_fit(name: str) -> None:
 
 
 def test_span_that_is_no_algebra_is_found_out() -> None:
+    """Thesis: CON6."""
+
     class Tilting(type(OUTPUTS["SO2"].lie)):  # type: ignore[misc]
         """Turns about x and y: their bracket is a turn about z."""
 

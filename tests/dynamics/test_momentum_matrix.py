@@ -84,6 +84,7 @@ def _with_joint(kind: str) -> Mechanism:
 @pytest.mark.by_default(6)
 @pytest.mark.parametrize("seed", range(20))
 def test_matrix_of_a_random_tree_is_that_of_pinocchio(seed: int) -> None:
+    """Thesis: (3.2.16), (3.3.35)."""
     robot = random_tree(seed)
     rng = np.random.default_rng(seed)
     for _ in range(2):

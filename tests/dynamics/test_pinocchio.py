@@ -83,6 +83,7 @@ def test_dynamics_of_wheeled_robots(name: str) -> None:
 @pytest.mark.by_default(15)
 @pytest.mark.parametrize("seed", TREES)
 def test_dynamics_of_a_random_tree(seed: int) -> None:
+    """Thesis: (3.2.12), (3.3.31), (4.4.28)."""
     robot = random_tree(seed)
     _compare(robot, _ends(robot, seed), seed=seed, states=3)
 

@@ -211,6 +211,7 @@ def _exterior_derivative(case: Case, q: np.ndarray) -> np.ndarray:
 
 
 def test_two_form_is_that_of_the_theorem(case: Case) -> None:
+    """Thesis: Theorem 3.3.6, (3.3.43), (3.3.45)."""
     for zeta, joints, _, _ in case.states(2):
         form = case.chart.two_form(zeta, joints)
         assert_close(form, -form.T, 1e-13)
@@ -218,6 +219,7 @@ def test_two_form_is_that_of_the_theorem(case: Case) -> None:
 
 
 def test_two_form_is_the_exterior_derivative_of_the_shift(case: Case) -> None:
+    """Thesis: (3.2.27), (3.3.40)."""
     nc, nb, ns = case.chart.nc, case.chart.nb, case.chart.ns
     for zeta, joints, _, _ in case.states(2):
         onto = np.zeros((nb + ns, nc + ns))
@@ -228,6 +230,7 @@ def test_two_form_is_the_exterior_derivative_of_the_shift(case: Case) -> None:
 
 
 def test_shift_is_invariant_under_the_isotropy_group_only(case: Case) -> None:
+    """Thesis: Lemma 3.2.5, Lemma 3.2.6."""
     nb, ns = case.chart.nb, case.chart.ns
     q = case.chart.model.robot.random(np.random.default_rng(2))
     whole = _exterior_derivative(case, q)
@@ -263,6 +266,7 @@ def test_two_form_is_closed() -> None:
 
 @pytest.mark.parametrize("name", ["R^3", "SO(2)xR", "R^2", "SO(2)", "R", "H_p"])
 def test_group_that_commutes_has_the_derivative_of_the_connection_only(name: str) -> None:
+    """Thesis: (3.2.28), Corollary 3.3.7, (3.3.46), (3.3.47)."""
     case = _case(name)
     assert case.chart.nc == 0
     nb, ns = case.chart.nb, case.chart.ns
@@ -298,6 +302,7 @@ def test_zero_momentum_has_no_two_form() -> None:
 
 
 def test_energy_and_velocity_are_those_of_the_robot(case: Case) -> None:
+    """Thesis: (3.2.25), (3.3.40)-(3.3.42)."""
     for zeta, joints, s, _ in case.states(3):
         q = case.at(zeta, joints)
         p, v = case.full.blocks(q)[2] @ s, case.full.velocity(q, s, case.mu)
@@ -308,6 +313,7 @@ def test_energy_and_velocity_are_those_of_the_robot(case: Case) -> None:
 
 @pytest.mark.extended
 def test_rates_are_those_of_the_full_order(case: Case) -> None:
+    """Thesis: (3.2.17), (3.2.26), (3.3.44)."""
     chart, full, nb = case.chart, case.full, case.chart.nb
     for zeta, joints, s, u in case.states(3):
         q = case.at(zeta, joints)

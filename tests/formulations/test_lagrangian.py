@@ -79,6 +79,7 @@ def acceleration(system, q, v, u=None):
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_chain_pendulum_has_the_reference_numbers(n):
+    """002: (38)-(40)."""
     system, q, v = chain(n), np.concatenate(DIRECTIONS[:n]), np.concatenate(TURNS[:n])
     u = np.concatenate([TORQUE, FORCE])
     assert acceleration(system, q, v) == pytest.approx(numbers(FREE[n]), abs=2e-13)
@@ -116,7 +117,10 @@ def test_spin_of_a_link_has_no_effect_on_the_chain():
 
 
 def test_terms_that_vanish_without_spin_change_nothing():
-    """Extensions of the kinetic energy off q . v = 0, for which (17) needs its factor 2."""
+    """Extensions of the kinetic energy off q . v = 0, for which (17) needs its factor 2.
+
+    002: (18), (19).
+    """
     plain, other = chain(2), chain(2, spin=ca.DM([0.3, -0.2, 0.4]))
     q, v = np.concatenate(DIRECTIONS[:2]), np.concatenate(TURNS[:2])
     assert acceleration(other, q, v) == pytest.approx(acceleration(plain, q, v), abs=1e-12)
@@ -222,6 +226,7 @@ def linear_first(text):
 
 @pytest.mark.parametrize("frame", TWISTS)
 def test_rigid_body_in_body_spatial_and_hybrid_twists(frame):
+    """003: (86)-(93)."""
     system = rigid_body(2.3, CENTER, TENSOR, frame)
     q = np.concatenate([[0.4, -0.9, 1.7], TURNED])
     twist, wrench, expected = TWISTS[frame]
@@ -247,7 +252,10 @@ def test_rigid_body_in_body_spatial_and_hybrid_twists(frame):
 
 
 def test_any_frame_has_the_forces_of_its_hamel_coefficients():
-    """(12) and (14) with an array of three indices, by finite differences, in random velocities."""
+    """(12) and (14) with an array of three indices, by finite differences, in random velocities.
+
+    003: (10), (13), (14), (19).
+    """
     x = Factor("x", "R3")
     rng = np.random.default_rng(5)
     a, m = rng.normal(size=(2, 3, 3)) * 0.4
@@ -298,6 +306,7 @@ def test_any_frame_has_the_forces_of_its_hamel_coefficients():
 
 
 def test_inhomogeneous_ball_rolls_as_its_reference_numbers_say():
+    """003: (136)-(142)."""
     system = rolling_ball(1.5, 0.3, [0.04, 0.05, 0.06])
     model = cc.reduce(system)
     assert model.shape_names == ("turn[0]", "turn[1]", "turn[2]")

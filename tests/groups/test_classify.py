@@ -114,6 +114,7 @@ def check(found, name, twists, pitch=None, tolerance=1e-11):
 @pytest.mark.extended
 @every_class
 def test_class_is_invariant_under_conjugation_and_change_of_basis(name):
+    """Thesis: Table 2.1, Proposition 2.1.3."""
     rng = np.random.default_rng(3)
     dim = CLASSES[name].shape[1]
     for _ in range(200):
@@ -532,6 +533,7 @@ JOINTS = {
 
 
 def test_every_joint_is_here():
+    """Thesis: Table 2.1, Proposition 2.1.3."""
     assert set(JOINTS) == set(joints.__all__) - {"Joint"}
 
 

@@ -118,6 +118,7 @@ def quadrature(function):
 
 @every_twist
 def test_exponential_of_a_twist(xi):
+    """Thesis: (2.4.14), (2.4.15)."""
     v, w, turn, angle, _ = parts(xi)
     pose = np.eye(4)
     pose[:3, :3] = rotation(xi)  # (2.4.15)
@@ -129,12 +130,14 @@ def test_exponential_of_a_twist(xi):
 
 @every_twist
 def test_exponential_of_ad(xi):
+    """Thesis: (2.4.22)."""
     near(exponential_of_ad(xi), expm(bracket(xi)))
     near(se3.adjoint(se3.exp(xi)), exponential_of_ad(xi))
 
 
 @every_twist
 def test_integral_of_the_exponential_of_ad(xi):
+    """Thesis: (2.4.23)."""
     near(integral_of_ad(xi), quadrature(lambda x: expm(x * bracket(xi))))
     near(se3.dexp_spatial(xi), integral_of_ad(xi))
     near(se3.dexp_body(xi), quadrature(lambda x: expm(-x * bracket(xi))))
@@ -150,6 +153,7 @@ def test_exponential_and_integral_without_rotation():
 
 @angles
 def test_logarithm_in_the_plane(theta):
+    """Thesis: (2.4.18)-(2.4.20)."""
     pose = np.eye(4)
     pose[:3, :3] = Rotation.from_rotvec([0, 0, theta]).as_matrix()
     pose[:2, 3] = h14, h24 = 0.7, -1.3
@@ -167,6 +171,7 @@ def test_logarithm_in_the_plane(theta):
 @angles
 @pytest.mark.parametrize("pitch", [0.3, -2.0])
 def test_exponential_of_a_screw(theta, pitch):
+    """Thesis: (2.4.16), (2.4.17)."""
     pose = np.eye(4)
     pose[:3, :3] = Rotation.from_rotvec([0, 0, theta]).as_matrix()
     pose[2, 3] = pitch * theta  # (2.4.16)
@@ -274,6 +279,7 @@ SLIDING_SCREW = np.column_stack([E[0], E[1], SCREW])
 
 
 def test_exponential_of_the_sliding_screw():
+    """Thesis: (2.4.21)."""
     for a, b, theta in ((0.6, -0.2, 1.1), (-1.0, 3.0, -2.5), (0.3, 0.4, 7.0)):
         sine, versine = np.sin(theta) / theta, (1 - np.cos(theta)) / theta
         x, y = np.array([[sine, -versine], [versine, sine]]) @ [a, b]

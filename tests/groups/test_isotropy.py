@@ -191,6 +191,8 @@ def check(found, basis, momentum, tolerance=1e-11):
 
 
 def test_table_of_the_thesis_is_computed():
+    """Thesis: Table 3.1."""
+
     def cells(row):
         found = [row.get(case) for case in (BOTH, ANGULAR, LINEAR, NONE)]
         if ALONG in row:
@@ -203,6 +205,7 @@ def test_table_of_the_thesis_is_computed():
 
 @every_cell
 def test_cell_for_random_momenta_frames_and_bases(name, case):
+    """Thesis: Table 3.1."""
     rng = np.random.default_rng(2)
     expected = TABLE[name][case]
     for _ in range(8):

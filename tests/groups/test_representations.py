@@ -57,6 +57,7 @@ WRENCHES = {
 
 
 def test_numbers_of_the_rigid_body() -> None:
+    """003: (84), (85), (94), (95), (114), (157)-(160), (175)."""
     inertia = BODY.matrix()
     for source, given in TWISTS.items():
         for target, expected in TWISTS.items():
@@ -77,6 +78,7 @@ def test_numbers_of_the_rigid_body() -> None:
 
 
 def test_reference_frames_of_pinocchio() -> None:
+    """003: (157)-(160), (175). Thesis: (2.1.1)."""
     model = pin.Model()
     model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "base")
     data, rng = model.createData(), np.random.default_rng(4)

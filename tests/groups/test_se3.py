@@ -136,6 +136,7 @@ def test_brackets_of_the_basis_twists():
 
 @every_twist
 def test_adjoint_of_exp_is_exp_of_ad(twist):
+    """Thesis: (2.3.9)."""
     near(se3.adjoint(se3.exp(twist)), expm(bracket(twist)))
 
 
@@ -147,6 +148,7 @@ def test_differentials_are_integrals(twist):
 
 @every_twist
 def test_differentials_are_derivatives_of_exp(twist):
+    """Thesis: (2.1.4)."""
     back = np.linalg.inv(se3.exp(twist))
     slopes = np.moveaxis(differences(se3.exp, twist), -1, 0)
     body = np.column_stack([twist_of(back @ slope) for slope in slopes])
@@ -166,6 +168,7 @@ def test_inverse_differentials(twist):
 
 
 def test_inverse_differential_is_the_bernoulli_series():
+    """000: (4.10), (4.11)."""
     twist = np.array([0.02, -0.03, 0.05, 0.04, 0.01, -0.03])
     operator = bracket(twist)
     power = np.linalg.matrix_power

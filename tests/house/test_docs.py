@@ -52,16 +52,7 @@ CHECKS = {
 
 
 SUBPACKAGES = (
-    *(
-        "certify",
-        "checker",
-        "codegen",
-        "control",
-        "formats",
-        "formulations",
-        "mechanism",
-        "planning",
-    ),
+    *("certify", "codegen", "control", "formats", "formulations", "mechanism", "planning"),
     *("plotting", "proofs", "reduction", "simulation", "verification", "worlds"),
 )
 

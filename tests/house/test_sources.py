@@ -1,9 +1,9 @@
-"""docs/sources.md lists all equations and misprints of the sources, with links that exist."""
+"""docs/sources.md lists all equations of the sources; each has a function and a test."""
 
 from __future__ import annotations
 
 import ast
-import importlib
+import importlib.util
 import re
 from functools import cache
 from pathlib import Path
@@ -12,14 +12,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "sources.md").read_text(encoding="utf-8")
-CHAPTERS = {1: 3, 2: 12, 3: 15, 4: 15, 5: 36, 6: 5, 7: 2}
-NUMBERS = {
-    "000": [f"{chapter}.{k}" for chapter, last in CHAPTERS.items() for k in range(1, last + 1)],
-    "002": [str(k) for k in range(1, 54)],
-    # Of the appendix, which is lost, what other equations cite.
-    "003": [str(k) for k in (*range(1, 143), *range(157, 161), 175)],
-    "004": [str(k) for k in range(1, 146)],
-}
 MISPRINTS = {"000": 24, "002": 10, "003": 25, "004": 23}
 
 
@@ -30,41 +22,11 @@ def rows(page: str, heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
-def expanded(cell: str) -> list[str]:
-    """Numbers of a cell such as "(2.1)-(2.4), (3.1)"."""
-    found = []
-    for first, last in re.findall(r"\(([\d.]+)\)(?:-\(([\d.]+)\))?", cell):
-        *chapter, low = first.split(".")
-        high = (last or first).split(".")[-1]
-        found += [".".join([*chapter, str(k)]) for k in range(int(low), int(high) + 1)]
-    return found
-
-
 @cache
 def functions(path: str) -> dict[str, str | None]:
     """Functions of a test file with the first lines of their docstrings."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     return {n.name: ast.get_docstring(n) for n in tree.body if isinstance(n, ast.FunctionDef)}
-
-
-def fault(page: str) -> str | None:
-    """The first thing that is missing, or None."""
-    for source, numbers in NUMBERS.items():
-        table = rows(page, f"Source {source}")
-        listed = [number for row in table for number in expanded(row[0])]
-        if set(listed) != set(numbers):
-            return f"equations {sorted(set(listed) ^ set(numbers))} of source {source}"
-        for equations, content, names, tests in table:
-            if not (content and re.findall("`", names) and re.findall("`", tests)):
-                return f"an empty cell at {equations} of source {source}"
-            for name in re.findall("`(.*?)`", names):
-                if not exists(name):
-                    return f"function {name}"
-            for test in re.findall("`(.*?)`", tests):
-                path, _, name = test.partition("::")
-                if not (ROOT / path).is_file() or name not in functions(path):
-                    return f"test {test}"
-    return fault_of_misprints(page)
 
 
 def fault_of_misprints(page: str) -> str | None:
@@ -89,41 +51,104 @@ def fault_of_misprints(page: str) -> str | None:
     return None
 
 
-def exists(name: str) -> bool:
-    """Whether a dotted name can be imported."""
-    module, *members = name.split(".")
-    found = importlib.import_module(module)
-    for member in members:
-        if not hasattr(found, member):
-            module = f"{found.__name__}.{member}"
-            if importlib.util.find_spec(module) is None:
-                return False
-            found = importlib.import_module(module)
-        else:
-            found = getattr(found, member)
-    return True
+@pytest.fixture(scope="module")
+def equations():
+    spec = importlib.util.spec_from_file_location("equations", ROOT / "docs" / "equations.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def test_all_equations_and_misprints_are_listed() -> None:
-    assert fault(PAGE) is None
+def test_all_equations_have_functions_and_tests(equations) -> None:
+    assert equations.fault(PAGE) is None
+
+
+def test_all_misprints_are_listed() -> None:
+    assert fault_of_misprints(PAGE) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("(2.1)-(2.3), (3.1)", ["2.1", "2.2", "2.3", "3.1"]),
+        ("(7) to (9) and (12)", ["7", "8", "9", "12"]),
+        (
+            "Theorem 5.4.2, NHR1-NHR3, Table 2.1",
+            ["Theorem 5.4.2", *("NHR1", "NHR2", "NHR3"), "Table 2.1"],
+        ),
+        ("(2.1.3a) and (X, Y), (42 words)", ["2.1.3"]),
+    ],
+)
+def test_numbers_are_expanded(equations, text: str, expected: list[str]) -> None:
+    assert equations.expanded(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Mass matrix, (3.2.12) and (2.5).", {("001", "3.2.12")}),
+        (
+            "Thesis, (2.3.7)-(2.3.9); source 004, (1), (3).",
+            {*(("001", f"2.3.{k}") for k in (7, 8, 9)), ("004", "1"), ("004", "3")},
+        ),
+        (
+            "000: (2.6),\n    (2.11); 003: (12)-(14), on a chart (5).",
+            {("000", "2.6"), ("000", "2.11"), *(("003", f"{k}") for k in (12, 13, 14))},
+        ),
+        ("0.004, (3)", set()),
+        (None, set()),
+    ],
+)
+def test_citations_are_found(equations, text: str | None, expected: set[tuple[str, str]]) -> None:
+    assert equations.citations(text) == expected
+
+
+def test_numbers_of_a_misprint_are_of_its_source(equations) -> None:
+    assert equations.citations("(3.14): a sign.", "000") == {("000", "3.14")}
 
 
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
         ("| (2.5) |", "| (2.4) |", "equations ['2.5'] of source 000"),
-        ("::test_transitory_relation`", "::test_other`", "test_other"),
-        (
-            "`tests.oracles.boltzmann_hamel`",
-            "`tests.oracles.other`",
-            "function tests.oracles.other",
-        ),
-        ("`tests.oracles._spheres.Spheres.by_mu`", "", "an empty cell at (20)-(27)"),
-        ("| 003-7 |", "| 003-8 |", "misprints of source 003"),
-        ("c_ijk -> c_jik", "c_ijk -> c_kij", "text of misprint_003_7"),
-        ("test_hamel.py::misprint_000_7`", "test_hamel.py::misprint_003_7`", "misprint_003_7"),
+        ("| (3.1.2) | Euler-Lagrange equations |\n", "", "equations ['3.1.2'] of source 001"),
+        ("steps of its proof (text)", "steps of its proof", "no test cites [('001', '2.3.10')"),
+        ("## Source 004", "## Source 005", "of source 004"),
     ],
 )
-def test_missing_links_are_found(old: str, new: str, expected: str) -> None:
+def test_missing_rows_are_found(equations, old: str, new: str, expected: str) -> None:
     assert old in PAGE
-    assert expected in str(fault(PAGE.replace(old, new)))
+    assert expected in str(equations.fault(PAGE.replace(old, new)))
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_missing_and_unknown_citations_are_found(equations, kind: int) -> None:
+    for drop, add, expected in (
+        (("002", "20"), None, f"no {('function', 'test')[kind]} cites [('002', '20')]"),
+        (None, ("003", "150"), "no such equation: [(('003', '150')"),
+    ):
+        found = [dict(links) for links in equations.index()]
+        found[kind].pop(drop, None)
+        if add:
+            found[kind][add] = ["name"]
+        assert expected in str(equations.fault(PAGE, tuple(found)))
+
+
+def test_public_names_are_those_of_users(equations) -> None:
+    functions, checks = equations.index()
+    assert "concur.reduction.ReducedModel.lift" in functions["001", "3.3.38"]
+    assert "concur.Mechanism.momentum" in functions["001", "3.3.35"]
+    assert "tests.oracles.coefficients" in functions["003", "12"]
+    assert "tests.oracles._affinity.torsion" in functions["004", "12"]
+    assert "tests/sources/test_hamel.py::test_transitory_relation" in checks["003", "11"]
+
+
+def test_page_is_filled(equations) -> None:
+    page = equations.filled(PAGE)
+    (row,) = (line for line in page.splitlines() if line.startswith("| (2.1.5) |"))
+    assert "`concur.kinematics.admissible`" in row
+    assert "`tests/kinematics/test_screw.py::test_rolling_on_a_circle`" in row
+    (row,) = (line for line in page.splitlines() if line.startswith("| (2.3.8), (2.3.10) |"))
+    assert row.endswith("| text | text |")
+    rows = [line for line in page.split("## Misprints")[0].splitlines() if line.startswith("| ")]
+    assert all(line.count(" | ") == 3 for line in rows)

@@ -86,6 +86,7 @@ def test_joint_screws_at_the_neutral_configuration(crawler):
 
 @STATES
 def test_forward_kinematics_of_the_case_study(crawler, state):
+    """Thesis: (2.2.6)."""
     s, numbers = reference(state)
     for tip, key in zip(TIPS, ("FK5", "FK6"), strict=True):
         np.testing.assert_allclose(crawler.forward(s, tip), numbers[key], rtol=0, atol=1e-13)
@@ -95,6 +96,7 @@ def test_forward_kinematics_of_the_case_study(crawler, state):
 
 @STATES
 def test_jacobians_of_the_case_study(crawler, state):
+    """Thesis: (2.3.7)."""
     s, numbers = reference(state)
     for tip, key in zip(TIPS, ("J5", "J6"), strict=True):
         jacobian = crawler.screw_jacobian(s, tip)
@@ -105,6 +107,7 @@ def test_jacobians_of_the_case_study(crawler, state):
 
 @STATES
 def test_rolling_in_the_case_study(crawler, state):
+    """Thesis: (2.3.13)."""
     s, numbers = reference(state)
     sigma = kinematics.admissible(joints.Planar(), s[6:9], ROLLING["vehicle"])
     np.testing.assert_allclose(sigma, numbers["Sigma"], rtol=0, atol=1e-13)
@@ -121,6 +124,7 @@ def test_rolling_in_the_case_study(crawler, state):
 
 @STATES
 def test_two_branches_as_an_array_and_as_a_map(crawler, state):
+    """Thesis: (2.3.13)."""
     s, numbers = reference(state)
     array = number(lambda x: kinematics.branch_jacobians(crawler, x, TIPS, ROLLING), s)
     stacked = number(lambda x: kinematics.stacked_jacobian(crawler, x, TIPS, ROLLING), s)
@@ -231,6 +235,7 @@ def test_arm_of_revolute_joints_has_brocketts_screws():
 @pytest.mark.parametrize("observer", [None, "spacecraft", "ball", "right_tip"])
 @pytest.mark.parametrize("other", [None, "spacecraft", "vehicle", "arm", "right_tip"])
 def test_relative_twists_are_differences_of_poses(crawler, observer, other):
+    """Thesis: (2.1.1)."""
     s = GENERIC
     rates = np.random.default_rng(2).normal(size=15)
 
@@ -247,6 +252,7 @@ def test_relative_twists_are_differences_of_poses(crawler, observer, other):
 
 
 def test_twists_add_up_along_the_path(crawler):
+    """Thesis: (2.3.12)."""
     whole = crawler.screw_jacobian(GENERIC, "left_tip")
     first = crawler.screw_jacobian(GENERIC, "ball")
     rest = crawler.screw_jacobian(GENERIC, "left_tip", relative_to="ball")
@@ -265,6 +271,7 @@ def test_columns_do_not_depend_on_later_joints(crawler):
 
 @STATES
 def test_body_form_is_the_body_jacobian_of_the_recursion(crawler, state):
+    """Thesis: (2.3.11)."""
     s = reference(state)[0]
     q = crawler.configuration(s)
     for body in crawler.bodies:

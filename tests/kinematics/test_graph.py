@@ -20,6 +20,7 @@ def tree(parents):
 
 
 def test_example_of_the_thesis():
+    """Thesis: (3.3.29), Corollary 3.3.1, Corollary 3.3.2."""
     robot = tree([0, 1, 1, 3])  # (3.3.29)
     graph = kinematics.graph_matrix(robot)
     np.testing.assert_array_equal(
@@ -56,6 +57,7 @@ def test_one_body_is_a_branch():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_identities_on_random_trees(seed):
+    """Thesis: Corollary 3.3.1, Corollary 3.3.2."""
     rng = np.random.default_rng(seed)
     count = int(rng.integers(2, 15))
     parents = [0, *(int(rng.integers(1, i)) for i in range(2, count + 1))]

@@ -98,6 +98,7 @@ def differenced(function, s, pose):
 @pytest.mark.extended
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_all_ways_lead_to_the_same_pose_and_twist(batch):
+    """Thesis: (2.2.6), (2.3.7), (3.3.30)."""
     compared = 0
     for seed in range(batch * CHAINS, (batch + 1) * CHAINS):
         tree = random_chain(seed)

@@ -105,6 +105,7 @@ def samples(joint, angles=ANGLES, largest=np.inf):
 
 @every_joint
 def test_coordinates_are_those_of_the_exponential(joint):
+    """Thesis: Theorem 2.1.5, (2.1.3)."""
     for s in samples(joint):
         q = kinematics.configuration(joint, s)
         np.testing.assert_allclose(pose(joint, q), expm(hat(joint.basis @ s)), atol=2e-14)
@@ -112,6 +113,7 @@ def test_coordinates_are_those_of_the_exponential(joint):
 
 @every_joint
 def test_body_map_is_the_integral_of_the_exponential(joint):
+    """Thesis: (2.1.4)."""
     for s in samples(joint):
         np.testing.assert_allclose(
             kinematics.body_map(joint, s), body_map(joint, s), atol=3e-14, err_msg=str(s)
@@ -120,6 +122,7 @@ def test_body_map_is_the_integral_of_the_exponential(joint):
 
 @every_joint
 def test_rate_map_is_the_derivative_of_the_coordinates(joint):
+    """Thesis: Theorem 2.1.5, (2.1.3)."""
     h = 1e-3
     for s in samples(joint, [0.0, 1e-5, 1.1, 2.0, 5.9]):
         expected = np.zeros((joint.nq, joint.nv))
@@ -461,6 +464,7 @@ def test_helical_plane_reaches_what_the_exponential_misses():
 
 
 def test_helical_plane_has_the_poses_and_twists_of_its_subgroup():
+    """Thesis: (2.4.21)."""
     rng = np.random.default_rng(9)
     for _ in range(20):
         normal, pitch = rng.normal(size=3), rng.uniform(-0.5, 0.5)
@@ -539,6 +543,7 @@ def test_rolling_along_x(joint, s):
 
 
 def test_rolling_on_a_circle():
+    """Thesis: (2.1.5)."""
     speed, turning, time = 0.7, -0.4, 3.0
     sigma = kinematics.admissible(joints.Planar(), time * np.array([speed, 0, turning]), ROLLING)
     np.testing.assert_allclose(sigma @ [speed, turning], [speed, 0, turning], atol=1e-14)
@@ -559,6 +564,8 @@ def test_the_printed_and_the_literal_form_slip_sideways():
 
 
 def test_parameters_integrated_with_sigma_follow_the_body():
+    """Thesis: (2.1.5)."""
+
     def velocity(t):
         return np.array([0.8 + 0.3 * np.sin(2 * t), 1.2 * np.cos(1.3 * t) + 0.4])
 

@@ -54,6 +54,7 @@ def test_integrate_appends_the_exponential_of_the_displacement(name: str) -> Non
 
 @pytest.mark.parametrize("name", JOINTS)
 def test_pose_is_the_exponential_from_neutral(name: str) -> None:
+    """Thesis: (2.1.2)."""
     robot = single(name)
     dv = displacement(robot, np.random.default_rng(1))
     q = robot.integrate(robot.neutral(), dv)

@@ -2,7 +2,7 @@
 
 After A. Mueller, Proc. R. Soc. A 479 (2023), source 000, and J. Nonlinear Sci. (2021), source 003.
 Derivatives are CasADi's. Coordinates q = (s, r), velocities u = A(q) qdot, the first ones zero
-where they are constrained. Numbers in parentheses: source 000 / source 003.
+where they are constrained.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ Lagrangian = Callable[[ca.SX, ca.SX], ca.SX]
 
 
 def coefficients(forms: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-    """Hamel coefficients gamma[c, a, b] (2.6)/(12) of A (n, n) and slopes[c, r, s] = dA_cr/dq_s."""
+    """Hamel coefficients gamma[c, a, b] of A (n, n) and slopes[c, r, s] = dA_cr/dq_s.
+
+    000: (2.5), (2.6), (2.11), (5.6)-(5.11); 003: (11), (12), (16)-(18), (42)-(55), (68)-(83),
+    (125)-(135).
+    """
     back = np.linalg.inv(forms)
     return np.einsum("crs,ra,sb->cab", slopes - slopes.transpose(0, 2, 1), back, back)
 
@@ -31,7 +35,7 @@ def slopes(expression: ca.SX, q: ca.SX, at: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def structure(ad: Callable[[np.ndarray], np.ndarray], n: int) -> np.ndarray:
-    """Structure constants c[k, i, j] = [E_i, E_j]_k."""
+    """Constants c[k, i, j] = [E_i, E_j]_k. 000: (2.7); 003: (8), (9), (15), (163)-(166)."""
     return np.stack([ad(unit) for unit in np.eye(n)], axis=1)
 
 
@@ -74,26 +78,26 @@ class Split:
 
     @property
     def forms(self) -> ca.SX:
-        """A (3.2)/(26)."""
+        """A. 000: (2.1), (2.2); 003: (1)-(6)."""
         nr = self.r.numel()
         lower = ca.horzcat(ca.SX(nr, self.s.numel()), ca.SX.eye(nr))
         return ca.vertcat(ca.horzcat(self.first, self.second), lower)
 
     @property
     def back(self) -> ca.SX:
-        """B = A^-1 (3.4)/(27)."""
+        """B = A^-1. 000: (2.1), (2.2); 003: (1)-(6)."""
         nr, inverse = self.r.numel(), ca.solve(self.first, ca.SX.eye(self.s.numel()))
         lower = ca.horzcat(ca.SX(nr, self.s.numel()), ca.SX.eye(nr))
         return ca.vertcat(ca.horzcat(inverse, -inverse @ self.second), lower)
 
     @property
     def connection(self) -> ca.SX:
-        """A1^-1 A2 (3.8)/(30)."""
+        """A1^-1 A2."""
         return -self.back[: self.s.numel(), self.s.numel() :]
 
     @property
     def lift(self) -> ca.SX:
-        """F (30): qdot = F rdot."""
+        """F: qdot = F rdot."""
         return ca.vertcat(-self.connection, ca.SX.eye(self.r.numel()))
 
     @property
@@ -102,14 +106,16 @@ class Split:
         return self.lift.T @ self.force
 
     def normalized(self) -> Split:
-        """The same constraints with A1 = I (3.9)/(32)."""
+        """The same constraints with A1 = I. 000: (3.8)-(3.11)."""
         unit = ca.SX.eye(self.s.numel())
         return Split(self.s, self.r, self.lagrangian, unit, self.connection, self.force)
 
     def curvature(self, mixed: bool = True) -> list[ca.SX]:
-        """gamma^alpha_IJ (3.5)/(28) as one (nr, nr) matrix for each alpha.
+        """gamma^alpha_IJ as one (nr, nr) matrix for each alpha.
 
         Without mixed terms: the last line, which is missing in print in source 003.
+
+        000: (3.1)-(3.5); 003: (7), (25)-(33), (37), (38).
         """
         s, r = self.s, self.r
         ns, nr = s.numel(), r.numel()
@@ -151,7 +157,10 @@ class Forms:
         return sum(momenta[a] * (gamma @ self.y) for a, gamma in enumerate(gammas))
 
     def hamel(self) -> ca.SX:
-        """(2.10)/(22), with the coefficients contracted and u = 0 after differentiation."""
+        """Hamel's equations, the coefficients contracted and u = 0 after differentiation.
+
+        000: (2.8)-(2.10), (2.12); 003: (20)-(24).
+        """
         system, n, ns = self.split, self.split.q.numel(), self.split.s.numel()
         full = boltzmann_hamel(system.q, system.lagrangian, system.forms, system.back)
         rates = ca.vertcat(ca.SX.zeros(ns), self.y), ca.vertcat(ca.SX.zeros(ns), self.z)
@@ -160,9 +169,11 @@ class Forms:
         return residual[ns:]
 
     def holonomic(self, slope: bool = True, factor: bool = True, mixed: bool = True) -> ca.SX:
-        """(3.6)/(35 with A1): u on the fibre, rdot on the shape.
+        """Hamel's equations with u on the fibre, rdot on the shape.
 
         Printed without the derivative along s and, for A1 other than I, with dL/dsdot for dL/du.
+
+        000: (3.6), (3.7), (3.12), (3.13); 003: (34)-(36).
         """
         system, ns = self.split, self.split.s.numel()
         u = ca.SX.sym("u", ns)
@@ -180,7 +191,10 @@ class Forms:
         return put(residual, u, ca.SX.zeros(ns))
 
     def constrained_lagrangian(self, momentum: bool = True) -> ca.SX:
-        """(3.14)/(35): A1 = I, constraints put in first; printed with dL/ds for dL/dsdot."""
+        """Residual with A1 = I and the constraints put in first; printed with dL/ds for dL/dsdot.
+
+        000: (3.14); 003: (34)-(36).
+        """
         system = self.split.normalized()
         ns = system.s.numel()
         qdot = system.lift @ self.y
@@ -198,7 +212,10 @@ class Forms:
         )
 
     def voronets(self, sign: float = -1.0) -> ca.SX:
-        """(3.15)/(36): projected Lagrange equations; printed with the other sign in source 000."""
+        """Projected Lagrange equations; printed with the other sign in source 000.
+
+        000: (3.15); 003: (34)-(36).
+        """
         system, ns = self.split, self.split.s.numel()
         qdot = system.lift @ self.y
         qddot = system.lift @ self.z + along(qdot, (system.q, qdot))
@@ -228,7 +245,7 @@ class Forms:
 
 
 def lagrange(q: ca.SX, lagrangian: Lagrangian, qdot: ca.SX, qddot: ca.SX) -> ca.SX:
-    """Euler-Lagrange expression d/dt dL/dqdot - dL/dq."""
+    """Euler-Lagrange expression d/dt dL/dqdot - dL/dq. Thesis: (3.1.2)."""
     x = ca.SX.sym("x", q.numel())
     value = lagrangian(q, x)
     momenta = ca.gradient(value, x)
@@ -241,7 +258,10 @@ def lagrange(q: ca.SX, lagrangian: Lagrangian, qdot: ca.SX, qddot: ca.SX) -> ca.
 def boltzmann_hamel(
     q: ca.SX, lagrangian: Lagrangian, forms: ca.SX, back: ca.SX
 ) -> Callable[[ca.SX, ca.SX], ca.SX]:
-    """(2.4)/(14): left side as a function of u and udot, the coefficients contracted."""
+    """Left side as a function of u and udot, the coefficients contracted.
+
+    000: (2.3), (2.4); 003: (10), (13), (14), (19), (86)-(93), (96)-(113), (115)-(124).
+    """
     n = q.numel()
     u, udot = ca.SX.sym("u", n), ca.SX.sym("udot", n)
     value = lagrangian(q, back @ u)

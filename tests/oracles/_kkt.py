@@ -198,6 +198,8 @@ class Constrained:
         The robot without wheels' contacts.
     rows : callable
         q (nq,), possibly complex, to C (f, nv).
+
+    Thesis: (4.1.1), (4.1.4), (4.1.7), (4.2.9), (4.2.15).
     """
 
     def __init__(self, oracle: Pinocchio, rows: Rows) -> None:

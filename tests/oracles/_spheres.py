@@ -90,7 +90,7 @@ class Spheres:
         return w.T @ self.matrix @ w / 2 - self.potential + other
 
     def by_rates(self, slack: float = 0.0) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """(11) with the normal component of the acceleration; rates and residual."""
+        """Lagrange's equations with the normal acceleration; rates and residual. 002: (9)-(11)."""
         v, a = ca.SX.sym("v", self.q.numel()), ca.SX.sym("a", self.q.numel())
         value = self.lagrangian(v, slack)
         rate = along(ca.gradient(value, v), (self.q, v), (v, a))
@@ -98,7 +98,7 @@ class Spheres:
         return v, a, residual + normal(self.q, a) + squares(v, self.q)
 
     def by_rates_quadratic(self) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """(13)."""
+        """The same with scalar masses. 002: (12), (13), (49)."""
         q = self.q
         v, a = ca.SX.sym("v", q.numel()), ca.SX.sym("a", q.numel())
         own = ca.kron(ca.diag(ca.diag(self.masses)), ca.SX.eye(3))
@@ -112,7 +112,7 @@ class Spheres:
         return moved - ca.gradient(v.T @ self.blocks @ v, self.q) / 2
 
     def by_spins(self, slack: float = 0.0, factor: float = 2.0) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """(17) with the normal component of the rate."""
+        """Lagrange's equations with the normal rate. 002: (14), (15), (17), (50)."""
         q, w, a = self.q, ca.SX.sym("w", self.q.numel()), ca.SX.sym("a", self.q.numel())
         value = self.modified(w, slack)
         momenta = ca.gradient(value, w)
@@ -122,7 +122,7 @@ class Spheres:
         return w, a, residual + normal(q, a)
 
     def by_spins_quadratic(self) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """(19), regular in R^3n."""
+        """The same with scalar masses, regular in R^3n. 002: (18), (19)."""
         q, n = self.q, self.q.numel()
         v, w, a = ca.SX.sym("v", n), ca.SX.sym("w", n), ca.SX.sym("a", n)
         own = ca.kron(ca.diag(ca.diag(self.masses)), ca.SX.eye(3))
@@ -132,7 +132,7 @@ class Spheres:
         return w, a, residual
 
     def by_mu(self) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """(25), (26), (27) as (23), (24): mu, and rates of q and mu."""
+        """Hamilton's equations: mu, and rates of q and mu. 002: (20)-(27)."""
         q, mu = self.q, ca.SX.sym("mu", self.q.numel())
         own = ca.kron(ca.diag(ca.diag(self.masses)), ca.SX.eye(3))
         matrix = across(q) @ (self.blocks - own) @ across(q) + own
@@ -145,7 +145,10 @@ class Spheres:
         return mu, across(q) @ slope, rate
 
     def by_pi(self, shift: ca.SX | float = 0.0) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """(34) to (37) as (31), (32): pi, and rates of q and pi."""
+        """Hamilton's equations: pi, and rates of q and pi.
+
+        002: (28)-(37), (41), (42), (51)-(53).
+        """
         q, pi = self.q, ca.SX.sym("pi", self.q.numel())
         slope = ca.solve(self.matrix, pi)
         eta = ca.SX.sym("eta", q.numel())

@@ -41,7 +41,7 @@ class Trivialized:
         return self.sign * sum(ca.SX(self.constants[:, i, :]) * x[i] for i in range(x.numel()))
 
     def curvature(self, connection: ca.SX) -> list[list[ca.SX]]:
-        """B_IJ (4.3), (5.8): d_J A_I - d_I A_J +- [A_I, A_J]."""
+        """B_IJ = d_J A_I - d_I A_J +- [A_I, A_J]. 000: (4.1)-(4.7)."""
         n = self.r.numel()
         slopes = [ca.jacobian(connection[:, i], self.r) for i in range(n)]
         return [
@@ -59,7 +59,10 @@ class Trivialized:
         return u, udot, y, z
 
     def euler_poincare(self) -> ca.Function:
-        """(5.1), (5.2): left sides from (r, xi, rdot, xidot, rddot)."""
+        """Left sides from (r, xi, rdot, xidot, rddot).
+
+        000: (2.7), (5.1), (5.2); 003: (39)-(41).
+        """
         xi, xidot, y, z = self._symbols()
         value = self.lagrangian(self.r, xi, y)
         pairs = (self.r, y), (xi, xidot), (y, z)
@@ -69,9 +72,11 @@ class Trivialized:
         return ca.Function("f", [self.r, xi, y, xidot, z], [group, rest])
 
     def lagrange_poincare(self, connection: ca.SX, printed: bool = False) -> ca.Function:
-        """(5.12), (5.13): left sides from (r, Omega, rdot, Omegadot, rddot).
+        """Left sides from (r, Omega, rdot, Omegadot, rddot).
 
         Printed (1.1) has E and c with the other sign.
+
+        000: (1.1)-(1.3), (5.12), (5.13).
         """
         omega, turning, y, z = self._symbols()
         value = self.lagrangian(self.r, omega - connection @ y, y)
@@ -90,7 +95,10 @@ class Trivialized:
         return ca.Function("f", [self.r, omega, y, turning, z], [group, rest])
 
     def principal(self, connection: ca.SX, sign: float = 1.0) -> ca.Function:
-        """(4.9): left side from (r, rdot, rddot), u = 0; printed with the other sign of B."""
+        """Left side from (r, rdot, rddot), u = 0; printed with the other sign of B.
+
+        000: (4.9).
+        """
         u, _, y, z = self._symbols()
         value = self.lagrangian(self.r, u - connection @ y, y)
         momenta, shape = ca.gradient(value, u), ca.gradient(value, y)

@@ -41,6 +41,7 @@ def cycle(count: int = 1, rest: bool = False) -> Loop:
 
 
 def test_phases_of_the_satellite(satellite: ReducedModel) -> None:
+    """000: (6.4), (6.5)."""
     # Section 6c of the specification: two integrations outside this package agreed.
     loop = cycle()
     assert_close(loop.areas, np.pi**3 * np.array([[0, 1, 0], [-1, 0, 0], [0, 0, 0]]), 1e-14)
@@ -100,6 +101,7 @@ def test_rolling_ball_turns_by_a_closed_formula() -> None:
     ],
 )
 def test_small_loops_follow_the_curvature(make: Callable[[], cc.Mechanism]) -> None:
+    """000: (4.8)."""
     model = cc.reduce(make())
     ns = model.ns
     center = np.random.default_rng(1).uniform(-1.0, 1.0, ns)

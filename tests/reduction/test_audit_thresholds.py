@@ -92,6 +92,8 @@ def test_gravity_along_the_group_is_held_against_the_weight(fall: float, share: 
 def test_controls_reach_the_shape_up_to_a_condition_of_1e8(
     condition: float, status: AuditStatus
 ) -> None:
+    """Thesis: CON3, (5.1.2), (5.1.3)."""
+
     def inputs(q: np.ndarray) -> np.ndarray:
         return np.diag([condition, 1.0]) if q[1] and np.isfinite(condition) else (
             np.diag([1.0, 0.0]) if q[1] else np.eye(2)

@@ -271,6 +271,7 @@ def by_equation(model: ReducedModel, found: Conservation, q, s, u) -> float:
 def test_momentum_equations_are_those_of_the_full_order_motion(
     robot: Mechanism, reference: Reference | None
 ) -> None:
+    """Thesis: Proposition 4.2.15."""
     model = reduce(robot)
     if reference is None or list(model.shape) != reference.shape:
         full = Constrained(Pinocchio(robot), crane_rows(N.l, N.b, N.c))

@@ -132,6 +132,7 @@ def slopes_of_two_form(space: PhaseSpace, q: np.ndarray, p: np.ndarray) -> np.nd
 
 
 def test_field_is_that_of_the_two_form() -> None:
+    """Thesis: Proposition 4.2.12, Corollary 4.2.13."""
     model = reduce(crane_car())
     one = constants_of_motion(
         model, lambda q, p: p[0] * ca.sin(q[7]) + p[1] * p[2] - ca.cos(q[3]) * p[3]
@@ -158,6 +159,7 @@ def test_field_is_that_of_the_two_form() -> None:
 
 
 def test_bracket_is_the_rate_along_the_motion_with_multipliers() -> None:
+    """Thesis: (4.2.13)."""
     model = reduce(rover())
     full = Constrained(Pinocchio(rover()), rover_rows(N.b, N.c))
     reference = Reference(full, shape=[3, 4, 5, 6, 7], dependent=[0, 1, 2])
@@ -221,6 +223,7 @@ def test_canonical_two_form_is_closed_also_on_a_ball() -> None:
 
 
 def test_constants_that_are_not_in_involution() -> None:
+    """Thesis: Proposition 4.2.16, Theorem 4.2.17."""
     # Each satisfies all that theorem 4.2.17 prints; the groups are translations and commute.
     space = Plane(lambda q, p: BETA)
     found = constants_on(space, [lambda q, p: p[0] - BETA * q[1], lambda q, p: p[1] + BETA * q[0]])
@@ -437,6 +440,7 @@ def test_constant_of_two_joints_together() -> None:
 
 
 def test_reduced_motion_of_two_joints_together_is_the_full_motion() -> None:
+    """Thesis: Theorem 4.2.18, (4.2.21)."""
     robot = merry_go_round()
     model = reduce(robot)
     full = Constrained(Pinocchio(robot), rover_rows(N.b, N.c))

@@ -95,6 +95,7 @@ def worst(model: ReducedModel) -> tuple[float, float, float]:
 
 @pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.extended)])
 def test_factor_plus_transpose_is_the_rate_of_the_mass_matrix(many: bool) -> None:
+    """004: (4)-(17), (20), (22)-(26)."""
     for model in models(many):
         rate, forces, gyroscopic = worst(model)
         assert rate < 1e-12, (model.name, rate)
@@ -127,6 +128,7 @@ def test_spin_of_a_two_sphere_has_no_factor() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_following_forces_of_a_tree_are_metric_and_without_torsion(seed: int) -> None:
+    """004: (4)-(13), (22)-(26)."""
     # C(v) w of the tree alone: C(v) v is Pinocchio's bias, C(v) w - C(w) v is M [v, w].
     robot, rng = random_tree(seed), np.random.default_rng(seed)
     oracle, still = Pinocchio(robot), np.zeros(robot.nv)

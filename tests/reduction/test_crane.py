@@ -168,6 +168,7 @@ def test_an_undriven_wheel_is_the_dependent_one(undriven: str, dependent: int) -
 
 
 def test_rows_are_the_one_forms(model: ReducedModel) -> None:
+    """Thesis: (4.2.8), (4.3.23)."""
     robot, rows = model.robot, crane_rows(N.l, N.b, N.c)
     names = list(LAM0)
     assert sorted(robot.constraint_names) == sorted(names)
@@ -180,6 +181,7 @@ def test_rows_are_the_one_forms(model: ReducedModel) -> None:
 
 
 def test_horizontal_lift_is_the_closed_form(model: ReducedModel, order: list[int]) -> None:
+    """Thesis: (4.2.11), (4.3.25)."""
     rng = np.random.default_rng(1)
     for _ in range(20):
         q = model.robot.random(rng)
@@ -198,6 +200,7 @@ def test_horizontal_lift_is_the_closed_form(model: ReducedModel, order: list[int
 
 
 def test_mass_matrix_is_the_closed_form(model: ReducedModel, order: list[int]) -> None:
+    """Thesis: (4.2.12), (4.3.26)."""
     rng = np.random.default_rng(2)
     for _ in range(50):
         q = model.robot.random(rng)
@@ -221,6 +224,7 @@ def test_momentum_and_energy(model: ReducedModel, order: list[int]) -> None:
 
 
 def test_two_form_is_the_closed_form(model: ReducedModel, order: list[int]) -> None:
+    """Thesis: Theorem 4.2.4, (4.2.14), (4.3.27)."""
     rng = np.random.default_rng(3)
     states = [(model.robot.random(rng), rng.uniform(-3, 3, 4)) for _ in range(100)]
     for q, s in [(Q0, S0), *states]:
@@ -333,6 +337,7 @@ def _momentum_rate(model: ReducedModel, rng: np.random.Generator, silent: str) -
 
 
 def test_momentum_of_the_column_is_conserved_without_its_drive(model: ReducedModel) -> None:
+    """Thesis: Proposition 4.2.12, Corollary 4.2.13."""
     rng = np.random.default_rng(5)
     rates = [_momentum_rate(model, rng, "column") for _ in range(20)]
     np.testing.assert_allclose(rates, np.zeros(20), rtol=0, atol=1e-10)

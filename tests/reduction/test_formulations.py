@@ -177,6 +177,7 @@ def test_mass_matrix_and_energy(case: Sampled) -> None:
 
 
 def test_accelerations_are_those_of_the_multipliers(case: Sampled) -> None:
+    """Thesis: (4.1.1), (4.1.3), (4.1.4), (4.1.7), (4.2.9)."""
     name, model, reference = case
     for q, s, u in _states(name, model, reference):
         expected = reference.acceleration(q, s, torques(model, u))
@@ -202,6 +203,7 @@ def test_inverse_dynamics_undoes_the_acceleration(case: Sampled) -> None:
 
 
 def test_momentum_rates_are_those_of_the_multipliers(case: Sampled) -> None:
+    """Thesis: (4.1.4), (4.1.7), (4.2.13)."""
     name, model, reference = case
     for q, s, u in _states(name, model, reference):
         velocity, pdot = model.vector_field(q, model.mass_matrix(q) @ s, u)
@@ -232,6 +234,7 @@ def test_two_form_is_antisymmetric_and_lives_on_the_platform(case: Sampled) -> N
 
 
 def test_power_of_the_drives_is_the_rate_of_the_energy(case: Sampled) -> None:
+    """Thesis: (5.1.4), (5.1.6)."""
     name, model, reference = case
     states = _states(name, model, reference)
     for q, s, u in (next(states) for _ in range(5)):

@@ -86,6 +86,7 @@ def test_blocks_are_those_of_the_mass_matrix(case: Case) -> None:
 
 
 def test_lift_is_horizontal_and_carries_the_momentum(case: Case) -> None:
+    """Thesis: (3.2.18), (3.2.19), (3.3.38)."""
     still = np.zeros(case.model.nv)
     for q, s, _ in case.states(5):
         horizontal, drift = case.model.lift(q)
@@ -98,6 +99,7 @@ def test_lift_is_horizontal_and_carries_the_momentum(case: Case) -> None:
 
 
 def test_connection_is_that_of_the_locked_inertia_and_the_momentum_map(case: Case) -> None:
+    """Thesis: (3.2.14)-(3.2.16), (3.2.20), (3.2.21), (3.3.34)-(3.3.37)."""
     nb, nv = case.model.nb, case.model.nv
     for q, _, _ in case.states(3):
         # Moving the base by a spatial twist of the group: v1 = Ad_q1^-1 of it.
@@ -114,6 +116,7 @@ def test_connection_is_that_of_the_locked_inertia_and_the_momentum_map(case: Cas
 
 
 def test_curvature_is_that_of_differences(thorough: Case) -> None:
+    """Thesis: (3.2.24)."""
     case = thorough
     rng = np.random.default_rng(12)
     nb = case.model.nb
@@ -155,6 +158,7 @@ def test_accelerations_are_those_of_the_full_order(case: Case) -> None:
 
 @pytest.mark.by_default(2)
 def test_momentum_rates_of_five_formulations(thorough: Case) -> None:
+    """Thesis: (3.3.47)."""
     case = thorough
     for q, s, u in case.states(3):
         pi, metric = case.full.body_momentum(q, MU), case.full.blocks(q)[2]

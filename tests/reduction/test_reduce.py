@@ -58,6 +58,7 @@ def test_arm_on_a_fixed_base_is_taken_as_it_is() -> None:
 
 
 def test_hamilton_equations_of_a_tree_with_every_joint() -> None:
+    """Thesis: (3.1.5)-(3.1.8), (3.1.10), (3.1.11)."""
     # Unreduced and far from abelian: here the structure constants of the joints do the work.
     trees = map(random_tree, range(20))
     robot = next(tree for tree in trees if isinstance(tree.base.joint, joints.Planar))

@@ -155,6 +155,7 @@ def test_kind_and_order_of_the_shape(model: ReducedModel) -> None:
 
 
 def test_rows_are_the_one_forms(model: ReducedModel) -> None:
+    """Thesis: (4.2.8), (4.3.23)."""
     robot, rows = model.robot, rover_rows(N.b, N.c)
     order = ["left: no side slip", "left: rolling", "right: rolling"]
     assert sorted(robot.constraint_names) == sorted(order)
@@ -166,6 +167,7 @@ def test_rows_are_the_one_forms(model: ReducedModel) -> None:
 
 
 def test_horizontal_lift_is_the_closed_form(model: ReducedModel) -> None:
+    """Thesis: (4.2.11), (4.3.25)."""
     b, c = N.b, N.c
     lift, drift = model.lift(Q0)
     expected = np.zeros((8, 5))
@@ -182,6 +184,7 @@ def test_mass_matrices(model: ReducedModel) -> None:
 
 
 def test_momentum_and_energy(model: ReducedModel) -> None:
+    """Thesis: (4.2.12), (4.3.26)."""
     np.testing.assert_allclose(model.mass_matrix(Q0) @ S0, P0, rtol=0, atol=1e-12)
     assert model.robot.potential_energy(Q0) == pytest.approx(1.8692726757392, abs=1e-12)
     momentum = model.mass_matrix(Q0) @ S0
@@ -236,6 +239,7 @@ def test_oracle_reproduces_the_reference_numbers(reference: Reference) -> None:
 
 
 def test_motion_in_momentum_form(model: ReducedModel) -> None:
+    """Thesis: (5.1.7), (5.1.11), (5.1.12)."""
     q, p = simulate_momentum_form(model, Q0, S0, law, list(STATES))
     for i, (q_end, v_end, p_end, energy, upsilon) in enumerate(STATES.values()):
         assert_close(q[i], q_end, 1e-10)
@@ -274,6 +278,7 @@ def test_heading_follows_the_wheel_angles(model: ReducedModel) -> None:
 
 
 def test_two_form_is_the_closed_form(model: ReducedModel) -> None:
+    """Thesis: Theorem 4.2.4, (4.2.14), (4.3.27)."""
     rng = np.random.default_rng(1)
     for _ in range(100):
         q, s = model.robot.random(rng), rng.uniform(-3.0, 3.0, 5)
@@ -354,6 +359,7 @@ def test_motion_from_another_place_is_the_same_motion_elsewhere(model: ReducedMo
 def test_reactions_are_the_rate_of_the_spatial_momentum(
     model: ReducedModel, reference: Reference
 ) -> None:
+    """Thesis: (4.2.15)."""
     # Nothing but the ground pushes the robot in the plane: (d/dt momentum)_G = (W phi)^T lam.
     robot = model.robot
     rng = np.random.default_rng(3)

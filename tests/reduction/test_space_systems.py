@@ -28,6 +28,7 @@ def numbers(text: str) -> np.ndarray:
 
 
 def test_equations_in_the_locked_velocity() -> None:
+    """000: (1.1)-(1.3), (5.12), (5.13)."""
     # (5.12) and (5.13); the joints have one freedom each, the frame is one of coordinates.
     robot = cc.robots.free_flyer()
     full, nb, ns = FullOrder(robot), 6, 6
@@ -105,6 +106,7 @@ def satellite() -> Mechanism:
 
 
 def test_satellite_has_the_connection_of_a_gyrostat(satellite: Mechanism) -> None:
+    """000: (5.26)-(5.36)."""
     model = reduced(satellite)
     angular = np.linalg.solve(_about_the_centre(), AXIAL * np.eye(3))
     expected = np.vstack([skew(CENTRE) @ angular, angular])
@@ -133,6 +135,7 @@ def test_satellite_has_the_connection_of_a_gyrostat(satellite: Mechanism) -> Non
 
 
 def test_satellite_moves_as_a_gyrostat(satellite: Mechanism) -> None:
+    """000: (5.15)-(5.25)."""
     mu = np.array([0.3, -0.2, 0.5, 0.02, -0.01, 0.03])
     model = reduced(satellite, mu)
     inertia = _about_the_centre()
@@ -182,6 +185,7 @@ def _pose_after(
 
 
 def test_geometric_phase_of_the_satellite(satellite: Mechanism) -> None:
+    """000: (6.4), (6.5)."""
     model = reduced(satellite)
     place, once = _pose_after(model, 1.0)
     assert_close(place, numbers("5.838147761e-4 -4.916754245e-4 -6.378446280e-5"), 1e-12)
@@ -195,6 +199,7 @@ def test_geometric_phase_of_the_satellite(satellite: Mechanism) -> None:
 
 
 def test_whole_phase_of_the_satellite(satellite: Mechanism) -> None:
+    """000: (6.4), (6.5)."""
     assert AXIAL * 2 * np.pi**2 == pytest.approx(1.579136704e-2, abs=1e-11)
     model = reduced(satellite, np.array(CYCLE))
     at_rest = model.velocity(satellite.neutral(), _wheel_rates(0.0))
@@ -207,6 +212,7 @@ def test_whole_phase_of_the_satellite(satellite: Mechanism) -> None:
 
 
 def test_dynamic_phase_of_the_satellite(satellite: Mechanism) -> None:
+    """000: (6.4), (6.5)."""
     model = reduced(satellite, np.array(CYCLE))
     place, _ = _pose_after(model, 1.0, moving=False)
     assert_close(place, numbers("4.769071487e-3 -6.364815395e-3 7.066848220e-3"), 1e-11)
@@ -227,6 +233,7 @@ def _at(first: float, second: float) -> np.ndarray:
 
 
 def test_planar_connection_and_metric(planar: MomentumReduction) -> None:
+    """000: (5.3)-(5.5)."""
     q = _at(0.5, -0.8)
     rows = np.array(
         [
@@ -264,6 +271,8 @@ def test_planar_phase_of_a_closed_loop(
     axes: tuple[float, float],
     phase: float,
 ) -> None:
+    """000: (4.8)."""
+
     def rate(t: float, q: np.ndarray) -> np.ndarray:
         s = np.array([-axes[0] * np.sin(t), axes[1] * np.cos(t)])
         return planar.robot.rate(q, planar.velocity(q, s))

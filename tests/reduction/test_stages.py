@@ -158,6 +158,7 @@ def test_start_of_the_crane(staged: StagedReduction) -> None:
 
 
 def test_connection_of_the_crane_is_the_closed_form(staged: StagedReduction) -> None:
+    """Thesis: (4.5.33)-(4.5.35)."""
     rng = np.random.default_rng(0)
     for _ in range(20):
         q = staged.robot.random(rng)
@@ -170,6 +171,7 @@ def test_connection_of_the_crane_is_the_closed_form(staged: StagedReduction) -> 
 
 
 def test_two_form_of_the_crane_is_the_closed_form(staged: StagedReduction) -> None:
+    """Thesis: (4.5.38)."""
     # The column's spin drops out of it: its inertia acts as a point mass.
     rng = np.random.default_rng(1)
     for _ in range(50):
@@ -196,6 +198,7 @@ def test_two_form_of_the_crane_is_the_closed_form(staged: StagedReduction) -> No
 
 
 def test_motion_of_the_crane_in_momentum_form(staged: StagedReduction, first: Reference) -> None:
+    """Thesis: (4.2.18), (4.2.19), (4.5.36)-(4.5.38), Proposition 4.2.14."""
     q, p = simulate_momentum_form(staged, Q0, S0, law, list(STATES))
     for i, (q_end, v_end, p_end, energy) in enumerate(STATES.values()):
         assert_close(q[i], q_end, 1e-9)
@@ -210,6 +213,7 @@ def test_motion_of_the_crane_in_momentum_form(staged: StagedReduction, first: Re
 def test_motion_of_the_crane_in_stages_and_with_multipliers(
     staged: StagedReduction, full: Constrained, first: Reference
 ) -> None:
+    """Thesis: (5.1.9)."""
     times = np.array([1.0, 5.0, 10.0])
     q, s = simulate_acceleration_form(staged, Q0, S0, law, times)
     q_full, v_full = full.simulate(Q0, staged.velocity(Q0, S0), law, times)

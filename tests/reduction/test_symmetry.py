@@ -105,6 +105,7 @@ def examined(build):
 
 @pytest.mark.parametrize("case", WORKED)
 def test_worked_results(case):
+    """Thesis: (4.4.29)-(4.4.32)."""
     build, joint, whole, conjugated, left, right = WORKED[case]
     robot, report = examined(build)
     row = report[joint]
@@ -144,6 +145,7 @@ def test_groups_have_their_place():
 
 
 def test_both_algebras_must_be_quantified_over_the_whole_joint():
+    """Thesis: (4.4.29), (4.4.30)."""
     # With the velocities of the plane kept to the candidate group, the condition passes although
     # the mass matrix changes.
     robot = chain(
@@ -258,6 +260,7 @@ def test_the_report_tells_of_the_momentum_that_conservation_judges():
 
 
 def test_floating_base_is_its_whole_group_when_gravity_allows():
+    """Thesis: Theorem 3.3.3."""
     hull = cc.symmetry(FLOATING)["hull"]
     for group in (hull.conjugated, hull.left, hull.kept, hull.reducing):
         assert (group.name, group.dim, group.violation) == ("SE(3)", 6, None)

@@ -335,6 +335,7 @@ def test_start_is_the_state_of_the_chart(chart: MomentumChart) -> None:
 
 
 def test_mass_matrix_connection_and_reduced_metric(model: MomentumReduction) -> None:
+    """Thesis: (3.3.31), (3.3.37)."""
     assert_close(model.locked_inertia(Q0), M11, 1e-11)
     assert_close(model.connection(Q0), A, 1e-9)
     assert_close(model.mass_matrix(Q0), MHAT, 1e-10)
@@ -361,6 +362,7 @@ def test_euler_map(model: MomentumReduction) -> None:
 
 
 def test_energy(model: MomentumReduction, chart: MomentumChart) -> None:
+    """Thesis: (3.2.13), (3.3.33), (3.4.48)."""
     p = START["phat"]
     assert model.hamiltonian(Q0, p) == pytest.approx(ENERGY, abs=1e-11)
     assert chart.hamiltonian(ZETA, JOINTS, p) == pytest.approx(ENERGY, abs=1e-11)
@@ -386,6 +388,7 @@ def test_slice_columns(chart: MomentumChart) -> None:
 
 
 def test_isotropy_group_and_its_connection(chart: MomentumChart) -> None:
+    """Thesis: (3.2.22), (3.2.23), (3.3.39)."""
     assert chart.isotropy.subgroup.name == "SO(2)xR"
     ours = chart.isotropy.algebra
     theirs = np.array([[0, 1, 0, 0, 0, 0], [K, 0, 0, 0, 1, 0]]).T  # E2 and k E1 + E5
@@ -401,6 +404,7 @@ def test_isotropy_group_and_its_connection(chart: MomentumChart) -> None:
 def test_two_form_in_the_printed_coordinates(
     model: MomentumReduction, chart: MomentumChart
 ) -> None:
+    """Thesis: (3.3.43)."""
     printed = np.zeros((10, 10))
     for i, row in enumerate(UPPER):
         printed[i, i + 1 :] = numbers(row)
@@ -438,6 +442,7 @@ def test_slopes_of_the_energy(chart: MomentumChart) -> None:
 
 
 def test_rates_of_the_chart(chart: MomentumChart) -> None:
+    """Thesis: (3.2.17), (3.2.26), (3.3.44)."""
     zetadot, s, pdot = chart.vector_field(ZETA, JOINTS, START["phat"], np.zeros(6))
     assert_close(zetadot, ZETA_RATE, 1e-9)
     assert_close(s, S, 1e-11)
@@ -452,6 +457,7 @@ def test_rates_of_the_chart(chart: MomentumChart) -> None:
 
 
 def test_rates_of_the_global_form(model: MomentumReduction) -> None:
+    """Thesis: (5.1.7), (5.1.11), (5.1.12)."""
     still, free = np.zeros(6), np.zeros(6)
     v, pi_rate, pdot = model.hamilton_poincare(Q0, START["pi"], START["phat"], free, still)
     assert_close(v, [*START["v1"], *S], 1e-11)
@@ -570,6 +576,7 @@ def motion(
 def test_states_are_the_printed_ones(
     motion: tuple[str, Motion], model: MomentumReduction, chart: MomentumChart
 ) -> None:
+    """Thesis: (3.4.48)."""
     case, found = motion
     for t in TIMES:
         state, (q, p) = STATES[case, t], found[t]

@@ -48,6 +48,7 @@ def test_rover_arm_reaches_where_the_drawing_says() -> None:
 
 
 def test_rover_arm_has_the_potential_of_the_case_study() -> None:
+    """Thesis: (3.3.32)."""
     # V = g (l4 m6 sin(phi2 + phi3) + l3 (m5 / 2 + m6) sin phi2), section 5.5.
     robot = robots.rover_arm()
     q = np.array([0.4, -0.2, 0.3, 1.0, 2.0, 0.7, 0.9, -1.3])

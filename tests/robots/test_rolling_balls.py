@@ -55,6 +55,7 @@ def test_the_place_of_the_ball_follows_from_its_turning(model: ReducedModel) -> 
 
 
 def test_uneven_ball_moves_as_the_reference(model: ReducedModel) -> None:
+    """003: (136)-(142)."""
     # Chaplygin's ball, homogeneous in no axis; numbers from an independent 9 x 9 solution.
     q0, s0 = model.robot.neutral(), [1.0, 2.0, 3.0]
     start = model.acceleration(q0, s0, [])
@@ -122,6 +123,7 @@ def test_rubber_ball_is_steered_by_its_place() -> None:
 
 @pytest.mark.parametrize("circle", [0.02, 0.1, 0.3])
 def test_rubber_ball_comes_back_turned(circle: float) -> None:
+    """000: (4.12)-(4.15)."""
     # Once round a circle: the angle that is left is 2 pi (sqrt(1 + a^2 / R^2) - 1), modulo 2 pi.
     model = reduce(ball("rubber_ball"))
 

@@ -108,7 +108,10 @@ def test_times_that_do_not_fit(options: dict[str, float], name: str, came: str) 
 
 @pytest.mark.parametrize(("share", "runs"), [(0.9, True), (1.1, False)])
 def test_velocities_at_the_start_that_no_robot_has(share: float, runs: bool) -> None:
-    """A momentum of the plant's own moves the base faster than anything that is integrated."""
+    """A momentum of the plant's own moves the base faster than anything that is integrated.
+
+    Thesis: CON7.
+    """
     inertia = Inertia(2.0, moments=(1.0, 1.0, 1.0))
     hub = Body("hub", joints.Planar(), inertia=inertia)
     hand = Body("hand", joints.Revolute((0, 0, 1)), "hub", Pose((1.0, 0.0, 0.0)), inertia)

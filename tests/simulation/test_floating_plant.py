@@ -57,6 +57,7 @@ def test_every_shipped_robot_that_floats_is_here() -> None:
 
 @every
 def test_full_order_acceleration_is_that_of_pinocchio(name: str) -> None:
+    """Thesis: (5.1.4), (5.1.6)."""
     robot = ROBOTS[name]
     plant, oracle = Plant(robot), Pinocchio(robot)
     for q, v, u in states(robot, 10, 1):

@@ -282,6 +282,7 @@ def test_fixed_base_swings_like_the_open_chain() -> None:
 
 @pytest.mark.parametrize("name", ["two_handed_spacecraft", "planar_floater", "free_flyer"])
 def test_base_is_found_from_the_joints_of_the_oracles(name: str) -> None:
+    """Thesis: (5.1.8), (5.3.22)."""
     robot, drawn, model = case(name, 0.1)
     shape = list(model.shape)
     times = np.linspace(0.0, 5.0, 101)
@@ -321,6 +322,7 @@ def test_base_at_rest_in_the_joints_drifts_with_the_locked_robot() -> None:
 
 @pytest.mark.parametrize("as_samples", [True, False])
 def test_odometry_of_the_rover_is_a_circle(as_samples: bool) -> None:
+    """Thesis: (5.1.10), (5.3.23)."""
     robot = cc.robots.rover_arm()
     radius, half_track = 0.1, 0.25  # of the shipped robot
     left, right = 2.0, 3.0

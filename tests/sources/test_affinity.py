@@ -36,7 +36,7 @@ def _euler_body(omega: Array, moments: Array = MOMENTS, torque: Array | float = 
 
 
 def test_body_frame() -> None:
-    """004: (1) to (13), (22) to (26), (54) to (66), (84) to (89), (91)."""
+    """004: (1)-(13), (18), (19), (21)-(26), (54)-(66), (84)-(89), (91)."""
     g = np.diag(MOMENTS)
     natural, christoffel = EPS, af.christoffel(g, NONE, EPS)
     assert_close(af.torsion(natural, EPS), EPS, 1e-15)
@@ -310,7 +310,7 @@ def _brought_back(swapped: bool = False) -> Array:
 
 
 def test_parallel_transport() -> None:
-    """004: (131) to (145): screws, for any twist."""
+    """Screws, for any twist. 004: (41), (122)-(145)."""
     n, t = np.array([0.3, -0.5, 0.8, 0.4, 0.7, -0.2]), 1.3
     operator = np.einsum("kij,i->kj", SEMIDIRECT, n)
     pose = expm(t * hat(n))
@@ -364,7 +364,7 @@ def test_rigid_body_from_particles() -> None:
 
 
 def test_random_metric_and_frame() -> None:
-    """004: (3), (12), (24), (44), (45), (50), (53) for any metric and frame."""
+    """Any metric and frame. 004: (1)-(3), (12), (24), (42)-(46), (50)-(53)."""
     q = ca.SX.sym("q", 3)
 
     def waves(seed: int) -> ca.SX:

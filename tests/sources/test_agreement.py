@@ -130,6 +130,7 @@ def _state(n: int, seed: int = 3) -> np.ndarray:
 @pytest.mark.parametrize("make", [_wheeled, _floating])
 @pytest.mark.parametrize("seed", range(3, 18, 3))
 def test_formulations_agree(make, seed: int) -> None:  # type: ignore[no-untyped-def]
+    """000: (2.8)-(2.12), (3.6), (3.7), (3.12)-(3.15), (4.9), (6.1)-(6.3); 003: (20)-(24)."""
     charted, connection, force = make()
     m, n = charted.m, charted.robot.nv
     q, rdot = _state(n, seed), _state(n - m, seed + 1)
@@ -173,7 +174,10 @@ def test_formulations_agree(make, seed: int) -> None:  # type: ignore[no-untyped
 @pytest.mark.parametrize("make", [_wheeled, _floating])
 @pytest.mark.parametrize("seed", range(3, 18, 3))
 def test_full_order_formulations_agree(make, seed: int) -> None:  # type: ignore[no-untyped-def]
-    """No constraint: Boltzmann-Hamel, Euler-Poincare and Lagrange-Poincare, with any momentum."""
+    """No constraint: Boltzmann-Hamel, Euler-Poincare and Lagrange-Poincare, with any momentum.
+
+    000: (1.1)-(1.3), (2.3), (2.4), (2.7), (5.1), (5.2), (5.12), (5.13); 003: (39)-(41).
+    """
     charted, connection, force = make()
     m, n = charted.m, charted.robot.nv
     q, v = _state(n, seed), _state(n, seed + 2)

@@ -128,7 +128,7 @@ def test_transitory_relation() -> None:
 
 
 def test_boltzmann_hamel_is_lagrange() -> None:
-    """003: (13), (14); 000: (2.3), (2.4)."""
+    """000: (2.3), (2.4); 003: (10), (13), (14), (19). Thesis: (3.1.2)."""
     system = _split()
     u, udot = ca.SX.sym("u", 5), ca.SX.sym("udot", 5)
     left = boltzmann_hamel(system.q, system.lagrangian, system.forms, system.back)(u, udot)
@@ -145,7 +145,10 @@ def test_boltzmann_hamel_is_lagrange() -> None:
 
 
 def test_coefficients_of_split_velocities() -> None:
-    """000: (3.5), (3.11), Proposition 3.1; 003: (27) to (33)."""
+    """Proposition 3.1 of source 000.
+
+    000: (2.1), (2.2), (3.1)-(3.5), (3.8)-(3.11); 003: (1)-(6), (26)-(33), (37).
+    """
     system = _split()
     forms, _, back, gamma = _gammas()
     assert_close(_value(system.back, (system.q, Q)), back, 1e-14)
@@ -174,7 +177,7 @@ def test_coefficients_of_split_velocities() -> None:
 
 
 def test_integrable_constraints_have_no_curvature() -> None:
-    """000: section 2b, Remark 3.1; 003: (7), (25)."""
+    """000: (2.8)-(2.10), (2.12), section 2b, Remark 3.1; 003: (7), (25)."""
     system = _split()
     height = _random(2, 1, system.q, 5) + 2 * system.s
     slope = ca.jacobian(height, system.q)
@@ -203,7 +206,7 @@ def _truth(system: Split) -> Array:
 
 
 def test_constrained_equations_agree() -> None:
-    """000: (2.10), (3.6), (3.12), (3.14), (3.15); 003: (22), (34) to (36)."""
+    """000: (2.10), (3.6), (3.7), (3.12), (3.14), (3.15); 003: (20)-(24), (34)-(36)."""
     system = _split()
     forms, normal = Forms(system), Forms(system.normalized())
     for found in (
@@ -388,7 +391,7 @@ def _rates(turn: ca.SX, q: ca.SX) -> ca.SX:
 
 
 def test_coefficients_of_groups() -> None:
-    """003: (9), (15), (47), (55), (72), (82), (83); 000: (2.7), on two charts."""
+    """On two charts. 000: (2.7); 003: (8), (9), (15), (42)-(47), (55), (72), (82), (83)."""
     phi, r = ca.SX.sym("phi", 3), ca.SX.sym("r", 3)
     q = ca.vertcat(r, phi)
     at = np.array([0.4, -0.9, 1.7, 0.3, -0.7, 0.5])
@@ -418,7 +421,7 @@ def test_coefficients_of_groups() -> None:
 
 
 def test_structure_constants() -> None:
-    """003: (8), (163) to (166); 000: section 1."""
+    """003: (8), (9), (15), (163)-(166); 000: section 1."""
     c = structure(ad, 6)
     assert np.count_nonzero(c) == 18
     jacobi = np.einsum("mil,ljk->mijk", c, c)
@@ -454,7 +457,7 @@ def test_transitory_relations_of_rigid_motions() -> None:
 
 
 def test_coefficients_from_matrices() -> None:
-    """003: (42) to (46), (68) to (72): slopes of C^-1 and C instead of those of A."""
+    """Slopes of C^-1 and C instead of those of A. 003: (42)-(47), (55), (68)-(72)."""
     phi, r = ca.SX.sym("phi", 3), ca.SX.sym("r", 3)
     q, turn = ca.vertcat(r, phi), rotation(phi)
     at = np.array([0.4, -0.9, 1.7, 0.3, -0.7, 0.5])

@@ -132,13 +132,13 @@ def _boltzmann_hamel() -> dict[str, Array]:
 
 
 def test_boltzmann_hamel_on_a_chart() -> None:
-    """003: (39) to (41), (86), (87), (96), (97), (115), (116), as (14) with the numbers above."""
+    """As (14) with the numbers above. 003: (39)-(41), (86)-(93), (96)-(113), (115)-(124)."""
     for name, found in _boltzmann_hamel().items():
         assert_close(found, RATES[name], 1e-13, name=name)
 
 
 def test_newton_euler_of_the_body() -> None:
-    """003: (88) to (93)."""
+    """003: (86)-(93)."""
     w, v, wdot, vdot = *np.split(BODY, 2), *np.split(RATES["body"], 2)
     inertia = mass(THETA, D)
     momentum = inertia @ BODY
@@ -250,7 +250,7 @@ def test_rotating_body() -> None:
 
 
 def test_torque_free_flow() -> None:
-    """003: (92), (93), (113): numbers and invariants after two seconds."""
+    """Numbers and invariants after two seconds. 003: (92), (93), (96)-(113)."""
     inertia = mass(THETA, D)
 
     def rate(_: float, x: Array) -> Array:

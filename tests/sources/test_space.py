@@ -51,7 +51,7 @@ def _bundle(sign: float) -> tuple[Array, Array, Array, Array]:
 
 
 def test_coefficients_on_a_bundle() -> None:
-    """000: (4.1), (4.3), (4.7), (5.6) to (5.11), left and right."""
+    """Left and right. 000: (4.1)-(4.7), (5.6)-(5.11)."""
     for sign in (1.0, -1.0):
         gamma, a, da, c = _bundle(sign)
         assert_close(gamma[:3, :3, :3], c, 1e-13)
@@ -186,7 +186,7 @@ def _mass_matrix() -> Array:
 
 
 def test_blocks_of_the_satellite() -> None:
-    """000: (5.3) to (5.5), (5.14), (5.25), (5.26), (5.32) to (5.36)."""
+    """000: (5.3)-(5.5), (5.14), (5.25)-(5.36)."""
     m = _mass_matrix()
     locked, coupling, own = m[:6, :6], m[:6, 6:], m[6:, 6:]
     assert_close(locked, LOCKED, 1e-13)

@@ -101,7 +101,7 @@ def test_variations() -> None:
 
 
 def test_six_forms_agree_with_multipliers() -> None:
-    """002: (9) to (37), off the constraint set in any way."""
+    """Off the constraint set in any way. 002: (9)-(37), (49), (50)."""
     system = _system()
     truth = system.multipliers(AT, RATE)
     for slack in (0.0, 0.7):
@@ -133,7 +133,7 @@ def _momenta() -> tuple[ca.SX, ca.SX, ca.SX]:
 
 
 def test_hamiltonian_forms() -> None:
-    """002: (20) to (37): rates of momenta along the motion of (11), and the energy."""
+    """Rates of momenta along the motion of (11), and the energy. 002: (20)-(37), (51)-(53)."""
     system = _system()
     v, mu, pi = _momenta()
     truth = system.multipliers(AT, RATE)

@@ -118,6 +118,10 @@ class Helical(VectorJoint):
     ------
     DescriptionError
         If the pitch is zero: that is a `Revolute`.
+
+    References
+    ----------
+    Thesis, (2.4.16), (2.4.17).
     """
 
     axis: Sequence[float]
