@@ -10,7 +10,7 @@ from . import simulation as simulation
 from .certify import Status as Status
 from .certify import certified_gains as certified_gains
 from .certify import certify as certify
-from .certify import recheck as recheck
+from .checker import recheck as recheck
 from .control import Output as Output
 from .control import PassiveServo as PassiveServo
 from .control import ReferenceSample as ReferenceSample

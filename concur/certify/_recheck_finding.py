@@ -36,9 +36,10 @@ class Recheck:
     reason : str
         Explanation, with the place, why it is not PROVED; empty when PROVED.
     kind : str
-        "error dynamics", "integral action", "tube" or "operating box".
+        "error dynamics", "integral action", "tube", "operating box" or "task".
     law : bool
-        Whether the file is about the servo's law: its output groups and its gains, bit by bit.
+        Whether the file is about the servo's law: its output groups and its gains, bit by bit. Of
+        the proof of a task, whether it is about the servo and the task that were given.
     rate : float or None
         Claimed rate, 1/s; None without one.
     region : tuple of str
@@ -57,7 +58,8 @@ class Recheck:
 
     def __str__(self) -> str:
         lines = [f"{self.status.name}. {self.reason or self.status.value}"]
-        lines.append(f"{self.kind}, {'of' if self.law else 'NOT of'} the servo's law")
+        given = "given task" if self.kind == "task" else "servo's law"
+        lines.append(f"{self.kind}, {'of' if self.law else 'NOT of'} the {given}")
         lines += [f"- claimed: {claim}" for claim in self.claims]
         return "\n".join([*lines, *(f"- where: {place}" for place in self.region)])
 

@@ -75,6 +75,9 @@ def _statement(found: TaskProof) -> Iterator[tuple[str, str]]:
     yield "Start, velocities", f"within {speeds} {'(m/s, rad/s)' if pose else 'm/s'}"
     yield f"Start, {found.base}", f"within {given.heading:g} {'(m, rad)' if pose else 'rad'}"
     yield "Masses and inertias", f"within {100 * given.masses:g} %"
+    if any(given.momentum_error):
+        linear, angular = given.momentum_error
+        yield "Momentum", f"within {linear:g} kg m/s and {angular:g} kg m²/s of the declared one"
     yield "Torques", f"held for {1e3 * given.period:g} ms, delayed by {1e3 * given.delay:g} ms"
     if any(given.torque_error):
         yield "Torque errors", f"up to {', '.join(f'{r:g}' for r in given.torque_error)} N m"

@@ -5,7 +5,12 @@ from concur.codegen._batch import Batch
 from concur.codegen._c_export import CFolder, write_c
 from concur.codegen._c_qp import qp_hole
 from concur.codegen._c_text import real_type
-from concur.codegen._compiler import CompilerWarning, find_compiler, interpreted_on_purpose
+from concur.codegen._compiler import (
+    CompilerWarning,
+    cache_directory,
+    find_compiler,
+    interpreted_on_purpose,
+)
 from concur.codegen._constant import constant
 from concur.codegen._evaluated import (
     Array,
@@ -76,6 +81,7 @@ __all__ = [
     "Vector",
     "as_floats",
     "attitude_error",
+    "cache_directory",
     "compiled",
     "constant",
     "evaluated",

@@ -182,7 +182,13 @@ def _words(command: str) -> list[str]:
 
 
 def cache_directory() -> Path:
-    """$CONCUR_CACHE, or the platform's directory for caches, else a temporary one."""
+    """Directory of compiled code, which only its owner can write.
+
+    Returns
+    -------
+    pathlib.Path
+        $CONCUR_CACHE, or the platform's directory for caches, else a temporary one.
+    """
     given = os.environ.get("CONCUR_CACHE", "")
     if given:
         folder = Path(given)

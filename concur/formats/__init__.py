@@ -1,6 +1,7 @@
 """Readers of robot and task files."""
 
 from concur.formats._mjcf import IgnoredWarning
+from concur.formats._proof_reader import load_proof_task
 from concur.formats._robot import load, load_shipped, shipped_names
 from concur.formats._task import Task, load_task
 from concur.formats._urdf_fix import FixedInertia, fix_inertias
@@ -16,6 +17,7 @@ __all__ = [
     "WorldLoop",
     "fix_inertias",
     "load",
+    "load_proof_task",
     "load_shipped",
     "load_task",
     "shipped_names",

@@ -52,6 +52,11 @@ Range = Annotated[
 ]
 
 
+Radii = Annotated[
+    list[NotNegative], Field(min_length=2, max_length=2, description="2 numbers of zero or more")
+]
+
+
 class CapsuleTable(Table):
     """A capsule on a body, or that of the body's shape."""
 
@@ -100,6 +105,7 @@ class ProofTable(Table):
     masses: Annotated[
         float, Field(ge=0.0, lt=1.0, description="a number of zero or more, below 1")
     ] = 0.0
+    momentum_error: Radii | None = None
     torque_error: NumbersByName = 0.0
     push: NumbersByName = 0.0
     corridor: NumbersByName = None
@@ -197,7 +203,24 @@ def statement(
             _ground(given, robot),
             _clearance(given, robot, path),
             _expressions(given, servo),
+            _momentum_error(given["momentum_error"], servo, path),
         )
+
+
+def _momentum_error(
+    given: list[float] | None, servo: Servo, path: str | PathLike[str]
+) -> tuple[float, ...]:
+    """Radii of the error of the declared momentum, of a robot that has one."""
+    if given is not None and not servo.model.takes_momentum:
+        raise fault(
+            path,
+            _TABLE,
+            "momentum_error",
+            expected="a robot that floats",
+            came=f"{servo.model.first.kind} reduction",
+            cure="Remove it.",
+        )
+    return tuple(given or ())
 
 
 def _ground(given: Mapping[str, Any], robot: Mechanism) -> Ground | None:

@@ -22,6 +22,7 @@ from concur.formats._imperfections import read_imperfections, read_slip
 from concur.formats._initial import check_initial, start_on_reference
 from concur.formats._nominal import nominal_values
 from concur.formats._proof import read_proof, statement
+from concur.formats._proof_task import proof_task
 from concur.formats._reference import read_reference
 from concur.formats._requirements import read_requirements
 from concur.formats._servo import check_control_names, option_at_fault, read_servo
@@ -240,6 +241,24 @@ class Task:
             return None
         limits = JointLimits.of(self.robot, self.plant or self.robot)
         return statement(self.proof, self.servo, limits, self.path)
+
+    def proof_text(self) -> str:
+        """Text of a task file with the robot `robot.toml`: the task in the file of a proof.
+
+        It has outputs, law, reference, start and times, all numbers to the last bit. Limits and
+        imperfections are those of `statement`, which stands beside it in that file.
+
+        Returns
+        -------
+        str
+            The text.
+
+        Raises
+        ------
+        OutputError
+            If the law has options that proofs of tasks do not cover.
+        """
+        return proof_task(self)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the properties that are computed again."""

@@ -7,11 +7,15 @@ from concur.proofs._ground import Ground
 from concur.proofs._proof import TaskProof
 from concur.proofs._prove import prove
 from concur.proofs._quantity import Quantity
+from concur.proofs._recheck_document import LARGEST_PROOF, TASK_PROOF
 from concur.proofs._sampled import Sampled, SampledBound, sample_statement
 from concur.proofs._statement import Statement
+from concur.proofs._stored import TaskDocument
 from concur.proofs._task import prove_task
 
 __all__ = [
+    "LARGEST_PROOF",
+    "TASK_PROOF",
     "Bound",
     "Capsule",
     "Clearance",
@@ -22,6 +26,7 @@ __all__ = [
     "Sampled",
     "SampledBound",
     "Statement",
+    "TaskDocument",
     "TaskProof",
     "prove",
     "prove_task",

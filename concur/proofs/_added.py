@@ -24,6 +24,9 @@ class Added:
 
     Attributes
     ----------
+    motion : Walker
+        Of angles, shape velocities, their commanded and true rates: the parts of `Graph`, and then
+        the forces that the ground carries.
     points : numpy.ndarray
         Points in the world whose places in axes of the base are needed, (k, 3), m.
     """
@@ -33,9 +36,12 @@ class Added:
         self.carried = Carried(robot, statement) if statement.ground else None
         self.apart = Apart(robot, clearance) if clearance else None
         self.points = clearance.world if clearance else np.zeros((0, 3))
+        graph = robot.graph
+        parts = [*graph.parts, *([self.carried.forces] if self.carried else [])]
+        self.motion = robot.walker([graph.phi, graph.s, graph.a, graph.true], parts)
         self.expressions: Walker | None = None
         if statement.expressions:
-            phi, s, u = robot.graph.phi, robot.graph.s, ca.SX.sym("u", robot.servo.nu)
+            phi, s, u = graph.phi, graph.s, ca.SX.sym("u", robot.servo.nu)
             model = robot.servo.model
             joints = [model.shape_names[k] for k in robot.arm_speeds]
             names = (joints, model.shape_names, model.control_names)
@@ -56,13 +62,14 @@ class Added:
         phi: list[Model],
         s: list[Model],
         u: list[Model],
-        true: list[Model],
+        forces: list[np.ndarray],
         places: list[list[Model]],
         own: dict[str, Floats],
     ) -> Floats:
         """Bounds of all quantities times their signs, (k, b), with what `of_arm` returned.
 
-        `places` are the points in the world, in axes of the base from its output.
+        `forces` are those that the ground carries, if there are any, and `places` the points in the
+        world, in axes of the base from its output.
         """
         parts = [np.zeros((0, phi[0].c.size))]
         if self.apart is not None:
@@ -71,5 +78,5 @@ class Added:
             values = self.expressions(phi, s, u)[0].ravel()
             parts.append(np.array([m.c + m.reach for m in values]))
         if self.carried is not None:
-            parts.append(self.carried.rows(phi, s, true, own))
+            parts.append(self.carried.rows(forces[0], own))
         return np.vstack(parts)

@@ -156,7 +156,7 @@ class Attack:
         numbers = self.program.numbers(scaled_masses(self.plant, given["masses"]))
         flips = self.task.duration * given["flip"]
         return self.rollout(
-            self.starts(x, ve, given["base"], numbers),
+            self.starts(x, ve, given["base"], numbers, given.get("momentum", 0.0)),
             np.column_stack([numbers, given["torque"], given["push"], flips]),
             self._rows,
             ticks=self.ticks,

@@ -17,8 +17,9 @@ from scipy.integrate import solve_ivp
 from concur.control.references import Reference
 from concur.proofs._configurations import Configurations
 from concur.proofs._decided import Decided
-from concur.proofs._floating import CLOCK, SPACE, Demand, Floater, State
+from concur.proofs._floating import Demand, Floater, State
 from concur.proofs._models import Floats, norm_bound
+from concur.proofs._symbols import CLOCK
 from concur.proofs._variations import Kernels, kernels
 
 ROUNDS = 8
@@ -92,10 +93,11 @@ class Declared:
         """Models over all segments, each in parts of equal length."""
         half, count = self.length / parts / 2, self.count * parts
         middle: Floats = np.asarray((np.arange(count) + 0.5) * (2 * half), dtype=np.float64)
-        rates = self.reference.models(SPACE, CLOCK, middle, np.full(count, half))
+        space = self.robot.symbols.space
+        rates = self.reference.models(space, CLOCK, middle, np.full(count, half))
         value, change = [], []
         for c0, c1, c2, c3 in np.moveaxis(_split(self.cubics, parts), 0, 1):
-            d = SPACE.symbol(CLOCK, np.ones(count))
+            d = space.symbol(CLOCK, np.ones(count))
             square = d * d
             # d^3 differs from 3 d / 4 by a quarter of Chebyshev's polynomial at most.
             own = d * (c1 + 0.75 * c3) + square * c2 + c0
@@ -122,7 +124,7 @@ class Declared:
         for k in range(0, self.count * FINER, BLOCK * FINER):
             some = np.arange(k, min(k + BLOCK * FINER, self.count * FINER))
             least = np.full((3, len(some)), LEAST)
-            state = self.robot.state(fine.take(some), least)
+            state = self.robot.state(fine.take(some), least, np.zeros((2, len(some))))
             linear = np.nan_to_num(state.linear(least))
             parts.append(linear.reshape(-1, PARTS * FINER, 18, 18).mean(axis=1))
             rest.append(norm_bound(state.rates[6:12]))
@@ -173,10 +175,11 @@ class Tube:
         """Largest factor by which a small error of the base's pose grows."""
         return float(self._kernels.start[:, 1, 1].max())
 
-    def close(self, some: np.ndarray, disturbance: Floats) -> State | str:
-        """Find radii on the next segments for bounds of |d| there; their state, or what fails.
+    def close(self, some: np.ndarray, disturbance: Floats, errors: Floats) -> State | str:
+        """Find radii on the next segments; their state, or what fails.
 
-        The segments before must be closed.
+        For bounds of |d| there (b,) and of the momentum's error (2, b). The segments before must
+        be closed.
         """
         robot, declared = self._declared.robot, self._declared
         demand, last = declared.demand.take(some), max(int(some[0]) - 1, 0)
@@ -188,10 +191,11 @@ class Tube:
         first = self._kernels.reached(self._start, self.forcing, some)
         radii = np.maximum(1.02 * first, np.minimum(radii, first)) + LEAST
         for _ in range(ROUNDS):
-            state = robot.state(demand, radii)
+            state = robot.state(demand, radii, errors)
             if not state.phi.solved.all():
                 return "no unique joint angles within the tube of errors and base pose"
-            forcing = state.forcing(radii, self._matrices[some], robot.slopes(demand, state))
+            slopes = robot.slopes(demand, state)
+            forcing = state.forcing(robot.symbols, radii, self._matrices[some], slopes)
             forcing[1] += self._defect[some]
             self.forcing[:, some] = forcing + push
             if not np.isfinite(forcing).all():
@@ -212,7 +216,7 @@ class Tube:
     def _continues(self, some: np.ndarray, state: State) -> bool:
         """Whether segments share their joint angles on the candidate where they meet."""
         count, phi = len(some), state.phi
-        end = np.zeros((SPACE.size, count - 1))
+        end = np.zeros((self._declared.robot.symbols.space.size, count - 1))
         end[CLOCK] = 1.0
         here, last = np.arange(count - 1), np.array([-1])
         inside = phi.same_branch(here, end, here + 1, -end).all()

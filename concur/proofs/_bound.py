@@ -106,10 +106,18 @@ def bounds_of(
 
 def proved(given: Statement, bounds: Sequence[Bound], base: str) -> str:
     """Verdict of a proof in one sentence; values are rounded to the safe side."""
+    return f"PROVED: from {conditions(given, base)}: {', '.join(_kept(bounds))}"
+
+
+def conditions(given: Statement, base: str) -> str:
+    """Starts and imperfections of a statement, in words."""
     facts = [
         f"masses within {100 * given.masses:.3g} %",
         f"torques held for {1e3 * given.period:g} ms",
     ]
+    if any(given.momentum_error):
+        linear, angular = given.momentum_error
+        facts.append(f"a momentum within {linear:g} kg m/s and {angular:g} kg m^2/s")
     if given.delay:
         facts.append(f"a delay of {1e3 * given.delay:g} ms")
     if any(given.torque_error):
@@ -122,9 +130,8 @@ def proved(given: Statement, bounds: Sequence[Bound], base: str) -> str:
     radii = (max(given.place), max(given.speed), given.heading)
     place, speed, angle = (f"{r:g} {unit}" for r, unit in zip(radii, units, strict=True))
     return (
-        f"PROVED: from starts within {place}, {speed} and {angle} of {base} of the "
-        f"declared one, with {', '.join(facts)}: "
-        f"{', '.join(_kept(bounds))}"
+        f"starts within {place}, {speed} and {angle} of {base} of the declared one, "
+        f"with {', '.join(facts)}"
     )
 
 

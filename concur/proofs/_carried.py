@@ -31,6 +31,11 @@ class Carried:
         Graphs of the robot.
     statement : Statement
         Statement with a ground.
+
+    Attributes
+    ----------
+    forces : casadi.SX
+        Forces by body, of the angles, shape velocities and their true rates; a column for each.
     """
 
     def __init__(self, robot: Robot, statement: Statement) -> None:
@@ -38,8 +43,7 @@ class Carried:
         assert ground is not None
         self.masses, self.push, self.axle = statement.masses, statement.push, ground.axle
         rows, graph = ca.DM(ground.rows), robot.graph
-        forces = [rows @ robot.wrenches()]
-        self._forces = robot.walker([graph.phi, graph.s, graph.true], forces)
+        self.forces = rows @ robot.wrenches()
         self._levers = robot.walker([graph.phi], [rows @ _levers(robot)])
         count = rows.shape[0] - (3 if ground.axle else 0)
         # A load or moment, or the force along a wheel and across it.
@@ -60,11 +64,8 @@ class Carried:
         ]
         return {"pushed": np.array(found)}
 
-    def rows(
-        self, phi: list[Model], s: list[Model], true: list[Model], own: dict[str, Floats]
-    ) -> Floats:
-        """Bounds of the ground's quantities times their signs, (k, b)."""
-        each = self._forces(phi, s, true)[0]
+    def rows(self, each: np.ndarray, own: dict[str, Floats]) -> Floats:
+        """Bounds of the ground's quantities times their signs, (k, b), by forces of each body."""
         found = []
         for k, some in enumerate(self._of):
             total = each[some].sum(axis=1)

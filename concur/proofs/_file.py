@@ -15,8 +15,8 @@ from concur.documents import write_document
 from concur.proofs._bound import Bound
 from concur.proofs._recheck_document import (
     BY_OUTPUT,
-    FORMAT,
     STATEMENT,
+    TASK_PROOF,
     VERSION,
     law_hash,
     text_hash,
@@ -104,7 +104,7 @@ def write_proof(
             for bound in bounds
         ],
     }
-    write_document(path, FORMAT, VERSION, members)
+    write_document(path, TASK_PROOF, VERSION, members)
 
 
 def statement_document(

@@ -24,6 +24,7 @@ from concur.proofs._models import Floats
 from concur.proofs._proof import TaskProof
 from concur.proofs._quantity import quantities_of
 from concur.proofs._statement import Statement
+from concur.proofs._symbols import Symbols
 
 LENGTH = 0.0125
 """Longest segment (s)."""
@@ -55,7 +56,8 @@ class Prover:
         s0: ArrayLike,
         statement: Statement,
     ) -> None:
-        self.statement, self.robot = statement, Floater(servo)
+        wrong = statement.masses > 0.0 or any(statement.momentum_error)
+        self.statement, self.robot = statement, Floater(servo, Symbols(wrong))
         sizes = [len(part) for part in (statement.place, statement.speed, statement.push)]
         if sizes[:2] != [1, 1] or sizes[2] > 1 or len(statement.torque_error) not in (0, 6):
             raise refusal(
@@ -82,7 +84,7 @@ class Prover:
 
     def march(self, progress: Callable[[int, int], None] | None = None) -> tuple[str, float]:
         """Close all blocks; what fails, and when (s), else an empty text."""
-        held = NEVER
+        held = np.full(5, NEVER)
         for first in range(0, self.count, BLOCK):
             some = np.arange(first, min(first + BLOCK, self.count))
             fault, largest = self._block(some, held)
@@ -93,29 +95,34 @@ class Prover:
                 progress(int(some[-1]) + 1, self.count)
         return "", 0.0
 
-    def _block(self, some: np.ndarray, held: float) -> tuple[str, float]:
+    def _block(self, some: np.ndarray, held: Floats) -> tuple[str, Floats]:
+        """Close a block; what fails, and the bounds in its last segment.
+
+        Candidates are |d|, and linear and angular errors e of the momentum and wrenches w.
+        """
         demand = self.declared.demand.take(some)
-        candidate = np.full(len(some), held)
+        candidate = np.repeat(held[:, None], len(some), axis=1)
         names: dict[str, Floats] = {}
         for _ in range(ROUNDS):
-            state = self.tube.close(some, candidate)
+            state = self.tube.close(some, candidate[0], candidate[1:3])
             if isinstance(state, str):
                 if names:
                     state += f", with {_worst(names)} as the largest disturbance"
-                return state, 0.0
-            bounds = self.quantities(demand, state, candidate)
+                return state, held
+            bounds = self.quantities(demand, state, candidate[0], candidate[3:])
             names = bounds.disturbances(self.statement, self.found, self.length)
-            total = np.asarray(sum(names.values()))
+            total = np.vstack([sum(names.values()), *bounds.wrong(self.statement)])
             if not np.isfinite(total).all():
-                return "a torque has no bound within the tube", 0.0
+                return "a torque has no bound within the tube", held
             if (total < candidate).all():
                 self.tube.keep(state)
                 self.found.append(bounds)
                 self.sources.append(names)
-                self.disturbance[some] = candidate
-                return "", float(total[-1])
+                self.disturbance[some] = candidate[0]
+                return "", total[:, -1]
             candidate = np.where(total < candidate, candidate, 1.25 * total + NEVER)
-        return f"the disturbance grows with the tube; its largest source is {_worst(names)}", 0.0
+        fault = f"the disturbance grows with the tube; its largest source is {_worst(names)}"
+        return fault, held
 
 
 def _worst(names: dict[str, Floats]) -> str:
@@ -160,13 +167,11 @@ def prove_floater(
 
 def proof_of(case: Prover, progress: Callable[[int, int], None] | None = None) -> TaskProof:
     """Verdict about the statement of a declared motion."""
-    if case.statement.masses > 0.0:
-        reason = "masses without a measured base twist: the velocity error is wrong too"
-        cure = "Set masses to 0, or bound what they do by `push`."
-        return _result(case, Status.UNDECIDED, f"Not shown: {reason}", cure)
     fault, time = case.march(progress)
     if fault:
         own = "a shorter period or delay, " if "period and delay" in fault else ""
+        if case.robot.symbols.wrong and not case.robot.measured:
+            own += "a law that measures the base (`use_measured_velocity`), "
         cure = f"Take {own}a nearer start, a shorter duration, a slower reference or calmer gains."
         return _result(case, Status.UNDECIDED, f"Not shown from {time:.2f} s on: {fault}", cure)
     bounds = _bounds(case)

@@ -21,7 +21,7 @@ within the radii of their balls.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import casadi as ca
@@ -32,7 +32,7 @@ from concur.errors import OutputError
 from concur.mechanism import joints
 from concur.proofs._configurations import Configurations, Equations
 from concur.proofs._linear_solve import Solver
-from concur.proofs._models import Floats, Model, Space, Walker, norm_bound
+from concur.proofs._models import Floats, Model, Walker, norm_bound
 from concur.proofs._pose_formulas import (
     bracket,
     carried,
@@ -41,15 +41,7 @@ from concur.proofs._pose_formulas import (
     rotation,
     tails,
 )
-
-SPACE = Space((1, 6, 6, 6, *(1,) * 12, 6, *(1,) * 6), curved=19)
-"""Time; dx, eta and dv; remainders of angles and s; disturbance; remainders of accelerations."""
-
-X, ETA, VE, PUSH = 1, 2, 3, 16
-"""Blocks of the deviations and of the disturbance."""
-
-CLOCK, FIRST_PHI, FIRST_S, FIRST_A = 0, 19, 25, 37
-"""Symbols of the time and of the first promoted remainders."""
+from concur.proofs._symbols import DEVIATIONS, Symbols
 
 
 def refusal(where: str, expected: str, came: str) -> OutputError:
@@ -61,11 +53,6 @@ def refusal(where: str, expected: str, came: str) -> OutputError:
         cure="Proofs of floaters cover one SE3 output in inertial axes, an arm of six joints with "
         "a motor each on a free base with constant momentum, and isotropic gains.",
     )
-
-
-def promoted(models: list[Model], first: int) -> list[Model]:
-    """The same functions, each remainder as an extra symbol, from `first` on."""
-    return [m.with_remainder(0.0) + m.space.symbol(first + k, m.r) for k, m in enumerate(models)]
 
 
 def walker(given: list[ca.SX], results: list[ca.SX], where: str) -> Walker:
@@ -124,12 +111,16 @@ class State:
         Joint angles.
     angles : list of Model
         The same, remainders as extra symbols.
-    momentum, s, base : list of Model
-        Body momentum, shape velocities, and body twist of the base.
+    modelled, error, momentum : list of Model
+        Body momentum of the model, its error, and their sum.
+    s, base : list of Model
+        Shape velocities, and body twist of the base.
     decoupling : Solver
         J H.
     mass : numpy.ndarray
         Mhat.
+    moved : list of Model
+        Rates of x and ve, without the disturbance.
     rates : list of Model
         Rates of dx, eta and dv, without the disturbance.
     """
@@ -141,22 +132,29 @@ class State:
     relative: list[Model]
     phi: Configurations
     angles: list[Model]
+    modelled: list[Model]
+    error: list[Model]
     momentum: list[Model]
     s: list[Model]
     base: list[Model]
     decoupling: Solver
     mass: np.ndarray
+    moved: list[Model]
     rates: list[Model]
 
     def linear(self, radii: Floats) -> Floats:
         """Matrices of the rates' linear parts at the middles, shape (b, 18, 18)."""
-        rows = np.array([m.padded(max(FIRST_PHI, len(m.l)))[0][1:FIRST_PHI] for m in self.rates])
+        least = DEVIATIONS.stop
+        rows = np.array([m.padded(max(least, len(m.l)))[0][DEVIATIONS] for m in self.rates])
         return np.asarray(np.moveaxis(rows / np.repeat(radii, 6, axis=0), 2, 0))
 
-    def forcing(self, radii: Floats, matrices: Floats, slopes: list[np.ndarray]) -> Floats:
+    def forcing(
+        self, symbols: Symbols, radii: Floats, matrices: Floats, slopes: list[np.ndarray]
+    ) -> Floats:
         """Bounds of what the rates are beyond A y, by blocks, (3, b), but eta's at y = 0.
 
-        Of eta's rate, `slopes` are the derivatives over the tube (mean value theorem).
+        Of eta's rate, `slopes` are the derivatives over the tube (mean value theorem); the last
+        one is by the error of the momentum, which A y does not contain.
         """
         share = np.moveaxis(matrices, 0, 2) * np.repeat(radii, 6, axis=0)
         found = np.zeros_like(radii)
@@ -164,16 +162,20 @@ class State:
             rest = []
             for i in range(6 * k, 6 * k + 6):
                 m, row = self.rates[i], share[i]
-                linear, quadratic = m.padded(max(FIRST_PHI, len(m.l)))
+                linear, quadratic = m.padded(max(DEVIATIONS.stop, len(m.l)))
                 linear = linear.copy()
-                linear[1:FIRST_PHI] -= row
+                linear[DEVIATIONS] -= row
                 rounding = 1e-12 * np.abs(row).sum(axis=0)
                 rest.append(Model(m.space, m.c, linear, quadratic, m.r + rounding))
             found[k] = norm_bound(rest)
-        for k, slope in enumerate(slopes):
+        averages = [[averaged(m, symbols.first_angle) for m in slope.ravel()] for slope in slopes]
+        for k, average in enumerate(averages[:3]):
             own = np.moveaxis(matrices[:, 6:12, 6 * k : 6 * k + 6], 0, 2).reshape(36, -1)
-            apart = [averaged(m) - a for m, a in zip(slope.ravel(), own, strict=True)]
+            apart = [m - a for m, a in zip(average, own, strict=True)]
             found[1] += norm_bound(apart) * radii[k]
+        if symbols.wrong:
+            by_error = np.array(averages[3], object).reshape(6, 6)
+            found[1] += norm_bound(by_error @ np.array(self.error, object))
         return np.where(np.isnan(found), np.inf, found)
 
 
@@ -184,10 +186,15 @@ class Floater:
     ----------
     servo : Servo
         The law.
+    symbols : Symbols
+        Symbols of the models.
     """
 
-    def __init__(self, servo: Servo) -> None:
-        self.servo, self.where = servo, f"proof of `{servo.name}`"
+    def __init__(self, servo: Servo, symbols: Symbols) -> None:
+        self.where, self.symbols = f"proof of `{servo.name}`", symbols
+        self.measured = servo.use_measured_velocity
+        # The graphs are functions of the shape velocities and the momentum.
+        self.servo = servo = replace(servo, use_measured_velocity=False)
         model, robot = servo.model, servo.model.robot
         groups = [output.group for output in servo.outputs]
         if groups != ["SE3"] or servo.outputs[0].relative_to is not None:
@@ -199,7 +206,7 @@ class Floater:
         if not np.array_equal(model.input_matrix(robot.neutral()), np.eye(6)):
             raise refusal(self.where, "a motor for each joint", "others")
         options = (servo.integral, servo.torque_limits, servo.damping_threshold, servo.redundancy)
-        if servo.use_measured_velocity or any(option is not None for option in options):
+        if any(option is not None for option in options):
             raise refusal(self.where, "a plain servo", "an integral, limits, damping or others")
         self.stiffness, self.damping = (self._gain(m) for m in (servo.stiffness, servo.damping))
         self._build()
@@ -274,13 +281,15 @@ class Floater:
         self.aim_slope = walker([x, tail, twist], [ca.jacobian(aim, x)], where)
         pulled = error_map(x, x, tail, dual=True) * self.stiffness - self.damping * ve
         self.error_rate = walker([x, tail, ve], [-error_map(x, ve, tail), pulled], where)
-        # Commanded acceleration and its rate: ve obeys vedot = pulled (+ d).
-        acceleration, jerk, push = (ca.SX.sym(name, 6) for name in ("acc", "jerk", "push"))
+        # Commanded acceleration, and its rate for those of x and ve.
+        acceleration, jerk = ca.SX.sym("acceleration", 6), ca.SX.sym("jerk", 6)
         demand = pulled + carried(back, shift, acceleration) - bracket(ve, aim)
-        along = ca.jtimes(demand, x, -error_map(x, ve, tail)) + ca.jtimes(demand, ve, pulled + push)
+        xdot, vedot = ca.SX.sym("xdot", 6), ca.SX.sym("vedot", 6)
+        along = ca.jtimes(demand, x, xdot) + ca.jtimes(demand, ve, vedot)
         along += ca.jtimes(demand, twist, acceleration) + ca.jtimes(demand, acceleration, jerk)
-        self.demand = walker([x, tail, ve, twist, acceleration], [demand], where)
-        self.demand_rate = walker([x, tail, ve, twist, acceleration, jerk, push], [along], where)
+        given = [x, tail, ve, twist, acceleration]
+        self.demand = walker(given, [demand], where)
+        self.demand_rate = walker([*given, jerk, xdot, vedot], [along], where)
 
     def _hand(self, q: ca.SX) -> tuple[ca.SX, ca.SX]:
         """Position and rotation of the output's frame."""
@@ -289,38 +298,45 @@ class Floater:
         turn, place = output.placed((pose[:3, :3], pose[:3, 3]))
         return place, turn
 
-    def state(self, demand: Demand, radii: Floats) -> State:
-        """Angles, speeds and rates over segments, for radii (3, b) of dx, eta and dv."""
-        block = [SPACE.block(b, radii[k]) for k, b in enumerate((X, ETA, VE))]
-        x = [a + b for a, b in zip(demand.x, block[0], strict=True)]
-        ve = [a + b for a, b in zip(demand.ve, block[2], strict=True)]
-        eta = block[1]
+    def state(self, demand: Demand, radii: Floats, errors: Floats) -> State:
+        """Angles, speeds and rates over segments.
+
+        For radii (3, b) of dx, eta and dv, and (2, b) of the momentum's error.
+        """
+        dx, eta, dv = self.symbols.deviations(radii)
+        x = [a + b for a, b in zip(demand.x, dx, strict=True)]
+        ve = [a + b for a, b in zip(demand.ve, dv, strict=True)]
         angle = norm_bound(x[3:]) ** 2 * (1 + 1e-12)
-        tail = [SPACE.constant(np.zeros_like(t)).with_remainder(t) for t in tails(angle)]
-        relative, momentum = (
+        tail = [
+            self.symbols.space.constant(np.zeros_like(t)).with_remainder(t) for t in tails(angle)
+        ]
+        relative, modelled = (
             part.ravel().tolist() for part in self.geometry(demand.pose, x, tail, demand.base, eta)
         )
         phi = self.equations.solve(relative, demand.angles)
-        angles = promoted(phi.models, FIRST_PHI)
+        angles = self.symbols.promoted_angles(phi.models)
+        error = self.symbols.momentum(errors)
+        momentum = [a + b for a, b in zip(modelled, error, strict=True)]
         decoupling, mass = self.matrices(angles)
         solver = Solver(decoupling)
         twist = self.aim(x, tail, ve, demand.twist)[0].ravel()
         drift = self.drift(angles, momentum)[0].ravel()
-        s = promoted(solver((twist - drift).tolist()), FIRST_S)
+        s = self.symbols.promoted_speeds(solver((twist - drift).tolist()))
         base = self.base(angles, s, momentum)[0].ravel().tolist()
         moved = self.base_rate(demand.base, demand.base_rate, eta, base)[0].ravel().tolist()
-        errors = [part.ravel().tolist() for part in self.error_rate(x, tail, ve)]
-        rates = [
-            *(a - b for a, b in zip(errors[0], demand.x_rate, strict=True)),
+        rates = [m for part in self.error_rate(x, tail, ve) for m in part.ravel().tolist()]
+        whole = [
+            *(a - b for a, b in zip(rates[:6], demand.x_rate, strict=True)),
             *moved,
-            *(a - b for a, b in zip(errors[1], demand.ve_rate, strict=True)),
+            *(a - b for a, b in zip(rates[6:], demand.ve_rate, strict=True)),
         ]
+        momenta = (modelled, error, momentum)
         return State(
-            x, eta, ve, tail, relative, phi, angles, momentum, s, base, solver, mass, rates
+            x, eta, ve, tail, relative, phi, angles, *momenta, s, base, solver, mass, rates, whole
         )
 
     def slopes(self, demand: Demand, state: State) -> list[np.ndarray]:
-        """Derivatives of eta's rate by dx, eta and dv over the tube: three matrices of models.
+        """Derivatives of eta's rate by dx, eta, dv and the momentum: four matrices of models.
 
         Backwards: of the base's twist v1(phi, s, Pi) with N(phi, s, Pi) = xi, g(phi, p) = 0.
         """
@@ -336,15 +352,16 @@ class Floater:
         twists = [by_relative @ m[:12] + by_momentum @ m[12:] for m in (by_x, by_eta)]
         twists[0] = twists[0] + by_hand @ self.aim_slope(state.x, state.tail, demand.twist)[0]
         own, through = self.base_rate_slopes(demand.base, demand.base_rate, state.eta, state.base)
-        return [through @ twists[0], own + through @ twists[1], through @ by_hand]
+        found = [through @ twists[0], own + through @ twists[1], through @ by_hand]
+        return [*found, *([through @ by_momentum] if self.symbols.wrong else [])]
 
 
-def averaged(m: Model) -> Model:
-    """Mean of m(t, theta y) over theta from 0 to 1, y the deviations."""
+def averaged(m: Model, end: int) -> Model:
+    """Mean of m(t, theta y) over theta from 0 to 1, y the symbols from 1 up to an end."""
     first, second = m.space.pairs(len(m.l))[:2]
-    order = [((part >= 1) & (part < FIRST_PHI)).astype(int) for part in (first, second)]
-    one = np.where((np.arange(len(m.l)) >= 1) & (np.arange(len(m.l)) < FIRST_PHI), 0.5, 1.0)
-    two = 1.0 / (1.0 + order[0] + order[1])
+    own = (np.arange(max(len(m.l), end)) >= 1) & (np.arange(max(len(m.l), end)) < end)
+    one = np.where(own[: len(m.l)], 0.5, 1.0)
+    two = 1.0 / (1.0 + own[first].astype(int) + own[second].astype(int))
     return Model(m.space, m.c, m.l * one[:, None], m.q * two[:, None], m.r * (1 + 1e-12))
 
 

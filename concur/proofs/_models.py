@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import casadi as ca
 import numpy as np
@@ -33,6 +33,18 @@ from concur.errors import OutputError
 ROUNDING = 2.0**-44
 
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+
+
+class Crossing(NamedTuple):
+    """Pairs of symbols: places, indices and weights, and those with both among the first ones."""
+
+    rows: slice | np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    weight: Floats
+    own: slice | np.ndarray
+    own_first: np.ndarray
+    own_second: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -86,12 +98,27 @@ class Space:
         """First block beyond the curved symbols."""
         return int(np.searchsorted(np.cumsum(self.blocks), self.curved, side="right"))
 
+    @cached_property
+    def spread(self) -> float:
+        """Bound of the sum of absolute coefficients of a form, over its largest size."""
+        return 1.5 * max(self.blocks)
+
     @lru_cache(maxsize=256)  # noqa: B019
-    def crossing(self, n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, Floats]:
-        """Pairs of n symbols of which one is among the first m: places, indices, weights."""
+    def crossing(self, n: int, m: int) -> Crossing:
+        """Pairs of n symbols of which one is among the first m."""
         first, second, weight, _, _ = self.pairs(n)
         rows = np.flatnonzero(first < m)
-        return rows, first[rows], second[rows], weight[rows]
+        own = np.flatnonzero(second[rows] < m)
+        every = slice(None)
+        return Crossing(
+            every if len(rows) == len(first) else rows,
+            first[rows],
+            second[rows],
+            weight[rows],
+            every if len(own) == len(rows) else own,
+            first[rows[own]],
+            second[rows[own]],
+        )
 
     def symbol(self, k: int, half: Floats | float = 1.0, middle: Floats | float = 0.0) -> Model:
         """The function m + h d_k."""
@@ -165,23 +192,34 @@ class Model:
         """Largest absolute value of the function."""
         return (np.abs(self.c) + self.reach) * (1 + ROUNDING)
 
-    @property
+    @cached_property
     def size(self) -> Floats:
         """Largest absolute value of the polynomial."""
         return np.abs(self.c) + self.linear + self.quadratic
 
-    @property
-    def _rounding(self) -> Floats:
-        """Bound of the rounding of all coefficients, each by a few units in its last place."""
-        total = np.abs(self.c)
+    @cached_property
+    def total(self) -> Floats:
+        """Bound of the sum of absolute coefficients, which limits their rounding.
+
+        Operations pass on that of their operands, so that few sums are computed.
+        """
+        found = np.abs(self.c)
         if len(self.l):
-            total = total + np.sqrt(len(self.l) * np.einsum("ib,ib->b", self.l, self.l))
-            total = total + np.sqrt(len(self.q) * np.einsum("ib,ib->b", self.q, self.q))
-        return ROUNDING * total
+            found = found + np.sqrt(len(self.l) * np.einsum("ib,ib->b", self.l, self.l))
+            found = found + np.sqrt(len(self.q) * np.einsum("ib,ib->b", self.q, self.q))
+        return found
+
+    def _with_total(self, total: Floats) -> Model:
+        """The same model, with a bound of the sum of its absolute coefficients."""
+        self.__dict__["total"] = total
+        return self
 
     def with_remainder(self, r: Floats | float) -> Model:
         """The same polynomial with another remainder."""
-        return Model(self.space, self.c, self.l, self.q, np.broadcast_to(r, self.c.shape))
+        own = np.asarray(r)
+        if own.shape != self.c.shape:
+            own = np.broadcast_to(own, self.c.shape)
+        return Model(self.space, self.c, self.l, self.q, own)
 
     def take(self, columns: np.ndarray) -> Model:
         """Some of the columns."""
@@ -227,56 +265,79 @@ class Model:
         return linear, quadratic
 
     def __neg__(self) -> Model:
-        return Model(self.space, -self.c, -self.l, -self.q, self.r)
+        return Model(self.space, -self.c, -self.l, -self.q, self.r)._with_total(self.total)
 
     def __add__(self, other: Model | Floats | float) -> Model:
-        if not isinstance(other, Model):
-            c = self.c + other
-            grown = (1 + ROUNDING) * self.r + ROUNDING * np.abs(c)
-            linear, quadratic = _spread(c.size, self.l, self.q)
-            return Model(self.space, c, linear, quadratic, grown)
-        n = max(len(self.l), len(other.l))
-        (l1, q1), (l2, q2) = self.padded(n), other.padded(n)
-        rest = (self.r + other.r) * (1 + ROUNDING)
-        total = Model(self.space, self.c + other.c, l1 + l2, q1 + q2, rest)
-        return total.with_remainder(rest + total._rounding)
+        return self._sum(other, np.add)
 
     __radd__ = __add__
 
     def __sub__(self, other: Model | Floats | float) -> Model:
-        return self + (-other)
+        return self._sum(other, np.subtract)
 
     def __rsub__(self, other: Floats | float) -> Model:
         return -self + other
 
+    def _sum(self, other: Model | Floats | float, apply: np.ufunc) -> Model:
+        """Sum or difference."""
+        if not isinstance(other, Model):
+            c = apply(self.c, other)
+            grown = (1 + ROUNDING) * self.r + ROUNDING * np.abs(c)
+            linear, quadratic = _spread(c.size, self.l, self.q)
+            return Model(self.space, c, linear, quadratic, grown)
+        total = self.total + other.total
+        rest = (self.r + other.r) * (1 + ROUNDING) + ROUNDING * total
+        parts = []
+        for a, b in ((self.l, other.l), (self.q, other.q)):
+            n, m = len(a), len(b)
+            if n == m:
+                parts.append(apply(a, b))
+                continue
+            # The shorter one has no coefficients beyond its own symbols.
+            whole = np.empty((max(n, m), total.size))
+            k = min(n, m)
+            apply(a[:k], b[:k], out=whole[:k])
+            if n > m:
+                whole[k:] = a[k:]
+            else:
+                apply(0.0, b[k:], out=whole[k:])
+            parts.append(whole)
+        found = Model(self.space, apply(self.c, other.c), parts[0], parts[1], rest)
+        return found._with_total(total)
+
     def __mul__(self, other: Model | Floats | float) -> Model:
         if not isinstance(other, Model):
             factor = np.atleast_1d(np.asarray(other, dtype=float))
-            rest = np.abs(factor) * (self.r + self._rounding) * (1 + ROUNDING)
-            return Model(self.space, self.c * factor, self.l * factor, self.q * factor, rest)
+            size = np.abs(factor)
+            rest = size * (self.r + ROUNDING * self.total) * (1 + ROUNDING)
+            linear, quadratic = self.l * factor, self.q * factor
+            found = Model(self.space, self.c * factor, linear, quadratic, rest)
+            return found._with_total(size * self.total)
         a, b = (self, other) if len(self.l) >= len(other.l) else (other, self)
-        n = len(a.l)
+        n, both = len(a.l), a.size * b.size
         rest = a.linear * b.quadratic + a.quadratic * (b.linear + b.quadratic)
         rest = rest + a.r * (b.size + b.r) + b.r * a.size
-        rest = rest * (1 + ROUNDING) + ROUNDING * a.size * b.size
+        rest = rest * (1 + ROUNDING) + ROUNDING * both
         linear, quadratic = b.c * a.l, b.c * a.q
-        if len(b.l):
+        m = len(b.l)
+        if m:
             # The smaller one has no coefficients beyond its own symbols.
-            rows, first, second, weight = self.space.crossing(n, len(b.l))
-            if len(b.l) > self.space.curved:
+            at = self.space.crossing(n, m)
+            if m > self.space.curved:
                 straight = self.space.straight
-                ends = (m._norms[straight:].sum(axis=0) for m in (a, b))
+                ends = (one._norms[straight:].sum(axis=0) for one in (a, b))
                 rest = rest + next(ends) * next(ends) * (1 + ROUNDING)
-            cross = a.l[second] * b.l[first]
+            cross = a.l[at.second] * b.l[at.first]
             if a is b:
                 cross *= 2.0
             else:
-                own = np.flatnonzero(second < len(b.l))
-                cross[own] += a.l[first[own]] * b.l[second[own]]
-            quadratic[rows] += weight * cross
-            linear[: len(b.l)] += a.c * b.l
+                cross[at.own] += a.l[at.own_first] * b.l[at.own_second]
+            cross *= at.weight
+            quadratic[at.rows] += cross
+            linear[:m] += a.c * b.l
             quadratic[: len(b.q)] += a.c * b.q
-        return Model(self.space, a.c * b.c, linear, quadratic, rest)
+        found = Model(self.space, a.c * b.c, linear, quadratic, rest)
+        return found._with_total(self.space.spread**2 * both)
 
     __rmul__ = __mul__
 
@@ -298,13 +359,14 @@ class Model:
         reach = self.reach
         size = np.abs(value) + np.abs(slope) * reach + np.abs(bend) * reach**2
         r = np.abs(slope) * self.r + np.abs(bend) * square.r + rest(reach)
-        return Model(
+        found = Model(
             self.space,
             value,
             slope * self.l,
             slope * self.q + bend * square.q,
             r * (1 + ROUNDING) + ROUNDING * size,
         )
+        return found._with_total(self.space.spread**2 * size)
 
     def inverse(self) -> Model:
         """The reciprocal; without a bound where the function may vanish."""
@@ -353,6 +415,8 @@ def norm_bound(vector: Sequence[Model] | np.ndarray) -> Floats:
 
     A block of the linear part counts by its largest singular value.
     """
+    if len(vector) == 1:
+        return np.asarray(vector[0].bound)
     space, n = vector[0].space, max(len(m.l) for m in vector)
     b = max(m.c.size for m in vector)
     parts = [_spread(b, *m.padded(n)) for m in vector]
@@ -362,14 +426,24 @@ def norm_bound(vector: Sequence[Model] | np.ndarray) -> Floats:
     if n:
         _, _, _, starts, norms = space.pairs(n)
         for i, j in zip(starts, [*starts[1:], n], strict=True):
-            part = linear[:, i:j]
-            gram = np.einsum("ikb,jkb->bij", part, part)
-            sound = np.isfinite(gram).all(axis=(1, 2))
-            largest = np.linalg.eigvalsh(np.where(sound[:, None, None], gram, 0.0))[:, -1]
-            trace = np.trace(gram, axis1=1, axis2=2)
-            total = total + np.where(sound, np.sqrt(np.abs(largest) + 1e-13 * trace), np.inf)
+            total = total + _largest_singular_value(linear[:, i:j])
         total = total + np.sqrt(norms @ (quadratic**2).sum(axis=0)).sum(axis=0)
     return np.asarray(total * (1 + ROUNDING))
+
+
+def _largest_singular_value(matrices: Floats) -> Floats:
+    """Bound of the largest singular values of matrices (n, k, b)."""
+    letters = "ikb,jkb->bij" if len(matrices) <= matrices.shape[1] else "kib,kjb->bij"
+    gram = np.einsum(letters, matrices, matrices)
+    trace = np.trace(gram, axis1=1, axis2=2)
+    if gram.shape[1] == 1:
+        return np.asarray(np.sqrt(trace) * (1 + ROUNDING))
+    if gram.shape[1] == 2:
+        largest = (trace + np.hypot(gram[:, 0, 0] - gram[:, 1, 1], 2 * gram[:, 0, 1])) / 2
+        return np.asarray(np.sqrt(largest + 1e-13 * trace))
+    sound = np.isfinite(gram).all(axis=(1, 2))
+    largest = np.linalg.eigvalsh(np.where(sound[:, None, None], gram, 0.0))[:, -1]
+    return np.where(sound, np.sqrt(np.abs(largest) + 1e-13 * trace), np.inf)
 
 
 Argument: TypeAlias = Sequence[Any]

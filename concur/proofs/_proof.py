@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from os import PathLike
 
 import numpy as np
 
 from concur.certify import Status
+from concur.errors import OutputError
 from concur.proofs._bound import Bound, proved, tightest
+from concur.proofs._file import Source, write_proof
 from concur.proofs._models import Floats
 from concur.proofs._statement import Statement
 
@@ -53,6 +56,8 @@ class TaskProof:
     base : str
         What `wall` and the statement's `heading` are radii of: "heading", or "base pose" of
         floaters, in which a metre counts as a radian.
+    source : Source, optional
+        Robot and task, which the file of the proof contains; of `prove_task`.
     """
 
     status: Status
@@ -73,6 +78,7 @@ class TaskProof:
     step: float
     first: np.ndarray
     base: str = "heading"
+    source: Source | None = field(default=None, repr=False)
 
     @property
     def sentence(self) -> str:
@@ -130,6 +136,42 @@ class TaskProof:
             for k, (time, bound) in enumerate(
                 zip(limited[0].times, [limited[i] for i in worst], strict=True)
             )
+        )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a file that `concur.recheck` verifies; it needs nothing but this file.
+
+        Its bounds are 2 % wider than the proved ones, but within the limits, so that another order
+        of evaluation confirms them.
+
+        Parameters
+        ----------
+        path : path
+            File to write.
+
+        Raises
+        ------
+        OutputError
+            If the task is not proved, or the proof was not made by `prove_task`.
+        DescriptionError
+            If the file cannot be written.
+        """
+        if self.status is not Status.PROVED or self.source is None:
+            raise OutputError(
+                "file of a proof",
+                expected="a proof of a task by `prove_task`",
+                came=f"{self.status.name}, {'with' if self.source else 'without'} its task",
+                cure="Save proofs with the status PROVED that `prove_task` returned.",
+            )
+        write_proof(
+            path,
+            self.source,
+            self.statement,
+            self.bounds,
+            self.first,
+            self.edge,
+            self.disturbance,
+            self.leaves,
         )
 
     def __str__(self) -> str:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from concur.control import Servo
 from concur.control.references import Reference
+from concur.multibody import Mechanism
 from concur.proofs._models import Floats
 from concur.proofs._statement import Statement
 
@@ -26,4 +27,7 @@ class Provable(Protocol):
     @property
     def s0(self) -> Floats: ...
     @property
+    def robot(self) -> Mechanism: ...
+    @property
     def statement(self) -> Statement | None: ...
+    def proof_text(self) -> str: ...

@@ -38,7 +38,7 @@ STEP = 0.005
 LONGEST = 0.05
 """Longest segment (s)."""
 
-BATCH = 128
+BATCH = 256
 """Cells computed side by side."""
 
 TRIALS = 12

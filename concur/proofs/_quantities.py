@@ -212,8 +212,8 @@ def quantities(
     a = (inverse @ (np.array(nu, object) - bias)).tolist()
     pushed = inverse @ np.array(ball["d"], object)
     true = (np.array(a, object) + pushed).tolist()
-    u = robot.forces(phi, s, a)[0].ravel()
-    weights = response @ robot.weights(phi, s, true)[0]
+    u, weights, turning, *carried = added.motion(phi, s, a, true)
+    u, turning, weights = u.ravel(), turning.ravel(), response @ weights
     rows = [channel.rows for channel in channels]
     each = [[weights[r, i] for i in range(bodies)] for r in rows]
     found = {
@@ -239,7 +239,6 @@ def quantities(
     ]
     for i in (0, 2):
         change[i], change[i + 1] = change[i] + omega * nu[i + 1], change[i + 1] - omega * nu[i]
-    turning = robot.demand_rate(phi, s, true, a)[0].ravel()
     adot = (inverse @ (np.array(change, object) - turning)).tolist()
     udot = robot.force_rate(phi, s, true, a, adot)[0].ravel()
     held = response @ udot
@@ -248,6 +247,6 @@ def quantities(
         "torque_rate": np.array([m.bound for m in udot]),
         "held": np.array([norm_bound(held[r]) for r in rows]),
         "held_rest": np.array([_rest(held[r]) for r in rows]),
-        "added": added.rows(phi, s, u.tolist(), true, places, cells.own),
+        "added": added.rows(phi, s, u.tolist(), carried, places, cells.own),
         "response_rate": np.einsum("kcib,kb->cib", cells.slopes, moving),
     }

@@ -64,13 +64,11 @@ def verify(case: Case, stored: Stored, progress: Callable[[float], None] | None 
         np.vstack([part, lacking(stored, k, nominal.relative[:, k : k + 1], radii[0][:, k])])
         for k, part in enumerate(stored.leaves)
     ]
-    numbers = {
-        row: np.array([claim.sign * claim.value for claim in part]) for row, part in claims.items()
-    }
+    torques = np.array([claim.value for claim in claims["torque"]])
     hold = statement.period + statement.delay
     reach = np.searchsorted(last * step, first * step - hold * (1 + 1e-9), side="right")
     all_leaves = replace(stored, leaves=leaves)
-    found = Sweep(case, all_leaves, nominal, (radii[0], radii[1]), numbers, reach, progress).run()
+    found = Sweep(case, all_leaves, nominal, (radii[0], radii[1]), torques, reach, progress).run()
     _confirm(claims, found | {"corridor": _corridor(case, x, step)})
 
 

@@ -45,15 +45,17 @@ import numpy as np
 from concur.documents import read_document
 from concur.errors import DescriptionError
 from concur.proofs._recheck_case import StoredBound
-from concur.proofs._recheck_smooth import Floats, require
+from concur.proofs._recheck_smooth import Floats
 
-FORMAT = "concur task proof"
+TASK_PROOF = "concur task proof"
+"""Name of the format."""
+
 VERSION = 1
 
 KINDS = ("rover", "floater")
 """Kinds of robots."""
 
-LARGEST_FILE, LARGEST_TEXT = 2**24, 2**18
+LARGEST_PROOF, LARGEST_TEXT = 2**24, 2**18
 """Bytes of the largest file that is read, and characters of the texts of robot and task."""
 
 LONGEST = 100_000
@@ -79,13 +81,17 @@ _CURES = (
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """Content of a file, before its robot and task are read."""
+    """Content of a file, before its robot and task are read.
+
+    `uncovered` are entries of the statement that this checker does not verify.
+    """
 
     kind: str
     robot: str
     task: str
     hashes: dict[str, str]
     statement: dict[str, Any]
+    uncovered: tuple[str, ...]
     steps: int
     first: np.ndarray
     edge: float
@@ -133,8 +139,9 @@ def read(path: Path) -> Document:
         size = path.stat().st_size
     except (OSError, ValueError):
         size = 0  # reading raises the error
-    require(size <= LARGEST_FILE, f"a file of {size} bytes is not read")
-    found = read_document(path, (FORMAT,), VERSION, "proof of a task", _CURES)
+    if size > LARGEST_PROOF:
+        refuse(f"`{path.name}`", f"at most {LARGEST_PROOF} bytes", str(size))
+    found = read_document(path, (TASK_PROOF,), VERSION, "proof of a task", _CURES)
     _names(found, _MEMBERS, "")
     _strings(found["versions"], "versions")
     kind = _text(found, "kind", "")
@@ -156,7 +163,7 @@ def read(path: Path) -> Document:
         name: np.array([_number(d, "`disturbance`") for d in _items(part, "disturbance")])
         for name, part in _object(found, "disturbance").items()
     }
-    cells = _whole(found["cells"], "`cells`", 2).reshape(-1, 4)
+    cells = _whole(found["cells"], 4)
     leaves = [cells[_indices(part, len(cells))] for part in _list(found, "leaves")]
     bounds = [_bound(entry, f"bounds[{k}]") for k, entry in enumerate(_list(found, "bounds"))]
     if len({(bound.kind, bound.name) for bound in bounds}) < len(bounds):
@@ -167,6 +174,7 @@ def read(path: Path) -> Document:
         task,
         hashes,
         _statement(_object(found, "statement")),
+        tuple(sorted(set(_object(found, "statement")) - STATEMENT)),
         steps,
         first,
         _number(found["edge"], "`edge`"),
@@ -192,8 +200,7 @@ def arguments(
 
 def _statement(table: dict[str, Any]) -> dict[str, Any]:
     """Validated fields of a statement."""
-    unknown = sorted(set(table) - STATEMENT)
-    require(not unknown, f"the checker does not cover {', '.join(unknown)[:100]} of the statement")
+    table = {name: value for name, value in table.items() if name in STATEMENT}
     _names(table, STATEMENT, "statement")
     found: dict[str, Any] = {}
     for name in NUMBERS:
@@ -240,24 +247,20 @@ def _bound(entry: Any, where: str) -> StoredBound:
     )
 
 
-def _whole(rows: Any, where: str, dimensions: int) -> np.ndarray:
-    """Array of whole numbers from nested lists; rows have four."""
-    try:
-        found = np.array(rows if isinstance(rows, list) else None)
-    except (ValueError, OverflowError):
-        found = np.array(None)
-    if rows == []:
-        found = np.zeros((0, 4)[:dimensions], dtype=np.int64)
-    four = dimensions == 1 or found.shape[1:] == (4,)
-    if found.ndim != dimensions or not four or found.dtype != np.int64:
-        kind = "a list of four whole numbers for each cell" if dimensions == 2 else "indices"
-        refuse(where, kind, "another content")
-    return found
+def _whole(rows: Any, width: int) -> np.ndarray:
+    """Whole numbers in rows of a width, shape (n, width)."""
+    if not isinstance(rows, list) or not all(type(row) is list for row in rows):
+        refuse("`cells` and `leaves`", "lists of whole numbers", rows)
+    sound = all(len(row) == width and set(map(type, row)) == {int} for row in rows)
+    sound = sound and all(abs(x) < 2**31 for row in rows for x in row)
+    if not sound:
+        refuse("`cells` and `leaves`", "whole numbers below 2^31", "another content")
+    return np.asarray(np.array(rows, dtype=np.int64).reshape(len(rows), width))
 
 
 def _indices(part: Any, count: int) -> np.ndarray:
     """Indices of the leaves of a segment."""
-    found = _whole(part, "`leaves`", 1)
+    found = _whole([part], len(part) if isinstance(part, list) else 0).ravel()
     if not ((found >= 0) & (found < count)).all():
         refuse("`leaves`", f"indices of {count} cells", "others")
     return found

@@ -347,8 +347,13 @@ def _rate(t: Table, sets: Sets, lead: float) -> tuple[_Linear, list[Floats], Flo
     return form, lines, rest
 
 
+def _sizes(rest: Floats) -> Floats:
+    """Norms of the rests of both outputs."""
+    return np.array([np.sqrt((rest[r] ** 2).sum(axis=0)) for r in ROWS])
+
+
 def bounds(t: Table, sets: Sets, rover: Rover) -> dict[str, Floats]:
-    """Bounds over leaves; the last axis counts them."""
+    """Bounds over leaves; the last axis counts them. Halves reduce the parts named `..._rest`."""
     found: dict[str, Floats] = dict(t.plain)
     form, lines, rest = _force(t, ("U1", "U2", "U0"), sets, False)
     torque = []
@@ -356,7 +361,7 @@ def bounds(t: Table, sets: Sets, rover: Rover) -> dict[str, Floats]:
         row = slice(i, i + 1)
         more, balls = form.parts(sets, row)
         torque.append(_norms(form.value[row], [*more, *(v[row] for v in lines)], balls, rest[row]))
-    found["torque"] = np.array(torque)
+    found["torque"], found["torque_rest"] = np.array(torque), rest
     away = _spread(sets)
     s = t.parts["S"]
     middle = np.abs(_times(s.c, sets.y.c)) + sum(np.abs(_times(g, sets.y.c)) for g in s.g)
@@ -366,7 +371,7 @@ def bounds(t: Table, sets: Sets, rover: Rover) -> dict[str, Floats]:
     for o, r in enumerate(ROWS):
         speed = speed + np.sqrt((s.c[:, r] ** 2).sum(axis=1)) * sets.ve[o]
     found["speed"] = speed * (1 + 1e-10)
-    weights = []
+    weights, loose = [], []
     for k in range(len(rover.names)):
         form, lines, rest = _force(t, (f"E1{k}", f"E2{k}", f"E0{k}"), sets, True)
         own = []
@@ -374,7 +379,9 @@ def bounds(t: Table, sets: Sets, rover: Rover) -> dict[str, Floats]:
             more, balls = form.parts(sets, r)
             own.append(_norms(form.value[r], [*more, *(v[r] for v in lines)], balls, rest[r]))
         weights.append(own)
+        loose.append(_sizes(rest))
     found["weights"] = np.array(weights).sum(axis=0) * (1 + 1e-12)
+    found["weights_rest"] = np.array(loose).sum(axis=0)
     form, lines, rest = _rate(t, sets, rover.lead)
     held, parts = [], []
     for r in ROWS:
@@ -385,7 +392,7 @@ def bounds(t: Table, sets: Sets, rover: Rover) -> dict[str, Floats]:
         more, balls = form.parts(sets, row)
         own = [*more, *(v[row] for v in lines)]
         parts.append(_norms(form.value[row], own, balls, rest[row]))
-    found["held"] = np.array(held)
+    found["held"], found["held_rest"] = np.array(held), _sizes(rest)
     # udot = U1 (K udot), as K is the inverse of U1.
     found["torque_rate"] = _times(t.parts["U1"].size, np.array(parts))
     go = _times(t.parts["L"].size, np.abs(sets.y.c) + away["y"])

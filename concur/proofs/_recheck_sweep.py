@@ -24,14 +24,15 @@ BLOCK = 128
 CELL, LEAF = 5e3, 2e2
 """Work of a cell and of a leaf (microseconds)."""
 
-ROUNDS, GROWTH = 4, 2.0
-"""How often leaves may be halved here, and the largest number of halves as a share of leaves."""
+ROUNDS, GROWTH, FEW = 4, 2, 4000
+"""How often leaves may be halved; the largest number of halves, as a multiple of the leaves and of
+few of them."""
 
-CLAIMED = ("torque", "speed", "low", "high", "margin", "pivot")
-"""Quantities of leaves with claims: upper bounds, of negative values for lower bounds."""
+NEARER = 1.25
+"""Factor on the excess that halves have to reduce."""
 
-OWN = (*CLAIMED, "weights", "held")
-"""Values that are kept for each leaf."""
+OWN = ("torque", "weights", "held")
+"""Values that are kept for each leaf, each with the part that halves reduce, `..._rest`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +56,8 @@ class Sweep:
         Declared motion over the segments.
     radii : tuple of numpy.ndarray
         Radii of x and ve over the segments, (2, segments).
-    claims : dict of str to numpy.ndarray
-        Claimed bounds of the rows of `CLAIMED`.
+    torques : numpy.ndarray
+        Claimed bounds of torques.
     reach : numpy.ndarray
         First segment that a held torque may come from, for each segment.
     progress : callable or None
@@ -69,12 +70,12 @@ class Sweep:
         stored: Stored,
         nominal: Nominal,
         radii: tuple[Floats, Floats],
-        claims: dict[str, Floats],
+        torques: Floats,
         reach: np.ndarray,
         progress: Callable[[float], None] | None,
     ) -> None:
         self.case, self.stored, self.nominal, self.radii = case, stored, nominal, radii
-        self.claims, self.reach, self.progress = claims, reach, progress
+        self.torques, self.reach, self.progress = torques, reach, progress
         self.count = len(stored.first)
         self.guesses = _guesses(case, nominal)
         self.largest: dict[str, Floats] = {}
@@ -83,7 +84,7 @@ class Sweep:
         """Largest values over each segment, with D verified."""
         sizes = [len(part) for part in self.stored.leaves]
         leaves, owner = np.vstack(self.stored.leaves), np.repeat(np.arange(self.count), sizes)
-        values, room = self._values(leaves, owner), GROWTH * len(leaves)
+        values, room = self._values(leaves, owner), max(GROWTH * len(leaves), FEW)
         for attempt in range(ROUNDS + 1):
             for name, part in values.items():
                 self.largest[name] = self._maxima(part, owner)
@@ -144,26 +145,37 @@ class Sweep:
         return np.asarray((inertias + held + rest) * (1 + 1e-12))
 
     def _large(self, values: dict[str, Floats], owner: np.ndarray, bad: np.ndarray) -> np.ndarray:
-        """Leaves whose own values are beyond a claim, or prevent that d is below D."""
-        found = np.zeros(len(owner), dtype=bool)
-        for name in CLAIMED:
-            found |= ~(values[name] <= self.claims[name][:, None]).all(axis=0)
-        given = self.stored.statement
+        """Leaves whose halves could keep torques within claims, and d below D.
+
+        Inertias and held torques share the excess according to their parts that halves reduce. No
+        leaf is returned if these parts are too small.
+        """
+        none, torques = np.zeros(len(owner), dtype=bool), self.torques[:, None]
+        core = {name: values[name] - values[f"{name}_rest"] for name in OWN}
+        found = (values["torque"] > torques).any(axis=0)
+        if (core["torque"] > torques).any():
+            return none
         weights, held, rest = self._parts()
-        room = (1 - 1e-3) * self.stored.disturbance - rest
-        masses = np.where(bad, room - held, np.inf)[:, owner]
-        found |= ~(given.masses * values["weights"] < masses).all(axis=0)
+        given = self.stored.statement
+        hold = given.period + given.delay
+        loose = weights - given.masses * self._maxima(core["weights"], owner)
+        slow = held - hold * self._late(self._maxima(core["held"], owner))
+        over = weights + held + rest - (1 - 1e-3) * self.stored.disturbance
+        if not (over < loose + slow)[bad].all():
+            return none
+        part = np.minimum(1.0, NEARER * over / np.where(bad, loose + slow, 1.0))
+        most = np.where(bad, weights - part * loose, np.inf)
+        found |= (given.masses * values["weights"] > most[:, owner]).any(axis=0)
         # A late command counts in later segments too.
-        own = np.where(bad, room - weights, np.inf)
-        least = own.copy()
+        most = np.where(bad, held - part * slow, np.inf)
+        least = most.copy()
         for k in np.flatnonzero(bad.any(axis=0)).tolist():
             before = slice(int(self.reach[k]), k)
-            least[:, before] = np.minimum(least[:, before], own[:, k : k + 1])
-        hold = given.period + given.delay
-        return np.asarray(found | ~(hold * values["held"] < least[:, owner]).all(axis=0))
+            least[:, before] = np.minimum(least[:, before], most[:, k : k + 1])
+        return np.asarray(found | (hold * values["held"] > least[:, owner]).any(axis=0))
 
     def _values(self, leaves: np.ndarray, owner: np.ndarray) -> dict[str, Floats]:
-        """Values `OWN` of leaves, the last axis counts them; others go to `largest`."""
+        """Values `OWN` of leaves, the last axis counts them; maxima of others go to `largest`."""
         case, nominal, radii, stored = self.case, self.nominal, self.radii, self.stored
         # Halves belong to the branch of the file's leaves, which belong to that of the start.
         sizes = [len(part) for part in stored.leaves]
@@ -183,7 +195,7 @@ class Sweep:
         used = np.unique(index)
         blocks = [used[i : i + BLOCK] for i in range(0, len(used), BLOCK)]
         ends = np.searchsorted(index[order], [*(block[0] for block in blocks), len(cells)])
-        own: dict[str, Floats] = {}
+        own, kept = dict[str, Floats](), {*OWN, *(f"{name}_rest" for name in OWN)}
         for b, block in enumerate(blocks):
             at = angles.take(block)
             made = table(case.rover, middle[:, block], half[:, block], at, case.scales)
@@ -205,7 +217,7 @@ class Sweep:
                     found[name] = -found[name]
                 for name, part in found.items():
                     part = np.atleast_2d(np.where(np.isnan(part), np.inf, part))
-                    if name in OWN:
+                    if name in kept:
                         full = own.setdefault(name, np.empty((*part.shape[:-1], len(owner))))
                         full[..., jobs] = part
                     else:

@@ -48,11 +48,14 @@ class Statement:
         Capsules on bodies and obstacles, with least distances.
     expressions : tuple of Expression
         Functions of angles, speeds and torques, with limits.
+    momentum_error : tuple of float
+        Largest error of the declared momentum of a floater, linear (kg m/s) and angular about the
+        inertial origin (kg m^2/s); empty for none.
 
     Raises
     ------
     OutputError
-        If a number is negative or not finite.
+        If a number is negative or not finite, or `momentum_error` has another length.
     """
 
     place: tuple[float, ...]
@@ -71,10 +74,11 @@ class Statement:
     ground: Ground | None = None
     clearance: Clearance | None = None
     expressions: tuple[Expression, ...] = ()
+    momentum_error: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         plain = (self.heading, self.period, self.delay, self.masses, self.margin)
-        listed = (self.place, self.speed, self.torque_error, self.push)
+        listed = (self.place, self.speed, self.torque_error, self.push, self.momentum_error)
         tables = (self.torques, self.speeds, self.corridor)
         numbers = [*plain, *(x for one in listed for x in one)]
         numbers += [x for one in tables for x in one.values()]
@@ -84,6 +88,13 @@ class Statement:
                 expected="finite numbers that are not negative, and `masses` below 1",
                 came=str(numbers),
                 cure="Give radii and bounds in SI units.",
+            )
+        if len(self.momentum_error) not in (0, 2):
+            raise OutputError(
+                "statement of a proof, `momentum_error`",
+                expected="a linear and an angular radius",
+                came=str(self.momentum_error),
+                cure="Give both, in kg m/s and kg m^2/s.",
             )
 
     @property

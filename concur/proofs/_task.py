@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
+from concur.certify import Status
 from concur.errors import OutputError
 from concur.mechanism import joints
+from concur.proofs._file import Source
 from concur.proofs._floater import Prover as FloaterProver
 from concur.proofs._floater import proof_of as proof_of_floater
 from concur.proofs._floater import refuted as refuted_floater
@@ -14,6 +17,7 @@ from concur.proofs._proof import TaskProof
 from concur.proofs._provable import Provable
 from concur.proofs._prove import Prover, proof_of, refuted
 from concur.proofs._sampled import counterexample
+from concur.writers import to_toml
 
 
 def prove_task(
@@ -58,7 +62,8 @@ def prove_task(
             cure="Add one with `place`, `speed` and `heading`; see docs/files.md.",
         )
     given = (task.servo, task.reference, task.duration, task.q0, task.s0)
-    if isinstance(task.servo.model.robot.base.joint, joints.Free):
+    floats = isinstance(task.servo.model.robot.base.joint, joints.Free)
+    if floats:
         case = FloaterProver(*given, statement)
         prove, refute = partial(proof_of_floater, case, progress), partial(refuted_floater, case)
     else:
@@ -68,7 +73,11 @@ def prove_task(
     broken = counterexample(task)
     found = refute(broken) if broken else prove()
     _check_all_are_bounded(found, str(task.path))
-    return found
+    if found.status is not Status.PROVED:
+        return found
+    kind = "floater" if floats else "rover"
+    texts = to_toml(task.robot), task.proof_text()
+    return replace(found, source=Source(kind, *texts, task.servo, len(found.wall)))
 
 
 def _check_all_are_bounded(found: TaskProof, where: str) -> None:

@@ -7,7 +7,7 @@ angles and the shape velocities only (`task-proof`, sections 0, 2 and 3).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
@@ -15,12 +15,13 @@ import numpy as np
 from concur.control import Servo
 from concur.dynamics import base_wrench, inverse_dynamics
 from concur.errors import OutputError
-from concur.mechanism import Inertia, joints
-from concur.multibody import Mechanism, with_numbers
+from concur.mechanism import joints
+from concur.multibody import Mechanism
 from concur.proofs._configurations import Equations
 from concur.proofs._errors import Channel
 from concur.proofs._models import Walker
 from concur.proofs._quantity import quantities_of
+from concur.proofs._single_bodies import single_bodies
 
 
 def not_covered(where: str, expected: str, came: str) -> OutputError:
@@ -42,19 +43,24 @@ class Graph:
     ----------
     q, place : casadi.SX
         Configuration, and what it is there.
-    phi, s, true : casadi.SX
-        Angles of the arm, shape velocities and their true rates.
+    phi, s, a, true : casadi.SX
+        Angles of the arm, shape velocities, their commanded rates and their true ones.
     v, moving : casadi.SX
         Velocity and its true rate for q.
+    parts : tuple of casadi.SX
+        Commanded torques; forces that each body needs; rate of what the law subtracts from the
+        demand; in terms of phi, s, a, true.
     """
 
     q: ca.SX
     place: ca.SX
     phi: ca.SX
     s: ca.SX
+    a: ca.SX
     true: ca.SX
     v: ca.SX
     moving: ca.SX
+    parts: tuple[ca.SX, ...]
 
     def at(self, expression: ca.SX) -> ca.SX:
         """An expression with the base at the origin."""
@@ -114,7 +120,7 @@ class Robot:
         bias = servo.output_motion(q, s)[1]
         forces = model.shape_forces(q, v, a)
         # Forces are linear in each body's mass, first and second moments alike.
-        self.single = [_only(robot, k) for k in range(len(robot.bodies))]
+        self.single = single_bodies(robot)
         moving = lift @ true + drift
         weights = ca.horzcat(*[lift.T @ inverse_dynamics(one, q, v, moving) for one in self.single])
         parts = (decoupling, mass, bias, forces, weights)
@@ -135,9 +141,9 @@ class Robot:
         rate = model.robot.rate(q, v)
         position = servo.output(q)
         relative = position[2:5] - ca.vertcat(position[:2], 0)
-        self.graph = Graph(q, place, phi, s, true, v, moving)
-        decoupling, mass, bias, forces, weights, rate, relative, lift = map(
-            self.graph.at, (decoupling, mass, bias, forces, weights, rate, relative, lift)
+        decoupling, mass, bias, forces, weights, rate, relative, lift = (
+            ca.substitute(ca.densify(part), q, place)
+            for part in (decoupling, mass, bias, forces, weights, rate, relative, lift)
         )
         along = rate[matters]
         change = ca.jtimes(forces, phi, along) + ca.jtimes(forces, s, true)
@@ -146,6 +152,7 @@ class Robot:
         turned = ca.jtimes(demand, phi, along) + ca.jtimes(bias, s, true)
         self.equations = Equations(phi, g, relative - g, self.where)
         self.place = ca.Function("place", [phi], [relative])
+        self.graph = Graph(q, place, phi, s, a, true, v, moving, (forces, weights, turned))
 
         make = self.walker
         slopes = [
@@ -160,9 +167,6 @@ class Robot:
             raise not_covered(self.where, "joints that turn at a shape velocity each", str(own))
         self.arm_speeds = [int(k) for k in np.asarray(ca.DM(own)).argmax(axis=1)]
         self.bias = make([phi, s], [bias])
-        self.forces = make([phi, s, a], [forces])
-        self.weights = make([phi, s, true], [weights])
-        self.demand_rate = make([phi, s, true, a], [turned])
         self.force_rate = make([phi, s, true, a, adot], [change])
         self.arm_length = self._axle(lift)
         names = [servo.model.shape_names[k] for k in self.arm_speeds]
@@ -222,13 +226,6 @@ def _matters(q: ca.SX, others: Sequence[ca.SX], results: Sequence[ca.SX]) -> lis
         found = (np.abs(slope) > 1e-12 * sizes[:, None]).any(axis=0)
         matters |= {k for k in np.flatnonzero(found).tolist() if k > 2}
     return sorted(matters)
-
-
-def _only(robot: Mechanism, k: int) -> Mechanism:
-    """The robot with the mass of one body only."""
-    empty = Inertia(mass=0.0, com=(0.0, 0.0, 0.0), moments=(0.0, 0.0, 0.0))
-    bodies = [b if i == k else replace(b, inertia=empty) for i, b in enumerate(robot.bodies)]
-    return with_numbers(robot, bodies, robot.wheels, robot.drives)
 
 
 def _is_eye(matrix: ca.SX) -> bool:

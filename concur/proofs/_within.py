@@ -47,6 +47,7 @@ class Balls:
             for size, radius in zip(sizes, radii, strict=True)
         ]
         parts += [("base", base, statement.heading)] + [("masses", 1, statement.masses)] * bodies
+        parts += [("momentum", 3, radius) for radius in statement.momentum_error]
         errors = statement.torque_error or (0.0,) * controls
         parts += [("torque", 1, radius) for radius in errors]
         pushes = statement.push or (0.0,) * len(sizes)
@@ -114,11 +115,22 @@ class Starts:
         self._place = ca.Function("place", [q], [x, slopes[:, self.free]], {"cse": True})
         self._speed = ca.Function("speed", [q, v], [ve, decoupling], {"cse": True})
 
-    def __call__(self, x: Floats, ve: Floats, deviations: Floats, numbers: Floats) -> Floats:
-        """States (B, nx) for errors (B, size), deviations (B, base.size) and numbers of robots."""
+    def __call__(
+        self,
+        x: Floats,
+        ve: Floats,
+        deviations: Floats,
+        numbers: Floats,
+        momentum: Floats | float = 0.0,
+    ) -> Floats:
+        """States (B, nx) for errors (B, size), deviations (B, base.size) and numbers of robots.
+
+        Of a floater the true momentum differs by (B, 6) from the declared one.
+        """
         q = np.tile(self.near, (len(x), 1))
         q[:, self.base.rows] = self.base.moved(self.near, deviations)
         s = np.zeros((len(x), len(self._speeds)))
+        momentum = momentum if self.program.momentum.size else 0.0
 
         def reach(target: Floats, found: Floats, columns: Any, values: Any) -> bool:
             """A step of Newton towards a target; whether it was reached before."""
@@ -141,7 +153,7 @@ class Starts:
             )
         # The velocity of a robot with other masses is affine in s; J H is that of the model.
         for _ in range(ITERATIONS):
-            states = self.program.start(q, s, None, numbers)
+            states = self.program.start(q, s, self.program.momentum + momentum, numbers)
             v = self.program.state(states, "v")
             if reach(ve, s, slice(None), self._speed.call([ca.DM(q.T), ca.DM(v.T)])):
                 break

@@ -83,6 +83,19 @@ def test_entries_and_defaults(tmp_path):
     assert load_task(EXAMPLES / "free_floater.toml").statement is None
 
 
+def test_momentum_errors_are_of_robots_that_float(tmp_path):
+    text = (EXAMPLES / "free_floater_proved.toml").read_text()
+    path = tmp_path / "task.toml"
+    path.write_text(text + "momentum_error = [0.001, 0.002]\n")
+    assert load_task(path).statement.momentum_error == (0.001, 0.002)
+    assert load_task(EXAMPLES / "free_floater_proved.toml").statement.momentum_error == ()
+    path.write_text(text + "momentum_error = [0.001]\n")
+    result = run("check", path)
+    assert (result.exit_code, "momentum_error" in result.output) == (2, True)
+    result = run("check", written(tmp_path, NEAR + "momentum_error = [0.001, 0.002]\n"))
+    assert (result.exit_code, "a robot that floats" in result.output) == (2, True)
+
+
 def test_the_narrowest_limits_apply(tmp_path):
     limits = "\n[servo]\ntorque_limits = 8.0\n"
     proof = NEAR + "torque_limits = { turret = 5.0, forearm = 9.0 }\n"

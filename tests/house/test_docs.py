@@ -52,7 +52,16 @@ CHECKS = {
 
 
 SUBPACKAGES = (
-    *("certify", "codegen", "control", "formats", "formulations", "mechanism", "planning"),
+    *(
+        "certify",
+        "checker",
+        "codegen",
+        "control",
+        "formats",
+        "formulations",
+        "mechanism",
+        "planning",
+    ),
     *("plotting", "proofs", "reduction", "simulation", "verification", "worlds"),
 )
 

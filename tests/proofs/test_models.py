@@ -152,3 +152,32 @@ def test_conditions_are_rejected() -> None:
     x = ca.SX.sym("x")
     with pytest.raises(OutputError, match="instruction"):
         Walker(ca.Function("f", [x], [ca.if_else(x > 0, x, -2 * x)]), "test")
+
+
+def test_totals_bound_the_sum_of_coefficients_whatever_the_operations() -> None:
+    x, table = functions()
+    for space in (SPACE, Space(SPACE.blocks, curved=4), Space((6,))):
+        models, _ = arguments(np.array([1e-3, 0.05, 0.3]), space)
+        for name, expression in table.items():
+            found = Walker(ca.Function("f", [x], [expression]), name)(models)[0].ravel()[0]
+            for own in (found, found - 2.0 * found, -found, 3.0 - found * models[0], found / 7.0):
+                exact = np.abs(own.c) + np.abs(own.l).sum(axis=0) + np.abs(own.q).sum(axis=0)
+                assert (own.total >= exact * (1 - 1e-12)).all(), name
+                assert (own.total < 1e3 * (1 + exact)).all(), name
+
+
+def test_norms_of_vectors_are_those_of_their_blocks() -> None:
+    rng, b = np.random.default_rng(8), 5
+    for rows in (1, 2, 3, 5):
+        for space in (SPACE, Space((6,))):
+            n = space.size
+            linear, c = rng.normal(size=(rows, n, b)), rng.normal(size=(rows, b))
+            none = np.zeros((space.rows(n), b))
+            vector = [Model(space, c[k], linear[k], none, np.full(b, 0.1 * k)) for k in range(rows)]
+            starts = np.cumsum([0, *space.blocks])
+            expected = np.linalg.norm(c, axis=0) + np.linalg.norm(0.1 * np.arange(rows))
+            for i, j in zip(starts[:-1], starts[1:], strict=True):
+                part = np.moveaxis(linear[:, i:j], -1, 0)
+                expected = expected + np.linalg.norm(part, 2, axis=(1, 2))
+            assert norm_bound(vector) == pytest.approx(expected, rel=1e-9), rows
+            assert (norm_bound(vector) >= expected).all()

@@ -48,7 +48,9 @@ def test_forces_of_bodies_are_those_of_robots_with_other_masses() -> None:
     phi, s, a = q[5:], rng.normal(size=5), rng.normal(size=5)
     space = Space((1,))
     constants = [[space.constant(x) for x in part] for part in (phi, s, a)]
-    weights = np.array([[m.c[0] for m in row] for row in case.robot.weights(*constants)[0]])
+    graph = case.robot.graph
+    walker = case.robot.walker([graph.phi, graph.s, graph.true], [graph.parts[1]])
+    weights = np.array([[m.c[0] for m in row] for row in walker(*constants)[0]])
     model = servo.model
     v = servo.velocity(q, s)
     whole = model.shape_forces(q, v, a)

@@ -1,0 +1,155 @@
+"""The file of a task's proof, read and verified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from concur.control import Servo
+from concur.control.references import Reference
+from concur.proofs._bound import Bound, conditions, proved
+from concur.proofs._models import Floats
+from concur.proofs._quantity import Quantity
+from concur.proofs._recheck import verify
+from concur.proofs._recheck_case import Stored, case_of
+from concur.proofs._recheck_document import arguments, law_hash, read
+from concur.proofs._recheck_smooth import Rejection, require
+from concur.proofs._recheck_work import WORK, limited
+from concur.proofs._statement import Statement
+
+
+class TaskDocument:
+    """Content of the file of a task's proof; its entries are validated, its claims are not.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Attributes
+    ----------
+    kind : str
+        Kind of robot: "rover" or "floater".
+    robot, task : str
+        Texts of a robot file and of a task file.
+    bounds : tuple of Bound
+        Claimed bound of each quantity.
+
+    Raises
+    ------
+    DescriptionError
+        If the file cannot be read, is incomplete, or was changed after it was written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._content = found = read(path)
+        self.kind, self.robot, self.task = found.kind, found.robot, found.task
+        still = np.zeros(1)
+        self.bounds = tuple(
+            Bound(Quantity(b.kind, b.name, b.unit, b.sign), b.limit, still, np.array([b.value]))
+            for b in found.bounds
+        )
+
+    def statement(self, servo: Servo) -> Statement:
+        """Statement for the law of the file's task.
+
+        Parameters
+        ----------
+        servo : Servo
+            The law, whose outputs and controls give the order of entries.
+
+        Returns
+        -------
+        Statement
+            Starts, imperfections and limits.
+
+        Raises
+        ------
+        DescriptionError
+            If entries of outputs or controls are missing or unknown.
+        """
+        outputs = [output.name for output in servo.outputs]
+        return Statement(**arguments(self._content.statement, outputs, servo.model.control_names))
+
+    def sentences(self, servo: Servo) -> tuple[str, str]:
+        """Starts and imperfections, and the whole claim, in words.
+
+        Parameters
+        ----------
+        servo : Servo
+            As of `statement`.
+
+        Returns
+        -------
+        tuple of str
+            Both.
+        """
+        base, given = "base pose" if self.kind == "floater" else "heading", self.statement(servo)
+        return conditions(given, base), proved(given, self.bounds, base)
+
+    def verify(
+        self,
+        servo: Servo,
+        reference: Reference,
+        duration: float,
+        q0: Floats,
+        s0: Floats,
+        work: float | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> str:
+        """Verify all claims by the independent checker.
+
+        Parameters
+        ----------
+        servo : Servo
+            Law of the task in the file.
+        reference : Reference
+            Its reference.
+        duration : float
+            Its duration (s).
+        q0, s0 : numpy.ndarray
+            Its start: configuration and shape velocities.
+        work : float, optional
+            Largest work, in units of about a microsecond; default 4e9.
+        progress : callable, optional
+            Called with the share of the work that is done.
+
+        Returns
+        -------
+        str
+            The first thing that is not confirmed; empty if all is.
+
+        Raises
+        ------
+        DescriptionError
+            As of `statement`.
+        """
+        found, statement = self._content, self.statement(servo)
+        names = [output.name for output in servo.outputs]
+        try:
+            with limited(WORK if work is None else work), np.errstate(all="ignore"):
+                require(found.kind == "rover", "the checker does not cover floaters yet")
+                uncovered = ", ".join(found.uncovered)[:200]
+                require(not uncovered, f"the checker does not cover {uncovered} of the statement")
+                same = law_hash(servo) == found.hashes["law"]
+                require(same, "this version of concur reads another law from the texts")
+                rows = set(found.disturbance) == set(names)
+                rows = rows and len({len(row) for row in found.disturbance.values()}) == 1
+                require(rows, "D has another shape than outputs and segments")
+                stored = Stored(
+                    found.steps,
+                    found.edge,
+                    found.first,
+                    np.array([found.disturbance[name] for name in names]),
+                    found.leaves,
+                    {(bound.kind, bound.name): bound for bound in found.bounds},
+                    statement,
+                )
+                verify(case_of(servo, reference, duration, q0, s0), stored, progress)
+        except Rejection as stop:
+            return str(stop)
+        except (ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:
+            return f"numbers out of range of the arithmetic: {error}"
+        return ""

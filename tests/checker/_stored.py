@@ -1,0 +1,92 @@
+"""The file of a short proof, and changed ones."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from concur.checker import recheck
+from concur.documents import document_hash
+from concur.errors import ConcurError
+from concur.formats import Task, load_task
+from concur.proofs import prove_task
+from concur.proofs._recheck_document import text_hash
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+WHOLE = (EXAMPLES / "rover_arm.toml").read_text()
+HEAD = WHOLE[: WHOLE.index("[proof]")].replace("duration = 20.0", "duration = 0.1")
+HEAD = HEAD.replace("evaluate_after = 12.0", "evaluate_after = 0.04")
+PROOF = """
+[proof]
+place = 0.002
+speed = { base = 0.004, hand = 0.006 }
+heading = 0.002
+period = 0.001
+masses = 0.005
+torque_limits = 20.0
+margin = 0.1
+corridor = { base = 0.35, hand = 0.35 }
+angle_limits = { turret = [-1.0, 1.0], forearm = [-2.0, inf] }
+"""
+
+
+def task_file(folder: Path, text: str = HEAD + PROOF) -> Path:
+    """A short task of the shipped rover."""
+    path = folder / "task.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@cache
+def _document(folder: Path) -> dict[str, Any]:
+    file = folder / "sound.json"
+    prove_task(load_task(task_file(folder))).save(file)
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+_MADE: list[dict[str, Any]] = []
+
+
+def document(folder: Path) -> dict[str, Any]:
+    """A copy of the file's content, proved once."""
+    if not _MADE:
+        _MADE.append(_document(folder))
+    return copy.deepcopy(_MADE[0])
+
+
+def task(folder: Path, text: str = HEAD + PROOF) -> Task:
+    return load_task(task_file(folder, text))
+
+
+def sealed(found: dict[str, Any]) -> dict[str, Any]:
+    """A document with the hashes of what it contains."""
+    hashes = found.get("hashes")
+    for name in ("robot", "task"):
+        if isinstance(hashes, dict) and isinstance(found.get(name), str):
+            hashes[name] = text_hash(found[name])
+    return {**found, "hash": document_hash(found)}
+
+
+def write(path: Path, found: dict[str, Any]) -> Path:
+    path.write_text(json.dumps(found), encoding="utf-8")
+    return path
+
+
+def changed(folder: Path, change: Callable[[dict[str, Any]], Any]) -> Path:
+    """A file with a change, and with valid hashes."""
+    found = document(folder)
+    change(found)
+    return write(folder / "changed.json", sealed(found))
+
+
+def answer(path: Path, work: float = 1e7) -> str:
+    """Status of a file, or the sentence of the error."""
+    try:
+        return recheck(path, work=work).name
+    except ConcurError as error:
+        return str(error)
