@@ -6,8 +6,8 @@ import casadi as ca
 import numpy as np
 
 from concur.proofs._apart import Apart
-from concur.proofs._carried import Carried
-from concur.proofs._models import Floats, Model, Walker
+from concur.proofs._carried import OUTPUTS, Carried
+from concur.proofs._models import Floats, Model, Walker, norm_bound
 from concur.proofs._statement import Statement
 from concur.proofs._wheeled import Robot
 
@@ -21,6 +21,8 @@ class Added:
         Graphs of the robot.
     statement : Statement
         The statement.
+    jumps : bool
+        Whether the acceleration of the reference jumps somewhere.
 
     Attributes
     ----------
@@ -31,7 +33,8 @@ class Added:
         Points in the world whose places in axes of the base are needed, (k, 3), m.
     """
 
-    def __init__(self, robot: Robot, statement: Statement) -> None:
+    def __init__(self, robot: Robot, statement: Statement, jumps: bool = False) -> None:
+        self.jumps = jumps
         clearance = statement.clearance
         self.carried = Carried(robot, statement) if statement.ground else None
         self.apart = Apart(robot, clearance) if clearance else None
@@ -55,6 +58,10 @@ class Added:
     def of_arm(self, phi: list[Model], inverse: np.ndarray, mass: np.ndarray) -> dict[str, Floats]:
         """What depends on the arm's angles only, by name; last axis cells."""
         found = {} if self.carried is None else self.carried.pushed(phi, inverse, mass)
+        if self.jumps:
+            torques = mass @ inverse
+            parts = [[norm_bound(row[o]) for o in OUTPUTS] for row in torques]
+            found["inertia"] = np.array(parts)
         return found | ({} if self.apart is None else self.apart.of_arm(phi))
 
     def rows(

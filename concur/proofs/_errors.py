@@ -73,15 +73,23 @@ class Channel:
         chord = np.maximum(ends[..., :-1], ends[..., 1:])
         return np.asarray((chord + step**2 / 8 * bend[..., :-1]) * _UP)
 
-    def tube(self, x0: float, v0: float, disturbance: Floats, step: float) -> tuple[Floats, Floats]:
+    def tube(
+        self, x0: float, v0: float, disturbance: Floats, step: float, areas: Floats | None = None
+    ) -> tuple[Floats, Floats]:
         """Bounds of |x| and |ve| on each step, for starts within radii x0 (m) and v0 (m/s).
 
-        `disturbance` bounds |d| on each step, shape (n,), m/s^2.
+        `disturbance` bounds |d| on each step, shape (n,), m/s^2; `areas` bound the integral of a
+        further part of |d| over each step, shape (n,), m/s.
         """
         n = len(disturbance)
         e = self.largest(step, n)
         worst = np.maximum(disturbance, np.append(disturbance[:1], disturbance[:-1]))
         pushed = [np.convolve(e[i, 1], worst)[:n] * step for i in (0, 1)]
+        if areas is not None:
+            # Times of step n lag those of step k by the kernel's steps n - k - 1 and n - k.
+            both = np.maximum(e, np.concatenate([e[..., :1], e[..., :-1]], axis=-1))
+            for i in (0, 1):
+                pushed[i] = pushed[i] + np.convolve(both[i, 1], areas)[:n]
         x, ve = (e[i, 0] * x0 + e[i, 1] * v0 + pushed[i] for i in (0, 1))
         return x * _UP, ve * _UP
 

@@ -11,6 +11,9 @@ With e = u(t_k) - u(t) and H = h + delay, d(K e)/dt = -K udot + Kdot e gives
 |K e| <= H sup |K udot| + H^2 sup |Kdot| sup |udot| over the last H seconds, which may reach into
 segments before.
 
+Where the acceleration of the reference jumps by J, the torques held from before are also wrong by a
+jump du, which adds K du: |J| at that time, and at most |J| + H sup |Kdot| |du| for the time H.
+
 **What holds.** If the states are in the cells and |d| <= D there, where D is the radius of the ball
 of d in the cells, then |d| is at most the sum of these bounds. So if that is below D everywhere,
 |d| < D (first exit in time, and continuity in the size of the errors).
@@ -23,6 +26,9 @@ import numpy as np
 from concur.proofs._models import Floats
 from concur.proofs._statement import Statement
 
+JUMPS = "jumps of the reference"
+"""Source of disturbances."""
+
 
 def disturbances(statement: Statement, largest: dict[str, Floats]) -> dict[str, Floats]:
     """Bounds of |d| of both outputs by source over segments, shapes (2, segments).
@@ -31,7 +37,8 @@ def disturbances(statement: Statement, largest: dict[str, Floats]) -> dict[str, 
     Of largest values over each segment's cells: of the acceleration of outputs for a relative error
     1, summed over bodies, `weights` (2, segments); of K by columns and its rate, `response` and
     `response_rate` (2, controls, segments); of `torque_rate` (controls, segments); of K udot,
-    `held` (2, segments).
+    `held` (2, segments); if the reference jumps, of the `jump` of torques (controls, segments),
+    whose |J| comes in addition.
     """
     weights, response = largest["weights"], largest["response"]
     count, period = weights.shape[-1], statement.period + statement.delay
@@ -48,4 +55,7 @@ def disturbances(statement: Statement, largest: dict[str, Floats]) -> dict[str, 
         "torque errors": np.einsum("cib,i->cb", response, errors),
         "push": np.repeat(push[:, None], count, axis=1),
     }
+    if "jump" in largest:
+        jump = np.maximum.accumulate(largest["jump"], axis=-1)
+        found[JUMPS] = period * np.einsum("cib,ib->cb", late["response_rate"], jump)
     return {name: np.asarray(value * (1 + 1e-12)) for name, value in found.items()}

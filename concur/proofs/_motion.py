@@ -29,26 +29,31 @@ class Motion:
         self._walker = Walker(ca.Function("reference", [t, *rows], results, {"cse": True}), where)
         self.where = where
 
-    def check_continuity(self, knots: Floats) -> None:
-        """Reject a reference whose position, velocity or acceleration jumps at a knot.
+    def jumps(self, knots: Floats) -> Floats:
+        """Jumps of the acceleration of base and hand at knots, (2, k), m/s^2.
 
-        A held torque would be wrong by the jump, which the bound of its rate does not contain.
+        References whose position or velocity jumps are rejected.
         """
-        for t in knots:
+        found = np.zeros((2, len(knots)))
+        for k, t in enumerate(knots):
             sides = [
                 [row[0] for row in self.pieces.rows(np.array([at]))]
                 for at in (np.nextafter(t, -np.inf), t)
             ]
             before, after = (
-                np.concatenate(
-                    [np.asarray(part).ravel() for part in self.pieces.function(t, *side)]
-                )
+                [np.asarray(part).ravel() for part in self.pieces.function(t, *side)]
                 for side in sides
             )
-            jump = float(np.abs(after - before).max())
-            if jump > JUMP * (1.0 + float(np.abs(after).max())):
+            room = JUMP * (1.0 + max(float(np.abs(part).max()) for part in after))
+            pose, twist, acceleration = (b - a for a, b in zip(before, after, strict=True))
+            jump = float(np.abs([*pose, *twist]).max())
+            if jump > room:
                 came = f"a jump by {jump:.3g} at {t:g} s"
-                raise not_covered(self.where, "a reference with continuous acceleration", came)
+                raise not_covered(self.where, "a reference with continuous velocity", came)
+            if np.abs(acceleration).max() > room:
+                parts = acceleration[:2], acceleration[2:]
+                found[:, k] = [np.linalg.norm(part) * (1 + 1e-12) for part in parts]
+        return found
 
     def models(self, space: Space, clock: int, middle: Floats, half: Floats) -> list[list[Model]]:
         """Pose, twist, acceleration and its rate over intervals without knots inside."""

@@ -24,7 +24,7 @@ from concur.proofs._bound import Bound, bounds_of
 from concur.proofs._cells import Lattice, reached
 from concur.proofs._centre import Centre
 from concur.proofs._heading import Heading
-from concur.proofs._imperfections import disturbances
+from concur.proofs._imperfections import JUMPS, disturbances
 from concur.proofs._models import Floats
 from concur.proofs._motion import Motion
 from concur.proofs._proof import TaskProof
@@ -94,14 +94,16 @@ class Prover:
         self.heading: Heading = self.centre.heading(float(self.q0[2]), self.robot.arm_length)
         knots = motion.pieces.knots
         inside = knots[(knots > 0.0) & (knots < duration)]
-        motion.check_continuity(inside)
+        self.jumps = motion.jumps(inside)
         self.knots = np.round(inside / self.step).astype(int)
         self.first, self.last = self._segments()
         self.angles = self._angles()
 
     def _segments(self) -> tuple[np.ndarray, np.ndarray]:
-        """First and last steps of segments; knots are ends."""
-        most, ends = max(1, int(LONGEST / self.step)), [0, *self.knots.tolist(), self.count]
+        """First and last steps of segments; knots are ends, and short ones follow jumps."""
+        after = self.knots[self.jumps.any(axis=0)] + 1
+        most = max(1, int(LONGEST / self.step))
+        ends = np.unique([0, *self.knots, *after[after < self.count], self.count]).tolist()
         parts = [
             np.round(np.linspace(i, j, -(-(j - i) // most) + 1)).astype(int)
             for i, j in itertools.pairwise(ends)
@@ -121,13 +123,35 @@ class Prover:
         return angles
 
     def tube(self, statement: Statement, disturbance: Floats) -> tuple[Floats, Floats, Floats]:
-        """Radii of x and ve (2, k) and of the heading (k,) on each step, for |d| (2, k)."""
+        """Radii of x and ve (2, k) and of the heading (k,) on each step, for |d| (2, k).
+
+        Jumps of the reference come in addition.
+        """
+        areas = self._areas(statement)[:, : disturbance.shape[1]]
         tubes = [
-            channel.tube(statement.place[k], statement.speed[k], disturbance[k], self.step)
+            channel.tube(
+                statement.place[k], statement.speed[k], disturbance[k], self.step, areas[k]
+            )
             for k, channel in enumerate(self.robot.channels)
         ]
         x, ve = np.array([t[0] for t in tubes]), np.array([t[1] for t in tubes])
         return x, ve, self.heading.wall(statement.heading, ve[0])
+
+    def _areas(self, statement: Statement) -> Floats:
+        """Integrals over each step of what jumps of the reference add to |d|, (2, steps)."""
+        found, hold = np.zeros((2, self.count)), (statement.period + statement.delay) * (1 + 1e-9)
+        for knot, jump in zip(self.knots.tolist(), self.jumps.T, strict=True):
+            times = np.clip(hold - self.step * np.arange(self.count - knot), 0.0, self.step)
+            found[:, knot:] += jump[:, None] * times
+        return found
+
+    def _jump(self, statement: Statement, k: int) -> Floats:
+        """Jumps of the reference from which torques are still held in a segment, (2,)."""
+        hold = (statement.period + statement.delay) * (1 + 1e-9)
+        late = self.knots * self.step + hold >= self.first[k] * self.step
+        return np.asarray(
+            self.jumps[:, late & (self.knots < self.last[k]) & (hold > 0.0)].sum(axis=1)
+        )
 
     def march(
         self,
@@ -140,13 +164,13 @@ class Prover:
         Tube and wall at a time depend on earlier disturbances only, so no segment is computed
         again when a later one is.
         """
-        lattices = stack_of_lattices(self.robot, edge, statement)
+        lattices = stack_of_lattices(self.robot, edge, statement, bool(self.jumps.any()))
         n = len(self.first)
         none = np.zeros((2, 0))
         found = March(none, [], [], [], none, none, none[0])
         wanted = np.full(2, LEAST)
         for k in range(n):
-            steps = int(self.last[k] - self.first[k])
+            steps, jump = int(self.last[k] - self.first[k]), self._jump(statement, k)
             for _ in range(TRIALS):
                 d = np.hstack([found.disturbance, np.repeat(wanted[:, None], steps, axis=1)])
                 tube = self.tube(statement, d)
@@ -162,6 +186,8 @@ class Prover:
                     for name, part in disturbances(statement, _stacked(late)).items()
                 }
                 own = np.asarray(sum(sources.values()))
+                if jump.any():
+                    sources[JUMPS] = sources[JUMPS] + jump
                 if (own < wanted).all():
                     break
                 wanted = np.maximum(wanted, HEADROOM * own + LEAST)
@@ -192,11 +218,13 @@ class Prover:
     ) -> tuple[dict[str, Floats], np.ndarray, str]:
         """Largest values over the cells of a segment, and the cells (m, 4) with level; or a fault.
 
-        `lattices` are those of the cells and of their halves; `disturbance` (2,) bounds |d|.
+        `lattices` are those of the cells and of their halves; `disturbance` (2,) bounds |d| without
+        jumps of the reference.
         """
         here = slice(int(self.first[k]), int(self.last[k]))
         x, ve = (part[:, here].max(axis=1, keepdims=True) for part in tube[:2])
-        radii = Radii(x, ve, disturbance[:, None])
+        jump = self._jump(statement, k)[:, None]
+        radii = Radii(x, ve, disturbance[:, None] + jump, jump)
         wall = tube[2][here].max(keepdims=True)
         nominal = self.centre.nominal(
             self.heading,
@@ -263,9 +291,11 @@ class Prover:
         return np.asarray(wide)
 
 
-def stack_of_lattices(robot: Robot, edge: float, statement: Statement) -> list[Lattice]:
+def stack_of_lattices(
+    robot: Robot, edge: float, statement: Statement, jumps: bool = False
+) -> list[Lattice]:
     """Lattices of cells and of their halves."""
-    lattices = [Lattice(robot, edge, Added(robot, statement))]
+    lattices = [Lattice(robot, edge, Added(robot, statement, jumps))]
     for _ in range(LEVELS):
         lattices.append(Lattice(robot, lattices[-1].edge / 2, lattices[0].added, lattices[-1]))
     return lattices

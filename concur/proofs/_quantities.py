@@ -69,11 +69,15 @@ def turned_back(vector: Sequence[Model], cosine: Model, sine: Model) -> list[Mod
 
 @dataclass(frozen=True, eq=False)
 class Radii:
-    """Radii of the balls for each cell: errors and disturbances of base and hand, (2, b)."""
+    """Radii of the balls for each cell: errors and disturbances of base and hand, (2, b).
+
+    `jump` are those of the reference's acceleration, which `d` contains.
+    """
 
     x: Floats
     ve: Floats
     d: Floats
+    jump: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +195,7 @@ def quantities(
     of their rates as `response_rate` (2, ns, b); |K udot| of each output as `held` (2, b); and the
     sum over bodies of the acceleration of each output for a relative error 1 as `weights` (2, b).
     `held_rest` and `weights_rest` are the parts of remainders in these. `added` are the bounds of
-    added quantities times their signs (k, b).
+    added quantities times their signs (k, b). If the reference jumps: `jump`, that of u (ns, b).
     """
     phi, inverse, response = cells.phi.models, cells.inverse, cells.response
     channels, bodies = robot.channels, len(robot.single)
@@ -243,6 +247,8 @@ def quantities(
     udot = robot.force_rate(phi, s, true, a, adot)[0].ravel()
     held = response @ udot
     moving = found["speed"][robot.arm_speeds]
+    if "inertia" in cells.own:
+        found["jump"] = np.einsum("iob,ob->ib", cells.own["inertia"], radii.jump)
     return found | {
         "torque_rate": np.array([m.bound for m in udot]),
         "held": np.array([norm_bound(held[r]) for r in rows]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -176,7 +178,7 @@ def test_norms_of_vectors_are_those_of_their_blocks() -> None:
             vector = [Model(space, c[k], linear[k], none, np.full(b, 0.1 * k)) for k in range(rows)]
             starts = np.cumsum([0, *space.blocks])
             expected = np.linalg.norm(c, axis=0) + np.linalg.norm(0.1 * np.arange(rows))
-            for i, j in zip(starts[:-1], starts[1:], strict=True):
+            for i, j in itertools.pairwise(starts):
                 part = np.moveaxis(linear[:, i:j], -1, 0)
                 expected = expected + np.linalg.norm(part, 2, axis=(1, 2))
             assert norm_bound(vector) == pytest.approx(expected, rel=1e-9), rows

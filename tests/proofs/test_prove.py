@@ -123,15 +123,6 @@ def test_halved_cells_are_those_of_half_the_edge(monkeypatch: pytest.MonkeyPatch
             assert other[name] == pytest.approx(values, rel=1e-6), name
 
 
-def test_references_with_jumps_are_rejected() -> None:
-    jumpy = references.stack(
-        references.waypoints([0.0, 0.02], [[0.0, 0.0], [0.006, 0.0]], [[0.3, 0.0], [0.3, 0.0]]),
-        references.waypoints([0.0, 0.02], [[0.1, 0.75, 0.1], [0.1, 0.8, 0.1]]),
-    )
-    with pytest.raises(OutputError, match=r"jump by .* at 0\.02 s"):
-        attempt(reference=jumpy)
-
-
 def test_the_tightest_bound_of_each_segment_has_the_largest_share_of_its_limit(proof) -> None:
     """Shares by hand: upper and lower bounds, an angle between two limits, one with one limit."""
     angles = {"turret": (-0.5, 0.3), "upper_arm": (-np.inf, 1.4)}
