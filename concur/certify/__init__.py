@@ -31,9 +31,9 @@ from concur.certify._operating_certificate import OperatingCertificate
 from concur.certify._operating_counterexample import OperatingCounterexample
 from concur.certify._problem import Candidate
 from concur.certify._prove import Proof, prove
-from concur.certify._recheck import recheck
+from concur.certify._recheck import examine, recheck
 from concur.certify._recheck_document import OPERATING
-from concur.certify._recheck_finding import Recheck
+from concur.certify._recheck_finding import Finding, Recheck
 from concur.certify._robust import tube, tubes
 from concur.certify._sampling import (
     SampleLimits,
@@ -64,6 +64,7 @@ __all__ = [
     "Counterexample",
     "DecayChain",
     "Disturbance",
+    "Finding",
     "IntegralCertificate",
     "IntegralPart",
     "Method",
@@ -83,6 +84,7 @@ __all__ = [
     "check_structure",
     "disturbance_margin",
     "error_bounds",
+    "examine",
     "hold_disturbance",
     "largest_period",
     "model_disturbance",

@@ -211,7 +211,27 @@ def _claims(proof: StoredProof) -> tuple[str, ...]:
 
 
 def examine(path: str | PathLike[str], budget: int = 200_000, work: float = WORK) -> Finding:
-    """Verify a stored file as `recheck` does, and return the reason too."""
+    """Verify a stored certificate as `recheck` does, and return the reason too.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file.
+    budget : int
+        Largest number of boxes evaluated for each channel.
+    work : float
+        Largest total work for the file.
+
+    Returns
+    -------
+    Finding
+        Status and reason.
+
+    Raises
+    ------
+    DescriptionError
+        As of `recheck`.
+    """
     with limited(work):
         try:
             document = load(as_path(path))

@@ -109,7 +109,7 @@ def recheck(
     ('PROVED', True)
     """
     file = as_path(path)
-    if _is_task_proof(file):
+    if is_task_proof(file):
         found = _of_task(file, servo, task, work, progress)
         return found.status if servo is None and task is None else found
     if servo is None and task is not None:
@@ -120,12 +120,24 @@ def recheck(
     return recheck_certificate(file, servo, budget, **more)
 
 
-def _is_task_proof(path: Path) -> bool:
-    """Whether a file has the format of proofs of tasks; what cannot be read has none."""
+def is_task_proof(path: str | PathLike[str]) -> bool:
+    """Whether a file has the format of proofs of tasks.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    bool
+        False also for files that cannot be read.
+    """
     try:
-        if path.stat().st_size > LARGEST_PROOF:
+        file = as_path(path)
+        if file.stat().st_size > LARGEST_PROOF:
             return False
-        document = read_json(path, "a proof", "Check the name.")
+        document = read_json(file, "a proof", "Check the name.")
     except (ConcurError, OSError, ValueError):
         return False
     return isinstance(document, dict) and document.get("format") == TASK_PROOF
@@ -141,7 +153,9 @@ def _of_task(
     stored = load_task_proof(path)
     other = stored.differences(task, servo)
     own = stored.task
-    if other:
+    if stored.document.uncovered:
+        reason = stored.document.uncovered
+    elif other:
         reason = f"the file is about another {', '.join(other)}"
     else:
         reason = stored.document.verify(

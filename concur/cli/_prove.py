@@ -9,9 +9,11 @@ from pathlib import Path
 
 from rich.console import Console
 
+from concur.certify import Status
+from concur.checker import load_task_proof, recheck
 from concur.cli._bar import progress_bar
 from concur.cli._prove_report import write_proof_report
-from concur.cli._prove_result import ProveResult
+from concur.cli._prove_result import PROOF, FileRecheck, ProveResult
 from concur.cli._results import results
 from concur.formats import Task, load_task
 from concur.plotting.files import writing
@@ -19,8 +21,6 @@ from concur.plotting.proof import proof_figure
 from concur.plotting.proof_bounds import bounds_figure
 from concur.plotting.style import DPI
 from concur.proofs import prove_task, sample_statement
-
-NOT_RECHECKED = "no proof file is written that others can recheck: bounds.json has the bounds alone"
 
 
 def prove_file(
@@ -31,14 +31,22 @@ def prove_file(
     samples: int = 0,
     search: int = 0,
     seed: int = 0,
+    verified: bool = True,
 ) -> ProveResult:
-    """Prove the statement of a task; write bounds and their figures into a folder."""
+    """Prove the statement of a task; write its file, bounds and their figures into a folder."""
     with results(folder, "prove", overwrite) as kept:
         task = load_task(path)
         began = time.perf_counter()
         with progress_bar("proving", console) as report:
             found = prove_task(task, progress=lambda done, total: report(done / total))
         result = ProveResult(task, found, time.perf_counter() - began, _notes(task))
+        if found.status is Status.PROVED:
+            target = kept.staging / PROOF
+            with writing(target):
+                found.save(target)
+            if verified:
+                result = replace(result, recheck=_rechecked(target, task, console))
+            kept.publish([target])
         if samples:
             with progress_bar("sampling", console) as report:
                 worlds = sample_statement(
@@ -67,9 +75,18 @@ def prove_file(
     return result
 
 
+def _rechecked(path: Path, task: Task, console: Console) -> FileRecheck:
+    """Verify the written file by the independent checker."""
+    began = time.perf_counter()
+    with progress_bar("verifying", console) as report:
+        found = recheck(path, task=task, progress=report)
+    uncovered = bool(load_task_proof(path).document.uncovered)
+    return FileRecheck(found.status, found.reason, time.perf_counter() - began, uncovered)
+
+
 def _notes(task: Task) -> tuple[str, ...]:
     """Notes on imperfections that the verdict leaves out."""
-    notes = [NOT_RECHECKED]
+    notes = list[str]()
     given = {
         "[plant]": task.plant is not None or task.plant_momentum is not None,
         "[plant.slip]": task.slip is not None,

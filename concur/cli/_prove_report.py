@@ -17,7 +17,8 @@ from concur.proofs import TaskProof
 def write_proof_report(result: ProveResult, figures: Mapping[str, Path], folder: Path) -> Path:
     """Write `report.html` into a folder, with figures by name."""
     found = result.proof
-    reasons = [*result.outside, *result.notes]
+    checked = [] if result.recheck is None else [result.recheck.sentence]
+    reasons = [*result.outside, *checked, *result.notes]
     if found.status is not Status.PROVED and found.cure:
         reasons.insert(0, f"What to change: {found.cure}")
     return write_sections(

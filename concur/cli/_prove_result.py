@@ -17,6 +17,26 @@ from concur.cli._answer import answer
 from concur.formats import Task
 from concur.proofs import Bound, Sampled, TaskProof
 
+PROOF = "proof.json"
+"""Name of the file of a proof."""
+
+
+@dataclass(frozen=True)
+class FileRecheck:
+    """Verification of the written file by the independent checker."""
+
+    status: Status
+    reason: str
+    seconds: float
+    uncovered: bool  # by the checker, so that nothing is wrong with the proof
+
+    @property
+    def sentence(self) -> str:
+        """Result in one sentence."""
+        if self.status is Status.PROVED:
+            return f"{PROOF} is confirmed by the independent checker, in {self.seconds:.1f} s"
+        return f"{PROOF} is not confirmed by the independent checker: {self.reason}"
+
 
 @dataclass(frozen=True, eq=False)
 class ProveResult:
@@ -28,11 +48,19 @@ class ProveResult:
     notes: tuple[str, ...]
     files: tuple[Path, ...] = ()
     sampled: Sampled | None = None
+    recheck: FileRecheck | None = None
 
     @property
     def proved(self) -> bool:
-        """Whether the task is proved, and no sampled world contradicts the proof."""
-        return self.proof.status is Status.PROVED and not self.outside
+        """Whether the task is proved, and neither checker nor sampled worlds contradict this."""
+        return self.proof.status is Status.PROVED and not self.doubts
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Sentences about sampled worlds beyond a bound, and about a file that is not confirmed."""
+        found = self.recheck
+        sound = found is None or found.status is Status.PROVED or found.uncovered
+        return self.outside if sound or found is None else (*self.outside, found.sentence)
 
     @property
     def outside(self) -> tuple[str, ...]:
@@ -62,14 +90,16 @@ class ProveResult:
             robot=self.task.robot.name,
             problems=(
                 *(() if found.status is Status.PROVED else (self.sentence,)),
-                *self.outside,
+                *self.doubts,
             ),
             warnings=self.notes,
             files=self.files,
             sentence=self.sentence,
             reason=found.reason,
             cure=found.cure,
-            recheck=None,
+            recheck=None if self.recheck is None else self.recheck.status.name,
+            recheck_reason="" if self.recheck is None else self.recheck.reason,
+            recheck_seconds=None if self.recheck is None else self.recheck.seconds,
             statement=_plain(asdict(found.statement)),
             bounds=[_bound_dict(bound) for bound in found.bounds],
             segments=found.times.tolist(),
@@ -107,6 +137,11 @@ class ProveResult:
             self._show_sampled(console, self.sampled)
         work = f"cells: {self.proof.cells}, segments: {len(self.proof.times)}"
         console.print(f"{work}, {self.seconds:.1f} s", highlight=False)
+        if self.recheck is not None:
+            color = "green" if self.recheck.status is Status.PROVED else "yellow"
+            console.print(f"[{color}]{escape(self.recheck.sentence)}[/]", highlight=False)
+        elif self.proof.status is Status.PROVED:
+            console.print(f"{PROOF} is not verified: run `concur recheck`", highlight=False)
         for note in self.notes:
             console.print(escape(f"note: {note}"), highlight=False)
         for path in self.files:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from os import PathLike
 from typing import Any
 
@@ -125,12 +125,23 @@ def statement_document(
         elif field.name in (*BY_OUTPUT, "torque_error"):
             names = controls if field.name == "torque_error" else outputs
             value = dict(zip(names, value, strict=True)) if value else {}
-        elif isinstance(value, Mapping):
-            value = dict(value)
-        elif is_dataclass(value) and not isinstance(value, type):
-            value = asdict(value)
-        found[field.name] = value
+        found[field.name] = _plain(value)
     return found
+
+
+def _plain(value: Any) -> Any:
+    """Value for JSON; what has no form there becomes a text."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(entry) for name, entry in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, (np.generic, np.ndarray)):
+        return _plain(value.tolist())
+    if isinstance(value, float):
+        return _finite(value)
+    return value if isinstance(value, (bool, int, str, type(None))) else str(value)
 
 
 def _finite(value: float | None) -> float | None:

@@ -23,7 +23,7 @@ from concur.proofs._recheck_cover import DEPTH, WIDTH, lacking
 from concur.proofs._recheck_leaves import ROWS
 from concur.proofs._recheck_motion import heading_candidate, heading_of, turned, wall
 from concur.proofs._recheck_smooth import Floats, require, stack
-from concur.proofs._recheck_sweep import Nominal, Sweep
+from concur.proofs._recheck_sweep import CLAIMED, Nominal, Sweep
 from concur.proofs._recheck_work import spend
 
 LEAVES, STEPS = 1_000_000, 100_000
@@ -64,11 +64,11 @@ def verify(case: Case, stored: Stored, progress: Callable[[float], None] | None 
         np.vstack([part, lacking(stored, k, nominal.relative[:, k : k + 1], radii[0][:, k])])
         for k, part in enumerate(stored.leaves)
     ]
-    torques = np.array([claim.value for claim in claims["torque"]])
+    values = {name: np.array([claim.value for claim in claims[name]]) for name in CLAIMED}
     hold = statement.period + statement.delay
     reach = np.searchsorted(last * step, first * step - hold * (1 + 1e-9), side="right")
     all_leaves = replace(stored, leaves=leaves)
-    found = Sweep(case, all_leaves, nominal, (radii[0], radii[1]), torques, reach, progress).run()
+    found = Sweep(case, all_leaves, nominal, (radii[0], radii[1]), values, reach, progress).run()
     _confirm(claims, found | {"corridor": _corridor(case, x, step)})
 
 

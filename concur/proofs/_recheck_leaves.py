@@ -364,12 +364,13 @@ def bounds(t: Table, sets: Sets, rover: Rover) -> dict[str, Floats]:
     found["torque"], found["torque_rest"] = np.array(torque), rest
     away = _spread(sets)
     s = t.parts["S"]
-    middle = np.abs(_times(s.c, sets.y.c)) + sum(np.abs(_times(g, sets.y.c)) for g in s.g)
-    speed = middle + _times(s.rest, np.abs(sets.y.c)) + _times(s.size - np.abs(s.c), away["y"])
-    speed = speed + sum(np.abs(_times(s.c, line)) for line in sets.y.lines)
-    speed = speed + _times(np.abs(s.c), sets.y.rest)
-    for o, r in enumerate(ROWS):
-        speed = speed + np.sqrt((s.c[:, r] ** 2).sum(axis=1)) * sets.ve[o]
+    found["speed_rest"] = _times(s.rest, np.abs(sets.y.c) + away["y"])
+    speed = found["speed_rest"] + _times(s.size, sets.y.rest)
+    for matrix in (s.c, *s.g):
+        speed = speed + np.abs(_times(matrix, sets.y.c))
+        speed = speed + sum(np.abs(_times(matrix, line)) for line in sets.y.lines)
+        for o, r in enumerate(ROWS):
+            speed = speed + np.sqrt((matrix[:, r] ** 2).sum(axis=1)) * sets.ve[o]
     found["speed"] = speed * (1 + 1e-10)
     weights, loose = [], []
     for k in range(len(rover.names)):

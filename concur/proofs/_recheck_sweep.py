@@ -31,7 +31,8 @@ few of them."""
 NEARER = 1.25
 """Factor on the excess that halves have to reduce."""
 
-OWN = ("torque", "weights", "held")
+CLAIMED = ("torque", "speed")
+OWN = (*CLAIMED, "weights", "held")
 """Values that are kept for each leaf, each with the part that halves reduce, `..._rest`."""
 
 
@@ -56,8 +57,8 @@ class Sweep:
         Declared motion over the segments.
     radii : tuple of numpy.ndarray
         Radii of x and ve over the segments, (2, segments).
-    torques : numpy.ndarray
-        Claimed bounds of torques.
+    claims : dict of str to numpy.ndarray
+        Claimed bounds of the rows of `CLAIMED`.
     reach : numpy.ndarray
         First segment that a held torque may come from, for each segment.
     progress : callable or None
@@ -70,12 +71,12 @@ class Sweep:
         stored: Stored,
         nominal: Nominal,
         radii: tuple[Floats, Floats],
-        torques: Floats,
+        claims: dict[str, Floats],
         reach: np.ndarray,
         progress: Callable[[float], None] | None,
     ) -> None:
         self.case, self.stored, self.nominal, self.radii = case, stored, nominal, radii
-        self.torques, self.reach, self.progress = torques, reach, progress
+        self.claims, self.reach, self.progress = claims, reach, progress
         self.count = len(stored.first)
         self.guesses = _guesses(case, nominal)
         self.largest: dict[str, Floats] = {}
@@ -145,16 +146,18 @@ class Sweep:
         return np.asarray((inertias + held + rest) * (1 + 1e-12))
 
     def _large(self, values: dict[str, Floats], owner: np.ndarray, bad: np.ndarray) -> np.ndarray:
-        """Leaves whose halves could keep torques within claims, and d below D.
+        """Leaves whose halves could keep torques and speeds within claims, and d below D.
 
         Inertias and held torques share the excess according to their parts that halves reduce. No
         leaf is returned if these parts are too small.
         """
-        none, torques = np.zeros(len(owner), dtype=bool), self.torques[:, None]
+        found = none = np.zeros(len(owner), dtype=bool)
         core = {name: values[name] - values[f"{name}_rest"] for name in OWN}
-        found = (values["torque"] > torques).any(axis=0)
-        if (core["torque"] > torques).any():
-            return none
+        for name in CLAIMED:
+            claims = self.claims[name][:, None]
+            found = found | (values[name] > claims).any(axis=0)
+            if (core[name] > claims).any():
+                return none
         weights, held, rest = self._parts()
         given = self.stored.statement
         hold = given.period + given.delay

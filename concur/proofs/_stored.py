@@ -36,6 +36,8 @@ class TaskDocument:
         Texts of a robot file and of a task file.
     bounds : tuple of Bound
         Claimed bound of each quantity.
+    uncovered : str
+        Why the checker does not cover the proof; empty if it does.
 
     Raises
     ------
@@ -46,6 +48,12 @@ class TaskDocument:
     def __init__(self, path: Path) -> None:
         self._content = found = read(path)
         self.kind, self.robot, self.task = found.kind, found.robot, found.task
+        self.uncovered = ""
+        if self.kind != "rover":
+            self.uncovered = f"the checker does not cover a {self.kind} yet"
+        elif found.uncovered:
+            names = ", ".join(found.uncovered)[:200]
+            self.uncovered = f"the checker does not cover {names} of the statement yet"
         still = np.zeros(1)
         self.bounds = tuple(
             Bound(Quantity(b.kind, b.name, b.unit, b.sign), b.limit, still, np.array([b.value]))
@@ -130,9 +138,7 @@ class TaskDocument:
         names = [output.name for output in servo.outputs]
         try:
             with limited(WORK if work is None else work), np.errstate(all="ignore"):
-                require(found.kind == "rover", "the checker does not cover floaters yet")
-                uncovered = ", ".join(found.uncovered)[:200]
-                require(not uncovered, f"the checker does not cover {uncovered} of the statement")
+                require(not self.uncovered, self.uncovered)
                 same = law_hash(servo) == found.hashes["law"]
                 require(same, "this version of concur reads another law from the texts")
                 rows = set(found.disturbance) == set(names)

@@ -9,6 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+import concur as cc
 from concur._version import __version__
 from concur.cli import main
 from concur.cli._answer import COMMON
@@ -52,6 +53,7 @@ CALLS = {
     "certify": ["TASK", "--out", "OUT"],
     "export": ["TASK", "--out", "OUT"],
     "prove": ["PROVE", "--out", "OUT"],
+    "recheck": ["CERTIFICATE"],
     "verify": ["TASK", "--samples", "3", "--out", "OUT"],
 }
 
@@ -80,9 +82,12 @@ def test_answers_share_their_fields(command, tmp_path, monkeypatch):
     places = {name: tmp_path / name.lower() for name in ("OUT", "NEW")}
     places["TASK"] = tmp_path / "task.toml"
     places["PROVE"] = written(tmp_path, "place = 0.0\nspeed = 0.0\nheading = 0.0\n", name="prove")
+    if command == "recheck":
+        places["CERTIFICATE"] = tmp_path / "certificate.json"
+        cc.certify(cc.load_task(tmp_path / "task.toml").servo).save(places["CERTIFICATE"])
     arguments = [places.get(part, part) for part in CALLS[command]]
     found = answer(run(command, *arguments, "--json"), command)
-    robots = {"new": "new", "prove": "rover_arm"}
+    robots = {"new": "new", "prove": "rover_arm", "recheck": ""}
     assert found["robot"] == robots.get(command, "planar_floater")
     # An error has the same fields, and its sentence once more on the other stream.
     missing = [tmp_path / "missing.toml", *[tmp_path] * (command == "new")]

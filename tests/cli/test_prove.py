@@ -42,16 +42,18 @@ def test_the_verdict_depends_on_the_limits(tmp_path, limit, code, status):
     assert result.exit_code == code, result.output
     text = " ".join(result.output.split())
     assert f"{status}:" in text
-    assert "no proof file is written that others can recheck" in text
+    assert ("proof.json is confirmed by the independent checker" in text) is (code == 0)
     expected = {"bounds.json", "concur.json", "report.html", "tube.png"}
     expected |= set() if status == "REFUTED" else {"bounds.png"}
+    expected |= {"proof.json"} if status == "PROVED" else set()
     assert {path.name for path in (tmp_path / "out").iterdir()} == expected
     page = (tmp_path / "out" / "report.html").read_text()
     assert f"{status}:" in page
     assert ("What to change" in page) is (status != "PROVED")
     found = json.loads((tmp_path / "out" / "bounds.json").read_text())
     assert found["status"] == status
-    assert found["recheck"] is None
+    assert found["recheck"] == ("PROVED" if code == 0 else None)
+    assert (found["recheck_seconds"] is None) is (code != 0)
     assert found["statement"]["torques"] == dict.fromkeys(
         load_task(task).robot.control_names, limit
     )
@@ -66,6 +68,40 @@ def test_the_verdict_depends_on_the_limits(tmp_path, limit, code, status):
     if code == 0:
         said = float(found["sentence"].split("torques at most ")[1].split()[0])
         assert largest <= said <= 1.01 * largest
+
+
+def test_the_written_file_is_verified_unless_this_is_left_out(tmp_path):
+    task, out = written(tmp_path, NEAR + REAL), tmp_path / "out"
+    result = run("prove", task, "--out", out, "--no-recheck", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["recheck"] is None
+    proof = out / "proof.json"
+    result = run("recheck", proof, "--task", task)
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.output.split())
+    assert "confirmed: every step was verified" in text
+    assert "starts within 0.002 m" in text
+    assert "- torque turret at most" in text
+
+
+def test_a_proof_that_the_checker_does_not_confirm_is_none(tmp_path, monkeypatch):
+    task = written(tmp_path, NEAR + REAL)
+    monkeypatch.setattr("concur.proofs._file.INFLATION", -0.1)
+    result = run("prove", task, "--out", tmp_path / "out", "--json")
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    assert (found["status"], found["recheck"], found["passed"]) == ("PROVED", "UNDECIDED", False)
+    assert any("exceeds the bound" in problem for problem in found["problems"])
+
+
+def test_a_statement_that_the_checker_does_not_cover_is_proved_with_a_note(tmp_path):
+    post = POST.replace("0.6, 0.9", "3.0, 3.0")
+    task = written(tmp_path, NEAR + REAL + FOREARM + post)
+    result = run("prove", task, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.output.split())
+    assert "not confirmed by the independent checker: the checker does not cover clearance" in text
+    assert run("recheck", tmp_path / "out" / "proof.json").exit_code == 1
 
 
 def test_entries_and_defaults(tmp_path):
