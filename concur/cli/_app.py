@@ -391,6 +391,13 @@ def prove(
             "time of the proof."
         ),
     ] = True,
+    factor: Annotated[
+        bool,
+        typer.Option(
+            help="If undecided, find the largest factor on all starts and imperfections that is "
+            "proved, by four further proofs."
+        ),
+    ] = True,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON, for machines.")
     ] = False,
@@ -411,7 +418,10 @@ def prove(
         from concur.cli._prove import prove_file
 
         console = Console(stderr=as_json, quiet=as_json)
-        result = prove_file(task, folder, console, overwrite, samples, search, seed, recheck)
+        options = {"samples": samples, "search": search, "seed": seed}
+        result = prove_file(
+            task, folder, console, overwrite, **options, verified=recheck, factor=factor
+        )
         if as_json:
             typer.echo(json.dumps(result.as_dict(), indent=2, allow_nan=False))
         raise typer.Exit(0 if result.proved else 1)

@@ -20,7 +20,7 @@ from concur.plotting.files import writing
 from concur.plotting.proof import proof_figure
 from concur.plotting.proof_bounds import bounds_figure
 from concur.plotting.style import DPI
-from concur.proofs import prove_task, sample_statement
+from concur.proofs import largest_factor, prove_task, sample_statement
 
 
 def prove_file(
@@ -32,8 +32,12 @@ def prove_file(
     search: int = 0,
     seed: int = 0,
     verified: bool = True,
+    factor: bool = True,
 ) -> ProveResult:
-    """Prove the statement of a task; write its file, bounds and their figures into a folder."""
+    """Prove the statement of a task; write its file, bounds and their figures into a folder.
+
+    Of an undecided one `factor` finds the share of starts and imperfections that is proved.
+    """
     with results(folder, "prove", overwrite) as kept:
         task = load_task(path)
         began = time.perf_counter()
@@ -54,6 +58,10 @@ def prove_file(
                     progress=lambda done, total: report(done / total),
                 )  # fmt: skip
             result = replace(result, sampled=worlds)
+        if factor and found.status is Status.UNDECIDED and not result.refuted:
+            with progress_bar("finding what is proved", console) as report:
+                found = replace(found, factor=largest_factor(task, progress=report))
+            result = replace(result, proof=found)
         names = [output.name for output in task.outputs]
         figures = {"tube": proof_figure(found, names, task.duration)}
         if found.bounds or samples:

@@ -97,6 +97,7 @@ class ProveResult:
             sentence=self.sentence,
             reason=found.reason,
             cure=found.cure,
+            factor=found.factor,
             recheck=None if self.recheck is None else self.recheck.status.name,
             recheck_reason="" if self.recheck is None else self.recheck.reason,
             recheck_seconds=None if self.recheck is None else self.recheck.seconds,

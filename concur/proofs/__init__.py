@@ -4,6 +4,7 @@ from concur.proofs._bound import Bound
 from concur.proofs._clearance import Capsule, Clearance, Obstacle
 from concur.proofs._expression import Expression
 from concur.proofs._ground import Ground
+from concur.proofs._passing import largest_factor
 from concur.proofs._proof import TaskProof
 from concur.proofs._prove import prove
 from concur.proofs._quantity import Quantity
@@ -28,6 +29,7 @@ __all__ = [
     "Statement",
     "TaskDocument",
     "TaskProof",
+    "largest_factor",
     "prove",
     "prove_task",
     "sample_statement",

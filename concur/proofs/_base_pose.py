@@ -169,6 +169,8 @@ class Tube:
         self._last: Configurations | None = None
         self.radii = np.zeros((3, declared.count))
         self.forcing = np.zeros((3, declared.count))
+        # Its part by disturbances and errors of the momentum.
+        self._push = np.zeros((3, declared.count))
 
     @property
     def growth(self) -> float:
@@ -188,26 +190,47 @@ class Tube:
         still = np.full((3, len(some)), LEAST)
         radii = np.maximum(self.radii[:, [last]] if some[0] else self._start[:, None], still)
         self.forcing[:, some] = push + self.forcing[:, [last]] * (some[0] > 0)
+        self._push[:, some] = push
         first = self._kernels.reached(self._start, self.forcing, some)
         radii = np.maximum(1.02 * first, np.minimum(radii, first)) + LEAST
         for _ in range(ROUNDS):
             state = robot.state(demand, radii, errors)
             if not state.phi.solved.all():
-                return "no unique joint angles within the tube of errors and base pose"
+                return f"no unique joint angles within the tube{self._shares(some)}"
             slopes = robot.slopes(demand, state)
-            forcing = state.forcing(robot.symbols, radii, self._matrices[some], slopes)
+            forcing, push[1] = state.forcing(robot.symbols, radii, self._matrices[some], slopes)
             forcing[1] += self._defect[some]
-            self.forcing[:, some] = forcing + push
-            if not np.isfinite(forcing).all():
-                return "the base's velocity has no bound within the tube"
+            if not np.isfinite(forcing + push).all():
+                return f"the base's velocity has no bound within the tube{self._shares(some)}"
+            self.forcing[:, some], self._push[:, some] = forcing + push, push
             found = self._kernels.reached(self._start, self.forcing, some)
             if (found < radii).all():
                 if not self._continues(some, state):
-                    return "the joint angles may be on another branch"
+                    return f"the joint angles may be on another branch{self._shares(some)}"
                 self.radii[:, some] = radii
                 return state
             radii = np.where(found < radii, radii, found * 1.03 + LEAST)
-        return "the tube of errors and base pose grows faster than it closes"
+        return f"the tube grows faster than it closes{self._shares(some)}"
+
+    def _shares(self, some: np.ndarray) -> str:
+        """Parts of the deviations at the end of some segments."""
+        push = [self._push * np.array(row)[:, None] for row in ([0, 0, 1], [0, 1, 0])]
+        parts = {
+            "starts": (self._start, 0.0 * self.forcing),
+            "disturbances": (0.0 * self._start, push[0]),
+            "errors of the momentum": (0.0 * self._start, push[1]),
+            "second order": (0.0 * self._start, self.forcing - self._push),
+        }
+        last = {name: self._kernels.reached(*own, some)[:2, -1] for name, own in parts.items()}
+        texts = []
+        for k, name in enumerate(("hand", "base")):
+            whole = sum(part[k] for part in last.values())
+            own = [
+                f"{part[k]:.2g} by {key}" for key, part in last.items() if part[k] > 0.01 * whole
+            ]
+            texts.append(f"the {name} deviates by up to {whole:.2g} (m, rad), {', '.join(own)}")
+        time = (int(some[-1]) + 1) * self._declared.length
+        return f": until {time:.2f} s {' and '.join(texts)}"
 
     def keep(self, state: State) -> None:
         """Continue from the last segment of a closed block."""

@@ -35,6 +35,15 @@ ROUNDS = 6
 NEVER = 1e-6
 """Least candidate of the disturbance (m/s^2, rad/s^2)."""
 
+CANDIDATES = (
+    ("the disturbance", "m/s^2"),
+    ("the error of the linear momentum", "kg m/s"),
+    ("the error of the angular momentum", "kg m^2/s"),
+    ("the missing force on the base", "N"),
+    ("the missing moment on the base", "N m"),
+)
+"""Names and units of the candidates of a block."""
+
 
 class Prover:
     """March over a task.
@@ -106,9 +115,7 @@ class Prover:
         for _ in range(ROUNDS):
             state = self.tube.close(some, candidate[0], candidate[1:3])
             if isinstance(state, str):
-                if names:
-                    state += f", with {_worst(names)} as the largest disturbance"
-                return state, held
+                return state + (f"; {_largest(names)}" if names else ""), held
             bounds = self.quantities(demand, state, candidate[0], candidate[3:])
             names = bounds.disturbances(self.statement, self.found, self.length)
             total = np.vstack([sum(names.values()), *bounds.wrong(self.statement)])
@@ -120,13 +127,24 @@ class Prover:
                 self.sources.append(names)
                 self.disturbance[some] = candidate[0]
                 return "", total[:, -1]
+            tried = candidate
             candidate = np.where(total < candidate, candidate, 1.25 * total + NEVER)
-        fault = f"the disturbance grows with the tube; its largest source is {_worst(names)}"
+        row, k = np.unravel_index(int(np.argmax(total / tried)), total.shape)
+        name, unit = CANDIDATES[row]
+        fault = (
+            f"{name} grows with the tube: it reaches {total[row, k]:.3g} {unit} where "
+            f"{tried[row, k]:.3g} {unit} was assumed; {_largest(names)}"
+        )
         return fault, held
 
 
-def _worst(names: dict[str, Floats]) -> str:
-    return max(names, key=lambda name: float(names[name].max()))
+def _largest(names: dict[str, Floats]) -> str:
+    """The largest source of disturbances, with numbers."""
+    worst = max(names, key=lambda name: float(names[name].max()))
+    k = int(np.argmax(names[worst]))
+    total = float(sum(values[k] for values in names.values()))
+    own = f"{float(names[worst][k]):.3g} of {total:.3g} m/s^2"
+    return f"the largest disturbance is {worst}, {own}"
 
 
 def prove_floater(

@@ -150,11 +150,11 @@ class State:
 
     def forcing(
         self, symbols: Symbols, radii: Floats, matrices: Floats, slopes: list[np.ndarray]
-    ) -> Floats:
+    ) -> tuple[Floats, Floats]:
         """Bounds of what the rates are beyond A y, by blocks, (3, b), but eta's at y = 0.
 
-        Of eta's rate, `slopes` are the derivatives over the tube (mean value theorem); the last
-        one is by the error of the momentum, which A y does not contain.
+        Of eta's rate, `slopes` are the derivatives over the tube (mean value theorem). The second
+        result bounds the part of eta's rate by the error of the momentum, (b,).
         """
         share = np.moveaxis(matrices, 0, 2) * np.repeat(radii, 6, axis=0)
         found = np.zeros_like(radii)
@@ -173,10 +173,12 @@ class State:
             own = np.moveaxis(matrices[:, 6:12, 6 * k : 6 * k + 6], 0, 2).reshape(36, -1)
             apart = [m - a for m, a in zip(average, own, strict=True)]
             found[1] += norm_bound(apart) * radii[k]
-        if symbols.wrong:
-            by_error = np.array(averages[3], object).reshape(6, 6)
-            found[1] += norm_bound(by_error @ np.array(self.error, object))
-        return np.where(np.isnan(found), np.inf, found)
+        found = np.where(np.isnan(found), np.inf, found)
+        if not symbols.wrong:
+            return found, np.zeros_like(found[1])
+        by_error = np.array(averages[3], object).reshape(6, 6)
+        drift = norm_bound(by_error @ np.array(self.error, object))
+        return found, np.where(np.isnan(drift), np.inf, drift)
 
 
 class Floater:

@@ -58,6 +58,9 @@ class TaskProof:
         floaters, in which a metre counts as a radian.
     source : Source, optional
         Robot and task, which the file of the proof contains; of `prove_task`.
+    factor : float or None
+        Factor on all starts and imperfections with which an undecided task is proved, see
+        `largest_factor`; 0 if it is undecided with 1/16, None if none was looked for.
     """
 
     status: Status
@@ -79,13 +82,23 @@ class TaskProof:
     first: np.ndarray
     base: str = "heading"
     source: Source | None = field(default=None, repr=False)
+    factor: float | None = None
 
     @property
     def sentence(self) -> str:
         """Verdict in one sentence."""
         if self.status is not Status.PROVED:
-            return f"{self.status.name}: {self.reason}. {self.cure}"
+            return f"{self.status.name}: {self.reason}. {self.cure}{self._passing}"
         return proved(self.statement, self.bounds, self.base)
+
+    @property
+    def _passing(self) -> str:
+        """Sentence about the factor."""
+        if self.factor is None:
+            return ""
+        if not self.factor:
+            return " It is undecided even with a sixteenth of all starts and imperfections."
+        return f" It is proved with {self.factor:g} times all starts and imperfections."
 
     @property
     def tightest(self) -> tuple[Bound, ...]:

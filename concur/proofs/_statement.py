@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -96,6 +97,25 @@ class Statement:
                 came=str(self.momentum_error),
                 cure="Give both, in kg m/s and kg m^2/s.",
             )
+
+    def scaled(self, factor: float) -> Statement:
+        """The same limits for starts and imperfections times a factor.
+
+        Parameters
+        ----------
+        factor : float
+            Factor on radii of the start, times and errors.
+
+        Returns
+        -------
+        Statement
+            Another statement.
+        """
+        plain = ("heading", "period", "delay", "masses")
+        listed = ("place", "speed", "torque_error", "push", "momentum_error")
+        own: dict[str, Any] = {name: factor * getattr(self, name) for name in plain}
+        own |= {name: tuple(factor * r for r in getattr(self, name)) for name in listed}
+        return replace(self, **own)
 
     @property
     def limits(self) -> dict[tuple[str, str], float]:

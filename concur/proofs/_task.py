@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from typing import TypeAlias
 
 from concur.certify import Status
 from concur.errors import OutputError
@@ -17,13 +17,18 @@ from concur.proofs._proof import TaskProof
 from concur.proofs._provable import Provable
 from concur.proofs._prove import Prover, proof_of, refuted
 from concur.proofs._sampled import counterexample
+from concur.proofs._statement import Statement
 from concur.writers import to_toml
+
+Progress: TypeAlias = Callable[[int, int], None]
+Prove: TypeAlias = Callable[[Statement, Progress | None], TaskProof]
+Refute: TypeAlias = Callable[[Statement, str], TaskProof]
 
 
 def prove_task(
     task: Provable,
     edge: float = 0.0125,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> TaskProof:
     """Prove the statement of a task: that all its starts and imperfections keep its limits.
 
@@ -53,31 +58,52 @@ def prove_task(
     --------
     >>> proof = cc.proofs.prove_task(cc.load_task("rover.toml"))    # doctest: +SKIP
     """
-    statement = task.statement
-    if statement is None:
+    statement = statement_of(task)
+    prove, refute = provers(task, edge)
+    broken = counterexample(task)
+    found = refute(statement, broken) if broken else prove(statement, progress)
+    _check_all_are_bounded(found, str(task.path))
+    if found.status is not Status.PROVED:
+        return found
+    kind = "floater" if _floats(task) else "rover"
+    texts = to_toml(task.robot), task.proof_text()
+    return replace(found, source=Source(kind, *texts, task.servo, len(found.wall)))
+
+
+def _floats(task: Provable) -> bool:
+    return isinstance(task.servo.model.robot.base.joint, joints.Free)
+
+
+def statement_of(task: Provable) -> Statement:
+    """Statement of a task that has one."""
+    if task.statement is None:
         raise OutputError(
             str(task.path),
             expected="a table [proof]",
             came="a task without it",
             cure="Add one with `place`, `speed` and `heading`; see docs/files.md.",
         )
+    return task.statement
+
+
+def provers(task: Provable, edge: float) -> tuple[Prove, Refute]:
+    """Functions that prove statements about a task's motion, or refute them for a reason."""
     given = (task.servo, task.reference, task.duration, task.q0, task.s0)
-    floats = isinstance(task.servo.model.robot.base.joint, joints.Free)
-    if floats:
-        case = FloaterProver(*given, statement)
-        prove, refute = partial(proof_of_floater, case, progress), partial(refuted_floater, case)
-    else:
+    if not _floats(task):
         prover = Prover(*given)
-        prove = partial(proof_of, prover, statement, edge, progress)
-        refute = partial(refuted, prover, statement, edge)
-    broken = counterexample(task)
-    found = refute(broken) if broken else prove()
-    _check_all_are_bounded(found, str(task.path))
-    if found.status is not Status.PROVED:
-        return found
-    kind = "floater" if floats else "rover"
-    texts = to_toml(task.robot), task.proof_text()
-    return replace(found, source=Source(kind, *texts, task.servo, len(found.wall)))
+        return (
+            lambda statement, progress: proof_of(prover, statement, edge, progress),
+            lambda statement, reason: refuted(prover, statement, edge, reason),
+        )
+    first = FloaterProver(*given, statement_of(task))
+
+    def case(statement: Statement) -> FloaterProver:
+        return first if statement is first.statement else FloaterProver(*given, statement)
+
+    return (
+        lambda statement, progress: proof_of_floater(case(statement), progress),
+        lambda statement, reason: refuted_floater(case(statement), reason),
+    )
 
 
 def _check_all_are_bounded(found: TaskProof, where: str) -> None:

@@ -38,7 +38,7 @@ def run(*arguments):
 )
 def test_the_verdict_depends_on_the_limits(tmp_path, limit, code, status):
     task = written(tmp_path, f"{NEAR}{REAL}torque_limits = {limit}\nmargin = 0.1\n")
-    result = run("prove", task, "--out", tmp_path / "out")
+    result = run("prove", task, "--out", tmp_path / "out", "--no-factor")
     assert result.exit_code == code, result.output
     text = " ".join(result.output.split())
     assert f"{status}:" in text
@@ -102,6 +102,18 @@ def test_a_statement_that_the_checker_does_not_cover_is_proved_with_a_note(tmp_p
     text = " ".join(result.output.split())
     assert "not confirmed by the independent checker: the checker does not cover clearance" in text
     assert run("recheck", tmp_path / "out" / "proof.json").exit_code == 1
+
+
+@pytest.mark.extended
+def test_an_undecided_task_names_the_factor_that_is_proved(tmp_path):
+    task = written(tmp_path, f"{NEAR}{REAL}torque_limits = 5.5\n")
+    result = run("prove", task, "--out", tmp_path / "out")
+    found = json.loads((tmp_path / "out" / "bounds.json").read_text())
+    assert (result.exit_code, found["status"]) == (1, "UNDECIDED")
+    assert 0.0 < found["factor"] < 1.0
+    said = f"It is proved with {found['factor']:g} times all starts and imperfections."
+    assert said in " ".join(result.output.split())
+    assert found["sentence"].endswith(said)
 
 
 def test_entries_and_defaults(tmp_path):

@@ -1,5 +1,6 @@
 """Floaters: angles, speeds, rates and torques of states in the tube; verdicts of short proofs."""
 
+import re
 from dataclasses import replace
 from functools import cache
 
@@ -176,16 +177,39 @@ def test_limits_decide_on_both_sides_of_the_bound():
 
 
 @pytest.mark.slow
+def test_a_disturbance_that_does_not_close_is_told_with_its_size(monkeypatch):
+    monkeypatch.setattr("concur.proofs._floater.ROUNDS", 1)
+    task = flier()
+    found = prove_floater(task.servo, task.reference, SHORT / 2, task.q0, task.s0, NEAR)
+    assert found.status is cc.Status.UNDECIDED
+    told = re.search(
+        r"the disturbance grows .* it reaches (\S+) m/s\^2 where (\S+) m", found.reason
+    )
+    assert [float(number) for number in told.groups()] == pytest.approx([NEAR.push[0], 1e-6])
+    assert f"the largest disturbance is push, {NEAR.push[0]:g} of {NEAR.push[0]:g} m/s^2" in (
+        found.reason
+    )
+
+
+@pytest.mark.slow
 def test_what_is_not_covered_is_undecided_or_rejected():
     task = flier()
     given = (task.servo, task.reference, SHORT / 2, task.q0, task.s0)
     wide = prove_floater(*given, replace(NEAR, place=(0.05,), heading=0.05))
     assert wide.status is cc.Status.UNDECIDED
     assert "from 0.00 s" in wide.reason
+    # The parts of the deviation are named; those of the starts are nearly all.
+    share = re.search(
+        r"the base deviates by up to ([\d.]+) \(m, rad\), ([\d.]+) by starts", wide.reason
+    )
+    whole, starts = map(float, share.groups())
+    assert 0.05 < starts <= whole < 1.2 * starts
     assert wide.cure.startswith("Take a nearer start")
     late = prove_floater(*given, replace(NEAR, period=0.05))
     assert late.status is cc.Status.UNDECIDED
-    assert "period and delay" in late.reason
+    share = re.search(r"largest disturbance is period and delay, (\S+) of (\S+) m", late.reason)
+    own, total = map(float, share.groups())
+    assert 0.9 * total < own <= total
     assert late.cure.startswith("Take a shorter period or delay")
     with pytest.raises(OutputError, match="plain servo"):
         prove_floater(replace(task.servo, damping_threshold=0.1), *given[1:], NEAR)

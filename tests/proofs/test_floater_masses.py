@@ -17,6 +17,7 @@ from concur.proofs._floater import Prover
 from concur.proofs._floater_quantities import UNSEEN
 from concur.simulation import Plant
 from tests.proofs._flier import EXAMPLES, NEAR, base_deviation, deviated, flier
+from tests.proofs._restated import restated
 from tests.proofs.test_floater import drawn, holds
 
 EPS, H = 0.002, 1e-5
@@ -150,10 +151,7 @@ def test_true_states_accelerations_and_torques_are_bounded(measured) -> None:
 
 def task(measured: bool, statement: Statement, duration: float) -> SimpleNamespace:
     own = cc.load_task(EXAMPLES / "free_floater_proved.toml")
-    servo = own.servo.as_measured if measured else own.servo
-    names = ("path", "reference", "q0", "s0")
-    given = {name: getattr(own, name) for name in names}
-    return SimpleNamespace(servo=servo, duration=duration, statement=statement, **given)
+    return restated(own, statement, duration, own.servo.as_measured if measured else None)
 
 
 THIN = Statement((2e-5,), (2e-5,), 2e-5, period=1e-3, masses=1e-3, momentum_error=(1e-3, 1e-3))

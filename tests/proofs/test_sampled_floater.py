@@ -19,15 +19,14 @@ from concur.proofs._bases import FreePose, base_of
 from concur.proofs._sampled import BEYOND, counterexample, sample_statement
 from concur.simulation import Integrator
 from tests.proofs._flier import NEAR, flier
+from tests.proofs._restated import restated
 
 T, H = 0.05, 1e-3
 HELD = replace(NEAR, push=(), period=H)
 
 
 def task(statement, duration: float = T) -> SimpleNamespace:
-    names = ("path", "servo", "reference", "q0", "s0")
-    given = {name: getattr(flier(), name) for name in names}
-    return SimpleNamespace(**given, duration=duration, statement=statement)
+    return restated(flier(), statement, duration)
 
 
 def at(found, kind: str, name: str) -> int:
