@@ -84,6 +84,8 @@ def _statement(found: TaskProof) -> Iterator[tuple[str, str]]:
         yield "Torque errors", f"up to {', '.join(f'{r:g}' for r in given.torque_error)} N m"
     if any(given.push):
         yield "Pushes", f"up to {', '.join(f'{r:g}' for r in given.push)} m/s²"
+    if given.reading is not None:
+        yield "Errors of the measured state", f"up to {given.reading.sentence}"
     if given.ground is not None:
         yield "Contacts with the ground", given.ground.sentence
 

@@ -31,7 +31,7 @@ from concur.formats.tables import (
 
 if TYPE_CHECKING:
     from concur.multibody import Mechanism
-    from concur.proofs import Clearance, Expression, Ground, Statement
+    from concur.proofs import Clearance, Expression, Ground, Reading, Statement
 
 _TABLE = "[proof]"
 
@@ -88,6 +88,15 @@ class ExpressionTable(Table):
     unit: str = ""
 
 
+class ReadingTable(Table):
+    """The table `[proof.reading]`: largest errors of what the law reads."""
+
+    angles: NumbersByName = None
+    speeds: NumbersByName = None
+    place: NotNegative = 0.0
+    heading: NotNegative = 0.0
+
+
 def _tables(kind: str) -> Any:
     """Field of a list of tables [[proof.kind]]."""
     text = f"tables [[proof.{kind}]], at most 100"
@@ -121,6 +130,7 @@ class ProofTable(Table):
     capsule: list[CapsuleTable] = _tables("capsule")
     obstacle: list[ObstacleTable] = _tables("obstacle")
     expression: list[ExpressionTable] = _tables("expression")
+    reading: ReadingTable | None = None
 
 
 def read_proof(
@@ -204,7 +214,28 @@ def statement(
             _clearance(given, robot, path),
             _expressions(given, servo),
             _momentum_error(given["momentum_error"], servo, path),
+            _reading(given["reading"], servo, path),
         )
+
+
+def _reading(given: ReadingTable | None, servo: Servo, path: str | PathLike[str]) -> Reading | None:
+    """Errors of the measured state by name; those of wheels' angles have no effect."""
+    from concur.proofs import Reading
+
+    if given is None:
+        return None
+    names = servo.model.shape_names
+    wheels = {wheel.body for wheel in servo.model.robot.wheels}
+    joints = [name for name in names if name not in wheels]
+    found = {}
+    for field, own, kind in (
+        ("angles", joints, "a joint of the arm"),
+        ("speeds", names, "a shape velocity"),
+    ):
+        value = getattr(given, field)
+        if value is not None:
+            found[field] = _by_name(value, own, f"reading.{field}", kind, path)
+    return Reading(**found, place=given.place, heading=given.heading)
 
 
 def _momentum_error(

@@ -8,6 +8,7 @@ from concur.proofs._passing import largest_factor
 from concur.proofs._proof import TaskProof
 from concur.proofs._prove import prove
 from concur.proofs._quantity import Quantity
+from concur.proofs._reading import Reading
 from concur.proofs._recheck_document import LARGEST_PROOF, TASK_PROOF
 from concur.proofs._sampled import Sampled, SampledBound, sample_statement
 from concur.proofs._statement import Statement
@@ -24,6 +25,7 @@ __all__ = [
     "Ground",
     "Obstacle",
     "Quantity",
+    "Reading",
     "Sampled",
     "SampledBound",
     "Statement",

@@ -6,10 +6,11 @@ import casadi as ca
 import numpy as np
 
 from concur.proofs._apart import Apart
-from concur.proofs._carried import OUTPUTS, Carried
+from concur.proofs._carried import Carried
 from concur.proofs._models import Floats, Model, Walker, norm_bound
+from concur.proofs._readings import Readings
 from concur.proofs._statement import Statement
-from concur.proofs._wheeled import Robot
+from concur.proofs._wheeled import OUTPUTS, Robot
 
 
 class Added:
@@ -29,12 +30,16 @@ class Added:
     motion : Walker
         Of angles, shape velocities, their commanded and true rates: the parts of `Graph`, and then
         the forces that the ground carries.
+    readings : Readings or None
+        What errors of the measured state do.
     points : numpy.ndarray
         Points in the world whose places in axes of the base are needed, (k, 3), m.
     """
 
     def __init__(self, robot: Robot, statement: Statement, jumps: bool = False) -> None:
-        self.jumps = jumps
+        reading = statement.reading
+        self.readings = Readings(robot, reading) if reading else None
+        self._needs_inertia = jumps or self.readings is not None
         clearance = statement.clearance
         self.carried = Carried(robot, statement) if statement.ground else None
         self.apart = Apart(robot, clearance) if clearance else None
@@ -58,7 +63,7 @@ class Added:
     def of_arm(self, phi: list[Model], inverse: np.ndarray, mass: np.ndarray) -> dict[str, Floats]:
         """What depends on the arm's angles only, by name; last axis cells."""
         found = {} if self.carried is None else self.carried.pushed(phi, inverse, mass)
-        if self.jumps:
+        if self._needs_inertia:
             torques = mass @ inverse
             parts = [[norm_bound(row[o]) for o in OUTPUTS] for row in torques]
             found["inertia"] = np.array(parts)

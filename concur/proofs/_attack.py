@@ -85,11 +85,13 @@ class Attack:
         names = {body.name: ("mass", "moments") for body in system.bodies}
         self.plant = Plant(system, uncertain=names)
         self.program = loop_program(servo, self.plant, dt=given.period)
-        sizes = [output.dim for output in servo.outputs]
-        self.balls = Balls.of(given, sizes, self.base.size, len(system.bodies), servo.nu)
         q0 = np.array(task.q0, dtype=float)
         self.starts = Starts(servo, self.program, self.base, task.reference(0.0), q0)
         self.quantities = tuple(self._quantities())
+        sizes = [output.dim for output in servo.outputs]
+        counts = self.base.size, len(system.bodies), servo.nu
+        self.balls = Balls.of(given, sizes, *counts, self._read_errors())
+        self._reads = sum(size for name, size, _ in self.balls.parts if name == "read")
         self._tubes = sum(made.kind.startswith(TUBE) for made in self.quantities)
         times: Floats = np.asarray(given.period * np.arange(self.ticks), dtype=np.float64)
         centre = declared_motion(task, self.base, times)
@@ -154,10 +156,10 @@ class Attack:
         given = self.balls.inside(np.atleast_2d(points))
         x, ve = self._start[0] + given["x"], self._start[1] + given["ve"]
         numbers = self.program.numbers(scaled_masses(self.plant, given["masses"]))
-        flips = self.task.duration * given["flip"]
+        flips, read = self.task.duration * given["flip"], [given["read"]] if self._reads else []
         return self.rollout(
             self.starts(x, ve, given["base"], numbers, given.get("momentum", 0.0)),
-            np.column_stack([numbers, given["torque"], given["push"], flips]),
+            np.column_stack([numbers, given["torque"], given["push"], *read, flips]),
             self._rows,
             ticks=self.ticks,
             worlds=np.arange(len(x)),
@@ -200,16 +202,24 @@ class Attack:
         tubes = [ca.norm_2(part[span]) for part in both for span in spans]
         tubes = ca.vertcat(*tubes, self.base.distance(q, centre[2 * size :]))
         rows = [ca.fabs(u), ca.fabs(s), angles, angles, _margin(servo, q), pivot]
-        rows += [*_apart(servo, servo.output(q) - pose), tubes, *self._own(q, angles, s, u)]
+        # The law acts on what it reads, and expressions are about that.
+        read = ca.SX.sym("read", self._reads)
+        seen = ca.vertcat(angles, s) + (read[3:] if self._reads else 0.0)
+        values = seen[: len(self._angles)], seen[len(self._angles) :], u
+        rows += [*_apart(servo, servo.output(q) - pose), tubes, *self._own(q, *values)]
         rows.append(ca.mmax(tubes / radii))
-        given = [q, v, pose, twist, centre, radii, u, pivot]
+        given = [q, v, pose, twist, centre, radii, u, pivot, read]
         signals = ca.Function("signals", given, [ca.vertcat(*rows)], {"cse": True})
         x0, p, n = (
             ca.MX.sym(name, size) for name, size in (("x", program.nx), ("p", self._np), ("n", 0))
         )
         own = program.tick.size1_in(2)
         r = ca.MX.sym("r", self._rows.shape[1])
-        after, u, y = program.tick(x0, p[: program.n_numbers], r[:own], n)
+        read = _sign(x0[program.states["time"]], p[-1]) * p[self._np - 1 - self._reads : -1]
+        shown = x0 + self._shift() @ read
+        after, u, y = program.tick(shown, p[: program.n_numbers], r[:own], n)
+        for name in ("q", "v"):
+            after[program.states[name]] = x0[program.states[name]]
         parts = [
             r[: servo.pose_size],
             r[servo.pose_size : servo.pose_size + size],
@@ -217,7 +227,7 @@ class Attack:
             r[-self._tubes :],
         ]
         states = (x0[program.states[name]] for name in ("q", "v"))
-        seen = signals(*states, *parts, u, y[1])
+        seen = signals(*states, *parts, u, y[1], read)
         return ca.Function("tick", [x0, p, r, n], [after, u, ca.vertcat(y[0], seen)])
 
     def _step(self) -> ca.Function:
@@ -231,8 +241,8 @@ class Attack:
             for name, size in (("x", program.nx), ("p", self._np), ("u", servo.nu))
         )
         at = program.n_numbers
-        errors, pushes, flip = p[at : at + servo.nu], p[at + servo.nu : -1], p[-1]
-        sign = ca.if_else(x[program.states["time"]] < flip, 1.0, -1.0)
+        errors, pushes = p[at : at + servo.nu], p[at + servo.nu : at + servo.nu + servo.size]
+        sign = _sign(x[program.states["time"]], p[-1])
         added = sign * errors
         if any(self.statement.push):
             added += forces(x[program.states["q"]], sign * pushes)
@@ -242,7 +252,7 @@ class Attack:
         return ca.Function("step", [x, p, u], [after, seen])
 
     def _own(self, q: ca.SX, angles: ca.SX, s: ca.SX, u: ca.SX) -> list[ca.SX]:
-        """Distances from obstacles, and expressions."""
+        """Distances from obstacles, and expressions of angles, speeds and commands."""
         model, given = self.servo.model, self.statement
         joints = [made.name for made in self.quantities if made.kind == "angle above"]
         values = [
@@ -271,7 +281,25 @@ class Attack:
 
     @property
     def _np(self) -> int:
-        return self.program.n_numbers + self.servo.nu + self.servo.size + 1
+        return self.program.n_numbers + self.servo.nu + self.servo.size + self._reads + 1
+
+    def _read_errors(self) -> list[float]:
+        """Largest errors of measured angles and speeds."""
+        reading, model = self.statement.reading, self.servo.model
+        if reading is None:
+            return []
+        joints = [made.name for made in self.quantities if made.kind == "angle above"]
+        return [error for part in reading.of(joints, model.shape_names) for error in part]
+
+    def _shift(self) -> ca.DM:
+        """From errors of place, heading, angles and speeds to the state that the law reads."""
+        states, shape = self.program.states, list(self.servo.model.shape)
+        rows = [states["q"].start + k for k in (0, 1, 2, *self._angles)]
+        rows += [states["v"].start + k for k in shape]
+        found = np.zeros((self.program.nx, self._reads))
+        for k, row in enumerate(rows[: self._reads]):
+            found[row, k] = 1.0
+        return ca.DM(found)
 
     def _radii(self) -> Floats:
         """Proved radii at each tick: x and ve of all outputs, base; 1 without a proof."""
@@ -281,6 +309,11 @@ class Attack:
         k = np.arange(self.ticks) * self.statement.period / (self.task.duration / count)
         at = np.minimum((k + 1e-9).astype(int), count - 1)
         return np.vstack([self.proof.x, self.proof.ve, self.proof.wall])[:, at].T
+
+
+def _sign(time: ca.MX, flip: ca.MX) -> ca.MX:
+    """Sign of errors, which changes once."""
+    return ca.if_else(time < flip, 1.0, -1.0)
 
 
 def _wrench_of(servo: Servo, q: ca.SX, push: ca.SX) -> ca.SX:

@@ -124,6 +124,8 @@ def conditions(given: Statement, base: str) -> str:
         facts.append(f"torque errors up to {max(given.torque_error):g} N m")
     if any(given.push):
         facts.append(f"pushes up to {max(given.push):g} m/s^2")
+    if given.reading is not None:
+        facts.append(f"readings wrong by up to {given.reading.sentence}")
     units = ("m", "m/s", "rad")
     if base == "base pose":
         units = ("(m, rad)", "(m/s, rad/s)", "(m, rad)")

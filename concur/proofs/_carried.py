@@ -16,10 +16,7 @@ import numpy as np
 
 from concur.proofs._models import Floats, Model, norm_bound
 from concur.proofs._statement import Statement
-from concur.proofs._wheeled import Robot
-
-OUTPUTS = (slice(0, 2), slice(2, 5))
-"""Coordinates of base and hand."""
+from concur.proofs._wheeled import OUTPUTS, Robot
 
 
 class Carried:

@@ -14,6 +14,9 @@ segments before.
 Where the acceleration of the reference jumps by J, the torques held from before are also wrong by a
 jump du, which adds K du: |J| at that time, and at most |J| + H sup |Kdot| |du| for the time H.
 
+A command that follows from a wrong reading is wrong by du: this adds at most |K du| at that time,
+and H sup |Kdot| |du| as long as it is held.
+
 **What holds.** If the states are in the cells and |d| <= D there, where D is the radius of the ball
 of d in the cells, then |d| is at most the sum of these bounds. So if that is below D everywhere,
 |d| < D (first exit in time, and continuity in the size of the errors).
@@ -38,7 +41,8 @@ def disturbances(statement: Statement, largest: dict[str, Floats]) -> dict[str, 
     1, summed over bodies, `weights` (2, segments); of K by columns and its rate, `response` and
     `response_rate` (2, controls, segments); of `torque_rate` (controls, segments); of K udot,
     `held` (2, segments); if the reference jumps, of the `jump` of torques (controls, segments),
-    whose |J| comes in addition.
+    whose |J| comes in addition; with errors of the measured state, of `read` (2, segments) and
+    `read_torque` (controls, segments), see `_readings`.
     """
     weights, response = largest["weights"], largest["response"]
     count, period = weights.shape[-1], statement.period + statement.delay
@@ -55,6 +59,12 @@ def disturbances(statement: Statement, largest: dict[str, Floats]) -> dict[str, 
         "torque errors": np.einsum("cib,i->cb", response, errors),
         "push": np.repeat(push[:, None], count, axis=1),
     }
+    if "read" in largest:
+        read, torque = (
+            np.maximum.accumulate(largest[name], axis=-1) for name in ("read", "read_torque")
+        )
+        turned = np.einsum("cib,ib->cb", late["response_rate"], torque)
+        found["readings"] = read + period * turned
     if "jump" in largest:
         jump = np.maximum.accumulate(largest["jump"], axis=-1)
         found[JUMPS] = period * np.einsum("cib,ib->cb", late["response_rate"], jump)

@@ -20,8 +20,8 @@ def largest_factor(
     """Find the largest factor on all starts and imperfections with which a task is proved.
 
     By bisection of the whole proof between 0 and 1, which are not tried. The factor multiplies
-    `place`, `speed`, `heading`, `period`, `delay`, `masses`, `momentum_error`, `torque_error` and
-    `push`.
+    `place`, `speed`, `heading`, `period`, `delay`, `masses`, `momentum_error`, `torque_error`,
+    `push` and `reading`.
 
     Parameters
     ----------

@@ -168,7 +168,7 @@ class Prover:
         n = len(self.first)
         none = np.zeros((2, 0))
         found = March(none, [], [], [], none, none, none[0])
-        wanted = np.full(2, LEAST)
+        wanted, room = np.full(2, LEAST), np.zeros((2, 2))
         for k in range(n):
             steps, jump = int(self.last[k] - self.first[k]), self._jump(statement, k)
             for _ in range(TRIALS):
@@ -176,7 +176,7 @@ class Prover:
                 tube = self.tube(statement, d)
                 if not np.isfinite(tube[2]).all():
                     return replace(found, fault="heading")
-                largest, leaves, fault = self.segment(statement, k, tube, wanted, lattices)
+                largest, leaves, fault = self.segment(statement, k, tube, wanted, lattices, room)
                 if fault:
                     return replace(found, fault=fault)
                 # Held torques may come from segments before.
@@ -188,9 +188,11 @@ class Prover:
                 own = np.asarray(sum(sources.values()))
                 if jump.any():
                     sources[JUMPS] = sources[JUMPS] + jump
-                if (own < wanted).all():
+                moved = largest.get("moved", np.full(4, -1.0)).reshape(2, 2)
+                if (own < wanted).all() and (moved < room).all():
                     break
                 wanted = np.maximum(wanted, HEADROOM * own + LEAST)
+                room = np.maximum(room, HEADROOM * moved + LEAST)
             else:
                 return replace(found, sources=[*found.sources, sources], fault="disturbance")
             found.leaves.append(leaves)
@@ -215,17 +217,24 @@ class Prover:
         tube: tuple[Floats, Floats, Floats],
         disturbance: Floats,
         lattices: list[Lattice],
+        room: Floats | None = None,
     ) -> tuple[dict[str, Floats], np.ndarray, str]:
         """Largest values over the cells of a segment, and the cells (m, 4) with level; or a fault.
 
         `lattices` are those of the cells and of their halves; `disturbance` (2,) bounds |d| without
-        jumps of the reference.
+        jumps of the reference. The cells also contain what the law reads, if errors of the measured
+        state move x and ve of both outputs by at most `room` (2, 2).
         """
         here = slice(int(self.first[k]), int(self.last[k]))
-        x, ve = (part[:, here].max(axis=1, keepdims=True) for part in tube[:2])
+        read = np.zeros((2, 2)) if room is None else room
+        x, ve = (
+            part[:, here].max(axis=1, keepdims=True) + own[:, None]
+            for part, own in zip(tube[:2], read, strict=True)
+        )
         jump = self._jump(statement, k)[:, None]
         radii = Radii(x, ve, disturbance[:, None] + jump, jump)
         wall = tube[2][here].max(keepdims=True)
+        wall = wall + (statement.reading.heading if statement.reading else 0.0)
         nominal = self.centre.nominal(
             self.heading,
             self.first[k : k + 1],

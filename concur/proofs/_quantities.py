@@ -24,6 +24,7 @@ import numpy as np
 from concur.proofs._added import Added
 from concur.proofs._configurations import Configurations, inverse_matrix
 from concur.proofs._models import Floats, Model, Space, norm_bound
+from concur.proofs._readings import State
 from concur.proofs._wheeled import Robot
 
 SPACE = Space((1, 1, 1, 1, 1, 2, 3, 2, 3, 2, 3), curved=10)
@@ -196,6 +197,7 @@ def quantities(
     sum over bodies of the acceleration of each output for a relative error 1 as `weights` (2, b).
     `held_rest` and `weights_rest` are the parts of remainders in these. `added` are the bounds of
     added quantities times their signs (k, b). If the reference jumps: `jump`, that of u (ns, b).
+    With errors of the measured state: those of `Readings.bounds`.
     """
     phi, inverse, response = cells.phi.models, cells.inverse, cells.response
     channels, bodies = robot.channels, len(robot.single)
@@ -249,6 +251,9 @@ def quantities(
     moving = found["speed"][robot.arm_speeds]
     if "inertia" in cells.own:
         found["jump"] = np.einsum("iob,ob->ib", cells.own["inertia"], radii.jump)
+    if added.readings is not None:
+        state = State(phi, s, a, nu, ydot)
+        found |= added.readings.bounds(state, response, cells.slopes, cells.own["inertia"])
     return found | {
         "torque_rate": np.array([m.bound for m in udot]),
         "held": np.array([norm_bound(held[r]) for r in rows]),

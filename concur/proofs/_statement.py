@@ -13,6 +13,7 @@ from concur.proofs._clearance import Clearance
 from concur.proofs._expression import Expression, limits_of
 from concur.proofs._ground import Ground
 from concur.proofs._quantity import Quantity
+from concur.proofs._reading import Reading
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class Statement:
     momentum_error : tuple of float
         Largest error of the declared momentum of a floater, linear (kg m/s) and angular about the
         inertial origin (kg m^2/s); empty for none.
+    reading : Reading, optional
+        Errors of the measured state.
 
     Raises
     ------
@@ -76,6 +79,7 @@ class Statement:
     clearance: Clearance | None = None
     expressions: tuple[Expression, ...] = ()
     momentum_error: tuple[float, ...] = ()
+    reading: Reading | None = None
 
     def __post_init__(self) -> None:
         plain = (self.heading, self.period, self.delay, self.masses, self.margin)
@@ -115,7 +119,8 @@ class Statement:
         listed = ("place", "speed", "torque_error", "push", "momentum_error")
         own: dict[str, Any] = {name: factor * getattr(self, name) for name in plain}
         own |= {name: tuple(factor * r for r in getattr(self, name)) for name in listed}
-        return replace(self, **own)
+        reading = None if self.reading is None else self.reading.scaled(factor)
+        return replace(self, **own, reading=reading)
 
     @property
     def limits(self) -> dict[tuple[str, str], float]:

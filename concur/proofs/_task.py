@@ -95,6 +95,13 @@ def provers(task: Provable, edge: float) -> tuple[Prove, Refute]:
             lambda statement, progress: proof_of(prover, statement, edge, progress),
             lambda statement, reason: refuted(prover, statement, edge, reason),
         )
+    if statement_of(task).reading is not None:
+        raise OutputError(
+            str(task.path),
+            expected="a measured state without errors, for a floater",
+            came="a table [proof.reading]",
+            cure="Remove it: proofs of floaters do not bound what it does.",
+        )
     first = FloaterProver(*given, statement_of(task))
 
     def case(statement: Statement) -> FloaterProver:

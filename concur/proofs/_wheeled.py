@@ -23,6 +23,9 @@ from concur.proofs._models import Walker
 from concur.proofs._quantity import quantities_of
 from concur.proofs._single_bodies import single_bodies
 
+OUTPUTS = (slice(0, 2), slice(2, 5))
+"""Coordinates of base and hand."""
+
 
 def not_covered(where: str, expected: str, came: str) -> OutputError:
     """Error about a robot, law or reference that proofs of wheeled robots do not cover."""
@@ -47,6 +50,8 @@ class Graph:
         Angles of the arm, shape velocities, their commanded rates and their true ones.
     v, moving : casadi.SX
         Velocity and its true rate for q.
+    decoupling, bias : casadi.SX
+        J H and b in terms of phi and s.
     parts : tuple of casadi.SX
         Commanded torques; forces that each body needs; rate of what the law subtracts from the
         demand; in terms of phi, s, a, true.
@@ -60,6 +65,8 @@ class Graph:
     true: ca.SX
     v: ca.SX
     moving: ca.SX
+    decoupling: ca.SX
+    bias: ca.SX
     parts: tuple[ca.SX, ...]
 
     def at(self, expression: ca.SX) -> ca.SX:
@@ -152,7 +159,8 @@ class Robot:
         turned = ca.jtimes(demand, phi, along) + ca.jtimes(bias, s, true)
         self.equations = Equations(phi, g, relative - g, self.where)
         self.place = ca.Function("place", [phi], [relative])
-        self.graph = Graph(q, place, phi, s, a, true, v, moving, (forces, weights, turned))
+        own = forces, weights, turned
+        self.graph = Graph(q, place, phi, s, a, true, v, moving, decoupling, bias, own)
 
         make = self.walker
         slopes = [
@@ -162,10 +170,11 @@ class Robot:
         ]
         self.matrices = make([phi], [decoupling, mass])
         self.slopes = make([phi], slopes)
-        own = ca.jacobian(along, s)
-        if not own.is_constant() or not np.isin(np.asarray(ca.DM(own)), (0.0, 1.0)).all():
-            raise not_covered(self.where, "joints that turn at a shape velocity each", str(own))
-        self.arm_speeds = [int(k) for k in np.asarray(ca.DM(own)).argmax(axis=1)]
+        selects = ca.jacobian(along, s)
+        if not selects.is_constant() or not np.isin(np.asarray(ca.DM(selects)), (0.0, 1.0)).all():
+            came = str(selects)
+            raise not_covered(self.where, "joints that turn at a shape velocity each", came)
+        self.arm_speeds = [int(k) for k in np.asarray(ca.DM(selects)).argmax(axis=1)]
         self.bias = make([phi, s], [bias])
         self.force_rate = make([phi, s, true, a, adot], [change])
         self.arm_length = self._axle(lift)

@@ -38,9 +38,17 @@ class Balls:
 
     @staticmethod
     def of(
-        statement: Statement, sizes: Sequence[int], base: int, bodies: int, controls: int
+        statement: Statement,
+        sizes: Sequence[int],
+        base: int,
+        bodies: int,
+        controls: int,
+        read: Sequence[float] = (),
     ) -> Balls:
-        """Balls of a statement about outputs with the given sizes, and a base with its own."""
+        """Balls of a statement about outputs with the given sizes, and a base with its own.
+
+        `read` are the errors of measured angles and speeds.
+        """
         parts = [
             (name, size, radius)
             for name, radii in (("x", statement.place), ("ve", statement.speed))
@@ -52,6 +60,9 @@ class Balls:
         parts += [("torque", 1, radius) for radius in errors]
         pushes = statement.push or (0.0,) * len(sizes)
         parts += [("push", *part) for part in zip(sizes, pushes, strict=True)]
+        if statement.reading is not None:
+            parts += [("read", 2, statement.reading.place), ("read", 1, statement.reading.heading)]
+            parts += [("read", 1, error) for error in read]
         return Balls((*parts, ("flip", 1, 1.0)))
 
     @property

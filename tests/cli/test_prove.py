@@ -217,6 +217,18 @@ def test_expressions_are_bounded_with_their_unit(tmp_path):
     assert (result.exit_code, "upper_arm" in result.output) == (2, True)
 
 
+def test_errors_of_the_measured_state_are_read_and_named(tmp_path):
+    text = "[proof.reading]\nangles = { turret = 1e-4 }\nspeeds = 1e-3\nplace = 1e-4\n"
+    found = load_task(written(tmp_path, NEAR + text)).statement.reading
+    names = load_task(written(tmp_path, NEAR)).servo.model.shape_names
+    assert found.of(("turret", "forearm"), names) == ((1e-4, 0.0), (1e-3,) * 5)
+    result = run("prove", written(tmp_path, NEAR + REAL + text), "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    told = " ".join(result.output.split())
+    assert "readings wrong by up to 0.0001 rad of angles, 0.001 rad/s of speeds" in told
+    assert "Errors of the measured state" in (tmp_path / "out" / "report.html").read_text()
+
+
 def test_wrong_entries_name_table_and_field(tmp_path):
     cases = {
         NEAR.replace("heading", "#"): ("heading", "Add the field"),
@@ -230,6 +242,9 @@ def test_wrong_entries_name_table_and_field(tmp_path):
         NEAR + CASTER + "least_load = { castor = 1.0 }\n": ("least_load", "caster"),
         NEAR + CASTER + "tipping = 1.0\n": ("ground", "loads are determined"),
         NEAR + "supports = { caster = [0.5, 0.0] }\n": ("supports", "3"),
+        NEAR + "[proof.reading]\nangles = 1e-4\n": ("`speeds`", "2 / h"),
+        NEAR + "[proof.reading]\nspeeds = { hand = 1e-4 }\n": ("reading.speeds", "velocity"),
+        NEAR + "[proof.reading]\nangles = { left_wheel = 1.0 }\n": ("reading.angles", "arm"),
         NEAR + POWER.format("torque(hand)"): ("`power`", "upper_arm"),
         NEAR + POWER.format("import(turret)"): ("a formula", "import(turret)"),
         NEAR + POWER.format("speed(turret)") * 2: ("expressions", "different names"),

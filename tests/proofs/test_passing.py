@@ -6,7 +6,7 @@ import pytest
 
 from concur.certify import Status
 from concur.errors import OutputError
-from concur.proofs import Statement, largest_factor, prove_task
+from concur.proofs import Reading, Statement, largest_factor, prove_task
 from tests.proofs._flier import NEAR as THIN
 from tests.proofs._flier import flier
 from tests.proofs._restated import restated
@@ -20,16 +20,18 @@ def test_a_scaled_statement_has_all_starts_and_imperfections_times_the_factor() 
         (0.1, 0.2), (0.3, 0.4), 0.5, 0.01, 0.02, 0.03, (0.6,), (0.7, 0.8),
         {"turret": 9.0}, {"turret": 8.0}, {"turret": (-1.0, 1.0)}, {"hand": 0.4}, 0.1,
         momentum_error=(0.9, 1.0),
+        reading=Reading({"turret": 0.2}, {"turret": 0.4}, 0.6, 0.8),
     )  # fmt: skip
     half = whole.scaled(0.5)
     for name in (*FIELDS, "momentum_error"):
         own, other = getattr(half, name), getattr(whole, name)
         assert own == (0.5 * other if isinstance(other, float) else tuple(0.5 * r for r in other))
+    assert half.reading == Reading({"turret": 0.1}, {"turret": 0.2}, 0.3, 0.4)
     assert half.limits == whole.limits
     # Whatever is not a limit is scaled: a new field of a statement is one or the other.
     limits = {"torques", "speeds", "angles", "corridor", "margin"}
     limits |= {"ground", "clearance", "expressions"}
-    assert set(Statement.__dataclass_fields__) == {*FIELDS, "momentum_error"} | limits
+    assert set(Statement.__dataclass_fields__) == {*FIELDS, "momentum_error", "reading"} | limits
 
 
 @pytest.mark.extended
