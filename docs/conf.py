@@ -14,6 +14,7 @@ sys.path[:0] = [str(FOLDER), str(FOLDER.parent)]
 
 import contracts  # noqa: E402
 import equations  # noqa: E402
+import misprints  # noqa: E402
 from sphinx.errors import ExtensionError  # noqa: E402
 
 project = "concur"
@@ -55,12 +56,13 @@ def _write_contracts(app):
     contracts.write(FOLDER / "_build" / "contracts")
 
 
-def _fill_equations(app, docname, source):
-    """The tables of equations get their functions and tests."""
-    if docname == "sources":
-        if missing := equations.fault(source[0]):
+def _fill_tables(app, docname, source):
+    """The tables of equations and misprints get their functions and tests."""
+    tables = {"sources": equations, "errata": misprints}.get(docname)
+    if tables:
+        if missing := tables.fault(source[0]):
             raise ExtensionError(missing)
-        source[0] = equations.filled(source[0])
+        source[0] = tables.filled(source[0])
 
 
 def _escape_norms(app, what, name, obj, options, lines):
@@ -74,5 +76,5 @@ def setup(app):
     """Connect what Sphinx calls."""
     app.connect("builder-inited", _write_commands)
     app.connect("builder-inited", _write_contracts)
-    app.connect("source-read", _fill_equations)
+    app.connect("source-read", _fill_tables)
     app.connect("autodoc-process-docstring", _escape_norms, priority=900)

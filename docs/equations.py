@@ -49,7 +49,7 @@ EQUATIONS = {
 }
 """Numbered equations of each source, and the named statements of the thesis."""
 NAMED = r"(?:Theorem|Proposition|Lemma|Corollary) \d\.\d\.\d+|Table [23]\.1|(?:CON|NHR)\d"
-_NUMBER = r"\((\d+(?:\.\d+)*)[ab]?\)"
+_NUMBER = r"(?<!\w)\((\d+(?:\.\d+)*)[ab]?\)"
 _LIST = rf"{_NUMBER}(?:(?:-| to |,? and |, ){_NUMBER})*".replace("(\\d", "(?:\\d")
 _OTHERS = re.compile(rf"(?<![\d.])(00[0-4])(?:, |: | )({_LIST})")
 
@@ -133,12 +133,15 @@ def oracles() -> Iterator[tuple[str, str | None]]:
             yield f"tests.oracles{module}.{name}", text
 
 
-def tests() -> Iterator[tuple[str, str | None]]:
+@cache
+def tests() -> tuple[tuple[str, str | None], ...]:
     """Tests with their docstrings, and the misprints that some of them check."""
-    for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        for name, text in _written(path):
-            if re.match("test_|misprint_", name):
-                yield f"{path.relative_to(ROOT).as_posix()}::{name}", text
+    return tuple(
+        (f"{path.relative_to(ROOT).as_posix()}::{name}", text)
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for name, text in _written(path)
+        if re.match("test_|misprint_", name)
+    )
 
 
 Index = dict[tuple[str, str], list[str]]

@@ -130,7 +130,10 @@ def test_limits_out_of_range_are_refused(angle, distance, word):
 
 
 def test_the_printed_region_is_too_large():
-    """V_L(0) < W_R^2 with W_R = pi, as printed, does not keep the angle below pi."""
+    """V_L(0) < W_R^2 with W_R = pi, as printed, does not keep the angle below pi.
+
+    Misprint 001-53.
+    """
     stiffness, damping = 1.0, 0.1
     outputs = channel(Rotation(), stiffness * np.eye(3), damping * np.eye(3))
     x = np.array([0.9 * pi, 0.0, 0.0])

@@ -218,7 +218,7 @@ def test_the_inequalities_of_the_proof_hold_at_random_states(case, degrees):
 
 
 def test_the_printed_matrix_is_wrong_for_stiff_gains():
-    """(5.4.44) as printed has W6 where W7 belongs: the printed claim is false."""
+    """(5.4.44) as printed has W6 where W7 belongs: the printed claim is false. Misprint 001-52."""
     outputs = rotation("A")
     found = thesis_constants(outputs, 0.5)
     ve = np.array([[0.0, 0.0, 0.3]])
@@ -278,6 +278,7 @@ def test_simulated_energy_never_exceeds_the_bound(make, name):
 @pytest.mark.extended
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
 def test_a_larger_angle_costs_rate(make):
+    """Misprint 001-56."""
     rows = [thesis_constants(make("B"), angle) for angle in np.linspace(0.1, 3.1, 7)]
     signs = {"W12": 1, "W5": 1, "W6": 1, "W3": -1, "delta_max": -1, "delta_bar": -1, "level": 1}
     for name, sign in signs.items():

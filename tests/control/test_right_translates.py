@@ -319,6 +319,7 @@ def test_translated_algebra_is_closed(plane: str, group: str) -> None:
 
 @planes
 def test_errors_of_a_mounted_body_lie_in_the_translated_algebra(plane: str) -> None:
+    """Misprint 001-45."""
     # r = b g r0, gamma = b h r0 with g, h in SE(2): log(r^-1 gamma) = Ad_(r0^-1) log(g^-1 h), and
     # the output's error is log(g^-1 h) for g, h seen in the axes of the heading.
     frame, (mount, extra) = in_plane(NORMALS[plane]), mounted(MOUNTINGS[1])

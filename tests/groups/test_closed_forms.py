@@ -183,6 +183,7 @@ def test_exponential_of_a_screw(theta, pitch):
 
 
 def test_printed_formulas_are_wrong_by_this_much():
+    """Misprints 001-5, 001-6."""
     first = printed_exponential_of_ad(GENERAL) - expm(bracket(GENERAL))
     second = printed_integral_of_ad(GENERAL) - quadrature(lambda x: expm(x * bracket(GENERAL)))
     assert np.abs(first).max() == pytest.approx(0.2477, abs=5e-5)

@@ -481,6 +481,7 @@ def test_rounding_of_a_part_that_the_group_does_not_see_is_no_momentum():
 
 
 def test_full_turns_of_the_screw_keep_every_momentum():
+    """Misprint 001-15."""
     rng = np.random.default_rng(14)
     pose = random_pose(rng)
     basis = conjugation(pose) @ BASES["H_p x| R^2"]

@@ -242,7 +242,10 @@ def test_error_moves_with_the_inverse_differential(frame):
 
 
 def test_spatial_differential_is_not_the_printed_one():
-    """The thesis's (2.4.22) is the exponential of ad only if w . v is 0 or |w|^2."""
+    """The thesis's (2.4.22) is the exponential of ad only if w . v is 0 or |w|^2.
+
+    Misprint 001-5.
+    """
     twist = np.array([0.4, -0.3, 0.2, 0.5, -0.7, 0.9])
     v, w = twist[:3], twist[3:]
     square, pitch = w @ w, w @ v / (w @ w)

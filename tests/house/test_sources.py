@@ -1,70 +1,41 @@
-"""docs/sources.md lists all equations of the sources; each has a function and a test."""
+"""docs/sources.md and docs/errata.md: equations have functions and tests, misprints tests."""
 
 from __future__ import annotations
 
-import ast
-import importlib.util
+import importlib
 import re
-from functools import cache
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "sources.md").read_text(encoding="utf-8")
-MISPRINTS = {"000": 24, "002": 10, "003": 25, "004": 23}
-
-
-def rows(page: str, heading: str) -> list[list[str]]:
-    """Cells of the table below a heading."""
-    part = re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
-    lines = [line for line in part[1].splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
-
-
-@cache
-def functions(path: str) -> dict[str, str | None]:
-    """Functions of a test file with the first lines of their docstrings."""
-    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-    return {n.name: ast.get_docstring(n) for n in tree.body if isinstance(n, ast.FunctionDef)}
-
-
-def fault_of_misprints(page: str) -> str | None:
-    listed: dict[str, set[str]] = {}
-    table = rows(page, "Misprints")
-    for number, text, test in table:
-        listed.setdefault(number[:3], set()).add(number[4:])
-        path, _, name = test.strip("`").partition("::")
-        if not (ROOT / path).is_file() or name not in functions(path):
-            return f"test {test}"
-        if name.startswith("misprint") and functions(path)[name] != text:
-            return f"text of {name}"
-    for source, count in MISPRINTS.items():
-        if listed.get(source) != {str(k) for k in range(1, count + 1)}:
-            return f"misprints of source {source}"
-    tested = {test.strip("`") for _, _, test in table}
-    for path in (ROOT / "tests" / "sources").glob("test_*.py"):
-        place = path.relative_to(ROOT).as_posix()
-        for name in functions(place):
-            if name.startswith("misprint") and f"{place}::{name}" not in tested:
-                return f"row of {name}"
-    return None
+ERRATA = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def equations():
-    spec = importlib.util.spec_from_file_location("equations", ROOT / "docs" / "equations.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def modules():
+    sys.path.insert(0, str(ROOT / "docs"))
+    names = ("equations", "misprints")
+    yield tuple(importlib.import_module(name) for name in names)
+    sys.path.remove(str(ROOT / "docs"))
+    for name in names:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def equations(modules):
+    return modules[0]
+
+
+@pytest.fixture
+def misprints(modules):
+    return modules[1]
 
 
 def test_all_equations_have_functions_and_tests(equations) -> None:
     assert equations.fault(PAGE) is None
-
-
-def test_all_misprints_are_listed() -> None:
-    assert fault_of_misprints(PAGE) is None
 
 
 @pytest.mark.parametrize(
@@ -76,7 +47,7 @@ def test_all_misprints_are_listed() -> None:
             "Theorem 5.4.2, NHR1-NHR3, Table 2.1",
             ["Theorem 5.4.2", *("NHR1", "NHR2", "NHR3"), "Table 2.1"],
         ),
-        ("(2.1.3a) and (X, Y), (42 words)", ["2.1.3"]),
+        ("(2.1.3a) and (X, Y), (42 words), SE(3)", ["2.1.3"]),
     ],
 )
 def test_numbers_are_expanded(equations, text: str, expected: list[str]) -> None:
@@ -150,5 +121,57 @@ def test_page_is_filled(equations) -> None:
     assert "`tests/kinematics/test_screw.py::test_rolling_on_a_circle`" in row
     (row,) = (line for line in page.splitlines() if line.startswith("| (2.3.8), (2.3.10) |"))
     assert row.endswith("| text | text |")
-    rows = [line for line in page.split("## Misprints")[0].splitlines() if line.startswith("| ")]
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
     assert all(line.count(" | ") == 3 for line in rows)
+
+
+# --- errata -----------------------------------------------------------------------------------
+
+
+def test_all_misprints_are_shown_or_words(misprints) -> None:
+    assert misprints.fault(ERRATA) is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("| 000-9 |", "| 000-8 |", "rows ['000-9']"),
+        ("| 002-6 |", "| 002-11 |", "rows ['002-11', '002-6']"),
+        ("002-7 |", "002-7|", "rows ['002-7']"),
+        ("(3.11) is correct |", "(3.11) is correct (wording) |", "000-7 has a test"),
+        ("the sum covers both terms (wording) |", "the sum covers both |", "002-7 has no test"),
+    ],
+)
+def test_wrong_rows_of_misprints_are_found(misprints, old: str, new: str, expected: str) -> None:
+    assert old in ERRATA
+    assert expected in str(misprints.fault(ERRATA.replace(old, new)))
+
+
+def test_wrong_tests_of_misprints_are_found(misprints) -> None:
+    shown = misprints.shown()
+    assert "000-99" in misprints.fault(ERRATA, shown | {"000-99": ["test"]})
+    assert "001-9 has no test" in misprints.fault(
+        ERRATA, {number: tests for number, tests in shown.items() if number != "001-9"}
+    )
+    assert shown["001-9"] == shown["001-10"]
+    assert len(shown["000-4"]) == 2  # misprint_000_4 and misprint_000_4_momentum
+
+
+def test_misprints_are_checked_where_they_are_written() -> None:
+    for path in (ROOT / "tests").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        if re.search("^def misprint_", text, re.MULTILINE):
+            assert "    check_misprints(globals())\n" in text, path
+
+
+def test_errata_are_filled(misprints) -> None:
+    page = misprints.filled(ERRATA)
+    lines = {
+        cells[1].strip(): cells[5].strip()
+        for line in page.splitlines()
+        if len(cells := line.split("|")) == 7
+    }
+    assert lines["001-18"] == "`tests/sources/test_thesis.py::misprint_001_18`"
+    assert lines["001-19"] == "wording"
+    assert len(lines) == sum(misprints.COUNTS.values()) + 2  # heading and rule
+    assert "(wording)" not in page

@@ -124,7 +124,7 @@ def test_rolling_in_the_case_study(crawler, state):
 
 @STATES
 def test_two_branches_as_an_array_and_as_a_map(crawler, state):
-    """Thesis: (2.3.13)."""
+    """Thesis: (2.3.13). Misprint 001-3."""
     s, numbers = reference(state)
     array = number(lambda x: kinematics.branch_jacobians(crawler, x, TIPS, ROLLING), s)
     stacked = number(lambda x: kinematics.stacked_jacobian(crawler, x, TIPS, ROLLING), s)

@@ -261,6 +261,7 @@ def test_angles_about_x_y_z_have_the_same_body_map(joint):
 
 @pytest.mark.parametrize("joint", ABELIAN, ids=label)
 def test_joints_that_commute_are_regular_everywhere(joint):
+    """Misprint 001-1."""
     s = np.full(joint.nv, 2 * np.pi)
     np.testing.assert_array_equal(kinematics.body_map(joint, s), np.eye(joint.nv))
     np.testing.assert_array_equal(kinematics.rate_map_inverse(joint, s), np.eye(joint.nv))
@@ -550,6 +551,7 @@ def test_rolling_on_a_circle():
 
 
 def test_the_printed_and_the_literal_form_slip_sideways():
+    """Misprints 001-9, 001-10."""
     printed, literal = rolling_printed(STATE_A), rolling_literal(STATE_A)
     np.testing.assert_allclose(printed[0], [0.8101885091467594, -0.2841587027018754], atol=1e-15)
     np.testing.assert_allclose(printed[1], [-0.49673079870402054, -0.13412530898559397], atol=1e-15)

@@ -223,7 +223,7 @@ def test_canonical_two_form_is_closed_also_on_a_ball() -> None:
 
 
 def test_constants_that_are_not_in_involution() -> None:
-    """Thesis: Proposition 4.2.16, Theorem 4.2.17."""
+    """Thesis: Proposition 4.2.16, Theorem 4.2.17. Misprint 001-29."""
     # Each satisfies all that theorem 4.2.17 prints; the groups are translations and commute.
     space = Plane(lambda q, p: BETA)
     found = constants_on(space, [lambda q, p: p[0] - BETA * q[1], lambda q, p: p[1] + BETA * q[0]])

@@ -41,6 +41,7 @@ def model() -> ReducedModel:
 
 
 def test_curvature_has_a_minus(model: ReducedModel) -> None:
+    """Misprint 001-37."""
     # B_12 = dA_2 / dpsi1, A from the one-forms by hand.
     rows = crane_rows(N.l, N.b, N.c)
 
@@ -64,6 +65,7 @@ def test_curvature_has_a_minus(model: ReducedModel) -> None:
 
 @pytest.mark.parametrize("part", ["column", "boom"])
 def test_heights_belong_in_the_third_place(part: str) -> None:
+    """Misprint 001-38."""
     robot = crane()
     bodies = list(robot.bodies)
     k = robot.index(part)
@@ -91,6 +93,7 @@ def test_rows_of_the_wheels_turn_with_the_car(model: ReducedModel) -> None:
 
 
 def test_only_one_steering_angle_is_singular() -> None:
+    """Misprint 001-42."""
     wide = replace(N, c=2.7)  # wider than long: otherwise no such place exists
     model = replace(reduce(crane(wide)), dependent=tuple(DEPENDENT), shape=(3, 4, 5, 7))
     q = Q0.copy()
@@ -103,6 +106,7 @@ def test_only_one_steering_angle_is_singular() -> None:
 
 
 def test_second_connection_is_that_of_the_reduced_metric() -> None:
+    """Misprint 001-43."""
     model = reduce(crane(undriven="column"), stages=["column"])
     first, names = model.first, model.shape_names
     column, others = 4, [first.robot.v_slice(name).start for name in names]
@@ -120,6 +124,7 @@ def test_second_connection_is_that_of_the_reduced_metric() -> None:
 
 
 def test_the_two_form_has_legs_along_wheel_angles(model: ReducedModel) -> None:
+    """Misprint 001-33."""
     # Both leave the reduced metric alone, and phat1 as well; only one keeps its momentum.
     column = conservation(model, "column")
     left = conservation(model, "left")

@@ -271,6 +271,7 @@ def test_free_motion(model: ReducedModel) -> None:
 
 
 def test_heading_follows_the_wheel_angles(model: ReducedModel) -> None:
+    """Misprint 001-27."""
     # theta - (b / 2c) (psi2 - psi1) is an integral, whatever the torques.
     q, _ = simulate_acceleration_form(model, Q0, S0, law, np.linspace(0.0, 2.0, 5))
     integral = q[:, 2] - N.b / (2 * N.c) * (q[:, 4] - q[:, 3])

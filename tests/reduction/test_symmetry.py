@@ -105,7 +105,7 @@ def examined(build):
 
 @pytest.mark.parametrize("case", WORKED)
 def test_worked_results(case):
-    """Thesis: (4.4.29)-(4.4.32)."""
+    """Thesis: (4.4.29)-(4.4.32). Misprint 001-32."""
     build, joint, whole, conjugated, left, right = WORKED[case]
     robot, report = examined(build)
     row = report[joint]
@@ -145,7 +145,7 @@ def test_groups_have_their_place():
 
 
 def test_both_algebras_must_be_quantified_over_the_whole_joint():
-    """Thesis: (4.4.29), (4.4.30)."""
+    """Thesis: (4.4.29), (4.4.30). Misprint 001-31."""
     # With the velocities of the plane kept to the candidate group, the condition passes although
     # the mass matrix changes.
     robot = chain(

@@ -385,5 +385,21 @@ def misprint_000_12() -> tuple[Array, Array, Array]:
     return truth, BALL * np.eye(2) - turned, BALL * np.eye(2) + turned
 
 
+def misprint_000_25() -> tuple[Array, Array, Array]:
+    """Appendix A: x~ = (eps_ijk x^k) -> -eps_ijk x^k."""
+    x, y = np.array([0.3, -0.8, 0.5]), np.array([0.4, 0.9, -0.2])
+    printed = np.einsum("ijk,k->ij", EPS, x)
+    return np.cross(x, y), printed @ y, -printed @ y
+
+
+def misprint_000_26() -> tuple[Array, Array, Array]:
+    """Section 5: SE(3) = SO(3) x R^3 as a direct product -> a semidirect one."""
+    first, second = TURN, Rotation.from_rotvec([0.4, -0.2, 0.7]).as_matrix()
+    p, q = np.array([0.1, 0.5, -0.3]), np.array([0.8, -0.6, 0.2])
+    both = np.block([[first, p[:, None]], [np.zeros((1, 3)), np.ones((1, 1))]])
+    both = both @ np.block([[second, q[:, None]], [np.zeros((1, 3)), np.ones((1, 1))]])
+    return both[:3, 3], p + q, p + first @ q
+
+
 def test_misprints() -> None:
     check_misprints(globals())
