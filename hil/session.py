@@ -15,6 +15,7 @@ import msgpack
 from concur.control import Law, Tick, TrackingLaw, tracking_law
 from concur.deprecation import moved_names, renamed_arguments
 from hil._plan import sample_plan
+from hil._proof import load_proof
 from hil.bus import may_have_drives, open_bus
 from hil.clock import Clock, MonotonicClock, SteppedClock
 from hil.controller import Controller, Mode, Outcome
@@ -155,6 +156,13 @@ def run_session(
         rig = mocked(rig)
         scheduled_faults(rig, options.faults)  # reject a wrong axis before compiling the law
     law = tracking_law(rig.task.servo if servo is None else servo, f"rig `{rig.name}`, law")
+    proof = None
+    if options.mode in (Mode.MOCK, Mode.DRIVE):
+        report("proof", 0.0)
+        proof = load_proof(rig, law)
+        if proof is not None:
+            proof.require(rig, rehearsal=mock)
+        report("proof", 1.0)
     drives = make_drives(rig)
     refuse_overload(rig, drives)
     report("reference", 0.0)
@@ -208,6 +216,7 @@ def run_session(
             recording=_keeping(recorder, mock),
             resets=options.resets,
             attended=options.heartbeat != "auto",
+            start=None if proof is None else proof.start,
         )
         outcome = loop.run()
         outcome.quality.unrecorded = recorder.lost

@@ -383,6 +383,8 @@ class Rig:
         External pose source, if there is one.
     certificate : Path or None
         Certificate of the law, whose torque bound is shown before driving.
+    proof : Path or None
+        Proof of the task, which is shown before driving. A rig that it is not about is not armed.
     drive_modules : tuple of Path
         Python files that register further kinds of drives.
     """
@@ -400,6 +402,7 @@ class Rig:
     emulator: EmulatorSettings = EmulatorSettings()
     pose: PoseSettings | None = None
     certificate: Path | None = None
+    proof: Path | None = None
     drive_modules: tuple[Path, ...] = ()
 
     def check_operator(self) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from concur.control import Servo
 from concur.control.references import Reference
-from concur.proofs._bound import Bound, conditions, proved
+from concur.proofs._bound import Bound, conditions, proved, tightest
 from concur.proofs._models import Floats
 from concur.proofs._quantity import Quantity
 from concur.proofs._recheck import verify
@@ -59,6 +59,11 @@ class TaskDocument:
             Bound(Quantity(b.kind, b.name, b.unit, b.sign), b.limit, still, np.array([b.value]))
             for b in found.bounds
         )
+
+    @property
+    def tightest(self) -> tuple[Bound, ...]:
+        """Of each kind the bound with the least slack, or the largest one without limits."""
+        return tightest(self.bounds)
 
     def statement(self, servo: Servo) -> Statement:
         """Statement for the law of the file's task.

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from hil._certificate import TorqueBound, load_bound
+from hil._proof import Refusal, RigProof, load_proof
 from hil.bus import open_bus
 from hil.clock import MonotonicClock, SteppedClock
 from hil.drives import AxisCheck, Finding, make_drives
@@ -38,12 +39,19 @@ class CheckResult:
     load: BusLoad
     checks: tuple[AxisCheck, ...]
     bound: TorqueBound | None
+    proof: RigProof | None = None
 
     @property
     def passed(self) -> bool:
-        """Whether the bus load is permitted and every drive matches the rig file."""
+        """Whether bus load and proof permit to arm, and every drive matches the rig file."""
         bad = (Finding.MISSING, Finding.WRONG)
-        return self.load.fits and not any(check.finding in bad for check in self.checks)
+        sound = self.load.fits and not any(check.finding in bad for check in self.checks)
+        return sound and not self.refusals
+
+    @property
+    def refusals(self) -> tuple[Refusal, ...]:
+        """Why the proof does not permit to arm."""
+        return () if self.proof is None else self.proof.refusals(self.rig.task.path)
 
     def as_dict(self) -> dict[str, Any]:
         """Result for JSON."""
@@ -63,17 +71,42 @@ class CheckResult:
                 for check in self.checks
             ],
             "torque_bound": None if self.bound is None else self.bound.torque,
+            "proof": None
+            if self.proof is None
+            else {
+                "file": str(self.proof.path),
+                "sentence": self.proof.sentence,
+                "confirmed": self.proof.confirmed,
+                "refusals": [str(refusal) for refusal in self.refusals],
+                "notes": list(self.proof.notes),
+            },
         }
 
     def show(self, console: Console) -> None:
         """Print tables."""
         console.print(escape(str(self.load)))
         console.print(limits_table(self.rig, self.bound))
+        if self.proof is not None:
+            show_proof(self.proof, self.rig.task.path, console)
         console.print(checks_table(self.checks))
         for line in cures(self.checks):
             console.print(f"- {line}", markup=False)
         verdict = "the rig may be armed" if self.passed else "the rig may not be armed"
         console.print(f"[bold {'green' if self.passed else 'red'}]{verdict}[/]")
+
+
+def show_proof(proof: RigProof, task: Path, console: Console) -> None:
+    """Print the claim of a proof with its tightest bounds, and what speaks against arming."""
+    console.print(f"[bold]Proof of the task[/], {escape(proof.path.name)}", highlight=False)
+    console.print(escape(proof.sentence), highlight=False)
+    for bound in proof.stored.document.tightest:
+        limit = "" if bound.limit is None else f", limit {bound.limit:.4g}"
+        text = f"- {bound.kind} {bound.name} {bound.value:.4g} {bound.unit}".rstrip()
+        console.print(escape(f"{text}{limit}"), highlight=False)
+    for note in proof.notes:
+        console.print(f"[yellow]note:[/] {escape(note)}", highlight=False)
+    for refusal in proof.refusals(task):
+        console.print(f"[bold red]not armed:[/] {escape(str(refusal))}", highlight=False)
 
 
 def checks_table(checks: Sequence[AxisCheck]) -> Table:
@@ -143,4 +176,5 @@ def check_rig(path: Path, mock: bool) -> CheckResult:
         bus = stack.enter_context(open_bus(rig.bus, clock))
         for drive in drives:
             checks += drive.inspect(bus)
-    return CheckResult(rig, bus_load(rig, drives), tuple(checks), load_bound(rig))
+    proof = load_proof(rig)
+    return CheckResult(rig, bus_load(rig, drives), tuple(checks), load_bound(rig), proof)

@@ -17,8 +17,9 @@ from rich.prompt import Confirm
 from rich.table import Table
 
 from hil._certificate import load_bound
+from hil._proof import load_proof
 from hil._realtime import measure_machine
-from hil.cli._check import checks_table, limits_table
+from hil.cli._check import checks_table, limits_table, show_proof
 from hil.controller import Mode
 from hil.emulator import EmulatorProcesses, Fault
 from hil.errors import ArmError
@@ -218,6 +219,10 @@ def _ask(rig: Rig, console: Console, yes: bool) -> None:
                 f"[yellow]The limits of {', '.join(over)} are below the torque that the law may "
                 "need: the guard will limit it there, and the proof of tracking does not hold.[/]"
             )
+    proof = load_proof(rig)
+    if proof is not None:
+        show_proof(proof, rig.task.path, console)
+        proof.require(rig, rehearsal=False)
     console.print(
         "[bold]Category 0, the emergency stop that removes power at once, must be wired.[/]"
     )

@@ -19,6 +19,7 @@ import numpy as np
 
 from concur.control import Tick, TickStatus, TrackingLaw
 from hil._plan import Plan
+from hil._proof import StartRegion
 from hil._realtime import Granted, realtime
 from hil._torque import CycleTorque
 from hil.bus import Bus
@@ -148,6 +149,8 @@ class Controller:
         does not run, as the cause of the fault is unknown.
     attended : bool
         Whether a person is the operator; without a person a stop of category 2 holds for 1 s.
+    start : StartRegion, optional
+        Starts of the proof of the task; a run starts in one of them only.
 
     Raises
     ------
@@ -171,6 +174,7 @@ class Controller:
         recording: Callable[[], bool] | None = None,
         resets: bool = False,
         attended: bool = True,
+        start: StartRegion | None = None,
     ) -> None:
         if mode is Mode.DRIVE and operator is None:
             raise ArmError(
@@ -191,7 +195,7 @@ class Controller:
         self.rig, self.servo, self.tick, self.plan = rig, servo, tick, plan
         self.drives, self.bus, self.ring, self.mode = tuple(drives), bus, ring, mode
         self.operator, self.pose, self.recording = operator, pose, recording
-        self.resets, self.attended = resets, attended
+        self.resets, self.attended, self.start = resets, attended, start
         self.clock = bus.clock
         self.quality = Quality()
         self.latch = Latch.from_rig(rig)
@@ -459,6 +463,8 @@ class Controller:
             if law.status is not TickStatus.OK:
                 return Reason.TICK_REFUSED
             if not law.is_within(policies.start_error):
+                return Reason.START_ERROR
+            if self.start is not None and not law.starts_in(self.start, self.estimator.q):
                 return Reason.START_ERROR
             with suppress(ArmError):  # there is a reason to stop, which the latch reports
                 latch.run()

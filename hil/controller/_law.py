@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from concur.control import Tick, TickStatus, TrackingLaw
 from hil._plan import Plan
+from hil._proof import StartRegion
 from hil.state.estimator import Estimator
 
 
@@ -26,6 +27,7 @@ class LoopLaw:
         "index",
         "last_error",
         "status",
+        "velocity_error",
     )
 
     def __init__(self, servo: TrackingLaw, tick: Tick, plan: Plan, axes: int) -> None:
@@ -33,6 +35,7 @@ class LoopLaw:
         self.errors = servo.buffered("errors")
         self.demand = np.zeros(axes)
         self.error = np.full(servo.size, np.nan)
+        self.velocity_error = np.full(servo.size, np.nan)
         self.last_error = np.full(servo.size, np.nan)  # in RUN
         self.status = TickStatus.OK
         self.index = 0  # index of the next instant of the reference
@@ -68,8 +71,8 @@ class LoopLaw:
         buffers.period[:] = self._plan.period if running else 0.0
         self.status = TickStatus(self._tick.run())
         self.demand[:] = buffers.u
-        x, _ = self.errors.view(buffers.q, buffers.s, buffers.pose, buffers.twist)
-        self.error[:] = x
+        x, ve = self.errors.view(buffers.q, buffers.s, buffers.pose, buffers.twist)
+        self.error[:], self.velocity_error[:] = x, ve
         if running:
             self.last_error[:] = x
             self.index += 1
@@ -87,6 +90,10 @@ class LoopLaw:
     def is_done(self) -> bool:
         """Whether the law was evaluated at the last instant."""
         return self.index >= len(self._plan)
+
+    def starts_in(self, region: StartRegion, q: NDArray[np.float64]) -> bool:
+        """Whether the state is one of the starts of a proof."""
+        return region.contains(self.error, self.velocity_error, q)
 
     def is_within(self, bound: float) -> bool:
         """Whether all tracking errors are within a bound; False for NaN."""

@@ -1,9 +1,9 @@
 """Copies of the source files of a record in its folder, so that the record needs no other files.
 
-The folder `files` contains rig, task, robots, certificate and drive modules with their original
-relative paths, so that references between them stay valid. By default the copies are only read: the
-code of drive modules runs only if the caller allows it explicitly. Hashes in the manifest do not
-replace this permission.
+The folder `files` contains rig, task, robots, certificate, proof and drive modules with their
+original relative paths, so that references between them stay valid. By default the copies are only
+read: the code of drive modules runs only if the caller allows it explicitly. Hashes in the manifest
+do not replace this permission.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def sources(rig: Rig) -> list[tuple[str, Path]]:
     Returns
     -------
     list of (str, Path)
-        Role and file: rig, task, robots, drive modules, certificate.
+        Role and file: rig, task, robots, drive modules, certificate, proof.
     """
     task = rig.task
     found = [("rig", rig.path), ("task", task.path)]
@@ -56,6 +56,8 @@ def sources(rig: Rig) -> list[tuple[str, Path]]:
     found += [(MODULE, path) for path in rig.drive_modules]
     if rig.certificate is not None:
         found.append(("certificate", rig.certificate))
+    if rig.proof is not None:
+        found.append(("proof", rig.proof))
     return found
 
 

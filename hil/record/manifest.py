@@ -1,4 +1,4 @@
-"""Manifest of a record: rig, robot, law, certificate, machine and software of a run."""
+"""Manifest of a record: rig, robot, law, certificate, proof, machine and software of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from concur import __version__
 from concur.codegen import fingerprint
-from concur.errors import shown
+from concur.errors import ConcurError, shown
 from concur.files import confined, read_json
 from concur.simulation import coordinate_columns, velocity_columns
 from hil.errors import RecordError
@@ -114,6 +114,7 @@ def make_manifest(
         "files": list(files),
         "fingerprints": fingerprints(rig, servo),
         "certificate": _certificate(rig.certificate),
+        "proof": _proof(rig.proof),
         "machine": machine(),
         "packages": _packages(),
         "python": sys.version.split()[0],
@@ -333,6 +334,9 @@ _ENTRIES: dict[str, Callable[[Any], bool]] = {
     "certificate": lambda found: (
         found is None or (isinstance(found, dict) and {"file", "status"} <= set(found))
     ),
+    "proof": lambda found: (
+        found is None or (isinstance(found, dict) and {"file", "sentence"} <= set(found))
+    ),
     "files": valid_copies,
     "end": _is_end,
 }
@@ -411,3 +415,16 @@ def _certificate(path: Path | None) -> dict[str, Any] | None:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             found["status"] = "no certificate"
     return found
+
+
+def _proof(path: Path | None) -> dict[str, Any] | None:
+    """File of the proof of the task, with its claim."""
+    from concur.checker import load_task_proof  # heavy
+
+    if path is None:
+        return None
+    try:
+        sentence = load_task_proof(path).sentence
+    except ConcurError as error:
+        sentence = str(error)
+    return {"file": str(path.resolve()), "sha256": file_hash(path), "sentence": sentence}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from concur.certify import OPERATING
+from concur.checker import is_task_proof
 from concur.errors import DescriptionError
 from concur.files import copy_of, is_file, read_json
 from concur.formats import load_task
@@ -44,13 +45,13 @@ def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = Non
     Parameters
     ----------
     path : path
-        The file. Its fields are ``name``; ``task``, a task file; ``certificate`` (optional), a
-        file; ``drive_modules`` (optional), Python files that are imported to register kinds of
-        drives; a table ``[[axes]]`` for each control of the task's robot with the fields of `Axis`;
-        ``[bus]``, ``[loop]``, ``[policies]``, ``[operator]``, ``[pose]``, ``[estimator]``,
-        ``[recorder]`` and ``[emulator]`` with the fields of the classes of the same name. Names of
-        files are relative to the folder of the rig file. Missing fields take the defaults of these
-        classes; without ``[pose]`` there is no external pose.
+        The file. Its fields are ``name``; ``task``, a task file; ``certificate`` and ``proof``
+        (optional), files; ``drive_modules`` (optional), Python files that are imported to register
+        kinds of drives; a table ``[[axes]]`` for each control of the task's robot with the fields
+        of `Axis`; ``[bus]``, ``[loop]``, ``[policies]``, ``[operator]``, ``[pose]``,
+        ``[estimator]``, ``[recorder]`` and ``[emulator]`` with the fields of the classes of the
+        same name. Names of files are relative to the folder of the rig file. Missing fields take
+        the defaults of these classes; without ``[pose]`` there is no external pose.
     allowed : container of Path, optional
         Files of ``drive_modules`` that may be run, with links resolved; default: all.
 
@@ -107,6 +108,7 @@ def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = Non
             certificate=None
             if table.certificate is None
             else _certificate(file, table.certificate),
+            proof=None if table.proof is None else _proof(file, table.proof),
             drive_modules=modules,
             **_parts(table),
         )
@@ -153,6 +155,17 @@ def _certificate(file: Path, name: str) -> Path:
         came = f"{found}, a file of another kind"
         cure = "Name the operating.json that `concur certify` writes for the rig's task."
     raise fault(file, "", "certificate", expected=kind, came=came, cure=cure)
+
+
+def _proof(file: Path, name: str) -> Path:
+    """Find the proof of the task, and reject a file of another kind."""
+    kind = "the proof of a task"
+    found = _beside(file, "proof", name, kind)
+    if is_task_proof(found):
+        return found
+    came = f"{found}, a file of another kind"
+    cure = "Name the proof.json that `concur prove` writes for the rig's task."
+    raise fault(file, "", "proof", expected=kind, came=came, cure=cure)
 
 
 def _parts(table: RigTable) -> dict[str, Any]:

@@ -289,3 +289,4 @@ class RigTable(Table):
     emulator: EmulatorTable | None = None
     pose: PoseTable | None = None
     certificate: FileName | None = None
+    proof: FileName | None = None

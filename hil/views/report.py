@@ -182,6 +182,9 @@ def _facts(record: Record) -> Iterable[tuple[str, str]]:
     certificate = manifest.get("certificate")
     if certificate:
         yield "Certificate", f"{certificate['file']}: {certificate['status']}"
+    proof = manifest.get("proof")
+    if proof:
+        yield "Proof of the task", f"{proof['file']}: {proof['sentence']}"
     machine = manifest.get("machine", {})
     parts = [str(machine[name]) for name in ("node", "processor") if machine.get(name)]
     yield "Machine", ", ".join(parts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import tomllib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -90,3 +91,33 @@ def answer(path: Path, work: float = 1e7) -> str:
         return recheck(path, work=work).name
     except ConcurError as error:
         return str(error)
+
+
+def _effective(found: dict[str, Any]) -> tuple[Any, ...]:
+    """Robot and task without shapes, and without the turns of the wheels at the start."""
+    robot, made = tomllib.loads(found["robot"]), tomllib.loads(found["task"])
+    for body in robot["bodies"]:
+        body.pop("shape", None)
+    for wheel in ("left_wheel", "right_wheel"):
+        made["initial"]["q"].pop(wheel, None)
+    return found["kind"], robot, made
+
+
+def claims_no_more(found: dict[str, Any], sound: dict[str, Any]) -> bool:
+    """Whether a document claims what the sound one claims, or less; bounds within 2 %."""
+    if _effective(found) != _effective(sound):
+        return False
+    given, own = found["statement"], sound["statement"]
+    wide = ("heading", "period", "delay", "masses")
+    if any(given[name] > 1.02 * own[name] + 1e-9 for name in wide):
+        return False
+    for name in ("place", "speed", "push", "torque_error"):
+        if any(value > 1.02 * own[name][key] + 1e-9 for key, value in given[name].items()):
+            return False
+    old = {(b["kind"], b["name"]): b for b in sound["bounds"]}
+    for bound in found["bounds"]:
+        sign = 1.0 if bound["side"] == "upper" else -1.0
+        before = old[bound["kind"], bound["name"]]["value"]
+        if sign * bound["value"] < sign * before - 0.05 * abs(before):
+            return False
+    return True

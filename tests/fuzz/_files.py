@@ -29,6 +29,8 @@ from hil.record._drain import ROWS_FILE, write_json
 from hil.record.manifest import make_manifest
 from hil.rig import load_rig
 from hil.rig.busload import bus_load
+from tests.checker._stored import claims_no_more
+from tests.checker._stored import sealed as resealed
 from tests.formats.test_urdf import random_urdf
 from tests.fuzz._mutate import mutated, mutated_xml
 from tests.fuzz._watch import Fault, watch
@@ -70,6 +72,8 @@ body = "left"
 radius = 0.1
 kind = "disk"
 """
+
+PROOF = ROOT / "tests" / "data" / "rover_rig_proof.json"
 
 WORK = 1e6
 """Work that the verification of a file may take, about a second."""
@@ -157,6 +161,15 @@ def about(servo: cc.Servo) -> Callable[[Path], None]:
     return read
 
 
+def task_proof(path: Path) -> None:
+    """Verify the proof of a task; what is confirmed claims what the sound file claims."""
+    if cc.recheck(path, work=WORK) is cc.Status.PROVED:
+        found, sound = (
+            json.loads(file.read_bytes()) for file in (path, path.with_name("rover_rig_proof.json"))
+        )
+        assert claims_no_more(found, sound), "a stronger claim is confirmed"
+
+
 def record(path: Path) -> None:
     """Read a record."""
     made = Record.load(path.parent)
@@ -174,6 +187,14 @@ def sealed(data: bytes) -> bytes:
             law["hash"] = law_hash(law["groups"], law["stiffness"], law["damping"], law["inertia"])
         document["hash"] = document_hash(document)
         return json.dumps(document).encode()
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+        return data
+
+
+def sealed_task(data: bytes) -> bytes:
+    """Give a changed proof of a task the hashes of what stands in it, where it can be parsed."""
+    try:
+        return json.dumps(resealed(json.loads(data))).encode()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         return data
 
@@ -230,6 +251,7 @@ def kinds(folder: Path) -> dict[str, Kind]:
         "task": Kind((*tasks, *sorted(examples.glob("*/task.toml"))), task),
         "rig": Kind(tuple(sorted(examples.glob("*/rig*.toml"))), rig),
         "certificate": Kind(tuple(sorted(proofs.glob("*.json"))), certificate, sealed),
+        "task proof": Kind((shutil.copy(PROOF, proofs / PROOF.name),), task_proof, sealed_task),
         "tube": Kind(tuple(sorted(tubes.glob("*.json"))), about(flyer), sealed),
         "operating box": Kind(tuple(sorted(boxes.glob("*.json"))), about(rover), sealed),
         **urdf_kinds(folder / "urdf"),
