@@ -15,7 +15,7 @@ from concur.documents import write_document
 from concur.proofs._bound import Bound
 from concur.proofs._recheck_document import (
     BY_OUTPUT,
-    STATEMENT,
+    REQUIRED,
     TASK_PROOF,
     VERSION,
     law_hash,
@@ -112,13 +112,13 @@ def statement_document(
 ) -> dict[str, Any]:
     """Fields of a statement for JSON; entries of outputs and controls have their names.
 
-    Fields that the checker does not cover are left out if they have their default.
+    Fields that are not required are left out if they have their default.
     """
     found = dict[str, Any]()
     for field in fields(Statement):
         value = getattr(statement, field.name)
         made = field.default_factory
-        if field.name not in STATEMENT and value == (field.default if made is MISSING else made()):
+        if field.name not in REQUIRED and value == (field.default if made is MISSING else made()):
             continue
         if field.name == "angles":
             value = {name: [_finite(end) for end in pair] for name, pair in value.items()}

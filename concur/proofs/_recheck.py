@@ -20,6 +20,7 @@ import numpy as np
 
 from concur.proofs._recheck_case import Case, Stored, StoredBound
 from concur.proofs._recheck_cover import DEPTH, WIDTH, lacking
+from concur.proofs._recheck_ground import Stand, stand_of
 from concur.proofs._recheck_leaves import ROWS
 from concur.proofs._recheck_motion import heading_candidate, heading_of, turned, wall
 from concur.proofs._recheck_smooth import Floats, require, stack
@@ -46,7 +47,10 @@ def verify(case: Case, stored: Stored, progress: Callable[[float], None] | None 
         With the first thing that is not confirmed.
     """
     first, last, step = _grid(case, stored)
-    claims = _claims(case, stored)
+    ground = stored.statement.ground
+    stand = None if ground is None else stand_of(case.robot, case.rover, stored.statement)
+    claims = _claims(case, stored, stand)
+    extras = [] if stand is None else [stand]
     count, statement, motion = stored.count, stored.statement, case.motion
     spread = np.repeat(stored.disturbance, last - first, axis=1)
     tubes = [
@@ -64,11 +68,16 @@ def verify(case: Case, stored: Stored, progress: Callable[[float], None] | None 
         np.vstack([part, lacking(stored, k, nominal.relative[:, k : k + 1], radii[0][:, k])])
         for k, part in enumerate(stored.leaves)
     ]
-    values = {name: np.array([claim.value for claim in claims[name]]) for name in CLAIMED}
+    values = {
+        name: np.array([claim.sign * claim.value for claim in claims[name]])
+        for name in CLAIMED
+        if name in claims
+    }
     hold = statement.period + statement.delay
     reach = np.searchsorted(last * step, first * step - hold * (1 + 1e-9), side="right")
     all_leaves = replace(stored, leaves=leaves)
-    found = Sweep(case, all_leaves, nominal, (radii[0], radii[1]), values, reach, progress).run()
+    sweep = Sweep(case, all_leaves, nominal, (radii[0], radii[1]), values, extras, reach, progress)
+    found = sweep.run()
     _confirm(claims, found | {"corridor": _corridor(case, x, step)})
 
 
@@ -123,7 +132,7 @@ def _nominal(
     return Nominal(y, nu, w, relative[2:])
 
 
-def _claims(case: Case, stored: Stored) -> dict[str, list[StoredBound]]:
+def _claims(case: Case, stored: Stored, stand: Stand | None) -> dict[str, list[StoredBound]]:
     """Claimed bounds in the order of the rows of values; all have the statement's limits."""
     given = stored.statement
     rows: dict[str, list[tuple[str, str, str, float, float | None]]] = {
@@ -139,6 +148,8 @@ def _claims(case: Case, stored: Stored) -> dict[str, list[StoredBound]]:
     ):
         ends = {name: pair[i] for name, pair in given.angles.items() if np.isfinite(pair[i])}
         rows[row] = [(kind, name, "rad", sign, ends.get(name)) for name in joints]
+    if stand is not None:
+        rows["ground"] = stand.entries
     keys = {entry[:2] for part in rows.values() for entry in part}
     require(set(stored.bounds) == keys, "bounds of other quantities than the statement's")
     limits = {"torque": given.torques, "speed": given.speeds, "angle above": given.angles}

@@ -38,15 +38,15 @@ UNIQUE = (0.2, 0.1, 0.05, 0.02)
 ROUNDS = 3
 """Turns in which slopes of the angles make their remainders smaller."""
 
-_LEVI = np.zeros((3, 3, 3))
+LEVI = np.zeros((3, 3, 3))
 for _i, _j, _k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-    _LEVI[_i, _j, _k], _LEVI[_i, _k, _j] = 1.0, -1.0
+    LEVI[_i, _j, _k], LEVI[_i, _k, _j] = 1.0, -1.0
 
 
 def _turn(quaternion: tuple[float, ...]) -> Floats:
     """Rotation matrix of a quaternion (x, y, z, w)."""
     *v, w = (np.array(quaternion) / np.linalg.norm(quaternion)).tolist()
-    k = _LEVI.transpose(0, 2, 1) @ np.array(v)
+    k = LEVI.transpose(0, 2, 1) @ np.array(v)
     return np.asarray(np.eye(3) + 2 * w * k + 2 * k @ k)
 
 
@@ -75,9 +75,11 @@ class Rover:
     gravity : float
         Downwards (m/s^2).
     base : list
-        Of base and wheels: mass, centre of mass from the axle (x, y, z), moment about the vertical.
+        Of base and wheels: mass, centre of mass from the axle (x, y, z), inertia about it.
     spins : list
         Of wheels: rates for (v, omega), and the moment about the axle.
+    point_height : float
+        Height of the base's point in the frame of the base (m).
     links : list of Link
         The arm.
     tip : numpy.ndarray
@@ -93,8 +95,9 @@ class Rover:
     lead: float
     ahead: float
     gravity: float
-    base: list[tuple[float, Floats, float]]
+    base: list[tuple[float, Floats, Floats]]
     spins: list[tuple[Floats, float]]
+    point_height: float
     links: list[Link]
     tip: Floats
     names: list[str]
@@ -135,9 +138,8 @@ def rover_of(robot: Any, outputs: Any) -> Rover:
     need([b.name for b in robot.bodies[1:]] == list(robot.actuated), "a motor for each joint")
     need(robot.bodies[0].name == root.name, "the base first")
     axle = wheels[0].placement.translation[0]
-    base = [
-        (root.inertia.mass, np.array(root.inertia.com) - [axle, 0, 0], root.inertia.tensor[2, 2])
-    ]
+    own = np.array(root.inertia.com) - [axle, 0, 0]
+    base = [(root.inertia.mass, own, np.array(root.inertia.tensor))]
     spins = []
     for disk, body in zip(robot.wheels, wheels, strict=True):
         place, tensor = np.array(body.placement.translation), body.inertia.tensor
@@ -150,7 +152,7 @@ def rover_of(robot: Any, outputs: Any) -> Rover:
         side = float(body.joint.axis[1])
         need(tuple(body.joint.axis) in ((0.0, 1.0, 0.0), (0.0, -1.0, 0.0)), "lateral axles")
         own = place - [axle, 0, 0] + np.array(body.inertia.com)
-        base.append((body.inertia.mass, own, tensor[2, 2]))
+        base.append((body.inertia.mass, own, np.array(tensor)))
         spins.append((side / disk.radius * np.array([1.0, -place[1]]), float(tensor[1, 1])))
     need(len({float(spin[0][1]) for spin in spins}) == 2, "wheels on both sides")
     links = [
@@ -174,6 +176,7 @@ def rover_of(robot: Any, outputs: Any) -> Rover:
         -float(robot.gravity[2]),
         base,
         spins,
+        float(outputs[0].point[2]),
         links,
         np.array(outputs[1].point),
         [root.name, *own],
@@ -195,7 +198,7 @@ class Chain:
 
 def _cross(a: Smooth | Floats, b: Smooth) -> Smooth:
     """Cross product of vectors (3, b) with arrays (3, ..., b)."""
-    first = product("ijk,jb->ikb", _LEVI, a)
+    first = product("ijk,jb->ikb", LEVI, a)
     rank = b.c.ndim - 2
     extra = "xyz"[:rank]
     return product(f"ikb,k{extra}b->i{extra}b", first, b)
@@ -211,7 +214,7 @@ def forward(rover: Rover, phi: Smooth) -> Chain:
         place = place + product("ijb,j->ib", turn, link.shift)
         turn = product("ijb,jk->ikb", turn, link.turn)
         axes.append(product("ijb,j->ib", turn, link.axis))
-        skew = _LEVI.transpose(0, 2, 1) @ link.axis
+        skew = LEVI.transpose(0, 2, 1) @ link.axis
         s, c = phi[k].sine(), phi[k].cosine()
         own = product("ij,b->ijb", skew, s) + product("ij,b->ijb", skew @ skew, 1.0 - c)
         turn = product("ijb,jkb->ikb", turn, own + np.eye(3)[:, :, None])
@@ -330,6 +333,11 @@ class Forces:
         A1 (5, 5, b), A2 (5, 5, 5, b), A0 (5, b) of each body.
     mass : Smooth
         Mass matrix for (v, omega, joint rates), (5, 5, b).
+    hand : Smooth
+        Hand in axes of the base from the axle, (3, b).
+    wrenches : list of tuple of Smooth
+        W1 (6, 5, b), W2 (6, 5, 5, b) and W0 (6, b) of each body: force and moment about the axle
+        at the height of the base's origin, in axes of the base.
     """
 
     rates: Smooth
@@ -338,10 +346,15 @@ class Forces:
     quadratic: list[Smooth]
     fixed: list[Smooth]
     mass: Smooth
+    hand: Smooth
+    wrenches: list[tuple[Smooth, Smooth, Smooth]]
 
 
-def dynamics(rover: Rover, place: Smooth, phi: Smooth) -> Forces:
-    """Tensors of all bodies at relative positions `place` (3, b) with their angles."""
+def dynamics(rover: Rover, place: Smooth, phi: Smooth, spatial: bool = False) -> Forces:
+    """Tensors of all bodies at relative positions `place` (3, b) with their angles.
+
+    Wrenches are computed if `spatial` is true.
+    """
     cells, n, l = place.c.shape[-1], len(phi.g), rover.lead
     chain = forward(rover, phi)
 
@@ -367,16 +380,16 @@ def dynamics(rover: Rover, place: Smooth, phi: Smooth) -> Forces:
     def across(point: Smooth, turn: Smooth, twist: Smooth) -> Smooth:
         """Acceleration of a point by turns and their rates: w x (w x r) + a x r."""
         # eps_ijk r_k w_j is w x r.
-        arm = product("ijk,kb->ijb", _LEVI, point)
+        arm = product("ijk,kb->ijb", LEVI, point)
         first = product("ijb,jxb->ixb", arm, turn)
-        skew = product("ijk,jxb->ikxb", _LEVI, turn)
+        skew = product("ijk,jxb->ikxb", LEVI, turn)
         return product("ikxb,kyb->ixyb", skew, first) + product("ijb,jxyb->ixyb", arm, twist)
 
     for k in range(3):
         carried = carried + across(chain.origins[k] - at, turning, swing)
         at = chain.origins[k]
         own = product("ib,xb->ixb", chain.axes[k], joints[k])
-        skew = product("ijk,jxb->ikxb", _LEVI, turning)
+        skew = product("ijk,jxb->ikxb", LEVI, turning)
         swing = swing + product("ikxb,kyb->ixyb", skew, own)
         turning = turning + own
         spins.append(turning)
@@ -386,19 +399,19 @@ def dynamics(rover: Rover, place: Smooth, phi: Smooth) -> Forces:
     bent = np.zeros((2, 5, 5))
     bent[0, 1, 1], bent[1, 0, 1] = 1 / l, -1 / l**2
     zero = plain(bent)
-    lever = product("ijk,kb->ijb", _LEVI, chain.hand)[:, 2]
+    lever = product("ijk,kb->ijb", LEVI, chain.hand)[:, 2]
     # The hand's acceleration also has vdot and omegadot of y itself.
     hand = hand + product("i,xyb->ixyb", np.eye(3)[0], zero[0])
     hand = hand + product("ib,xyb->ixyb", lever, zero[1])
     back = product("ijb,jxyb->ixyb", inverse(chain.jacobian), hand) * -1.0
     change = stack([zero[0], zero[1], back[0], back[1], back[2]])
-    linear, quadratic, fixed, total = [], [], [], None
+    linear, quadratic, fixed, total, wrenches = [], [], [], None, []
     for b in range(6):
         if b < 3:
             mass, at_, moment = rover.base[b]
             left = plain(np.array([[1, -at_[1], 0, 0, 0], [0, at_[0], 0, 0, 0], [0, 0, 0, 0, 0]]))
             turns = plain(np.outer(up, [0, 1, 0, 0, 0]))
-            tensor = plain(np.diag([0.0, 0.0, moment]))
+            tensor, centre = plain(moment), plain(at_)
             free = plain(along) + across(
                 plain(at_), product("i,jb->ijb", up, rates[1]), 0.0 * plain(along)
             )
@@ -409,7 +422,7 @@ def dynamics(rover: Rover, place: Smooth, phi: Smooth) -> Forces:
             mass, frame = link.mass, chain.turns[k]
             centre = chain.origins[k] + product("ijb,j->ib", frame, link.com)
             none = plain(np.zeros(3))
-            lever = product("ijk,kb->ijb", _LEVI, centre)[:, 2]
+            lever = product("ijk,kb->ijb", LEVI, centre)[:, 2]
             axes = [chain.axes[j] if j <= k else none for j in range(3)]
             arms = [
                 _cross(chain.axes[j], centre - chain.origins[j]) if j <= k else none
@@ -424,20 +437,58 @@ def dynamics(rover: Rover, place: Smooth, phi: Smooth) -> Forces:
         loaded = product("ijb,jkb->ikb", tensor, turns)
         matrix = product("ijb,ikb->jkb", left, left) * mass + product("ijb,ikb->jkb", turns, loaded)
         if 0 < b < 3:
-            rate, moment = rover.spins[b - 1]
+            rate, moment_y = rover.spins[b - 1]
             spun = np.zeros(5)
             spun[:2] = rate
-            matrix = matrix + (moment * np.outer(spun, spun))[:, :, None]
+            matrix = matrix + (moment_y * np.outer(spun, spun))[:, :, None]
         moment_ = product("ijb,jxb->ixb", tensor, turn)
-        skew = product("ijk,jxb->ikxb", _LEVI, turn)
+        skew = product("ijk,jxb->ikxb", LEVI, turn)
         gyro = product("ikxb,kyb->ixyb", skew, moment_) + product("ijb,jxyb->ixyb", tensor, twist)
         bias = product("ijb,ixyb->jxyb", left, free) * mass + product("ijb,ixyb->jxyb", turns, gyro)
         linear.append(product("ijb,jkb->ikb", matrix, rates))
         quadratic.append(bias + product("ijb,jxyb->ixyb", matrix, change))
         fixed.append(left[2] * (mass * rover.gravity))
+        if spatial:
+            forces = [product("ijb,jkb->ikb", left, rates), product("ijb,jxyb->ixyb", left, change)]
+            moments = [product("ijb,jkb->ikb", loaded, rates)]
+            moments.append(product("ijb,jxyb->ixyb", loaded, change) + gyro)
+            if 0 < b < 3:
+                # A disk that spins about y of the base, which turns: L' = I (s' y - omega s x).
+                own = rate * np.sign(rate[0])
+                roll, bend = (
+                    product("k,kjb->jb", own, rates[:2]),
+                    product("k,kxyb->xyb", own, change[:2]),
+                )
+                turned = product("xb,yb->xyb", rates[1], roll)
+                x, y = moment_y * np.eye(3)[:2]
+                moments[0] = moments[0] + product("i,jb->ijb", y, roll)
+                moments[1] = moments[1] + product("i,xyb->ixyb", y, bend)
+                moments[1] = moments[1] - product("i,xyb->ixyb", x, turned)
+            wrenches.append(_wrench(centre, [forces[0], forces[1] + free], moments, mass, rover))
         total = matrix if total is None else total + matrix
     assert total is not None
-    return Forces(rates, moved, linear, quadratic, fixed, total)
+    return Forces(rates, moved, linear, quadratic, fixed, total, chain.hand, wrenches)
+
+
+def _wrench(
+    centre: Smooth, accelerations: list[Smooth], moments: list[Smooth], mass: float, rover: Rover
+) -> tuple[Smooth, Smooth, Smooth]:
+    """Force and moment about the axle from accelerations of a centre of mass and moments about it.
+
+    The ground carries the weight, too.
+    """
+    lever = product("ijk,jb->ikb", LEVI, centre)  # eps_ijk c_j f_k is c x f
+    weight = np.array([0.0, 0.0, mass * rover.gravity])
+    one, two = (a * mass for a in accelerations)
+    turned = [product("ijb,jkb->ikb", lever, one) + moments[0]]
+    turned.append(product("ijb,jxyb->ixyb", lever, two) + moments[1])
+    still = product("ijb,j->ib", lever, weight)
+    fixed = constant(np.repeat(weight[:, None], centre.c.shape[-1], axis=1), len(centre.g))
+    return (
+        stack([*(one[i] for i in range(3)), *(turned[0][i] for i in range(3))]),
+        stack([*(two[i] for i in range(3)), *(turned[1][i] for i in range(3))]),
+        stack([*(fixed[i] for i in range(3)), *(still[i] for i in range(3))]),
+    )
 
 
 def _columns(parts: list[Smooth]) -> Smooth:

@@ -60,6 +60,7 @@ class Stored:
 class Case:
     """Robot, law and declared start of a task."""
 
+    robot: Any
     rover: Rover
     gains: Floats
     motion: Motion
@@ -115,6 +116,7 @@ def case_of(servo: Any, reference: Any, duration: float, q0: Floats, s0: Floats)
     pose, twist = (np.asarray(p).ravel() for p in pieces.function(0.0, *initial)[:2])
     motion = Motion(reference, channels, np.array([pose - place, moving - twist]))
     return Case(
+        robot,
         rover,
         gains,
         motion,

@@ -17,7 +17,8 @@ hashes       object: SHA-256 of the texts `robot` and `task`, and of the numbers
              they describe, see `law_hash`
 statement    object: `place`, `speed` and `push` by output; `torque_error` by control; `heading`,
              `period`, `delay`, `masses` and `margin`; limits `torques`, `speeds`, `angles` and
-             `corridor` by name. An end of `angles` without limit is null
+             `corridor` by name. An end of `angles` without limit is null. With contacts, `ground`:
+             `names`, `axle`, `places`, `height`, `compliance`, `least_load`, `tipping` and `grip`
 steps        number of equal steps of the task's duration
 first        first step of each segment; it ends where the next one begins, the last one at `steps`
 edge         edge of cells without halving (m); 0 without cells
@@ -66,7 +67,11 @@ BY_OUTPUT = ("place", "speed", "push")
 LIMITS = ("torques", "speeds", "corridor")
 """Fields of a statement: numbers, numbers by output, and limits by name."""
 
-STATEMENT = {*NUMBERS, *BY_OUTPUT, *LIMITS, "torque_error", "angles"}
+REQUIRED = {*NUMBERS, *BY_OUTPUT, *LIMITS, "torque_error", "angles"}
+GROUND = {"names", "axle", "places", "height", "compliance", "least_load", "tipping", "grip"}
+"""Fields of a statement that are always there, and those of its contacts."""
+
+STATEMENT = {*REQUIRED, "ground"}
 """Fields of the statements that the checker verifies."""
 
 _MEMBERS = {
@@ -200,9 +205,11 @@ def arguments(
 
 def _statement(table: dict[str, Any]) -> dict[str, Any]:
     """Validated fields of a statement."""
-    table = {name: value for name, value in table.items() if name in STATEMENT}
-    _names(table, STATEMENT, "statement")
     found: dict[str, Any] = {}
+    if "ground" in table:
+        found["ground"] = _ground(_object(table, "ground", "statement."))
+    table = {name: value for name, value in table.items() if name in REQUIRED}
+    _names(table, REQUIRED, "statement")
     for name in NUMBERS:
         found[name] = _size(table[name], f"`statement.{name}`")
     if not found["masses"] < 1.0:
@@ -214,6 +221,33 @@ def _statement(table: dict[str, Any]) -> dict[str, Any]:
         key: _ends(pair) for key, pair in _object(table, "angles", "statement.").items()
     }
     return found
+
+
+def _ground(table: dict[str, Any]) -> dict[str, Any]:
+    """Validated contacts of a statement."""
+    where = "statement.ground"
+    _names(table, GROUND, where)
+    names = tuple(_text({"names": name}, "names", where) for name in _items(table["names"], where))
+    soft, grip = table["compliance"], table["grip"]
+    return {
+        "names": names,
+        "axle": _integer(table["axle"], f"`{where}.axle`"),
+        "places": tuple(
+            _row(point, 2, f"`{where}.places`") for point in _items(table["places"], where)
+        ),
+        "height": _number(table["height"], f"`{where}.height`"),
+        "compliance": None if soft is None else _row(soft, len(names), f"`{where}.compliance`"),
+        "least_load": _row(table["least_load"], len(names), f"`{where}.least_load`"),
+        "tipping": _size(table["tipping"], f"`{where}.tipping`"),
+        "grip": None if grip is None else _size(grip, f"`{where}.grip`"),
+    }
+
+
+def _row(value: Any, width: int, where: str) -> tuple[float, ...]:
+    """Numbers in a row of a width."""
+    if not isinstance(value, list) or len(value) != width:
+        refuse(where, f"a list of {width} numbers", value)
+    return tuple(_number(x, where) for x in value)
 
 
 def _ends(pair: Any) -> tuple[float, float]:

@@ -14,7 +14,9 @@ linear forms over balls, and the rest by a majorant, a polynomial with positive 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -47,7 +49,7 @@ class Tensor:
         return np.asarray(np.abs(self.c) + np.abs(self.g).sum(axis=0) + self.rest)
 
 
-def _tensor(m: Smooth) -> Tensor:
+def tensor(m: Smooth) -> Tensor:
     return Tensor(m.c, m.g, (np.abs(m.h).sum(axis=0) + m.r[0]) * UP)
 
 
@@ -64,35 +66,54 @@ class Table:
         return Table(parts, {name: part[..., index] for name, part in self.plain.items()})
 
 
+class Extra(Protocol):
+    """Further values over leaves that a statement asks for."""
+
+    spatial: bool
+    """Whether wrenches are needed."""
+
+    def tensors(
+        self, f: Forces, place: Smooth, phi: Smooth
+    ) -> tuple[dict[str, Tensor], dict[str, Floats]]:
+        """Parts of a table over cells."""
+
+    def bounds(self, t: Table, sets: Sets) -> dict[str, Floats]:
+        """Values over leaves."""
+
+
 def table(
-    rover: Rover, middle: Floats, half: Floats, angles: Angles, scales: tuple[Floats, Floats]
+    rover: Rover,
+    middle: Floats,
+    half: Floats,
+    angles: Angles,
+    scales: tuple[Floats, Floats],
+    extras: Sequence[Extra] = (),
 ) -> Table:
     """Tensors over cells; `scales` are those of the rows and columns of the decoupling matrix."""
     place = symbols(middle, half)
-    f: Forces = dynamics(rover, place, angles.phi)
-    one, two, zero = (_sum(part) for part in (f.linear, f.quadratic, f.fixed))
+    f: Forces = dynamics(rover, place, angles.phi, any(extra.spatial for extra in extras))
+    one, two, zero = (total(part) for part in (f.linear, f.quadratic, f.fixed))
     back = inverse(one)
-    two = (two + _swap(two)) * 0.5
+    two = even(two)
     p = rover.controls
     parts = {
-        "U1": _tensor(product("ij,jkb->ikb", p, one)),
-        "U2": _tensor(product("ij,jklb->iklb", p, two)),
-        "U0": _tensor(product("ij,jb->ib", p, zero)),
-        "S": _tensor(product("ij,jkb->ikb", rover.speeds, f.rates)),
-        "L": _tensor(f.moved),
-        "Q2": _tensor(product("ijb,jklb->iklb", back, two)),
+        "U1": tensor(product("ij,jkb->ikb", p, one)),
+        "U2": tensor(product("ij,jklb->iklb", p, two)),
+        "U0": tensor(product("ij,jb->ib", p, zero)),
+        "S": tensor(product("ij,jkb->ikb", rover.speeds, f.rates)),
+        "L": tensor(f.moved),
+        "Q2": tensor(product("ijb,jklb->iklb", back, two)),
     }
     for k in range(len(f.linear)):
-        parts[f"E1{k}"] = _tensor(product("ijb,jkb->ikb", back, f.linear[k]))
-        even = (f.quadratic[k] + _swap(f.quadratic[k])) * 0.5
-        parts[f"E2{k}"] = _tensor(product("ijb,jklb->iklb", back, even))
-        parts[f"E0{k}"] = _tensor(product("ijb,jb->ib", back, f.fixed[k]))
+        parts[f"E1{k}"] = tensor(product("ijb,jkb->ikb", back, f.linear[k]))
+        parts[f"E2{k}"] = tensor(product("ijb,jklb->iklb", back, even(f.quadratic[k])))
+        parts[f"E0{k}"] = tensor(product("ijb,jb->ib", back, f.fixed[k]))
     slopes = []
     for i in range(len(half)):
         along = [_along(m, i) * (1 / half[i]) for m in (one, two, zero)]
-        parts[f"G1{i}"] = _tensor(product("ijb,jkb->ikb", back, along[0]))
-        parts[f"G2{i}"] = _tensor(product("ijb,jklb->iklb", back, along[1]))
-        parts[f"G0{i}"] = _tensor(product("ijb,jb->ib", back, along[2]))
+        parts[f"G1{i}"] = tensor(product("ijb,jkb->ikb", back, along[0]))
+        parts[f"G2{i}"] = tensor(product("ijb,jklb->iklb", back, along[1]))
+        parts[f"G0{i}"] = tensor(product("ijb,jb->ib", back, along[2]))
         slopes.append(back.slope[i] / half[i])
     # From controls to outputs: forces on (v, omega, joints) are P^-1 u.
     own = np.abs(np.linalg.inv(p)) * (1 + 1e-9)
@@ -114,19 +135,24 @@ def table(
         "response": np.array([np.sqrt((response.bound[r] ** 2).sum(axis=0)) for r in ROWS]),
         "response_rate": np.einsum("nijb,jk->nikb", np.array(slopes), own),
     }
+    for extra in extras:
+        more, further = extra.tensors(f, place, phi)
+        parts |= more
+        plain |= further
     return Table(parts, plain)
 
 
-def _sum(parts: list[Smooth]) -> Smooth:
-    total = parts[0]
+def total(parts: list[Smooth]) -> Smooth:
+    found = parts[0]
     for part in parts[1:]:
-        total = total + part
-    return total
+        found = found + part
+    return found
 
 
-def _swap(m: Smooth) -> Smooth:
+def even(m: Smooth) -> Smooth:
+    """Symmetric part of bilinear forms."""
     c, g, h, r = (np.swapaxes(part, -3, -2) for part in m.parts)
-    return Smooth(c, g, h, r)
+    return (m + Smooth(c, g, h, r)) * 0.5
 
 
 def _along(m: Smooth, i: int) -> Smooth:
@@ -183,7 +209,7 @@ def _spread(sets: Sets) -> dict[str, Floats]:
     }
 
 
-def _norms(
+def norms(
     c: Floats, lines: list[Floats], balls: list[tuple[Floats, Floats]], rest: Floats
 ) -> Floats:
     """Bound of |V| (b) for V = c + sum lines + sum M e + rest, |e| <= radius; axis 0 is that of V.
@@ -208,7 +234,9 @@ class _Linear:
     def __init__(self, value: Floats, slopes: dict[str, Floats]) -> None:
         self.value, self.slopes = value, slopes
 
-    def parts(self, sets: Sets, rows: slice) -> tuple[list[Floats], list[tuple[Floats, Floats]]]:
+    def parts(
+        self, sets: Sets, rows: slice | list[int]
+    ) -> tuple[list[Floats], list[tuple[Floats, Floats]]]:
         """Lines of time and heading, and matrices of the balls, in some rows."""
         j = {name: own[rows] for name, own in self.slopes.items()}
         lines = [
@@ -242,7 +270,7 @@ def _times(t: Floats, a: Floats) -> Floats:
     return np.asarray(np.einsum("ijb,jb->ib", t, a))
 
 
-def _force(
+def force(
     t: Table, names: tuple[str, str, str], sets: Sets, pushed: bool
 ) -> tuple[_Linear, list[Floats], Floats]:
     """T1 (nu + d) + T2[y, y] + T0: first-order form, slopes along the cell, and the rest."""
@@ -355,12 +383,12 @@ def _sizes(rest: Floats) -> Floats:
 def bounds(t: Table, sets: Sets, rover: Rover) -> dict[str, Floats]:
     """Bounds over leaves; the last axis counts them. Halves reduce the parts named `..._rest`."""
     found: dict[str, Floats] = dict(t.plain)
-    form, lines, rest = _force(t, ("U1", "U2", "U0"), sets, False)
+    form, lines, rest = force(t, ("U1", "U2", "U0"), sets, False)
     torque = []
     for i in range(5):
         row = slice(i, i + 1)
         more, balls = form.parts(sets, row)
-        torque.append(_norms(form.value[row], [*more, *(v[row] for v in lines)], balls, rest[row]))
+        torque.append(norms(form.value[row], [*more, *(v[row] for v in lines)], balls, rest[row]))
     found["torque"], found["torque_rest"] = np.array(torque), rest
     away = _spread(sets)
     s = t.parts["S"]
@@ -374,11 +402,11 @@ def bounds(t: Table, sets: Sets, rover: Rover) -> dict[str, Floats]:
     found["speed"] = speed * (1 + 1e-10)
     weights, loose = [], []
     for k in range(len(rover.names)):
-        form, lines, rest = _force(t, (f"E1{k}", f"E2{k}", f"E0{k}"), sets, True)
+        form, lines, rest = force(t, (f"E1{k}", f"E2{k}", f"E0{k}"), sets, True)
         own = []
         for r in ROWS:
             more, balls = form.parts(sets, r)
-            own.append(_norms(form.value[r], [*more, *(v[r] for v in lines)], balls, rest[r]))
+            own.append(norms(form.value[r], [*more, *(v[r] for v in lines)], balls, rest[r]))
         weights.append(own)
         loose.append(_sizes(rest))
     found["weights"] = np.array(weights).sum(axis=0) * (1 + 1e-12)
@@ -387,12 +415,12 @@ def bounds(t: Table, sets: Sets, rover: Rover) -> dict[str, Floats]:
     held, parts = [], []
     for r in ROWS:
         more, balls = form.parts(sets, r)
-        held.append(_norms(form.value[r], [*more, *(v[r] for v in lines)], balls, rest[r]))
+        held.append(norms(form.value[r], [*more, *(v[r] for v in lines)], balls, rest[r]))
     for i in range(5):
         row = slice(i, i + 1)
         more, balls = form.parts(sets, row)
         own = [*more, *(v[row] for v in lines)]
-        parts.append(_norms(form.value[row], own, balls, rest[row]))
+        parts.append(norms(form.value[row], own, balls, rest[row]))
     found["held"], found["held_rest"] = np.array(held), _sizes(rest)
     # udot = U1 (K udot), as K is the inverse of U1.
     found["torque_rate"] = _times(t.parts["U1"].size, np.array(parts))

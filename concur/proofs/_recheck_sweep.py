@@ -6,7 +6,7 @@ values are then those of all motions of the statement (first exit).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from concur.proofs._recheck_arm import Angles, forward, joined, solve
 from concur.proofs._recheck_case import Case, Stored
 from concur.proofs._recheck_cover import CORNERS, DEPTH, check_branch
-from concur.proofs._recheck_leaves import Sets, Vector, bounds, table
+from concur.proofs._recheck_leaves import Extra, Sets, Vector, bounds, table
 from concur.proofs._recheck_smooth import Floats, Rejection, Smooth, constant, require
 from concur.proofs._recheck_work import spend
 
@@ -31,7 +31,7 @@ few of them."""
 NEARER = 1.25
 """Factor on the excess that halves have to reduce."""
 
-CLAIMED = ("torque", "speed")
+CLAIMED = ("torque", "speed", "ground")
 OWN = (*CLAIMED, "weights", "held")
 """Values that are kept for each leaf, each with the part that halves reduce, `..._rest`."""
 
@@ -58,7 +58,9 @@ class Sweep:
     radii : tuple of numpy.ndarray
         Radii of x and ve over the segments, (2, segments).
     claims : dict of str to numpy.ndarray
-        Claimed bounds of the rows of `CLAIMED`.
+        Claimed bounds of the rows of `CLAIMED` times their signs.
+    extras : sequence of Extra
+        Further values.
     reach : numpy.ndarray
         First segment that a held torque may come from, for each segment.
     progress : callable or None
@@ -72,11 +74,12 @@ class Sweep:
         nominal: Nominal,
         radii: tuple[Floats, Floats],
         claims: dict[str, Floats],
+        extras: Sequence[Extra],
         reach: np.ndarray,
         progress: Callable[[float], None] | None,
     ) -> None:
         self.case, self.stored, self.nominal, self.radii = case, stored, nominal, radii
-        self.claims, self.reach, self.progress = claims, reach, progress
+        self.claims, self.extras, self.reach, self.progress = claims, extras, reach, progress
         self.count = len(stored.first)
         self.guesses = _guesses(case, nominal)
         self.largest: dict[str, Floats] = {}
@@ -152,8 +155,8 @@ class Sweep:
         leaf is returned if these parts are too small.
         """
         found = none = np.zeros(len(owner), dtype=bool)
-        core = {name: values[name] - values[f"{name}_rest"] for name in OWN}
-        for name in CLAIMED:
+        core = {name: values[name] - values[f"{name}_rest"] for name in OWN if name in values}
+        for name in self.claims:
             claims = self.claims[name][:, None]
             found = found | (values[name] > claims).any(axis=0)
             if (core[name] > claims).any():
@@ -187,7 +190,8 @@ class Sweep:
             np.vstack([leaves, *stored.leaves]), axis=0, return_index=True, return_inverse=True
         )
         index = index.ravel()[: len(owner)]
-        total, done = CELL * len(cells) + LEAF * len(owner), 0.0
+        cell, leaf = (work * (1 + len(self.extras)) for work in (CELL, LEAF))
+        total, done = cell * len(cells) + leaf * len(owner), 0.0
         spend(total)
         size = stored.edge / 2.0 ** cells[:, 0]
         middle = ((cells[:, 1:] + 0.5) * size[:, None]).T
@@ -201,8 +205,9 @@ class Sweep:
         own, kept = dict[str, Floats](), {*OWN, *(f"{name}_rest" for name in OWN)}
         for b, block in enumerate(blocks):
             at = angles.take(block)
-            made = table(case.rover, middle[:, block], half[:, block], at, case.scales)
-            done += CELL * len(block)
+            places = middle[:, block], half[:, block]
+            made = table(case.rover, *places, at, case.scales, self.extras)
+            done += cell * len(block)
             for i in range(ends[b], ends[b + 1], BLOCK):
                 jobs = order[i : min(i + BLOCK, ends[b + 1])]
                 of = owner[jobs]
@@ -215,7 +220,10 @@ class Sweep:
                     stored.disturbance[:, of],
                     case.gains,
                 )
-                found = bounds(made.take(np.searchsorted(block, index[jobs])), sets, case.rover)
+                own_table = made.take(np.searchsorted(block, index[jobs]))
+                found = bounds(own_table, sets, case.rover)
+                for extra in self.extras:
+                    found |= extra.bounds(own_table, sets)
                 for name in ("low", "margin", "pivot"):
                     found[name] = -found[name]
                 for name, part in found.items():
@@ -226,7 +234,7 @@ class Sweep:
                     else:
                         most = self._maxima(part, of)
                         self.largest[name] = np.maximum(self.largest.get(name, most), most)
-                done += LEAF * len(jobs)
+                done += leaf * len(jobs)
                 if self.progress:
                     self.progress(done / total)
         return own

@@ -10,6 +10,7 @@ import numpy as np
 from concur.control import Servo
 from concur.control.references import Reference
 from concur.proofs._bound import Bound, conditions, proved, tightest
+from concur.proofs._ground import Ground
 from concur.proofs._models import Floats
 from concur.proofs._quantity import Quantity
 from concur.proofs._recheck import verify
@@ -84,7 +85,10 @@ class TaskDocument:
             If entries of outputs or controls are missing or unknown.
         """
         outputs = [output.name for output in servo.outputs]
-        return Statement(**arguments(self._content.statement, outputs, servo.model.control_names))
+        found = arguments(self._content.statement, outputs, servo.model.control_names)
+        if "ground" in found:
+            found["ground"] = Ground(**found["ground"])
+        return Statement(**found)
 
     def sentences(self, servo: Servo) -> tuple[str, str]:
         """Starts and imperfections, and the whole claim, in words.

@@ -17,10 +17,10 @@ HEIGHT = -0.1
 
 
 @cache
-def _model(shares: tuple[float, ...]) -> Any:
-    """The rover with a free base; bodies with masses and moments by 1 + share."""
+def _model(shares: tuple[float, ...], robot: Any) -> Any:
+    """A rover with a free base; bodies with masses and moments by 1 + share."""
     model, ids = pin.Model(), dict[str | None, int]()
-    for share, body in zip(shares, rover().robot.bodies, strict=True):
+    for share, body in zip(shares, (robot or rover().robot).bodies, strict=True):
         axis = getattr(body.joint, "axis", None)
         kind = pin.JointModelFreeFlyer() if axis is None else pin.JointModelRevoluteUnaligned(*axis)
         place = pin.SE3(np.eye(3), np.array(body.placement.translation))
@@ -33,9 +33,15 @@ def _model(shares: tuple[float, ...]) -> Any:
     return model, model.createData()
 
 
-def wrench(q: np.ndarray, v: np.ndarray, vdot: np.ndarray, shares: Any = (0.0,) * 6) -> np.ndarray:
+def wrench(
+    q: np.ndarray,
+    v: np.ndarray,
+    vdot: np.ndarray,
+    shares: Any = (0.0,) * 6,
+    robot: Any = None,
+) -> np.ndarray:
     """Force and moment on the base about its origin, in its axes, in a motion of the rover."""
-    model, data = _model(tuple(np.asarray(shares).tolist()))
+    model, data = _model(tuple(np.asarray(shares).tolist()), robot)
     half = q[2] / 2
     place = [q[0], q[1], 0.0, 0.0, 0.0, np.sin(half), np.cos(half), *q[3:]]
 
