@@ -32,6 +32,7 @@ SESSIONS = [
     "docs/lagrangian.md",
     "docs/laws.md",
     "docs/certificates.md",
+    *sorted(f"docs/theory/{path.name}" for path in ROOT.glob("docs/theory/[!i]*.md")),
 ]
 FILES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 PAGES = [path.relative_to(ROOT).as_posix() for path in FILES]
@@ -352,6 +353,30 @@ def test_sections_link_their_pages():
         text = page.read_text(encoding="utf-8")
         links = {(page.parent / link).resolve() for link in re.findall(r"\]\(([^)#]+\.md)", text)}
         assert set(contents(page)) <= links, page
+
+
+OWNERS = {
+    "model": (concur.reduction.MomentumReduction, concur.reduction.StagedReduction),
+    "robot": (concur.Mechanism,),
+    "servo": (concur.Servo,),
+    "cc": (concur,),
+    "groups": (concur.groups,),
+    "se3": (concur.groups.se3,),
+    **{name: (importlib.import_module(f"concur.{name}"),) for name in ("certify", "reduction")},
+    **{
+        name: (importlib.import_module(f"concur.{name}"),)
+        for name in ("formulations", "kinematics")
+    },
+}
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.startswith("docs/theory/")])
+def test_functions_of_the_theory_exist(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = re.findall(rf"`({'|'.join(OWNERS)})\.(\w+)", text)
+    missing = [f"{o}.{n}" for o, n in named if not any(hasattr(x, n) for x in OWNERS[o])]
+    assert not missing, f"{page} names functions that do not exist: {missing}"
+    assert named or page.endswith(("index.md", "spheres.md")), f"{page} names no function"
 
 
 def test_gallery_shows_every_example():
