@@ -214,18 +214,32 @@ def norms(
 ) -> Floats:
     """Bound of |V| (b) for V = c + sum lines + sum M e + rest, |e| <= radius; axis 0 is that of V.
 
-    Along c the lines count by their projection, across it by their length.
+    The smaller of the sum of all lengths, and of the length of the parts along c and across it.
     """
     length = np.sqrt((c**2).sum(axis=0))
     unit = c / np.where(length > 0.0, length, 1.0)
-    along, across = length, 0.0 * length
+    along, across, total = length, 0.0 * length, length
     for line in lines:
-        along = along + np.abs((unit * line).sum(axis=0))
-        across = across + np.sqrt((line**2).sum(axis=0))
+        part = (unit * line).sum(axis=0)
+        along = along + np.abs(part)
+        across = across + np.sqrt(((line - unit * part) ** 2).sum(axis=0))
+        total = total + np.sqrt((line**2).sum(axis=0))
     for matrix, radius in balls:
-        along = along + np.sqrt((np.einsum("ib,ijb->jb", unit, matrix) ** 2).sum(axis=0)) * radius
-        across = across + np.sqrt((matrix**2).sum(axis=(0, 1))) * radius
-    return np.asarray((np.hypot(along, across) + np.sqrt((rest**2).sum(axis=0))) * (1 + 1e-10))
+        row = np.einsum("ib,ijb->jb", unit, matrix)
+        along = along + np.sqrt((row**2).sum(axis=0)) * radius
+        across = across + _spectral(matrix - unit[:, None] * row[None]) * radius
+        total = total + _spectral(matrix) * radius
+    found = np.minimum(np.hypot(along, across), total) + np.sqrt((rest**2).sum(axis=0))
+    return np.asarray(found * (1 + 1e-10))
+
+
+def _spectral(matrix: Floats) -> Floats:
+    """Bound of the spectral norm, by row sums of M M^T and by the trace of its fourth power."""
+    square = np.einsum("ikb,jkb->ijb", matrix, matrix)
+    rows = np.abs(square).sum(axis=1).max(axis=0)
+    fourth = np.einsum("ikb,kjb->ijb", square, square)
+    trace = np.sqrt(np.sqrt((fourth**2).sum(axis=(0, 1))))
+    return np.asarray(np.sqrt(np.minimum(rows, trace)))
 
 
 class _Linear:

@@ -24,7 +24,7 @@ BLOCK = 128
 CELL, LEAF = 5e3, 2e2
 """Work of a cell and of a leaf (microseconds)."""
 
-ROUNDS, GROWTH, FEW = 4, 2, 4000
+ROUNDS, GROWTH, FEW = 4, 8, 4000
 """How often leaves may be halved; the largest number of halves, as a multiple of the leaves and of
 few of them."""
 

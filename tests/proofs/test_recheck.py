@@ -16,6 +16,7 @@ from concur.proofs._prove import prove
 from concur.proofs._recheck import verify
 from concur.proofs._recheck_arm import dynamics, rover_of, solve
 from concur.proofs._recheck_case import Case, Stored, StoredBound, case_of
+from concur.proofs._recheck_leaves import _norms, _spectral
 from concur.proofs._recheck_smooth import Rejection, Smooth, inverse, product, stack, symbols
 from concur.proofs._recheck_sweep import Sweep
 from tests.proofs._rover import NEAR, rover
@@ -267,3 +268,35 @@ def test_held_torques_come_from_all_segments_that_the_hold_reaches_into() -> Non
         sweep = object.__new__(Sweep)
         sweep.count, sweep.reach = 4, np.array(reach)
         assert sweep._late(values).tolist() == [late]
+
+
+def test_norms_contain_sums_of_lines_and_balls_and_are_tight_for_one_ball() -> None:
+    rng = np.random.default_rng(5)
+    for size in (1, 2, 3):
+        c, lines = rng.normal(size=(size, 9)), rng.normal(size=(2, size, 9)) * 0.3
+        c[:, 0] = 0.0
+        c[:, 1:4] *= 1e-3
+        balls = [(rng.normal(size=(size, k, 9)), rng.uniform(0.1, 1.0, 9)) for k in (2, 3)]
+        rest = rng.uniform(0.0, 0.1, (size, 9))
+        found = _norms(c, list(lines), balls, rest)
+        worst = np.zeros(9)
+        for _ in range(3000):
+            v = c + np.einsum("k,kib->ib", rng.choice([-1.0, 1.0], 2), lines)
+            for matrix, radius in balls:
+                e = rng.normal(size=matrix.shape[1])
+                v = v + np.einsum("ijb,j->ib", matrix, e / np.linalg.norm(e)) * radius
+            v = v + rest * rng.choice([-1.0, 1.0], size)[:, None]
+            worst = np.maximum(worst, np.linalg.norm(v, axis=0))
+        assert (worst <= found).all()
+        assert (found < 1.6 * worst).all()
+    eye, one = np.eye(3)[:, :, None], np.ones(1)
+    still = np.zeros((3, 1))
+    assert _norms(still, [], [(eye, one)], still) == pytest.approx(1.0)
+    assert _norms(still + 1.0, [], [(eye, one)], still) == pytest.approx(1.0 + np.sqrt(3.0))
+
+
+def test_spectral_norms_are_bounded_from_both_sides() -> None:
+    matrix = np.random.default_rng(6).normal(size=(3, 4, 50))
+    true = np.linalg.norm(np.moveaxis(matrix, -1, 0), 2, axis=(1, 2))
+    assert (true <= _spectral(matrix) * (1 + 1e-12)).all()
+    assert (_spectral(matrix) <= 1.2 * true).all()
