@@ -16,7 +16,7 @@ from concur.proofs._prove import prove
 from concur.proofs._recheck import verify
 from concur.proofs._recheck_arm import dynamics, rover_of, solve
 from concur.proofs._recheck_case import Case, Stored, StoredBound, case_of
-from concur.proofs._recheck_leaves import _norms, _spectral
+from concur.proofs._recheck_leaves import _spectral, norms
 from concur.proofs._recheck_smooth import Rejection, Smooth, inverse, product, stack, symbols
 from concur.proofs._recheck_sweep import Sweep
 from tests.proofs._rover import NEAR, rover
@@ -278,7 +278,7 @@ def test_norms_contain_sums_of_lines_and_balls_and_are_tight_for_one_ball() -> N
         c[:, 1:4] *= 1e-3
         balls = [(rng.normal(size=(size, k, 9)), rng.uniform(0.1, 1.0, 9)) for k in (2, 3)]
         rest = rng.uniform(0.0, 0.1, (size, 9))
-        found = _norms(c, list(lines), balls, rest)
+        found = norms(c, list(lines), balls, rest)
         worst = np.zeros(9)
         for _ in range(3000):
             v = c + np.einsum("k,kib->ib", rng.choice([-1.0, 1.0], 2), lines)
@@ -291,8 +291,8 @@ def test_norms_contain_sums_of_lines_and_balls_and_are_tight_for_one_ball() -> N
         assert (found < 1.6 * worst).all()
     eye, one = np.eye(3)[:, :, None], np.ones(1)
     still = np.zeros((3, 1))
-    assert _norms(still, [], [(eye, one)], still) == pytest.approx(1.0)
-    assert _norms(still + 1.0, [], [(eye, one)], still) == pytest.approx(1.0 + np.sqrt(3.0))
+    assert norms(still, [], [(eye, one)], still) == pytest.approx(1.0)
+    assert norms(still + 1.0, [], [(eye, one)], still) == pytest.approx(1.0 + np.sqrt(3.0))
 
 
 def test_spectral_norms_are_bounded_from_both_sides() -> None:
