@@ -56,10 +56,17 @@ def _write_contracts(app):
     contracts.write(FOLDER / "_build" / "contracts")
 
 
+TABLES = {"sources": equations, "errata": misprints}
+
+
+def _outdated(*_):
+    """Pages whose tables follow from docstrings are read in every build."""
+    return list(TABLES)
+
+
 def _fill_tables(app, docname, source):
     """The tables of equations and misprints get their functions and tests."""
-    tables = {"sources": equations, "errata": misprints}.get(docname)
-    if tables:
+    if tables := TABLES.get(docname):
         if missing := tables.fault(source[0]):
             raise ExtensionError(missing)
         source[0] = tables.filled(source[0])
@@ -76,5 +83,6 @@ def setup(app):
     """Connect what Sphinx calls."""
     app.connect("builder-inited", _write_commands)
     app.connect("builder-inited", _write_contracts)
+    app.connect("env-get-outdated", _outdated)
     app.connect("source-read", _fill_tables)
     app.connect("autodoc-process-docstring", _escape_norms, priority=900)

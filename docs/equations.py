@@ -13,7 +13,7 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -191,6 +191,12 @@ def fault(page: str, found: tuple[Index, Index] | None = None) -> str | None:
     return None
 
 
+def names_in_cell(names: Iterable[str]) -> str:
+    """Names as code with places where lines may break."""
+    broken = (re.sub(r"(::|[/._](?=.))", r"\1<wbr>", name) for name in names)
+    return ", ".join(f'<code class="breaks">{name}</code>' for name in broken)
+
+
 def filled(page: str) -> str:
     """The page with the columns of functions and tests."""
     functions, checks = index()
@@ -203,7 +209,7 @@ def filled(page: str) -> str:
         cells = []
         for links in (functions, checks):
             names = dict.fromkeys(name for key in keys for name in links.get(key, ()))
-            cells.append(", ".join(f"`{name}`" for name in names))
+            cells.append(names_in_cell(names))
         if content.endswith("(text)"):
             cells = ["text", "text"]
         page = page.replace(line, f"| {equations} | {content} | {cells[0]} | {cells[1]} |")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from equations import tests
+from equations import names_in_cell, tests
 
 COUNTS = {"000": 27, "001": 59, "002": 10, "003": 25, "004": 23}
 """Misprints that were found in each source."""
@@ -59,6 +59,6 @@ def filled(page: str) -> str:
         "| no. | place | printed | correct | shown by |\n| --- | --- | --- | --- | --- |",
     )
     for line, number, words in rows(page):
-        text = "wording" if words else ", ".join(f"`{name}`" for name in links[number])
+        text = "wording" if words else names_in_cell(links[number])
         page = page.replace(line, f"{line.replace(' (wording) |', ' |')} {text} |")
     return page
