@@ -157,6 +157,8 @@ def _of_task(
         reason = stored.document.uncovered
     elif other:
         reason = f"the file is about another {', '.join(other)}"
+    elif stored.differences(own):
+        reason = "the torques of its task are held for longer than those of its statement"
     else:
         reason = stored.document.verify(
             own.servo, own.reference, own.duration, own.q0, own.s0, work, progress

@@ -26,6 +26,9 @@ from concur.proofs._statement import Statement
 INFLATION = 0.02
 """Share by which claims are wider than proved bounds: another order of evaluation confirms them."""
 
+LEAST_ANGLE = 0.05
+"""Angle of which claims of smaller angles are wider by that share (rad)."""
+
 
 @dataclass(frozen=True, eq=False)
 class Source:
@@ -52,7 +55,8 @@ class Source:
 
 def claim(bound: Bound) -> float:
     """Bound of a file: wider than the proved one, but within its limit."""
-    value = bound.value + bound.sign * INFLATION * abs(bound.value)
+    size = max(abs(bound.value), LEAST_ANGLE if bound.unit == "rad" else 0.0)
+    value = bound.value + bound.sign * INFLATION * size
     if bound.limit is None or not bound.kept:
         return value
     return bound.sign * min(bound.sign * value, bound.sign * bound.limit)

@@ -279,6 +279,9 @@ def test_what_is_not_covered_is_rejected(tmp_path):
 def test_the_shipped_rover_is_proved(tmp_path):
     result = run("prove", EXAMPLES / "rover_arm.toml", "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
+    found = json.loads((tmp_path / "out" / "bounds.json").read_text())
+    assert (found["status"], found["recheck"]) == ("PROVED", "PROVED")
+    assert found["recheck_seconds"] < found["seconds"]
 
 
 @pytest.mark.slow
