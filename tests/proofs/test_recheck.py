@@ -11,6 +11,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+import concur as cc
 from concur.proofs._file import claim
 from concur.proofs._prove import prove
 from concur.proofs._recheck import verify
@@ -19,7 +20,8 @@ from concur.proofs._recheck_case import Case, Stored, StoredBound, case_of
 from concur.proofs._recheck_leaves import _spectral, norms
 from concur.proofs._recheck_smooth import Rejection, Smooth, inverse, product, stack, symbols
 from concur.proofs._recheck_sweep import Sweep
-from tests.proofs._rover import NEAR, rover
+from concur.simulation import Plant
+from tests.proofs._rover import NEAR, prover, rover, states
 
 T = 0.1
 PHI = np.array([-0.1, 1.0, -1.6])
@@ -300,3 +302,90 @@ def test_spectral_norms_are_bounded_from_both_sides() -> None:
     true = np.linalg.norm(np.moveaxis(matrix, -1, 0), 2, axis=(1, 2))
     assert (true <= _spectral(matrix) * (1 + 1e-12)).all()
     assert (_spectral(matrix) <= 1.2 * true).all()
+
+
+def _swept(case: Case, stored: Stored) -> tuple[dict[str, np.ndarray], Any]:
+    """Largest values over each segment, and the sweep."""
+    kept: list[Any] = []
+
+    class Kept(Sweep):
+        def run(self) -> dict[str, np.ndarray]:
+            kept.append((super().run(), self))
+            return kept[0][0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("concur.proofs._recheck.Sweep", Kept)
+        verify(case, stored)
+    return kept[0]
+
+
+def test_states_in_the_tube_have_the_values_of_the_checker() -> None:
+    """Torques, speeds, angles, and the effects of inertias and of held torques, by the servo."""
+    case, stored = proved()
+    found, _ = _swept(case, stored)
+    servo, model, own = rover().servo, rover().servo.model, prover(T)
+    robot, rng = model.robot, np.random.default_rng(8)
+    last = np.append(stored.first[1:], stored.count)
+    spread = np.repeat(stored.disturbance, last - stored.first, axis=1)
+    step = case.duration / stored.count
+    tubes = [
+        channel.tube(NEAR.place[o], NEAR.speed[o], spread[o], step)
+        for o, channel in enumerate(case.motion.channels)
+    ]
+    x, ve = (np.array([tube[i] for tube in tubes]) for i in (0, 1))
+    heavy = []
+    for body in robot.bodies:
+        plant = Plant(robot, uncertain={body.name: ("mass", "moments")})
+        pairs = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+        moments = np.array([body.inertia.tensor[pair] for pair in pairs])
+        more = {body.name: {"mass": 0.01 * body.inertia.mass, "moments": 0.01 * moments}}
+        heavy.append(cc.reduce(plant.rebuilt(more)))
+
+    def law(t: float, q: np.ndarray, s: np.ndarray) -> np.ndarray:
+        sample = rover().reference(t)
+        given = sample.flat_pose, sample.twist, sample.acceleration
+        return np.asarray(servo.law(q, s, *given)[0])
+
+    rows, ratios = (slice(0, 2), slice(2, 5)), np.zeros((2, 2))
+    for _ in range(60):
+        k = int(rng.integers(len(stored.first)))
+        at = int(rng.integers(stored.first[k], last[k]))
+        t = step * (at + rng.uniform(0.1, 0.9))
+        wall = 0.002
+        q, s = states(own, rng, t, x[:, at], ve[:, at], wall)
+        u, v = law(t, q, s), servo.velocity(q, s)
+        assert (np.abs(u) <= found["torque"][:, k]).all()
+        assert (np.abs(s) <= found["speed"][:, k]).all()
+        assert (q[5:] <= found["high"][:, k]).all()
+        assert (q[5:] >= -found["low"][:, k]).all()
+        assert servo.margin(q) >= -found["margin"].ravel()[k]
+        d = np.concatenate(
+            [_ball(rng, r) * rad for r, rad in zip((2, 3), stored.disturbance[:, k], strict=True)]
+        )
+        outputs = servo.decoupling(q)
+        mass = model.mass_matrix(q)
+        true = np.linalg.solve(mass, u - model.shape_forces(q, v, np.zeros(5)))
+        true = true + np.linalg.solve(outputs, d)
+        # Each body one percent heavier: forces, and what they do to the outputs.
+        response = outputs @ np.linalg.inv(mass)
+        forces = [
+            100 * (one.shape_forces(q, v, true) - model.shape_forces(q, v, true)) for one in heavy
+        ]
+        # The command's rate along the true motion.
+        h = 1e-5
+        ends = [law(t + e, q + e * robot.rate(q, v), s + e * true) for e in (h, -h)]
+        held = response @ (ends[0] - ends[1]) / (2 * h)
+        for o, r in enumerate(rows):
+            weights = sum(np.linalg.norm((response @ force)[r]) for force in forces)
+            assert weights <= found["weights"][o, k] * (1 + 1e-9)
+            assert np.linalg.norm(held[r]) <= found["held"][o, k] + 1e-3
+            new = weights / found["weights"][o, k], np.linalg.norm(held[r]) / found["held"][o, k]
+            ratios[o] = np.maximum(ratios[o], new)
+    assert (ratios[:, 0] > 0.8).all()
+    assert (ratios[:, 1] > 0.35).all()
+
+
+def _ball(rng: np.random.Generator, size: int) -> np.ndarray:
+    """A direction, or a point within."""
+    v = rng.normal(size=size)
+    return v / np.linalg.norm(v) * rng.choice([1.0, rng.uniform()])
