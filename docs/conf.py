@@ -15,6 +15,7 @@ sys.path[:0] = [str(FOLDER), str(FOLDER.parent)]
 import contracts  # noqa: E402
 import equations  # noqa: E402
 import misprints  # noqa: E402
+import notebooks  # noqa: E402
 from sphinx.errors import ExtensionError  # noqa: E402
 
 project = "concur"
@@ -64,6 +65,19 @@ def _outdated(*_):
     return list(TABLES)
 
 
+def _write_notebooks(app):
+    """The tutorials become notebooks."""
+    notebooks.write(FOLDER / "_build" / "notebooks")
+
+
+def _offer_notebook(app, docname, source):
+    """A tutorial links its notebook below the heading."""
+    if FOLDER / f"{docname}.md" in notebooks.pages():
+        heading, rest = source[0].split("\n", 1)
+        link = f"[This page as a notebook](../_build/notebooks/{Path(docname).name}.ipynb)"
+        source[0] = f"{heading}\n\n{link}\n{rest}"
+
+
 def _fill_tables(app, docname, source):
     """The tables of equations and misprints get their functions and tests."""
     if tables := TABLES.get(docname):
@@ -84,5 +98,8 @@ def setup(app):
     app.connect("builder-inited", _write_commands)
     app.connect("builder-inited", _write_contracts)
     app.connect("env-get-outdated", _outdated)
+
+    app.connect("builder-inited", _write_notebooks)
     app.connect("source-read", _fill_tables)
+    app.connect("source-read", _offer_notebook)
     app.connect("autodoc-process-docstring", _escape_norms, priority=900)

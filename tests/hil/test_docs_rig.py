@@ -1,4 +1,4 @@
-"""docs/rig.md agrees with the code: complete tables, right constants, code that runs."""
+"""Pages on rig and drives agree with the code: complete tables, right constants, code that runs."""
 
 import dataclasses
 import doctest
@@ -34,7 +34,8 @@ from hil.views import console
 from tests.hil._acme import forgotten
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/rig.md").read_text(encoding="utf-8")
+PAGES = ("docs/rig.md", "docs/howto/drive.md")
+PAGE = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
 RIG = ROOT / "examples/rover_rig/rig.toml"
 COMMANDS = typer.main.get_command(main).commands
 
