@@ -98,7 +98,6 @@ def setup(app):
     app.connect("builder-inited", _write_commands)
     app.connect("builder-inited", _write_contracts)
     app.connect("env-get-outdated", _outdated)
-
     app.connect("builder-inited", _write_notebooks)
     app.connect("source-read", _fill_tables)
     app.connect("source-read", _offer_notebook)
