@@ -37,6 +37,7 @@ class Added:
     """
 
     def __init__(self, robot: Robot, statement: Statement, jumps: bool = False) -> None:
+        self.jumps = jumps
         reading = statement.reading
         self.readings = Readings(robot, reading) if reading else None
         self._needs_inertia = jumps or self.readings is not None

@@ -71,7 +71,7 @@ class Apart:
                     far = [next(rest) + self._lead for _ in obstacle.ends]
                     room = capsule.radius + obstacle.radius
                     found[k] = _overlap(list(near[:, self._of[k]].T), far, room)
-        return np.array(found)
+        return np.array([np.broadcast_to(row, phi[0].c.size) for row in found])
 
 
 def _overlap(near: list[np.ndarray], far: list[np.ndarray], room: float) -> Floats:

@@ -30,6 +30,10 @@ LEAST_ANGLE = 0.05
 """Angle of which claims of smaller angles are wider by that share (rad)."""
 
 
+LOOSE = 0.05
+"""The same of expressions, whose products the checker bounds by their sizes."""
+
+
 @dataclass(frozen=True, eq=False)
 class Source:
     """Robot and task of a proof.
@@ -56,7 +60,8 @@ class Source:
 def claim(bound: Bound) -> float:
     """Bound of a file: wider than the proved one, but within its limit."""
     size = max(abs(bound.value), LEAST_ANGLE if bound.unit == "rad" else 0.0)
-    value = bound.value + bound.sign * INFLATION * size
+    share = LOOSE if bound.kind == "expression" else INFLATION
+    value = bound.value + bound.sign * share * size
     if bound.limit is None or not bound.kept:
         return value
     return bound.sign * min(bound.sign * value, bound.sign * bound.limit)
@@ -71,6 +76,7 @@ def write_proof(
     edge: float,
     disturbance: np.ndarray,
     leaves: Sequence[np.ndarray],
+    room: np.ndarray | None = None,
 ) -> None:
     """Write the file of a proof."""
     servo = source.servo
@@ -108,6 +114,10 @@ def write_proof(
             for bound in bounds
         ],
     }
+    if room is not None:
+        members["room"] = [
+            {name: row.tolist() for name, row in zip(outputs, part, strict=True)} for part in room
+        ]
     write_document(path, TASK_PROOF, VERSION, members)
 
 

@@ -61,6 +61,9 @@ class TaskProof:
     factor : float or None
         Factor on all starts and imperfections with which an undecided task is proved, see
         `largest_factor`; 0 if it is undecided with 1/16, None if none was looked for.
+    room : numpy.ndarray or None
+        With errors of the measured state, ways of x and ve of both outputs that the cells contain
+        beside the true state, (2, 2, segments), m and m/s.
     """
 
     status: Status
@@ -83,6 +86,7 @@ class TaskProof:
     base: str = "heading"
     source: Source | None = field(default=None, repr=False)
     factor: float | None = None
+    room: Floats | None = None
 
     @property
     def sentence(self) -> str:
@@ -185,6 +189,7 @@ class TaskProof:
             self.edge,
             self.disturbance,
             self.leaves,
+            self.room,
         )
 
     def __str__(self) -> str:

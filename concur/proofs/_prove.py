@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,6 +56,12 @@ LEVELS = 2
 HEADROOM = 1.03
 """Factor from the disturbance that was found to the next candidate."""
 
+SLACK = 1.01
+"""Factor by which a candidate exceeds what is found: another order of evaluation confirms it."""
+
+ROOM = 1.1
+"""The same for ways of what the law reads; they hardly change the bounds."""
+
 LEAST = 1e-9
 """Candidate where a statement has no imperfections (m/s^2): what is found must be below it."""
 
@@ -64,7 +70,8 @@ LEAST = 1e-9
 class March:
     """Results from the start to a step: candidates, largest values and sources by segment.
 
-    `disturbance` has a column for each step, the others one for each segment.
+    `disturbance` has a column for each step, the others one for each segment; `room` (2, 2) are the
+    ways of x and ve of both outputs for which wrong readings have room.
     """
 
     disturbance: Floats
@@ -75,6 +82,7 @@ class March:
     ve: Floats
     wall: Floats
     fault: str = ""
+    room: list[Floats] = field(default_factory=list)
 
 
 class Prover:
@@ -189,13 +197,14 @@ class Prover:
                 if jump.any():
                     sources[JUMPS] = sources[JUMPS] + jump
                 moved = largest.get("moved", np.full(4, -1.0)).reshape(2, 2)
-                if (own < wanted).all() and (moved < room).all():
+                if (SLACK * own < wanted).all() and (moved < room).all():
                     break
                 wanted = np.maximum(wanted, HEADROOM * own + LEAST)
-                room = np.maximum(room, HEADROOM * moved + LEAST)
+                room = np.maximum(room, ROOM * moved + LEAST)
             else:
                 return replace(found, sources=[*found.sources, sources], fault="disturbance")
             found.leaves.append(leaves)
+            found.room.append(room)
             found.largest.append(largest)
             found.sources.append(sources)
             found = replace(found, disturbance=d, x=tube[0], ve=tube[1], wall=tube[2])
@@ -484,4 +493,5 @@ def _result(
         edge,
         prover.step,
         prover.first,
+        room=np.stack(found.room, axis=-1) if statement.reading and found.room else None,
     )

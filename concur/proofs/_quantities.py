@@ -249,7 +249,7 @@ def quantities(
     udot = robot.force_rate(phi, s, true, a, adot)[0].ravel()
     held = response @ udot
     moving = found["speed"][robot.arm_speeds]
-    if "inertia" in cells.own:
+    if added.jumps:
         found["jump"] = np.einsum("iob,ob->ib", cells.own["inertia"], radii.jump)
     if added.readings is not None:
         state = State(phi, s, a, nu, ydot)

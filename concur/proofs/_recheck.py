@@ -15,14 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from concur.proofs._recheck_apart import Pairs, pairs_of
 from concur.proofs._recheck_case import Case, Stored, StoredBound
 from concur.proofs._recheck_cover import DEPTH, WIDTH, lacking
+from concur.proofs._recheck_formula import Formulas, formulas_of
 from concur.proofs._recheck_ground import Stand, stand_of
-from concur.proofs._recheck_leaves import ROWS
+from concur.proofs._recheck_leaves import ROWS, Extra, Inertia
 from concur.proofs._recheck_motion import heading_candidate, heading_of, turned, wall
+from concur.proofs._recheck_reading import reading_of
 from concur.proofs._recheck_smooth import Floats, require, stack
 from concur.proofs._recheck_sweep import CLAIMED, Nominal, Sweep
 from concur.proofs._recheck_work import spend
@@ -47,14 +51,14 @@ def verify(case: Case, stored: Stored, progress: Callable[[float], None] | None 
         With the first thing that is not confirmed.
     """
     first, last, step = _grid(case, stored)
-    ground = stored.statement.ground
-    stand = None if ground is None else stand_of(case.robot, case.rover, stored.statement)
-    claims = _claims(case, stored, stand)
-    extras = [] if stand is None else [stand]
-    count, statement, motion = stored.count, stored.statement, case.motion
+    statement, motion, count = stored.statement, case.motion, stored.count
+    extras = extras_of(case, statement)
+    claims = _claims(case, stored, extras)
+    hold = (statement.period + statement.delay) * (1 + 1e-9)
+    jumps, short = _jumps(case, first * step, last * step, hold, count)
     spread = np.repeat(stored.disturbance, last - first, axis=1)
     tubes = [
-        channel.tube(statement.place[o], statement.speed[o], spread[o], step)
+        channel.tube(statement.place[o], statement.speed[o], spread[o], step, short[o])
         for o, channel in enumerate(motion.channels)
     ]
     x, ve = (np.array([tube[i] for tube in tubes]) for i in (0, 1))
@@ -63,7 +67,10 @@ def verify(case: Case, stored: Stored, progress: Callable[[float], None] | None 
     around = wall(motion, cubics, start, ve[0], step, case.rover.lead)
     require(bool(np.isfinite(around).all()), "the heading has no wall")
     radii = [np.maximum.reduceat(part, first, axis=-1) for part in (x, ve, around)]
-    nominal = _nominal(case, cubics, first, last, radii[2], step)
+    # What the law reads is in the sets, too.
+    room, turn = _room(stored)
+    radii = [radii[0] + room[0], radii[1] + room[1], radii[2] + turn]
+    nominal = _nominal(case, cubics, first, last, radii[2], step, world_of(extras))
     leaves = [
         np.vstack([part, lacking(stored, k, nominal.relative[:, k : k + 1], radii[0][:, k])])
         for k, part in enumerate(stored.leaves)
@@ -73,12 +80,70 @@ def verify(case: Case, stored: Stored, progress: Callable[[float], None] | None 
         for name in CLAIMED
         if name in claims
     }
-    hold = statement.period + statement.delay
-    reach = np.searchsorted(last * step, first * step - hold * (1 + 1e-9), side="right")
-    all_leaves = replace(stored, leaves=leaves)
-    sweep = Sweep(case, all_leaves, nominal, (radii[0], radii[1]), values, extras, reach, progress)
+    reach = np.searchsorted(last * step, first * step - hold, side="right")
+    given = radii[0], radii[1], jumps
+    sweep = Sweep(
+        case, replace(stored, leaves=leaves), nominal, given, values, extras, reach, progress
+    )
     found = sweep.run()
+    if "moved" in found:
+        inside = bool((found["moved"] < room.reshape(4, -1)).all())
+        require(inside, "errors of what the law reads exceed the room of the file")
     _confirm(claims, found | {"corridor": _corridor(case, x, step)})
+
+
+def extras_of(case: Case, statement: Any) -> list[Extra]:
+    """Further values of a statement."""
+    found: list[Extra] = [Inertia()]
+    if statement.reading is not None:
+        joints = [case.shape[joint] for joint in case.joints]
+        names = joints, case.shape
+        found.append(reading_of(statement.reading, case.rover, case.gains, *names))
+    if statement.ground is not None:
+        found.append(stand_of(case.robot, case.rover, statement))
+    if statement.clearance is not None:
+        found.append(pairs_of(case.robot, case.rover, statement.clearance))
+    if statement.expressions:
+        joints = [case.shape[joint] for joint in case.joints]
+        found.append(formulas_of(statement.expressions, joints, case.shape, case.controls))
+    return found
+
+
+def world_of(extras: list[Extra]) -> Floats:
+    """Points in the world that the further values need, (k, 3)."""
+    own = [extra.world for extra in extras if isinstance(extra, Pairs)]
+    return np.vstack([np.zeros((0, 3)), *own])
+
+
+def _jumps(
+    case: Case, begin: Floats, end: Floats, hold: float, count: int
+) -> tuple[Floats, Floats]:
+    """Jumps of the reference that count in each segment, and their integrals over each step.
+
+    Shapes (2, segments) and (2, steps): torques from before a jump are held for a time.
+    """
+    times, sizes = case.motion.jumps(case.duration)
+    step = case.duration / count
+    segments, short = np.zeros((2, len(begin))), np.zeros((2, count))
+    if not hold:
+        return segments, short
+    for t, size in zip(times.tolist(), sizes.T, strict=True):
+        segments += np.outer(size, (t < end - 1e-12) & (t + hold >= begin))
+        grid = step * np.arange(count)
+        part = np.clip(np.minimum(grid + step, t + hold) - np.maximum(grid, t), 0.0, step)
+        short += np.outer(size, part * (1 + 1e-9))
+    return segments, short
+
+
+def _room(stored: Stored) -> tuple[Floats, float]:
+    """Ways of x and ve that errors of what the law reads have room for, and of the heading."""
+    segments, reading = len(stored.first), stored.statement.reading
+    if reading is None:
+        return np.zeros((2, 2, segments)), 0.0
+    room = np.asarray(stored.room, dtype=float)
+    sound = room.shape == (2, 2, segments) and np.isfinite(room).all() and (room >= 0.0).all()
+    require(bool(sound), "the file has no room for errors of what the law reads")
+    return room, float(reading.heading)
 
 
 def _grid(case: Case, stored: Stored) -> tuple[np.ndarray, np.ndarray, float]:
@@ -108,7 +173,6 @@ def _grid(case: Case, stored: Stored) -> tuple[np.ndarray, np.ndarray, float]:
         place = round(knot / step)
         sound = abs(place * step - knot) <= 1e-13 * (1 + knot) and place in first
         require(bool(sound), f"no segment begins at the reference's point at {knot:g} s")
-    case.motion.continuous(case.duration)
     instructions = case.motion.pieces.function.n_instructions()
     spend(1e-3 * count**2 + 30.0 * (count + len(first)) + 1e4 * len(first))
     spend(instructions * (50.0 + 2.0 * (count + len(first))))
@@ -116,7 +180,13 @@ def _grid(case: Case, stored: Stored) -> tuple[np.ndarray, np.ndarray, float]:
 
 
 def _nominal(
-    case: Case, cubics: Floats, first: np.ndarray, last: np.ndarray, around: Floats, step: float
+    case: Case,
+    cubics: Floats,
+    first: np.ndarray,
+    last: np.ndarray,
+    around: Floats,
+    step: float,
+    world: Floats,
 ) -> Nominal:
     own = case.motion.over((first + last) / 2 * step, (last - first) / 2 * step, 2)
     theta = heading_of(cubics, first, last, 2)
@@ -129,10 +199,16 @@ def _nominal(
     apart = own["y"]
     apart = stack([*(apart[i] - apart[j] for i, j in ((2, 0), (3, 1), (2, 0), (3, 1))), apart[4]])
     y, nu, w, relative = (turned(v, cosine, sine) for v in (own["rate"], nu, w, apart))
-    return Nominal(y, nu, w, relative[2:])
+    places = []
+    for point in world:
+        dx, dy = (own["y"][i] * -1.0 + point[i] for i in (0, 1))
+        z = 0.0 * dx + point[2]
+        from_base = turned(stack([dx, dy, dx, dy, z]), cosine, sine)[2:]
+        places.append(from_base + np.array([[case.rover.lead], [0.0], [0.0]]))
+    return Nominal(y, nu, w, relative[2:], places)
 
 
-def _claims(case: Case, stored: Stored, stand: Stand | None) -> dict[str, list[StoredBound]]:
+def _claims(case: Case, stored: Stored, extras: list[Extra]) -> dict[str, list[StoredBound]]:
     """Claimed bounds in the order of the rows of values; all have the statement's limits."""
     given = stored.statement
     rows: dict[str, list[tuple[str, str, str, float, float | None]]] = {
@@ -148,8 +224,8 @@ def _claims(case: Case, stored: Stored, stand: Stand | None) -> dict[str, list[S
     ):
         ends = {name: pair[i] for name, pair in given.angles.items() if np.isfinite(pair[i])}
         rows[row] = [(kind, name, "rad", sign, ends.get(name)) for name in joints]
-    if stand is not None:
-        rows["ground"] = stand.entries
+    kinds: dict[type, str] = {Stand: "ground", Pairs: "apart", Formulas: "formula"}
+    rows |= {kinds[type(e)]: e.entries for e in extras if isinstance(e, Stand | Pairs | Formulas)}
     keys = {entry[:2] for part in rows.values() for entry in part}
     require(set(stored.bounds) == keys, "bounds of other quantities than the statement's")
     limits = {"torque": given.torques, "speed": given.speeds, "angle above": given.angles}

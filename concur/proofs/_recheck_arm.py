@@ -196,7 +196,7 @@ class Chain:
     jacobian: Smooth
 
 
-def _cross(a: Smooth | Floats, b: Smooth) -> Smooth:
+def cross(a: Smooth | Floats, b: Smooth) -> Smooth:
     """Cross product of vectors (3, b) with arrays (3, ..., b)."""
     first = product("ijk,jb->ikb", LEVI, a)
     rank = b.c.ndim - 2
@@ -221,7 +221,7 @@ def forward(rover: Rover, phi: Smooth) -> Chain:
         origins.append(place)
         turns.append(turn)
     hand = place + product("ijb,j->ib", turn, rover.tip)
-    columns = [_cross(a, hand - o) for a, o in zip(axes, origins, strict=True)]
+    columns = [cross(a, hand - o) for a, o in zip(axes, origins, strict=True)]
     jacobian = stack(columns)
     jacobian = product("jib,kj->ikb", jacobian, np.eye(3))
     return Chain(origins, turns, axes, hand, jacobian)
@@ -333,8 +333,8 @@ class Forces:
         A1 (5, 5, b), A2 (5, 5, 5, b), A0 (5, b) of each body.
     mass : Smooth
         Mass matrix for (v, omega, joint rates), (5, 5, b).
-    hand : Smooth
-        Hand in axes of the base from the axle, (3, b).
+    chain : Chain
+        Frames of the arm.
     wrenches : list of tuple of Smooth
         W1 (6, 5, b), W2 (6, 5, 5, b) and W0 (6, b) of each body: force and moment about the axle
         at the height of the base's origin, in axes of the base.
@@ -346,7 +346,7 @@ class Forces:
     quadratic: list[Smooth]
     fixed: list[Smooth]
     mass: Smooth
-    hand: Smooth
+    chain: Chain
     wrenches: list[tuple[Smooth, Smooth, Smooth]]
 
 
@@ -425,11 +425,11 @@ def dynamics(rover: Rover, place: Smooth, phi: Smooth, spatial: bool = False) ->
             lever = product("ijk,kb->ijb", LEVI, centre)[:, 2]
             axes = [chain.axes[j] if j <= k else none for j in range(3)]
             arms = [
-                _cross(chain.axes[j], centre - chain.origins[j]) if j <= k else none
+                cross(chain.axes[j], centre - chain.origins[j]) if j <= k else none
                 for j in range(3)
             ]
-            left = _columns([plain(np.eye(3)[0]), lever, *arms])
-            turns = _columns([none, plain(up), *axes])
+            left = columns_of([plain(np.eye(3)[0]), lever, *arms])
+            turns = columns_of([none, plain(up), *axes])
             half = product("ijb,jk->ikb", frame, link.inertia)
             tensor = product("ijb,kjb->ikb", half, frame)
             twist, turn = swings[k], spins[k]
@@ -467,7 +467,7 @@ def dynamics(rover: Rover, place: Smooth, phi: Smooth, spatial: bool = False) ->
             wrenches.append(_wrench(centre, [forces[0], forces[1] + free], moments, mass, rover))
         total = matrix if total is None else total + matrix
     assert total is not None
-    return Forces(rates, moved, linear, quadratic, fixed, total, chain.hand, wrenches)
+    return Forces(rates, moved, linear, quadratic, fixed, total, chain, wrenches)
 
 
 def _wrench(
@@ -491,6 +491,6 @@ def _wrench(
     )
 
 
-def _columns(parts: list[Smooth]) -> Smooth:
+def columns_of(parts: list[Smooth]) -> Smooth:
     """Vectors (3, b) as the columns of a matrix."""
     return product("jib,kj->ikb", stack(parts), np.eye(len(parts)))

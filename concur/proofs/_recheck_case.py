@@ -45,6 +45,9 @@ class Stored:
         Claims by kind and name.
     statement : Statement
         The claims.
+    room : numpy.ndarray or None
+        With errors of what the law reads, how far they move x and ve of both outputs at most,
+        (2, 2, segments).
     """
 
     count: int
@@ -54,6 +57,7 @@ class Stored:
     leaves: list[np.ndarray]
     bounds: dict[tuple[str, str], StoredBound]
     statement: Any
+    room: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,14 +17,16 @@ hashes       object: SHA-256 of the texts `robot` and `task`, and of the numbers
              they describe, see `law_hash`
 statement    object: `place`, `speed` and `push` by output; `torque_error` by control; `heading`,
              `period`, `delay`, `masses` and `margin`; limits `torques`, `speeds`, `angles` and
-             `corridor` by name. An end of `angles` without limit is null. With contacts, `ground`:
-             `names`, `axle`, `places`, `height`, `compliance`, `least_load`, `tipping` and `grip`
+             `corridor` by name. An end of `angles` without limit is null. Where they are given,
+             `ground`, `clearance`, `expressions` and `reading`, see the fields below
 steps        number of equal steps of the task's duration
 first        first step of each segment; it ends where the next one begins, the last one at `steps`
 edge         edge of cells without halving (m); 0 without cells
 disturbance  object: by output a list with the bound of |d| in each segment
 cells        list of [level, i, j, k]; empty for robots without cells
 leaves       for each segment a list of indices in `cells`
+room         with `reading` only: two objects, of x and of ve, by output a list with the way in each
+             segment for which wrong readings have room
 bounds       list of objects: `kind`, `name`, `unit`, `side` ("upper" or "lower"), `value` and
              `limit`, null without one
 hash         SHA-256 of the rest: JSON with sorted keys and no blanks
@@ -68,10 +70,17 @@ LIMITS = ("torques", "speeds", "corridor")
 """Fields of a statement: numbers, numbers by output, and limits by name."""
 
 REQUIRED = {*NUMBERS, *BY_OUTPUT, *LIMITS, "torque_error", "angles"}
-GROUND = {"names", "axle", "places", "height", "compliance", "least_load", "tipping", "grip"}
-"""Fields of a statement that are always there, and those of its contacts."""
+"""Fields of a statement that are always there."""
 
-STATEMENT = {*REQUIRED, "ground"}
+GROUND = {"names", "axle", "places", "height", "compliance", "least_load", "tipping", "grip"}
+CAPSULE = {"name", "start", "end", "radius", "body"}
+OBSTACLE = {"name", "start", "end", "radius", "frame", "distance", "capsules"}
+ENDS = ("start", "end")
+EXPRESSION = {"name", "formula", "below", "unit"}
+READING = {"angles", "speeds", "place", "heading"}
+"""Fields of contacts, of capsules and obstacles of a clearance, of expressions, and of readings."""
+
+STATEMENT = {*REQUIRED, "ground", "clearance", "expressions", "reading"}
 """Fields of the statements that the checker verifies."""
 
 _MEMBERS = {
@@ -103,6 +112,7 @@ class Document:
     disturbance: dict[str, Floats]
     leaves: list[np.ndarray]
     bounds: list[StoredBound]
+    room: list[dict[str, Floats]]
 
 
 def law_hash(servo: Any) -> str:
@@ -147,6 +157,7 @@ def read(path: Path) -> Document:
     if size > LARGEST_PROOF:
         refuse(f"`{path.name}`", f"at most {LARGEST_PROOF} bytes", str(size))
     found = read_document(path, (TASK_PROOF,), VERSION, "proof of a task", _CURES)
+    room = found.pop("room", [])
     _names(found, _MEMBERS, "")
     _strings(found["versions"], "versions")
     kind = _text(found, "kind", "")
@@ -164,10 +175,7 @@ def read(path: Path) -> Document:
     if not 0 < steps < LONGEST:
         refuse("`steps`", f"a number above zero and below {LONGEST}", str(steps))
     first = np.array([_integer(k, "`first`") for k in _list(found, "first")], dtype=np.int64)
-    disturbance = {
-        name: np.array([_number(d, "`disturbance`") for d in _items(part, "disturbance")])
-        for name, part in _object(found, "disturbance").items()
-    }
+    disturbance = _rows(found, "disturbance")
     cells = _whole(found["cells"], 4)
     leaves = [cells[_indices(part, len(cells))] for part in _list(found, "leaves")]
     bounds = [_bound(entry, f"bounds[{k}]") for k, entry in enumerate(_list(found, "bounds"))]
@@ -186,6 +194,7 @@ def read(path: Path) -> Document:
         disturbance,
         leaves,
         bounds,
+        [_rows({"room": part}, "room") for part in _items(room, "room")],
     )
 
 
@@ -208,6 +217,13 @@ def _statement(table: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if "ground" in table:
         found["ground"] = _ground(_object(table, "ground", "statement."))
+    if "clearance" in table:
+        found["clearance"] = _clearance(_object(table, "clearance", "statement."))
+    if "expressions" in table:
+        entries = _items(table["expressions"], "statement.expressions")
+        found["expressions"] = [_expression(entry) for entry in entries]
+    if "reading" in table:
+        found["reading"] = _reading(_object(table, "reading", "statement."))
     table = {name: value for name, value in table.items() if name in REQUIRED}
     _names(table, REQUIRED, "statement")
     for name in NUMBERS:
@@ -240,6 +256,71 @@ def _ground(table: dict[str, Any]) -> dict[str, Any]:
         "least_load": _row(table["least_load"], len(names), f"`{where}.least_load`"),
         "tipping": _size(table["tipping"], f"`{where}.tipping`"),
         "grip": None if grip is None else _size(grip, f"`{where}.grip`"),
+    }
+
+
+def _clearance(table: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Validated capsules and obstacles."""
+    where = "statement.clearance"
+    _names(table, {"capsules", "obstacles"}, where)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for kind, names in (("capsules", CAPSULE), ("obstacles", OBSTACLE)):
+        found[kind] = []
+        place = f"{where}.{kind}"
+        for entry in _items(table[kind], place):
+            if not isinstance(entry, dict):
+                refuse(f"`{place}`", "objects", entry)
+            _names(entry, names, place)
+            made: dict[str, Any] = {name: _row(entry[name], 3, f"`{place}`") for name in ENDS}
+            made |= {n: _text(entry, n, place) for n in ("name", "body", "frame") if n in names}
+            made |= {n: _size(entry[n], f"`{place}`") for n in ("radius", "distance") if n in names}
+            if kind == "obstacles":
+                own = entry["capsules"]
+                made["capsules"] = None
+                if own is not None:
+                    made["capsules"] = tuple(
+                        _text({"capsules": x}, "capsules", place) for x in _items(own, place)
+                    )
+            found[kind].append(made)
+    return found
+
+
+def _expression(entry: Any) -> dict[str, Any]:
+    """A validated expression; its formula is a text that the checker reads."""
+    where = "statement.expressions"
+    if not isinstance(entry, dict):
+        refuse(f"`{where}`", "objects", entry)
+    _names(entry, EXPRESSION, where)
+    below = entry["below"]
+    return {
+        "name": _text(entry, "name", where),
+        "formula": _text(entry, "formula", where, 1000),
+        "below": math.inf if below is None else _number(below, f"`{where}.below`"),
+        "unit": _text(entry, "unit", where),
+    }
+
+
+def _reading(table: dict[str, Any]) -> dict[str, Any]:
+    """Validated errors of what the law reads."""
+    where = "statement.reading"
+    _names(table, READING, where)
+    found: dict[str, Any] = {
+        name: _size(table[name], f"`{where}`") for name in ("place", "heading")
+    }
+    for name in ("angles", "speeds"):
+        if name == "speeds" and table[name] is None:
+            found[name] = None
+            continue
+        own = _object(table, name, f"{where}.")
+        found[name] = {key: _size(x, f"`{where}.{name}`") for key, x in own.items()}
+    return found
+
+
+def _rows(table: dict[str, Any], name: str) -> dict[str, Floats]:
+    """Lists of numbers by name."""
+    return {
+        key: np.array([_number(x, f"`{name}`") for x in _items(part, name)])
+        for key, part in _object(table, name).items()
     }
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from concur.proofs._recheck_arm import LEVI, Forces, Rover
 from concur.proofs._recheck_leaves import (
     ROWS,
+    Entry,
     Sets,
     Table,
     Tensor,
@@ -31,9 +32,6 @@ from concur.proofs._recheck_leaves import (
     total,
 )
 from concur.proofs._recheck_smooth import Floats, Smooth, constant, product, require, stack
-
-Entry = tuple[str, str, str, float, float | None]
-"""Kind, name, unit, sign and limit of a quantity."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,24 +68,24 @@ class Stand:
     spatial = True
 
     def tensors(
-        self, f: Forces, place: Smooth, phi: Smooth
+        self, f: Forces, place: Smooth, phi: Smooth, made: dict[str, Smooth]
     ) -> tuple[dict[str, Tensor], dict[str, Floats]]:
         """Tensors of forces on the ground, of all bodies and of each, and effects of pushes."""
-        parts, made = dict[str, Tensor](), []
+        parts, each = dict[str, Tensor](), []
         for b, (one, two, zero) in enumerate(f.wrenches):
             own = [
                 product("ri,ijb->rjb", self.rows, one),
                 even(product("ri,ijkb->rjkb", self.rows, two)),
                 product("ri,ib->rb", self.rows, zero),
             ]
-            made.append(own)
+            each.append(own)
             parts |= {f"W{k}{b}": tensor(m) for k, m in zip((1, 2, 0), own, strict=True)}
         for k, name in enumerate(("W1", "W2", "W0")):
-            parts[name] = tensor(total([own[k] for own in made]))
+            parts[name] = tensor(total([own[k] for own in each]))
         if not any(self.push):
             return parts, {}
         metric = product("jib,jkb->ikb", f.rates, product("ijb,jkb->ikb", f.mass, f.rates))
-        lever = product("ri,ijb->rjb", self.rows, self._levers(f.hand))
+        lever = product("ri,ijb->rjb", self.rows, self._levers(f.chain.hand))
         effect = product("ijb,jkb->ikb", lever, metric).bound
         pushed = [
             sum(

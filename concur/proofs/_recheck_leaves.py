@@ -26,9 +26,12 @@ from concur.proofs._recheck_smooth import UP, Floats, Smooth, inverse, product, 
 ROWS = (slice(0, 2), slice(2, 5))
 """Coordinates of base and hand."""
 
-_Z = np.zeros((5, 5))
+Entry = tuple[str, str, str, float, "float | None"]
+"""Kind, name, unit, sign and limit of a quantity."""
+
+Z = np.zeros((5, 5))
 for _i in (0, 2):
-    _Z[_i, _i + 1], _Z[_i + 1, _i] = -1.0, 1.0
+    Z[_i, _i + 1], Z[_i + 1, _i] = -1.0, 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +76,30 @@ class Extra(Protocol):
     """Whether wrenches are needed."""
 
     def tensors(
-        self, f: Forces, place: Smooth, phi: Smooth
+        self, f: Forces, place: Smooth, phi: Smooth, made: dict[str, Smooth]
     ) -> tuple[dict[str, Tensor], dict[str, Floats]]:
-        """Parts of a table over cells."""
+        """Parts of a table over cells, of forces, places, angles and the table's own tensors."""
 
     def bounds(self, t: Table, sets: Sets) -> dict[str, Floats]:
         """Values over leaves."""
+
+
+class Inertia:
+    """Bounds of the torques for accelerations of base and hand."""
+
+    spatial = False
+
+    def tensors(
+        self, f: Forces, place: Smooth, phi: Smooth, made: dict[str, Smooth]
+    ) -> tuple[dict[str, Tensor], dict[str, Floats]]:
+        """As of `Extra`."""
+        size = made["U1"].bound
+        rows = np.array([np.sqrt((size[:, r] ** 2).sum(axis=1)) for r in ROWS])
+        return {}, {"inertia": rows.swapaxes(0, 1)}
+
+    def bounds(self, t: Table, sets: Sets) -> dict[str, Floats]:
+        """As of `Extra`."""
+        return {}
 
 
 def table(
@@ -96,25 +117,26 @@ def table(
     back = inverse(one)
     two = even(two)
     p = rover.controls
-    parts = {
-        "U1": tensor(product("ij,jkb->ikb", p, one)),
-        "U2": tensor(product("ij,jklb->iklb", p, two)),
-        "U0": tensor(product("ij,jb->ib", p, zero)),
-        "S": tensor(product("ij,jkb->ikb", rover.speeds, f.rates)),
-        "L": tensor(f.moved),
-        "Q2": tensor(product("ijb,jklb->iklb", back, two)),
+    made = {
+        "U1": product("ij,jkb->ikb", p, one),
+        "U2": product("ij,jklb->iklb", p, two),
+        "U0": product("ij,jb->ib", p, zero),
+        "S": product("ij,jkb->ikb", rover.speeds, f.rates),
+        "L": f.moved,
+        "Q2": product("ijb,jklb->iklb", back, two),
     }
     for k in range(len(f.linear)):
-        parts[f"E1{k}"] = tensor(product("ijb,jkb->ikb", back, f.linear[k]))
-        parts[f"E2{k}"] = tensor(product("ijb,jklb->iklb", back, even(f.quadratic[k])))
-        parts[f"E0{k}"] = tensor(product("ijb,jb->ib", back, f.fixed[k]))
+        made[f"E1{k}"] = product("ijb,jkb->ikb", back, f.linear[k])
+        made[f"E2{k}"] = product("ijb,jklb->iklb", back, even(f.quadratic[k]))
+        made[f"E0{k}"] = product("ijb,jb->ib", back, f.fixed[k])
     slopes = []
     for i in range(len(half)):
         along = [_along(m, i) * (1 / half[i]) for m in (one, two, zero)]
-        parts[f"G1{i}"] = tensor(product("ijb,jkb->ikb", back, along[0]))
-        parts[f"G2{i}"] = tensor(product("ijb,jklb->iklb", back, along[1]))
-        parts[f"G0{i}"] = tensor(product("ijb,jb->ib", back, along[2]))
+        made[f"G1{i}"] = product("ijb,jkb->ikb", back, along[0])
+        made[f"G2{i}"] = product("ijb,jklb->iklb", back, along[1])
+        made[f"G0{i}"] = product("ijb,jb->ib", back, along[2])
         slopes.append(back.slope[i] / half[i])
+    parts = {name: tensor(m) for name, m in made.items()}
     # From controls to outputs: forces on (v, omega, joints) are P^-1 u.
     own = np.abs(np.linalg.inv(p)) * (1 + 1e-9)
     response = product("ijb,jk->ikb", back, np.linalg.inv(p))
@@ -136,7 +158,7 @@ def table(
         "response_rate": np.einsum("nijb,jk->nikb", np.array(slopes), own),
     }
     for extra in extras:
-        more, further = extra.tensors(f, place, phi)
+        more, further = extra.tensors(f, place, phi, made)
         parts |= more
         plain |= further
     return Table(parts, plain)
@@ -177,7 +199,10 @@ class Vector:
 
 @dataclass(frozen=True, eq=False)
 class Sets:
-    """Sets of y, nu and w = nu's own rate without turning, and radii (2, b) of x, ve, d."""
+    """Sets of y, nu and w = nu's own rate without turning, and radii (2, b) of x, ve, d.
+
+    `places` are points in the world from the axle in axes of the base, each a vector (3, b).
+    """
 
     y: Vector
     nu: Vector
@@ -187,13 +212,14 @@ class Sets:
     d: Floats
     gains: Floats
     """kp and kd of base and hand, (2, 2)."""
+    places: Sequence[Vector] = ()
 
 
 def _expand(radii: Floats) -> Floats:
     return np.repeat(radii, (2, 3), axis=0)
 
 
-def _spread(sets: Sets) -> dict[str, Floats]:
+def spread(sets: Sets) -> dict[str, Floats]:
     """Largest deviations by component."""
     kp, kd = (_expand(g[:, None]) for g in sets.gains)
     x, ve, d = (_expand(part) for part in (sets.x, sets.ve, sets.d))
@@ -242,7 +268,7 @@ def _spectral(matrix: Floats) -> Floats:
     return np.asarray(np.sqrt(np.minimum(rows, trace)))
 
 
-class _Linear:
+class Linear:
     """First-order form of a vector function of (y, nu, w, d) at its middle."""
 
     def __init__(self, value: Floats, slopes: dict[str, Floats]) -> None:
@@ -274,71 +300,88 @@ class _Linear:
         return lines, balls
 
 
-def _quadratic(t: Floats, a: Floats, b: Floats) -> Floats:
+def quadratic(t: Floats, a: Floats, b: Floats) -> Floats:
     return np.asarray(
         np.einsum("ijkb,jb,kb->ib", t, a, b, optimize=["einsum_path", (0, 1), (0, 1)])
     )
 
 
-def _times(t: Floats, a: Floats) -> Floats:
+def times(t: Floats, a: Floats) -> Floats:
     return np.asarray(np.einsum("ijb,jb->ib", t, a))
 
 
 def force(
-    t: Table, names: tuple[str, str, str], sets: Sets, pushed: bool
-) -> tuple[_Linear, list[Floats], Floats]:
-    """T1 (nu + d) + T2[y, y] + T0: first-order form, slopes along the cell, and the rest."""
-    one, two, zero = (t.parts[name] for name in names)
-    y, nu = sets.y.c, sets.nu.c
-    away = _spread(sets)
-    dn = away["nu"] + away["d"] * pushed
-    value = _times(one.c, nu) + _quadratic(two.c, y, y) + zero.c
-    slope = 2 * np.einsum("ijkb,jb->ikb", two.c, y)
-    lines = [
-        _times(one.g[i], nu) + _quadratic(two.g[i], y, y) + zero.g[i] for i in range(len(one.g))
-    ]
-    reach1, reach2 = one.size - np.abs(one.c), two.size - np.abs(two.c)
-    sn, sy = np.abs(sets.nu.rest), np.abs(sets.y.rest)
-    rest = _times(one.rest, np.abs(nu)) + _quadratic(two.rest, np.abs(y), np.abs(y)) + zero.rest
-    rest = rest + _times(reach1, dn) + _times(np.abs(one.c), sn) + _times(np.abs(slope), sy)
-    rest = rest + _quadratic(np.abs(two.c), away["y"], away["y"])
-    rest = rest + _quadratic(reach2, away["y"], 2 * np.abs(y) + away["y"])
-    slopes = {"nu": one.c, "y": slope}
-    if pushed:
-        slopes["d"] = one.c
-    return _Linear(value, slopes), lines, rest
+    t: Table,
+    names: tuple[str, str, str],
+    sets: Sets,
+    pushed: bool,
+    linear: str = "",
+) -> tuple[Linear, list[Floats], Floats]:
+    """T1 (nu + d) + T2[y, y] + T0 + L y: first-order form, slopes along the cell, and the rest.
+
+    Without names of T1, T2 or L these are zero; d counts if `pushed` is true.
+    """
+    zero = t.parts[names[2]]
+    y, nu, away = sets.y.c, sets.nu.c, spread(sets)
+    value, rest, lines = 1.0 * zero.c, 1.0 * zero.rest, list(zero.g)
+    slopes = {name: np.zeros((len(value), 5, y.shape[-1])) for name in ("nu", "y")}
+    if names[0]:
+        one = t.parts[names[0]]
+        dn = away["nu"] + away["d"] * pushed
+        value = value + times(one.c, nu)
+        lines = [line + times(g, nu) for line, g in zip(lines, one.g, strict=True)]
+        rest = rest + times(one.rest, np.abs(nu)) + times(one.size - np.abs(one.c), dn)
+        rest = rest + times(np.abs(one.c), np.abs(sets.nu.rest))
+        slopes["nu"] = one.c
+        if pushed:
+            slopes["d"] = one.c
+    if names[1]:
+        two = t.parts[names[1]]
+        reach = two.size - np.abs(two.c)
+        value = value + quadratic(two.c, y, y)
+        lines = [line + quadratic(g, y, y) for line, g in zip(lines, two.g, strict=True)]
+        slopes["y"] = 2 * np.einsum("ijkb,jb->ikb", two.c, y)
+        rest = rest + quadratic(two.rest, np.abs(y), np.abs(y))
+        rest = rest + quadratic(np.abs(two.c), away["y"], away["y"])
+        rest = rest + quadratic(reach, away["y"], 2 * np.abs(y) + away["y"])
+    if linear:
+        part = t.parts[linear]
+        value = value + times(part.c, y)
+        lines = [line + times(g, y) for line, g in zip(lines, part.g, strict=True)]
+        rest = rest + times(part.rest, np.abs(y)) + times(part.size - np.abs(part.c), away["y"])
+        slopes["y"] = slopes["y"] + part.c
+    rest = rest + times(np.abs(slopes["y"]), np.abs(sets.y.rest))
+    return Linear(value, slopes), lines, rest
 
 
-def _rate(t: Table, sets: Sets, lead: float) -> tuple[_Linear, list[Floats], Floats]:
+def _rate(t: Table, sets: Sets, lead: float) -> tuple[Linear, list[Floats], Floats]:
     """K udot: first-order form, slopes along the cell, and the rest."""
     y, nu, w = sets.y.c, sets.nu.c, sets.w.c
-    away = _spread(sets)
+    away = spread(sets)
     eye = np.eye(5)[:, :, None]
-    z = _Z[:, :, None]
+    z = Z[:, :, None]
     cells = y.shape[-1]
     first = np.zeros((1, 5, cells))
     first[0, 1] = 1 / lead
 
     def turn(a: Floats) -> Floats:
-        return np.asarray(_Z @ a)
+        return np.asarray(Z @ a)
 
     c = {name: part.c for name, part in t.parts.items()}
     g = {name: part.g for name, part in t.parts.items()}
     s = {name: part.size for name, part in t.parts.items()}
     omega = y[1] / lead
     ydot, nudot = nu - omega * turn(y), w - omega * turn(nu)
-    moved = _times(c["L"], y)
-    inner = [
-        _times(c[f"G1{i}"], nu) + _quadratic(c[f"G2{i}"], y, y) + c[f"G0{i}"] for i in range(3)
-    ]
-    value = nudot + 2 * _quadratic(c["Q2"], y, ydot)
+    moved = times(c["L"], y)
+    inner = [times(c[f"G1{i}"], nu) + quadratic(c[f"G2{i}"], y, y) + c[f"G0{i}"] for i in range(3)]
+    value = nudot + 2 * quadratic(c["Q2"], y, ydot)
     value = value + sum(moved[i] * inner[i] for i in range(3))
     lines = []
     for k in range(3):
-        along = 2 * _quadratic(g["Q2"][k], y, ydot)
-        go = _times(g["L"][k], y)
+        along = 2 * quadratic(g["Q2"][k], y, ydot)
+        go = times(g["L"][k], y)
         for i in range(3):
-            bent = _times(g[f"G1{i}"][k], nu) + _quadratic(g[f"G2{i}"][k], y, y) + g[f"G0{i}"][k]
+            bent = times(g[f"G1{i}"][k], nu) + quadratic(g[f"G2{i}"][k], y, y) + g[f"G0{i}"][k]
             along = along + go[i] * inner[i] + moved[i] * bent
         lines.append(along)
     left = 2 * np.einsum("ijkb,jb->ikb", c["Q2"], y)
@@ -350,17 +393,17 @@ def _rate(t: Table, sets: Sets, lead: float) -> tuple[_Linear, list[Floats], Flo
         jy = jy + inner[i][:, None] * c["L"][i][None]
         jy = jy + moved[i] * 2 * np.einsum("ijkb,jb->ikb", c[f"G2{i}"], y)
         jn = jn + moved[i] * c[f"G1{i}"]
-    form = _Linear(value, {"y": jy, "nu": jn, "w": eye + 0 * jn, "d": left})
+    form = Linear(value, {"y": jy, "nu": jn, "w": eye + 0 * jn, "d": left})
     # Majorant at the largest values, less what its first-order form has.
-    za = np.abs(_Z)
+    za = np.abs(Z)
 
     def majorant(m: dict[str, Floats], a: Floats, b: Floats, e: Floats, d: Floats) -> Floats:
         o = a[1] / abs(lead)
-        total = e + o * (za @ b) + 2 * _quadratic(m["Q2"], a, b + d + o * (za @ a))
-        go = _times(m["L"], a)
+        total = e + o * (za @ b) + 2 * quadratic(m["Q2"], a, b + d + o * (za @ a))
+        go = times(m["L"], a)
         for i in range(3):
             total = total + go[i] * (
-                _times(m[f"G1{i}"], b) + _quadratic(m[f"G2{i}"], a, a) + m[f"G0{i}"]
+                times(m[f"G1{i}"], b) + quadratic(m[f"G2{i}"], a, a) + m[f"G0{i}"]
             )
         return np.asarray(total)
 
@@ -385,7 +428,7 @@ def _rate(t: Table, sets: Sets, lead: float) -> tuple[_Linear, list[Floats], Flo
             )
     rest = np.maximum(full - base - line - (ends[0] - ends[1]) / 2, 0.0) + 1e-9 * full
     # The rests of y, nu, w are no part of the lines.
-    rest = rest + _times(np.abs(jy), sets.y.rest) + _times(np.abs(jn), sets.nu.rest) + sets.w.rest
+    rest = rest + times(np.abs(jy), sets.y.rest) + times(np.abs(jn), sets.nu.rest) + sets.w.rest
     return form, lines, rest
 
 
@@ -404,13 +447,13 @@ def bounds(t: Table, sets: Sets, rover: Rover) -> dict[str, Floats]:
         more, balls = form.parts(sets, row)
         torque.append(norms(form.value[row], [*more, *(v[row] for v in lines)], balls, rest[row]))
     found["torque"], found["torque_rest"] = np.array(torque), rest
-    away = _spread(sets)
+    away = spread(sets)
     s = t.parts["S"]
-    found["speed_rest"] = _times(s.rest, np.abs(sets.y.c) + away["y"])
-    speed = found["speed_rest"] + _times(s.size, sets.y.rest)
+    found["speed_rest"] = times(s.rest, np.abs(sets.y.c) + away["y"])
+    speed = found["speed_rest"] + times(s.size, sets.y.rest)
     for matrix in (s.c, *s.g):
-        speed = speed + np.abs(_times(matrix, sets.y.c))
-        speed = speed + sum(np.abs(_times(matrix, line)) for line in sets.y.lines)
+        speed = speed + np.abs(times(matrix, sets.y.c))
+        speed = speed + sum(np.abs(times(matrix, line)) for line in sets.y.lines)
         for o, r in enumerate(ROWS):
             speed = speed + np.sqrt((matrix[:, r] ** 2).sum(axis=1)) * sets.ve[o]
     found["speed"] = speed * (1 + 1e-10)
@@ -437,8 +480,8 @@ def bounds(t: Table, sets: Sets, rover: Rover) -> dict[str, Floats]:
         parts.append(norms(form.value[row], own, balls, rest[row]))
     found["held"], found["held_rest"] = np.array(held), _sizes(rest)
     # udot = U1 (K udot), as K is the inverse of U1.
-    found["torque_rate"] = _times(t.parts["U1"].size, np.array(parts))
-    go = _times(t.parts["L"].size, np.abs(sets.y.c) + away["y"])
+    found["torque_rate"] = times(t.parts["U1"].size, np.array(parts))
+    go = times(t.parts["L"].size, np.abs(sets.y.c) + away["y"])
     turn = np.einsum("nb,nikb->ikb", go, t.plain["response_rate"])
     found["response_rate"] = np.array([np.sqrt((turn[r] ** 2).sum(axis=0)) for r in ROWS])
     return found

@@ -50,20 +50,12 @@ def walk(function: Any, arguments: list[list[Smooth]]) -> list[list[Smooth]]:
         elif code in binary:
             work[outs[0]] = binary[code](work[ins[0]], work[ins[1]])
         elif code == ca.OP_DIV:
-            work[outs[0]] = work[ins[0]] * _reciprocal(work[ins[1]])
+            work[outs[0]] = work[ins[0]] * work[ins[1]].reciprocal()
         elif code == ca.OP_INV:
-            work[outs[0]] = _reciprocal(work[ins[0]])
+            work[outs[0]] = work[ins[0]].reciprocal()
         else:
             require(False, f"reference: operation {code} is not covered")
     return found
-
-
-def _reciprocal(a: Smooth) -> Smooth:
-    """1 / a; infinite where a may vanish."""
-    far = np.abs(a.c) - a.reach
-    with np.errstate(all="ignore"):
-        third = np.where(far > 0.0, 6.0 / far**4, np.inf)
-        return a.compose((1 / a.c, -1 / a.c**2, 1 / a.c**3), third)
 
 
 def flow(matrix: Floats, times: Floats) -> Floats:
@@ -87,11 +79,14 @@ class Channel:
         self.stiffness, self.damping = stiffness, damping
         self.matrix = np.array([[0.0, -1.0], [stiffness, -damping]])
 
-    def tube(self, x0: float, v0: float, d: Floats, step: float) -> tuple[Floats, Floats]:
+    def tube(
+        self, x0: float, v0: float, d: Floats, step: float, short: Floats | None = None
+    ) -> tuple[Floats, Floats]:
         """Bounds of the deviations of x and ve on each step, for starts within x0 and v0.
 
         `d` bounds the disturbance on each step. The integral of a kernel over a step is exact
-        where it has one sign: A^-1 (E(b) - E(a)).
+        where it has one sign: A^-1 (E(b) - E(a)). `short` bounds the integrals over each step of a
+        further part of it.
         """
         n, a = len(d), self.matrix
         ends = flow(a, step * np.arange(n + 1))
@@ -110,6 +105,12 @@ class Channel:
         x, ve = (
             peak[i, 0] * x0 + peak[i, 1] * v0 + np.convolve(share[i, 1], worst)[:n] for i in (0, 1)
         )
+        short = np.zeros(n) if short is None else short
+        for k in np.flatnonzero(short).tolist():
+            # Between this step and another one lie times of two steps of the kernel.
+            late = np.maximum(peak[:, 1], np.concatenate([peak[:, 1, :1], peak[:, 1, :-1]], axis=1))
+            x[k:] += short[k] * late[0, : n - k]
+            ve[k:] += short[k] * late[1, : n - k]
         return x * (1 + 1e-9), ve * (1 + 1e-9)
 
     def centre(self, start: Floats, middle: Floats, half: Floats, n: int) -> list[Smooth]:
@@ -150,16 +151,26 @@ class Motion:
         knots = np.asarray(self.pieces.knots)
         self.knots = knots[knots > 0.0]
 
-    def continuous(self, duration: float) -> None:
-        """Reject a reference that jumps: a held torque would be wrong by the jump."""
-        for t in self.knots[self.knots < duration]:
+    def jumps(self, duration: float) -> tuple[Floats, Floats]:
+        """Times inside the duration at which the acceleration jumps, and jumps of base and hand.
+
+        Shapes (k,) and (2, k); a reference whose place or velocity jumps is rejected.
+        """
+        times, found = [], []
+        for t in self.knots[self.knots < duration].tolist():
             ends = []
             for at in (np.nextafter(t, -np.inf), t):
                 rows = [row[0] for row in self.pieces.rows(np.array([at]))]
-                ends.append(np.concatenate([np.ravel(p) for p in self.pieces.function(t, *rows)]))
-            jump = np.abs(ends[1] - ends[0]).max()
-            same = jump <= 1e-9 * (1 + np.abs(ends[1]).max())
-            require(bool(same), f"reference: it jumps at {t:g} s")
+                ends.append([np.asarray(p).ravel() for p in self.pieces.function(t, *rows)])
+            room = 1e-9 * (1 + max(np.abs(part).max() for part in ends[1]))
+            place, velocity, jump = (b - a for a, b in zip(*ends, strict=True))
+            smooth = max(np.abs(place).max(), np.abs(velocity).max()) <= room
+            require(bool(smooth), f"reference: it jumps at {t:g} s")
+            if np.abs(jump).max() > room:
+                times.append(t)
+                own = [np.linalg.norm(jump[r]) * (1 + 1e-9) for r in (slice(0, 2), slice(2, 5))]
+                found.append(own)
+        return np.array(times), np.array(found).reshape(len(times), 2).T
 
     def over(self, middle: Floats, half: Floats, n: int) -> dict[str, Smooth]:
         """Vectors (5, k) in inertial axes over intervals of time, the symbol xi_0 of n.

@@ -146,6 +146,21 @@ class Smooth:
         s, c = np.sin(self.c), np.cos(self.c)
         return self.compose((c, -s, -c / 2), 1.0)
 
+    def reciprocal(self) -> Smooth:
+        """Reciprocal; infinite where the function may vanish."""
+        c, far = self.c, np.abs(self.c) - self.reach
+        with np.errstate(all="ignore"):
+            third = np.where(far > 0.0, 6.0 / far**4, np.inf)
+            return self.compose((1 / c, -1 / c**2, 1 / c**3), third)
+
+    def root(self) -> Smooth:
+        """Square root; infinite where the function may vanish."""
+        c, far = self.c, self.c - self.reach
+        with np.errstate(all="ignore"):
+            third = np.where(far > 0.0, 0.375 / far**2.5, np.inf)
+            root = np.sqrt(c)
+            return self.compose((root, 0.5 / root, -0.125 / (root * c)), third)
+
 
 def _pairs(n: int) -> tuple[list[int], list[int]]:
     pairs = [(i, j) for i in range(n) for j in range(i, n)]

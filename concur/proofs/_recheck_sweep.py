@@ -31,19 +31,23 @@ few of them."""
 NEARER = 1.25
 """Factor on the excess that halves have to reduce."""
 
-CLAIMED = ("torque", "speed", "ground")
+CLAIMED = ("torque", "speed", "ground", "apart", "formula")
 OWN = (*CLAIMED, "weights", "held")
 """Values that are kept for each leaf, each with the part that halves reduce, `..._rest`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Nominal:
-    """Declared motion over segments in axes of the base; symbols time and heading."""
+    """Declared motion over segments in axes of the base; symbols time and heading.
+
+    `places` are points in the world from the axle.
+    """
 
     y: Smooth
     nu: Smooth
     w: Smooth
     relative: Smooth
+    places: list[Smooth]
 
 
 class Sweep:
@@ -56,7 +60,7 @@ class Sweep:
     nominal : Nominal
         Declared motion over the segments.
     radii : tuple of numpy.ndarray
-        Radii of x and ve over the segments, (2, segments).
+        Radii of x, ve and jumps of the acceleration over the segments, (2, segments).
     claims : dict of str to numpy.ndarray
         Claimed bounds of the rows of `CLAIMED` times their signs.
     extras : sequence of Extra
@@ -72,7 +76,7 @@ class Sweep:
         case: Case,
         stored: Stored,
         nominal: Nominal,
-        radii: tuple[Floats, Floats],
+        radii: tuple[Floats, Floats, Floats],
         claims: dict[str, Floats],
         extras: Sequence[Extra],
         reach: np.ndarray,
@@ -128,7 +132,14 @@ class Sweep:
         given, found = self.stored.statement, self.largest
         hold = given.period + given.delay
         late = {name: self._late(found[name]) for name in ("held", "response_rate", "torque_rate")}
-        rest = hold**2 * np.einsum("cib,ib->cb", late["response_rate"], late["torque_rate"])
+        turned = hold * late["torque_rate"]
+        if "inertia" in found and self.radii[2].any():
+            turned = turned + self._late(np.einsum("iok,ok->ik", found["inertia"], self.radii[2]))
+        if "read" in found:
+            turned = turned + self._late(found["read_torque"])
+        rest = hold * np.einsum("cib,ib->cb", late["response_rate"], turned)
+        if "read" in found:
+            rest = rest + self._late(found["read"])
         if given.torque_error:
             rest = rest + np.einsum("cib,i->cb", found["response"], np.array(given.torque_error))
         if given.push:
@@ -190,7 +201,7 @@ class Sweep:
             np.vstack([leaves, *stored.leaves]), axis=0, return_index=True, return_inverse=True
         )
         index = index.ravel()[: len(owner)]
-        cell, leaf = (work * (1 + len(self.extras)) for work in (CELL, LEAF))
+        cell, leaf = (work * (0.5 + 0.5 * len(self.extras)) for work in (CELL, LEAF))
         total, done = cell * len(cells) + leaf * len(owner), 0.0
         spend(total)
         size = stored.edge / 2.0 ** cells[:, 0]
@@ -217,8 +228,9 @@ class Sweep:
                     _vector(nominal.w, of),
                     radii[0][:, of],
                     radii[1][:, of],
-                    stored.disturbance[:, of],
+                    stored.disturbance[:, of] + radii[2][:, of],
                     case.gains,
+                    [_vector(place, of) for place in nominal.places],
                 )
                 own_table = made.take(np.searchsorted(block, index[jobs]))
                 found = bounds(own_table, sets, case.rover)

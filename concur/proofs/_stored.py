@@ -10,9 +10,12 @@ import numpy as np
 from concur.control import Servo
 from concur.control.references import Reference
 from concur.proofs._bound import Bound, conditions, proved, tightest
+from concur.proofs._clearance import Capsule, Clearance, Obstacle
+from concur.proofs._expression import Expression
 from concur.proofs._ground import Ground
 from concur.proofs._models import Floats
 from concur.proofs._quantity import Quantity
+from concur.proofs._reading import Reading
 from concur.proofs._recheck import verify
 from concur.proofs._recheck_case import Stored, case_of
 from concur.proofs._recheck_document import arguments, law_hash, read
@@ -88,6 +91,15 @@ class TaskDocument:
         found = arguments(self._content.statement, outputs, servo.model.control_names)
         if "ground" in found:
             found["ground"] = Ground(**found["ground"])
+        if "clearance" in found:
+            found["clearance"] = Clearance(
+                tuple(Capsule(**entry) for entry in found["clearance"]["capsules"]),
+                tuple(Obstacle(**entry) for entry in found["clearance"]["obstacles"]),
+            )
+        if "expressions" in found:
+            found["expressions"] = tuple(Expression(**entry) for entry in found["expressions"])
+        if "reading" in found:
+            found["reading"] = Reading(**found["reading"])
         return Statement(**found)
 
     def sentences(self, servo: Servo) -> tuple[str, str]:
@@ -152,7 +164,9 @@ class TaskDocument:
                 require(same, "this version of concur reads another law from the texts")
                 rows = set(found.disturbance) == set(names)
                 rows = rows and len({len(row) for row in found.disturbance.values()}) == 1
-                require(rows, "D has another shape than outputs and segments")
+                rows = rows and all(set(part) == set(names) for part in found.room)
+                require(rows, "D or room has another shape than outputs and segments")
+                room = [[part[name] for name in names] for part in found.room]
                 stored = Stored(
                     found.steps,
                     found.edge,
@@ -161,6 +175,7 @@ class TaskDocument:
                     found.leaves,
                     {(bound.kind, bound.name): bound for bound in found.bounds},
                     statement,
+                    np.array(room) if len(room) == 2 else None,
                 )
                 verify(case_of(servo, reference, duration, q0, s0), stored, progress)
         except Rejection as stop:

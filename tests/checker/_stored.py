@@ -6,7 +6,6 @@ import copy
 import json
 import tomllib
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,35 @@ corridor = { base = 0.35, hand = 0.35 }
 angle_limits = { turret = [-1.0, 1.0], forearm = [-2.0, inf] }
 """
 
+ADDED = """
+supports = { caster = [0.5, 0.0, 0.0] }
+least_load = { right_wheel = 20.0 }
+grip = 0.8
+
+[[proof.capsule]]
+body = "forearm"
+
+[[proof.obstacle]]
+name = "post"
+start = [0.6, 0.9, 0.0]
+end = [0.6, 0.9, 0.5]
+radius = 0.03
+distance = 0.1
+
+[[proof.expression]]
+name = "power"
+formula = "torque(turret) * speed(turret)"
+below = 5.0
+unit = "W"
+
+[proof.reading]
+angles = 1e-4
+speeds = 1e-3
+place = 1e-4
+heading = 1e-4
+"""
+"""Entries that a statement may have."""
+
 
 def task_file(folder: Path, text: str = HEAD + PROOF) -> Path:
     """A short task of the shipped rover."""
@@ -42,22 +70,16 @@ def task_file(folder: Path, text: str = HEAD + PROOF) -> Path:
     return path
 
 
-@cache
-def _document(folder: Path) -> dict[str, Any]:
-    file = folder / "sound.json"
-    prove_task(load_task(task_file(folder))).save(file)
-    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return found
+_MADE: dict[str, dict[str, Any]] = {}
 
 
-_MADE: list[dict[str, Any]] = []
-
-
-def document(folder: Path) -> dict[str, Any]:
-    """A copy of the file's content, proved once."""
-    if not _MADE:
-        _MADE.append(_document(folder))
-    return copy.deepcopy(_MADE[0])
+def document(folder: Path, added: str = "") -> dict[str, Any]:
+    """A copy of the file's content, proved once, of a statement with more entries."""
+    if added not in _MADE:
+        file, text = folder / "sound.json", HEAD + PROOF + added
+        prove_task(load_task(task_file(folder, text))).save(file)
+        _MADE[added] = json.loads(file.read_text(encoding="utf-8"))
+    return copy.deepcopy(_MADE[added])
 
 
 def task(folder: Path, text: str = HEAD + PROOF) -> Task:

@@ -5,21 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
+from typing import Any
 
+import casadi as ca
 import numpy as np
 import pytest
 
 from concur.multibody import with_numbers
-from concur.proofs import Ground
+from concur.proofs import (
+    Capsule,
+    Clearance,
+    Expression,
+    Ground,
+    Obstacle,
+    Reading,
+    _recheck,
+)  # fmt: skip
 from concur.proofs._file import claim
 from concur.proofs._prove import prove
 from concur.proofs._recheck import verify
 from concur.proofs._recheck_arm import dynamics, rover_of, solve
 from concur.proofs._recheck_case import Case, Stored, StoredBound, case_of
+from concur.proofs._recheck_formula import formulas_of
 from concur.proofs._recheck_ground import stand_of
+from concur.proofs._recheck_motion import Channel
 from concur.proofs._recheck_smooth import Rejection, symbols
 from concur.proofs._statement import Statement
-from tests.proofs._rover import NEAR, rover
+from tests.proofs import test_jumps
+from tests.proofs._rover import NEAR, prover, rover, states
 from tests.proofs._spatial import friction, loads, wrench
 
 T = 0.05
@@ -32,17 +46,17 @@ def ground(**changes) -> Ground:
     return Ground.of(rover().robot, **{"supports": CASTER, "grip": 0.8, **changes})
 
 
-def stored_of(statement: Statement) -> tuple[Case, Stored]:
-    task = rover()
-    found = prove(task.servo, task.reference, T, task.q0, task.s0, statement)
+def stored_of(statement: Statement, task: Any = None, duration: float = T) -> tuple[Case, Stored]:
+    task = rover() if task is None else task
+    found = prove(task.servo, task.reference, duration, task.q0, task.s0, statement)
     assert found.bounds, found.sentence
     claims = {
         b.quantity.key: StoredBound(b.kind, b.name, b.unit, b.sign, claim(b), b.limit)
         for b in found.bounds
     }
     parts = len(found.wall), found.edge, np.asarray(found.first), found.disturbance
-    stored = Stored(*parts, list(found.leaves), claims, found.statement)
-    return case_of(task.servo, task.reference, T, task.q0, task.s0), stored
+    stored = Stored(*parts, list(found.leaves), claims, found.statement, found.room)
+    return case_of(task.servo, task.reference, duration, task.q0, task.s0), stored
 
 
 def lie(stored: Stored, kind: str, share: float) -> Stored:
@@ -188,3 +202,177 @@ def test_four_contacts_are_confirmed(kind: str) -> None:
     verify(case, stored)
     with pytest.raises(Rejection, match=f"{kind} .* exceeds the bound"):
         verify(case, lie(stored, kind, 0.1))
+
+
+ARM = ("turret", "upper_arm", "forearm")
+SCENE = Clearance(
+    (
+        Capsule.of(rover().robot, "upper_arm"),
+        Capsule.of(rover().robot, "forearm"),
+        Capsule("front", (0.4, -0.1, 0.0), (0.45, 0.1, 0.1), 0.05, "chassis"),
+        Capsule("hub", (0.0, -0.05, 0.0), (0.0, 0.05, 0.0), 0.1, "left_wheel"),
+    ),
+    (
+        Obstacle("ball", (0.1, 0.9, 0.4), (0.1, 0.9, 0.4), 0.05, distance=0.02),
+        Obstacle("post", (0.6, 0.9, 0.0), (0.6, 1.0, 0.8), 0.03),
+        Obstacle("deck", (0.4, -0.2, 0.0), (0.5, 0.2, 0.1), 0.05, "base", capsules=("forearm",)),
+    ),
+)
+MADE = (
+    Expression("power", "torque(left_wheel) * speed(left_wheel) + pi * speed('turret')", 40.0, "W"),
+    Expression("bent", "sqrt(2 + cos(2 * angle(forearm))) / (1 + speed(turret) ** 2) - 1e-1 *"
+               "torque(upper_arm) + sin(-angle(turret))"),
+)  # fmt: skip
+WRONG = Reading(
+    dict(zip(ARM, (2e-4, 1e-4, 3e-4), strict=True)),
+    dict(zip(("left_wheel", "right_wheel", *ARM), (0.01, 0.02, 2e-3, 1e-3, 4e-3), strict=True)),
+    0.0005,
+    0.0004,
+)
+ALL = replace(NEAR, clearance=SCENE, expressions=MADE, reading=WRONG, ground=ground())
+
+
+@cache
+def everything() -> tuple[Case, Stored]:
+    return stored_of(ALL)
+
+
+def test_all_together_are_confirmed_and_contain_the_values_of_states(monkeypatch) -> None:
+    case, stored = everything()
+    kept: list[dict[str, np.ndarray]] = []
+    confirm = _recheck._confirm
+    monkeypatch.setattr(
+        _recheck, "_confirm", lambda claims, found: (kept.append(found), confirm(claims, found))
+    )
+    verify(case, stored)
+    found, servo, rng = kept[0], rover().servo, np.random.default_rng(11)
+    proof, angles = prover(T), WRONG.of(ARM, rover().servo.model.shape_names)
+    steps = np.diff([*stored.first, stored.count])
+    tube = proof.tube(ALL, np.repeat(stored.disturbance, steps, axis=1))
+    worst = np.zeros(2)
+    for _ in range(150):
+        step = int(rng.integers(proof.count))
+        t = proof.step * (step + rng.uniform())
+        q, s = states(proof, rng, t, *(part[:, step] for part in tube[:2]), tube[2][step])
+        k = int(np.searchsorted(stored.first, step, side="right")) - 1
+        sample = rover().reference(t)
+        demand = sample.flat_pose, sample.twist, sample.acceleration
+        read, moving, side = q.copy(), s + rng.choice([-1, 1], 5) * angles[1], rng.normal(size=2)
+        read[:2] += WRONG.place * side / np.linalg.norm(side)
+        read[2] += rng.choice([-1, 1]) * WRONG.heading
+        read[5:] += rng.choice([-1, 1], 3) * angles[0]
+        u, own = servo.law(q, s, *demand)[0], servo.law(read, moving, *demand)[0]
+        d = servo.decoupling(q) @ np.linalg.solve(servo.model.mass_matrix(q), own - u)
+        sizes = np.array([np.linalg.norm(d[:2]), np.linalg.norm(d[2:])])
+        assert (sizes <= found["read"][:, k]).all()
+        assert (np.abs(own - u) <= found["read_torque"][:, k]).all()
+        worst = np.maximum(worst, sizes)
+        way = servo.output(read) - servo.output(q)
+        rate = servo.decoupling(read) @ moving - servo.decoupling(q) @ s
+        far = [np.linalg.norm(v[r]) for v in (way, rate) for r in (slice(0, 2), slice(2, 5))]
+        assert (np.array(far) <= found["moved"][:, k]).all()
+        assert (np.abs(own) <= found["torque"][:, k]).all()
+        power = own[0] * moving[0] + np.pi * moving[2]
+        bent = np.sqrt(2 + np.cos(2 * read[7])) / (1 + moving[2] ** 2) - 0.1 * own[3]
+        bent -= np.sin(read[5])
+        assert (np.array([power, bent]) <= found["formula"][:, k]).all()
+        apart = np.array(ca.DM(SCENE.seen(rover().robot, ca.SX(ca.DM(q))))).ravel()
+        assert (apart >= -found["apart"][:, k] - 1e-12).all()
+    assert (found["read"].max(axis=1) < 1.5 * worst).all()
+
+
+def _state(s: Stored, **changes: Any) -> Stored:
+    return replace(s, statement=replace(s.statement, **changes))
+
+
+def _other(s: Stored, **changes: Any) -> Stored:
+    """The same with another ball."""
+    ball = replace(SCENE.obstacles[0], **changes)
+    return _state(s, clearance=replace(SCENE, obstacles=(ball, *SCENE.obstacles[1:])))
+
+
+MORE: list[tuple[str, Callable[[Stored], Stored]]] = [
+    ("clearance .* exceeds the bound", lambda s: lie(s, "clearance", 0.1)),
+    ("expression .* exceeds the bound", lambda s: lie(s, "expression", 0.1)),
+    ("exceeds the bound", lambda s: _other(s, start=(0.1, 0.85, 0.4), end=(0.1, 0.85, 0.4))),
+    ("exceeds the bound", lambda s: _other(s, radius=0.1)),
+    ("limit is not that", lambda s: _other(s, distance=0.1)),
+    ("other quantities", lambda s: _other(s, capsules=("forearm",))),
+    ("other quantities", lambda s: _state(s, clearance=None)),
+    ("turns with a wheel", lambda s: _state(s, clearance=replace(
+        SCENE, capsules=(replace(SCENE.capsules[0], body="left_wheel"), *SCENE.capsules[1:])))),
+    ("a capsule on `hand`", lambda s: _state(s, clearance=replace(
+        SCENE, capsules=(replace(SCENE.capsules[0], body="hand"), *SCENE.capsules[1:])))),
+    ("other quantities", lambda s: _state(s, expressions=MADE[:1])),
+    ("exceeds the bound", lambda s: _state(s, expressions=(
+        replace(MADE[0], formula="2 * " + MADE[0].formula), MADE[1]))),
+    ("unknown name", lambda s: _state(s, expressions=(
+        replace(MADE[0], formula="angle(left_wheel)"), MADE[1]))),
+    ("not unique", lambda s: _state(s, expressions=(MADE[0], MADE[0]))),
+    ("is not below D", lambda s: _state(s, reading=replace(WRONG, place=0.005))),
+    ("exceed the room", lambda s: replace(s, room=0.5 * s.room)),
+    ("no room", lambda s: replace(s, room=None)),
+    ("no room", lambda s: replace(s, room=s.room * np.nan)),
+    ("no room", lambda s: replace(s, room=s.room[..., :0])),
+    ("unknown name", lambda s: _state(s, reading=replace(WRONG, speeds={"hand": 1.0}))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("k", range(len(MORE)))
+def test_more_lies_are_not_confirmed(k: int) -> None:
+    case, stored = everything()
+    reason, change = MORE[k]
+    with pytest.raises(Rejection, match=reason), np.errstate(all="ignore"):
+        verify(case, change(stored))
+
+
+def test_formulas_with_other_parts_are_rejected() -> None:
+    for text in ("speed(turret", "exp(speed(turret))", "__import__('os')", "speed(turret) ** 9",
+                 "True", "'a'", "angle(1)", "(" * 900, "-" * 400 + "1"):  # fmt: skip
+        own = SimpleNamespace(name="x", formula=text, below=1.0, unit="")
+        with pytest.raises(Rejection):
+            formulas_of([own], list(ARM), list(ARM), list(ARM))
+
+
+@cache
+def jumping() -> tuple[Case, Stored]:
+    statement = replace(NEAR, period=0.004, delay=0.003, torque_error=(0.05,) * 5)
+    return stored_of(statement, test_jumps.task(statement), test_jumps.T)
+
+
+def test_jumps_of_the_reference_count(monkeypatch) -> None:
+    case, stored = jumping()
+    verify(case, stored)
+    # Without them the tube would not hold what the simulation of `test_jumps` does.
+    seen = []
+    tube = Channel.tube
+
+    def spy(channel, *given):
+        seen.append((given, tube(channel, *given)))
+        return seen[-1][1]
+
+    monkeypatch.setattr(Channel, "tube", spy)
+    verify(case, stored)
+    (*given, short), with_jump = seen[1]
+    assert short.sum() == pytest.approx(0.02 / test_jumps.KNOT * 0.007, rel=1e-6)
+    knot = round(test_jumps.KNOT * stored.count / test_jumps.T)
+    assert np.flatnonzero(short).tolist() == [knot, knot + 1]
+    without = tube(case.motion.channels[1], *given, np.zeros(stored.count))
+    assert (with_jump[1][knot:] > without[1][knot:] + 0.5 * short.sum()).all()
+    assert (with_jump[1][:knot] == without[1][:knot]).all()
+    ends = np.array([0.0, 0.03, 0.035, 0.04, 0.06])
+    found = _recheck._jumps(case, ends[:-1], ends[1:], 0.007, stored.count)[0]
+    assert (found[1] > 0.0).tolist() == [False, True, True, False]
+    monkeypatch.undo()
+    low = np.where(np.arange(len(stored.first)) > 0, 0.8, 1.0) * stored.disturbance
+    with pytest.raises(Rejection, match="is not below D"):
+        verify(case, replace(stored, disturbance=low))
+
+
+def test_references_whose_velocity_jumps_are_rejected() -> None:
+    stored = jumping()[1]
+    given = test_jumps.task(stored.statement)
+    jumping_ = test_jumps._Jumping(given.reference)
+    other = case_of(given.servo, jumping_, test_jumps.T, given.q0, given.s0)
+    with pytest.raises(Rejection, match=r"jumps at 0\.03 s"):
+        verify(other, stored)
