@@ -39,7 +39,11 @@ html_title = "concur"
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["manual.css"]
-html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
+html_theme_options = {
+    "show_prev_next": False,
+    "navigation_with_keys": False,
+    "header_links_before_dropdown": 6,
+}
 
 
 def _write_commands(app):

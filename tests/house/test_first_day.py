@@ -1,4 +1,4 @@
-"""The page of the first day: its commands and edits lead to a run that passes and is shown.
+"""The first pages: their commands and edits lead to runs that pass and are shown.
 
 The lines that install are left to .ci/run, which installs the package in fresh environments.
 """
@@ -17,8 +17,9 @@ from typer.testing import CliRunner
 
 from concur.cli import main
 from concur.formats import load_task
-from tests.house.test_docs import blocks
+from tests.house.test_docs import ROOT, blocks
 
+START = "docs/start.md"
 PAGE = "docs/first_day.md"
 COMMANDS = [line for block in blocks("bash", PAGE) for line in block.splitlines()]
 FILES = ["my_satellite/robot.toml", "my_satellite/task.toml"]
@@ -55,6 +56,43 @@ def test_own_robot_follows_own_path(tmp_path, monkeypatch):
     assert all(finding.holds is not False for finding in run.findings(task.tolerances))
 
 
+def assert_shown(command, folder, environment):
+    """A command of the viewer serves a page, and ends with Ctrl-C."""
+    with subprocess.Popen(
+        [*command.split(), "--no-browser"],
+        cwd=folder,
+        env=environment | {"PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as viewer:
+        try:
+            line = viewer.stdout.readline()
+            address = re.match(r"http://\S+", line)
+            assert address, line
+            with urllib.request.urlopen(address[0], timeout=20) as page:
+                assert b"<html" in page.read().lower()
+        finally:
+            viewer.send_signal(signal.SIGINT)
+        assert viewer.wait(timeout=20) == 0
+
+
+@pytest.mark.extended
+def test_commands_of_the_start_run(tmp_path):
+    """From the examples to the viewer and the rig."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples", target_is_directory=True)
+    scripts = sysconfig.get_path("scripts")
+    environment = os.environ | {"PATH": scripts + os.pathsep + os.environ["PATH"]}
+    lines = [line for block in blocks("bash", START) for line in block.splitlines()]
+    track, view, drive = lines[3:]
+    for command, word in ((track, "passed"), (drive, "END")):
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        assert word in done.stdout
+    assert_shown(view, tmp_path, environment)
+
+
 @pytest.mark.extended
 def test_commands_of_the_page_run(tmp_path):
     scripts = sysconfig.get_path("scripts")
@@ -69,19 +107,4 @@ def test_commands_of_the_page_run(tmp_path):
             edit(tmp_path)
     assert "passed" in done.stdout
     assert last == "concur view out/my_satellite"
-    with subprocess.Popen(
-        [*last.split(), "--no-browser"],
-        cwd=tmp_path,
-        env=environment | {"PYTHONUNBUFFERED": "1"},
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as viewer:
-        try:
-            line = viewer.stdout.readline()
-            address = re.match(r"http://\S+", line)
-            assert address, line
-            with urllib.request.urlopen(address[0], timeout=20) as page:
-                assert b"<html" in page.read().lower()
-        finally:
-            viewer.send_signal(signal.SIGINT)
-        assert viewer.wait(timeout=20) == 0
+    assert_shown(last, tmp_path, environment)
