@@ -1,7 +1,8 @@
 """Two custom laws of about ten lines each, simulated on a rover beside servo and baselines.
 
 A law has a `model`, `torque_limits` (None if it keeps none) and a `graph` from t, q and s to u, see
-`concur.control.Law`. Run this from anywhere: ``python examples/own_laws.py``.
+`concur.control.Law`. Run this from anywhere: ``python examples/own_laws.py``. It writes
+`own_laws.png`, the distances from the goal, into the current folder.
 """
 
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import casadi as ca
 import numpy as np
 
 import concur as cc
+from concur.plotting import new_figure
 
 
 @dataclass
@@ -66,9 +68,16 @@ laws = {
     "brake": Brake(model, damping=3.0),
     "transposed Jacobian": Jacobian(servo, goal),
 }
+figure = new_figure(7.0, 3.6)
+axes = figure.subplots()
 for name, law in laws.items():
     reference = path if law is servo else None
     run = cc.simulate(robot, law, reference, duration, q0, [0.0] * 5, dt=5e-3)
-    away = np.linalg.norm(servo.output(run.q[-1]) - goal)
+    distance = [np.linalg.norm(servo.output(q) - goal) for q in run.q]
+    away = distance[-1]
+    axes.semilogy(run.t, distance, label=name)
     print(f"{name}: {away:.3f} m from the goal, largest torque {np.abs(run.u).max():.1f} N m")
     assert name == "brake" or away < 0.05, name
+axes.set(xlabel="time (s)", ylabel="distance from the goal (m)")
+axes.legend(ncols=2)
+figure.savefig("own_laws.png", dpi=100)

@@ -1,7 +1,10 @@
 """Draw the pictures of README and docs from the examples.
 
 python docs/images/make.py
+python docs/images/make.py gallery
 
+The second command draws the small pictures of the gallery only, one of each example. Those of URDF
+files need the packages example-robot-data and pybullet.
 The picture of the dashboard needs Chromium; CHROMIUM may contain its path.
 """
 
@@ -17,11 +20,19 @@ import threading
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 from PIL import Image
 
 import concur as cc
 import hil
-from concur.plotting import animate, error_figure, new_figure, styled
+from concur.plotting import (
+    animate,
+    error_figure,
+    new_figure,
+    path_figure,
+    robot_figure,
+    styled,
+)
 from concur.plotting._flight import draw_views
 from concur.plotting.robot import TRIAD
 from concur.simulation import Run
@@ -29,7 +40,26 @@ from hil.record.ring import Ring
 from hil.views.dashboard import Dashboard
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1]))
+
+from tests.robots._library import assemble  # noqa: E402
+
 EXAMPLES = HERE.parents[1] / "examples"
+WIDTH = 360
+"""Width of the pictures of the gallery, pixels."""
+
+SCRIPTS = {
+    "chain_pendulum": "chain_pendulum.png",
+    "crane_car": "crane_car.png",
+    "free_floater": "free_floater.png",
+    "orbital_crawler": "orbital_crawler.png",
+    "own_laws": "own_laws.png",
+    "parked_rover": "parked_rover.png",
+    "rover_arm": "rover_arm.png",
+    "turning_satellite": "turning_satellite.png",
+    "wrong_payload": "wrong_payload.png",
+}
+"""Figure that each script of the examples writes."""
 
 
 def main() -> None:
@@ -40,6 +70,77 @@ def main() -> None:
     script("chain_pendulum", "chain_pendulum.png")
     script("wrong_payload", "wrong_payload.png")
     dashboard()
+    gallery()
+
+
+def gallery() -> None:
+    """Write a small picture of each example: paths of a task, a robot, or a figure of a script."""
+    folder = HERE / "gallery"
+    folder.mkdir(exist_ok=True)
+    for path in sorted([*EXAMPLES.glob("*.toml"), *EXAMPLES.glob("drives/*.toml")]):
+        if "[[outputs]]" in path.read_text(encoding="utf-8"):
+            paths(path, folder / f"{path.stem}.png")
+        else:
+            robot = cc.load(path)
+            small(robot_figure(robot, robot.neutral()), folder / f"{path.stem}.png")
+    for path in EXAMPLES.glob("*_rig/task.toml"):
+        paths(path, folder / f"{path.parent.name}_task.png")
+    with tempfile.TemporaryDirectory() as scratch:
+        for path in assemble(Path(scratch)).glob("*_task.toml"):
+            paths(path, folder / f"{path.stem}.png")
+    for name, picture in SCRIPTS.items():
+        with tempfile.TemporaryDirectory() as scratch:
+            subprocess.run([sys.executable, EXAMPLES / f"{name}.py"], cwd=scratch, check=True)
+            with Image.open(Path(scratch) / picture) as image:
+                shrunk(image).save(folder / f"{name}_py.png", optimize=True)
+
+
+def paths(task: Path, picture: Path) -> None:
+    """Simulate a task, and draw the paths of its run.
+
+    Parameters
+    ----------
+    task : Path
+        The task file.
+    picture : Path
+        The file of the picture.
+    """
+    read = cc.load_task(task)
+    small(path_figure(read.simulate(read.servo)), picture)
+
+
+def small(figure: Figure, picture: Path) -> None:
+    """Write a figure as a picture of the gallery.
+
+    Parameters
+    ----------
+    figure : Figure
+        The figure.
+    picture : Path
+        The file.
+    """
+    buffer = io.BytesIO()
+    figure.savefig(buffer, dpi=100)
+    with Image.open(buffer) as image:
+        shrunk(image).save(picture, optimize=True)
+
+
+def shrunk(image: Image.Image) -> Image.Image:
+    """Make a picture narrow and its file small.
+
+    Parameters
+    ----------
+    image : Image
+        A picture.
+
+    Returns
+    -------
+    Image
+        The same, at most `WIDTH` wide, with 64 colours.
+    """
+    image = image.convert("RGB")
+    image.thumbnail((WIDTH, WIDTH))
+    return image.quantize(64)
 
 
 def simulated(name: str) -> Run:
@@ -166,4 +267,4 @@ def dashboard() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    gallery() if sys.argv[1:] == ["gallery"] else main()

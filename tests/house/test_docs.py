@@ -378,8 +378,24 @@ def test_functions_of_the_theory_exist(page):
     assert named or page.endswith(("index.md", "spheres.md")), f"{page} names no function"
 
 
-def test_gallery_shows_every_example():
+def test_gallery_shows_every_example_and_tutorial():
     text = (ROOT / "docs/gallery.md").read_text(encoding="utf-8")
     examples = [p for p in ROOT.glob("examples/**/*") if p.suffix in (".py", ".toml")]
     missing = [p.name for p in examples if f"](../{p.relative_to(ROOT).as_posix()})" not in text]
+    tutorials = ROOT.glob("docs/tutorials/[!i]*.md")
+    missing += [p.name for p in tutorials if f"](tutorials/{p.name})" not in text]
     assert not missing, f"not in docs/gallery.md: {missing}"
+
+
+def test_gallery_has_a_picture_in_each_row():
+    text = (ROOT / "docs/gallery.md").read_text(encoding="utf-8")
+    rows = [row for row in re.findall(r"^\| (.*)$", text, re.MULTILINE) if "](" in row]
+    assert len(rows) > 30
+    assert all(row.startswith("![") for row in rows)
+    shown = {ROOT / "docs" / name for name in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text)}
+    assert set(ROOT.glob("docs/images/gallery/*")) <= shown, "a picture is in no row"
+
+
+def test_pictures_are_small():
+    large = {p.name: p.stat().st_size for p in ROOT.glob("docs/images/**/*.*")}
+    assert max(large.values()) < 2e6, large

@@ -1,4 +1,7 @@
-"""Every example script runs, away from the repository and without a screen."""
+"""Every example runs: scripts away from the repository and without a screen, tasks to their ends.
+
+Tasks of URDF files run in `tests/robots`, with the packages that contain the files.
+"""
 
 import subprocess
 import sys
@@ -6,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
+import concur as cc
+
+FOLDER = Path(__file__).parents[2] / "examples"
+EXAMPLES = sorted(FOLDER.glob("*.py"))
+TASKS = sorted(
+    path
+    for path in FOLDER.rglob("*.toml")
+    if "[[outputs]]" in path.read_text(encoding="utf-8") and path.parent.name != "urdf"
+)
 LONG = "free_floater.py"
 
 
@@ -26,3 +37,12 @@ def test_example_runs(script, tmp_path):
         check=False,
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", TASKS, ids=lambda path: path.relative_to(FOLDER).as_posix())
+def test_task_passes(path):
+    task = cc.load_task(path)
+    run = task.simulate(task.servo)
+    assert run.t[-1] == pytest.approx(task.duration)
+    assert not [found for found in run.findings(task.tolerances) if found.holds is False]
