@@ -67,7 +67,8 @@ class Declared:
         self.robot, self.length, self.count = robot, length, count
         self.reference = Decided(reference, robot.where)
         times: Floats = np.asarray(length * np.arange(count + 1), dtype=np.float64)
-        self.reference.check_continuity(times[1:-1])
+        half = np.full(count, length / 2 * (1 + 1e-9))
+        self.reference.check_continuity(times[:-1] + length / 2, half)
         servo = robot.servo
         sample = reference(0.0)
         self.start = np.array(servo.errors(q0, s0, sample.flat_pose, sample.twist))

@@ -20,7 +20,10 @@ MOST = 5
 """Undecided comparisons of one formula; each doubles the work in its segments."""
 
 JUMP = 1e-9
-"""Jump of a reference between segments, relative, that counts as rounding."""
+"""Relative difference of a reference's pieces where they meet that counts as rounding."""
+
+DIVISIONS, PARTS = 9, 16
+"""How often an interval is divided, and into how many parts, until its pieces meet."""
 
 
 def _chosen(condition: Model, value: Model) -> Model:
@@ -62,6 +65,11 @@ def _placed(whole: Model, part: Model, columns: np.ndarray) -> Model:
     for array, own in zip(arrays, (part.c, *part.padded(n), part.r), strict=True):
         array[..., columns] = own
     return Model(whole.space, *arrays)
+
+
+def _open_columns(open_: dict[int, np.ndarray], size: int) -> np.ndarray:
+    """Columns with an undecided comparison."""
+    return np.flatnonzero(np.any([*open_.values(), np.zeros(size, bool)], axis=0))
 
 
 _MORE: dict[int, Any] = {
@@ -122,27 +130,54 @@ class Decided:
     def models(self, space: Space, clock: int, middle: Floats, half: Floats) -> list[list[Model]]:
         """Enclose over middle + half d, d the symbol `clock`."""
         found, open_ = self._walk(space.symbol(clock, half, middle), {})
-        columns = np.flatnonzero(np.any([*open_.values(), np.zeros(middle.size, bool)], axis=0))
+        columns = _open_columns(open_, middle.size)
         if len(columns):
-            # Each comparison is true or false at every time: all answers, and their hull.
-            time = space.symbol(clock, half[columns], middle[columns])
-            asked = [k for k, undecided in open_.items() if undecided.any()]
-            if len(asked) > MOST:
-                came = f"{len(asked)} undecided comparisons at {middle[columns][0]:g} s"
-                raise self._refusal("a reference with few pieces", came)
-            answers = [
-                dict(zip(asked, a, strict=True)) for a in product((0.0, 1.0), repeat=len(asked))
-            ]
-            # Of a <= b and b <= a one is true; both occur in derivatives of the larger of two.
-            both = [(i, j) for i, j in self._opposite if i in open_ and j in open_]
-            answers = [
-                a for a in answers if all(a.get(i, 1.0) + a.get(j, 1.0) > 0.0 for i, j in both)
-            ]
-            tries = [self._walk(time, one)[0] for one in answers]
+            tries = self._answered(space.symbol(clock, half[columns], middle[columns]), open_)
             for k, rows in enumerate(found):
                 for i in range(len(rows)):
                     rows[i] = _placed(rows[i], _hull([one[k][i] for one in tries]), columns)
         return found
+
+    def check_continuity(self, middle: Floats, half: Floats) -> None:
+        """Reject a reference whose pose, twist or acceleration jumps: held torques are wrong then.
+
+        Intervals that do not decide a comparison are divided until all answers agree.
+        """
+        space = Space((1,))
+        for _ in range(DIVISIONS):
+            open_ = self._walk(space.symbol(0, half, middle), {})[1]
+            columns = _open_columns(open_, middle.size)
+            if not len(columns):
+                return
+            middle, half = middle[columns], half[columns]
+            tries = self._answered(space.symbol(0, half, middle), open_)
+            apart = np.zeros(middle.size)
+            for k in range(3):
+                for i, first in enumerate(tries[0][k]):
+                    for one in tries[1:]:
+                        differs = (one[k][i] - first).bound / (1.0 + first.bound)
+                        apart = np.fmax(apart, np.where(np.isnan(differs), np.inf, differs))
+            late = np.flatnonzero(~(apart < JUMP))
+            if not len(late):
+                return
+            at = (2 * np.arange(PARTS) + 1) / PARTS - 1
+            middle = (middle[late, None] + half[late, None] * at).ravel()
+            half = np.repeat(half[late] / PARTS, PARTS) * (1 + 1e-9)
+        raise self._refusal(
+            "a reference with continuous acceleration", f"a jump at {middle[0]:g} s"
+        )
+
+    def _answered(self, time: Model, open_: dict[int, np.ndarray]) -> list[list[list[Model]]]:
+        """Results for all answers of undecided comparisons, true or false at every time."""
+        asked = [k for k, undecided in open_.items() if undecided.any()]
+        if len(asked) > MOST:
+            came = f"{len(asked)} undecided comparisons at {time.c[0]:g} s"
+            raise self._refusal("a reference with few pieces", came)
+        answers = [dict(zip(asked, a, strict=True)) for a in product((0.0, 1.0), repeat=len(asked))]
+        # Of a <= b and b <= a one is true; both occur in derivatives of the larger of two.
+        both = [(i, j) for i, j in self._opposite if i in open_ and j in open_]
+        answers = [a for a in answers if all(a.get(i, 1.0) + a.get(j, 1.0) > 0.0 for i, j in both)]
+        return [self._walk(time, one)[0] for one in answers]
 
     def _refusal(self, expected: str, came: str) -> OutputError:
         return OutputError(self._where, expected=expected, came=came, cure="Use another reference.")
@@ -182,19 +217,3 @@ class Decided:
                         f"CasADi's instruction number {code}",
                     )
         return found, undecided
-
-    def check_continuity(self, times: Floats) -> None:
-        """Reject a reference that jumps between segments: torques held from before are wrong."""
-        for t in times:
-            before, after = (
-                np.concatenate([np.asarray(part).ravel() for part in self.plain(at)])
-                for at in (np.nextafter(t, -np.inf), np.nextafter(t, np.inf))
-            )
-            jump = float(np.abs(after - before).max())
-            if jump > JUMP * (1.0 + float(np.abs(after).max())):
-                raise OutputError(
-                    self._where,
-                    expected="a reference with continuous acceleration",
-                    came=f"a jump by {jump:.3g} at {t:g} s",
-                    cure="Use a smoother reference.",
-                )

@@ -35,6 +35,9 @@ ROUNDS = 6
 NEVER = 1e-6
 """Least candidate of the disturbance (m/s^2, rad/s^2)."""
 
+ROOM = 1.5
+"""Factor to the candidate from bounds that follow from the tube: the checker's are larger."""
+
 CANDIDATES = (
     ("the disturbance", "m/s^2"),
     ("the error of the linear momentum", "kg m/s"),
@@ -67,6 +70,12 @@ class Prover:
     ) -> None:
         wrong = statement.masses > 0.0 or any(statement.momentum_error)
         self.statement, self.robot = statement, Floater(servo, Symbols(wrong))
+        if statement.reading is not None or statement.added:
+            raise refusal(
+                self.robot.where,
+                "no distances, expressions, loads or errors of the measured state",
+                "others",
+            )
         sizes = [len(part) for part in (statement.place, statement.speed, statement.push)]
         if sizes[:2] != [1, 1] or sizes[2] > 1 or len(statement.torque_error) not in (0, 6):
             raise refusal(
@@ -99,13 +108,13 @@ class Prover:
             fault, largest = self._block(some, held)
             if fault:
                 return fault, first * self.length
-            held = 1.05 * largest
+            held = largest
             if progress:
                 progress(int(some[-1]) + 1, self.count)
         return "", 0.0
 
     def _block(self, some: np.ndarray, held: Floats) -> tuple[str, Floats]:
-        """Close a block; what fails, and the bounds in its last segment.
+        """Close a block; what fails, and candidates by its last segment.
 
         Candidates are |d|, and linear and angular errors e of the momentum and wrenches w.
         """
@@ -119,6 +128,9 @@ class Prover:
             bounds = self.quantities(demand, state, candidate[0], candidate[3:])
             names = bounds.disturbances(self.statement, self.found, self.length)
             total = np.vstack([sum(names.values()), *bounds.wrong(self.statement)])
+            wanted = ROOM * total + NEVER
+            # Pushes and torque errors do not follow from the tube.
+            wanted[0] -= (ROOM - 1.0) * names["push"] + 0.25 * names["torque errors"]
             if not np.isfinite(total).all():
                 return "a torque has no bound within the tube", held
             if (total < candidate).all():
@@ -126,9 +138,9 @@ class Prover:
                 self.found.append(bounds)
                 self.sources.append(names)
                 self.disturbance[some] = candidate[0]
-                return "", total[:, -1]
+                return "", wanted[:, -1]
             tried = candidate
-            candidate = np.where(total < candidate, candidate, 1.25 * total + NEVER)
+            candidate = np.where(total < candidate, candidate, wanted)
         row, k = np.unravel_index(int(np.argmax(total / tried)), total.shape)
         name, unit = CANDIDATES[row]
         fault = (

@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from concur.proofs._recheck_apart import Pairs, pairs_of
-from concur.proofs._recheck_case import Case, Stored, StoredBound
+from concur.proofs._recheck_case import Case
+from concur.proofs._recheck_claims import Entry, Names, Stored, claims, confirm
 from concur.proofs._recheck_cover import DEPTH, WIDTH, lacking
 from concur.proofs._recheck_formula import Formulas, formulas_of
 from concur.proofs._recheck_ground import Stand, stand_of
@@ -53,7 +54,7 @@ def verify(case: Case, stored: Stored, progress: Callable[[float], None] | None 
     first, last, step = _grid(case, stored)
     statement, motion, count = stored.statement, case.motion, stored.count
     extras = extras_of(case, statement)
-    claims = _claims(case, stored, extras)
+    claimed = claims(_names(case), stored, _entries(extras))
     hold = (statement.period + statement.delay) * (1 + 1e-9)
     jumps, short = _jumps(case, first * step, last * step, hold, count)
     spread = np.repeat(stored.disturbance, last - first, axis=1)
@@ -76,9 +77,9 @@ def verify(case: Case, stored: Stored, progress: Callable[[float], None] | None 
         for k, part in enumerate(stored.leaves)
     ]
     values = {
-        name: np.array([claim.sign * claim.value for claim in claims[name]])
+        name: np.array([claim.sign * claim.value for claim in claimed[name]])
         for name in CLAIMED
-        if name in claims
+        if name in claimed
     }
     reach = np.searchsorted(last * step, first * step - hold, side="right")
     given = radii[0], radii[1], jumps
@@ -89,7 +90,7 @@ def verify(case: Case, stored: Stored, progress: Callable[[float], None] | None 
     if "moved" in found:
         inside = bool((found["moved"] < room.reshape(4, -1)).all())
         require(inside, "errors of what the law reads exceed the room of the file")
-    _confirm(claims, found | {"corridor": _corridor(case, x, step)})
+    confirm(claimed, found | {"corridor": _corridor(case, x, step)})
 
 
 def extras_of(case: Case, statement: Any) -> list[Extra]:
@@ -208,51 +209,15 @@ def _nominal(
     return Nominal(y, nu, w, relative[2:], places)
 
 
-def _claims(case: Case, stored: Stored, extras: list[Extra]) -> dict[str, list[StoredBound]]:
-    """Claimed bounds in the order of the rows of values; all have the statement's limits."""
-    given = stored.statement
-    rows: dict[str, list[tuple[str, str, str, float, float | None]]] = {
-        "torque": [("torque", n, "N m", 1.0, given.torques.get(n)) for n in case.controls],
-        "speed": [("speed", n, "rad/s", 1.0, given.speeds.get(n)) for n in case.shape],
-        "margin": [("margin", "decoupling", "", -1.0, given.margin)],
-        "pivot": [("pivot", "of the law", "", -1.0, case.refused_below)],
-        "corridor": [("corridor", n, "m", 1.0, given.corridor.get(n)) for n in case.outputs],
-    }
+def _names(case: Case) -> Names:
     joints = [case.shape[joint] for joint in case.joints]
-    for i, (row, kind, sign) in enumerate(
-        (("low", "angle above", -1.0), ("high", "angle below", 1.0))
-    ):
-        ends = {name: pair[i] for name, pair in given.angles.items() if np.isfinite(pair[i])}
-        rows[row] = [(kind, name, "rad", sign, ends.get(name)) for name in joints]
+    return Names(case.controls, case.shape, joints, case.outputs, case.refused_below)
+
+
+def _entries(extras: list[Extra]) -> dict[str, list[Entry]]:
+    """Claims of further values by row."""
     kinds: dict[type, str] = {Stand: "ground", Pairs: "apart", Formulas: "formula"}
-    rows |= {kinds[type(e)]: e.entries for e in extras if isinstance(e, Stand | Pairs | Formulas)}
-    keys = {entry[:2] for part in rows.values() for entry in part}
-    require(set(stored.bounds) == keys, "bounds of other quantities than the statement's")
-    limits = {"torque": given.torques, "speed": given.speeds, "angle above": given.angles}
-    for kind, names in (limits | {"corridor": given.corridor}).items():
-        for name in names:
-            require((kind, name) in keys, f"{kind} {name}: the statement has a limit, but no bound")
-    found = {}
-    for row, entries in rows.items():
-        found[row] = [stored.bounds[entry[:2]] for entry in entries]
-        for entry, claim in zip(entries, found[row], strict=True):
-            what = f"{claim.kind} {claim.name}"
-            same = (claim.kind, claim.name, claim.unit, claim.sign, claim.limit) == entry
-            require(same, f"{what}: its unit, side or limit is not that of the statement")
-            kept = claim.limit is None or claim.sign * (claim.limit - claim.value) >= 0.0
-            require(kept, f"{what}: the bound {claim.value:.6g} exceeds the limit {claim.limit}")
-    return found
-
-
-def _confirm(claims: dict[str, list[StoredBound]], found: dict[str, Floats]) -> None:
-    """Verify that values over all segments, times their signs, are within the claims."""
-    for row, entries in claims.items():
-        for claim, values in zip(entries, found[row], strict=True):
-            own = claim.sign * float(values.max())
-            require(
-                bool(claim.sign * (claim.value - own) >= 0.0),
-                f"{claim.kind} {claim.name}: {own:.6g} exceeds the bound {claim.value:.6g}",
-            )
+    return {kinds[type(e)]: e.entries for e in extras if isinstance(e, Stand | Pairs | Formulas)}
 
 
 def _corridor(case: Case, x: Floats, step: float) -> Floats:

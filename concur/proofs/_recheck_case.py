@@ -1,4 +1,4 @@
-"""Inputs of the checker: the content of a file, and the numbers of robot, law and start."""
+"""Numbers of robot, law and start of a rover, for the checker of proofs."""
 
 from __future__ import annotations
 
@@ -11,53 +11,6 @@ from concur.proofs._recheck_arm import Rover, forward, rover_of
 from concur.proofs._recheck_leaves import ROWS
 from concur.proofs._recheck_motion import Channel, Motion
 from concur.proofs._recheck_smooth import Floats, constant, require
-
-
-@dataclass(frozen=True)
-class StoredBound:
-    """A claimed bound; `sign` is 1 for upper bounds and -1 for lower ones."""
-
-    kind: str
-    name: str
-    unit: str
-    sign: float
-    value: float
-    limit: float | None
-
-
-@dataclass(frozen=True, eq=False)
-class Stored:
-    """Content of a file, as arrays.
-
-    Parameters
-    ----------
-    count : int
-        Number of equal steps of the grid.
-    edge : float
-        Edge of the cells without halving (m).
-    first : numpy.ndarray
-        First step of each segment.
-    disturbance : numpy.ndarray
-        D of base and hand, (2, segments).
-    leaves : list of numpy.ndarray
-        Level and place of the leaves of each segment, (k, 4).
-    bounds : dict
-        Claims by kind and name.
-    statement : Statement
-        The claims.
-    room : numpy.ndarray or None
-        With errors of what the law reads, how far they move x and ve of both outputs at most,
-        (2, 2, segments).
-    """
-
-    count: int
-    edge: float
-    first: np.ndarray
-    disturbance: Floats
-    leaves: list[np.ndarray]
-    bounds: dict[tuple[str, str], StoredBound]
-    statement: Any
-    room: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)

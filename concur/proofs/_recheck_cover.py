@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from concur.proofs._recheck_arm import Angles, forward
-from concur.proofs._recheck_case import Case, Stored
+from concur.proofs._recheck_case import Case
+from concur.proofs._recheck_claims import Stored
 from concur.proofs._recheck_motion import cells_reached
 from concur.proofs._recheck_smooth import Floats, Rejection, Smooth, constant, require
 from concur.proofs._recheck_work import spend

@@ -47,7 +47,7 @@ import numpy as np
 
 from concur.documents import read_document
 from concur.errors import DescriptionError
-from concur.proofs._recheck_case import StoredBound
+from concur.proofs._recheck_claims import StoredBound
 from concur.proofs._recheck_smooth import Floats
 
 TASK_PROOF = "concur task proof"

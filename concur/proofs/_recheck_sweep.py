@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from concur.proofs._recheck_arm import Angles, forward, joined, solve
-from concur.proofs._recheck_case import Case, Stored
+from concur.proofs._recheck_case import Case
+from concur.proofs._recheck_claims import Stored
 from concur.proofs._recheck_cover import CORNERS, DEPTH, check_branch
 from concur.proofs._recheck_leaves import Extra, Sets, Vector, bounds, table
 from concur.proofs._recheck_smooth import Floats, Rejection, Smooth, constant, require

@@ -17,8 +17,10 @@ from concur.proofs._models import Floats
 from concur.proofs._quantity import Quantity
 from concur.proofs._reading import Reading
 from concur.proofs._recheck import verify
-from concur.proofs._recheck_case import Stored, case_of
+from concur.proofs._recheck_case import case_of
+from concur.proofs._recheck_claims import Stored
 from concur.proofs._recheck_document import arguments, law_hash, read
+from concur.proofs._recheck_floater import case_of_floater, verify_floater
 from concur.proofs._recheck_smooth import Rejection, require
 from concur.proofs._recheck_work import WORK, limited
 from concur.proofs._statement import Statement
@@ -53,11 +55,11 @@ class TaskDocument:
         self._content = found = read(path)
         self.kind, self.robot, self.task = found.kind, found.robot, found.task
         self.uncovered = ""
-        if self.kind != "rover":
-            self.uncovered = f"the checker does not cover a {self.kind} yet"
-        elif found.uncovered:
+        if found.uncovered:
             names = ", ".join(found.uncovered)[:200]
             self.uncovered = f"the checker does not cover {names} of the statement yet"
+        elif self.kind == "floater" and found.statement["masses"]:
+            self.uncovered = "the checker does not cover masses of a floater yet"
         still = np.zeros(1)
         self.bounds = tuple(
             Bound(Quantity(b.kind, b.name, b.unit, b.sign), b.limit, still, np.array([b.value]))
@@ -177,7 +179,11 @@ class TaskDocument:
                     statement,
                     np.array(room) if len(room) == 2 else None,
                 )
-                verify(case_of(servo, reference, duration, q0, s0), stored, progress)
+                given = (servo, reference, duration, q0, s0)
+                if self.kind == "floater":
+                    verify_floater(case_of_floater(*given), stored, progress)
+                else:
+                    verify(case_of(*given), stored, progress)
         except Rejection as stop:
             return str(stop)
         except (ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:

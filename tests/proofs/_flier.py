@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import casadi as ca
 import numpy as np
@@ -79,3 +80,12 @@ def base_deviation(case: Prover, t: float, q: np.ndarray) -> np.ndarray:
     apart = (turn.inv() * Rotation.from_quat(q[3:7])).as_quat()
     apart *= np.sign(apart[3])
     return np.concatenate([turn.inv().apply(q[:3] - c[16:]), 2 * apart[:3]])
+
+
+def knee(power: int) -> SimpleNamespace:
+    """A reference whose first twist coordinate is (t - 1.2345)^power after 1.2345 s, else zero."""
+    t = ca.SX.sym("t")
+    twist = ca.vertcat(ca.if_else(t < 1.2345, 0.0, (t - 1.2345) ** power), ca.SX.zeros(5))
+    pose = ca.vertcat(ca.SX.zeros(6), 1)
+    made = ca.Function("r", [t], [pose, twist, ca.jacobian(twist, t)])
+    return SimpleNamespace(pieces=lambda: SimpleNamespace(function=made, tables=[]))

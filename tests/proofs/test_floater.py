@@ -12,6 +12,7 @@ from concur.cli._prove import ProveResult
 from concur.errors import OutputError
 from concur.plotting.proof import proof_figure
 from concur.proofs import prove_task
+from concur.proofs._decided import Decided
 from concur.proofs._floater import Prover, prove_floater
 from concur.proofs._variations import kernels
 from concur.simulation import Integrator
@@ -23,6 +24,7 @@ from tests.proofs._flier import (
     candidate,
     deviated,
     flier,
+    knee,
     prover,
 )
 
@@ -160,6 +162,14 @@ def test_kernels_bound_motions_and_halved_matrices_do_not():
                 worst[:, k] = np.maximum(worst[:, k], np.abs(y))
     assert (worst[2] > low[2, ::2]).any()
     assert bound[2, -1] < 1.3 * worst[2, -1]
+
+
+def test_references_that_jump_within_a_segment_are_rejected():
+    middle, half = np.array([0.5, 1.5, 2.5]), np.full(3, 0.5)
+    Decided(knee(3), "here").check_continuity(middle, half)
+    for power in (1, 0):
+        with pytest.raises(OutputError, match=r"a jump at 1\.2345"):
+            Decided(knee(power), "here").check_continuity(middle, half)
 
 
 @pytest.mark.slow

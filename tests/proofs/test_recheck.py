@@ -16,7 +16,8 @@ from concur.proofs._file import claim
 from concur.proofs._prove import prove
 from concur.proofs._recheck import verify
 from concur.proofs._recheck_arm import dynamics, rover_of, solve
-from concur.proofs._recheck_case import Case, Stored, StoredBound, case_of
+from concur.proofs._recheck_case import Case, case_of
+from concur.proofs._recheck_claims import Stored, StoredBound
 from concur.proofs._recheck_leaves import _spectral, norms
 from concur.proofs._recheck_smooth import Rejection, Smooth, inverse, product, stack, symbols
 from concur.proofs._recheck_sweep import Sweep

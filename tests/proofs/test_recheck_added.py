@@ -26,7 +26,8 @@ from concur.proofs._file import claim
 from concur.proofs._prove import prove
 from concur.proofs._recheck import verify
 from concur.proofs._recheck_arm import dynamics, rover_of, solve
-from concur.proofs._recheck_case import Case, Stored, StoredBound, case_of
+from concur.proofs._recheck_case import Case, case_of
+from concur.proofs._recheck_claims import Stored, StoredBound
 from concur.proofs._recheck_formula import formulas_of
 from concur.proofs._recheck_ground import stand_of
 from concur.proofs._recheck_motion import Channel
@@ -240,9 +241,9 @@ def everything() -> tuple[Case, Stored]:
 def test_all_together_are_confirmed_and_contain_the_values_of_states(monkeypatch) -> None:
     case, stored = everything()
     kept: list[dict[str, np.ndarray]] = []
-    confirm = _recheck._confirm
+    confirm = _recheck.confirm
     monkeypatch.setattr(
-        _recheck, "_confirm", lambda claims, found: (kept.append(found), confirm(claims, found))
+        _recheck, "confirm", lambda claims, found: (kept.append(found), confirm(claims, found))
     )
     verify(case, stored)
     found, servo, rng = kept[0], rover().servo, np.random.default_rng(11)

@@ -1,0 +1,287 @@
+"""Numbers, kinematics and Newton-Euler equations of a floating robot, for the checker of proofs.
+
+All vectors are in axes of the base. With the base's twist V about its origin, joint rates s and the
+joints' screws S about the same point, the hand's twist is zeta = V + S s, and the momentum
+Pi = M V + sum_k I_k sum_{j <= k} S_j s_j. So
+
+    N s = Pi - M zeta,   N_j = -(sum_{k < j} I_k) S_j,
+
+and accelerations follow by the same matrix of six rows. Torques come from Newton's and Euler's laws
+of each body about its own joint, so that they do not cancel. The prover uses graphs of shape
+velocities instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from concur.proofs._recheck_balls import Floats, cosine, joined, sine, stacked, times
+from concur.proofs._recheck_poses import after, bracket, cross, dot, scaled, skew
+from concur.proofs._recheck_smooth import require
+
+JOINTS = 6
+
+
+def rotation(quaternion: Any) -> Floats:
+    """Rotation matrix of a quaternion (x, y, z, w)."""
+    *v, w = (np.array(quaternion) / np.linalg.norm(quaternion)).tolist()
+    turn = skew(np.array(v)[:, None])[..., 0]
+    return np.asarray(np.eye(3) + 2 * w * turn + 2 * turn @ turn)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A body on a link: mass, centre of mass in the link's frame, inertia about it there."""
+
+    mass: float
+    com: Floats
+    tensor: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Flier:
+    """Numbers of a base with an arm of six revolute joints in a row.
+
+    Parameters
+    ----------
+    shifts, turns, axes : list of numpy.ndarray
+        Frame of each joint in the link before, and its axis there.
+    parts : list of list of Part
+        Bodies of the base and of each link.
+    hand : tuple of numpy.ndarray
+        Rotation and place of the output's frame in the last link.
+    """
+
+    shifts: list[Floats]
+    turns: list[Floats]
+    axes: list[Floats]
+    parts: list[list[Part]]
+    hand: tuple[Floats, Floats]
+
+
+def flier_of(robot: Any, output: Any) -> Flier:
+    """Read the numbers of a mechanism; reject what the checker does not cover."""
+
+    def need(holds: bool, what: str) -> None:
+        require(bool(holds), f"robot: the checker covers {what} only")
+
+    plain = not (robot.drives or robot.mimics or robot.steering or robot.wheels)
+    need(plain, "robots without drives, mimics, steering and wheels")
+    need(not np.any(robot.gravity), "robots without gravity")
+    base = robot.base
+    need(type(base.joint).__name__ == "Free", "a free base")
+    still = np.any(base.placement.translation)
+    need(
+        not still and np.array_equal(rotation(base.placement.rotation), np.eye(3)), "a base at home"
+    )
+    places = {base.name: (0, np.eye(3), np.zeros(3))}
+    parts: list[list[Part]] = [[] for _ in range(JOINTS + 1)]
+    shifts, turns, axes, names = list[Floats](), list[Floats](), list[Floats](), list[str]()
+    need(robot.bodies[0].name == base.name, "the base first")
+    for body in robot.bodies:
+        if body.name != base.name:
+            link, turn, place = places[body.parent]
+            place = place + turn @ np.array(body.placement.translation, dtype=float)
+            turn = turn @ rotation(body.placement.rotation)
+            if type(body.joint).__name__ == "Fixed":
+                places[body.name] = (link, turn, place)
+            else:
+                need(type(body.joint).__name__ == "Revolute", "revolute and fixed joints")
+                need(link == len(names) < JOINTS, "six joints in a row")
+                axis = np.array(body.joint.axis, dtype=float)
+                shifts.append(place)
+                turns.append(turn)
+                axes.append(axis / np.linalg.norm(axis))
+                names.append(body.name)
+                places[body.name] = (len(names), np.eye(3), np.zeros(3))
+        link, turn, place = places[body.name]
+        own = body.inertia
+        com, tensor = np.array(own.com, dtype=float), np.asarray(own.tensor, dtype=float)
+        parts[link].append(Part(float(own.mass), place + turn @ com, turn @ tensor @ turn.T))
+    need(len(names) == JOINTS and names == list(robot.actuated), "a motor for each of six joints")
+    link, turn, place = places[output.body]
+    need(link == JOINTS, "an output of the last link")
+    frame = rotation(output.orientation)
+    return Flier(
+        shifts,
+        turns,
+        axes,
+        parts,
+        (turn @ frame, place + turn @ np.array(output.point, dtype=float)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Arm:
+    """Frames, screws and inertias at angles.
+
+    Parameters
+    ----------
+    hand : tuple
+        Pose of the output.
+    screws : array
+        S, (6, joints, b).
+    axes, shifts : list
+        Axis of each joint, and its place from the joint before (3, b).
+    bodies : list of list
+        Mass, centre of mass from the joint and inertia about it, of each body by link.
+    links : list
+        6 x 6 matrix of each link about the base's origin.
+    whole, lower : array
+        M and N, (6, 6, b).
+    """
+
+    hand: tuple[Any, Any]
+    screws: Any
+    axes: list[Any]
+    shifts: list[Any]
+    bodies: list[list[tuple[float, Any, Any]]]
+    links: list[Any]
+    whole: Any
+    lower: Any
+
+
+def arm_of(flier: Flier, phi: Any) -> Arm:
+    """Frames, screws and inertias at angles (6, b)."""
+    cells = _cells(phi)
+    turn: Any = np.repeat(np.eye(3)[:, :, None], cells, axis=2)
+    place: Any = np.zeros((3, cells))
+    axes, shifts, screws, columns = [], [], [], []
+    bodies = [_bodies(flier.parts[0], turn)]
+    links = [_total(bodies[0], place)]
+    below = links[0]
+    for k in range(JOINTS):
+        shift = times("ij,j->i", turn, flier.shifts[k])
+        place = place + shift
+        turn = times("ij,jk->ik", turn, flier.turns[k])
+        axis = times("ij,j->i", turn, flier.axes[k])
+        screw = joined([cross(place, axis), axis])
+        columns.append(-times("ij,j->i", below, screw))
+        across = skew(flier.axes[k][:, None])[..., 0]
+        once = times("ij,jk->ik", turn, across)
+        twice = times("ij,jk->ik", turn, across @ across)
+        turn = turn + scaled(sine(phi[k]), once) + scaled(1.0 - cosine(phi[k]), twice)
+        bodies.append(_bodies(flier.parts[k + 1], turn))
+        links.append(_total(bodies[-1], place))
+        below = links[-1] + below
+        axes.append(axis)
+        shifts.append(shift)
+        screws.append(screw)
+    hand = after((turn, place), flier.hand)
+    return Arm(hand, _columns(screws), axes, shifts, bodies, links, below, _columns(columns))
+
+
+def _bodies(parts: list[Part], turn: Any) -> list[tuple[float, Any, Any]]:
+    """Mass, centre of mass and inertia about it in axes of the base."""
+    return [
+        (
+            part.mass,
+            times("ij,j->i", turn, part.com),
+            times("ij,kj->ik", times("ij,jk->ik", turn, part.tensor), turn),
+        )
+        for part in parts
+    ]
+
+
+def _inertia(body: tuple[float, Any, Any], place: Any) -> Any:
+    """6 x 6 matrix of a body about the base's origin, its link at a place."""
+    mass, com, tensor = body
+    arm = skew(place + com)
+    own = tensor - times("ij,jk->ik", arm, arm) * mass
+    moved = arm * mass
+    return joined(
+        [
+            _beside([0.0 * moved + mass * np.eye(3)[:, :, None], -moved]),
+            _beside([moved, own]),
+        ]
+    )
+
+
+def _total(bodies: list[tuple[float, Any, Any]], place: Any) -> Any:
+    """Sum of the matrices of bodies."""
+    total: Any = np.zeros((6, 6, _cells(place)))
+    for body in bodies:
+        total = _inertia(body, place) + total
+    return total
+
+
+def _beside(parts: list[Any]) -> Any:
+    """Matrices side by side."""
+    rows = [times("ij,jk->ki", part, np.eye(3)) for part in parts]
+    return times("ij,jk->ki", joined(rows), np.eye(3))
+
+
+def hand_of(flier: Flier, phi: Any) -> tuple[tuple[Any, Any], Any]:
+    """Pose of the output and screws (6, joints, b) at angles."""
+    bare = Flier(flier.shifts, flier.turns, flier.axes, [[]] * (JOINTS + 1), flier.hand)
+    found = arm_of(bare, phi)
+    return found.hand, found.screws
+
+
+def _cells(phi: Any) -> int:
+    inner = getattr(phi, "value", phi)
+    return int(getattr(inner, "c", inner).shape[-1])
+
+
+def _columns(vectors: list[Any]) -> Any:
+    """Vectors as the columns of a matrix."""
+    return times("ij,jk->ki", stacked(vectors), np.eye(6))
+
+
+def turning(arm: Arm, s: Any) -> Any:
+    """S' s for joint rates s: what turning screws add to the rate of the hand's twist."""
+    inner, found = None, None
+    for j in range(JOINTS):
+        own = scaled(s[j], arm.screws[:, j])
+        if inner is not None:
+            added = bracket(inner, own)
+            found = added if found is None else found + added
+        inner = own if inner is None else inner + own
+    return found
+
+
+def newton_euler(arm: Arm, change: Any, a: Any, base: Any = None, s: Any = None) -> tuple[Any, Any]:
+    """Joint torques (6, b) and the wrench on the base (6, b).
+
+    For the rates `change` of the base's twist and `a` of joint rates, both may be 0.0, and for the
+    base's twist and joint rates; None at rest.
+    """
+    rest = base is None
+    omega = None if rest else base[3:]
+    alpha, linear = change[3:], change[:3]
+    if not rest:
+        linear = linear + cross(omega, base[:3])
+
+    def lever(shift: Any) -> Any:
+        """Acceleration of a point of the link relative to its joint."""
+        found = cross(alpha, shift)
+        return found if rest else found + cross(omega, cross(omega, shift))
+
+    forces, moments = [], []
+    for k in range(JOINTS + 1):
+        if k:
+            linear = linear + lever(arm.shifts[k - 1])
+            axis = arm.axes[k - 1]
+            if not rest:
+                alpha = alpha + scaled(s[k - 1], cross(omega, axis))
+                omega = omega + scaled(s[k - 1], axis)
+            if not isinstance(a, float):
+                alpha = alpha + scaled(a[k - 1], axis)
+        force, moment = 0.0 * linear, 0.0 * linear
+        for mass, com, tensor in arm.bodies[k]:
+            own = (linear + lever(com)) * mass
+            turn = times("ij,j->i", tensor, alpha)
+            if not rest:
+                turn = turn + cross(omega, times("ij,j->i", tensor, omega))
+            force, moment = force + own, moment + turn + cross(com, own)
+        forces.append(force)
+        moments.append(moment)
+    force, moment, torques = forces[JOINTS], moments[JOINTS], []
+    for k in reversed(range(JOINTS)):
+        torques.append(dot(arm.axes[k], moment))
+        moment = moments[k] + moment + cross(arm.shifts[k], force)
+        force = forces[k] + force
+    return stacked(torques[::-1]), joined([force, moment])
