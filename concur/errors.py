@@ -126,6 +126,15 @@ class ConcurError(Exception):
         The remedy.
     **data
         Further facts, kept as attributes (numbers, names, arrays).
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> try:
+    ...     cc.load("missing.toml")
+    ... except cc.errors.ConcurError as error:
+    ...     print(error.came)
+    no file of this name
     """
 
     def __init__(self, where: str, *, expected: str, came: str, cure: str, **data: Any) -> None:
@@ -175,27 +184,91 @@ def _rebuild(
 
 
 class ShapeError(ConcurError):
-    """An array has the wrong shape or contains other things than numbers."""
+    """An array has the wrong shape or contains other things than numbers.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> robot = cc.robots.rover_arm()
+    >>> model = cc.reduce(robot)
+    >>> try:
+    ...     model.lift([0.0, 1.0])
+    ... except cc.errors.ShapeError as error:
+    ...     print(error.came)
+    shape (2,)
+    """
 
 
 class NonFiniteError(ConcurError):
-    """A NaN or an infinity where a finite number is needed."""
+    """A NaN or an infinity where a finite number is needed.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> robot = cc.robots.rover_arm()
+    >>> model = cc.reduce(robot)
+    >>> try:
+    ...     model.lift([float("nan")] * 8)
+    ... except cc.errors.NonFiniteError as error:
+    ...     print(error.came)
+    [0] = nan, [1] = nan, [2] = nan, [3] = nan, [4] = nan, [5] = nan
+    """
 
 
 class UnknownNameError(ConcurError):
-    """A body, joint, output, group or option that does not exist."""
+    """A body, joint, output, group or option that does not exist.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> try:
+    ...     cc.Output("hand", "tool", "R4")
+    ... except cc.errors.UnknownNameError as error:
+    ...     print(error.came)
+    'R4'
+    """
 
 
 class DescriptionError(ConcurError):
-    """A robot or task description that cannot be read or does not fit together."""
+    """A robot or task description that cannot be read or does not fit together.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> try:
+    ...     cc.load("missing.toml")
+    ... except cc.errors.DescriptionError as error:
+    ...     print(error.came)
+    no file of this name
+    """
 
 
 class InertiaError(ConcurError):
-    """A mass or inertia tensor that no rigid body can have."""
+    """A mass or inertia tensor that no rigid body can have.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> try:
+    ...     cc.Inertia(-1.0)
+    ... except cc.errors.InertiaError as error:
+    ...     print(error.came)
+    -1 kg
+    """
 
 
 class WheelError(ConcurError):
-    """A wheel that does not fit its plane, or rolling constraints that are not regular."""
+    """A wheel that does not fit its plane, or rolling constraints that are not regular.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> try:
+    ...     cc.Wheel("left", -0.1)
+    ... except cc.errors.WheelError as error:
+    ...     print(error.came)
+    -0.1 m
+    """
 
 
 class ReductionError(ConcurError):
@@ -203,7 +276,19 @@ class ReductionError(ConcurError):
 
 
 class OutputError(ConcurError):
-    """Outputs that do not fit the robot or its controls."""
+    """Outputs that do not fit the robot or its controls.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> robot = cc.robots.rover_arm()
+    >>> model = cc.reduce(robot)
+    >>> try:
+    ...     cc.Servo(model, [cc.Output("axle", "chassis", "R2")], 4, 4)
+    ... except cc.errors.OutputError as error:
+    ...     print(error.where)
+    servo of `rover_arm`, `outputs`
+    """
 
 
 class SingularConfigurationError(ConcurError):

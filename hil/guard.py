@@ -58,7 +58,14 @@ LONGEST_PERIOD = 1.0
 
 
 class Flag(IntFlag):
-    """Changes of a passed torque vector by the guard."""
+    """Changes of a passed torque vector by the guard.
+
+    Examples
+    --------
+    >>> import hil
+    >>> hil.Flag(0)
+    <Flag.NONE: 0>
+    """
 
     NONE = 0
     """No change: the torque is that of the law."""

@@ -18,7 +18,14 @@ class Sentences(IntEnum):
 
 
 class State(Sentences):
-    """State of the rig; the attribute `sentence` describes it."""
+    """State of the rig; the attribute `sentence` describes it.
+
+    Examples
+    --------
+    >>> import hil
+    >>> [state.name for state in hil.State]
+    ['DISARMED', 'ARMED', 'RUN', 'STOP']
+    """
 
     DISARMED = 0, "the drives are without power, and no cycle requests torque"
     ARMED = 1, "the drives are under power, and the cycles request zero torque"
@@ -27,7 +34,14 @@ class State(Sentences):
 
 
 class Reason(Sentences):
-    """Reason of a stop; the attribute `sentence` describes it."""
+    """Reason of a stop; the attribute `sentence` describes it.
+
+    Examples
+    --------
+    >>> import hil
+    >>> hil.Reason.END.sentence
+    'the task is done'
+    """
 
     NONE = 0, "there is no reason to stop"
     NOT_FINITE = 1, "a torque, position or speed is not a finite number"

@@ -64,6 +64,13 @@ class SessionOptions:
         Whether the rig is emulated; has no effect on a bus that may have motors.
     faults : tuple of Fault
         Injected faults in mode MOCK.
+
+    Examples
+    --------
+    >>> import hil
+    >>> options = hil.SessionOptions(hil.Mode.MOCK, duration=2.0)
+    >>> options.mode.name
+    'MOCK'
     """
 
     mode: Mode

@@ -387,6 +387,13 @@ class Rig:
         Proof of the task, which is shown before driving. A rig that it is not about is not armed.
     drive_modules : tuple of Path
         Python files that register further kinds of drives.
+
+    Examples
+    --------
+    >>> import hil
+    >>> rig = hil.load_rig("examples/rover_rig/rig.toml")
+    >>> [axis.name for axis in rig.axes]
+    ['left_wheel', 'right_wheel', 'turret', 'upper_arm', 'forearm']
     """
 
     name: str

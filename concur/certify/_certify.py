@@ -138,7 +138,7 @@ def certify(
     Examples
     --------
     >>> import concur as cc
-    >>> from concur.certify._certificate import certify
+    >>> from concur.certify import certify
     >>> model = cc.reduce(cc.robots.rover_arm())
     >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
     >>> servo = cc.Servo(model, [base], stiffness=4, damping=4)

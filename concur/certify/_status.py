@@ -13,6 +13,12 @@ class Status(Enum):
 
     The claim is about the numbers as stored: every ``float64`` counts as the exact number that
     it is.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> [status.name for status in cc.Status]
+    ['PROVED', 'REFUTED', 'UNDECIDED']
     """
 
     PROVED = "The claim is a theorem: it was proved with exact or outward rounded arithmetic."

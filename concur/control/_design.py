@@ -44,6 +44,15 @@ class Gains:
         on angular coordinates, so that KP is in 1/s^2 and m^2/s^2, KD in 1/s and m^2/s.
     poles : numpy.ndarray
         Roots of s^2 + kd s + kp of each output, shape (k, 2), complex, 1/s.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> hand = cc.Output("hand", "tool", "R3")
+    >>> gains = cc.place_gains([hand], settling_time=2.0)
+    >>> servo_gains = [*gains]
+    >>> len(servo_gains)
+    3
     """
 
     outputs: tuple[str, ...]

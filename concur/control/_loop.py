@@ -71,6 +71,17 @@ def linear_loop(
     ------
     OutputError
         If it is none of these, a servo has integral action, or a model does not rest at `at`.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> robot = cc.robots.rover_arm()
+    >>> model = cc.reduce(robot)
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    >>> servo = cc.Servo(model, [base, hand], stiffness=4, damping=4)
+    >>> cc.control.linear_loop(servo).nstates
+    10
     """
     import control
 

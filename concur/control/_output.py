@@ -80,6 +80,13 @@ class Output:
     OutputError
         If the axes, the orientation or the normal do not fit the group, or the output is relative
         to its own body.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    >>> hand.group
+    'R3'
     """
 
     name: str

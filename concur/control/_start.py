@@ -58,6 +58,14 @@ class Start:
         Whether all outputs are reached, and the law gives torques at `q`.
     why : str
         A sentence: what is reached, or what is not and why.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> task = cc.load_task("examples/rover_arm.toml")
+    >>> start = task.servo.start(task.reference, near=task.q0)
+    >>> start.q.shape, start.s.shape
+    ((8,), (5,))
     """
 
     q: np.ndarray

@@ -318,6 +318,18 @@ class Tick(BufferedLaw):
     build_times : dict of str to float
         What making it took, s: the `graph`, the C sources `written`, and these `built`, or found
         in the cache.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> robot = cc.robots.rover_arm()
+    >>> model = cc.reduce(robot)
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    >>> servo = cc.Servo(model, [base, hand], stiffness=4, damping=4)
+    >>> tick = cc.control.Tick(servo)
+    >>> tick.buffers.q.shape
+    (8,)
     """
 
     def __init__(self, law: Law, interpreted: bool = False) -> None:

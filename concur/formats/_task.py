@@ -156,6 +156,13 @@ class Task:
         The world that is simulated; None for the nominal one.
     reference_tables : dict of str to dict
         Tables of the reference, as written.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> task = cc.load_task("examples/rover_arm.toml")
+    >>> [output.name for output in task.outputs]
+    ['base', 'hand']
     """
 
     name: str
@@ -550,6 +557,13 @@ def load_task(path: str | PathLike[str]) -> Task:
         does not exist.
     ConcurError
         If a constructor rejects a part; the error names file and table.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> task = cc.load_task("examples/rover_arm.toml")
+    >>> task.name, task.duration
+    ('slalom with circling hand', 20.0)
     """
     data = read_toml(path)
     if "bodies" in data and "outputs" not in data:

@@ -71,8 +71,9 @@ class MomentumChart(OrbitSlice):
     Examples
     --------
     >>> import concur as cc
+    >>> from concur.formulations import MomentumChart
     >>> model = cc.reduce(cc.robots.orbital_crawler(), momentum=[0, 20, 0, 0, 5, 0])
-    >>> chart = cc.reduction.MomentumChart(model)
+    >>> chart = MomentumChart(model)
     >>> chart.isotropy.subgroup.name, chart.nc
     ('SO(2)xR', 4)
     """

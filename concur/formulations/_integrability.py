@@ -116,7 +116,7 @@ def integrability(
     >>> import concur as cc
     >>> from concur.formulations import integrability
     >>> integrability(cc.robots.rover_arm()).growth[:2]
-    (5, 7)
+    (5, 6)
     """
     if not isinstance(system, LagrangianSystem | Mechanism) or not system.nf:
         raise ReductionError(

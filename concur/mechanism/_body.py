@@ -50,6 +50,14 @@ class Body:
     ------
     DescriptionError
         If a part is of the wrong kind, or the limits do not fit the joint.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> inertia = cc.Inertia(20.0, moments=(1, 1, 1))
+    >>> hull = cc.Body("hull", cc.joints.Free(), inertia=inertia)
+    >>> hull.name, hull.inertia.mass
+    ('hull', 20.0)
     """
 
     name: str

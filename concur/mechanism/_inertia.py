@@ -32,6 +32,12 @@ class Inertia:
     InertiaError
         If the mass is negative, the tensor is not symmetric, has a negative eigenvalue,
         breaks the triangle inequality, or a body with mass zero has moments.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> cc.Inertia(2.0, com=(0.1, 0, 0), moments=(0.01, 0.02, 0.02)).mass
+    2.0
     """
 
     mass: float

@@ -76,6 +76,12 @@ class Pose:
     ------
     ShapeError
         If a shape is wrong or the quaternion is not of unit norm.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> cc.Pose((0.1, 0.0, 0.2)).translation
+    (0.1, 0.0, 0.2)
     """
 
     translation: tuple[float, ...] = (0.0, 0.0, 0.0)

@@ -38,6 +38,12 @@ class Support:
     ------
     WheelError
         If the radius is not above zero, or a plane is hollow.
+
+    Examples
+    --------
+    >>> from concur.mechanism import Support
+    >>> Support(normal=(0, 0, 2)).normal
+    (0.0, 0.0, 1.0)
     """
 
     body: str | None = None
@@ -100,6 +106,13 @@ class Wheel:
     References
     ----------
     Source 000, (4.12)-(4.15); source 003, (136)-(142), for a ball.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> wheel = cc.Wheel("left", 0.1)
+    >>> wheel.kind, wheel.radius
+    ('disk', 0.1)
     """
 
     body: str

@@ -70,6 +70,15 @@ class Conservation:
     See Also
     --------
     conservation : makes one.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> from dataclasses import replace
+    >>> crane = cc.robots.crane_car()
+    >>> free = replace(crane, actuated=["steering", "left_wheel", "boom"])
+    >>> print(cc.reduction.conservation(cc.reduce(free), "column").joint)
+    column
     """
 
     joint: str

@@ -65,6 +65,13 @@ class MomentumReduction(ReducedModel):
     See Also
     --------
     reduce : makes one.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> model = cc.reduce(cc.robots.free_flyer(), momentum=[0, 0, 0, 0.5, 0.2, 0.1])
+    >>> model.kind, model.ns
+    ('symplectic', 6)
     """
 
     momentum: tuple[float, ...] = (0.0,) * 6

@@ -99,6 +99,15 @@ class StagedReduction(ReducedModel):
     References
     ----------
     Thesis, (4.2.18), (4.2.19), Proposition 4.2.14, (4.5.33)-(4.5.38), (5.1.9).
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> from dataclasses import replace
+    >>> crane = cc.robots.crane_car()
+    >>> free = replace(crane, actuated=["steering", "left_wheel", "boom"])
+    >>> cc.reduce(free, stages={"column": 2.0}).shape_names
+    ('steering', 'left_wheel', 'boom')
     """
 
     inner: ReducedModel

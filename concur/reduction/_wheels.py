@@ -34,6 +34,14 @@ class WheelReduction(ConstraintReduction):
     See Also
     --------
     reduce : makes one.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> robot = cc.robots.rover_arm()
+    >>> model = cc.reduce(robot)
+    >>> model.kind, model.shape_names
+    ('chaplygin', ('left_wheel', 'right_wheel', 'turret', 'upper_arm', 'forearm'))
     """
 
     @evaluated("(nq)->()")

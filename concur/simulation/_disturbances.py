@@ -99,6 +99,12 @@ class GravityGradient:
     ------
     SimulationError
         If the rate is negative or the direction is zero.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> cc.simulation.GravityGradient(rate=1e-3).rate
+    0.001
     """
 
     rate: float

@@ -39,6 +39,12 @@ class Tolerances:
         Smallest admissible margin of the decoupling matrix.
     momentum : float
         Largest relative drift of a floating robot's momentum.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> cc.simulation.Tolerances(evaluate_after=2.0, final_error=1e-3).final_error
+    0.001
     """
 
     evaluate_after: float

@@ -87,6 +87,12 @@ class Imperfections:
     See Also
     --------
     Friction, Wrench, GravityGradient
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> cc.simulation.Imperfections(latency=0.002).latency
+    0.002
     """
 
     friction: Friction | None = None

@@ -77,9 +77,9 @@ class Plant(EvaluatedMethods):
     >>> import concur as cc
     >>> plant = cc.Plant(cc.robots.rover_arm(), uncertain={"forearm": ("mass",)})
     >>> plant.number_names[-1]
-    'forearm: second[1]'
+    'forearm: second[0]'
     >>> plant.numbers({"forearm": {"mass": [0.1, -0.1, 0.0]}}).shape
-    (3, 8)
+    (3, 9)
     """
 
     COMPILED: ClassVar[tuple[str, ...]] = ("acceleration",)

@@ -139,6 +139,20 @@ class Run(Stored, RunData):
     wheel_load : numpy.ndarray, optional
         Loads of wheels and supports, shape (k, loads), N, if the wheels may slip; below zero where
         one would lift off. They follow the motion with a delay of `Slip.time`.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> robot = cc.robots.rover_arm()
+    >>> model = cc.reduce(robot)
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    >>> servo = cc.Servo(model, [base, hand], stiffness=4, damping=4)
+    >>> q0 = [0, 0, 0, 0, 0, -0.1, 1.0, -1.6]
+    >>> goal = cc.references.hold(servo.output(q0))
+    >>> run = cc.simulate(robot, servo, goal, 0.1, q0, [0] * 5, dt=0.01)
+    >>> run.q.shape, run.u.shape
+    ((11, 8), (11, 5))
     """
 
     def findings(self, tolerances: Tolerances) -> tuple[Finding, ...]:

@@ -132,6 +132,20 @@ def simulate(
         If no rigid body has an inertia of the world.
     KeyboardInterrupt
         If it is interrupted: once there are steps, the run up to there is the attribute `run`.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> robot = cc.robots.rover_arm()
+    >>> model = cc.reduce(robot)
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    >>> servo = cc.Servo(model, [base, hand], stiffness=4, damping=4)
+    >>> q0 = [0, 0, 0, 0, 0, -0.1, 1.0, -1.6]
+    >>> goal = cc.references.hold(servo.output(q0))
+    >>> run = cc.simulate(robot, servo, goal, 0.1, q0, [0] * 5, dt=0.01)
+    >>> bool(abs(run.error).max() < 1e-9)
+    True
     """
     started = time.perf_counter()
     law = tracking_law(servo, "simulate, `servo`")

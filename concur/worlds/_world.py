@@ -20,6 +20,14 @@ class World:
         Deviations from the nominal values by kind and name, as of `Uncertainty.world`.
     number, seed : int
         Number of the world and seed of its campaign: the key of jitter and noise.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> task = cc.load_task("examples/rover_campaign.toml")
+    >>> worlds = task.uncertainty.draw(range(3), seed=0)
+    >>> worlds.shape[0]
+    3
     """
 
     deviations: Mapping[str, Any] = field(default_factory=dict)

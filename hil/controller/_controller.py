@@ -58,7 +58,14 @@ RESET_CYCLES = 50
 
 
 class Mode(Enum):
-    """Modes of the loop; values are sentences. The guard is the same in all modes."""
+    """Modes of the loop; values are sentences. The guard is the same in all modes.
+
+    Examples
+    --------
+    >>> import hil
+    >>> [mode.name for mode in hil.Mode]
+    ['MOCK', 'LISTEN', 'SHADOW', 'DRIVE']
+    """
 
     MOCK = "command emulated drives in this process, in simulated time"
     LISTEN = "check the commands of another controller; send nothing"

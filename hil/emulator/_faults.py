@@ -20,7 +20,14 @@ EVERY = "*"
 
 
 class FaultKind(Enum):
-    """Kinds of injected faults; values are sentences."""
+    """Kinds of injected faults; values are sentences.
+
+    Examples
+    --------
+    >>> import hil
+    >>> hil.FaultKind.FREEZE.value
+    'the reading of the encoder is constant'
+    """
 
     DROP = "frames are lost"
     DELAY = "frames are delayed"
@@ -63,6 +70,12 @@ class Fault:
     ------
     RigError
         If a number is out of range, or the kind does not exist.
+
+    Examples
+    --------
+    >>> import hil
+    >>> hil.Fault("freeze", axis="left_wheel", at=2.0).at
+    2.0
     """
 
     kind: FaultKind

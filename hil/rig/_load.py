@@ -70,6 +70,13 @@ def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = Non
         If the frames of all axes exceed the capacity of the bus.
     DescriptionError
         If the task cannot be read; names the task's file.
+
+    Examples
+    --------
+    >>> import hil
+    >>> rig = hil.load_rig("examples/rover_rig/rig.toml")
+    >>> rig.name, rig.loop.rate
+    ('rover on CiA 402 drives', 250.0)
     """
     with _as_rig_errors(path):
         data = read_toml(path)

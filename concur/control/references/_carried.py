@@ -109,8 +109,8 @@ def moving(reference: Reference, twist: ArrayLike, start: float = 0.0) -> Refere
     A point that stands still in a frame that turns about z:
 
     >>> from concur.control.references import hold
-    >>> moving(hold([1.0, 0.0, 0.0]), [0, 0, 0, 0, 0, 0.5])(0.0).twist
-    array([0. , 0.5, 0. ])
+    >>> float(moving(hold([1.0, 0.0, 0.0]), [0, 0, 0, 0, 0, 0.5])(0.0).twist[1])
+    0.5
     """
     check_reference(reference, "moving")
     group = space_group(reference, "moving")

@@ -37,6 +37,12 @@ class Reference(ABC):
         Number of pose coordinates, see `ReferenceSample`.
     size : int
         Number of twist coordinates.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> cc.references.hold([1.0, 0.0])(0.0).pose
+    array([1., 0.])
     """
 
     pose_size: int

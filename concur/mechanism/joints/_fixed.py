@@ -14,7 +14,15 @@ from concur.mechanism.joints._joint import Joint
 
 @dataclass(frozen=True)
 class Fixed(Joint):
-    """No freedom: the child is welded to the parent."""
+    """No freedom: the child is welded to the parent.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> joint = cc.joints.Fixed()
+    >>> joint.nq, joint.nv, joint.coordinate_names
+    (0, 0, ())
+    """
 
     nq: ClassVar[int] = 0
     nv: ClassVar[int] = 0

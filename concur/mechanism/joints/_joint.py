@@ -22,6 +22,12 @@ class Joint(ABC):
         One per configuration coordinate.
     freedom_names, freedom_units, effort_units : tuple of str
         One per freedom: name, unit of the displacement, unit of the force or torque.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> isinstance(cc.joints.Free(), cc.joints.Joint)
+    True
     """
 
     nq: ClassVar[int]

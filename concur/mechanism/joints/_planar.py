@@ -28,6 +28,13 @@ class Planar(Joint):
     ----------
     normal : sequence of float
         Normal of the plane in the joint frame, shape (3,); normalised here.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> joint = cc.joints.Planar()
+    >>> joint.nq, joint.nv, joint.coordinate_names
+    (3, 3, ('x', 'y', 'heading'))
     """
 
     normal: Sequence[float] = (0.0, 0.0, 1.0)
@@ -90,6 +97,13 @@ class PlanarPrismatic(Joint):
     ----------
     normal : sequence of float
         Normal of the plane in the joint frame, shape (3,); normalised here.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> joint = cc.joints.PlanarPrismatic()
+    >>> joint.nq, joint.nv, joint.coordinate_names
+    (4, 4, ('x', 'y', 'z', 'heading'))
     """
 
     normal: Sequence[float] = (0.0, 0.0, 1.0)

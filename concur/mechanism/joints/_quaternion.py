@@ -15,7 +15,15 @@ from concur.mechanism.joints._joint import Joint
 
 @dataclass(frozen=True)
 class Spherical(Joint):
-    """Rotation about a point, SO(3): unit quaternion (x, y, z, w), body angular velocity."""
+    """Rotation about a point, SO(3): unit quaternion (x, y, z, w), body angular velocity.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> joint = cc.joints.Spherical()
+    >>> joint.nq, joint.nv, joint.coordinate_names
+    (4, 3, ('qx', 'qy', 'qz', 'qw'))
+    """
 
     nq: ClassVar[int] = 4
     nv: ClassVar[int] = 3
@@ -64,7 +72,15 @@ class Spherical(Joint):
 
 @dataclass(frozen=True)
 class Free(Joint):
-    """All motions, SE(3): position (x, y, z), unit quaternion (x, y, z, w), body twist."""
+    """All motions, SE(3): position (x, y, z), unit quaternion (x, y, z, w), body twist.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> joint = cc.joints.Free()
+    >>> joint.nq, joint.nv, joint.coordinate_names
+    (7, 6, ('x', 'y', 'z', 'qx', 'qy', 'qz', 'qw'))
+    """
 
     nq: ClassVar[int] = 7
     nv: ClassVar[int] = 6

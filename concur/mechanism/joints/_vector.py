@@ -45,6 +45,13 @@ class Revolute(VectorJoint):
     ----------
     axis : sequence of float
         Direction of the axis in the joint frame, shape (3,); normalised here.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> joint = cc.joints.Revolute((0, 0, 1))
+    >>> joint.nq, joint.nv, joint.coordinate_names
+    (1, 1, ('angle',))
     """
 
     axis: Sequence[float]
@@ -77,6 +84,13 @@ class Prismatic(VectorJoint):
     ----------
     axis : sequence of float
         Direction of the axis in the joint frame, shape (3,); normalised here.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> joint = cc.joints.Prismatic((0, 0, 1))
+    >>> joint.nq, joint.nv, joint.coordinate_names
+    (1, 1, ('travel',))
     """
 
     axis: Sequence[float]
@@ -122,6 +136,13 @@ class Helical(VectorJoint):
     References
     ----------
     Thesis, (2.4.16), (2.4.17).
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> joint = cc.joints.Helical((0, 0, 1), pitch=0.002)
+    >>> joint.nq, joint.nv, joint.coordinate_names
+    (1, 1, ('angle',))
     """
 
     axis: Sequence[float]
@@ -166,6 +187,13 @@ class Cylindrical(VectorJoint):
     ----------
     axis : sequence of float
         Direction of the axis in the joint frame, shape (3,); normalised here.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> joint = cc.joints.Cylindrical((0, 0, 1))
+    >>> joint.nq, joint.nv, joint.coordinate_names
+    (2, 2, ('travel', 'angle'))
     """
 
     axis: Sequence[float]
@@ -201,6 +229,13 @@ class Sliding(VectorJoint):
     ----------
     normal : sequence of float
         Normal of the plane in the joint frame, shape (3,); normalised here.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> joint = cc.joints.Sliding()
+    >>> joint.nq, joint.nv, joint.coordinate_names
+    (2, 2, ('x', 'y'))
     """
 
     normal: Sequence[float] = (0.0, 0.0, 1.0)
@@ -227,7 +262,15 @@ class Sliding(VectorJoint):
 
 @dataclass(frozen=True)
 class Cartesian(VectorJoint):
-    """Translation in space, R^3."""
+    """Translation in space, R^3.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> joint = cc.joints.Cartesian()
+    >>> joint.nq, joint.nv, joint.coordinate_names
+    (3, 3, ('x', 'y', 'z'))
+    """
 
     nq: ClassVar[int] = 3
     nv: ClassVar[int] = 3
