@@ -68,7 +68,7 @@ def verify(case: Case, stored: Stored, progress: Callable[[float], None] | None 
     around = wall(motion, cubics, start, ve[0], step, case.rover.lead)
     require(bool(np.isfinite(around).all()), "the heading has no wall")
     radii = [np.maximum.reduceat(part, first, axis=-1) for part in (x, ve, around)]
-    # What the law reads is in the sets, too.
+    # The sets contain the measured state, too.
     room, turn = _room(stored)
     radii = [radii[0] + room[0], radii[1] + room[1], radii[2] + turn]
     nominal = _nominal(case, cubics, first, last, radii[2], step, world_of(extras))

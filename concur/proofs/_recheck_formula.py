@@ -1,8 +1,8 @@
 """Formulas of angles, speeds and torques over leaves, for the checker of proofs.
 
 A formula is evaluated in second-order models about the middle of a leaf, with a symbol for each
-angle, speed and torque. What it is to first order in these follows to first order from the cell,
-the time, the heading and the balls, like torques themselves; the rest counts by its size.
+angle, speed and torque. Its first-order part follows to first order from the cell, the time, the
+heading and the balls, like torques themselves; the rest counts by its size.
 
 **What holds.** Each bound is one for every point of the leaf and all y, nu in their sets.
 """
