@@ -272,7 +272,17 @@ class WheelError(ConcurError):
 
 
 class ReductionError(ConcurError):
-    """A robot that cannot be reduced in the way asked for."""
+    """A robot that cannot be reduced in the way asked for.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> try:
+    ...     cc.reduce(cc.robots.rover_arm(), momentum=[0, 0, 0, 0, 0, 1])
+    ... except cc.errors.ReductionError as error:
+    ...     print(error.where)
+    robot `rover_arm`, `momentum`
+    """
 
 
 class OutputError(ConcurError):
@@ -296,7 +306,18 @@ class SingularConfigurationError(ConcurError):
 
 
 class InfeasibleReferenceError(ConcurError):
-    """A reference that the robot cannot follow."""
+    """A reference that the robot cannot follow.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> rover = cc.reduce(cc.robots.rover_arm())
+    >>> try:
+    ...     cc.plan_loop(rover, [0, 0, 0.5])
+    ... except cc.errors.InfeasibleReferenceError as error:
+    ...     print(type(error).__name__)
+    InfeasibleReferenceError
+    """
 
 
 class SimulationError(ConcurError):

@@ -10,7 +10,18 @@ class RigError(ConcurError):
 
 
 class RigFileError(RigError):
-    """A rig file that cannot be read, or whose fields contradict each other."""
+    """A rig file that cannot be read, or whose fields contradict each other.
+
+    Examples
+    --------
+    >>> import hil
+    >>> from hil.errors import RigFileError
+    >>> try:
+    ...     hil.load_rig("examples/rover_arm.toml")
+    ... except RigFileError as error:
+    ...     print(type(error).__name__)
+    RigFileError
+    """
 
 
 class BusLoadError(RigError):

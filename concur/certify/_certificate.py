@@ -65,6 +65,18 @@ class Certificate:
     chain : DecayChain or None
         Tighter bound over time for the same region, from several forms; present on request where
         every channel consists of scalar loops.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> robot = cc.robots.rover_arm()
+    >>> model = cc.reduce(robot)
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    >>> servo = cc.Servo(model, [base, hand], stiffness=4, damping=4)
+    >>> certificate = cc.certify(servo, angle=1.0)
+    >>> certificate.status.name, bool(certificate.rate <= certificate.true_rate)
+    ('PROVED', True)
     """
 
     dynamics: ErrorDynamics

@@ -57,6 +57,16 @@ class InverseKinematics:
         Starts used.
     why : str
         A sentence: from which start it was solved, or what stands in the way.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> robot = cc.robots.orbital_crawler()
+    >>> tip = cc.Output("tip", "left_tip", "R3xSO3")
+    >>> goal = robot.pose(robot.neutral(), "left_tip")
+    >>> goal[:3, 3] += [-0.3, 0.2, -0.1]
+    >>> cc.inverse_kinematics(robot, [tip], goal, fixed=["spacecraft"]).solved
+    True
     """
 
     q: np.ndarray

@@ -142,6 +142,17 @@ class LoopMargins:
     hold_limit : float
         Period of a zero-order hold below which the sampled loop is stable, s. Exact without
         coupling; with it a lower bound.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> robot = cc.robots.rover_arm()
+    >>> model = cc.reduce(robot)
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    >>> servo = cc.Servo(model, [base, hand], stiffness=4, damping=4)
+    >>> round(cc.control.loop_margins(servo).common_delay_margin, 4)
+    0.3237
     """
 
     names: tuple[str, ...]

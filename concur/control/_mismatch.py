@@ -47,6 +47,17 @@ class MomentumMismatch:
         Their units.
     used : bool
         Whether the law uses the assumed momentum; one that measures its velocities does not.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> robot = cc.robots.free_flyer()
+    >>> model = cc.reduce(robot, momentum=[0, 0, 0, 0.5, 0.2, 0.1])
+    >>> servo = cc.Servo(model, [cc.Output("hand", "tool", "SE3")], 4, 4)
+    >>> q = [0, 0, 0, 0, 0, 0, 1, 0.5, -1.5, 2.1, 0.2, -0.4, 0.8]
+    >>> mismatch = servo.mismatch(q, [0] * 12)
+    >>> mismatch.measured.shape
+    (6,)
     """
 
     assumed: np.ndarray

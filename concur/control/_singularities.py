@@ -68,6 +68,16 @@ class SingularityReport:
     aligned : tuple of str
         In a singular configuration, a clause for each column of `idle`: its joints, and how their
         axes lie.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> robot = cc.robots.rover_arm()
+    >>> model = cc.reduce(robot)
+    >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    >>> report = cc.singularities(robot, [hand], robot.neutral())
+    >>> report.rank, report.lost.shape
+    (3, (3, 0))
     """
 
     robot: str

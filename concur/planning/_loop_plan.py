@@ -45,6 +45,13 @@ class LoopPlan:
     See Also
     --------
     plan_loop : makes one.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> floater = cc.reduce(cc.robots.planar_floater())
+    >>> cc.plan_loop(floater, [1.0], limits=[[-0.3, 0.3]] * 2, cycles=1).reached
+    False
     """
 
     model: ReducedModel

@@ -62,6 +62,14 @@ class GeometricPhase:
     See Also
     --------
     geometric_phase : makes one.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> satellite = cc.reduce(cc.robots.wheel_satellite())
+    >>> loop = cc.references.Loop([0, 0, 0], cosine=[[1, 0, 0]], sine=[[0, 1, 0]])
+    >>> cc.geometric_phase(satellite, loop).pose.shape
+    (4, 4)
     """
 
     loop: Loop

@@ -60,6 +60,14 @@ class Statement:
     ------
     OutputError
         If a number is negative or not finite, or `momentum_error` has another length.
+
+    Examples
+    --------
+    >>> from concur.proofs import Statement
+    >>> radii = {"place": (0.01, 0.02), "speed": (0.01, 0.01), "heading": 0.01}
+    >>> statement = Statement(**radii, masses=0.02)
+    >>> statement.place
+    (0.01, 0.02)
     """
 
     place: tuple[float, ...]

@@ -174,6 +174,13 @@ class SymmetryReport:
         One for each joint that can move.
     tolerance : float
         Relative change up to which something counts as invariant.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> report = cc.symmetry(cc.robots.planar_floater())
+    >>> len(report.rows)
+    3
     """
 
     robot: str

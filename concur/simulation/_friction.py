@@ -44,6 +44,12 @@ class Friction:
     ------
     SimulationError
         If a number is negative or not finite, a speed is zero, or the lengths differ.
+
+    Examples
+    --------
+    >>> from concur.simulation import Friction
+    >>> Friction(viscous=(0.1, 0.1), coulomb=(0.05, 0.0)).coulomb
+    (0.05, 0.0)
     """
 
     viscous: tuple[float, ...]

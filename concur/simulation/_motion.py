@@ -59,6 +59,15 @@ class Motion(Stored):
     See Also
     --------
     forced_motion : makes one.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> model = cc.reduce(cc.robots.rover_arm())
+    >>> q0, s0 = model.robot.neutral(), [1, 1, 0, 0, 0]
+    >>> motion = cc.simulation.forced_motion(model, None, 0.1, q0, s0, dt=0.05)
+    >>> motion.q.shape
+    (3, 8)
     """
 
     model: ReducedModel

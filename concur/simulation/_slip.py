@@ -60,6 +60,12 @@ class Slip:
     ------
     SimulationError
         If a number is out of range or the lengths differ.
+
+    Examples
+    --------
+    >>> from concur.simulation import Slip
+    >>> Slip(grip=(0.8, 0.8), side=(1.0, 1.0)).grip
+    (0.8, 0.8)
     """
 
     grip: tuple[float, ...]

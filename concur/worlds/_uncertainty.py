@@ -35,6 +35,13 @@ class Quantity:
         Number of components.
     unit : str
         Unit of the deviation.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> task = cc.load_task("examples/rover_campaign.toml")
+    >>> task.uncertainty.quantities[0].kind
+    'mass'
     """
 
     kind: str

@@ -13,7 +13,7 @@ from tests.house.test_docs import ROOT, is_own
 
 PAGE = (ROOT / "docs/api.md").read_text(encoding="utf-8")
 LISTED = re.findall(r"^- `((?:concur|hil)\.[\w.]+)`", PAGE, re.MULTILINE)
-WITHOUT = 76
+WITHOUT = 59
 """Names without an example, results of functions above all; the number may only fall."""
 
 
