@@ -273,13 +273,13 @@ def test_held_torques_come_from_all_segments_that_the_hold_reaches_into() -> Non
         assert sweep._late(values).tolist() == [late]
 
 
-def test_references_that_jump_are_rejected() -> None:
-    """The shipped reference is continuous up to its last point, beyond the end of the task."""
+def test_the_shipped_reference_jumps_at_its_last_point_beyond_the_task() -> None:
     motion = proved()[0].motion
     assert motion.knots[-1] == pytest.approx(25.0)
-    motion.continuous(25.0)
-    with pytest.raises(Rejection, match="jumps at 25 s"):
-        motion.continuous(25.1)
+    assert motion.jumps(25.0)[0].tolist() == []
+    times, sizes = motion.jumps(25.1)
+    assert times.tolist() == pytest.approx([25.0])
+    assert (sizes > 1e-3).all()
 
 
 def test_norms_contain_sums_of_lines_and_balls_and_are_tight_for_one_ball() -> None:
