@@ -37,20 +37,22 @@ class StartRegion:
     ----------
     x, ve : numpy.ndarray
         Declared errors of the outputs at the start, shape (size,).
-    heading : float
-        Declared heading, rad; NaN without one.
-    entry : int
-        Entry of the heading in q.
+    base : numpy.ndarray
+        Declared coordinates of the base: x, y and heading, or place and quaternion, shape (3,) or
+        (7,), m and rad.
+    entries : slice
+        Their entries in q.
     parts : tuple of (slice, float, float)
         Components of each output, and its radii of place and speed.
     radius : float
-        Radius of the heading, rad.
+        Radius of the heading (rad), or of the pose of a free base, in which a metre counts as a
+        radian.
     """
 
     x: NDArray[np.float64]
     ve: NDArray[np.float64]
-    heading: float
-    entry: int
+    base: NDArray[np.float64]
+    entries: slice
     parts: tuple[tuple[slice, float, float], ...]
     radius: float
 
@@ -63,10 +65,17 @@ class StartRegion:
             and np.linalg.norm(ve[part] - self.ve[part]) <= speed
             for part, place, speed in self.parts
         )
-        if np.isnan(self.heading):
-            return inside
-        turn = q[self.entry] - self.heading
-        return inside and bool(abs(np.arctan2(np.sin(turn), np.cos(turn))) <= self.radius)
+        return inside and bool(self._from_declared(q[self.entries]) <= self.radius)
+
+    def _from_declared(self, base: NDArray[np.float64]) -> float:
+        """Deviation of the heading, or of the pose of a free base as proofs count it."""
+        if len(base) == 3:
+            turn = base[2] - self.base[2]
+            return float(abs(np.arctan2(np.sin(turn), np.cos(turn))))
+        (*u, w), (*v, z) = self.base[3:], base[3:]
+        # The vector part of the quaternion from the declared attitude to this one, twice.
+        turn = 2 * (w * np.array(v) - z * np.array(u) - np.cross(u, v))
+        return float(np.linalg.norm([*(base[:3] - self.base[:3]), *turn]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,11 +136,14 @@ class RigProof:
             parts.append((slice(at, at + output.dim), place, speed))
             at += output.dim
         robot = servo.model.robot
-        entry = robot.q_slice(robot.base.name).start + 2
-        planar = type(robot.base.joint).__name__ == "Planar"
-        heading = float(own.q0[entry]) if planar else float("nan")
+        entries = robot.q_slice(robot.base.name)
         return StartRegion(
-            np.asarray(x), np.asarray(ve), heading, entry, tuple(parts), given.heading
+            np.asarray(x),
+            np.asarray(ve),
+            np.array(own.q0[entries]),
+            entries,
+            tuple(parts),
+            given.heading,
         )
 
 

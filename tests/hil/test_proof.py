@@ -7,11 +7,12 @@ import json
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
 from concur.checker import confirmed, recheck
 from concur.formats import load_task
-from hil._proof import load_proof
+from hil._proof import StartRegion, load_proof
 from hil.cli import main
 from hil.controller import Mode
 from hil.errors import ArmError, RigFileError
@@ -208,6 +209,26 @@ def test_starts_are_those_of_the_statement(tmp_path):
     turned = q0.copy()
     turned[2] += 2 * np.pi
     assert inside(turned, s0)
+
+
+def test_starts_of_a_free_base_count_its_pose():
+    """By the prover's own deviation: place in the declared axes, and twice the quaternion."""
+    rng, radius = np.random.default_rng(2), 0.02
+    for _ in range(20):
+        turn, small = Rotation.random(rng=rng), rng.normal(size=3)
+        small *= 0.01 / np.linalg.norm(small)
+        place, move = rng.normal(size=3), rng.normal(size=3)
+        move *= 0.01 / np.linalg.norm(move)
+        own = np.array([*place, *turn.as_quat()])
+        region = StartRegion(np.zeros(6), np.zeros(6), own, slice(0, 7), (), radius)
+        for share in (1.40, 1.43):
+            # |p|^2 + |2 sin(angle / 2)|^2 = 2 (0.01 share)^2
+            sine = 2 * np.arcsin(0.01 * share / 2) / 0.01
+            other = turn * Rotation.from_rotvec(sine * small)
+            q = np.array([*(place + share * move), *other.as_quat()])
+            q[3:] *= np.sign(rng.normal())
+            assert region.contains(np.zeros(6), np.zeros(6), q) is (share < 2**0.5)
+        assert not region.contains(np.zeros(6), np.zeros(6), np.full(7, np.nan))
 
 
 def session(rig, tmp_path, mode=Mode.MOCK):
