@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from concur.checker import StoredTaskProof, confirmed, load_task_proof
 from concur.control import Servo, TrackingLaw
+from concur.proofs import Reading
 from hil.errors import ArmError
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def load_proof(rig: Rig, law: TrackingLaw | None = None) -> RigProof | None:
         confirmed(rig.proof),
         torque,
         tuple(_others(rig, law, stored, torque)),
-        tuple(_notes(rig, bounds, given.delay)),
+        (*_notes(rig, bounds, given.delay), *_reading_notes(rig, given.reading)),
     )
 
 
@@ -220,4 +221,23 @@ def _notes(rig: Rig, bounds: dict[tuple[str, str], float], delay: float) -> list
             f"the proof assumes a delay of at most {1e3 * delay:g} ms from measurement to torque; "
             f"`latency` of [estimator] is {1e3 * rig.estimator.latency:g} ms"
         )
+    return found
+
+
+def _reading_notes(rig: Rig, reading: Reading | None) -> list[str]:
+    """Errors of the measured state that the proof leaves out."""
+    if reading is None:
+        return [
+            "the proof assumes a state that is measured without errors; `[proof.reading]` of the "
+            "task has those that it covers"
+        ]
+    found = []
+    for axis in rig.axes:
+        step = 2 * np.pi / abs(axis.gear * axis.counts) if axis.counts else 0.0
+        covered = reading.angles.get(axis.name)
+        if covered is not None and step / 2 > covered:
+            found.append(
+                f"axis {axis.name}: half a step of the encoder, {step / 2:.3g} rad, exceeds the "
+                f"error of the angle in the proof, {covered:g} rad"
+            )
     return found

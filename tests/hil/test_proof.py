@@ -135,9 +135,10 @@ def test_torque_limits_are_at_least_the_proved_torques(tmp_path, share, held):
 
 def test_limits_of_the_guard_and_the_delay_are_notes(tmp_path):
     rig = proved_rig(tmp_path)
-    (delay,) = load_proof(rig).notes
+    delay, reading = load_proof(rig).notes
     assert "delay of at most 0 ms" in delay
     assert "is 1 ms" in delay
+    assert "measured without errors" in reading
     axes = list(rig.axes)
     axes[0] = dataclasses.replace(axes[0], speed_limit=1.0)
     axes[2] = dataclasses.replace(axes[2], position_limits=(-0.15, 1.0))
@@ -145,13 +146,28 @@ def test_limits_of_the_guard_and_the_delay_are_notes(tmp_path):
     slow = dataclasses.replace(
         rig, axes=tuple(axes), estimator=dataclasses.replace(rig.estimator, latency=0.0)
     )
-    notes = load_proof(slow).notes
+    notes = load_proof(slow).notes[:-1]
     assert [note.split(":")[0] for note in notes] == [
         "axis left_wheel",
         "axis turret",
         "axis upper_arm",
     ]
     load_proof(slow).require(slow, rehearsal=True)
+
+
+@pytest.mark.parametrize(("share", "noted"), [(1.0, False), (0.99, True)])
+def test_encoders_coarser_than_the_proof_are_noted(tmp_path, share, noted):
+    half = np.pi / 4096
+
+    def read(found):
+        angles = {"turret": half, "upper_arm": share * half}
+        speeds = dict.fromkeys(angles, 0.01)
+        found["statement"]["reading"] = {
+            "angles": angles, "speeds": speeds, "place": 0.0, "heading": 0.0
+        }  # fmt: skip
+
+    notes = load_proof(proved_rig(tmp_path, read, statement="")).notes[1:]
+    assert [note.split(":")[0] for note in notes] == (["axis upper_arm"] if noted else [])
 
 
 def test_a_proof_that_the_checker_does_not_cover_is_refused(tmp_path):
@@ -286,7 +302,7 @@ def test_check_and_drive_show_the_proof_and_refuse(tmp_path, monkeypatch):
     found = json.loads(run("check", rig.path, "--mock", "--json").stdout)["proof"]
     assert found["confirmed"]
     assert found["refusals"] == []
-    assert len(found["notes"]) == 1
+    assert len(found["notes"]) == 2
 
 
 def test_the_manifest_names_what_is_wrong_with_a_proof(tmp_path):
