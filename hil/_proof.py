@@ -161,7 +161,11 @@ def load_proof(rig: Rig, law: TrackingLaw | None = None) -> RigProof | None:
         confirmed(rig.proof),
         torque,
         tuple(_others(rig, law, stored, torque)),
-        (*_notes(rig, bounds, given.delay), *_reading_notes(rig, given.reading)),
+        (
+            *_notes(rig, bounds, given.delay),
+            *_first_torques(rig, stored),
+            *_reading_notes(rig, given.reading),
+        ),
     )
 
 
@@ -221,6 +225,24 @@ def _notes(rig: Rig, bounds: dict[tuple[str, str], float], delay: float) -> list
             f"the proof assumes a delay of at most {1e3 * delay:g} ms from measurement to torque; "
             f"`latency` of [estimator] is {1e3 * rig.estimator.latency:g} ms"
         )
+    return found
+
+
+def _first_torques(rig: Rig, stored: StoredTaskProof) -> list[str]:
+    """Torques at the declared start that the guard reaches in several cycles only."""
+    task, found = stored.task, []
+    servo, model = task.servo, task.servo.model
+    s = model.velocity(task.q0, task.s0) if servo.use_measured_velocity else task.s0
+    first = dict(
+        zip(model.control_names, servo.torque(task.q0, s, task.reference(0.0)), strict=True)
+    )
+    for axis in rig.axes:
+        torque = abs(float(first.get(axis.name, 0.0)))
+        if torque > axis.torque_rate_limit * rig.loop.period:
+            found.append(
+                f"axis {axis.name}: its first torque, {torque:.3g} N m, takes several cycles at "
+                "`torque_rate_limit`; the proof assumes that it is applied at once"
+            )
     return found
 
 
