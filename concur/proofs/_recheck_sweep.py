@@ -25,9 +25,9 @@ BLOCK = 128
 CELL, LEAF = 5e3, 2e2
 """Work of a cell and of a leaf (microseconds)."""
 
-ROUNDS, GROWTH, FEW = 4, 8, 4000
-"""How often leaves may be halved; the largest number of halves, as a multiple of the leaves and of
-few of them."""
+ROUNDS, GROWTH, FEW, MANY = 4, 8, 4_000, 2_000_000
+"""How often leaves may be halved; the largest number of halves: this multiple of the leaves, but a
+number of few leaves, and at most one that fits into memory."""
 
 NEARER = 1.25
 """Factor on the excess that halves have to reduce."""
@@ -93,7 +93,7 @@ class Sweep:
         """Largest values over each segment, with D verified."""
         sizes = [len(part) for part in self.stored.leaves]
         leaves, owner = np.vstack(self.stored.leaves), np.repeat(np.arange(self.count), sizes)
-        values, room = self._values(leaves, owner), max(GROWTH * len(leaves), FEW)
+        values, room = self._values(leaves, owner), min(max(GROWTH * len(leaves), FEW), MANY)
         for attempt in range(ROUNDS + 1):
             for name, part in values.items():
                 self.largest[name] = self._maxima(part, owner)
