@@ -22,7 +22,8 @@ from concur.proofs._recheck_balls import Floats, cosine, joined, sine, stacked, 
 from concur.proofs._recheck_poses import after, bracket, cross, dot, scaled, skew
 from concur.proofs._recheck_smooth import require
 
-JOINTS = 6
+JOINTS, MIDDLE = 6, 3
+"""Joints, and those between the base and the link in the middle."""
 
 
 def rotation(quaternion: Any) -> Floats:
@@ -144,34 +145,78 @@ class Arm:
     lower: Any
 
 
-def arm_of(flier: Flier, phi: Any) -> Arm:
-    """Frames, screws and inertias at angles (6, b)."""
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """Rotation of each link and place of its joint, from the base on, and axes of the joints."""
+
+    turns: list[Any]
+    places: list[Any]
+    axes: list[Any]
+
+
+def _spun(turn: Any, axis: Floats, angle: Any, sign: float) -> Any:
+    """A rotation times that about an axis."""
+    across = sign * skew(axis[:, None])[..., 0]
+    once, twice = times("ij,jk->ik", turn, across), times("ij,jk->ik", turn, across @ across)
+    return turn + scaled(sine(angle), once) + scaled(1.0 - cosine(angle), twice)
+
+
+def outward(flier: Flier, phi: Any, count: int) -> Frames:
+    """Frames of the base and the first links at angles (6, b)."""
     cells = _cells(phi)
-    turn: Any = np.repeat(np.eye(3)[:, :, None], cells, axis=2)
-    place: Any = np.zeros((3, cells))
-    axes, shifts, screws, columns = [], [], [], []
-    bodies = [_bodies(flier.parts[0], turn)]
-    links = [_total(bodies[0], place)]
+    found = Frames(
+        [np.repeat(np.eye(3)[:, :, None], cells, axis=2)], [np.zeros((3, cells))], list[Any]()
+    )
+    for k in range(count):
+        turn = times("ij,jk->ik", found.turns[k], flier.turns[k])
+        found.places.append(found.places[k] + times("ij,j->i", found.turns[k], flier.shifts[k]))
+        found.axes.append(times("ij,j->i", turn, flier.axes[k]))
+        found.turns.append(_spun(turn, flier.axes[k], phi[k], 1.0))
+    return found
+
+
+def inward(flier: Flier, phi: Any, hand: tuple[Any, Any], count: int) -> Frames:
+    """Frames of the last links at angles from the output's pose, and that of the link before."""
+    turn = times("ij,kj->ik", hand[0], flier.hand[0])
+    found = Frames([turn], [hand[1] - times("ij,j->i", turn, flier.hand[1])], list[Any]())
+    for k in reversed(range(JOINTS - count, JOINTS)):
+        found.axes.insert(0, times("ij,j->i", found.turns[0], flier.axes[k]))
+        turn = times(
+            "ij,kj->ik", _spun(found.turns[0], flier.axes[k], phi[k], -1.0), flier.turns[k]
+        )
+        found.places.insert(0, found.places[0] - times("ij,j->i", turn, flier.shifts[k]))
+        found.turns.insert(0, turn)
+    return found
+
+
+def arm_of(flier: Flier, phi: Any, hand: tuple[Any, Any] | None = None) -> Arm:
+    """Frames, screws and inertias at angles (6, b).
+
+    If the output's pose at these angles is given, the last links' frames follow from it: the
+    remainders of models grow with the number of joints between.
+    """
+    frames = outward(flier, phi, JOINTS if hand is None else MIDDLE)
+    if hand is None:
+        hand = after((frames.turns[JOINTS], frames.places[JOINTS]), flier.hand)
+    else:
+        rest = inward(flier, phi, hand, JOINTS - MIDDLE)
+        frames = Frames(
+            frames.turns + rest.turns[1:],
+            frames.places + rest.places[1:],
+            frames.axes + rest.axes,
+        )
+    screws, columns, shifts = [], [], []
+    bodies = [_bodies(parts, turn) for parts, turn in zip(flier.parts, frames.turns, strict=True)]
+    links = [_total(own, at) for own, at in zip(bodies, frames.places, strict=True)]
     below = links[0]
     for k in range(JOINTS):
-        shift = times("ij,j->i", turn, flier.shifts[k])
-        place = place + shift
-        turn = times("ij,jk->ik", turn, flier.turns[k])
-        axis = times("ij,j->i", turn, flier.axes[k])
-        screw = joined([cross(place, axis), axis])
+        axis = frames.axes[k]
+        screw = joined([cross(frames.places[k + 1], axis), axis])
         columns.append(-times("ij,j->i", below, screw))
-        across = skew(flier.axes[k][:, None])[..., 0]
-        once = times("ij,jk->ik", turn, across)
-        twice = times("ij,jk->ik", turn, across @ across)
-        turn = turn + scaled(sine(phi[k]), once) + scaled(1.0 - cosine(phi[k]), twice)
-        bodies.append(_bodies(flier.parts[k + 1], turn))
-        links.append(_total(bodies[-1], place))
-        below = links[-1] + below
-        axes.append(axis)
-        shifts.append(shift)
+        below = links[k + 1] + below
+        shifts.append(times("ij,j->i", frames.turns[k], flier.shifts[k]))
         screws.append(screw)
-    hand = after((turn, place), flier.hand)
-    return Arm(hand, _columns(screws), axes, shifts, bodies, links, below, _columns(columns))
+    return Arm(hand, _columns(screws), frames.axes, shifts, bodies, links, below, _columns(columns))
 
 
 def _bodies(parts: list[Part], turn: Any) -> list[tuple[float, Any, Any]]:
@@ -212,13 +257,6 @@ def _beside(parts: list[Any]) -> Any:
     """Matrices side by side."""
     rows = [times("ij,jk->ki", part, np.eye(3)) for part in parts]
     return times("ij,jk->ki", joined(rows), np.eye(3))
-
-
-def hand_of(flier: Flier, phi: Any) -> tuple[tuple[Any, Any], Any]:
-    """Pose of the output and screws (6, joints, b) at angles."""
-    bare = Flier(flier.shifts, flier.turns, flier.axes, [[]] * (JOINTS + 1), flier.hand)
-    found = arm_of(bare, phi)
-    return found.hand, found.screws
 
 
 def _cells(phi: Any) -> int:

@@ -34,7 +34,15 @@ from concur.proofs._recheck_balls import (
     stacked,
     times,
 )
-from concur.proofs._recheck_flier import JOINTS, Arm, Flier, arm_of, hand_of
+from concur.proofs._recheck_flier import (
+    JOINTS,
+    MIDDLE,
+    Arm,
+    Flier,
+    arm_of,
+    inward,
+    outward,
+)
 from concur.proofs._recheck_pieces import Formula
 from concur.proofs._recheck_poses import (
     LEVI,
@@ -222,7 +230,7 @@ def state(flier: Flier, gains: tuple[float, float], way: Course, radii: Floats) 
     own, hand, zeta, momentum = poses(way, x, eta, ve)
     polynomial, radius, unique, sound = _angles(flier, hand, way.guess)
     phi = polynomial + BALLS.own(ANGLES, radius)
-    arm = arm_of(flier, phi)
+    arm = arm_of(flier, phi, hand)
     solver = Solver(arm.lower)
     s = solver(momentum - times("ij,j->i", arm.whole, zeta))
     s = s.exact() + BALLS.own(RATES, s.r)
@@ -305,22 +313,30 @@ def _by_angles(here: State, spread: Any) -> Any:
 _UNTURNED = -LEVI / 2
 """Of the vector of the skew part of a matrix X: (X_32 - X_23) / 2, .."""
 
-_BENT = np.einsum("ijk,jnl->inlk", _UNTURNED, LEVI)
-"""The same of a^ X, as a form of X and a."""
+_BEFORE, _AFTER = (
+    np.einsum("ijk,jnl->inlk", _UNTURNED, LEVI),
+    np.einsum("ijk,nlk->ilnj", _UNTURNED, LEVI),
+)
+"""The same of a^ X and of X a^, as forms of a and X."""
 
 
-def _apart(pose: tuple[Any, Any], target: tuple[Any, Any]) -> tuple[Any, Any]:
-    """Equations (6, b) that are zero where a pose is the target, and the rotation between them."""
-    turn = times("ij,kj->ik", pose[0], target[0])
-    return joined([pose[1] - target[1], times("ijk,jk->i", _UNTURNED, turn)]), turn
+def _apart(flier: Flier, phi: Any, hand: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Equations (6, b) for angles with the hand at a pose, and their derivatives (6, 6, b).
 
-
-def _slope(pose: tuple[Any, Any], screws: Any, turn: Any) -> Any:
-    """Derivatives of the equations by the angles, (6, 6, b)."""
-    axes = screws[3:]
-    place = screws[:3] - times("ij,jk->ik", skew(pose[1]), axes)
-    bent = times("inlk,lk->in", _BENT, turn)
-    return joined([place, times("in,nm->im", bent, axes)])
+    That the link in the middle has the same frame from the base and from the hand.
+    """
+    first = outward(flier, phi, MIDDLE)
+    last = inward(flier, phi, hand, JOINTS - MIDDLE)
+    ahead, back = first.places[-1], last.places[0]
+    turn = times("ij,kj->ik", first.turns[-1], last.turns[0])
+    off = joined([ahead - back, times("ijk,jk->i", _UNTURNED, turn)])
+    before, behind = times("inlk,lk->in", _BEFORE, turn), times("ilnj,jn->il", _AFTER, turn)
+    columns = []
+    for axis, place in zip(first.axes, first.places[1:], strict=True):
+        columns.append(joined([cross(axis, ahead - place), times("in,n->i", before, axis)]))
+    for axis, place in zip(last.axes, last.places[1:], strict=True):
+        columns.append(joined([cross(axis, back - place), times("il,l->i", behind, axis)]))
+    return off, times("kj,ji->jk", stacked(columns), np.eye(6))
 
 
 def _angles(
@@ -333,9 +349,8 @@ def _angles(
     """
     phi, middle = guess, (hand[0].c, hand[1].c)
     for _ in range(8):
-        own, screws = hand_of(flier, phi)
-        off, turn = _apart(own, middle)
-        slopes = np.moveaxis(_slope(own, screws, turn), -1, 0)
+        off, slope = _apart(flier, phi, middle)
+        slopes = np.moveaxis(slope, -1, 0)
         sound = np.isfinite(slopes).all(axis=(1, 2)) & np.isfinite(off).all(axis=0)
         safe = np.where(sound[:, None, None], slopes, np.eye(6))
         sound &= np.abs(np.linalg.det(safe)) > 0.0
@@ -343,14 +358,13 @@ def _angles(
         phi = phi - np.where(sound, times("ij,j->i", y, off), 0.0)
     exact, found = (hand[0].exact(), hand[1].exact()), BALLS.plain(phi)
     for _ in range(3):
-        off = _apart(hand_of(flier, found)[0], exact)[0]
+        off = _apart(flier, found, exact)[0]
         found = (found - times("ij,j->i", y, off)).exact()
-    defect = times("ij,j->i", y, _apart(hand_of(flier, found)[0], hand)[0]).bound
+    defect = times("ij,j->i", y, _apart(flier, found, hand)[0]).bound
 
     def contraction(radius: Floats) -> Floats:
         """K over boxes."""
-        own, screws = hand_of(flier, found.with_rest(radius))
-        slope = _slope(own, screws, _apart(own, hand)[1])
+        slope = _apart(flier, found.with_rest(radius), hand)[1]
         return np.asarray((times("ij,jk->ik", y, slope) - np.eye(6)[:, :, None]).bound)
 
     unique = np.zeros(len(sound))

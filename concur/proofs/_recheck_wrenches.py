@@ -22,7 +22,7 @@ import numpy as np
 from concur.proofs._recheck_balls import Balls, Dual, Floats, Solver, norm, stacked, times
 from concur.proofs._recheck_flier import Arm, Flier, arm_of, newton_euler, turning
 from concur.proofs._recheck_flight import ACCELERATIONS, BALLS, PUSH, Course, State
-from concur.proofs._recheck_poses import bracket, carried, exponential, fetched, pushed
+from concur.proofs._recheck_poses import bracket, carried, exponential, fetched, pushed, skew
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,12 @@ def needs(
     moved = asked + jolt
     lurch = moved - swept - times("ij,j->i", arm.screws, true)
     # Rates at constant accelerations of base and joints, along the true motion.
-    late, rates = arm_of(flier, Dual(here.phi, s)), Dual(s, true)
+    swing, place = skew(zeta[3:] - base[3:]), zeta - base
+    hand = (
+        Dual(here.hand[0], times("ij,jk->ik", swing, here.hand[0])),
+        Dual(here.hand[1], place[:3] + times("ij,j->i", swing, here.hand[1])),
+    )
+    late, rates = arm_of(flier, Dual(here.phi, s), hand), Dual(s, true)
     still, twist = Dual(a, 0.0 * a), Dual(base, lurch)
     slow, force = newton_euler(late, Dual(change, 0.0 * change), still, twist, rates)
     turn = (times("ij,j->i", late.screws, still) + turning(late, rates)).rate
@@ -112,7 +117,7 @@ def needs(
     slewed = rate.slope.rate - times("ij,jk->ik", response, rate.mass.rate)
     slewed = times("ij,jk->ik", slewed, light)
     margin, pivot = _margins(here, one.mass, scales)
-    swing = here.solver(-times("ij,j->i", arm.whole, carried(here.hand, held)))
+    pulled = here.solver(-times("ij,j->i", arm.whole, carried(here.hand, held)))
     return Needs(
         u.bound,
         s.bound,
@@ -123,7 +128,7 @@ def needs(
         norm(here.x[:3]),
         np.array([norm(response[:, k]) for k in range(6)]),
         np.array([norm(slewed[:, k]) for k in range(6)]),
-        times("ij,j->i", one.mass, swing).bound,
+        times("ij,j->i", one.mass, pulled).bound,
         norm(held),
     )
 
