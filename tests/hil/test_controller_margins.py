@@ -46,7 +46,7 @@ def controller(**others):
     made = Controller.__new__(Controller)
     made.clock = Clock()
     made.mode, made._talks, made.resets, made.attended = Mode.MOCK, True, False, True
-    made._signal, made.operator, made.recording = 0, None, None
+    made._signal, made.operator, made.recording, made.start = 0, None, None, None
     made.plan = SimpleNamespace(period=PERIOD, duration=10.0)
     made.rig = SimpleNamespace(
         loop=SimpleNamespace(period=PERIOD),
