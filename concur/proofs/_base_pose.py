@@ -15,6 +15,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from concur.control.references import Reference
+from concur.errors import OutputError
 from concur.proofs._configurations import Configurations
 from concur.proofs._decided import Decided
 from concur.proofs._floating import Demand, Floater, State
@@ -79,10 +80,19 @@ class Declared:
             return np.asarray(rate(y[:6], y[6:12], y[12:], twist)).ravel()
 
         first = np.concatenate([*self.start, q0])
-        path = solve_ivp(
+        found = solve_ivp(
             slope, (0.0, times[-1]), first, method="DOP853", t_eval=times, rtol=1e-10, atol=1e-12,
             max_step=length,
-        ).y  # fmt: skip
+        )  # fmt: skip
+        path = found.y
+        if path.shape[1] <= count or not np.isfinite(path).all():
+            end = length * max(path.shape[1] - 1, 0)
+            raise OutputError(
+                robot.where,
+                expected=f"a declared motion of {length * count:g} s",
+                came=f"none after {end:.2f} s, where the decoupling matrix may be singular",
+                cure="Start from another posture, move the reference, or prove a shorter task.",
+            )
         slopes = np.array([slope(t, y) for t, y in zip(times, path.T, strict=True)]).T
         # Errors, then quaternion and position of the base.
         rows = [*range(12), 15, 16, 17, 18, 12, 13, 14]

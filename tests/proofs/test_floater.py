@@ -6,12 +6,14 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import concur as cc
 from concur.cli._prove import ProveResult
+from concur.control import references
 from concur.errors import OutputError
 from concur.plotting.proof import proof_figure
-from concur.proofs import prove_task
+from concur.proofs import Expression, Ground, Reading, prove_task
 from concur.proofs._decided import Decided
 from concur.proofs._floater import Prover, prove_floater
 from concur.proofs._variations import kernels
@@ -223,6 +225,36 @@ def test_what_is_not_covered_is_undecided_or_rejected():
     assert late.cure.startswith("Take a shorter period or delay")
     with pytest.raises(OutputError, match="plain servo"):
         prove_floater(replace(task.servo, damping_threshold=0.1), *given[1:], NEAR)
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"reading": Reading(place=1e-4)},
+        {"expressions": (Expression("bent", "angle(tool)", 9.0),)},
+        {"ground": Ground.of(cc.robots.rover_arm(), supports={"caster": (-0.5, 0.0, 0.0)})},
+    ],
+    ids=lambda others: next(iter(others)),
+)
+def test_statements_of_other_robots_are_rejected(others):
+    with pytest.raises(OutputError, match="no distances, expressions, loads or errors"):
+        prover(SHORT, replace(NEAR, **others))
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize(("reach", "followed"), [(0.2, True), (5.0, False)])
+def test_a_declared_motion_beyond_the_reach_is_rejected_with_its_time(reach, followed):
+    task, duration = flier(), 0.5
+    pose = task.reference(0.0).flat_pose
+    start = np.eye(4)
+    start[:3, :3], start[:3, 3] = Rotation.from_quat(pose[3:]).as_matrix(), pose[:3]
+    line = references.screw(start, [reach / duration, *np.zeros(5)], group="SE3")
+    given = (task.servo, line, duration, task.q0, task.s0, NEAR)
+    if followed:
+        assert np.isfinite(Prover(*given).declared.path).all()
+        return
+    with pytest.raises(OutputError, match=r"none after 0\.\d+ s, .* singular"):
+        Prover(*given)
 
 
 @pytest.mark.slow

@@ -12,8 +12,11 @@ import pinocchio as pin
 import pytest
 from scipy.linalg import expm, logm
 
+import concur as cc
+from concur.proofs._expression import Expression
 from concur.proofs._file import claim
 from concur.proofs._floater import prove_floater
+from concur.proofs._ground import Ground
 from concur.proofs._reading import Reading
 from concur.proofs._recheck_balls import (
     ROUND,
@@ -346,6 +349,13 @@ QUICK: list[tuple[str, Callable[[Stored], Stored]]] = [
     ("masses and momentum", lambda s: _stated(s, masses=0.001)),
     ("masses and momentum", lambda s: _stated(s, momentum_error=(0.1, 0.1))),
     ("other robots", lambda s: _stated(s, reading=Reading(place=0.1))),
+    (
+        "other robots",
+        lambda s: _stated(
+            s, ground=Ground.of(cc.robots.rover_arm(), supports={"caster": (-0.5, 0.0, 0.0)})
+        ),
+    ),
+    ("other robots", lambda s: _stated(s, expressions=(Expression("bent", "angle(tool)", 9.0),))),
     ("other entries", lambda s: _stated(s, torque_error=(1e-4,) * 5)),
     ("other quantities", lambda s: replace(s, bounds={})),
     ("is not that of the statement", lambda s: _claim(s, "corridor", unit="mm")),
