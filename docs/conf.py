@@ -14,6 +14,7 @@ sys.path[:0] = [str(FOLDER), str(FOLDER.parent)]
 
 import contracts  # noqa: E402
 import equations  # noqa: E402
+import fields  # noqa: E402
 import misprints  # noqa: E402
 import notebooks  # noqa: E402
 from sphinx.errors import ExtensionError  # noqa: E402
@@ -61,11 +62,11 @@ def _write_contracts(app):
     contracts.write(FOLDER / "_build" / "contracts")
 
 
-TABLES = {"sources": equations, "errata": misprints}
+TABLES = {"sources": equations, "errata": misprints, **dict.fromkeys(fields.PAGES, fields)}
 
 
 def _outdated(*_):
-    """Pages whose tables follow from docstrings are read in every build."""
+    """Pages whose tables follow from docstrings or schemas are read in every build."""
     return list(TABLES)
 
 
@@ -83,7 +84,7 @@ def _offer_notebook(app, docname, source):
 
 
 def _fill_tables(app, docname, source):
-    """The tables of equations and misprints get their functions and tests."""
+    """The tables of equations and misprints get functions and tests, those of files fields."""
     if tables := TABLES.get(docname):
         if missing := tables.fault(source[0]):
             raise ExtensionError(missing)

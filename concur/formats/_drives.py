@@ -10,6 +10,7 @@ from pydantic import Field
 
 from concur.formats.tables import (
     MOST_BODIES,
+    Expected,
     Number,
     Positive,
     Table,
@@ -21,39 +22,66 @@ from concur.formats.tables import (
 )
 from concur.mechanism import Drive, Mimic
 
-_RATIOS = "a table with a gear ratio for each joint"
-
 
 class DriveTable(Table):
-    """Fields of a drive."""
+    """A control that acts on several joints, on one joint through a gear, or on a body."""
 
     cures: ClassVar[dict[str, str]] = {
         "ratio": "Write the ratio behind each joint: joints = { left = 4.0, right = 4.0 }."
     }
-    name: Text
-    joints: Annotated[dict[str, Number], Field(description=_RATIOS)] | None = None
-    body: Text | None = None
-    wrench: Vector6 | None = None
-    point: Vector3 | None = None
-    torque_limit: Positive | None = None
+    name: Text = Field(description="Name of the control.")
+    joints: (
+        Annotated[dict[str, Number], Expected("a table with a gear ratio for each joint")] | None
+    ) = Field(
+        default=None,
+        description="Gear ratio of each joint: force or torque of the joint = ratio times that of "
+        "the motor. A joint with several DOFs has the names of its freedoms, such as "
+        '`"ball[wx]"`. Default: none, with `body`.',
+    )
+    body: Text | None = Field(
+        default=None,
+        description="Body on which a thruster acts, in place of `joints`. Default: none.",
+    )
+    wrench: Vector6 | None = Field(
+        default=None,
+        description="Wrench of the thruster per unit of the control in the axes of the body: "
+        "force, N, then moment, N m. Default: none, with `joints`.",
+    )
+    point: Vector3 | None = Field(
+        default=None,
+        description="Point of the body at which the wrench acts, m. Default: its origin.",
+    )
+    torque_limit: Positive | None = Field(
+        default=None,
+        description="Largest torque or force of the motor in both directions, N m or N. Default: "
+        "that of its joints divided by the ratio, if no other drive moves them.",
+    )
 
 
 class MimicTable(Table):
-    """Fields of a joint that follows another."""
+    """A joint that follows another: q = multiplier q_other + offset."""
 
-    body: Text
-    of: Text
-    multiplier: Number | None = None
-    offset: Number | None = None
+    body: Text = Field(description="Body whose joint follows.")
+    of: Text = Field(description="Body whose joint it follows.")
+    multiplier: Number | None = Field(
+        default=None, description="Ratio of the velocities. Default: `1.0`."
+    )
+    offset: Number | None = Field(
+        default=None,
+        description="Coordinate of the joint where the other one is at zero, rad or m. "
+        "Default: `0.0`.",
+    )
 
 
 Drives = Annotated[
     list[DriveTable],
-    Field(max_length=MOST_BODIES, description=f"tables [[drives]], at most {MOST_BODIES}"),
+    Field(max_length=MOST_BODIES),
+    Expected(f"tables [[drives]], at most {MOST_BODIES}"),
 ]
 Mimics = Annotated[
     list[MimicTable],
-    Field(max_length=MOST_BODIES, description=f"tables [[mimics]], at most {MOST_BODIES}"),
+    Field(max_length=MOST_BODIES),
+    Expected(f"tables [[mimics]], at most {MOST_BODIES}"),
 ]
 
 

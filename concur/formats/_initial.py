@@ -13,6 +13,7 @@ from concur.control import Output, Servo, Start
 from concur.control.references import Reference
 from concur.formats._configuration import read_configuration
 from concur.formats.tables import (
+    Expected,
     NumberOrList,
     Table,
     fault,
@@ -27,7 +28,8 @@ ON_REFERENCE = "on reference"
 
 Velocity = Annotated[
     float,
-    Field(ge=-FASTEST_START, le=FASTEST_START, description=f"a number within {FASTEST_START:g}"),
+    Field(ge=-FASTEST_START, le=FASTEST_START),
+    Expected(f"a number within {FASTEST_START:g}"),
 ]
 
 
@@ -38,23 +40,40 @@ def _on_reference(text: str) -> str:
 
 
 class InitialTable(Table):
-    """The table `[initial]`."""
+    """The initial state, or where it is sought."""
 
-    q: Annotated[dict[str, NumberOrList], Field(description="a table of bodies")] | None = None
-    s: Annotated[dict[str, Velocity], Field(description="a table of shape velocities")] | None = (
-        None
+    q: Annotated[dict[str, NumberOrList], Expected("a table of bodies")] | None = Field(
+        default=None,
+        description="Configurations by body, m and rad: a number for a joint with one coordinate, "
+        "else a list. Default: neutral.",
+    )
+    s: Annotated[dict[str, Velocity], Expected("a table of shape velocities")] | None = Field(
+        default=None,
+        description="Shape velocities by name, m/s and rad/s; the base has none. Default: zero.",
     )
     start: (
         Annotated[
             str,
             AfterValidator(_on_reference),
-            Field(description=f'"{ON_REFERENCE}"', json_schema_extra={"enum": [ON_REFERENCE]}),
+            Field(json_schema_extra={"enum": [ON_REFERENCE]}),
+            Expected(f'"{ON_REFERENCE}"'),
         ]
         | None
-    ) = None
-    near: Annotated[dict[str, NumberOrList], Field(description="a table of bodies")] | None = None
-    offset: Annotated[dict[str, NumberOrList], Field(description="a table of outputs")] | None = (
-        None
+    ) = Field(
+        default=None,
+        description="The outputs start on their references, in pose and velocity; excludes `q` and "
+        "`s`. Default: as written in `q` and `s`.",
+    )
+    near: Annotated[dict[str, NumberOrList], Expected("a table of bodies")] | None = Field(
+        default=None,
+        description="With `start`: configurations by body, m and rad, near which the robot starts. "
+        "Default: neutral.",
+    )
+    offset: Annotated[dict[str, NumberOrList], Expected("a table of outputs")] | None = Field(
+        default=None,
+        description="With `start`: pose error at the start by output, m and rad: linear, then "
+        "angular, as the group of the output has them. In R^n it is the reference minus the "
+        "output. Default: zero.",
     )
 
 
@@ -79,10 +98,7 @@ def check_initial(table: InitialTable, path: str | PathLike[str]) -> None:
 
 
 def start_on_reference(
-    table: InitialTable,
-    servo: Servo,
-    reference: Reference,
-    path: str | PathLike[str],
+    table: InitialTable, servo: Servo, reference: Reference, path: str | PathLike[str]
 ) -> Start:
     """State on the reference at t = 0; an error names the file if there is no such state."""
     near = read_configuration(table.near or {}, servo.model.robot, path, "[initial.near]")

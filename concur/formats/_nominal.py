@@ -22,6 +22,44 @@ OF_ROBOT = (
 )
 """Quantities of the robot, as of `Plant.numbers`."""
 
+QUANTITIES = {
+    "mass": "Mass of bodies, kg.",
+    "com": "Centre of mass of bodies with mass: 3 components, m.",
+    "moments": "Inertia of bodies with mass: 6 entries xx, yy, zz, xy, xz, yz of the tensor about "
+    "the centre of mass, kg m^2.",
+    "position": "Translation of the placement of bodies with a parent: 3 components, m.",
+    "rotation": "Rotation vector of the placement of bodies with a parent: 3 components, rad.",
+    "radius": "Radius of wheels, m.",
+    "center": "Centre of sliders and of wheels with a `support`: 3 components, m.",
+    "support_center": "Centre of the support of wheels: 3 components, m.",
+    "support_radius": "Radius of the support of wheels, m.",
+    "grip": "Friction coefficient of wheels with `[plant.slip]`.",
+    "ratio": "Gear ratio of each joint of drives.",
+    "viscous": "Viscous friction of controls, N m s/rad or N s/m.",
+    "coulomb": "Coulomb friction of controls, N m or N.",
+    "stribeck": "Excess of the friction of controls at breakaway, N m or N.",
+    "torque_limit": "Largest torque or force of controls, N m or N.",
+    "ripple": "Torque ripple of controls, as a fraction of the torque.",
+    "lag": "Time constant of the torque of controls, s.",
+    "stiffness": "Stiffness of the flexible joint of controls, N m/rad or N/m.",
+    "damping": "Damping of the flexible joint of controls, N m s/rad or N s/m.",
+    "motor_inertia": "Inertia of the motor of controls, kg m^2 or kg.",
+    "resolution": "Step of the encoder of joints with one coordinate, rad or m.",
+    "noise": "Standard deviation of the measured position of such joints, rad or m.",
+    "velocity_noise": "Standard deviation of the measured velocity of such joints, rad/s or m/s.",
+    "force": "Force of wrenches of `[imperfections]`: 3 components, N.",
+    "torque": "Torque of wrenches of `[imperfections]`: 3 components, N m.",
+    "timing": "`latency` and `jitter`, s.",
+    "initial_q": "Displacement of the joint of bodies at the start: one number for each degree of "
+    "freedom, rad and m; of a base along its axes.",
+    "initial_s": "Shape velocities at the start, rad/s or m/s.",
+    "momentum": "`linear` and `angular` true momentum of a robot with a floating base: 3 "
+    "components, kg m/s and kg m^2/s.",
+    "reference": "By output: fields of the table of the reference that are numbers, in their "
+    "units.",
+}
+"""Kinds of uncertain quantities with their units."""
+
 BY_AXIS = ("force", "torque")
 """Kinds of imperfections with one number for each axis of a wrench."""
 

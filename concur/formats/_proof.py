@@ -18,6 +18,7 @@ from concur.formats._wheels import Supports
 from concur.formats.tables import (
     LARGEST,
     PAIR,
+    Expected,
     Number,
     Table,
     Text,
@@ -43,94 +44,193 @@ def _range(value: Any) -> Any:
 
 
 NotNegative = Annotated[
-    float, Field(ge=0.0, le=LARGEST, description="a number of zero or more, up to 1e9")
+    float, Field(ge=0.0, le=LARGEST), Expected("a number of zero or more, up to 1e9")
 ]
 Range = Annotated[
-    Any,
-    AfterValidator(_range),
-    Field(description="a lower and an upper end", json_schema_extra=PAIR),
+    Any, AfterValidator(_range), Field(json_schema_extra=PAIR), Expected("a lower and an upper end")
 ]
 
 
 Radii = Annotated[
-    list[NotNegative], Field(min_length=2, max_length=2, description="2 numbers of zero or more")
+    list[NotNegative], Field(min_length=2, max_length=2), Expected("2 numbers of zero or more")
 ]
 
 
 class CapsuleTable(Table):
     """A capsule on a body, or that of the body's shape."""
 
-    body: Text
-    name: Text | None = None
-    start: Vector3 | None = None
-    end: Vector3 | None = None
-    radius: NotNegative | None = None
+    body: Text = Field(description="Body that carries the capsule.")
+    name: Text | None = Field(
+        default=None, description="Name of the capsule. Default: that of the body."
+    )
+    start: Vector3 | None = Field(
+        default=None,
+        description="One end of the segment, in the frame of the body, m. Default: that of the "
+        "shape, which has to be a sphere or a capsule.",
+    )
+    end: Vector3 | None = Field(
+        default=None,
+        description="Other end of the segment, in the frame of the body, m. Default: that of the "
+        "shape; a sphere, if `start` is given.",
+    )
+    radius: NotNegative | None = Field(
+        default=None,
+        description="Largest distance of its points from the segment, m. Default: that of the "
+        "shape.",
+    )
 
 
 class ObstacleTable(Table):
     """A sphere or capsule that capsules on bodies keep away from."""
 
-    name: Text
-    start: Vector3
-    end: Vector3 | None = None
-    radius: NotNegative
-    frame: Annotated[Literal["world", "base"], Field(description='"world" or "base"')] = "world"
-    distance: NotNegative = 0.0
-    capsules: Annotated[list[Text], Field(min_length=1, max_length=100)] | None = None
+    name: Text = Field(description="Name of the obstacle.")
+    start: Vector3 = Field(
+        description="Centre of a sphere, or one end of the segment of a capsule, m."
+    )
+    end: Vector3 | None = Field(
+        default=None, description="Other end of the segment, m. Default: a sphere."
+    )
+    radius: NotNegative = Field(description="Radius, m.")
+    frame: Annotated[Literal["world", "base"], Expected('"world" or "base"')] = Field(
+        default="world", description="Frame of the obstacle; `base` for a part of the base."
+    )
+    distance: NotNegative = Field(default=0.0, description="Least distance of the capsules, m.")
+    capsules: Annotated[list[Text], Field(min_length=1, max_length=100)] | None = Field(
+        default=None, description="Names of the capsules that keep the distance. Default: all."
+    )
 
 
 class ExpressionTable(Table):
     """A formula of angles, speeds and torques with a limit."""
 
-    name: Text
-    formula: Text
-    below: Number | None = None
-    unit: str = ""
+    name: Text = Field(description="Name of the expression.")
+    formula: Text = Field(
+        description="Formula of angles, speeds and torques, such as `torque(arm) * speed(arm)`."
+    )
+    below: Number | None = Field(
+        default=None, description="Limit that the formula stays below, in its unit. Default: none."
+    )
+    unit: str = Field(default="", description="Unit of the formula, for the report.")
 
 
 class ReadingTable(Table):
-    """The table `[proof.reading]`: largest errors of what the law reads."""
+    """Largest errors of the measured state that the law reads."""
 
-    angles: NumbersByName = None
-    speeds: NumbersByName = None
-    place: NotNegative = 0.0
-    heading: NotNegative = 0.0
+    angles: NumbersByName = Field(
+        default=None,
+        description="Error of the angles of the arm's joints, rad: a number for all, or a table by "
+        "name. Default: none.",
+    )
+    speeds: NumbersByName = Field(
+        default=None,
+        description="Error of the shape velocities, rad/s: a number for all, or a table by name; "
+        "required with `angles`. Default: none.",
+    )
+    place: NotNegative = Field(default=0.0, description="Error of the position of the base, m.")
+    heading: NotNegative = Field(default=0.0, description="Error of the heading of the base, rad.")
 
 
-def _tables(kind: str) -> Any:
-    """Field of a list of tables [[proof.kind]]."""
-    text = f"tables [[proof.{kind}]], at most 100"
-    return Field(default=[], max_length=100, description=text)
+def _tables(kind: str) -> tuple[Any, Any]:
+    """Annotations of a list of tables [[proof.kind]]."""
+    return Field(max_length=100), Expected(f"tables [[proof.{kind}]], at most 100")
 
 
 class ProofTable(Table):
-    """The table `[proof]`."""
+    """Starts, imperfections and limits of the proof of a task.
 
-    place: NumbersByName
-    speed: NumbersByName
-    heading: NotNegative
-    period: Time | None = None
-    delay: Time = 0.0
+    An entry by output, control or shape velocity is a number for all, or a table by name.
+    """
+
+    place: NumbersByName = Field(
+        description="Radius of the start of each output about the declared start: of its position, "
+        "m."
+    )
+    speed: NumbersByName = Field(
+        description="Radius of the start of each output about the declared start: of its velocity, "
+        "m/s."
+    )
+    heading: NotNegative = Field(
+        description="Radius of the heading at the start, rad; the outputs do not determine it."
+    )
+    period: Time | None = Field(
+        default=None,
+        description="Longest time for which a torque is held, s; not below `control_period`. "
+        "Default: `control_period`, or `0.0`.",
+    )
+    delay: Time = Field(default=0.0, description="Longest time from measurement to torque, s.")
     masses: Annotated[
-        float, Field(ge=0.0, lt=1.0, description="a number of zero or more, below 1")
-    ] = 0.0
-    momentum_error: Radii | None = None
-    torque_error: NumbersByName = 0.0
-    push: NumbersByName = 0.0
-    corridor: NumbersByName = None
-    margin: NotNegative = 0.0
-    torque_limits: NumbersByName = None
-    speed_limits: NumbersByName = None
-    angle_limits: dict[str, Range] = Field(default={}, description="a table of joints")
-    supports: Supports | None = None
-    compliance: NumbersByName = None
-    least_load: NumbersByName = None
-    tipping: NotNegative | None = None
-    grip: NotNegative | None = None
-    capsule: list[CapsuleTable] = _tables("capsule")
-    obstacle: list[ObstacleTable] = _tables("obstacle")
-    expression: list[ExpressionTable] = _tables("expression")
-    reading: ReadingTable | None = None
+        float, Field(ge=0.0, lt=1.0), Expected("a number of zero or more, below 1")
+    ] = Field(
+        default=0.0,
+        description="Largest relative error of mass, first and second moments of each body.",
+    )
+    momentum_error: Radii | None = Field(
+        default=None,
+        description="Largest error of the declared momentum of a floater: linear, kg m/s, and "
+        "angular about the inertial origin, kg m^2/s. Default: zero.",
+    )
+    torque_error: NumbersByName = Field(
+        default=0.0, description="Largest error of each control, N m or N."
+    )
+    push: NumbersByName = Field(
+        default=0.0, description="Largest unmodelled acceleration of each output, m/s^2."
+    )
+    corridor: NumbersByName = Field(
+        default=None,
+        description="Largest distance of each output from its reference, m. Default: none.",
+    )
+    margin: NotNegative = Field(default=0.0, description="Least decoupling margin, without unit.")
+    torque_limits: NumbersByName = Field(
+        default=None,
+        description="Largest torque of each control, N m or N; limits of robot, plant and "
+        "`[servo]` apply where they are narrower. Default: those.",
+    )
+    speed_limits: NumbersByName = Field(
+        default=None,
+        description="Largest speed of each shape velocity, rad/s or m/s; limits of robot and plant "
+        "apply where they are narrower. Default: those.",
+    )
+    angle_limits: Annotated[dict[str, Range], Expected("a table of joints")] = Field(
+        default={},
+        description="Lower and upper angle of joints, rad; limits of robot and plant apply where "
+        "they are narrower. Default: those.",
+    )
+    supports: Supports | None = Field(
+        default=None,
+        description="Supports beside the wheels: by name the contact point in the frame of the "
+        "base, m; with them loads and grip are bounded. Default: those of the robot.",
+    )
+    compliance: NumbersByName = Field(
+        default=None,
+        description="Vertical compliance of wheels and supports, m/N, if there are more than "
+        "three; only ratios matter. Default: none.",
+    )
+    least_load: NumbersByName = Field(
+        default=None, description="Least load of wheels and supports, N. Default: `0.0`."
+    )
+    tipping: NotNegative | None = Field(
+        default=None,
+        description="Least moment about each edge of the polygon of more than three contacts "
+        "without `compliance`, N m. Default: `0.0`.",
+    )
+    grip: NotNegative | None = Field(
+        default=None,
+        description="Largest friction coefficient that a wheel may need. Default: none.",
+    )
+    capsule: Annotated[list[CapsuleTable], *_tables("capsule")] = Field(
+        default=[], description="Capsules that move with bodies. Default: none."
+    )
+    obstacle: Annotated[list[ObstacleTable], *_tables("obstacle")] = Field(
+        default=[],
+        description="Spheres and capsules from which these capsules keep away. Default: none.",
+    )
+    expression: Annotated[list[ExpressionTable], *_tables("expression")] = Field(
+        default=[], description="Formulas with limits. Default: none."
+    )
+    reading: ReadingTable | None = Field(
+        default=None,
+        description="Largest errors of the measured state that the law reads. Default: none.",
+    )
 
 
 def read_proof(
@@ -165,10 +265,7 @@ def read_proof(
 
 
 def statement(
-    given: Mapping[str, Any],
-    servo: Servo,
-    limits: JointLimits,
-    path: str | PathLike[str],
+    given: Mapping[str, Any], servo: Servo, limits: JointLimits, path: str | PathLike[str]
 ) -> Statement:
     """Statement of a task's proof, with the limits of robot and task where they are narrower."""
     from concur.proofs import Statement

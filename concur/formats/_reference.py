@@ -13,6 +13,7 @@ from concur.control import Output, references
 from concur.control.references import Reference
 from concur.formats._robot import PlacementTable
 from concur.formats.tables import (
+    Expected,
     Number,
     NumberOrList,
     Numbers,
@@ -21,6 +22,7 @@ from concur.formats.tables import (
     Rows,
     Table,
     Text,
+    Truth,
     Vector3,
     Vector6,
     check,
@@ -31,15 +33,28 @@ from concur.formats.tables import (
 )
 from concur.mechanism import Pose
 
-Points = Annotated[list[NumberOrList], Field(description="a list of points, one for each time")]
+Points = Annotated[list[NumberOrList], Expected("a list of points, one for each time")]
+
+
+_POINT = "One number per coordinate of the output, m or rad"
+_POSE = "For `SO3` a quaternion x, y, z, w; for poses x, y, z, m, and a quaternion"
 
 
 class _Reference(Table):
     """Fields of all references: motion with a frame, and drift."""
 
-    kind: str
-    drift: Vector3 | None = None
-    moving: Vector6 | None = None
+    kind: str = Field(description="Kind of the reference.")
+    drift: Vector3 | None = Field(
+        default=None,
+        description="Constant velocity that is added, in inertial axes, m/s; not for `SO2` and "
+        "`SO3`. Default: none.",
+    )
+    moving: Vector6 | None = Field(
+        default=None,
+        description="Constant spatial twist of the frame in which the reference is given: linear, "
+        "m/s, at the inertial origin, then angular, rad/s; for `R3`, `SO3`, `SE3` and `R3xSO3`. At "
+        "t = 0 this frame is the inertial frame. Default: none.",
+    )
 
     def arguments(self) -> dict[str, Any]:
         return {k: v for k, v in self.given().items() if k not in _Path.model_fields}
@@ -48,111 +63,173 @@ class _Reference(Table):
 class _Path(_Reference):
     """Common fields of paths in R^n, which can be relative to each other."""
 
-    relative_to: Text | None = None
+    relative_to: Text | None = Field(
+        default=None,
+        description="Output to whose reference this path is added; both are in the same frame. "
+        "Default: none.",
+    )
     components: (
         Annotated[
             list[Annotated[int, Field(ge=0, le=100)]],
-            Field(max_length=100, description="a list of whole numbers from 0"),
+            Field(max_length=100),
+            Expected("a list of whole numbers from 0"),
         ]
         | None
-    ) = None
+    ) = Field(
+        default=None,
+        description="Number, from 0, of the coordinate to which each coordinate of that output is "
+        "added. Default: axis to axis.",
+    )
 
 
 class _Hold(_Reference):
-    point: NumberOrList
+    """A constant rotation or pose."""
+
+    point: NumberOrList = Field(description=f"{_POSE}.")
 
     def build(self, group: str) -> Reference:
         return references.hold(self.point, group)
 
 
 class _HoldPoint(_Path):
-    point: NumberOrList
+    """A constant point."""
+
+    point: NumberOrList = Field(description=f"{_POINT}.")
 
     def build(self, group: str) -> Reference:
         return references.hold(**self.arguments())
 
 
 class _Polynomial(_Path):
-    coefficients: Rows
+    """A polynomial of time."""
+
+    coefficients: Rows = Field(
+        description="One point for each power of time, beginning with the constant, m/s^k or "
+        "rad/s^k."
+    )
 
     def build(self, group: str) -> Reference:
         return references.polynomial(**self.arguments())
 
 
 class _PosePolynomial(_Reference):
-    coefficients: Rows
-    start: Numbers
+    """A rotation or pose whose exponential coordinates are a polynomial of time."""
+
+    coefficients: Rows = Field(
+        description="One twist for each power of time, beginning with the constant: linear, m/s^k, "
+        "then angular, rad/s^k, relative to `start`."
+    )
+    start: Numbers = Field(description=f"{_POSE}.")
 
     def build(self, group: str) -> Reference:
         return references.polynomial(**self.arguments(), group=group)
 
 
 class _RestToRest(_Path):
-    start: Numbers
-    end: Numbers
-    duration: Positive
-    begin: Number | None = None
+    """A motion from rest to rest on a straight line, which starts and ends without acceleration."""
+
+    start: Numbers = Field(description=f"First point: {_POINT[0].lower() + _POINT[1:]}.")
+    end: Numbers = Field(description="Last point, in the form of `start`, m or rad.")
+    duration: Positive = Field(description="Duration of the motion, s.")
+    begin: Number | None = Field(
+        default=None, description="Time at which the motion begins, s. Default: `0.0`."
+    )
 
     def build(self, group: str) -> Reference:
         return references.rest_to_rest(**self.arguments())
 
 
 class _PoseRestToRest(_Reference):
-    start: Numbers
-    end: Numbers
-    duration: Positive
-    begin: Number | None = None
+    """A motion from rest to rest, which rotates by the smaller angle."""
+
+    start: Numbers = Field(description=f"First pose: {_POSE[0].lower() + _POSE[1:]}.")
+    end: Numbers = Field(description="Last pose, in the form of `start`, m.")
+    duration: Positive = Field(description="Duration of the motion, s.")
+    begin: Number | None = Field(
+        default=None, description="Time at which the motion begins, s. Default: `0.0`."
+    )
 
     def build(self, group: str) -> Reference:
         return references.rest_to_rest(**self.arguments(), group=group)
 
 
 class _Circle(_Path):
-    center: Numbers
-    radius: Positive
-    period: Number
-    normal: Vector3 | None = None
-    phase: Number | None = None
+    """A circle of constant speed, for `R2` and `R3`."""
+
+    center: Numbers = Field(description="Centre, m.")
+    radius: Positive = Field(description="Radius, m.")
+    period: Number = Field(description="Time of one turn, s; negative: clockwise.")
+    normal: Vector3 | None = Field(
+        default=None,
+        description="Normal of the plane, of any length, in `R3`. Default: `[0, 0, 1]`.",
+    )
+    phase: Number | None = Field(
+        default=None, description="Angle on the circle at t = 0, rad. Default: `0.0`."
+    )
 
     def build(self, group: str) -> Reference:
         return references.circle(**self.arguments())
 
 
 class _PoseCircle(_Reference):
-    center: Vector3
-    radius: Positive
-    period: Number
-    normal: Vector3 | None = None
-    phase: Number | None = None
-    attitude: Quaternion
-    turning: Annotated[bool, Field(description="true or false")] | None = None
+    """A circle of constant speed with an orientation, for `SE3` and `R3xSO3`."""
+
+    center: Vector3 = Field(description="Centre, m.")
+    radius: Positive = Field(description="Radius, m.")
+    period: Number = Field(description="Time of one turn, s; negative: clockwise.")
+    normal: Vector3 | None = Field(
+        default=None, description="Normal of the plane, of any length. Default: `[0, 0, 1]`."
+    )
+    phase: Number | None = Field(
+        default=None, description="Angle on the circle at t = 0, rad. Default: `0.0`."
+    )
+    attitude: Quaternion = Field(description="Orientation at t = 0: unit quaternion x, y, z, w.")
+    turning: Truth | None = Field(
+        default=None,
+        description="Whether the orientation rotates with the circle. Default: `false`.",
+    )
 
     def build(self, group: str) -> Reference:
         return references.circle(**self.arguments(), group=group)
 
 
 class _Waypoints(_Path):
-    times: Numbers
-    points: Points
-    rates: Rows | None = None
+    """A cubic spline through points."""
+
+    times: Numbers = Field(description="Times of the points, s.")
+    points: Points = Field(description=f"One for each time. {_POINT}.")
+    rates: Rows | None = Field(
+        default=None,
+        description="Velocities at the first and the last point, m/s or rad/s. Default: at rest.",
+    )
 
     def build(self, group: str) -> Reference:
         return references.waypoints(**self.arguments())
 
 
 class _PoseWaypoints(_Reference):
-    times: Numbers
-    points: Points
-    rates: Rows | None = None
+    """A cubic spline through rotations or poses."""
+
+    times: Numbers = Field(description="Times of the points, s.")
+    points: Points = Field(description=f"One for each time. {_POSE}.")
+    rates: Rows | None = Field(
+        default=None,
+        description="Twists at the first and the last point: linear, m/s, then angular, rad/s. "
+        "Default: at rest.",
+    )
 
     def build(self, group: str) -> Reference:
         return references.waypoints(**self.arguments(), group=group)
 
 
 class _Screw(_Reference):
-    start_pose: PlacementTable
-    twist: Vector6
-    frame: Text | None = None
+    """A motion with a constant twist."""
+
+    start_pose: PlacementTable = Field(description="Pose at t = 0.")
+    twist: Vector6 = Field(description="Twist: linear, m/s, then angular, rad/s.")
+    frame: Annotated[Text, Field(json_schema_extra={"enum": ["body", "spatial"]})] | None = Field(
+        default=None, description='Frame of the twist. Default: `"body"`.'
+    )
 
     def build(self, group: str) -> Reference:
         pose = Pose(**self.start_pose.given())

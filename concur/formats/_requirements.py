@@ -16,6 +16,7 @@ from concur.control import JointLimits, Output
 from concur.formats.tables import (
     LARGEST,
     PAIR,
+    Expected,
     Positive,
     Table,
     Text,
@@ -48,41 +49,77 @@ def _pairs(value: Any) -> Any:
     raise PydanticCustomError("pairs", "pairs expected")
 
 
-class RequirementTable(Table):
-    """A table `[[requirements]]`; which fields it has depends on its kind."""
+_Time = Annotated[float, Field(ge=0, le=LARGEST), Expected("a time, s")]
 
-    kind: Text
-    name: Text | None = None
-    output: Text | None = None
-    within: Annotated[float, Field(ge=0, le=LARGEST, description="a time, s")] | None = None
-    after: Annotated[float, Field(ge=0, le=LARGEST, description="a time, s")] | None = None
-    radius: Positive | None = None
-    angle: Positive | None = None
-    below: Positive | None = None
-    above: Positive | None = None
-    control: Text | None = None
-    joint: Text | None = None
-    wheel: Text | None = None
+
+class RequirementTable(Table):
+    """A condition on a run; which fields it has depends on its kind."""
+
+    kind: Text = Field(description="Kind of the requirement.")
+    name: Text | None = Field(
+        default=None,
+        description="Unique name. Default: from the kind and the named part.",
+    )
+    output: Text | None = Field(default=None, description="Name of the output.")
+    within: _Time | None = Field(default=None, description="Time after which the bound holds, s.")
+    after: _Time | None = Field(
+        default=None,
+        description="Time after which the bound holds, s. Default: the start.",
+    )
+    radius: Positive | None = Field(
+        default=None,
+        description="Bound of the error, m; rad for an output that is a rotation. Default: none, "
+        "with `angle`.",
+    )
+    angle: Positive | None = Field(
+        default=None,
+        description="Bound of the rotation error of a pose, rad. Default: none.",
+    )
+    below: Positive | None = Field(
+        default=None,
+        description="Bound of the absolute value, in the unit of the bounded quantity: m or rad of "
+        "an error, N m or N, rad/s or m/s. Default: of torques and speeds the limits of the robot.",
+    )
+    above: Positive | None = Field(default=None, description="Least margin bound, without unit.")
+    control: Text | None = Field(default=None, description="Name of the control. Default: all.")
+    joint: Text | None = Field(default=None, description="Name of the joint. Default: all.")
+    wheel: Text | None = Field(default=None, description="Body of the wheel. Default: all.")
     interval: (
         Annotated[
             Any,
             AfterValidator(_pair),
-            Field(description="a lower and an upper end", json_schema_extra=PAIR),
+            Field(json_schema_extra=PAIR),
+            Expected("a lower and an upper end"),
         ]
         | None
-    ) = None
+    ) = Field(
+        default=None,
+        description="Lower and upper bound of the coordinate, rad or m; requires `joint`. Default: "
+        "the limits of the robot.",
+    )
     box: (
         Annotated[
             Any,
             AfterValidator(_pairs),
-            Field(
-                description="a list of intervals, one for each coordinate of the base",
-                json_schema_extra=list_of(PAIR, 1),
-            ),
+            Field(json_schema_extra=list_of(PAIR, 1)),
+            Expected("a list of intervals, one for each coordinate of the base"),
         ]
         | None
-    ) = None
+    ) = Field(default=None, description="An interval for each position of the base, m.")
 
+
+KINDS = {
+    "settle": "The error of an output stays below a bound after a time.",
+    "error": "The error of an output stays below a bound, from the start or after a time.",
+    "torque": "The command of a control stays within a bound in both directions.",
+    "speed": "The speed of a joint stays within a bound in both directions.",
+    "joint": "A coordinate of a joint stays in an interval.",
+    "margin": "The margin bound of the decoupling matrix stays above a number.",
+    "base": "The base stays in a box.",
+    "slip": "The slip speed of a wheel that may slip stays below a bound.",
+    "ticks": "The run reaches its end: no tick is refused.",
+}
+"""Kinds of requirements and their conditions."""
 
 # Fields that each kind requires and accepts.
 FIELDS: dict[str, tuple[set[str], set[str]]] = {

@@ -13,11 +13,12 @@ from pydantic import BeforeValidator, Field
 
 from concur.errors import ConcurError, DescriptionError
 from concur.formats._drives import Drives, Mimics, drive_of, mimic_of
-from concur.formats._wheels import SteeringTables, Supports, WheelTable, steering_of, wheel_of
+from concur.formats._wheels import SteeringTables, Supports, WheelTables, steering_of, wheel_of
 from concur.formats.tables import (
     MOST_BODIES,
     NUMBER,
     PAIR,
+    Expected,
     Number,
     NumberOrList,
     Quaternion,
@@ -52,7 +53,7 @@ _NO_JOINTS = {
 
 
 class PlacementTable(Table):
-    """Fields of a placement."""
+    """Pose of a frame in the frame of the parent."""
 
     cures: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(
@@ -61,26 +62,50 @@ class PlacementTable(Table):
         ),
         **dict.fromkeys(("xyz", "position", "origin"), "Write translation = [x, y, z], m."),
     }
-    translation: Vector3 | None = None
-    rotation: Quaternion | None = None
+    translation: Vector3 | None = Field(
+        default=None,
+        description="Origin of the frame, m. Default: the origin of the parent's frame.",
+    )
+    rotation: Quaternion | None = Field(
+        default=None,
+        description="Unit quaternion x, y, z, w, which maps coordinates of the frame to those of "
+        "the parent's frame. Default: parallel axes.",
+    )
 
 
 class _InertiaTable(Table):
-    mass: Number
-    com: Vector3 | None = None
-    moments: Vector3 | None = None
+    """Mass and moments of inertia of a body, with either `moments` or `tensor`."""
+
+    mass: Number = Field(description="Mass, kg.")
+    com: Vector3 | None = Field(
+        default=None,
+        description="Centre of mass in the body's frame, m. Default: the origin.",
+    )
+    moments: Vector3 | None = Field(
+        default=None,
+        description="Ixx, Iyy, Izz about the centre of mass, along the body's axes, kg m^2. "
+        "Default: none, with `tensor`.",
+    )
     tensor: (
-        Annotated[
-            list[Vector3],
-            Field(min_length=3, max_length=3, description="3 rows of 3 numbers"),
-        ]
+        Annotated[list[Vector3], Field(min_length=3, max_length=3), Expected("3 rows of 3 numbers")]
         | None
-    ) = None
+    ) = Field(
+        default=None,
+        description="Tensor about the centre of mass, along the body's axes, kg m^2; an "
+        "off-diagonal element is Ixy = -∫ x y dm. Default: none, with `moments`.",
+    )
 
 
 class _ShapeTable(PlacementTable):
-    type: Annotated[Text, Field(json_schema_extra={"enum": SHAPES})]
-    size: NumberOrList
+    """A part of a body's look in drawings, with the pose of its centre in the body frame."""
+
+    type: Annotated[Text, Field(json_schema_extra={"enum": SHAPES})] = Field(
+        description="Form of the shape."
+    )
+    size: NumberOrList = Field(
+        description="Size, m: lengths of a box along x, y and z; radius and length along z of a "
+        "cylinder, and of a capsule without its caps; radius of a sphere."
+    )
 
 
 def _or_one(shape: dict[str, Any]) -> None:
@@ -90,58 +115,106 @@ def _or_one(shape: dict[str, Any]) -> None:
 
 
 class _BodyTable(Table):
-    name: Text
+    """A body with the joint that connects it to its parent."""
+
+    name: Text = Field(description="Name of the body and of its joint.")
     joint: Annotated[
-        dict[str, Any],
-        Field(description='a table like { type = "Revolute", axis = [0, 0, 1] }'),
-    ]
-    parent: Text | None = None
-    placement: PlacementTable | None = None
-    inertia: _InertiaTable | None = None
+        dict[str, Any], Expected('a table like { type = "Revolute", axis = [0, 0, 1] }')
+    ] = Field(description="The joint: a table with its `type` and the fields of this type.")
+    parent: Text | None = Field(
+        default=None,
+        description="Name of another body; exactly one body, the base, has no parent. Default: the "
+        "world.",
+    )
+    placement: PlacementTable | None = Field(
+        default=None,
+        description="Pose of the joint frame in the frame of the parent. Default: the parent's "
+        "frame.",
+    )
+    inertia: _InertiaTable | None = Field(
+        default=None, description="Mass and moments of inertia. Default: no mass."
+    )
     limits: (
         Annotated[
-            list[Any], Field(description=_LIMITS, json_schema_extra={"items": any_of(NUMBER, PAIR)})
+            list[Any],
+            Field(json_schema_extra={"items": any_of(NUMBER, PAIR)}),
+            Expected(_LIMITS),
         ]
         | None
-    ) = None
-    speed_limit: NumberOrList | None = None
-    torque_limit: NumberOrList | None = None
+    ) = Field(
+        default=None,
+        description="Bounds of the joint's coordinates, m or rad: a pair [lower, upper] for one "
+        "coordinate, else a pair for each; `inf` means no bound. Not for joints with a quaternion. "
+        "Default: none.",
+    )
+    speed_limit: NumberOrList | None = Field(
+        default=None,
+        description="Largest speed of the joint in both directions, m/s or rad/s: a number for all "
+        "degrees of freedom, or one for each. Default: none.",
+    )
+    torque_limit: NumberOrList | None = Field(
+        default=None,
+        description="Largest force or torque of its motor in both directions, N or N m: a number "
+        "for all degrees of freedom, or one for each. Default: none.",
+    )
     shape: (
         Annotated[
             list[_ShapeTable],
             BeforeValidator(lambda value: [value] if isinstance(value, dict) else value),
-            Field(
-                description='a table like { type = "box", size = [1, 1, 1] }, or a list of them',
-                json_schema_extra=_or_one,
-            ),
+            Field(json_schema_extra=_or_one),
+            Expected('a table like { type = "box", size = [1, 1, 1] }, or a list of them'),
         ]
         | None
-    ) = None
+    ) = Field(
+        default=None,
+        description="A shape for drawings, or several; without meaning for the dynamics. "
+        "Default: none.",
+    )
 
 
 class _RobotTable(Table):
+    """A whole robot file."""
+
     cures: ClassVar[Mapping[str, str]] = {
         "drive": "Write [[drives]].",
         "mimic": "Write [[mimics]].",
     }
-    name: Text
+    name: Text = Field(description="Name of the robot.")
     bodies: Annotated[
         list[_BodyTable],
-        Field(max_length=MOST_BODIES, description=f"tables [[bodies]], at most {MOST_BODIES}"),
-    ]
-    wheels: (
-        Annotated[
-            list[WheelTable],
-            Field(max_length=MOST_BODIES, description=f"tables [[wheels]], at most {MOST_BODIES}"),
-        ]
-        | None
-    ) = None
-    gravity: Vector3 | None = None
-    actuated: Annotated[list[str], Field(description="a list of body names")] | None = None
-    drives: Drives | None = None
-    mimics: Mimics | None = None
-    steering: SteeringTables | None = None
-    supports: Supports | None = None
+        Field(max_length=MOST_BODIES),
+        Expected(f"tables [[bodies]], at most {MOST_BODIES}"),
+    ] = Field(description="One table per body.")
+    wheels: WheelTables | None = Field(
+        default=None, description="One table per wheel. Default: none."
+    )
+    gravity: Vector3 | None = Field(
+        default=None,
+        description="Acceleration of free fall in world axes, m/s^2. Default: `[0, 0, 0]`.",
+    )
+    actuated: Annotated[list[str], Expected("a list of body names")] | None = Field(
+        default=None,
+        description="Names of the bodies whose joints have a motor each. Default: all but the "
+        "base, joints of drives and joints that follow others.",
+    )
+    drives: Drives | None = Field(
+        default=None,
+        description="One table per motor on several joints or thruster. Default: none.",
+    )
+    mimics: Mimics | None = Field(
+        default=None,
+        description="One table per joint that follows another. Default: none.",
+    )
+    steering: SteeringTables | None = Field(
+        default=None,
+        description="One table per steered wheel that follows two others. Default: none.",
+    )
+    supports: Supports | None = Field(
+        default=None,
+        description="Frictionless supports beside the wheels, such as `caster = [0.5, 0.0, 0.0]`: "
+        "by name the contact point in the frame of the base, m; its height does not matter. They "
+        "carry load in plants whose wheels slip and in MuJoCo. Default: none.",
+    )
 
 
 def load(

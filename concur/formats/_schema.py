@@ -7,21 +7,40 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
-from concur.formats._nominal import OF_ROBOT
+from concur.formats._nominal import QUANTITIES
 from concur.formats._reference import REFERENCE_KINDS
-from concur.formats._requirements import FIELDS, RequirementTable
+from concur.formats._requirements import FIELDS, KINDS, RequirementTable
 from concur.formats._robot import _RobotTable
 from concur.formats._task_tables import TaskTable
 from concur.formats._uncertainty import WAYS
 from concur.formats._urdf_sidecar import UrdfSidecarTable
 from concur.formats.tables import NUMBER, PAIR, Shape, Table, any_of, list_of, table_of
 from concur.mechanism import joints
-from concur.simulation import KINDS
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
 """Dialect of JSON schema that the usual editors of TOML read."""
 
-NUMBERS = any_of(NUMBER, list_of(any_of(NUMBER, list_of(NUMBER))))
+JOINT_FIELDS = {
+    "axis": {
+        **list_of(NUMBER, 3, 3),
+        "description": "Axis of the joint in its frame, of any length.",
+    },
+    "normal": {
+        **list_of(NUMBER, 3, 3),
+        "description": "Normal of the plane in the joint frame, of any length. Default: "
+        "`[0, 0, 1]`.",
+    },
+    "pitch": {**NUMBER, "description": "Travel along the axis per angle, m/rad; not zero."},
+}
+"""Fields of joints."""
+
+DISTRIBUTIONS = {
+    "interval": "Lower and upper end of a uniform distribution.",
+    "normal": "Mean and standard deviation of a normal distribution.",
+    "triangular": "Lower end, mode and upper end of a triangular distribution.",
+    "choice": "Values of equal probability.",
+}
+"""Fields of a distribution, in the unit of the quantity."""
 
 
 class _Writer(GenerateJsonSchema):
@@ -65,8 +84,21 @@ def json_schema(table: type[Table], title: str, *others: type[Table]) -> Shape:
     parts = document["$defs"]
     for part in parts.values():
         part.pop("title", None)
+    _wrap_references(parts)
     whole = parts.pop(_name(places[table, "validation"]))
     return {"$schema": DIALECT, "title": title, **whole, "definitions": dict(sorted(parts.items()))}
+
+
+def _wrap_references(part: Any) -> None:
+    """Put references beside which there are other entries into an `allOf`, as draft 7 wants."""
+    if isinstance(part, dict):
+        if "$ref" in part and len(part) > 1:
+            part["allOf"] = [{"$ref": part.pop("$ref")}]
+        for inner in part.values():
+            _wrap_references(inner)
+    elif isinstance(part, list):
+        for inner in part:
+            _wrap_references(inner)
 
 
 def schemas() -> dict[str, Shape]:
@@ -108,9 +140,16 @@ def _joints() -> Shape:
             continue
         fields = inspect.signature(getattr(joints, name)).parameters
         needed = [key for key, field in fields.items() if field.default is field.empty]
-        values = dict.fromkeys(fields, NUMBERS)
-        found.append(_closed({"type": {"const": name}, **values}, ["type", *needed]))
+        values = {key: JOINT_FIELDS[key] for key in fields}
+        kind = {"const": name, "description": "Type of the joint."}
+        shape = _closed({"type": kind, **values}, ["type", *needed])
+        found.append({"description": _summary(getattr(joints, name)), **shape})
     return {"type": "object", "anyOf": found}
+
+
+def _summary(value: Any) -> str:
+    """First sentence of a docstring."""
+    return str(inspect.getdoc(value)).split("\n\n")[0]
 
 
 def _task() -> Shape:
@@ -122,7 +161,7 @@ def _task() -> Shape:
     task = json_schema(TaskTable, "", *kinds)
     parts, fields = task["definitions"], task["properties"]
     for table, names in kinds.items():
-        parts[table.__name__]["properties"]["kind"] = {"enum": names}
+        parts[table.__name__]["properties"]["kind"] |= {"enum": names}
     choices = [{"$ref": f"#/definitions/{table.__name__}"} for table in kinds]
     fields["reference"] |= table_of(any_of(*choices))
     requirement = parts[RequirementTable.__name__]
@@ -134,7 +173,10 @@ def _task() -> Shape:
     fields["uncertainty"] |= _quantities({"$ref": "#/definitions/Deviation"})
     world = _quantities(any_of(NUMBER, list_of(NUMBER)))
     counter = {"type": "integer", "minimum": 0}
-    world["properties"] |= {"number": counter, "seed": counter}
+    world["properties"] |= {
+        "number": {**counter, "description": "Number of the world. Default: `0`."},
+        "seed": {**counter, "description": "Seed of its random numbers. Default: `0`."},
+    }
     fields["world"] |= world
     return task
 
@@ -144,23 +186,35 @@ def _requirements(properties: Shape) -> list[Shape]:
     found = []
     for kind, (needed, possible) in FIELDS.items():
         fields = ["name", *sorted(needed | possible)]
-        own = {"kind": {"const": kind}, **{name: properties[name] for name in fields}}
-        found.append(_closed(own, ["kind", *sorted(needed)]))
+        own = {"kind": {**properties["kind"], "const": kind}}
+        own |= {name: properties[name] for name in fields}
+        shape = _closed(own, ["kind", *sorted(needed)])
+        found.append({"description": KINDS[kind], **shape})
     return found
 
 
 def _deviation() -> Shape:
     """An interval or a table with one distribution, or one of them for each component."""
     relative = any_of(PAIR, {"type": "boolean"})
-    ways = {way: list_of(NUMBER, count or 1, count) for way, (count, _) in WAYS.items()}
+    relative["description"] = (
+        "Lower and upper end of a uniform distribution, relative to the nominal value; or, with "
+        "another field, whether its numbers are relative. Default: `false`."
+    )
+    ways = {
+        way: {**list_of(NUMBER, count or 1, count), "description": DISTRIBUTIONS[way]}
+        for way, (count, _) in WAYS.items()
+    }
     table = _closed({"relative": relative, **ways}, [])
     one = any_of(PAIR, {**table, "minProperties": 1, "maxProperties": 2})
-    return any_of(one, list_of(any_of(one, {"enum": [0]}), 1))
+    return {
+        "description": "Deviation from the nominal value: an interval [low, high] of a uniform "
+        "distribution, a table, or a list of them for each component; 0 for a certain one.",
+        **any_of(one, list_of(any_of(one, {"enum": [0]}), 1)),
+    }
 
 
 def _quantities(value: Shape) -> Shape:
     """A table of values for each kind of quantity; those of references by output."""
-    kinds = (*OF_ROBOT, *KINDS, "initial_q", "initial_s", "momentum")
-    every = {kind: table_of(value) for kind in dict.fromkeys(kinds)}
-    every["reference"] = table_of(table_of(value))
+    every = {kind: {**table_of(value), "description": text} for kind, text in QUANTITIES.items()}
+    every["reference"] |= table_of(table_of(value))
     return {"type": "object", "properties": every, "additionalProperties": False}

@@ -16,10 +16,12 @@ from concur.formats._configuration import read_configuration
 from concur.formats.tables import (
     NUMBER,
     PAIR,
+    Expected,
     NumberOrList,
     Positive,
     Table,
     Text,
+    Truth,
     any_of,
     is_number,
     list_of,
@@ -63,28 +65,46 @@ LIMIT = any_of(NUMBER, PAIR)
 
 
 class RedundancyTable(Table):
-    """Redundancy resolution."""
+    """Rule for internal motion, if there are more shape velocities than output coordinates."""
 
     renamed: ClassVar[Mapping[str, str]] = {"importance": "base_weight"}
 
     weight: Annotated[
         Any,
         AfterValidator(_weight),
-        Field(
-            description="a name or a list of numbers",
-            json_schema_extra=any_of({"type": "string"}, list_of(NUMBER)),
-        ),
-    ] = None
+        Field(json_schema_extra=any_of({"enum": ["energy", "torque"]}, list_of(NUMBER))),
+        Expected("a name or a list of numbers"),
+    ] = Field(
+        default=None,
+        description='Metric of the distance: `"energy"` (least acceleration energy), `"torque"` '
+        "(least torque), or a list with one positive number per shape velocity. Default: "
+        '`"energy"`.',
+    )
     objective: (
         Annotated[Text, Field(json_schema_extra={"enum": ["rest", "posture", "base_rotation"]})]
         | None
-    ) = None
-    stiffness: Positive | None = None
-    damping: Positive | None = None
-    posture: Annotated[dict[str, NumberOrList], Field(description="a table of bodies")] | None = (
-        None
+    ) = Field(
+        default=None,
+        description='`"rest"`: internal motion comes to rest; `"posture"`: it approaches a '
+        'configuration; `"base_rotation"`: it minimizes the rotation of the base. Default: '
+        '`"rest"`.',
     )
-    base_weight: Positive | None = None
+    stiffness: Positive | None = Field(
+        default=None, description="Stiffness towards the posture, 1/s^2. Default: `1.0`."
+    )
+    damping: Positive | None = Field(
+        default=None, description="Decay rate of internal motion, 1/s. Default: `2.0`."
+    )
+    posture: Annotated[dict[str, NumberOrList], Expected("a table of bodies")] | None = Field(
+        default=None,
+        description='With `"posture"` only: configurations by body, m and rad, as in '
+        "`[initial.q]`; other joints are free. Default: none.",
+    )
+    base_weight: Positive | None = Field(
+        default=None,
+        description='With `"base_rotation"` only: weight of the base rotation relative to the '
+        "shape motion; torques and speeds of the joints rise with it. Default: `100.0`.",
+    )
 
 
 class ServoTable(Table):
@@ -95,25 +115,42 @@ class ServoTable(Table):
         "measured": "use_measured_velocity",
     }
 
-    use_measured_velocity: Annotated[bool, Field(description="true or false")] = False
-    damping_threshold: Positive | None = None
+    use_measured_velocity: Truth = Field(
+        default=False,
+        description="Whether the law uses the measured velocity of the base, and with it the true "
+        "momentum, in place of `momentum` of the task.",
+    )
+    damping_threshold: Positive | None = Field(
+        default=None,
+        description="Decoupling margin, without unit, below which the law uses damped least "
+        "squares. Default: no torque below `margin`.",
+    )
     torque_limits: Annotated[
         Any,
         AfterValidator(_limits),
-        Field(
-            description="a number, one per control, or a table of controls",
-            json_schema_extra=any_of(LIMIT, list_of(LIMIT), table_of(LIMIT)),
-        ),
-    ] = None
+        Field(json_schema_extra=any_of(LIMIT, list_of(LIMIT), table_of(LIMIT))),
+        Expected("a number, one per control, or a table of controls"),
+    ] = Field(
+        default=None,
+        description="Limits of the drives, N and N m: one entry for all, a list with one per "
+        "drive, or a table by name; an entry is a number (both directions) or a pair [lower, "
+        "upper]. Default: none.",
+    )
     torque_weights: Annotated[
         Any,
         AfterValidator(_weights),
-        Field(
-            description="one positive number per control, or a table of controls",
-            json_schema_extra=any_of(list_of(NUMBER), table_of(NUMBER)),
-        ),
-    ] = None
-    redundancy: RedundancyTable | None = None
+        Field(json_schema_extra=any_of(list_of(NUMBER), table_of(NUMBER))),
+        Expected("one positive number per control, or a table of controls"),
+    ] = Field(
+        default=None,
+        description="Relative weights of the drives if there are more than shape velocities, such "
+        "as four motors of a mecanum base: of all torques with the same effect the law takes those "
+        "with the least weighted sum of squares, within `torque_limits`. Default: 1 each.",
+    )
+    redundancy: RedundancyTable | None = Field(
+        default=None,
+        description="Rule for internal motion. Default: least acceleration energy, coming to rest.",
+    )
 
 
 def read_servo(table: ServoTable, robot: Mechanism, path: str | PathLike[str]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from concur.formats._servo import ServoTable
 from concur.formats.tables import (
     NUMBER,
     PAIR,
+    Expected,
     FileName,
     NumberOrList,
     Positive,
@@ -53,60 +54,123 @@ def _known_stages(value: Any) -> Any:
 
 
 class OutputTable(Table):
-    name: Text
-    body: Text
-    group: Annotated[Text, Field(json_schema_extra={"enum": list(REFERENCE_KINDS)})]
-    point: Vector3 | None = None
-    axes: Text | None = None
-    orientation: Quaternion | None = None
-    normal: Vector3 | None = None
-    relative_to: Text | None = None
-    stiffness: NumberOrList
-    damping: NumberOrList
-    integral: NumberOrList | None = None
+    """A tracked quantity of a body."""
+
+    name: Text = Field(description="Name of the output.")
+    body: Text = Field(description="Name of the body.")
+    group: Annotated[Text, Field(json_schema_extra={"enum": list(REFERENCE_KINDS)})] = Field(
+        description="Group of the output: one to three coordinates of a point, heading, position "
+        "and heading, orientation, or position and orientation."
+    )
+    point: Vector3 | None = Field(
+        default=None, description="Point of the body, in its frame, m. Default: the origin."
+    )
+    axes: Text | None = Field(
+        default=None,
+        description='`R`, `R2`, `R3` only: inertial axes, such as `"xz"` or `"z"`. Default: the '
+        "first axes.",
+    )
+    orientation: Quaternion | None = Field(
+        default=None,
+        description="Groups with rotation only: orientation of the output's frame in the body, "
+        "such as a tool frame: unit quaternion x, y, z, w. Default: `[0, 0, 0, 1]`.",
+    )
+    normal: Vector3 | None = Field(
+        default=None,
+        description="`SO2`, `SE2` only: normal of the plane, of any length, inertial axes. "
+        "Default: `[0, 0, 1]`.",
+    )
+    relative_to: Text | None = Field(
+        default=None,
+        description="Body in whose frame the output and its reference are given. Default: the "
+        "inertial frame.",
+    )
+    stiffness: NumberOrList = Field(
+        description="Gain of the pose error, 1/s^2: one number, or one per coordinate."
+    )
+    damping: NumberOrList = Field(
+        description="Gain of the velocity error, 1/s: one number, or one per coordinate."
+    )
+    integral: NumberOrList | None = Field(
+        default=None,
+        description="Gain of integral action, 1/s^3: one number, or one per coordinate. Default: "
+        "none.",
+    )
 
 
 Step = Annotated[
     float,
-    Field(
-        ge=SHORTEST_STEP,
-        le=LONGEST_RUN,
-        description=f"a number above zero, from {SHORTEST_STEP:g} to {LONGEST_RUN:g}",
-    ),
+    Field(ge=SHORTEST_STEP, le=LONGEST_RUN),
+    Expected(f"a number above zero, from {SHORTEST_STEP:g} to {LONGEST_RUN:g}"),
 ]
 
 
 class SimulationTable(Table):
+    """Duration and method of the simulation."""
+
     renamed: ClassVar[Mapping[str, str]] = {"hold": "control_period"}
 
-    duration: Step
-    dt: Step = 1e-3
+    duration: Step = Field(description="Duration of the run, s; a multiple of `dt`.")
+    dt: Step = Field(default=1e-3, description="Step of integration and recording, s.")
     method: Annotated[
         str,
         AfterValidator(_known_method),
-        Field(
-            description="one of " + ", ".join(f'"{m}"' for m in METHODS),
-            json_schema_extra={"enum": list(METHODS)},
-        ),
-    ] = "rk4"
-    control_period: Step | None = None
+        Field(json_schema_extra={"enum": list(METHODS)}),
+        Expected("one of " + ", ".join(f'"{m}"' for m in METHODS)),
+    ] = Field(default="rk4", description="Integrator.")
+    control_period: Step | None = Field(
+        default=None,
+        description="Time for which the torque is held, s; a multiple of `dt`. Default: "
+        "continuous.",
+    )
 
 
 class TolerancesTable(Table):
+    """Limits for a run that passes, beside those of the robot's joints."""
+
     renamed: ClassVar[Mapping[str, str]] = {"settling_time": "evaluate_after"}
 
-    final_error: Positive = Tolerances.final_error
-    deviation: Positive = Tolerances.deviation
-    constraint: Positive = Tolerances.constraint
-    evaluate_after: Positive | None = None
-    margin: Positive = Tolerances.margin
-    momentum: Positive = Tolerances.momentum
+    final_error: Positive = Field(
+        default=Tolerances.final_error, description="Largest output error at the end, m or rad."
+    )
+    deviation: Positive = Field(
+        default=Tolerances.deviation,
+        description="Largest deviation of an error coordinate from the exact error dynamics, m or "
+        "rad.",
+    )
+    constraint: Positive = Field(
+        default=Tolerances.constraint, description="Largest slip of a wheel, m/s."
+    )
+    evaluate_after: Positive | None = Field(
+        default=None,
+        description="No limit: the report gives the largest error after this time, s, within the "
+        "duration. Default: half the duration.",
+    )
+    margin: Positive = Field(
+        default=Tolerances.margin, description="Least decoupling margin, without unit."
+    )
+    momentum: Positive = Field(
+        default=Tolerances.momentum,
+        description="Largest relative drift of the momentum of a robot with a floating base.",
+    )
 
 
 class PlantTable(Table):
-    file: FileName | None = None
-    momentum: Vector6 | None = None
-    slip: SlipTable | None = None
+    """The simulated robot, if it differs from the model of the law."""
+
+    file: FileName | None = Field(
+        default=None,
+        description="Robot file, relative to the task's folder: the same bodies, joints and "
+        "drives, with other masses, placements or wheels. Default: the robot.",
+    )
+    momentum: Vector6 | None = Field(
+        default=None,
+        description="True momentum of a robot with a floating base: linear, kg m/s, then angular, "
+        "kg m^2/s. Default: `momentum` of the task.",
+    )
+    slip: SlipTable | None = Field(
+        default=None, description="Friction of wheels that may slip. Default: the wheels roll."
+    )
 
 
 def _ranges(value: Any) -> Any:
@@ -129,6 +193,8 @@ def _speeds(value: Any) -> Any:
 
 
 class OperatingTable(Table):
+    """Box of configurations in which `concur certify` proves margin and torques."""
+
     renamed: ClassVar[Mapping[str, str]] = {"least": "required_margin"}
 
     ranges: dict[
@@ -136,74 +202,139 @@ class OperatingTable(Table):
         Annotated[
             Any,
             AfterValidator(_ranges),
-            Field(
-                description="a lower and an upper end, or a list of such pairs",
-                json_schema_extra=any_of(PAIR, list_of(PAIR, 1)),
-            ),
+            Field(json_schema_extra=any_of(PAIR, list_of(PAIR, 1))),
+            Expected("a lower and an upper end, or a list of such pairs"),
         ],
-    ]
+    ] = Field(
+        description="Lower and upper end of the coordinate of each joint, rad or m; a list of "
+        "pairs for several coordinates. Required for all coordinates that the law depends on."
+    )
     speeds: Annotated[
         Any,
         AfterValidator(_speeds),
-        Field(
-            description="a number, a list of them, or a table of shape velocities",
-            json_schema_extra=any_of(NUMBER, list_of(NUMBER), table_of(NUMBER)),
-        ),
-    ] = None
-    acceleration: NumberOrList = 0.0
-    pose_error: NumberOrList = 0.0
-    velocity_error: NumberOrList = 0.0
-    distance: Positive | None = None
-    required_margin: Positive | None = None
-    tolerance: Positive = 0.2
+        Field(json_schema_extra=any_of(NUMBER, list_of(NUMBER), table_of(NUMBER))),
+        Expected("a number, a list of them, or a table of shape velocities"),
+    ] = Field(
+        default=None,
+        description="Largest shape velocities, rad/s or m/s: a number, one for each, or a table by "
+        "name. Default: only the margin is bounded.",
+    )
+    acceleration: NumberOrList = Field(
+        default=0.0,
+        description="Largest acceleration of the reference, m/s^2 or rad/s^2: a number, or one for "
+        "each coordinate of the outputs.",
+    )
+    pose_error: NumberOrList = Field(
+        default=0.0,
+        description="Largest pose error, m or rad: a number, or one for each coordinate.",
+    )
+    velocity_error: NumberOrList = Field(
+        default=0.0,
+        description="Largest velocity error, m/s or rad/s: a number, or one for each coordinate.",
+    )
+    distance: Positive | None = Field(
+        default=None,
+        description="Largest distance of a floating base from the inertial origin, m; required "
+        "with linear momentum. Default: none.",
+    )
+    required_margin: Positive | None = Field(
+        default=None,
+        description="Required decoupling margin, without unit. Default: the "
+        "margin below which the law gives no torque.",
+    )
+    tolerance: Positive = Field(default=0.2, description="Relative accuracy of the bounds.")
     budget: Annotated[
         int,
         # Some milliseconds per box: a million boxes take hours.
-        Field(gt=0, le=1_000_000, description="a whole number above zero, at most 1000000"),
-    ] = 2000
+        Field(gt=0, le=1_000_000),
+        Expected("a whole number above zero, at most 1000000"),
+    ] = Field(default=2000, description="Largest number of boxes.")
 
 
 class TaskTable(Table):
-    name: Text
-    robot: FileName
-    momentum: Vector6 | None = None
+    """A whole task file."""
+
+    name: Text = Field(description="Name of the task, used in the report.")
+    robot: FileName = Field(
+        description="A robot file, relative to the task's folder, or the name of a shipped robot."
+    )
+    momentum: Vector6 | None = Field(
+        default=None,
+        description="Constant spatial momentum of a robot with a floating base, about the inertial "
+        "origin: linear, kg m/s, then angular, kg m^2/s. Default: zero.",
+    )
     stages: Annotated[
         Any,
         AfterValidator(_known_stages),
         Field(
-            description='"auto", a list of bodies, or a table of momenta by body',
             json_schema_extra=any_of(
                 {"enum": ["auto"]},
                 list_of({"type": "string"}),
                 table_of(any_of(NUMBER, list_of(NUMBER))),
-            ),
+            )
         ),
-    ] = None
+        Expected('"auto", a list of bodies, or a table of momenta by body'),
+    ] = Field(
+        default=None,
+        description="Unactuated joints with conserved momentum, by which the robot is reduced: "
+        '`"auto"` (all of them, at zero momentum), a list of bodies, or a table with the momentum '
+        "of each body's joint, N m s about an axis and N s along one. Default: none.",
+    )
     outputs: Annotated[
         list[OutputTable],
         # More than any robot has drives; each needs a graph.
-        Field(min_length=1, max_length=100, description="at least one table [[outputs]]"),
-    ]
+        Field(min_length=1, max_length=100),
+        Expected("at least one table [[outputs]]"),
+    ] = Field(description="Tracked quantities of bodies.")
     reference: Annotated[
-        dict[str, dict[str, Any]], Field(description="a table [reference.<output>] per output")
-    ]
-    initial: InitialTable = InitialTable()
-    servo: ServoTable = ServoTable()
-    simulation: SimulationTable
-    tolerances: TolerancesTable = TolerancesTable()
-    plant: PlantTable = PlantTable()
-    operating: OperatingTable | None = None
-    proof: ProofTable | None = None
-    imperfections: ImperfectionsTable | None = None
+        dict[str, dict[str, Any]], Expected("a table [reference.<output>] per output")
+    ] = Field(description="Reference of each output: a table with its `kind` and fields.")
+    initial: InitialTable = Field(
+        default=InitialTable(), description="The initial state. Default: neutral, at rest."
+    )
+    servo: ServoTable = Field(
+        default=ServoTable(), description="Options of the law. Default: none."
+    )
+    simulation: SimulationTable = Field(description="Duration and method.")
+    tolerances: TolerancesTable = Field(
+        default=TolerancesTable(),
+        description="Limits for a run that passes. Default: those of the fields.",
+    )
+    plant: PlantTable = Field(
+        default=PlantTable(),
+        description="The simulated robot, if it differs from the model of the law. Default: the "
+        "robot.",
+    )
+    operating: OperatingTable | None = Field(
+        default=None,
+        description="Box of configurations in which the decoupling margin and the torques are "
+        "proved. Default: none.",
+    )
+    proof: ProofTable | None = Field(
+        default=None,
+        description="Starts, imperfections and limits that `concur prove` proves. Default: none.",
+    )
+    imperfections: ImperfectionsTable | None = Field(
+        default=None,
+        description="Friction, lags, delays, noise and disturbances of the simulated robot. "
+        "Default: none.",
+    )
     requirements: (
         Annotated[
             list[RequirementTable],
-            Field(min_length=1, max_length=1000, description="tables [[requirements]]"),
+            Field(min_length=1, max_length=1000),
+            Expected("tables [[requirements]]"),
         ]
         | None
-    ) = None
+    ) = Field(
+        default=None,
+        description="Conditions on a run, for campaigns. Default: tolerances and limits.",
+    )
     # The readers of these tables check their entries, which depend on the robot.
-    uncertainty: Annotated[
-        dict[str, Any] | None, Field(description="tables [uncertainty.<kind>]")
-    ] = None
-    world: Annotated[dict[str, Any] | None, Field(description="tables [world.<kind>]")] = None
+    uncertainty: Annotated[dict[str, Any] | None, Expected("tables [uncertainty.<kind>]")] = Field(
+        default=None,
+        description="Quantities that differ between the worlds of a campaign. Default: none.",
+    )
+    world: Annotated[dict[str, Any] | None, Expected("tables [world.<kind>]")] = Field(
+        default=None, description="Deviations of the one world that is simulated. Default: none."
+    )

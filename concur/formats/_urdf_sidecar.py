@@ -13,6 +13,7 @@ from concur.files import is_file
 from concur.formats._drives import Drives
 from concur.formats._sidecar import SidecarTable, sidecar_cures
 from concur.formats.tables import (
+    Expected,
     Number,
     check,
     file_named,
@@ -28,14 +29,22 @@ class UrdfSidecarTable(SidecarTable):
         "drive": "Write [[drives]].",
         "root": 'Write base = "free", "planar" or "fixed".',
     }
-    drives: Drives | None = None
+    drives: Drives | None = Field(
+        default=None,
+        description="Motors on several joints, and thrusters; `joints` has names of joints, "
+        "`body` is the name of a link. Default: none.",
+    )
     locked: (
         Annotated[
             dict[str, Number],
-            Field(description="a table with a coordinate, m or rad, for each joint name"),
+            Expected("a table with a coordinate, m or rad, for each joint name"),
         ]
         | None
-    ) = None
+    ) = Field(
+        default=None,
+        description="Coordinate at which each of these joints is held, m or rad; the joint becomes "
+        "fixed. Default: none.",
+    )
 
 
 def sidecar_of(file: Path) -> Path:

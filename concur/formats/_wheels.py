@@ -10,10 +10,12 @@ from pydantic import Field
 
 from concur.formats.tables import (
     MOST_BODIES,
+    Expected,
     Number,
     Positive,
     Table,
     Text,
+    Truth,
     Vector3,
     located,
     unknown,
@@ -24,53 +26,101 @@ WHEELS = ["disk", "omni", "mecanum", "slider", "ball", "rubber_ball"]
 
 
 class SupportTable(Table):
-    """Fields of a surface on which a body rolls."""
+    """Plane or sphere on which a body rolls that no joint keeps on a plane."""
 
     cures: ClassVar[dict[str, str]] = dict.fromkeys(
         ("box", "capsule", "cylinder", "mesh", "size", "width"),
         "Bodies roll on planes and spheres, which they touch in one smooth contact point. Leave it "
         "out for a plane, or give `radius` for a sphere.",
     )
-    body: Text | None = None
-    radius: Positive | None = None
-    center: Vector3 | None = None
-    normal: Vector3 | None = None
-    hollow: Annotated[bool, Field(description="true or false")] | None = None
+    body: Text | None = Field(
+        default=None, description="Body to which the surface is fixed. Default: the inertial frame."
+    )
+    radius: Positive | None = Field(
+        default=None, description="Radius of a sphere, m. Default: a plane."
+    )
+    center: Vector3 | None = Field(
+        default=None,
+        description="Centre of the sphere, or a point of the plane, in the frame of `body`, m. "
+        "Default: the origin.",
+    )
+    normal: Vector3 | None = Field(
+        default=None,
+        description="Normal of the plane, to the side of the rolling body, in the frame of `body`. "
+        "Default: `[0, 0, 1]`.",
+    )
+    hollow: Truth | None = Field(
+        default=None, description="Whether the body rolls inside the sphere. Default: `false`."
+    )
 
 
 class WheelTable(Table):
-    """Fields of a wheel."""
+    """The condition that a body rolls on a plane or a sphere."""
 
-    body: Text
-    radius: Number
-    kind: Annotated[Text, Field(json_schema_extra={"enum": WHEELS})] | None = None
-    roller_angle: Number | None = None
-    axis: Vector3 | None = None
-    center: Vector3 | None = None
-    ground: Number | None = None
-    support: SupportTable | None = None
+    body: Text = Field(
+        description="The rolling body, with a `Revolute` joint about its axle; of a slider any "
+        "body, of a ball one with a `Spherical` joint."
+    )
+    radius: Number = Field(description="Radius, m; 0 for a slider.")
+    kind: Annotated[Text, Field(json_schema_extra={"enum": WHEELS})] | None = Field(
+        default=None,
+        description='Kind, which gives the directions without slip. Default: `"disk"`.',
+    )
+    roller_angle: Number | None = Field(
+        default=None,
+        description="Of `mecanum`, and required there: angle from the wheel axis to the axis of "
+        "the roller on the ground, rad. Default: none.",
+    )
+    axis: Vector3 | None = Field(
+        default=None,
+        description="Axis of the wheel in the body frame, of any length; not for balls. Default: "
+        "that of the joint.",
+    )
+    center: Vector3 | None = Field(
+        default=None,
+        description="Centre of the wheel in the body frame, on its axis, m; the origin for a ball. "
+        "Default: the origin.",
+    )
+    ground: Number | None = Field(
+        default=None,
+        description="Height of the plane along its normal, from the inertial origin or that of the "
+        "hull, m. Default: the height at which the wheels touch.",
+    )
+    support: SupportTable | None = Field(
+        default=None,
+        description="Surface under a body that no joint keeps on a plane. Default: the plane of "
+        "the joint.",
+    )
 
 
 class SteeringTable(Table):
-    """Fields of a steered wheel whose axle meets those of two guides in one point."""
+    """A steered wheel whose axle meets those of two guides in one point."""
 
-    wheel: Text
+    wheel: Text = Field(
+        description="Body of the wheel that follows, a `disk` or `slider` on a steered body."
+    )
     guides: Annotated[
-        list[Text], Field(min_length=2, max_length=2, description="names of two other wheels")
-    ]
+        list[Text], Field(min_length=2, max_length=2), Expected("names of two other wheels")
+    ] = Field(description="Bodies of two other wheels, which do not follow themselves.")
 
 
 Supports = Annotated[
     dict[str, Vector3],
-    Field(
-        max_length=MOST_BODIES,
-        description=f"a table of points such as caster = [0.5, 0, 0], at most {MOST_BODIES}",
-    ),
+    Field(max_length=MOST_BODIES),
+    Expected(f"a table of points such as caster = [0.5, 0, 0], at most {MOST_BODIES}"),
 ]
 
 SteeringTables = Annotated[
     list[SteeringTable],
-    Field(max_length=MOST_BODIES, description=f"tables [[steering]], at most {MOST_BODIES}"),
+    Field(max_length=MOST_BODIES),
+    Expected(f"tables [[steering]], at most {MOST_BODIES}"),
+]
+
+
+WheelTables = Annotated[
+    list[WheelTable],
+    Field(max_length=MOST_BODIES),
+    Expected(f"tables [[wheels]], at most {MOST_BODIES}"),
 ]
 
 

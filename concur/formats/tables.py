@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from os import PathLike
 from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
 
@@ -39,6 +40,7 @@ __all__ = [
     "MOST_BODIES",
     "NUMBER",
     "PAIR",
+    "Expected",
     "FileName",
     "Number",
     "NumberOrList",
@@ -49,6 +51,7 @@ __all__ = [
     "Rows",
     "Table",
     "Text",
+    "Truth",
     "Vector3",
     "Vector6",
     "any_of",
@@ -216,56 +219,64 @@ def _plain(value: str) -> str:
     return value
 
 
+@dataclass(frozen=True)
+class Expected:
+    """Annotation of a type: how an error names its valid values.
+
+    The description of a field is its meaning, which schemas and the manual give.
+
+    Parameters
+    ----------
+    text : str
+        The valid values, without a full stop: "3 numbers".
+    """
+
+    text: str
+
+
 Text = Annotated[
     str,
-    Field(
-        min_length=1,
-        max_length=255,  # limit of the names of files and columns
-        description="text of at most 255 characters, without control characters",
-    ),
+    Field(min_length=1, max_length=255),  # limit of the names of files and columns
     AfterValidator(_plain),
+    Expected("text of at most 255 characters, without control characters"),
 ]
 
 FileName = Annotated[
     str,
-    Field(
-        min_length=1,
-        max_length=1024,  # limit of paths on some systems
-        description="text, a path of at most 1024 characters without control characters",
-    ),
+    Field(min_length=1, max_length=1024),  # limit of paths on some systems
     AfterValidator(_plain),
+    Expected("text, a path of at most 1024 characters without control characters"),
 ]
 
-Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST, description="a number within 1e9")]
+Truth = Annotated[bool, Expected("true or false")]
+
+Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST), Expected("a number within 1e9")]
 
 Positive = Annotated[
-    float, Field(ge=1e-12, le=LARGEST, description="a number above zero, from 1e-12 to 1e9")
+    float, Field(ge=1e-12, le=LARGEST), Expected("a number above zero, from 1e-12 to 1e9")
 ]
 
 Numbers = Annotated[
-    list[Number], Field(max_length=100_000, description="a list of numbers within 1e9")
+    list[Number], Field(max_length=100_000), Expected("a list of numbers within 1e9")
 ]
 
 Rows = Annotated[
-    list[Numbers],
-    Field(max_length=100_000, description="a list of lists of numbers within 1e9"),
+    list[Numbers], Field(max_length=100_000), Expected("a list of lists of numbers within 1e9")
 ]
 
-Vector3 = Annotated[list[Number], Field(min_length=3, max_length=3, description="3 numbers")]
+Vector3 = Annotated[list[Number], Field(min_length=3, max_length=3), Expected("3 numbers")]
 
-Vector6 = Annotated[list[Number], Field(min_length=6, max_length=6, description="6 numbers")]
+Vector6 = Annotated[list[Number], Field(min_length=6, max_length=6), Expected("6 numbers")]
 
 Quaternion = Annotated[
-    list[Number], Field(min_length=4, max_length=4, description="4 numbers: x, y, z, w")
+    list[Number], Field(min_length=4, max_length=4), Expected("4 numbers: x, y, z, w")
 ]
 
 NumberOrList = Annotated[
     Any,
     AfterValidator(_number_or_list),
-    Field(
-        description="a number or a list of numbers",
-        json_schema_extra=any_of(NUMBER, list_of(NUMBER)),
-    ),
+    Field(json_schema_extra=any_of(NUMBER, list_of(NUMBER))),
+    Expected("a number or a list of numbers"),
 ]
 
 
@@ -323,7 +334,7 @@ def check(
             path,
             table,
             field,
-            expected=_description(info),
+            expected=_expected(info),
             came="no value",
             cure=f"Add the field `{first['loc'][-1]}`.",
         ) from None
@@ -331,7 +342,7 @@ def check(
         path,
         table,
         field,
-        expected=_element(first) if _inside_list(first["loc"], info) else _description(info),
+        expected=_element(first) if _inside_list(first["loc"], info) else _expected(info),
         came=show(first["input"]),
         cure=_cure(first["input"]),
     ) from None
@@ -399,30 +410,25 @@ def _nested(annotation: Any) -> type[BaseModel] | None:
     return next((model for model in found if model is not None), None)
 
 
-def _description(info: FieldInfo | None) -> str:
+def _expected(info: FieldInfo | None) -> str:
     if info is None:
         return "an entry of the right type"
-    if info.description:
-        return info.description
-    return next((d for d in map(_described, _parts(info.annotation)) if d), "a table")
+    parts = (*info.metadata, *_parts(info.annotation))
+    return next((part.text for part in parts if isinstance(part, Expected)), "a table")
 
 
 def _parts(annotation: Any) -> Iterator[Any]:
     yield annotation
     arguments = typing.get_args(annotation)
     if arguments and typing.get_origin(arguments[0]) is list:
-        # The description of a list precedes that of its entries.
-        arguments = tuple(sorted(arguments, key=lambda a: not isinstance(a, FieldInfo)))
+        # The text of a list precedes that of its entries.
+        arguments = tuple(sorted(arguments, key=lambda a: not isinstance(a, Expected)))
     for argument in arguments:
         yield from _parts(argument)
 
 
-def _described(part: Any) -> str | None:
-    return part.description if isinstance(part, FieldInfo) else None
-
-
 def _element(first: Mapping[str, Any]) -> str:
-    """Description of a valid element of a list."""
+    """Valid elements of a list, for an error."""
     if first["type"] in ("too_short", "too_long"):
         limits = first["ctx"]
         return f"{limits.get('min_length', limits.get('max_length'))} numbers"

@@ -12,25 +12,22 @@ from typing import Any
 
 import pytest
 
-from concur.control import Output, Redundancy, Servo
+from concur import mechanism, simulation
+from concur.control import Output, Redundancy, Servo, references
 from concur.formats import (
     _drives,
     _imperfections,
-    _initial,
-    _proof,
     _reference,
     _requirements,
-    _robot,
     _servo,
     _task_tables,
-    _urdf,
     _wheels,
     load,
     load_task,
 )
-from concur.formats._nominal import OF_ROBOT, nominal_values
+from concur.formats._nominal import OF_ROBOT, QUANTITIES, nominal_values
 from concur.mechanism import joints
-from concur.simulation import METHODS, Tolerances
+from concur.simulation import KINDS, METHODS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "files.md").read_text(encoding="utf-8")
@@ -94,84 +91,71 @@ def table_after(heading: str) -> list[str]:
     return [name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1])]
 
 
-def test_every_joint_and_its_fields_are_listed() -> None:
+def test_every_joint_is_listed() -> None:
     assert sorted([*table_after("Joints"), "Joint"]) == sorted(joints.__all__)
-    rows = dict(re.findall(r"^\| `([A-Z][A-Za-z]+)` \|(.*?)\|", PAGE, re.MULTILINE))
-    for name in table_after("Joints"):
-        fields = re.findall(r"`(\w+)`", rows[name])
-        assert fields == list(inspect.signature(getattr(joints, name)).parameters), name
 
 
-@pytest.mark.parametrize(
-    ("heading", "table"),
-    [
-        ("Bodies", _robot._BodyTable),
-        ("Drives", _drives.DriveTable),
-        ("Mimics", _drives.MimicTable),
-        ("Steering", _wheels.SteeringTable),
-        ("Sidecar", _urdf.UrdfSidecarTable),
-        ("Start", _initial.InitialTable),
-        ("Simulation", _task_tables.SimulationTable),
-        ("Tolerances", _task_tables.TolerancesTable),
-        ("Plant", _task_tables.PlantTable),
-        ("Operating", _task_tables.OperatingTable),
-        ("Proof", _proof.ProofTable),
-        ("Imperfections", _imperfections.ImperfectionsTable),
-    ],
-)
-def test_every_field_is_listed(heading: str, table: Any) -> None:
-    assert sorted(table_after(heading)) == sorted(table.model_fields)
+def test_every_kind_of_requirement_and_quantity_has_a_meaning() -> None:
+    assert set(_requirements.KINDS) == set(_requirements.FIELDS)
+    floater = load_task(ROOT / "examples" / "free_floater.toml")
+    kinds = nominal_values(floater.robot, None, None, None, {}, floater.reference_tables)
+    described = set(QUANTITIES)
+    assert {kind.split(".")[0] for kind in kinds} | {*OF_ROBOT, *KINDS, "timing"} <= described
 
 
-def test_every_kind_of_requirement_and_quantity_is_listed() -> None:
-    assert sorted(table_after("Requirements")) == sorted(_requirements.FIELDS)
-    rows = {row.split("`")[1]: row for row in PAGE.splitlines() if row.startswith("| `")}
-    for kind, (needed, possible) in _requirements.FIELDS.items():
-        for field in needed | possible:
-            assert f"`{field}`" in rows[kind], (kind, field)
-    cart = load_task(ROOT / "examples" / "free_floater.toml")
-    kinds = nominal_values(cart.robot, None, None, None, {}, cart.reference_tables)
-    listed = set(table_after("Uncertainty"))
-    assert {kind.split(".")[0] for kind in kinds} | set(OF_ROBOT) <= listed | {"reference"}
-    for field in _imperfections.SlipTable.model_fields:
-        assert f"`{field}`" in PAGE
-
-
-def test_every_option_of_the_servo_is_listed() -> None:
+def test_fields_are_those_of_the_constructors() -> None:
     own = {name for name in _servo.ServoTable.model_fields if name != "redundancy"}
     rule = set(_servo.RedundancyTable.model_fields)
-    assert set(table_after("Servo")) == own | rule | {"[servo.redundancy]"}
     assert rule == set(inspect.signature(Redundancy).parameters)
     given = {"model", "outputs", "stiffness", "damping", "inertia", "singular_margin", "integral"}
     assert own | given | {"redundancy"} == set(inspect.signature(Servo).parameters)
-
-
-def test_wheels_outputs_references_and_methods_are_listed() -> None:
-    kinds = ["disk", "omni", "mecanum", "slider", "ball", "rubber_ball"]
-    assert sorted(table_after("Wheels")) == sorted([*_wheels.WheelTable.model_fields, *kinds])
-    groups = list(_reference.REFERENCE_KINDS)
-    assert sorted(table_after("Outputs")) == sorted(
-        [*_task_tables.OutputTable.model_fields, *groups]
-    )
     gains = {"stiffness", "damping", "integral"}
     assert set(_task_tables.OutputTable.model_fields) - gains == set(
         inspect.signature(Output).parameters
     )
+
+
+def test_wheels_outputs_references_and_methods_are_listed() -> None:
+    assert sorted(table_after("Wheels")) == sorted(_wheels.WHEELS)
+    assert sorted(table_after("Outputs")) == sorted(_reference.REFERENCE_KINDS)
     every = {kind for kinds in _reference.REFERENCE_KINDS.values() for kind in kinds}
     assert set(table_after("References")) == every
-    for kind, table in (*_reference._PATHS.items(), ("screw", _reference._Screw)):
-        row = next(r for r in PAGE.splitlines() if r.startswith(f"| `{kind}` | "))
-        for field in set(table.model_fields) - set(_reference._Path.model_fields):
-            assert f"`{field}`" in row, (kind, field)
-    for field in _reference._Path.model_fields:
-        assert f"`{field}`" in PAGE
     for method in METHODS:
         assert f"`{method}`" in PAGE
 
 
-def test_defaults_of_tolerances_are_those_of_the_code() -> None:
-    for name in ("final_error", "deviation", "constraint", "margin", "momentum"):
-        section = PAGE[PAGE.index("### Tolerances") :]
-        row = next(r for r in section.splitlines() if r.startswith(f"| `{name}` |"))
-        shown = re.findall(r"`([^`]+)`", row)[-1]
-        assert float(shown) == getattr(Tolerances, name)
+@pytest.mark.parametrize("text", re.findall(r"^\| field \|.*$", PAGE, re.MULTILINE))
+def test_only_answers_have_a_table_of_fields(text: str) -> None:
+    assert text == "| field | content |"
+
+
+CONSTRUCTORS: list[tuple[Any, Any]] = [
+    (_wheels.WheelTable, mechanism.Wheel),
+    (_wheels.SupportTable, mechanism.Support),
+    (_drives.MimicTable, mechanism.Mimic),
+    (_task_tables.OutputTable, Output),
+    (_servo.RedundancyTable, Redundancy),
+    (_imperfections.ImperfectionsTable, simulation.Imperfections.of),
+    (_imperfections.WrenchTable, simulation.Wrench),
+    (_imperfections.GravityGradientTable, simulation.GravityGradient),
+    (_imperfections.SlipTable, simulation.Slip.of),
+    (_reference._RestToRest, references.rest_to_rest),
+    (_reference._Circle, references.circle),
+    (_reference._PoseCircle, references.circle),
+    (_reference._Screw, references.screw),
+]
+
+
+@pytest.mark.parametrize(("table", "constructor"), CONSTRUCTORS)
+def test_stated_defaults_are_those_of_the_constructors(table: Any, constructor: Any) -> None:
+    parameters = inspect.signature(constructor).parameters
+    stated = 0
+    for name, field in table.model_fields.items():
+        default = re.search(r" Default: `([^`]+)`\.$", field.description)
+        if default and name in parameters:
+            value = tomllib.loads(f"x = {default[1]}")["x"]
+            actual = parameters[name].default
+            actual = list(actual) if isinstance(actual, tuple) else actual
+            assert value == actual, name
+            stated += 1
+    assert stated
