@@ -158,7 +158,7 @@ def load_proof(rig: Rig, law: TrackingLaw | None = None) -> RigProof | None:
     torque = {axis.name: bounds.get(("torque", axis.name), np.inf) for axis in rig.axes}
     return RigProof(
         stored,
-        confirmed(rig.proof),
+        confirmed(stored.document),
         torque,
         tuple(_others(rig, law, stored, torque)),
         (

@@ -1,54 +1,53 @@
-"""Receipts: files that the checker of this version confirmed on this machine.
+"""Receipts: proofs that the checker of this version confirmed on this machine.
 
-A receipt lies in the private cache of the user and names the SHA-256 of the file. A file that
-comes from elsewhere has none, and a changed file has another hash.
+A receipt lies in the private cache of the user and names the hash of the proof's content, which the
+reader of the file verifies. A proof that comes from elsewhere has none, and a changed one has
+another hash. The file may be replaced while it is verified: the receipt is for what was read.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 from os import PathLike
 from pathlib import Path
 
 from concur.codegen import cache_directory, fingerprint
 from concur.documents import as_path
-from concur.files import read_bytes
+from concur.errors import DescriptionError
+from concur.proofs import TaskDocument
 
 
-def _receipt(path: Path) -> Path:
-    data = read_bytes(path, "the file of a proof", "Check the name.")
-    key = fingerprint("confirmed proof", hashlib.sha256(data).hexdigest())
-    return cache_directory() / f"{key}.json"
+def _receipt(document: TaskDocument) -> Path:
+    return cache_directory() / f"{fingerprint('confirmed proof', document.hash)}.json"
 
 
-def give_receipt(path: Path) -> None:
-    """Note that a file was confirmed; without a cache, nothing is noted."""
+def give_receipt(document: TaskDocument) -> None:
+    """Note that a proof was confirmed; without a cache, nothing is noted."""
     with contextlib.suppress(OSError):
-        _receipt(path).write_text("{}\n", encoding="utf-8")
+        _receipt(document).write_text("{}\n", encoding="utf-8")
 
 
-def confirmed(path: str | PathLike[str]) -> bool:
-    """Whether the checker of this version confirmed a file on this machine.
+def confirmed(proof: TaskDocument | str | PathLike[str]) -> bool:
+    """Whether the checker of this version confirmed a proof on this machine.
 
     Parameters
     ----------
-    path : path
-        The file.
+    proof : TaskDocument or path
+        What was read from a file, or the file.
 
     Returns
     -------
     bool
-        Whether `recheck` returned PROVED for the same content.
-
-    Raises
-    ------
-    DescriptionError
-        If the file cannot be read.
+        Whether `recheck` returned PROVED for the same content. False for files that are no complete
+        proof of a task.
     """
-    receipt = _receipt(as_path(path, "proof"))
+    if not isinstance(proof, TaskDocument):
+        try:
+            proof = TaskDocument(as_path(proof, "proof"))
+        except DescriptionError:
+            return False
     with contextlib.suppress(OSError):
-        os.utime(receipt)  # the cache removes what is not used
+        os.utime(_receipt(proof))  # the cache removes what is not used
         return True
     return False

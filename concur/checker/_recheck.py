@@ -164,7 +164,7 @@ def _of_task(
             own.servo, own.reference, own.duration, own.q0, own.s0, work, progress
         )
     if not reason:
-        give_receipt(path)
+        give_receipt(stored.document)
     return Recheck(
         Status.UNDECIDED if reason else Status.PROVED,
         reason,

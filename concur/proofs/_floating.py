@@ -29,7 +29,7 @@ import numpy as np
 
 from concur.control import Servo
 from concur.errors import OutputError
-from concur.mechanism import joints
+from concur.mechanism import Pose, joints
 from concur.proofs._configurations import Configurations, Equations
 from concur.proofs._linear_solve import Solver
 from concur.proofs._models import Floats, Model, Walker, norm_bound
@@ -203,6 +203,8 @@ class Floater:
             raise refusal(self.where, "one SE3 output in inertial axes", ", ".join(groups))
         if not isinstance(robot.base.joint, joints.Free) or not model.takes_momentum:
             raise refusal(self.where, "a free base with constant momentum", str(robot.base.joint))
+        if robot.base.placement != Pose():
+            raise refusal(self.where, "a base without placement", str(robot.base.placement))
         if servo.ns != 6 or servo.nq != 13 or np.any(robot.gravity):
             raise refusal(self.where, "six joints and no gravity", f"{servo.ns} joints")
         if not np.array_equal(model.input_matrix(robot.neutral()), np.eye(6)):

@@ -97,7 +97,8 @@ _CURES = (
 class Document:
     """Content of a file, before its robot and task are read.
 
-    `uncovered` are entries of the statement that this checker does not verify.
+    `uncovered` are entries of the statement that this checker does not verify; `hash` is that of
+    the whole content.
     """
 
     kind: str
@@ -113,6 +114,7 @@ class Document:
     leaves: list[np.ndarray]
     bounds: list[StoredBound]
     room: list[dict[str, Floats]]
+    hash: str
 
 
 def law_hash(servo: Any) -> str:
@@ -195,6 +197,7 @@ def read(path: Path) -> Document:
         leaves,
         bounds,
         [_rows({"room": part}, "room") for part in _items(room, "room")],
+        found["hash"],
     )
 
 

@@ -42,6 +42,8 @@ class TaskDocument:
         Texts of a robot file and of a task file.
     bounds : tuple of Bound
         Claimed bound of each quantity.
+    hash : str
+        SHA-256 of the content, which reading verifies.
     uncovered : str
         Why the checker does not cover the proof; empty if it does.
 
@@ -54,6 +56,7 @@ class TaskDocument:
     def __init__(self, path: Path) -> None:
         self._content = found = read(path)
         self.kind, self.robot, self.task = found.kind, found.robot, found.task
+        self.hash = found.hash
         self.uncovered = ""
         if found.uncovered:
             names = ", ".join(found.uncovered)[:200]

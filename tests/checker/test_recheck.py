@@ -47,6 +47,24 @@ def test_a_sound_file_is_confirmed_from_itself_alone(tmp_path, file):
     assert not confirmed(file)
 
 
+def test_a_file_that_is_replaced_during_the_verification_gets_no_receipt(tmp_path, file):
+    """The receipt is for what was read and verified, not for what lies there in the end."""
+    sound = file.read_bytes()
+    forged = document(tmp_path)
+    forged["bounds"][0]["value"] *= 0.5
+    forged = sealed(forged)
+
+    def replaced(share):
+        file.write_text(json.dumps(forged), encoding="utf-8")
+
+    assert recheck(file, task=task(tmp_path), progress=replaced).status is Status.PROVED
+    assert json.loads(file.read_text()) == forged
+    assert not confirmed(file)
+    assert not confirmed(load_task_proof(file).document)
+    file.write_bytes(sound)
+    assert confirmed(load_task_proof(file).document)
+
+
 def test_the_door_is_that_of_certificates(tmp_path, file):
     made = task(tmp_path)
     found = cc.recheck(file, task=made)

@@ -12,6 +12,7 @@ import concur as cc
 from concur.cli._prove import ProveResult
 from concur.control import references
 from concur.errors import OutputError
+from concur.mechanism import Pose
 from concur.plotting.proof import proof_figure
 from concur.proofs import Expression, Ground, Reading, prove_task
 from concur.proofs._decided import Decided
@@ -255,6 +256,16 @@ def test_a_declared_motion_beyond_the_reach_is_rejected_with_its_time(reach, fol
         return
     with pytest.raises(OutputError, match=r"none after 0\.\d+ s, .* singular"):
         Prover(*given)
+
+
+def test_a_base_with_a_placement_is_rejected():
+    """The pose of the base would count from another frame than the reference."""
+    task = flier()
+    first, *rest = task.robot.bodies
+    placed = replace(task.robot, bodies=(replace(first, placement=Pose((0.05, 0, 0))), *rest))
+    servo = replace(task.servo, model=cc.reduce(placed, momentum=task.servo.model.momentum))
+    with pytest.raises(OutputError, match="without placement"):
+        prove_floater(servo, task.reference, SHORT, task.q0, task.s0, NEAR)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import concur as cc
 from concur.certify import Status
 from concur.control import references
 from concur.errors import OutputError
+from concur.mechanism import Pose
 from concur.proofs import _prove
 from concur.proofs._prove import prove
 from concur.proofs._statement import Statement
@@ -108,6 +109,17 @@ def test_other_robots_and_laws_are_rejected() -> None:
     stiff = np.diag([4.0, 5.0, 9.0, 9.0, 9.0])
     with pytest.raises(OutputError, match="one gain"):
         attempt(servo=replace(task.servo, stiffness=stiff))
+
+
+@pytest.mark.parametrize("angle", [(0.0, 0.0, 0.6, 0.8), (0.28, 0.0, 0.0, 0.96)])
+def test_a_base_with_a_placement_is_rejected(angle: tuple[float, ...]) -> None:
+    """Its heading would count from another axis, or gravity depend on it."""
+    task = rover()
+    first, *rest = task.robot.bodies
+    placed = replace(first, placement=Pose(rotation=angle))
+    robot = replace(task.robot, bodies=(placed, *rest))
+    with pytest.raises(OutputError, match="without placement"):
+        attempt(servo=replace(task.servo, model=cc.reduce(robot)))
 
 
 def test_halved_cells_are_those_of_half_the_edge(monkeypatch: pytest.MonkeyPatch) -> None:
