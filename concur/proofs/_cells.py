@@ -21,43 +21,54 @@ from concur.proofs._models import Floats, Model
 from concur.proofs._quantities import CLOCK, DELTA, SPACE, Arm, arm
 from concur.proofs._wheeled import Robot
 
-TIMES, HEADINGS = 8, 7
+TIMES, HEADINGS = 8, 13
 """Parts of a segment and of its headings in the test which cells are reached."""
 
+MOST = 50_000
+"""Most cells of the box around what a segment reaches, and most halves of its cells."""
 
-def reached(relative: list[Model], x: Floats, edge: float) -> list[np.ndarray]:
-    """Indices (k, 3) of the cells that each segment reaches; radii x (2, b) of base and hand."""
+
+def reached(
+    relative: list[Model], x: Floats, edge: float, some: np.ndarray | None = None
+) -> np.ndarray | None:
+    """Indices (k, 3) of the cells that a segment reaches; radii x (2,) of base and hand.
+
+    Of `some` cells, or of all; None if there are more than `MOST`, or no bounds of them.
+    """
     d = np.zeros((DELTA + 1, TIMES * HEADINGS))
     ticks = [(2 * np.arange(n) + 1) / n - 1 for n in (TIMES, HEADINGS)]
     d[CLOCK], d[DELTA] = (part.ravel() for part in np.meshgrid(*ticks))
-    found = []
-    for b in range(x.shape[1]):
-        parts = [m.take(np.array([b])) for m in relative]
-        points = np.array([m.at(d) for m in parts])
-        # Within a part the position differs by the linear form, and twice the quadratic one.
-        slack = np.sqrt(
-            sum(
-                (
-                    np.abs(m.padded(DELTA + 1)[0][CLOCK]) / TIMES
-                    + np.abs(m.padded(DELTA + 1)[0][DELTA]) / HEADINGS
-                    + 2 * m.quadratic
-                    + m.r
-                )
-                ** 2
-                for m in parts
+    points = np.array([m.at(d) for m in relative])
+    # Within a part the position differs by shares of the linear form, and of twice the quadratic
+    # one, d'Qd - e'Qe = (d + e)'Q(d - e). Like x[1] this is a ball, and x[0] is a disc.
+    slack = np.sqrt(
+        sum(
+            (
+                np.abs(m.padded(DELTA + 1)[0][CLOCK]) / TIMES
+                + np.abs(m.padded(DELTA + 1)[0][DELTA]) / HEADINGS
+                + 2 * m.quadratic / min(TIMES, HEADINGS)
+                + m.r
             )
-        )[0]
-        reach = np.array([x[:, b].sum()] * 2 + [x[1, b]]) + slack
-        low = np.floor((points.min(axis=1) - reach) / edge).astype(int)
-        high = np.floor((points.max(axis=1) + reach) / edge).astype(int)
-        axes = [np.arange(i, j + 1) for i, j in zip(low, high, strict=True)]
+            ** 2
+            for m in relative
+        )
+    )[0]
+    if some is not None and len(some) > MOST:
+        return None
+    cells = some
+    if cells is None:
+        reach = np.array([x.sum(), x.sum(), x[1]]) + slack
+        low = np.floor((points.min(axis=1) - reach) / edge)
+        high = np.floor((points.max(axis=1) + reach) / edge)
+        if not np.prod(high - low + 1) <= MOST:
+            return None
+        axes = [np.arange(i, j + 1, dtype=int) for i, j in zip(low, high, strict=True)]
         cells = np.array(np.meshgrid(*axes, indexing="ij")).reshape(3, -1).T
-        apart = np.abs((cells[:, :, None] + 0.5) * edge - points) - edge / 2
-        apart = np.maximum(apart - 1e-12, 0.0)
-        across = np.maximum(np.hypot(apart[:, 0], apart[:, 1]) - x[0, b] - slack, 0.0)
-        inside = np.hypot(across, apart[:, 2]) <= (x[1, b] + slack) * (1 + 1e-12)
-        found.append(cells[inside.any(axis=1)])
-    return found
+    apart = np.abs((cells[:, :, None] + 0.5) * edge - points) - edge / 2
+    apart = np.maximum(apart - 1e-12, 0.0)
+    across = np.maximum(np.hypot(apart[:, 0], apart[:, 1]) - x[0], 0.0)
+    outside = np.hypot(across, apart[:, 2]) > (x[1] + slack) * (1 + 1e-12)
+    return np.asarray(cells[~outside.all(axis=1)])
 
 
 class Lattice:

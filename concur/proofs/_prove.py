@@ -21,7 +21,7 @@ from concur.control.references import Reference
 from concur.errors import OutputError
 from concur.proofs._added import Added
 from concur.proofs._bound import Bound, bounds_of
-from concur.proofs._cells import Lattice, reached
+from concur.proofs._cells import MOST, Lattice, reached
 from concur.proofs._centre import Centre
 from concur.proofs._heading import Heading
 from concur.proofs._imperfections import JUMPS, disturbances
@@ -37,6 +37,15 @@ STEP = 0.005
 
 LONGEST = 0.05
 """Longest segment (s)."""
+
+WIDE = f"a segment needs more than {MOST} cells"
+"""A fault."""
+
+SLOWER = 0.05
+"""Growth of a candidate, as a share of the first disturbance of its segment, that may increase."""
+
+CORNERS = np.array(list(itertools.product((0, 1), repeat=3)))
+"""Corners of a unit cell."""
 
 BATCH = 256
 """Cells computed side by side."""
@@ -179,14 +188,16 @@ class Prover:
         wanted, room = np.full(2, LEAST), np.zeros((2, 2))
         for k in range(n):
             steps, jump = int(self.last[k] - self.first[k]), self._jump(statement, k)
-            for _ in range(TRIALS):
+            grown, scale = np.inf, None
+            for trial in range(TRIALS):
                 d = np.hstack([found.disturbance, np.repeat(wanted[:, None], steps, axis=1)])
                 tube = self.tube(statement, d)
+                tried = replace(found, x=tube[0], ve=tube[1], wall=tube[2])
                 if not np.isfinite(tube[2]).all():
-                    return replace(found, fault="heading")
+                    return replace(tried, fault="heading")
                 largest, leaves, fault = self.segment(statement, k, tube, wanted, lattices, room)
                 if fault:
-                    return replace(found, fault=fault)
+                    return replace(tried, fault=fault)
                 # Held torques may come from segments before.
                 late = [*found.largest[self._reach(statement, k) :], largest]
                 sources = {
@@ -199,10 +210,16 @@ class Prover:
                 moved = largest.get("moved", np.full(4, -1.0)).reshape(2, 2)
                 if (SLACK * own < wanted).all() and (moved < room).all():
                     break
-                wanted = np.maximum(wanted, HEADROOM * own + LEAST)
+                scale = own if scale is None else scale
+                before, wanted = wanted, np.maximum(wanted, HEADROOM * own + LEAST)
+                growth = float(((wanted - before) / (scale + LEAST)).max())
+                if trial > 2 and growth >= max(grown, SLOWER):
+                    # Candidates that converge grow by less and less.
+                    return replace(tried, sources=[*found.sources, sources], fault="disturbance")
+                grown = growth
                 room = np.maximum(room, ROOM * moved + LEAST)
             else:
-                return replace(found, sources=[*found.sources, sources], fault="disturbance")
+                return replace(tried, sources=[*found.sources, sources], fault="disturbance")
             found.leaves.append(leaves)
             found.room.append(room)
             found.largest.append(largest)
@@ -219,6 +236,7 @@ class Prover:
         begin = self.first[k] * self.step - hold
         return min(k, int(np.searchsorted(self.last * self.step, begin, side="right")))
 
+    @np.errstate(all="ignore")
     def segment(
         self,
         statement: Statement,
@@ -254,7 +272,10 @@ class Prover:
         # Halves only where whole cells are too near a singularity.
         for base in range(min(2, len(lattices))):
             lattice = lattices[base]
-            cells = reached(nominal.relative, x, lattice.edge)[0]
+            near = reached(nominal.relative, x[:, 0], lattice.edge)
+            if near is None:
+                return {}, np.zeros((0, 3), dtype=int), WIDE
+            cells = near
             fault = lattice.add(cells, np.repeat(self.angles[:, [k]], len(cells), axis=1))
             if not fault:
                 break
@@ -271,19 +292,20 @@ class Prover:
             parts = []
             for i in range(0, len(cells), BATCH):
                 some = np.arange(i, min(i + BATCH, len(cells)))
-                with np.errstate(all="ignore"):
-                    parts.append(
-                        quantities(self.robot, whole.take(some), nominal, radii, lattice.added)
-                    )
+                parts.append(
+                    quantities(self.robot, whole.take(some), nominal, radii, lattice.added)
+                )
             bounds = {name: np.concatenate([p[name] for p in parts], axis=-1) for name in parts[0]}
             wide = self._wide(statement, bounds, core) & (level < LEVELS)
             _gather(largest, bounds, ~wide)
             leaves.append(np.column_stack([np.full((~wide).sum(), level), cells[~wide]]))
             if not wide.any():
                 break
-            own = {tuple(cell) for cell in cells[wide].tolist()}
-            near = reached(nominal.relative, x, lattices[level + 1].edge)[0]
-            cells = near[[tuple(cell) in own for cell in (near // 2).tolist()]]
+            halves = (2 * cells[wide][:, None] + CORNERS[None]).reshape(-1, 3)
+            near = reached(nominal.relative, x[:, 0], lattices[level + 1].edge, halves)
+            if near is None:
+                return {}, cells, WIDE
+            cells = near
             if len(cells):
                 fault = lattices[level + 1].add(cells, lattice.halves(cells))
             if fault or not len(cells):
@@ -440,32 +462,65 @@ def _corridor(prover: Prover, k: int, x: Floats) -> Floats:
 
 def _proof(prover: Prover, statement: Statement, edge: float, found: March) -> TaskProof:
     bounds = _bounds(prover, statement, found)
-    broken = [str(bound) for bound in bounds if not bound.kept]
-    reason = "Not shown: " + "; ".join(broken) if broken else ""
+    broken, reason = [bound for bound in bounds if not bound.kept], ""
+    if broken:
+        k = int(np.argmin(broken[0].slacks))
+        steps = slice(int(prover.first[k]), int(prover.last[k]))
+        own = {name: float(values.max()) for name, values in found.sources[k].items()}
+        source = max(own, key=lambda name: own[name])
+        reason = (
+            f"Not shown: {'; '.join(map(str, broken))}. At {steps.start * prover.step:.2f} s the "
+            f"tubes are {_radii(found.x[:, steps].max(axis=1))}, and the largest source of "
+            f"disturbances, {own[source]:.3g} m/s^2, is {source}"
+        )
     cure = "Take smaller cells, calmer gains, a nearer start or wider limits." if broken else ""
     status = Status.UNDECIDED if broken else Status.PROVED
     return _result(prover, statement, edge, found, (status, reason, cure), bounds)
 
 
 def _undecided(prover: Prover, statement: Statement, edge: float, found: March) -> TaskProof:
-    growth = prover.heading.growth
+    growth, time = prover.heading.growth, prover.first[len(found.leaves)] * prover.step
     if found.fault == "heading" and growth > 10.0:
-        reason = f"the heading is unstable: an error of it grows up to {growth:.2g}-fold"
+        reason = (
+            f"the heading is unstable: an error of it grows up to {growth:.2g}-fold in "
+            f"{prover.count * prover.step:.3g} s"
+        )
         cure = "Put the base's point behind the axle for reversing, or drive forward."
     elif found.fault == "heading":
-        reason = "the heading has no wall: the base's velocity error is as large as its speed"
+        k = int(np.argmax(~np.isfinite(found.wall)))
+        speed = prover.robot.arm_length * float(prover.heading.forward[0][k])
+        before = found.wall[k - 1] if k else statement.heading
+        reason = (
+            f"the heading has no wall at {k * prover.step:.2f} s: there its error is up to "
+            f"{before:.3g} rad, the base's velocity error up to {found.ve[0, k]:.3g} m/s, and the "
+            f"base's speed {speed:.3g} m/s"
+        )
         cure = "Start nearer to the reference, or drive faster."
     elif found.fault == "disturbance":
         last = found.sources[-1]
-        source = max(last, key=lambda name: float(last[name].max()))
-        time = prover.first[len(found.largest)] * prover.step
+        k = int(np.argmax(sum(last.values())))
+        parts = {name: float(values[k]) for name, values in last.items() if values[k] > 0.0}
+        order = sorted(parts, key=lambda name: -parts[name])
+        name = prover.robot.servo.outputs[k].name
         reason = (
-            f"the disturbance grows with the tube at {time:.2f} s; its largest source is {source}"
+            f"the disturbance grows with the tube at {time:.2f} s, of `{name}` to "
+            f"{sum(parts.values()):.3g} m/s^2 in a tube of {found.x[k, -1]:.3g} m: "
+            + ", ".join(f"{source} {parts[source]:.3g} m/s^2" for source in order)
         )
-        cure = f"Reduce {source}, or raise the gains."
+        cure = f"Reduce {order[0]}, or raise the gains."
     else:
-        reason, cure = found.fault, "Start nearer to the reference, or keep the arm bent."
+        here = slice(prover.first[len(found.leaves)], None)
+        reason = (
+            f"{found.fault}, at {time:.2f} s in tubes of {_radii(found.x[:, here].max(axis=1))} "
+            f"and with a heading within {found.wall[here].max():.3g} rad"
+        )
+        cure = "Start nearer to the reference, or keep the arm bent."
     return _result(prover, statement, edge, found, (Status.UNDECIDED, reason, cure))
+
+
+def _radii(x: Floats) -> str:
+    """Radii of the tubes of base and hand (2,), in words."""
+    return " and ".join(f"{r:.3g} m" for r in x)
 
 
 def _result(

@@ -312,7 +312,8 @@ def cells_reached(
     """Whether one segment may reach cells (k, 3) with corners `low` and edges (k,).
 
     `relative` (3, 1) is the declared relative position, symbols time and heading; x (2,) are the
-    radii of base, a horizontal disc, and hand, a ball.
+    radii of base, a horizontal disc, and hand, a ball. Within a part the position differs by
+    a ball.
     """
     ticks = [(2 * np.arange(n) + 1) / n - 1 for n in parts]
     a, b = (m.ravel() for m in np.meshgrid(*ticks))
@@ -333,6 +334,6 @@ def cells_reached(
     for k in range(0, len(low), 512):
         own, size = low[k : k + 512, :, None], edge[k : k + 512, None, None]
         apart = np.maximum(np.maximum(own - points, points - own - size), 0.0)
-        across = np.maximum(np.hypot(apart[:, 0], apart[:, 1]) - x[0] - slack, 0.0)
+        across = np.maximum(np.hypot(apart[:, 0], apart[:, 1]) - x[0], 0.0)
         inside[k : k + 512] = (np.hypot(across, apart[:, 2]) <= x[1] + slack).any(axis=1)
     return inside

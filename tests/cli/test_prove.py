@@ -114,7 +114,7 @@ def test_a_statement_that_the_checker_does_not_cover_is_proved_with_a_note(tmp_p
 
 @pytest.mark.extended
 def test_an_undecided_task_names_the_factor_that_is_proved(tmp_path):
-    task = written(tmp_path, f"{NEAR}{REAL}torque_limits = 5.5\n")
+    task = written(tmp_path, f"{NEAR}{REAL}torque_limits = 5.35\n")
     result = run("prove", task, "--out", tmp_path / "out")
     found = json.loads((tmp_path / "out" / "bounds.json").read_text())
     assert (result.exit_code, found["status"]) == (1, "UNDECIDED")
