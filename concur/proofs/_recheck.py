@@ -150,6 +150,7 @@ def _room(stored: Stored) -> tuple[Floats, float]:
 def _grid(case: Case, stored: Stored) -> tuple[np.ndarray, np.ndarray, float]:
     """First and last steps of segments and length of a step, bounded before any work."""
     first, count = stored.first, stored.count
+    require(not stored.statement.momentum_error, "the statement has entries of other robots")
     require(0 < count < STEPS, f"the file has no steps, or more than {STEPS}")
     step = case.duration / count
     sound = len(first) > 0 and first[0] == 0 and bool((np.diff(first) > 0).all())

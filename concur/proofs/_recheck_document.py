@@ -18,7 +18,8 @@ hashes       object: SHA-256 of the texts `robot` and `task`, and of the numbers
 statement    object: `place`, `speed` and `push` by output; `torque_error` by control; `heading`,
              `period`, `delay`, `masses` and `margin`; limits `torques`, `speeds`, `angles` and
              `corridor` by name. An end of `angles` without limit is null. Where they are given,
-             `ground`, `clearance`, `expressions` and `reading`, see the fields below
+             `ground`, `clearance`, `expressions`, `reading`, see the fields below, and
+             `momentum_error`, the linear and the angular one
 steps        number of equal steps of the task's duration
 first        first step of each segment; it ends where the next one begins, the last one at `steps`
 edge         edge of cells without halving (m); 0 without cells
@@ -80,7 +81,7 @@ EXPRESSION = {"name", "formula", "below", "unit"}
 READING = {"angles", "speeds", "place", "heading"}
 """Fields of contacts, of capsules and obstacles of a clearance, of expressions, and of readings."""
 
-STATEMENT = {*REQUIRED, "ground", "clearance", "expressions", "reading"}
+STATEMENT = {*REQUIRED, "ground", "clearance", "expressions", "reading", "momentum_error"}
 """Fields of the statements that the checker verifies."""
 
 _MEMBERS = {
@@ -227,6 +228,12 @@ def _statement(table: dict[str, Any]) -> dict[str, Any]:
         found["expressions"] = [_expression(entry) for entry in entries]
     if "reading" in table:
         found["reading"] = _reading(_object(table, "reading", "statement."))
+    if "momentum_error" in table:
+        where = "`statement.momentum_error`"
+        pair = _items(table["momentum_error"], "statement.momentum_error")
+        if len(pair) != 2:
+            refuse(where, "two numbers", str(len(pair)))
+        found["momentum_error"] = tuple(_size(x, where) for x in pair)
     table = {name: value for name, value in table.items() if name in REQUIRED}
     _names(table, REQUIRED, "statement")
     for name in NUMBERS:

@@ -13,7 +13,7 @@ velocities instead.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -127,6 +127,8 @@ class Arm:
         S, (6, joints, b).
     axes, shifts : list
         Axis of each joint, and its place from the joint before (3, b).
+    places : list
+        Place of each link's frame (3, b).
     bodies : list of list
         Mass, centre of mass from the joint and inertia about it, of each body by link.
     links : list
@@ -139,6 +141,7 @@ class Arm:
     screws: Any
     axes: list[Any]
     shifts: list[Any]
+    places: list[Any]
     bodies: list[list[tuple[float, Any, Any]]]
     links: list[Any]
     whole: Any
@@ -216,7 +219,31 @@ def arm_of(flier: Flier, phi: Any, hand: tuple[Any, Any] | None = None) -> Arm:
         below = links[k + 1] + below
         shifts.append(times("ij,j->i", frames.turns[k], flier.shifts[k]))
         screws.append(screw)
-    return Arm(hand, _columns(screws), frames.axes, shifts, bodies, links, below, _columns(columns))
+    return Arm(
+        hand, _columns(screws), frames.axes, shifts, frames.places, bodies, links, below,
+        _columns(columns),
+    )  # fmt: skip
+
+
+def single(arm: Arm) -> list[Arm]:
+    """The arm with one body only, for each of its bodies; momenta and forces are their sums."""
+    found = []
+    for k, own in enumerate(arm.bodies):
+        for body in own:
+            bodies = [[body] if i == k else [] for i in range(JOINTS + 1)]
+            found.append(replace(arm, bodies=bodies))
+    return found
+
+
+def momentum_of(arm: Arm, base: Any, s: Any) -> Any:
+    """Sum of the momenta of an arm's bodies about the base's origin, (6, b)."""
+    twist, total = base, 0.0 * base
+    for k, own in enumerate(arm.bodies):
+        if k:
+            twist = twist + scaled(s[k - 1], arm.screws[:, k - 1])
+        for body in own:
+            total = total + times("ij,j->i", _inertia(body, arm.places[k]), twist)
+    return total
 
 
 def _bodies(parts: list[Part], turn: Any) -> list[tuple[float, Any, Any]]:

@@ -7,8 +7,8 @@ by Krawczyk's operator. The hand's twist in axes of the base is
 
     zeta = Ad(D^-1) Ad(g_c^-1 gamma) (Ad(exp(-x)) ve + tau),   tau = gamma^-1 gamma' ,
 
-and the momentum Pi = Ad*(g) mu, so that N s = Pi - M zeta and V = zeta - S s. With the twist [v; o]
-of the base and [v_c; o_c] of its curve
+and the momentum Pi = Ad*(g) mu + e, so that N s = Pi - M zeta and V = zeta - S s; e is what true
+masses and momentum add. With the twist [v; o] of the base and [v_c; o_c] of its curve
 
     w' = sqrt(1 - |w|^2 / 4) (o - o_c) + w x (o + o_c) / 2,   p' = C(w) v - v_c - o_c x p .
 
@@ -30,6 +30,7 @@ from concur.proofs._recheck_balls import (
     Floats,
     Solver,
     joined,
+    norm,
     reciprocal,
     stacked,
     times,
@@ -63,11 +64,12 @@ from concur.proofs._recheck_poses import (
     wrench_rate,
 )
 
-BALLS = Blocks((1, 6, 6, 6, *(1,) * 12, 6, *(1,) * 6), 4)
-"""Time; dx, eta, dv; remainders of angles and rates; disturbance; remainders of accelerations."""
+BALLS = Blocks((1, 6, 6, 6, 3, 3, *(1,) * 12, 6, 3, 3, *(1,) * 6), 4)
+"""Time; dx, eta, dv; error of the momentum; remainders of angles and rates; disturbance; missing
+wrench on the base; remainders of accelerations."""
 
-ANGLES, RATES, PUSH, ACCELERATIONS = 4, 10, 16, 17
-"""First blocks of remainders, and that of the disturbance."""
+ERROR, ANGLES, RATES, PUSH, WRENCH, ACCELERATIONS = 4, 6, 12, 18, 19, 21
+"""First blocks of the error of the momentum and so on."""
 
 UNIQUE = (5e-3, 2e-3, 1e-3)
 """Radii within which a root has to be the only one, tried in turn (rad)."""
@@ -89,6 +91,8 @@ class Course:
         In axes of the base's curve.
     base : tuple
         Twist of the base's curve, linear and angular.
+    far : numpy.ndarray
+        Largest distance of the base's curve from the inertial origin (m).
     guess : numpy.ndarray
         Joint angles near the middles, (6, b).
     """
@@ -101,6 +105,7 @@ class Course:
     aim: tuple[Any, Any]
     momentum: Any
     base: tuple[Any, Any]
+    far: Floats
     guess: Floats
 
 
@@ -141,6 +146,7 @@ def course(
         after(inverse((turn, place)), wanted),
         turned((turn, place), spatial),
         (times("ji,j->i", turn, moved), spin),
+        norm(place),
         guess[:, some],
     )
 
@@ -180,6 +186,8 @@ class State:
         Of N.
     zeta : Balls
         Twist of the hand in axes of the base.
+    error : Balls
+        Error of the momentum, in axes of the base.
     moved : tuple of Balls
         Rates of x and ve without disturbance.
     rates : tuple of Balls
@@ -201,6 +209,7 @@ class State:
     arm: Arm
     solver: Solver
     zeta: Balls
+    error: Balls
     moved: tuple[Balls, Balls]
     rates: tuple[Balls, Balls, Balls]
     sound: np.ndarray
@@ -223,16 +232,25 @@ def base_rate(way: Course, eta: Any, own: Any, base: Any) -> Any:
     return joined([moved, scaled(side, omega - spin) + cross(eta[3:], omega + spin) * 0.5])
 
 
-def state(flier: Flier, gains: tuple[float, float], way: Course, radii: Floats) -> State:
-    """States over segments for radii (3, b) of dx, eta and dv."""
+def pair(block: int, radii: Floats) -> Balls:
+    """Momentum or wrench (6, b) with linear and angular radii (2, b)."""
+    found = joined([BALLS.ball(block + k, radii[k]) for k in (0, 1)])
+    assert isinstance(found, Balls)
+    return found
+
+
+def state(
+    flier: Flier, gains: tuple[float, float], way: Course, radii: Floats, errors: Floats
+) -> State:
+    """States for radii (3, b) of dx, eta and dv, and (2, b) of the momentum's error."""
     dx, eta, dv = (BALLS.ball(k + 1, radii[k]) for k in range(3))
     x, ve = way.x[0] + dx, way.ve[0] + dv
     own, hand, zeta, momentum = poses(way, x, eta, ve)
     polynomial, radius, unique, sound = _angles(flier, hand, way.guess)
     phi = polynomial + BALLS.own(ANGLES, radius)
     arm = arm_of(flier, phi, hand)
-    solver = Solver(arm.lower)
-    s = solver(momentum - times("ij,j->i", arm.whole, zeta))
+    solver, error = Solver(arm.lower), pair(ERROR, errors)
+    s = solver(momentum + error - times("ij,j->i", arm.whole, zeta))
     s = s.exact() + BALLS.own(RATES, s.r)
     base = zeta - times("ij,j->i", arm.screws, s)
     kp, kd = gains
@@ -240,13 +258,13 @@ def state(flier: Flier, gains: tuple[float, float], way: Course, radii: Floats) 
     rates = (moved[0] - way.x[1], base_rate(way, eta, own, base), moved[1] - way.ve[1])
     sound = sound & solver.sound & np.isfinite(s.reach).all(axis=0)
     return State(
-        x, eta, ve, hand, polynomial, radius, unique, phi, s, base, arm, solver, zeta, moved, rates,
-        sound,
+        x, eta, ve, hand, polynomial, radius, unique, phi, s, base, arm, solver, zeta, error, moved,
+        rates, sound,
     )  # fmt: skip
 
 
 def slopes(way: Course, here: State) -> Any:
-    """Derivatives of eta's rate by dx, eta and dv over the tube, (6, 18, b).
+    """Derivatives of eta's rate by dx, eta, dv and the momentum's error, (6, 24, b).
 
     Of V = zeta - S s with N s = Pi - M zeta: by the angles, dV = -S' s + S N^-1 (M' zeta + N' s),
     and M zeta + N s is the sum of the links' momenta. The angles follow the hand's displacement.
@@ -277,6 +295,9 @@ def slopes(way: Course, here: State) -> Any:
         if isinstance(momentum, Dual):
             change = change - times("ij,j->i", spread, momentum.rate)
         found.append(base_rate(way, eta, own, Dual(here.base, change)).rate)
+    own = small(here.eta)
+    for k in range(6):
+        found.append(base_rate(way, here.eta, own, Dual(here.base, -spread[:, k])).rate)
     return times("kj,ji->jk", stacked(found), np.eye(6))
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from concur.proofs._recheck_balls import Balls, Floats, joined, norm, times
 from concur.proofs._recheck_claims import Names, Stored, claims, confirm
-from concur.proofs._recheck_flier import Flier, arm_of, flier_of
+from concur.proofs._recheck_flier import Flier, arm_of, flier_of, momentum_of, single
 from concur.proofs._recheck_flight import (
     BALLS,
     Course,
@@ -45,6 +45,9 @@ BLOCK, ROUNDS, LEAST = 48, 8, 1e-7
 STATE, NEEDS, PAIR = 1e5, 3e5, 2e2
 """Work of a segment's states and bounds, and of two segments (microseconds)."""
 
+WRENCHES = 4
+"""Candidates of the wrench on the base that the model lacks."""
+
 
 @dataclass(frozen=True, eq=False)
 class Case:
@@ -68,6 +71,8 @@ class Case:
         Of the rows and columns of the decoupling matrix.
     names : Names
         Names of the claims.
+    measured : bool
+        Whether the law measures the base's twist.
     """
 
     flier: Flier
@@ -78,6 +83,7 @@ class Case:
     duration: float
     scales: tuple[Floats, Floats]
     names: Names
+    measured: bool
 
 
 def case_of_floater(servo: Any, reference: Any, duration: float, q0: Floats, s0: Floats) -> Case:
@@ -88,7 +94,7 @@ def case_of_floater(servo: Any, reference: Any, duration: float, q0: Floats, s0:
     require(outputs[0].relative_to is None, "law: the checker covers outputs in inertial axes")
     flier = flier_of(model.robot, outputs[0])
     options = (servo.integral, servo.torque_limits, servo.damping_threshold, servo.redundancy)
-    plain = not servo.use_measured_velocity and all(option is None for option in options)
+    plain = all(option is None for option in options)
     require(plain, "law: the checker covers a plain servo only")
     gains = []
     for matrix in (servo.stiffness, servo.damping):
@@ -120,8 +126,9 @@ def case_of_floater(servo: Any, reference: Any, duration: float, q0: Floats, s0:
     scales = (np.asarray(servo.scales[0]), np.asarray(servo.scales[1]))
     made = Names(names, names, names, [outputs[0].name], float(servo.refused_below))
     return Case(
-        flier, (gains[0], gains[1]), momentum, formula, start, float(duration), scales, made
-    )
+        flier, (gains[0], gains[1]), momentum, formula, start, float(duration), scales, made,
+        bool(servo.use_measured_velocity),
+    )  # fmt: skip
 
 
 def _logarithm(turn: Floats, place: Floats) -> Floats:
@@ -165,15 +172,18 @@ def verify_floater(
     require(bool(np.isfinite(matrices).all()), "the declared motion is singular")
     flow, given = Flow(matrices, step), stored.statement
     start = np.array([given.place[0], given.heading, given.speed[0]]) + 1e-11
-    forcing = np.zeros((3, count))
+    forcing, errors = np.zeros((3, count)), np.zeros((2, count))
     parts, before = list[Needs](), None
+    missing = np.zeros((2, 1)) if _is_wrong(given) else None
     for k, (some, way) in enumerate(zip(blocks, ways, strict=True)):
         push = np.zeros((3, len(some)))
         push[1:] = rest[some], stored.disturbance[0][some]
-        here = _closed(case, way, some, flow, start, forcing, push, matrices)
+        here = _closed(case, way, some, flow, start, given, forcing, errors, push, matrices)
         _check_branch(here, before, case.start[19:])
         before = here
-        parts.append(needs(case.flier, case.gains, case.scales, way, here, push[2]))
+        parts.append(_needs(case, way, here, push[2], given.masses, missing))
+        if missing is not None:
+            missing = given.masses * parts[-1].wrenches[:, -1:]
         if progress:
             progress((k + 1) / len(blocks))
     found = {
@@ -205,12 +215,37 @@ def _grid(case: Case, stored: Stored) -> float:
     sizes = [len(part) for part in (given.place, given.speed)]
     sizes += [len(given.push) or 1, len(given.torque_error) or 6]
     require(sizes == [1, 1, 1, 6], "the statement has other entries than the robot")
-    wrong = given.masses > 0.0 or bool(given.momentum_error)
-    require(not wrong, "the checker does not cover masses and momentum errors of a floater yet")
     more = (given.reading, given.ground, given.clearance, *given.expressions)
     require(all(part is None for part in more), "the statement has entries of other robots")
-    spend(count * (STATE * (ROUNDS + 1) + NEEDS) + PAIR * count**2)
+    tries = 2 * WRENCHES if _is_wrong(given) else 1
+    spend(count * (STATE * (ROUNDS + 1) + NEEDS * tries) + PAIR * count**2)
     return step
+
+
+def _is_wrong(given: Any) -> bool:
+    """Whether masses or momentum differ from those of the model."""
+    return given.masses > 0.0 or any(given.momentum_error)
+
+
+def _needs(
+    case: Case, way: Course, here: State, push: Floats, masses: float, missing: Floats | None
+) -> Needs:
+    """Bounds of segments; those of the wrench are sought from `missing` (2, 1) on, if any.
+
+    For each state and masses the wrench is affine in itself: it stays within radii that this map
+    takes to their inside.
+    """
+    given = (case.flier, case.gains, case.scales, way, here, push)
+    if missing is None:
+        return needs(*given)
+    radii = np.repeat(missing, len(push), axis=1) * 1.1 + LEAST
+    for _ in range(WRENCHES):
+        found = needs(*given, radii, case.measured)
+        wanted = masses * found.wrenches * (1 + 1e-12)
+        if (wanted < radii).all():
+            return found
+        radii = np.where(wanted < radii, radii, 1.1 * wanted + LEAST)
+    raise Rejection("the wrench on the base by wrong masses has no bound")
 
 
 def _rate(case: Case, t: float, y: Floats) -> Floats:
@@ -233,7 +268,7 @@ def _rate(case: Case, t: float, y: Floats) -> Floats:
 def _linear(case: Case, way: Course) -> tuple[Floats, Floats]:
     """Any A_k near the linear part of the rates, (b, 18, 18), and eta's rate at y = 0, (b,)."""
     radii = np.full((3, way.guess.shape[1]), LEAST)
-    here = state(case.flier, case.gains, way, radii)
+    here = state(case.flier, case.gains, way, radii, np.zeros_like(radii[:2]))
     rows = [np.moveaxis(m.padded(19).g[1:19], -1, 0).transpose(0, 2, 1) for m in here.rates]
     found = np.concatenate(rows, axis=1) / LEAST
     eta = here.rates[1].padded(19)
@@ -250,39 +285,60 @@ def _closed(
     some: np.ndarray,
     flow: Flow,
     start: Floats,
+    given: Any,
     forcing: Floats,
+    errors: Floats,
     push: Floats,
     matrices: Floats,
 ) -> State:
-    """States of segments within a tube that closes; `forcing` gets its bounds there.
+    """States of segments within a tube that closes; `forcing` and `errors` get their bounds there.
 
-    `push` (3, b) bounds what the rates are at y = 0, and the disturbance.
+    `push` (3, b) bounds what the rates are at y = 0, and the disturbance; `errors` (2, n) bound
+    the error of the momentum.
     """
     forcing[:, some] = forcing[:, [max(some[0] - 1, 0)]]
+    errors[:, some] = errors[:, [max(some[0] - 1, 0)]]
     forcing[2, some] += np.where(some[0] > 0, 0.0, push[2])
     radii = flow.reached(start, forcing, some) * 1.02 + LEAST
     for _ in range(ROUNDS):
-        here = state(case.flier, case.gains, way, radii)
+        here = state(case.flier, case.gains, way, radii, errors[:, some])
         where = f"near {some[0] * flow.step:.3g} s"
         require(bool(here.sound.all()), f"no unique joint angles are found in the tube {where}")
         forcing[:, some] = _forcing(way, here, matrices[some], radii) + push
         require(bool(np.isfinite(forcing).all()), f"the base's twist has no bound {where}")
-        found = flow.reached(start, forcing, some)
-        if (found < radii).all():
+        found, wanted = flow.reached(start, forcing, some), _errors(given, way, here, radii[1])
+        if (found < radii).all() and (wanted <= errors[:, some]).all():
             return here
         radii = np.where(found < radii, radii, found * 1.02 + LEAST)
+        errors[:, some] = np.where(wanted <= errors[:, some], errors[:, some], 1.05 * wanted)
     raise Rejection(f"the tube does not close {where}")
+
+
+def _errors(given: Any, way: Course, here: State, eta: Floats) -> Floats:
+    """Bounds of the momentum's error, linear and angular (2, b), zero without wrong numbers.
+
+    For each state and masses it is affine in itself, as the wrench.
+    """
+    linear, angular = given.momentum_error or (0.0, 0.0)
+    found = np.array([linear + 0.0 * eta, angular + linear * (way.far + eta)])
+    for body in single(here.arm) if given.masses else ():
+        own = momentum_of(body, here.base, here.s)
+        found += given.masses * np.array([norm(own[:3]), norm(own[3:])])
+    return found * (1 + 1e-12)
 
 
 def _forcing(way: Course, here: State, matrices: Floats, radii: Floats) -> Floats:
     """Bounds of what the rates are beyond A y, by blocks, (3, b), of eta's but that at y = 0.
 
-    By the mean value theorem eta's rate grows by the mean of its slopes on the way to y, times y.
+    By the mean value theorem eta's rate grows by the mean of its slopes on the way to y and to the
+    error of the momentum, times both.
     """
     found = np.empty((3, len(matrices)))
-    mean = slopes(way, here).averaged(1, 19) - np.moveaxis(matrices[:, 6:12], 0, -1)
+    mean = slopes(way, here).averaged(1, 25)
+    apart = mean[:, :18] - np.moveaxis(matrices[:, 6:12], 0, -1)
     away = joined([BALLS.ball(k + 1, radii[k]) for k in range(3)])
-    found[1] = norm(times("ij,j->i", mean, away))
+    found[1] = norm(times("ij,j->i", apart, away))
+    found[1] += norm(times("ij,j->i", mean[:, 18:], here.error))
     for k in (0, 2):
         rest = here.rates[k].padded(19)
         own = np.moveaxis(matrices[:, 6 * k : 6 * k + 6], 0, 2).transpose(1, 0, 2)
@@ -332,4 +388,5 @@ def _disturbance(stored: Stored, found: dict[str, Floats], step: float) -> Float
         total = total + np.array(given.torque_error) @ found["response"]
     if given.push:
         total = total + given.push[0]
+    total = total + given.masses * found["weights"][0] + found["unseen"][0]
     return np.asarray(total * (1 + 1e-12))

@@ -3,9 +3,10 @@
 Deviations y = (dx, eta, dv) obey y' = A_k y + f on segment k, with bounds F of |f| by blocks. With
 the transition matrix Phi, |A| the matrix of the blocks' norms and G = exp(|A| h),
 
-    |y(t)| <= |Phi(t, 0)| y_0 + G_i sum_{j < i} |Phi(t_i, t_{j+1})| G_j F_j h + h G_i F_i
+    |y(t)| <= |Phi(t, 0)| y_0 + sum_{j < i} (integral of |Phi(t, s)| over segment j) F_j + h G_i F_i
 
-on segment i. A chord of Phi(t, 0) errs by h^2 / 8 |A|^2 G |Phi(t_i, 0)|.
+on segment i. Chords in t and in s err by B_i |Phi(t_i, s)| and by |Phi(t, t_{j+1})| B_j, with
+B = h^2 / 8 |A|^2 G.
 
 **What holds.** `Flow.reached` bounds y by blocks at all times of segments, if F does.
 """
@@ -45,18 +46,22 @@ class Flow:
         for i in range(n):
             own = np.concatenate([ahead[i] @ own, np.eye(18)[None]])
             self.past[i + 1, : i + 2] = _norms(own)
-        bend = sizes @ sizes @ self.growth * (step**2 / 8)
+        self.bend = sizes @ sizes @ self.growth * (step**2 / 8)
         ends = self.past[:, 0]
-        self.start = np.maximum(ends[:-1], ends[1:]) + bend @ ends[:-1]
+        self.start = np.maximum(ends[:-1], ends[1:]) + self.bend @ ends[:-1]
+        # Of the integrals over segments, from the start to the end of a segment.
+        mean = (self.past[:, :-1] + self.past[:, 1:]) / 2
+        self.pushed = step * (mean + self.past[:, 1:] @ self.bend)
 
     def reached(self, start: Floats, forcing: Floats, some: np.ndarray) -> Floats:
         """Bounds (3, b) on segments, from radii (3,) and F on all until then, (3, n)."""
         first, last = int(some[0]), int(some[-1]) + 1
-        pushed = np.einsum("jab,bj->aj", self.growth[:last], forcing[:, :last]) * self.step
         found = np.empty((3, len(some)))
         for k, i in enumerate(range(first, last)):
-            before = np.einsum("jab,bj->a", self.past[i, 1 : i + 1], pushed[:, :i])
-            found[:, k] = self.start[i] @ start + self.growth[i] @ before + pushed[:, i]
+            both = self.pushed[i : i + 2, :i]
+            before, after = np.einsum("njab,bj->na", both, forcing[:, :i])
+            found[:, k] = self.start[i] @ start + np.maximum(before, after)
+            found[:, k] += self.bend[i] @ before + self.growth[i] @ forcing[:, i] * self.step
         return found * (1 + 1e-9)
 
 

@@ -8,8 +8,13 @@ acceleration by torques, the rate of the torques obeys
 
 where xi' is the hand's acceleration for a: no rate of a occurs.
 
-**What holds.** Bounds are those of all states in the balls of a `State`, and all disturbances in
-their ball.
+**Wrong masses and momentum.** With the error e of the momentum and a wrench w on the base the true
+motion obeys the model's balance. A law that does not measure V takes V - y and ve - Ad(H^-1) y
+instead, y = M^-1 e, y' = M^-1 (e' - M' y). Between both, momenta and forces without accelerations
+are quadratic: their difference is the slope in the middle times y.
+
+**What holds.** Bounds are those of all states in the balls of a `State`, and all disturbances and
+wrenches in their balls.
 """
 
 from __future__ import annotations
@@ -20,9 +25,25 @@ from typing import Any
 import numpy as np
 
 from concur.proofs._recheck_balls import Balls, Dual, Floats, Solver, norm, stacked, times
-from concur.proofs._recheck_flier import Arm, Flier, arm_of, newton_euler, turning
-from concur.proofs._recheck_flight import ACCELERATIONS, BALLS, PUSH, Course, State
-from concur.proofs._recheck_poses import bracket, carried, exponential, fetched, pushed, skew
+from concur.proofs._recheck_flier import Arm, Flier, arm_of, newton_euler, single, turning
+from concur.proofs._recheck_flight import (
+    ACCELERATIONS,
+    BALLS,
+    PUSH,
+    WRENCH,
+    Course,
+    State,
+    pair,
+)
+from concur.proofs._recheck_poses import (
+    bracket,
+    carried,
+    exponential,
+    fetched,
+    pushed,
+    skew,
+    wrench_rate,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +64,12 @@ class Needs:
         Largest |u'|, (6, b).
     held : numpy.ndarray
         Largest |K u'|, (b,).
+    weights : numpy.ndarray
+        Sum over bodies of the acceleration of the hand by the forces of each, (b,).
+    wrenches : numpy.ndarray
+        Sums over bodies of the largest force and moment of each on the base, (2, b).
+    unseen : numpy.ndarray
+        Largest effect of what the law does not measure, (b,).
     """
 
     torque: Floats
@@ -56,6 +83,9 @@ class Needs:
     response_rate: Floats
     torque_rate: Floats
     held: Floats
+    weights: Floats
+    wrenches: Floats
+    unseen: Floats
 
 
 def needs(
@@ -65,9 +95,16 @@ def needs(
     way: Course,
     here: State,
     disturbance: Floats,
+    missing: Floats | None = None,
+    measured: bool = True,
 ) -> Needs:
-    """Bounds for states and disturbances within (b,)."""
-    push, arm, s, base, zeta = BALLS.ball(PUSH, disturbance), here.arm, here.s, here.base, here.zeta
+    """Bounds for states and disturbances within (b,), and wrenches within `missing` (2, b).
+
+    Without `missing`, masses and momentum are those of the model.
+    """
+    arm, s, wrong = here.arm, here.s, missing is not None
+    push = BALLS.ball(PUSH, disturbance)
+    wrench = pair(WRENCH, np.zeros((2, len(disturbance))) if missing is None else missing)
     kp, kd = gains
 
     def command(x: Any, ve: Any, twist: Any, acceleration: Any) -> Any:
@@ -75,49 +112,88 @@ def needs(
         aim = carried(frame, twist)
         return pushed(x, x) * kp - ve * kd + carried(frame, acceleration) - bracket(ve, aim)
 
+    def balance(asked: Any, base: Any, wrench: Any = 0.0) -> tuple[Any, Any]:
+        """Rate of the base's twist less that by a, and a, for a rate of the hand's."""
+        rest = asked - swept
+        return rest, here.solver(wrench - newton_euler(arm, rest, 0.0, base, s)[1])
+
+    swept, one = turning(arm, s), _reduced(arm, here)
     xdot, pulled_back = here.moved
-    nu = command(
-        Dual(here.x, xdot),
-        Dual(here.ve, pulled_back + push),
-        Dual(way.twist, way.acceleration),
-        Dual(way.acceleration, way.jerk),
-    )
-    across, swept = bracket(zeta, base), turning(arm, s)
-    asked = carried(here.hand, nu.value) + across
-    rest = asked - swept
-    total = newton_euler(arm, rest, 0.0, base, s)[1]
-    a = here.solver(-total)
+    view = _View(here.ve, here.base, here.zeta)
+    miss = None
+    if wrong and not measured:
+        miss = one.base(here.error)
+        view = _View(here.ve - fetched(here.hand, miss), here.base - miss, here.zeta - miss)
+    nu = command(here.x, view.ve, way.twist, way.acceleration)
+    asked = carried(here.hand, nu)
+    rest, a = balance(asked + bracket(view.zeta, view.base), view.base)
     a = a.exact() + BALLS.own(ACCELERATIONS, a.r)
     change = rest - times("ij,j->i", arm.screws, a)
-    u = newton_euler(arm, change, a, base, s)[0]
+    u = newton_euler(arm, change, a, view.base, s)[0]
     # The true motion: the hand is accelerated by d, too.
     jolt = carried(here.hand, push)
-    true = a - here.solver(times("ij,j->i", arm.whole, jolt))
-    moved = asked + jolt
+    if miss is None:
+        moved = asked + bracket(here.zeta, here.base) + jolt
+        true = a - here.solver(times("ij,j->i", arm.whole, jolt) - wrench)
+    else:
+        own = carried(here.hand, command(here.x, here.ve, way.twist, way.acceleration))
+        moved = own + bracket(here.zeta, here.base) + jolt
+        true = balance(moved, here.base, wrench)[1]
     lurch = moved - swept - times("ij,j->i", arm.screws, true)
     # Rates at constant accelerations of base and joints, along the true motion.
-    swing, place = skew(zeta[3:] - base[3:]), zeta - base
+    relative = here.zeta - here.base
+    swing = skew(relative[3:])
     hand = (
         Dual(here.hand[0], times("ij,jk->ik", swing, here.hand[0])),
-        Dual(here.hand[1], place[:3] + times("ij,j->i", swing, here.hand[1])),
+        Dual(here.hand[1], relative[:3] + times("ij,j->i", swing, here.hand[1])),
     )
     late, rates = arm_of(flier, Dual(here.phi, s), hand), Dual(s, true)
-    still, twist = Dual(a, 0.0 * a), Dual(base, lurch)
+    rate = _View(pulled_back + push, lurch, moved)
+    if miss is not None:
+        change_of = wrench - wrench_rate(here.base, here.error)
+        slip = one.base(change_of - times("ij,j->i", late.whole.rate, miss))
+        turned = fetched(here.hand, slip - bracket(relative, miss))
+        rate = _View(rate.ve - turned, lurch - slip, moved - slip)
+    command_rate = command(
+        Dual(here.x, xdot),
+        Dual(view.ve, rate.ve),
+        Dual(way.twist, way.acceleration),
+        Dual(way.acceleration, way.jerk),
+    ).rate
+    still, twist = Dual(a, 0.0 * a), Dual(view.base, rate.base)
     slow, force = newton_euler(late, Dual(change, 0.0 * change), still, twist, rates)
     turn = (times("ij,j->i", late.screws, still) + turning(late, rates)).rate
-    bent = turn - bracket(moved, base) - bracket(zeta, lurch) - bracket(zeta - base, asked - across)
-    one, rate = _reduced(arm, here), _reduced(late, here)
+    bent = turn - bracket(rate.zeta, view.base) - bracket(view.zeta, rate.base)
+    bent = bent - bracket(relative, asked)
+    of_rate = _reduced(late, here)
     masses = Solver(one.mass)
     light = masses(np.repeat(np.eye(6)[..., None], len(disturbance), axis=2))
     response = times("ij,jk->ik", one.slope, light)
-    # J M^-1 of the rates of wrench and torques: of the base's wrench that of the joints at rest.
-    own = masses(slow.rate - times("ji,j->i", one.coupling, force.rate))
-    moved = times("ij,j->i", one.slope, own) + fetched(here.hand, one.base(force.rate))
-    held = nu.rate - fetched(here.hand, bent) + moved
-    slewed = rate.slope.rate - times("ij,jk->ik", response, rate.mass.rate)
+
+    def accelerated(torques: Any, force: Any) -> Any:
+        """J M^-1 of torques and a wrench on the base: of this, that of the joints at rest."""
+        own = masses(torques - times("ji,j->i", one.coupling, force))
+        return times("ij,j->i", one.slope, own) + fetched(here.hand, one.base(force))
+
+    held = command_rate - fetched(here.hand, bent) + accelerated(slow.rate, force.rate)
+    slewed = of_rate.slope.rate - times("ij,jk->ik", response, of_rate.mass.rate)
     slewed = times("ij,jk->ik", slewed, light)
     margin, pivot = _margins(here, one.mass, scales)
     pulled = here.solver(-times("ij,j->i", arm.whole, carried(here.hand, held)))
+    weights, wrenches = np.zeros_like(disturbance), np.zeros((2, len(disturbance)))
+    for body in single(arm) if wrong else ():
+        torques, force = newton_euler(body, lurch, true, here.base, s)
+        weights = weights + norm(accelerated(torques, force))
+        wrenches = wrenches + np.array([norm(force[:3]), norm(force[3:])])
+    unseen = np.zeros_like(disturbance)
+    if miss is not None:
+        between = Dual(here.base - miss * 0.5, -miss)
+        torques, force = newton_euler(arm, 0.0 * miss, 0.0, between, Dual(s, 0.0 * s))
+        own = fetched(here.hand, miss)
+        aim = carried(exponential(here.x), way.twist)
+        drift = fetched(here.hand, bracket(relative, miss))
+        drift = own * kd + bracket(own, aim) - drift
+        unseen = norm(drift + accelerated(torques.rate, force.rate))
     return Needs(
         u.bound,
         s.bound,
@@ -130,7 +206,19 @@ def needs(
         np.array([norm(slewed[:, k]) for k in range(6)]),
         times("ij,j->i", one.mass, pulled).bound,
         norm(held),
+        weights,
+        wrenches,
+        unseen,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _View:
+    """Velocity error, and twists of base and hand in axes of the base; or their rates."""
+
+    ve: Any
+    base: Any
+    zeta: Any
 
 
 @dataclass(frozen=True, eq=False)

@@ -61,8 +61,6 @@ class TaskDocument:
         if found.uncovered:
             names = ", ".join(found.uncovered)[:200]
             self.uncovered = f"the checker does not cover {names} of the statement yet"
-        elif self.kind == "floater" and found.statement["masses"]:
-            self.uncovered = "the checker does not cover masses of a floater yet"
         still = np.zeros(1)
         self.bounds = tuple(
             Bound(Quantity(b.kind, b.name, b.unit, b.sign), b.limit, still, np.array([b.value]))

@@ -12,6 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from concur.formats import Task, load_task
 from concur.proofs._floater import Prover
+from concur.proofs._recheck_balls import Balls
 from concur.proofs._statement import Statement
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -89,3 +90,21 @@ def knee(power: int) -> SimpleNamespace:
     pose = ca.vertcat(ca.SX.zeros(6), 1)
     made = ca.Function("r", [t], [pose, twist, ca.jacobian(twist, t)])
     return SimpleNamespace(pieces=lambda: SimpleNamespace(function=made, tables=[]))
+
+
+def polynomial(m: Balls, xi: np.ndarray) -> np.ndarray:
+    """Polynomial of a model at symbols (n, b)."""
+    first, second = m.blocks.first[: len(m.h)], m.blocks.second[: len(m.h)]
+    linear = np.einsum("i...b,ib->...b", m.g, xi[: len(m.g)])
+    return np.asarray(m.c + linear + np.einsum("i...b,ib->...b", m.h, xi[first] * xi[second]))
+
+
+def encloses(m: Balls, k: int, xi: np.ndarray, values: np.ndarray, slack: float) -> bool:
+    """Whether the checker's models contain values; symbols beyond xi are remainders."""
+    column = m[..., np.array([k])]
+    n = min(len(column.g), len(xi))
+    point = np.concatenate([xi[:n], np.zeros(len(column.g) - n)])[:, None]
+    more = np.abs(column.g[n:]).sum(axis=0)
+    more = more + np.abs(column.h[column.blocks.second[: len(column.h)] >= n]).sum(axis=0)
+    off = np.abs(polynomial(column, point)[:, 0] - values)
+    return bool((off <= (column.r + more)[:, 0] + slack).all())
