@@ -302,7 +302,21 @@ class OutputError(ConcurError):
 
 
 class SingularConfigurationError(ConcurError):
-    """The decoupling matrix cannot be solved here: no torque exists for the demand."""
+    """The decoupling matrix cannot be solved here: no torque exists for the demand.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> robot = cc.robots.planar_floater()
+    >>> model = cc.reduce(robot)
+    >>> hand = cc.Output("hand", "forearm", "R2", point=(1.0, 0, 0))
+    >>> servo = cc.Servo(model, [hand], stiffness=4, damping=4)
+    >>> try:
+    ...     servo.torque(robot.neutral(), [0] * servo.nw, cc.references.hold([1.0, 0.0])(0.0))
+    ... except cc.errors.SingularConfigurationError as error:
+    ...     print(error.expected)
+    a decoupling matrix with margin above 0.001
+    """
 
 
 class InfeasibleReferenceError(ConcurError):
@@ -321,4 +335,18 @@ class InfeasibleReferenceError(ConcurError):
 
 
 class SimulationError(ConcurError):
-    """A simulation that had to stop; the part computed so far is in the attribute `run`."""
+    """A simulation that had to stop; the part computed so far is in the attribute `run`.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> robot = cc.robots.rover_arm()
+    >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    >>> servo = cc.Servo(cc.reduce(robot), [hand], stiffness=4, damping=4)
+    >>> goal = cc.references.hold([0.5, 0.0, 0.5])
+    >>> try:
+    ...     cc.simulate(robot, servo, goal, 0.1, robot.neutral(), [0] * 5, dt=0.03)
+    ... except cc.errors.SimulationError as error:
+    ...     print(error.expected)
+    a whole number of steps of dt = 0.03 s
+    """

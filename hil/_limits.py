@@ -95,6 +95,13 @@ class Limits:
     ------
     RigFileError
         If a bound has the wrong shape or an invalid value, such as NaN or `low` not below `high`.
+
+    Examples
+    --------
+    >>> import hil
+    >>> limits = hil.Limits.from_rig(hil.load_rig("examples/rover_rig/rig.toml"))
+    >>> limits.size, limits.torque
+    (5, array([ 8.,  8., 12., 12.,  4.]))
     """
 
     torque: NDArray[np.float64]

@@ -104,6 +104,16 @@ class Verdict(NamedTuple):
         Changes of a passed vector.
     axis : int
         First axis that causes the stop; -1: no particular axis.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import hil
+    >>> limits = hil.Limits.from_rig(hil.load_rig("examples/rover_rig/rig.toml"))
+    >>> state = np.zeros(5), np.zeros(5), np.zeros(5), np.full(5, np.nan)
+    >>> verdict = hil.judge(np.zeros(5), *state, limits, limits.period, np.empty(5))
+    >>> verdict.reason.name, verdict.axis
+    ('STALE', 0)
     """
 
     reason: Reason
@@ -157,6 +167,17 @@ def judge(
     -------
     Verdict
         Reason to stop, or changes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import hil
+    >>> limits = hil.Limits.from_rig(hil.load_rig("examples/rover_rig/rig.toml"))
+    >>> state = np.zeros(5), np.array([0.0, 0.0, 0.0, 1.0, -1.6]), np.zeros(5), np.zeros(5)
+    >>> out = np.empty(5)
+    >>> verdict = hil.judge(np.full(5, 100.0), *state, limits, limits.period, out)
+    >>> verdict.flags, out
+    (<Flag.CLIPPED_TORQUE|CLIPPED_RATE: 3>, array([1.6, 1.6, 2.4, 2.4, 0.8]))
     """
     shape = limits.shape
     if not (

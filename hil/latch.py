@@ -155,6 +155,18 @@ class Latch:
         Command to the drives in this cycle.
     cycles : int
         Number of cycles in this state, or in this phase of the stop.
+
+    Examples
+    --------
+    >>> import hil
+    >>> latch = hil.Latch.from_rig(hil.load_rig("examples/rover_rig/rig.toml"))
+    >>> latch.step(0.004, hil.Reason.NONE, 0.0).name
+    'DISARMED'
+    >>> latch.arm()
+    >>> latch.step(0.008, hil.Reason.OPERATOR, 0.0).name
+    'STOP'
+    >>> latch.reason.sentence
+    'the operator requested a stop'
     """
 
     def __init__(self, policies: Policies, period: float) -> None:

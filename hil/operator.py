@@ -353,6 +353,15 @@ class OperatorSender:
     ----------
     sent, failed : int
         Number of datagrams that the system accepted, and that it rejected.
+
+    Examples
+    --------
+    >>> import hil
+    >>> with hil.OperatorSender("127.0.0.1", 47110) as sender:
+    ...     sender.stop()
+    ...     sender.sent, sender.failed
+    True
+    (3, 0)
     """
 
     def __init__(self, host: str, port: int, token: str = "") -> None:

@@ -101,6 +101,17 @@ class Result:
         Whether the record contains every cycle. If not, a completed task has the reason RECORDER.
     note : str
         Error that kept cycles from the record; "" if there was none.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import hil
+    >>> rig = hil.load_rig("examples/rover_rig/rig.toml")
+    >>> options = hil.SessionOptions(
+    ...     hil.Mode.MOCK, duration=0.1, folder=Path("record"), heartbeat="auto")
+    >>> result = hil.run_session(rig, options)
+    >>> result.complete, result.recorded > 25
+    (True, True)
     """
 
     outcome: Outcome
@@ -147,6 +158,17 @@ def run_session(
     ------
     RigError
         If the rig may not be run with these options; no torque was sent.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import hil
+    >>> rig = hil.load_rig("examples/rover_rig/rig.toml")
+    >>> options = hil.SessionOptions(
+    ...     hil.Mode.MOCK, duration=0.1, folder=Path("record"), heartbeat="auto")
+    >>> result = hil.run_session(rig, options)
+    >>> result.outcome.reason.name
+    'END'
     """
     emulated = options.emulated and not may_have_drives(rig.bus)
     if options.heartbeat == "auto" and not (emulated or options.mode is Mode.MOCK):

@@ -91,6 +91,17 @@ def certified_gains(
         If a configuration is singular.
     ConcurError
         If the extra `certify` is not installed.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> model = cc.reduce(cc.robots.rover_arm())
+    >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    >>> q = [0, 0, 0, 0, 0, -0.1, 1.0, -1.6]
+    >>> gains = cc.certified_gains([hand], model, 20.0, q, distance=0.1, damping_ratio=0.8)
+    >>> gains.certificate.status.name
+    'PROVED'
+    >>> servo = cc.Servo(model, [hand], *gains)
     """
     checked = read_outputs(outputs)
     own = {

@@ -86,6 +86,18 @@ class CertifiedGains:
         Output and unit (m or rad) of each coordinate.
     configurations, states : int
         Number of configurations, and of states evaluated in the final test.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> model = cc.reduce(cc.robots.rover_arm())
+    >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    >>> q = [0, 0, 0, 0, 0, -0.1, 1.0, -1.6]
+    >>> gains = cc.certified_gains([hand], model, 20.0, q, distance=0.1, damping_ratio=0.8)
+    >>> gains.controls
+    ('left_wheel', 'right_wheel', 'turret', 'upper_arm', 'forearm')
+    >>> bool((gains.needed <= 20.0).all())
+    True
     """
 
     outputs: tuple[str, ...]

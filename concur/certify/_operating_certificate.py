@@ -63,6 +63,20 @@ class OperatingCertificate:
         Given when the status is REFUTED.
     law : callable or None
         Returns the law as `save` writes it; with True also the program that evaluates a state.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> from concur.certify import operating_bounds
+    >>> model = cc.reduce(cc.robots.rover_arm())
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    >>> servo = cc.Servo(model, [base, hand], stiffness=4, damping=4)
+    >>> box = {"turret": (-0.1, 0.1), "upper_arm": (0.9, 1.1), "forearm": (-1.7, -1.5)}
+    >>> found = operating_bounds(servo, box)
+    >>> found.status.name, found.margin <= found.margin_found
+    ('PROVED', True)
+    >>> found.save("operating.json")
     """
 
     status: Status

@@ -41,6 +41,17 @@ def confirmed(proof: TaskDocument | str | PathLike[str]) -> bool:
     bool
         Whether `recheck` returned PROVED for the same content. False for files that are no complete
         proof of a task.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import concur as cc
+    >>> from concur.checker import confirmed
+    >>> from concur.proofs import prove_task
+    >>> task = replace(cc.load_task("examples/rover_arm.toml"), duration=0.004)
+    >>> prove_task(task, edge=0.05).save("task.json")
+    >>> confirmed("task.json")
+    False
     """
     if not isinstance(proof, TaskDocument):
         try:

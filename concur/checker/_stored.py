@@ -109,8 +109,14 @@ def load_task_proof(path: str | PathLike[str]) -> StoredTaskProof:
 
     Examples
     --------
-    >>> proof = cc.checker.load_task_proof("proof.json")    # doctest: +SKIP
-    >>> print(proof.sentence)                               # doctest: +SKIP
+    >>> from dataclasses import replace
+    >>> import concur as cc
+    >>> from concur.checker import load_task_proof
+    >>> from concur.proofs import prove_task
+    >>> task = replace(cc.load_task("examples/rover_arm.toml"), duration=0.004)
+    >>> prove_task(task, edge=0.05).save("task.json")
+    >>> load_task_proof("task.json").sentence.partition(":")[0]
+    'PROVED'
     """
     file = as_path(path, "proof of a task")
     document = TaskDocument(file)

@@ -43,6 +43,16 @@ class Reach:
         Whether all outputs are reached at all times.
     worst : int
         Index of the time with the largest error, metres as parts of the robot's size.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> task = cc.load_task("examples/rover_arm.toml")
+    >>> reach = task.servo.reach(task.reference, task.duration, task.q0)
+    >>> reach.complete, reach.times.size
+    (True, 21)
+    >>> bool(reach.margins.min() > task.servo.singular_margin)
+    True
     """
 
     times: np.ndarray

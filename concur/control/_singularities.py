@@ -181,6 +181,18 @@ class SingularityPath:
     crossings : tuple of int
         Indices i where the determinant of a square matrix changes its sign between i and
         i + 1: there the path goes through a singular configuration, sampled or not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import concur as cc
+    >>> robot = cc.robots.rover_arm()
+    >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    >>> path = np.tile(robot.neutral(), (3, 1))
+    >>> path[:, -1] = [-1.0, -0.5, 0.0]
+    >>> found = cc.singularities(robot, [hand], path, fixed=("chassis",))
+    >>> type(found).__name__, found.rank, found.nearest
+    ('SingularityPath', array([3, 3, 2]), 2)
     """
 
     q: np.ndarray

@@ -79,6 +79,17 @@ class TrackingLaw(EvaluatedMethods, ABC):
         Weight of the square of each control where there are more than shape velocities, (nu,).
     integral : numpy.ndarray, optional
         KI on the outputs' algebra, shape (size, size).
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> model = cc.reduce(cc.robots.rover_arm())
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> law = cc.Servo(model, [base], stiffness=4, damping=4)
+    >>> isinstance(law, cc.control.TrackingLaw)
+    True
+    >>> law.output(model.robot.neutral())
+    array([0.25, 0.  ])
     """
 
     COMPILED = ("law", "output", "errors", "decoupling")

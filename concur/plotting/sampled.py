@@ -59,6 +59,13 @@ class SampledCurves:
     ------
     ShapeError
         If the arrays do not fit together.
+
+    Examples
+    --------
+    >>> from concur.plotting import SampledCurves
+    >>> curves = SampledCurves("error of hand", "m", [0.0, 1.0], [[0.2, 0.01], [0.2, 0.05]])
+    >>> curves.values.shape
+    (2, 2)
     """
 
     name: str

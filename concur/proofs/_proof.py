@@ -64,6 +64,18 @@ class TaskProof:
     room : numpy.ndarray or None
         With errors of the measured state, ways of x and ve of both outputs that the cells contain
         beside the true state, (2, 2, segments), m and m/s.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import concur as cc
+    >>> from concur.proofs import prove_task
+    >>> task = replace(cc.load_task("examples/rover_arm.toml"), duration=0.004)
+    >>> proof = prove_task(task, edge=0.05)
+    >>> margin = next(bound for bound in proof.bounds if bound.quantity.kind == "margin")
+    >>> round(margin.value, 2), margin.limit
+    (0.74, 0.1)
+    >>> proof.save("task.json")
     """
 
     status: Status

@@ -56,7 +56,13 @@ def prove_task(
 
     Examples
     --------
-    >>> proof = cc.proofs.prove_task(cc.load_task("rover.toml"))    # doctest: +SKIP
+    >>> from dataclasses import replace
+    >>> import concur as cc
+    >>> from concur.proofs import prove_task
+    >>> task = replace(cc.load_task("examples/rover_arm.toml"), duration=0.004)
+    >>> proof = prove_task(task, edge=0.05)
+    >>> proof.status.name
+    'PROVED'
     """
     statement = statement_of(task)
     prove, refute = provers(task, edge)

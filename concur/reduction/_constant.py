@@ -39,6 +39,17 @@ class ConstantOfMotion(EvaluatedMethods):
     See Also
     --------
     constants_of_motion : makes them.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> model = cc.reduce(cc.robots.planar_floater())
+    >>> found = cc.reduction.constants_of_motion(model, {"energy": model.hamiltonian})
+    >>> energy = found["energy"]
+    >>> energy.conserved, energy.rate < 1e-9
+    (True, True)
+    >>> energy.controls
+    ('upper_arm', 'forearm')
     """
 
     name: str

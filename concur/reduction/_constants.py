@@ -58,6 +58,14 @@ class ConstantsOfMotion(ConstantSet):
         Smallest relative singular value of the differentials: zero where they are dependent.
     turned : tuple of str
         Controls whose forces the groups do not leave the same.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> model = cc.reduce(cc.robots.planar_floater())
+    >>> found = cc.reduction.constants_of_motion(model, {"energy": model.hamiltonian})
+    >>> [constant.name for constant in found], found["energy"].conserved
+    (['energy'], True)
     """
 
     def only(self, *names: str) -> ConstantsOfMotion:

@@ -39,6 +39,15 @@ class SymmetryGroup:
         `potential` against the reactions. None if none of them fails.
     residual : float
         The same for the group itself, at configurations other than those it was found at.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> group = cc.symmetry(cc.robots.planar_floater())["base"].kept
+    >>> group.name, group.dim
+    ('SE(2)', 3)
+    >>> group.twists.shape
+    (6, 3)
     """
 
     group: Subgroup
@@ -117,6 +126,15 @@ class JointSymmetry:
         Right translations that move nothing but the link, in the frame of its body, if all that it
         carries turns back: the spin of a round link or of one on a cable; None for a joint that
         carries no moving joints, or if a motor, thruster or wheel acts there.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> base = cc.symmetry(cc.robots.planar_floater())["base"]
+    >>> base.role, base.reducible
+    ('base', True)
+    >>> base.kept.name
+    'SE(2)'
     """
 
     joint: str

@@ -50,6 +50,17 @@ class RunRecord:
         Smallest and largest q, v and u over all stages, shapes (2, nq), (2, nv) and (2, nu).
     joint_limits : JointLimits
         Limits of the joints.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> robot = cc.robots.rover_arm()
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> servo = cc.Servo(cc.reduce(robot), [base], stiffness=4, damping=4)
+    >>> goal = cc.references.hold([0.3, 0.0])
+    >>> run = cc.simulate(robot, servo, goal, 0.1, robot.neutral(), [0] * 5, dt=0.01)
+    >>> list(cc.simulation.RunRecord.of(run).errors)
+    [('base', 'm')]
     """
 
     robot: Mechanism
@@ -138,6 +149,13 @@ class ComparisonRow:
         Quantity and unit.
     values : tuple of (float or None)
         One for each run: None without a meaning, infinite for a time that did not come.
+
+    Examples
+    --------
+    >>> from concur.simulation import ComparisonRow
+    >>> row = ComparisonRow("energy", "J", (2.5, None))
+    >>> row.values
+    (2.5, None)
     """
 
     label: str
@@ -165,6 +183,18 @@ class Comparison:
         Names of the runs.
     runs : tuple of RunRecord
         The runs.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> robot = cc.robots.rover_arm()
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> servos = [cc.Servo(cc.reduce(robot), [base], k * k, 2 * k) for k in (2.0, 4.0)]
+    >>> goal, q0 = cc.references.hold([0.3, 0.0]), robot.neutral()
+    >>> runs = [cc.simulate(robot, servo, goal, 0.2, q0, [0] * 5, dt=0.02) for servo in servos]
+    >>> found = cc.compare(runs, ["slow", "fast"])
+    >>> [row.label for row in found.rows][:2]
+    ['duration', 'settling time of base, to 2 %']
     """
 
     names: tuple[str, ...]
@@ -303,7 +333,18 @@ def compare(
 
     Examples
     --------
-    >>> print(compare([servo_run, pd_run], ["servo", "PD"]))    # doctest: +SKIP
+    >>> import concur as cc
+    >>> robot = cc.robots.rover_arm()
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> servos = [cc.Servo(cc.reduce(robot), [base], k * k, 2 * k) for k in (2.0, 4.0)]
+    >>> goal, q0 = cc.references.hold([0.3, 0.0]), robot.neutral()
+    >>> runs = [cc.simulate(robot, servo, goal, 0.2, q0, [0] * 5, dt=0.02) for servo in servos]
+    >>> found = cc.compare(runs, ["slow", "fast"])
+    >>> found.names
+    ('slow', 'fast')
+    >>> row = next(row for row in found.rows if row.label == "error of base, at the end")
+    >>> row.values[1] < row.values[0]
+    True
     """
     runs = tuple(runs) if isinstance(runs, Iterable) else (runs,)
     records = _records(runs, reference)

@@ -88,6 +88,18 @@ class Program:
         Parts of x; `FORCE_STATES` are in units of `FORCE_UNIT`, see `state`.
     noises : int
         Number of normal numbers in a tick.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> from concur.simulation import Imperfections, loop_program
+    >>> robot = cc.robots.rover_arm()
+    >>> servo = cc.Servo(cc.reduce(robot), [cc.Output("hand", "forearm", "R3")], 4.0, 4.0)
+    >>> program = loop_program(servo, cc.Plant(robot), Imperfections.of(robot, viscous=0.1))
+    >>> program.signals[:3]
+    ('status', 'margin', 'error:hand')
+    >>> program.method, program.noises
+    ('rk4', 0)
     """
 
     law: TrackingLaw

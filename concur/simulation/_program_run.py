@@ -71,6 +71,19 @@ def program_run(
         it has a period.
     ShapeError, NonFiniteError
         If an array does not fit.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> from concur.simulation import Imperfections, loop_program, program_run
+    >>> robot = cc.robots.rover_arm()
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> servo = cc.Servo(cc.reduce(robot), [base], stiffness=4, damping=4)
+    >>> program = loop_program(servo, cc.Plant(robot), Imperfections.of(robot, viscous=0.1))
+    >>> x0 = program.start(robot.neutral(), [0.0] * 5)[0]
+    >>> run = program_run(program, cc.references.hold([0.3, 0.0]), 10, x0)
+    >>> run.u.shape
+    (11, 5)
     """
     started = time.perf_counter()
     plant, law = program.plant, program.law

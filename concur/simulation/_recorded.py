@@ -72,6 +72,22 @@ def recorded_run(
     -------
     Run
         The run. Its ranges are over the recorded states.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import concur as cc
+    >>> robot = cc.robots.rover_arm()
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> servo = cc.Servo(cc.reduce(robot), [base], stiffness=4, damping=4)
+    >>> q, v = np.tile(robot.neutral(), (3, 1)), np.zeros((3, robot.nv))
+    >>> run = cc.simulation.recorded_run(
+    ...     servo, cc.Plant(robot), cc.references.hold([0.3, 0.0]), 0.01, q, v, np.zeros((2, 5)),
+    ...     work=np.zeros(3), method="another program", seconds=1.0)
+    >>> run.t, run.error.round(3)
+    (array([0.  , 0.01, 0.02]), array([[0.05, 0.  ],
+           [0.05, 0.  ],
+           [0.05, 0.  ]]))
     """
     begun, steps = time.perf_counter(), len(u)
     setting = Setting(law, plant, reference, method, control_period, steps, 1, plant.tree)

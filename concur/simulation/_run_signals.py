@@ -28,6 +28,18 @@ def run_signals(run: RunData) -> dict[str, NDArray[np.float64]]:
         Errors of the outputs ("error:hand"), bound of the decoupling margin ("margin"), controls
         ("torque:..."), coordinates ("position:..." and "base:..."), velocities ("speed:...") and
         slip speeds ("slip:..."), shape (k,) each, a value for each row of the record; SI units.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> robot = cc.robots.rover_arm()
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> servo = cc.Servo(cc.reduce(robot), [base], stiffness=4, damping=4)
+    >>> goal = cc.references.hold([0.3, 0.0])
+    >>> run = cc.simulate(robot, servo, goal, 0.1, robot.neutral(), [0] * 5, dt=0.01)
+    >>> signals = cc.simulation.run_signals(run)
+    >>> signals["error:base"].shape, "torque:left_wheel" in signals
+    ((11,), True)
     """
     robot = run.robot
     found = {

@@ -181,6 +181,18 @@ def pass_rates(result: CampaignResult, confidence: float = 0.95) -> tuple[PassRa
     The interval is that of Clopper and Pearson (Biometrika 26, 1934): it contains the probability
     with at least this confidence, for independent draws and each requirement alone. Sobol
     points and selected worlds are no independent draws; their rate has no interval.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from concur.verification import CampaignResult, pass_rates
+    >>> mass = np.linspace(-0.1, 0.1, 50)
+    >>> result = CampaignResult(
+    ...     quantities=[("mass of arm", "kg")], columns=[("error of hand", "m")],
+    ...     numbers=range(50), worlds=mass[:, None], values=0.05 - mass[:, None],
+    ...     stopped=np.full(50, 5.0), duration=5.0, method="independent", seed=0, key="")
+    >>> print(pass_rates(result)[0])
+    all requirements: 37 of 50 worlds pass (74 %), 59.7 % to 85.4 % at 95 % confidence
     """
     _check_confidence(confidence)
     why = _no_interval(result)
@@ -209,6 +221,19 @@ def quantiles(result: CampaignResult, shares: Sequence[float] = (0.0, 0.05, 0.5)
     numpy.ndarray
         A row for each share, a column for each requirement. Each entry is the value of a world;
         minus infinity for crashed ones, NaN without worlds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from concur.verification import CampaignResult, quantiles
+    >>> mass = np.linspace(-0.1, 0.1, 50)
+    >>> result = CampaignResult(
+    ...     quantities=[("mass of arm", "kg")], columns=[("error of hand", "m")],
+    ...     numbers=range(50), worlds=mass[:, None], values=0.05 - mass[:, None],
+    ...     stopped=np.full(50, 5.0), duration=5.0, method="independent", seed=0, key="")
+    >>> quantiles(result, [0.0, 0.5]).round(3)
+    array([[-0.05 ],
+           [ 0.048]])
     """
     if not len(result):
         return np.full((len(shares), len(result.columns)), np.nan)
@@ -237,6 +262,19 @@ def worst_worlds(result: CampaignResult, requirement: str, count: int = 1) -> li
     ------
     UnknownNameError
         If there is no such requirement.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from concur.verification import CampaignResult, worst_worlds
+    >>> mass = np.linspace(-0.1, 0.1, 50)
+    >>> result = CampaignResult(
+    ...     quantities=[("mass of arm", "kg")], columns=[("error of hand", "m")],
+    ...     numbers=range(50), worlds=mass[:, None], values=0.05 - mass[:, None],
+    ...     stopped=np.full(50, 5.0), duration=5.0, method="independent", seed=0, key="")
+    >>> worst = worst_worlds(result, "error of hand")[0]
+    >>> worst.number, worst.deviations
+    (49, {'mass of arm': 0.1})
     """
     column = result.requirement(requirement)
     robustness = result.robustness[:, column]
@@ -283,6 +321,21 @@ def paired_comparisons(
     With c binomial of share theta (McNemar, Psychometrika 12, 1947) and m binomial of share psi,
     the difference is (2 theta - 1) psi. Two Clopper-Pearson intervals, each with half of the risk,
     bound it, so that the confidence holds for every n.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import numpy as np
+    >>> from concur.verification import CampaignResult, paired_comparisons
+    >>> mass = np.linspace(-0.1, 0.1, 50)
+    >>> result = CampaignResult(
+    ...     quantities=[("mass of arm", "kg")], columns=[("error of hand", "m")],
+    ...     numbers=range(50), worlds=mass[:, None], values=0.05 - mass[:, None],
+    ...     stopped=np.full(50, 5.0), duration=5.0, method="independent", seed=0, key="")
+    >>> better = replace(result, values=result.values + 0.03)
+    >>> found = paired_comparisons(result, better)[0]
+    >>> str(found).partition(";")[0]
+    'all requirements: both pass 37 of 50 worlds, only the first 0, only the second 8'
     """
     _check_confidence(confidence)
     for name in ("columns", "quantities", "method", "seed"):

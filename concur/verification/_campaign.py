@@ -77,11 +77,19 @@ class Campaign:
 
     Examples
     --------
+    >>> from dataclasses import replace
     >>> import concur as cc
     >>> from concur.verification import Campaign
-    >>> campaign = Campaign(cc.load_task("examples/rover_arm.toml"))  # doctest: +SKIP
-    >>> worlds = campaign.task.uncertainty.draw(range(100))           # doctest: +SKIP
-    >>> values = campaign.evaluate(range(100), worlds)                # doctest: +SKIP
+    >>> from concur.worlds import Quantity, Requirement, Uncertainty, Uniform
+    >>> mass = Quantity("mass", "forearm", Uniform(-0.05, 0.05), unit="kg")
+    >>> slow = Requirement("speed", "speed forearm", (("speed:forearm", -3.0, 3.0),), 3.0, "rad/s")
+    >>> task = cc.load_task("examples/rover_arm.toml")
+    >>> task = replace(task, duration=0.01, requirements=(slow,), uncertainty=Uncertainty((mass,)))
+    >>> campaign = Campaign(task)
+    >>> worlds = task.uncertainty.draw(range(2))
+    >>> values = campaign.evaluate(range(2), worlds)
+    >>> campaign.columns[0], bool((values[:, 0] > 0).all())
+    ('speed forearm', True)
     """
 
     def __init__(self, task: Task, seed: int = 0) -> None:

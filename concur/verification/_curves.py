@@ -66,6 +66,21 @@ def sampled_curves(
     output acceleration, within its bound. The disturbance of a run follows from differences of its
     recorded velocity error. The bound of a torque holds for states, references and errors in the
     operating box, with exact measurements and without a measured base velocity.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import concur as cc
+    >>> from concur.verification import Campaign, sampled_curves
+    >>> from concur.worlds import Quantity, Requirement, Uncertainty, Uniform
+    >>> mass = Quantity("mass", "forearm", Uniform(-0.05, 0.05), unit="kg")
+    >>> slow = Requirement("speed", "speed forearm", (("speed:forearm", -3.0, 3.0),), 3.0, "rad/s")
+    >>> task = cc.load_task("examples/rover_arm.toml")
+    >>> task = replace(task, duration=0.01, requirements=(slow,), uncertainty=Uncertainty((mass,)))
+    >>> campaign = Campaign(task)
+    >>> curves = sampled_curves(campaign, cc.verify(campaign, 2), count=2)
+    >>> [curve.name for curve in curves]
+    ['error of base', 'error of hand']
     """
     from concur.certify import Status
     from concur.plotting import CurveBound, SampledCurves

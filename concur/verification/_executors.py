@@ -106,6 +106,15 @@ def cluster(address: str) -> Iterator[Executor]:
     ------
     ConcurError
         If the extra `cluster` is not installed or the scheduler does not answer.
+
+    Examples
+    --------
+    >>> from distributed import LocalCluster
+    >>> from concur.verification import cluster
+    >>> with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as local:
+    ...     with cluster(local.scheduler_address) as executor:
+    ...         print(executor.submit(pow, 2, 3).result())
+    8
     """
     try:
         distributed: Any = import_module("distributed")

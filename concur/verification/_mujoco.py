@@ -65,6 +65,16 @@ class ContactRun:
         Height of the base above its plane, shape (k,), m.
     tilt : numpy.ndarray
         Angle between the normals of base and plane, shape (k,), rad.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> from concur.verification import mujoco_run
+    >>> task = cc.load_task("examples/rover_arm.toml")
+    >>> supports = {"caster": (0.5, 0, 0)}
+    >>> found = mujoco_run(task.servo, task.reference, 0.05, task.q0, task.s0, supports=supports)
+    >>> bool((found.load[-1] > 0).all()), found.tilt.shape
+    (True, (51,))
     """
 
     run: Run
@@ -187,9 +197,13 @@ def mujoco_run(
     --------
     >>> import concur as cc
     >>> from concur.verification import mujoco_run
-    >>> task = cc.load_task("examples/rover_arm.toml")                       # doctest: +SKIP
-    >>> found = mujoco_run(task.servo, task.reference, task.duration, task.q0, task.s0,
-    ...                    supports={"caster": (0.5, 0, 0)}, friction=0.3)   # doctest: +SKIP
+    >>> task = cc.load_task("examples/rover_arm.toml")
+    >>> supports = {"caster": (0.5, 0, 0)}
+    >>> found = mujoco_run(task.servo, task.reference, 0.05, task.q0, task.s0, supports=supports)
+    >>> found.names
+    ('left_wheel', 'right_wheel', 'caster')
+    >>> found.load.shape
+    (51, 3)
     """
     law = tracking_law(servo, "run in MuJoCo, `servo`")
     robot = law.model.robot

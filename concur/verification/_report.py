@@ -64,6 +64,19 @@ class CampaignReport:
         Further facts for the last table, such as the executor.
     confidence : float
         Confidence of the intervals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from concur.verification import CampaignResult, CampaignReport
+    >>> mass = np.linspace(-0.1, 0.1, 50)
+    >>> result = CampaignResult(
+    ...     quantities=[("mass of arm", "kg")], columns=[("error of hand", "m")],
+    ...     numbers=range(50), worlds=mass[:, None], values=0.05 - mass[:, None],
+    ...     stopped=np.full(50, 5.0), duration=5.0, method="independent", seed=0, key="")
+    >>> report = CampaignReport(result, "arm in 50 worlds")
+    >>> report.passed
+    False
     """
 
     result: CampaignResult

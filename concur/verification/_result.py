@@ -71,6 +71,20 @@ class CampaignResult:
         If the arrays do not fit together.
     ConcurError
         If two rows have the same number, or the method is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from concur.verification import CampaignResult
+    >>> mass = np.linspace(-0.1, 0.1, 50)
+    >>> result = CampaignResult(
+    ...     quantities=[("mass of arm", "kg")], columns=[("error of hand", "m")],
+    ...     numbers=range(50), worlds=mass[:, None], values=0.05 - mass[:, None],
+    ...     stopped=np.full(50, 5.0), duration=5.0, method="independent", seed=0, key="")
+    >>> result.values.shape
+    (50, 1)
+    >>> int((result.values > 0).sum())
+    37
     """
 
     quantities: Columns

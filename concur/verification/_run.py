@@ -229,6 +229,13 @@ def workers(given: Executor | Pool | int | None = None) -> Iterator[Pool]:
     ------
     ConcurError
         If it is neither.
+
+    Examples
+    --------
+    >>> from concur.verification import workers
+    >>> with workers(1) as pool:
+    ...     print(type(pool).__name__)
+    Pool
     """
     if isinstance(given, Pool):
         yield given

@@ -118,6 +118,24 @@ def worst_search(
     the probability, within the declared intervals; for distributions without ends up to `TAIL`
     from both. Candidates of a search have the number of the sample from which it starts, so that
     their noise is the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from concur.verification import CampaignResult, worst_search
+    >>> from concur.worlds import Quantity, Uncertainty, Uniform
+    >>> mass = Quantity("mass", "arm", Uniform(-0.1, 0.1), unit="kg")
+    >>> def evaluate(numbers, worlds):
+    ...     return 0.01 - worlds ** 2
+    >>> uncertainty = Uncertainty((mass,))
+    >>> worlds = uncertainty.draw(range(4))
+    >>> result = CampaignResult(
+    ...     quantities=[(mass.label, mass.unit)], columns=[("error of hand", "m")],
+    ...     numbers=range(4), worlds=worlds, values=evaluate(range(4), worlds),
+    ...     stopped=np.full(4, 5.0), duration=5.0, method="independent", seed=0, key="")
+    >>> found = worst_search(evaluate, uncertainty, result, "error of hand", budget=60)
+    >>> round(found.value, 4), abs(found.world).round(2)
+    (0.0, array([0.1]))
     """
     column = result.requirement(requirement)
     if not len(result):

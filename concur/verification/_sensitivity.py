@@ -131,6 +131,19 @@ def rank_influences(
     with the largest one of the whole table after random permutations of the worlds (Westfall and
     Young, Resampling-Based Multiple Testing, 1993). Effects of interactions alone remain hidden;
     Sobol indices show them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from concur.verification import CampaignResult, rank_influences
+    >>> worlds = np.random.default_rng(0).uniform(-0.1, 0.1, (50, 2))
+    >>> result = CampaignResult(
+    ...     quantities=[("mass of arm", "kg"), ("radius of wheel", "m")],
+    ...     columns=[("error of hand", "m")], numbers=range(50), worlds=worlds,
+    ...     values=0.05 - worlds[:, :1], stopped=np.full(50, 5.0), duration=5.0,
+    ...     method="independent", seed=0, key="")
+    >>> [(found.quantity, found.p_value < 0.05) for found in rank_influences(result)]
+    [('mass of arm', True), ('radius of wheel', False)]
     """
     if not 1.0 / (permutations + 1) <= level < 1.0:
         raise ConcurError(
@@ -228,6 +241,18 @@ def sobol_indices(
     -----
     Estimators of Saltelli et al. (Computer Physics Communications 181, 2010), as in
     `scipy.stats.sobol_indices`. Quantities are independent of each other.
+
+    Examples
+    --------
+    >>> from concur.verification import sobol_indices
+    >>> from concur.worlds import Quantity, Uncertainty, Uniform
+    >>> deviation = Uniform(-0.1, 0.1)
+    >>> quantities = [Quantity("mass", body, deviation, unit="kg") for body in ("arm", "hand")]
+    >>> def evaluate(numbers, worlds):
+    ...     return 0.5 - worlds[:, :1] - 0.1 * worlds[:, 1:]
+    >>> found = sobol_indices(evaluate, Uncertainty(tuple(quantities)), ["error"], base=64)
+    >>> [(index.quantity, round(index.total, 2)) for index in found]
+    [('mass.arm', 1.01), ('mass.hand', 0.01)]
     """
     from scipy.stats import qmc
     from scipy.stats import sobol_indices as estimate

@@ -73,10 +73,17 @@ def verify(
 
     Examples
     --------
+    >>> from dataclasses import replace
     >>> import concur as cc
     >>> from concur.verification import pass_rates
-    >>> task = cc.load_task("examples/rover_campaign.toml")       # doctest: +SKIP
-    >>> print(pass_rates(cc.verify(task, 200))[0])                # doctest: +SKIP
+    >>> from concur.worlds import Quantity, Requirement, Uncertainty, Uniform
+    >>> mass = Quantity("mass", "forearm", Uniform(-0.05, 0.05), unit="kg")
+    >>> slow = Requirement("speed", "speed forearm", (("speed:forearm", -3.0, 3.0),), 3.0, "rad/s")
+    >>> task = cc.load_task("examples/rover_arm.toml")
+    >>> task = replace(task, duration=0.01, requirements=(slow,), uncertainty=Uncertainty((mass,)))
+    >>> result = cc.verify(task, 2)
+    >>> print(pass_rates(result)[0])
+    all requirements: 2 of 2 worlds pass (100 %), 15.8 % to 100 % at 95 % confidence
     """
     if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 1:
         raise ConcurError(
@@ -134,6 +141,21 @@ def worst_searches(
     -------
     tuple of WorstFound
         The worst world of each requirement, among the samples and the worlds of all searches.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import concur as cc
+    >>> from concur.verification import Campaign, worst_searches
+    >>> from concur.worlds import Quantity, Requirement, Uncertainty, Uniform
+    >>> mass = Quantity("mass", "forearm", Uniform(-0.05, 0.05), unit="kg")
+    >>> slow = Requirement("speed", "speed forearm", (("speed:forearm", -3.0, 3.0),), 3.0, "rad/s")
+    >>> task = cc.load_task("examples/rover_arm.toml")
+    >>> task = replace(task, duration=0.01, requirements=(slow,), uncertainty=Uncertainty((mass,)))
+    >>> campaign = Campaign(task)
+    >>> found = worst_searches(campaign, cc.verify(campaign, 2), budget=4)[0]
+    >>> found.value <= found.sample
+    True
     """
     count, found = len(result.columns), []
     seen: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []

@@ -97,6 +97,18 @@ class Outcome:
         Failed releases at the end: one sentence for each drive that did not confirm its release.
     machine : str
         Standstills of the machine during the run, as text; "" if there were none.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import hil
+    >>> rig = hil.load_rig("examples/rover_rig/rig.toml")
+    >>> options = hil.SessionOptions(
+    ...     hil.Mode.MOCK, duration=0.1, folder=Path("record"), heartbeat="auto")
+    >>> result = hil.run_session(rig, options)
+    >>> outcome = result.outcome
+    >>> outcome.mode.name, outcome.reason.sentence
+    ('MOCK', 'the task is done')
     """
 
     mode: Mode
@@ -163,6 +175,21 @@ class Controller:
     ------
     ArmError
         If there is no operator in mode DRIVE, or the plan has another period.
+
+    Examples
+    --------
+    >>> import hil
+    >>> class Logged(hil.Controller):
+    ...     def run(self):
+    ...         outcome = super().run()
+    ...         print(outcome.reason.name)
+    ...         return outcome
+    >>> from pathlib import Path
+    >>> rig = hil.load_rig("examples/rover_rig/rig.toml")
+    >>> options = hil.SessionOptions(
+    ...     hil.Mode.MOCK, duration=0.1, folder=Path("record"), heartbeat="auto")
+    >>> result = hil.run_session(rig, options, controller=Logged)
+    END
     """
 
     def __init__(

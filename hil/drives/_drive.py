@@ -199,6 +199,17 @@ class Drive(ABC):
         Index of the axis.
     rig : Rig
         The whole rig.
+
+    Examples
+    --------
+    >>> import hil
+    >>> class Silent(hil.Drive):
+    ...     pass
+    >>> try:
+    ...     hil.register_drive("silent", Silent)
+    ... except hil.errors.RigFileError as error:
+    ...     print(error.came)
+    a class without command, cycle_frames, identifiers, inspect, prepare, receive, release
     """
 
     def __init__(self, axis: Axis, index: int, rig: Rig) -> None:

@@ -43,6 +43,16 @@ def register_drive(kind: str, drive: type[Drive]) -> None:
     ------
     RigFileError
         If another class has this name, or the class does not implement all methods of `Drive`.
+
+    Examples
+    --------
+    >>> import hil
+    >>> from hil.drives import Cia402Drive, drive_kinds
+    >>> class OwnDrive(Cia402Drive):
+    ...     pass  # what differs from the standard
+    >>> hil.register_drive("own", OwnDrive)
+    >>> "own" in drive_kinds()
+    True
     """
     if not (isinstance(drive, type) and issubclass(drive, Drive)) or isabstract(drive):
         missing = ", ".join(sorted(getattr(drive, "__abstractmethods__", ())))

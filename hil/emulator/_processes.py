@@ -152,10 +152,12 @@ class EmulatorProcesses:
 
     Examples
     --------
-    >>> from hil.rig import load_rig
-    >>> rig = load_rig("examples/rover_rig/rig.toml")    # doctest: +SKIP
-    >>> with EmulatorProcesses(rig) as emulator:    # doctest: +SKIP
-    ...     emulator.fault(Fault("power_cycle", "turret"))
+    >>> from dataclasses import replace
+    >>> import hil
+    >>> rig = hil.load_rig("examples/rover_rig/rig.toml")
+    >>> udp = replace(rig.bus, interface="udp_multicast", channel="239.255.99.9")
+    >>> with hil.EmulatorProcesses(replace(rig, bus=udp)) as emulator:
+    ...     emulator.fault(hil.Fault("power_cycle", "turret"))
     """
 
     def __init__(

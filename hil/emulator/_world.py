@@ -142,6 +142,19 @@ class World:
         did.
     delivered, ignored : int
         Number of frames that reached a drive, and of frames on the bus for no drive.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import hil
+    >>> from hil.clock import SteppedClock
+    >>> rig = hil.load_rig("examples/rover_rig/rig.toml")
+    >>> rig = replace(rig, bus=replace(rig.bus, interface="virtual", channel="example", options={}))
+    >>> clock = SteppedClock()
+    >>> with hil.World(rig, clock) as world:
+    ...     clock.sleep_until(clock.now() + 0.01)
+    ...     print(len(world.drives), world.torque)
+    5 [0. 0. 0. 0. 0.]
     """
 
     def __init__(

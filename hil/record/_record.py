@@ -51,9 +51,15 @@ class Record:
 
     Examples
     --------
-    >>> record = Record.load("rig-records/rover-20250101-120000")    # doctest: +SKIP
-    >>> record["torque"].shape                                       # doctest: +SKIP
-    (15000, 5)
+    >>> from pathlib import Path
+    >>> import hil
+    >>> rig = hil.load_rig("examples/rover_rig/rig.toml")
+    >>> options = hil.SessionOptions(
+    ...     hil.Mode.MOCK, duration=0.1, folder=Path("record"), heartbeat="auto")
+    >>> result = hil.run_session(rig, options)
+    >>> record = hil.Record.load(result.folder)
+    >>> record["torque"].shape[1], record.damage
+    (5, ())
     """
 
     folder: Path

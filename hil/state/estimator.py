@@ -121,6 +121,14 @@ class Estimator:
         If the measurements do not determine the motion of the robot (a shape velocity without
         axis, an axis on a joint with several degrees of freedom), or if the pose source measures
         no motion of the base.
+
+    Examples
+    --------
+    >>> import hil
+    >>> rig = hil.load_rig("examples/rover_rig/rig.toml")
+    >>> estimator = hil.Estimator(rig, rig.task.servo, compiled=False)
+    >>> estimator.source, estimator.valid
+    ('lift', False)
     """
 
     def __init__(

@@ -324,6 +324,13 @@ class PoseSender:
     ------
     RigError
         If the library for it is missing, or the address is invalid.
+
+    Examples
+    --------
+    >>> import time
+    >>> import hil
+    >>> with hil.PoseSender("udp", "127.0.0.1", 47111, body="chassis") as sender:
+    ...     sender.send(time.monotonic(), [0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0])
     """
 
     def __init__(self, kind: str, host: str, port: int, body: str = "") -> None:

@@ -117,6 +117,18 @@ def write_report(
     ------
     ConcurError
         If the page cannot be written.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import hil
+    >>> rig = hil.load_rig("examples/rover_rig/rig.toml")
+    >>> options = hil.SessionOptions(
+    ...     hil.Mode.MOCK, duration=0.1, folder=Path("record"), heartbeat="auto")
+    >>> result = hil.run_session(rig, options)
+    >>> page = hil.write_report(hil.Record.load(result.folder), "report")
+    >>> page.name
+    'report.html'
     """
     import jinja2
 

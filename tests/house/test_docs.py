@@ -241,14 +241,6 @@ def blocks(language, page="README.md"):
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
-@pytest.fixture
-def beside_examples(tmp_path, monkeypatch):
-    """A scratch directory from which the examples are found as from the root."""
-    (tmp_path / "examples").symlink_to(ROOT / "examples", target_is_directory=True)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def test_errors_say_what_came():
     vague = [
         f"{path.relative_to(ROOT)}:{node.value.lineno}"
