@@ -372,9 +372,13 @@ def prove(
         Path | None, typer.Option(help="Folder of the results; default out/<name of the file>.")
     ] = None,
     samples: Annotated[
-        int,
-        typer.Option(min=0, help="Then simulate this number of worlds inside the statement."),
-    ] = 0,
+        int | None,
+        typer.Option(
+            min=0,
+            help="Number of worlds inside the statement to simulate; 0 for none. Default: 100 "
+            "where this takes seconds.",
+        ),
+    ] = None,
     search: Annotated[
         int,
         typer.Option(
@@ -410,17 +414,16 @@ def prove(
     too, unless --no-recheck is given. The exit status is 0 only if the task is proved, and its
     file confirmed where the checker covers the statement; 1 if it is undecided.
 
-    With --samples, worlds inside the statement are simulated and drawn inside the bounds. A world
-    beyond a bound contradicts the proof: exit status 1.
+    Worlds inside the statement are then simulated and drawn inside the bounds. A world beyond a
+    bound contradicts the proof: exit status 1. One beyond a limit refutes the statement.
     """
     folder = out or Path("out") / task.stem
     with errors("prove" if as_json else None):
         from concur.cli._prove import prove_file
 
         console = Console(stderr=as_json, quiet=as_json)
-        options = {"samples": samples, "search": search, "seed": seed}
         result = prove_file(
-            task, folder, console, overwrite, **options, verified=recheck, factor=factor
+            task, folder, console, overwrite, samples, search, seed, recheck, factor
         )
         if as_json:
             typer.echo(json.dumps(result.as_dict(), indent=2, allow_nan=False))

@@ -15,12 +15,20 @@ from concur.cli._bar import progress_bar
 from concur.cli._prove_report import write_proof_report
 from concur.cli._prove_result import PROOF, FileRecheck, ProveResult
 from concur.cli._results import results
+from concur.codegen import find_compiler
+from concur.errors import OutputError
 from concur.formats import Task, load_task
 from concur.plotting.files import writing
 from concur.plotting.proof import proof_figure
 from concur.plotting.proof_bounds import bounds_figure
 from concur.plotting.style import DPI
-from concur.proofs import largest_factor, prove_task, sample_statement
+from concur.proofs import Sampled, TaskProof, largest_factor, prove_task, sample_statement
+
+WORLDS = 100
+"""Worlds that are simulated by default."""
+
+INTERPRETED = 2000
+"""Periods of a task beyond which they take minutes without a compiler."""
 
 
 def prove_file(
@@ -28,7 +36,7 @@ def prove_file(
     folder: Path,
     console: Console,
     overwrite: bool = False,
-    samples: int = 0,
+    samples: int | None = None,
     search: int = 0,
     seed: int = 0,
     verified: bool = True,
@@ -36,7 +44,8 @@ def prove_file(
 ) -> ProveResult:
     """Prove the statement of a task; write its file, bounds and their figures into a folder.
 
-    Of an undecided one `factor` finds the share of starts and imperfections that is proved.
+    Of an undecided one `factor` finds the share of starts and imperfections that is proved. With
+    `samples` None as many worlds are simulated as take seconds.
     """
     with results(folder, "prove", overwrite) as kept:
         task = load_task(path)
@@ -51,20 +60,15 @@ def prove_file(
             if verified:
                 result = replace(result, recheck=_rechecked(target, task, console))
             kept.publish([target])
-        if samples:
-            with progress_bar("sampling", console) as report:
-                worlds = sample_statement(
-                    task, samples, seed, found, search,
-                    progress=lambda done, total: report(done / total),
-                )  # fmt: skip
-            result = replace(result, sampled=worlds)
+        worlds, note = _worlds(task, found, samples, search, seed, console)
+        result = replace(result, sampled=worlds, notes=(*result.notes, *note))
         if factor and found.status is Status.UNDECIDED and not result.refuted:
             with progress_bar("finding what is proved", console) as report:
                 found = replace(found, factor=largest_factor(task, progress=report))
             result = replace(result, proof=found)
         names = [output.name for output in task.outputs]
         figures = {"tube": proof_figure(found, names, task.duration)}
-        if found.bounds or samples:
+        if found.bounds or worlds:
             figures["bounds"] = bounds_figure(found, task.duration, result.sampled)
         for name, figure in figures.items():
             target = kept.staging / f"{name}.png"
@@ -81,6 +85,30 @@ def prove_file(
     result = replace(result, files=(*kept.files, kept.manifest))
     result.show(console)
     return result
+
+
+def _worlds(
+    task: Task, found: TaskProof, samples: int | None, search: int, seed: int, console: Console
+) -> tuple[Sampled | None, tuple[str, ...]]:
+    """Worlds inside the statement, and a note if none are simulated although none were declined."""
+    given, optional = task.statement, samples is None and not search
+    if samples == 0 or given is None or (optional and found.status is Status.REFUTED):
+        return None, ()
+    if optional and find_compiler() is None and task.duration > INTERPRETED * given.period > 0.0:
+        return None, (
+            f"no worlds were simulated: without a C compiler they take minutes; --samples {WORLDS} "
+            "simulates them",
+        )
+    try:
+        with progress_bar("sampling", console) as report:
+            return sample_statement(
+                task, samples or WORLDS, seed, found, search,
+                progress=lambda done, total: report(done / total),
+            ), ()  # fmt: skip
+    except OutputError as error:
+        if not optional:
+            raise
+        return None, (f"no worlds were simulated: expected {error.expected}, got {error.came}",)
 
 
 def _rechecked(path: Path, task: Task, console: Console) -> FileRecheck:

@@ -35,7 +35,8 @@ class TaskProof:
     sources : dict of str to numpy.ndarray
         Disturbance of base and hand by source over segments (m/s^2), (2, segments).
     x, ve : numpy.ndarray
-        Radii of the error tube about the declared motion on each step, (2, steps), m and m/s.
+        Radii of the error tube about the declared motion on each step, (2, steps), m and m/s;
+        infinite beyond what is shown.
     wall : numpy.ndarray
         Deviation of the heading, or of a free base's pose, on each step, (steps,), rad.
     cells : int

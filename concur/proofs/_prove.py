@@ -532,15 +532,19 @@ def _result(
     bounds: tuple[Bound, ...] = (),
 ) -> TaskProof:
     done = len(found.leaves)
+    # Nothing is shown beyond the last segment.
+    end = prover.last[done - 1] if done else 0
+    shown = np.vstack([found.x, found.ve, found.wall])[:, :end]
+    tube = np.hstack([shown, np.full((len(shown), prover.count - end), np.inf)])
     return TaskProof(
         *verdict,
         statement,
         bounds,
         prover.first * prover.step,
         _stacked(found.sources) if found.sources else {},
-        found.x,
-        found.ve,
-        found.wall,
+        tube[:2],
+        tube[2:4],
+        tube[4],
         sum(map(len, found.leaves)),
         prover.heading.growth,
         found.disturbance[:, prover.first[:done]],

@@ -322,7 +322,7 @@ def sample_statement(
         np.asarray(np.arange(0, attack.ticks, stride) * attack.statement.period),
         signs[:, None] * envelope,
         np.concatenate(kept),
-        float(np.nanmax(excess)) if proof else np.nan,
+        float(np.fmax.reduce(excess)) if proof else np.nan,
         len(excess),
         int(np.isnan(excess).sum()),
     )

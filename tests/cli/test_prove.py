@@ -31,11 +31,13 @@ def written(folder, proof, head=HEAD, name="task"):
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, [str(a) for a in arguments])
+    """Worlds have their own tests."""
+    own = ["--samples", "0"] if arguments[0] == "prove" else []
+    return CliRunner().invoke(main, [*map(str, arguments), *own])
 
 
 @pytest.mark.parametrize(
-    ("limit", "code", "status"), [(20, 0, "PROVED"), (5.28, 1, "UNDECIDED"), (5, 1, "REFUTED")]
+    ("limit", "code", "status"), [(20, 0, "PROVED"), (5.4, 1, "UNDECIDED"), (5, 1, "REFUTED")]
 )
 def test_the_verdict_depends_on_the_limits(tmp_path, limit, code, status):
     task = written(tmp_path, f"{NEAR}{REAL}torque_limits = {limit}\nmargin = 0.1\n")
@@ -114,7 +116,7 @@ def test_a_statement_that_the_checker_does_not_cover_is_proved_with_a_note(tmp_p
 
 @pytest.mark.extended
 def test_an_undecided_task_names_the_factor_that_is_proved(tmp_path):
-    task = written(tmp_path, f"{NEAR}{REAL}torque_limits = 5.35\n")
+    task = written(tmp_path, f"{NEAR}{REAL}torque_limits = 5.4\n")
     result = run("prove", task, "--out", tmp_path / "out")
     found = json.loads((tmp_path / "out" / "bounds.json").read_text())
     assert (result.exit_code, found["status"]) == (1, "UNDECIDED")

@@ -1,15 +1,21 @@
-"""`concur prove --samples`: worlds inside the statement beside the bounds, and what they decide."""
+"""`concur prove`: worlds inside the statement beside the bounds, and what they decide."""
 
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import concur.cli._prove as command
+from concur.certify import Status
 from concur.cli import main
+from concur.errors import OutputError
 from concur.plotting import new_figure
+from concur.proofs import Statement
+from tests.proofs._rover import rover
 
 WHOLE = (Path(__file__).parents[2] / "examples" / "rover_arm.toml").read_text()
 HEAD = WHOLE[: WHOLE.index("[proof]")].replace("duration = 20.0", "duration = 0.02")
@@ -17,10 +23,10 @@ HEAD = HEAD.replace("evaluate_after = 12.0", "evaluate_after = 0.01")
 NEAR = "place = 0.002\nspeed = 0.004\nheading = 0.002\nperiod = 0.001\nmasses = 0.005\n"
 
 
-def prove(folder, limit, *options):
+def prove(folder, limit, *options, near=NEAR):
     path = folder / "task.toml"
-    path.write_text(f"{HEAD}[proof]\n{NEAR}torque_limits = {limit}\n")
-    arguments = ["prove", path, "--samples", 16, "--out", folder / "out", *options]
+    path.write_text(f"{HEAD}[proof]\n{near}torque_limits = {limit}\n")
+    arguments = ["prove", path, "--out", folder / "out", "--overwrite", *options]
     result = CliRunner().invoke(main, [str(a) for a in arguments])
     return result, json.loads((folder / "out" / "bounds.json").read_text())
 
@@ -35,7 +41,7 @@ def test_worlds_are_inside_a_proof_refute_a_limit_or_contradict_a_bound(tmp_path
 
     proved = command.prove_task
     monkeypatch.setattr(command, "prove_task", kept)
-    result, found = prove(tmp_path, 20.0)
+    result, found = prove(tmp_path, 20.0, "--samples", 16)
     assert (result.exit_code, found["status"], found["problems"]) == (0, "PROVED", [])
     samples = found["samples"]
     assert (samples["worlds"], samples["stopped"]) == (16, 0)
@@ -46,7 +52,7 @@ def test_worlds_are_inside_a_proof_refute_a_limit_or_contradict_a_bound(tmp_path
     assert "Sampled worlds" in (tmp_path / "out" / "report.html").read_text()
     monkeypatch.setattr(command, "bounds_figure", lambda *_: new_figure(1.0, 1.0))
     # A world beyond the limit: the statement is false.
-    result, found = prove(tmp_path, 5.0)
+    result, found = prove(tmp_path, 5.0, "--samples", 16)
     assert (result.exit_code, found["status"]) == (1, "REFUTED")
     assert "REFUTED: torque turret is" in found["sentence"]
     assert found["sentence"] in found["problems"]
@@ -54,14 +60,69 @@ def test_worlds_are_inside_a_proof_refute_a_limit_or_contradict_a_bound(tmp_path
     small = tuple(replace(bound, profile=0.5 * bound.profile) for bound in held[0].bounds[:1])
     wrong = replace(held[0], bounds=(*small, *held[0].bounds[1:]))
     monkeypatch.setattr(command, "prove_task", lambda task, progress: wrong)
-    result, found = prove(tmp_path, 20.0)
+    result, found = prove(tmp_path, 20.0, "--samples", 16)
     assert (result.exit_code, found["status"]) == (1, "PROVED")
     assert "beyond the proved" in found["problems"][0]
     assert "beyond the proved" in " ".join(result.output.split())
 
 
-def test_without_samples_nothing_is_simulated(tmp_path, monkeypatch):
-    monkeypatch.setattr(command, "sample_statement", lambda *_, **__: pytest.fail("simulated"))
-    _, found = prove(tmp_path, 20.0, "--samples", 0)
-    assert found["samples"] is None
-    assert "Sampled worlds" not in (tmp_path / "out" / "report.html").read_text()
+@pytest.mark.extended
+def test_a_hundred_worlds_are_the_default_and_a_note_says_why_there_are_none(tmp_path):
+    options = "--no-recheck", "--no-factor"
+    result, found = prove(tmp_path, 20.0, *options)
+    assert (result.exit_code, found["status"], found["warnings"]) == (0, "PROVED", [])
+    assert (found["samples"]["worlds"], found["samples"]["stopped"]) == (100, 0)
+    assert 0.9 < found["samples"]["excess"] <= 1.0
+    free = NEAR.replace("period = 0.001\n", "")
+    result, found = prove(tmp_path, 20.0, *options, near=free)
+    assert (result.exit_code, found["status"], found["samples"]) == (0, "PROVED", None)
+    (note,) = found["warnings"]
+    assert "got torques that are not held" in note
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert note.partition("[proof]")[0] in page
+    assert "Sampled worlds" not in page
+    path, out = tmp_path / "task.toml", tmp_path / "other"
+    arguments = ["prove", path, *options, "--samples", 2, "--out", out]
+    assert CliRunner().invoke(main, [str(a) for a in arguments]).exit_code == 2
+
+
+def worlds(samples=None, search=0, status=Status.PROVED, **near):
+    """Worlds that the command simulates of a task of 0.02 s, and notes."""
+    statement = Statement((0.002, 0.002), (0.004, 0.004), 0.002, **near)
+    task = SimpleNamespace(
+        path="task.toml", duration=0.02, statement=statement, servo=rover().servo
+    )
+    found = SimpleNamespace(status=status)
+    return command._worlds(task, found, samples, search, 0, Console(quiet=True))
+
+
+@pytest.mark.parametrize(
+    ("near", "came"),
+    [({}, "torques that are not held"), ({"period": 0.0007}, "0.02 s and 0.0007 s")],
+)
+def test_where_no_worlds_can_be_simulated_only_a_demand_is_an_error(near, came):
+    found, (note,) = worlds(**near)
+    assert found is None
+    assert note.startswith("no worlds were simulated: expected")
+    assert note.endswith(f"got {came}")
+    for demand in ({"samples": 2}, {"search": 2}):
+        with pytest.raises(OutputError, match=came):
+            worlds(**demand, **near)
+    assert worlds(samples=0, **near) == (None, ())
+
+
+def test_worlds_are_simulated_unless_they_are_declined_refuted_or_slow(monkeypatch):
+    """The task has twenty periods."""
+    monkeypatch.setattr(command, "sample_statement", lambda *given, **_: given[1])
+    for most, compiler, simulated in ((20, None, 1), (19, None, 0), (19, object(), 1)):
+        monkeypatch.setattr(command, "INTERPRETED", most)
+        monkeypatch.setattr(command, "find_compiler", lambda own=compiler: own)
+        found, notes = worlds(period=0.001)
+        assert (found, len(notes)) == ((100, 0) if simulated else (None, 1))
+        assert all("without a C compiler" in note for note in notes)
+        assert worlds(period=0.001, samples=0) == (None, ())
+        assert worlds(period=0.001, samples=7) == (7, ())
+        assert worlds(period=0.001, search=7) == (100, ())
+        assert worlds(period=0.001, status=Status.REFUTED) == (None, ())
+        assert worlds(period=0.001, status=Status.REFUTED, samples=7) == (7, ())
+    assert worlds(period=0.001, status=Status.UNDECIDED) == (100, ())

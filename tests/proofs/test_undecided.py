@@ -105,7 +105,10 @@ def test_too_many_cells_have_their_number_and_the_tubes(near) -> None:
         "within # rad"
     )
     assert near.status is Status.PROVED
+    assert np.isfinite([*near.x, *near.ve, near.wall]).all()
     found, numbers = undecided(text, replace(NEAR, place=(0.002, 0.5)))
+    assert not np.isfinite([*found.x, *found.ve, found.wall]).any()
+    assert found.wall.shape == near.wall.shape
     assert numbers[:2] == [_cells.MOST, 0.0]
     assert numbers[2:] == pytest.approx([0.002, 0.5, 0.002], rel=0.4)
     assert found.cells == 0
