@@ -19,6 +19,12 @@ import misprints  # noqa: E402
 import notebooks  # noqa: E402
 from sphinx.errors import ExtensionError  # noqa: E402
 
+
+def _page(name):
+    """Text of a page at the top of the site."""
+    return (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+
+
 project = "concur"
 author = "The concur developers"
 copyright = "2026, The concur developers"
@@ -40,6 +46,14 @@ html_title = "concur"
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["manual.css"]
+if (FOLDER / "_static" / "mathjax" / "tex-mml-chtml.js").is_file():  # for a site without network
+    mathjax_path = "mathjax/tex-mml-chtml.js"
+# Pages without pages below them have no navigation at their side.
+html_sidebars = {
+    page: []
+    for page in ("index", "search", "genindex", *re.findall(r"^\w+$", _page("index"), re.MULTILINE))
+    if page in ("index", "search", "genindex") or "{toctree}" not in _page(page)
+}
 html_theme_options = {
     "show_prev_next": False,
     "navigation_with_keys": False,

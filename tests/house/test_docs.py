@@ -346,6 +346,16 @@ def test_sections_link_their_pages():
         assert set(contents(page)) <= links, page
 
 
+def test_first_page_links_each_section_once():
+    page = ROOT / "docs/index.md"
+    text = page.read_text(encoding="utf-8")
+    cards = re.findall(r"^:link: (\S+)$", text, re.MULTILINE)
+    links = [f"{name}.md" for name in cards] + re.findall(r"\]\(([^)#]+\.md)", text)
+    assert len(links) == len(set(links)), "a page is linked twice"
+    assert {(page.parent / link).resolve() for link in links} == set(contents(page))
+    assert text.count("```{toctree}") == text.count(":hidden:") == 1
+
+
 OWNERS = {
     "model": (concur.reduction.MomentumReduction, concur.reduction.StagedReduction),
     "robot": (concur.Mechanism,),
