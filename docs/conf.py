@@ -17,6 +17,7 @@ import equations  # noqa: E402
 import fields  # noqa: E402
 import misprints  # noqa: E402
 import notebooks  # noqa: E402
+import search  # noqa: E402
 from sphinx.errors import ExtensionError  # noqa: E402
 
 
@@ -58,6 +59,11 @@ html_theme_options = {
     "show_prev_next": False,
     "navigation_with_keys": False,
     "header_links_before_dropdown": 6,
+    # Wide tables take the place of the list of sections.
+    "secondary_sidebar_items": {
+        "**": ["page-toc"],
+        **{page: [] for page in ("sources", "errata", "comparison", "gallery")},
+    },
 }
 
 
@@ -112,12 +118,19 @@ def _escape_norms(app, what, name, obj, options, lines):
         lines[k] = "".join(p if p.startswith("`") else p.replace("|", r"\|") for p in parts)
 
 
+def _check_search(app, exception):
+    """The search of a complete site finds the pages of the words that readers seek first."""
+    if exception is None and app.builder.name == "html" and (missing := search.fault(app.outdir)):
+        raise ExtensionError(missing)
+
+
 def setup(app):
     """Connect what Sphinx calls."""
     app.connect("builder-inited", _write_commands)
     app.connect("builder-inited", _write_contracts)
     app.connect("env-get-outdated", _outdated)
     app.connect("builder-inited", _write_notebooks)
+    app.connect("build-finished", _check_search)
     app.connect("source-read", _fill_tables)
     app.connect("source-read", _offer_notebook)
     app.connect("autodoc-process-docstring", _escape_norms, priority=900)

@@ -33,7 +33,7 @@ from concur.plotting import (
     robot_figure,
     styled,
 )
-from concur.plotting._flight import draw_views
+from concur.plotting._flight import draw_views, leaves_plane
 from concur.plotting.robot import TRIAD
 from concur.simulation import Run
 from hil.record.ring import Ring
@@ -106,7 +106,29 @@ def paths(task: Path, picture: Path) -> None:
         The file of the picture.
     """
     read = cc.load_task(task)
-    small(path_figure(read.simulate(read.servo)), picture)
+    run = read.simulate(read.servo)
+    small(flight(run) if leaves_plane(run) else path_figure(run), picture)
+
+
+def flight(run: Run) -> Figure:
+    """Draw a run in space once, at half of its time: many views are too small in the gallery.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+
+    Returns
+    -------
+    Figure
+        The figure.
+    """
+    with styled():
+        figure = new_figure(4.5, 4.0)
+        middle = np.searchsorted(run.t, [0.5 * run.t[-1]])
+        draw_views(figure, run, middle, [(0.0, 0.0, 1.0, 0.92)])
+        figure.text(0.5, 0.94, f"{run.robot.name}, t = {run.t[middle[0]]:.3g} s", ha="center")
+        return figure
 
 
 def small(figure: Figure, picture: Path) -> None:
