@@ -288,7 +288,8 @@ def statement(
 
     torques = [_all(robot.control_names, limits.torques)]
     if servo.torque_limits is not None:
-        torques.append(_all(controls, np.abs(servo.torque_limits).min(axis=1)))
+        low, high = servo.torque_limits.T
+        torques.append(_all(controls, np.minimum(-low, high)))
     speeds = _all(robot.freedom_names, limits.speeds)
     angles = _angles(given["angle_limits"], limits, path)
     errors = named("torque_error", controls, "a control")

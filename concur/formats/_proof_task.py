@@ -23,11 +23,15 @@ def proof_task(task: Any) -> str:
     import tomlkit
 
     options = {k: v for k, v in task.servo_options.items() if v is not None and v is not False}
-    measured = options.pop("use_measured_velocity", False)
+    covered = {
+        name: _plain(options.pop(name))
+        for name in ("use_measured_velocity", "torque_limits")
+        if name in options
+    }
     if options:
         raise OutputError(
             f"task `{task.name}`",
-            expected="a law without options, as proofs of tasks cover it",
+            expected="a law without other options than those that proofs of tasks cover",
             came=", ".join(options),
             cure="Remove them from [servo].",
         )
@@ -51,8 +55,8 @@ def proof_task(task: Any) -> str:
     document["simulation"] = {"duration": task.duration, "dt": task.dt, "method": task.method}
     if task.control_period is not None:
         document["simulation"]["control_period"] = task.control_period
-    if measured:
-        document["servo"] = {"use_measured_velocity": True}
+    if covered:
+        document["servo"] = covered
     q = {
         body.name: task.q0[task.robot.q_slice(body.name)].tolist()
         for body in task.robot.bodies

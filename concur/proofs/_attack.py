@@ -25,7 +25,7 @@ from concur.proofs._bases import base_of
 from concur.proofs._declared_motion import declared_motion, true_errors
 from concur.proofs._models import Floats
 from concur.proofs._proof import TaskProof
-from concur.proofs._provable import Provable
+from concur.proofs._provable import Provable, plain_law
 from concur.proofs._quantity import Quantity, quantities_of
 from concur.proofs._statement import Statement
 from concur.proofs._within import Balls, Starts, scaled_masses
@@ -71,7 +71,7 @@ class Attack:
                 cure="Add `period`: worlds are simulated with held torques.",
             )
         self.task, self.statement, self.proof = task, given, proof
-        servo = self.servo = task.servo
+        servo = self.servo = plain_law(task.servo)
         self.base = base_of(servo)
         self.ticks = held_ticks(given, task.duration)
         if not self.ticks:

@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 from concur.control import Servo
 from concur.proofs._bases import Base
 from concur.proofs._models import Floats
-from concur.proofs._provable import Provable
+from concur.proofs._provable import Provable, plain_law
 from concur.simulation import Plant
 
 
@@ -23,7 +23,7 @@ def true_errors(servo: Servo, q: ca.SX, v: ca.SX, pose: Any, twist: Any) -> tupl
 
 def declared_motion(task: Provable, base: Base, times: Floats) -> Floats:
     """Errors and base at times from 0 on, shape (times, 2 size + base.rows)."""
-    servo, reference = task.servo, task.reference
+    servo, reference = plain_law(task.servo), task.reference
     system, nq = servo.model.robot, servo.nq
     q, v = ca.SX.sym("q", nq), ca.SX.sym("v", servo.nv)
     given = [ca.SX.sym("r", n) for n in (servo.pose_size, servo.size, servo.size)]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Protocol
+
+import numpy as np
 
 from concur.control import Servo
 from concur.control.references import Reference
@@ -31,3 +34,17 @@ class Provable(Protocol):
     @property
     def statement(self) -> Statement | None: ...
     def proof_text(self) -> str: ...
+
+
+def plain_law(servo: Servo) -> Servo:
+    """The law without torque limits: the same as long as its torques are within them."""
+    return replace(servo, torque_limits=None)
+
+
+def torque_room(servo: Servo) -> dict[str, float]:
+    """Size of the torque of each control that is within the limits of the law, if it has any."""
+    if servo.torque_limits is None:
+        return {}
+    low, high = np.asarray(servo.torque_limits).T
+    sizes = np.minimum(-low, high).tolist()
+    return dict(zip(servo.model.control_names, sizes, strict=True))

@@ -37,7 +37,7 @@ def case_of(servo: Any, reference: Any, duration: float, q0: Floats, s0: Floats)
     model = servo.model
     robot = model.robot
     rover = rover_of(robot, servo.outputs)
-    options = (servo.integral, servo.torque_limits, servo.damping_threshold, servo.redundancy)
+    options = (servo.integral, servo.damping_threshold, servo.redundancy)
     plain = not servo.use_measured_velocity and all(option is None for option in options)
     require(plain, "law: the checker covers a plain servo only")
     gains = np.empty((2, 2))

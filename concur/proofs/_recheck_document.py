@@ -119,7 +119,7 @@ class Document:
 
 
 def law_hash(servo: Any) -> str:
-    """SHA-256 of outputs, gains and thresholds of a law; numbers in C's hexadecimal notation."""
+    """SHA-256 of outputs, gains, thresholds and limits of a law; numbers in C's notation."""
 
     def exact(values: Any) -> list[str]:
         return [(float(x) + 0.0).hex() for x in np.asarray(values, dtype=float).ravel()]
@@ -132,7 +132,9 @@ def law_hash(servo: Any) -> str:
     gains = [exact(getattr(servo, name)) for name in ("stiffness", "damping", "inertia")]
     rest = [exact(servo.scales[0]), exact(servo.scales[1]), exact(servo.refused_below)]
     names = [list(servo.model.control_names), list(servo.model.shape_names)]
-    options = [bool(servo.use_measured_velocity)]
+    options: list[Any] = [bool(servo.use_measured_velocity)]
+    if servo.torque_limits is not None:
+        options.append(exact(servo.torque_limits))
     return hashlib.sha256(json.dumps([outputs, gains, rest, names, options]).encode()).hexdigest()
 
 

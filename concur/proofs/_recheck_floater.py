@@ -93,7 +93,7 @@ def case_of_floater(servo: Any, reference: Any, duration: float, q0: Floats, s0:
     require(groups == ["SE3"], "law: the checker covers one output on SE(3)")
     require(outputs[0].relative_to is None, "law: the checker covers outputs in inertial axes")
     flier = flier_of(model.robot, outputs[0])
-    options = (servo.integral, servo.torque_limits, servo.damping_threshold, servo.redundancy)
+    options = (servo.integral, servo.damping_threshold, servo.redundancy)
     plain = all(option is None for option in options)
     require(plain, "law: the checker covers a plain servo only")
     gains = []

@@ -165,6 +165,13 @@ class TaskDocument:
                 require(not self.uncovered, self.uncovered)
                 same = law_hash(servo) == found.hashes["law"]
                 require(same, "this version of concur reads another law from the texts")
+                for name, (low, high) in zip(
+                    servo.model.control_names,
+                    () if servo.torque_limits is None else np.asarray(servo.torque_limits),
+                    strict=False,
+                ):
+                    inside = statement.torques.get(name, np.inf) <= min(-low, high)
+                    require(inside, f"the torque of {name} may exceed the limits of the law")
                 rows = set(found.disturbance) == set(names)
                 rows = rows and len({len(row) for row in found.disturbance.values()}) == 1
                 rows = rows and all(set(part) == set(names) for part in found.room)

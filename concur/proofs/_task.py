@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
+import numpy as np
+
 from concur.certify import Status
 from concur.errors import OutputError
 from concur.mechanism import joints
@@ -14,7 +16,7 @@ from concur.proofs._floater import Prover as FloaterProver
 from concur.proofs._floater import proof_of as proof_of_floater
 from concur.proofs._floater import refuted as refuted_floater
 from concur.proofs._proof import TaskProof
-from concur.proofs._provable import Provable
+from concur.proofs._provable import Provable, plain_law, torque_room
 from concur.proofs._prove import Prover, proof_of, refuted
 from concur.proofs._sampled import counterexample
 from concur.proofs._statement import Statement
@@ -94,7 +96,8 @@ def statement_of(task: Provable) -> Statement:
 
 def provers(task: Provable, edge: float) -> tuple[Prove, Refute]:
     """Functions that prove statements about a task's motion, or refute them for a reason."""
-    given = (task.servo, task.reference, task.duration, task.q0, task.s0)
+    _check_torques(task)
+    given = (plain_law(task.servo), task.reference, task.duration, task.q0, task.s0)
     if not _floats(task):
         prover = Prover(*given)
         return (
@@ -117,6 +120,19 @@ def provers(task: Provable, edge: float) -> tuple[Prove, Refute]:
         lambda statement, progress: proof_of_floater(case(statement), progress),
         lambda statement, reason: refuted_floater(case(statement), reason),
     )
+
+
+def _check_torques(task: Provable) -> None:
+    """Reject statements that let torques exceed the limits of the law."""
+    given, servo = statement_of(task).torques, task.servo
+    for name, limit in torque_room(servo).items():
+        if not given.get(name, np.inf) <= limit:
+            raise OutputError(
+                str(task.path),
+                expected=f"a torque of `{name}` of at most {limit:g}, within the limits of the law",
+                came=f"{given.get(name, np.inf):g}",
+                cure="Lower it: beyond the limits the law is another one.",
+            )
 
 
 def _check_all_are_bounded(found: TaskProof, where: str) -> None:

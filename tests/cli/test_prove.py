@@ -1,16 +1,20 @@
 """`concur prove` and the table [proof]: verdict, files, exit status, and rejected entries."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import concur as cc
+from concur.checker import load_task_proof
 from concur.cli import main
 from concur.errors import ConcurError
 from concur.formats import load_task
-from concur.proofs import _recheck_document
+from concur.proofs import _recheck_document, prove_task, sample_statement
+from tests.proofs._restated import restated
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 WHOLE = (EXAMPLES / "rover_arm.toml").read_text()
@@ -307,3 +311,40 @@ def test_the_shipped_satellite_is_proved(tmp_path):
     kept = {bound["kind"]: bound["kept"] for bound in found["bounds"]}
     assert kept.keys() >= {"torque", "speed", "margin", "corridor"}
     assert all(kept.values())
+
+
+@pytest.mark.parametrize(("limit", "status"), [(20, "PROVED"), (5.28, "UNDECIDED"), (5, "REFUTED")])
+def test_a_law_with_torque_limits_is_the_plain_one_within_them(tmp_path, limit, status):
+    """A proof shows that it never saturates; so it has the limits, too."""
+    limited = f"{HEAD}[servo]\ntorque_limits = {limit}\n"
+    task = written(tmp_path, NEAR + REAL, head=limited)
+    result = run("prove", task, "--out", tmp_path / "out", "--no-factor", "--samples", 0)
+    assert (f"{status}:" in result.output, result.exit_code) == (True, int(status != "PROVED"))
+    if status != "PROVED":
+        return
+    assert "proof.json is confirmed" in " ".join(result.output.split())
+    assert sample_statement(load_task(task), 20).excess == 0.0
+    plain = written(tmp_path, NEAR + REAL, name="plain")
+    assert run("prove", plain, "--out", tmp_path / "plain", "--no-recheck").exit_code == 0
+    both = [json.loads((tmp_path / n / "bounds.json").read_text()) for n in ("out", "plain")]
+    assert [b["value"] for b in both[0]["bounds"]] == [b["value"] for b in both[1]["bounds"]]
+
+
+def test_statements_do_not_let_a_law_exceed_its_torque_limits(tmp_path):
+    limited = HEAD + "[servo]\ntorque_limits = { turret = [-30.0, 6.0] }\n"
+    task = load_task(written(tmp_path, NEAR + REAL, head=limited))
+    assert task.statement.torques["turret"] == 6.0
+    proof = prove_task(task)
+    assert proof.status is cc.Status.PROVED
+    proof.save(tmp_path / "proof.json")
+    assert cc.recheck(tmp_path / "proof.json") is cc.Status.PROVED
+    wide = replace(task.statement, torques=task.statement.torques | {"turret": 6.001})
+    with pytest.raises(ConcurError, match="a torque of `turret` of at most 6"):
+        prove_task(restated(task, wide, task.duration))
+    stored = load_task_proof(tmp_path / "proof.json").document
+    given = (task.servo, task.reference, task.duration, task.q0, task.s0)
+    stored._content.statement["torques"]["turret"] = 6.001
+    assert "the torque of turret may exceed" in stored.verify(*given)
+    # A law with other limits is another law.
+    lower = replace(task.servo, torque_limits={"turret": (-5.9, 7.0)})
+    assert "another law" in stored.verify(lower, *given[1:])
