@@ -284,7 +284,7 @@ def test_momentum_errors_have_two_radii() -> None:
 @pytest.mark.extended
 def test_the_checker_has_the_effects_of_errors_and_wrenches_of_the_law() -> None:
     """At one state, where bounds are norms of linear maps."""
-    task, t, size = flier(), 0.8, 1e-6
+    task, t, size = flier(), 0.8, 1e-7
     plain, measured = law(False), law(True)
     own = case_of_floater(plain, task.reference, 0.05, task.q0, task.s0)
     step = 1e-8
@@ -346,12 +346,12 @@ def test_the_checker_has_the_effects_of_errors_and_wrenches_of_the_law() -> None
         grown = (found.torque_rate - still.torque_rate)[:, 0]
         whole = np.linalg.norm(slope(lambda e: change(plain, e, zero), units), axis=1) * size
         assert (grown > 0.998 * whole).all()
-        assert (grown < 1.25 * whole).all()
+        assert (grown < 1.25 * whole + 1e-5 * whole.max()).all()
         found, still = (bounds(none, missing, True) for missing in (radii, none))
         grown = (found.torque_rate - still.torque_rate)[:, 0]
         whole = np.linalg.norm(slope(lambda w: change(measured, zero, w), units), axis=1) * size
         assert (grown > 0.998 * whole).all()
-        assert (grown < 1.25 * whole).all()
+        assert (grown < 1.25 * whole + 1e-5 * whole.max()).all()
 
 
 def test_errors_of_the_momentum_grow_with_the_distance_from_the_origin() -> None:
