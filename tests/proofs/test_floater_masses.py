@@ -11,6 +11,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import concur as cc
+from concur.control import references
 from concur.errors import OutputError
 from concur.multibody import Mechanism, with_numbers
 from concur.proofs import Statement, prove_task, sample_statement
@@ -286,12 +287,15 @@ def test_the_checker_has_the_effects_of_errors_and_wrenches_of_the_law() -> None
     """At one state, where bounds are norms of linear maps."""
     task, t, size = flier(), 0.8, 1e-7
     plain, measured = law(False), law(True)
-    own = case_of_floater(plain, task.reference, 0.05, task.q0, task.s0)
+    pose, start = task.reference(0.0).flat_pose, np.eye(4)
+    start[:3, :3], start[:3, 3] = Rotation.from_quat(pose[3:]).as_matrix(), pose[:3]
+    reference = references.screw(start, [0.1, -0.2, 0.15, 0.3, 0.2, -0.25], group="SE3")
+    own = case_of_floater(plain, reference, 0.05, task.q0, task.s0)
     step = 1e-8
     k = round(t / step)
     q = np.array(task.q0)
     s0 = np.array([0.11, -0.07, 0.05, 0.13, -0.09, 0.06])
-    sample = task.reference(t)
+    sample = reference(t)
     robot, model = plain.model.robot, plain.model
     x, ve = plain.errors(q, s0, sample.flat_pose, sample.twist)
     y = np.concatenate([x, ve, q[3:7], q[:3], q[7:]])
@@ -322,7 +326,7 @@ def test_the_checker_has_the_effects_of_errors_and_wrenches_of_the_law() -> None
         for h in (H, -H):
             there, speed = robot.integrate(q, h * v + h * h / 2 * vdot), v + h * vdot
             given = speed if servo.use_measured_velocity else speed[6:]
-            ends.append(servo.torque(there, given, task.reference(t + h)))
+            ends.append(servo.torque(there, given, reference(t + h)))
         return (ends[0] - ends[1]) / (2 * H)
 
     none, zero = np.zeros((2, 1)), np.zeros(6)
