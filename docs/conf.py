@@ -74,6 +74,9 @@ def _write_commands(app):
     for name, module in (("concur", "concur.cli"), ("concur-rig", "hil.cli")):
         call = [sys.executable, "-m", "typer", module, "utils", "docs", "--name", name]
         text = subprocess.run(call, check=True, capture_output=True, text=True).stdout
+        # Typer cuts the sentences in the list of commands.
+        for command, sentence in re.findall(rf"^## `{name} (\w+)`\n\n(.*)$", text, re.MULTILINE):
+            text = re.sub(rf"^\* `{command}`: .*$", f"* `{command}`: {sentence}", text, flags=re.M)
         (folder / f"{name}.txt").write_text(text, encoding="utf-8")
 
 
