@@ -14,7 +14,7 @@ from concur.errors import OutputError, shown
 from concur.mechanism import Shape
 from concur.multibody import Mechanism
 from concur.proofs._models import Floats
-from concur.proofs._quantity import Quantity
+from concur.proofs._quantity import Quantity, require_known
 
 FRAMES = ("world", "base")
 """Frames to which an obstacle may be fixed."""
@@ -219,14 +219,8 @@ class Clearance:
                     cure="Add or rename one.",
                 )
         for obstacle in self.obstacles:
-            for name in obstacle.capsules or ():
-                if name not in names:
-                    raise OutputError(
-                        f"obstacle `{obstacle.name}` of a proof, `capsules`",
-                        expected=f"names out of {', '.join(names)}",
-                        came=name,
-                        cure="Check the spelling.",
-                    )
+            where = f"obstacle `{obstacle.name}` of a proof, `capsules`"
+            require_known(obstacle.capsules or (), names, where)
 
     @property
     def pairs(self) -> list[tuple[Capsule, Obstacle]]:

@@ -159,42 +159,6 @@ def _largest(names: dict[str, Floats]) -> str:
     return f"the largest disturbance is {worst}, {own}"
 
 
-def prove_floater(
-    servo: Servo,
-    reference: Reference,
-    duration: float,
-    q0: ArrayLike,
-    s0: ArrayLike,
-    statement: Statement,
-    progress: Callable[[int, int], None] | None = None,
-) -> TaskProof:
-    """Prove that a floating robot keeps the limits of a task.
-
-    Parameters
-    ----------
-    servo, reference, duration, q0, s0
-        As of `concur.simulate`.
-    statement : Statement
-        Starts, imperfections and limits. `place`, `speed` and `push` have one entry, for the
-        hand's twist errors [linear; angular], `heading` is the radius of the base's pose; in all
-        of them a metre counts as a radian.
-    progress : callable, optional
-        Called with the number of segments that are done and that of all.
-
-    Returns
-    -------
-    TaskProof
-        Verdict and bounds. `wall` has the radius of the base's pose, `x` and `ve` have one row,
-        and there are no leaves.
-
-    Raises
-    ------
-    OutputError
-        If robot, law or reference are not covered.
-    """
-    return proof_of(Prover(servo, reference, duration, q0, s0, statement), progress)
-
-
 def proof_of(case: Prover, progress: Callable[[int, int], None] | None = None) -> TaskProof:
     """Verdict about the statement of a declared motion."""
     fault, time = case.march(progress)

@@ -32,7 +32,7 @@ from concur.errors import OutputError
 from concur.mechanism import Pose, joints
 from concur.proofs._configurations import Configurations, Equations
 from concur.proofs._linear_solve import Solver
-from concur.proofs._models import Floats, Model, Walker, norm_bound
+from concur.proofs._models import Floats, Model, norm_bound, walker
 from concur.proofs._pose_formulas import (
     bracket,
     carried,
@@ -53,12 +53,6 @@ def refusal(where: str, expected: str, came: str) -> OutputError:
         cure="Proofs of floaters cover one SE3 output in inertial axes, an arm of six joints with "
         "a motor each on a free base with constant momentum, and isotropic gains.",
     )
-
-
-def walker(given: list[ca.SX], results: list[ca.SX], where: str) -> Walker:
-    """Walker of dense results."""
-    dense = [ca.densify(part) for part in results]
-    return Walker(ca.Function("part", given, dense, {"cse": True}), where)
 
 
 @dataclass(frozen=True, eq=False)

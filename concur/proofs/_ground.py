@@ -26,7 +26,7 @@ import numpy as np
 from concur.errors import OutputError
 from concur.multibody import Mechanism
 from concur.proofs._models import Floats
-from concur.proofs._quantity import Quantity
+from concur.proofs._quantity import Quantity, require_known
 from concur.simulation import Plant, Slip, load_arms
 
 LIFTED = 1e9
@@ -151,14 +151,7 @@ class Ground:
         (x, left), (behind, right) = points[:2]
         paired = disks and abs(x - behind) <= 1e-12 * abs(left - right)
         least = least_load if isinstance(least_load, Mapping) else dict.fromkeys(names, least_load)
-        for name in least:
-            if name not in names:
-                raise OutputError(
-                    f"{where}, `least_load`",
-                    expected=f"names out of {', '.join(names)}",
-                    came=name,
-                    cure="Check the spelling.",
-                )
+        require_known(least, names, f"{where}, `least_load`")
         return cls(
             names,
             2 if paired and (count == DETERMINATE or compliance is not None) else 0,

@@ -510,6 +510,12 @@ class Walker:
         return results
 
 
+def walker(given: list[ca.SX], results: list[ca.SX], where: str) -> Walker:
+    """Walker of dense results; `where` as of `Walker`."""
+    dense = [ca.densify(part) for part in results]
+    return Walker(ca.Function("part", given, dense, {"cse": True}), where)
+
+
 def _divided(a: Any, b: Any) -> Any:
     return a * b.inverse() if isinstance(b, Model) else a / b
 

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from concur.control import Servo
+from concur.errors import OutputError
+
+
+def require_known(given: Iterable[str], names: Sequence[str], where: str) -> None:
+    """Reject other names than known ones."""
+    for name in given:
+        if name not in names:
+            raise OutputError(
+                where,
+                expected=f"names out of {', '.join(names)}",
+                came=name,
+                cure="Check the spelling.",
+            )
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from concur.errors import OutputError
+from concur.proofs._quantity import require_known
 
 
 @dataclass(frozen=True)
@@ -106,16 +107,9 @@ class Reading:
         """
         found = []
         for what, given, names in (
-            ("angles", self.angles, joints),
-            ("speeds", self.speeds or {}, velocities),
+            ("`angles` of the arm's joints", self.angles, joints),
+            ("`speeds`", self.speeds or {}, velocities),
         ):
-            for name in given:
-                if name not in names:
-                    raise OutputError(
-                        f"readings of a proof, `{what}`",
-                        expected=f"names out of {', '.join(names)}",
-                        came=name,
-                        cure="Check the spelling; angles are those of the arm's joints.",
-                    )
+            require_known(given, names, f"readings of a proof, {what}")
             found.append(tuple(float(given.get(name, 0.0)) for name in names))
         return found[0], found[1]

@@ -155,9 +155,7 @@ def _grid(case: Case, stored: Stored) -> tuple[np.ndarray, np.ndarray, float]:
     step = case.duration / count
     sound = len(first) > 0 and first[0] == 0 and bool((np.diff(first) > 0).all())
     require(sound and int(first[-1]) < count, "segments do not cover the time without a gap")
-    require(stored.disturbance.shape == (2, len(first)), "D has another shape than the segments")
-    sound = bool(np.isfinite(stored.disturbance).all() and (stored.disturbance >= 0.0).all())
-    require(sound, "D has numbers that are no bounds")
+    stored.require_disturbance(2)
     require(len(stored.leaves) == len(first), "leaves and segments differ in number")
     total = sum(len(part) for part in stored.leaves)
     require(total <= LEAVES, f"the file has {total} leaves, more than {LEAVES}")

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from concur.proofs._recheck_numbers import LEVI, rotation
 from concur.proofs._recheck_smooth import (
     UP,
     Floats,
@@ -37,17 +38,6 @@ UNIQUE = (0.2, 0.1, 0.05, 0.02)
 
 ROUNDS = 3
 """Turns in which slopes of the angles make their remainders smaller."""
-
-LEVI = np.zeros((3, 3, 3))
-for _i, _j, _k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-    LEVI[_i, _j, _k], LEVI[_i, _k, _j] = 1.0, -1.0
-
-
-def _turn(quaternion: tuple[float, ...]) -> Floats:
-    """Rotation matrix of a quaternion (x, y, z, w)."""
-    *v, w = (np.array(quaternion) / np.linalg.norm(quaternion)).tolist()
-    k = LEVI.transpose(0, 2, 1) @ np.array(v)
-    return np.asarray(np.eye(3) + 2 * w * k + 2 * k @ k)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +108,7 @@ def rover_of(robot: Any, outputs: Any) -> Rover:
     need(type(root.joint).__name__ == "Planar", "a planar base")
     need(tuple(root.joint.normal) == (0.0, 0.0, 1.0), "a horizontal plane")
     still = np.any(root.placement.translation) or not np.array_equal(
-        _turn(root.placement.rotation), np.eye(3)
+        rotation(root.placement.rotation), np.eye(3)
     )
     need(not still, "a base in inertial axes")
     need(tuple(robot.gravity[:2]) == (0.0, 0.0), "vertical gravity")
@@ -147,7 +137,10 @@ def rover_of(robot: Any, outputs: Any) -> Rover:
         need(round_ and body.inertia.com[0] == body.inertia.com[2] == 0.0, "round wheels")
         plain = disk.kind == "disk" and disk.axis is None and not np.any(disk.center)
         need(plain and disk.ground is None and disk.support is None, "plain disks")
-        need(np.array_equal(_turn(body.placement.rotation), np.eye(3)), "wheels in the base's axes")
+        need(
+            np.array_equal(rotation(body.placement.rotation), np.eye(3)),
+            "wheels in the base's axes",
+        )
         need(body.parent == root.name and place[0] == axle, "wheels on one axle of the base")
         side = float(body.joint.axis[1])
         need(tuple(body.joint.axis) in ((0.0, 1.0, 0.0), (0.0, -1.0, 0.0)), "lateral axles")
@@ -158,7 +151,7 @@ def rover_of(robot: Any, outputs: Any) -> Rover:
     links = [
         Link(
             np.array(b.placement.translation) - ([axle, 0, 0] if k == 0 else [0, 0, 0]),
-            _turn(b.placement.rotation),
+            rotation(b.placement.rotation),
             np.array(b.joint.axis) / np.linalg.norm(b.joint.axis),
             b.inertia.mass,
             np.array(b.inertia.com),

@@ -10,6 +10,7 @@ import numpy as np
 from concur.proofs._recheck_arm import Rover, forward, rover_of
 from concur.proofs._recheck_leaves import ROWS
 from concur.proofs._recheck_motion import Channel, Motion
+from concur.proofs._recheck_numbers import gains_of
 from concur.proofs._recheck_smooth import Floats, constant, require
 
 
@@ -37,17 +38,8 @@ def case_of(servo: Any, reference: Any, duration: float, q0: Floats, s0: Floats)
     model = servo.model
     robot = model.robot
     rover = rover_of(robot, servo.outputs)
-    options = (servo.integral, servo.damping_threshold, servo.redundancy)
-    plain = not servo.use_measured_velocity and all(option is None for option in options)
-    require(plain, "law: the checker covers a plain servo only")
-    gains = np.empty((2, 2))
-    for i, matrix in enumerate((servo.stiffness, servo.damping)):
-        own = np.linalg.solve(np.asarray(servo.inertia), np.asarray(matrix))
-        for o, rows in enumerate(ROWS):
-            gains[i, o] = own[rows.start, rows.start]
-        diagonal = np.repeat(gains[i], (2, 3))
-        same = np.abs(own - np.diag(diagonal)).max() <= 1e-14 * np.abs(own).max()
-        require(bool(same), "law: the checker covers one gain for each output")
+    require(not servo.use_measured_velocity, "law: the checker covers a plain servo only")
+    gains = gains_of(servo, ROWS)
     channels = [Channel(float(kp), float(kd)) for kp, kd in gains.T]
     names = [body.name for body in robot.bodies[1:]]
     require(list(model.shape_names) == names == list(model.control_names), "law: other motors")

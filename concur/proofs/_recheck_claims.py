@@ -59,6 +59,13 @@ class Stored:
     statement: Any
     room: Floats | None = None
 
+    def require_disturbance(self, outputs: int) -> None:
+        """Reject a D that is no bound for each output and segment."""
+        same = self.disturbance.shape == (outputs, len(self.first))
+        require(same, "D has another shape than the segments")
+        sound = bool(np.isfinite(self.disturbance).all() and (self.disturbance >= 0.0).all())
+        require(sound, "D has numbers that are no bounds")
+
 
 @dataclass(frozen=True)
 class Names:

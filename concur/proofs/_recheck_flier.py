@@ -19,18 +19,12 @@ from typing import Any
 import numpy as np
 
 from concur.proofs._recheck_balls import Floats, cosine, joined, sine, stacked, times
+from concur.proofs._recheck_numbers import rotation
 from concur.proofs._recheck_poses import after, bracket, cross, dot, scaled, skew
 from concur.proofs._recheck_smooth import require
 
 JOINTS, MIDDLE = 6, 3
 """Joints, and those between the base and the link in the middle."""
-
-
-def rotation(quaternion: Any) -> Floats:
-    """Rotation matrix of a quaternion (x, y, z, w)."""
-    *v, w = (np.array(quaternion) / np.linalg.norm(quaternion)).tolist()
-    turn = skew(np.array(v)[:, None])[..., 0]
-    return np.asarray(np.eye(3) + 2 * w * turn + 2 * turn @ turn)
 
 
 @dataclass(frozen=True, eq=False)

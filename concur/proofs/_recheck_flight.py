@@ -44,9 +44,9 @@ from concur.proofs._recheck_flier import (
     inward,
     outward,
 )
+from concur.proofs._recheck_numbers import LEVI
 from concur.proofs._recheck_pieces import Formula
 from concur.proofs._recheck_poses import (
-    LEVI,
     after,
     bracket,
     carried,

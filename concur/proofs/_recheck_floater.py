@@ -29,6 +29,7 @@ from concur.proofs._recheck_flight import (
     slopes,
     state,
 )
+from concur.proofs._recheck_numbers import gains_of
 from concur.proofs._recheck_pieces import Formula
 from concur.proofs._recheck_poses import carried, exponential, fetched, pulled, pushed, turned
 from concur.proofs._recheck_smooth import Rejection, require
@@ -93,15 +94,7 @@ def case_of_floater(servo: Any, reference: Any, duration: float, q0: Floats, s0:
     require(groups == ["SE3"], "law: the checker covers one output on SE(3)")
     require(outputs[0].relative_to is None, "law: the checker covers outputs in inertial axes")
     flier = flier_of(model.robot, outputs[0])
-    options = (servo.integral, servo.damping_threshold, servo.redundancy)
-    plain = all(option is None for option in options)
-    require(plain, "law: the checker covers a plain servo only")
-    gains = []
-    for matrix in (servo.stiffness, servo.damping):
-        own = np.linalg.solve(np.asarray(servo.inertia), np.asarray(matrix))
-        same = np.abs(own - own[0, 0] * np.eye(6)).max() <= 1e-14 * np.abs(own).max()
-        require(bool(same), "law: the checker covers one gain")
-        gains.append(float(own[0, 0]))
+    kp, kd = gains_of(servo, [slice(0, 6)])[:, 0].tolist()
     names = list(model.robot.actuated)
     require(list(model.shape_names) == names == list(model.control_names), "law: other motors")
     q0, s0 = np.asarray(q0, dtype=float), np.asarray(s0, dtype=float)
@@ -126,7 +119,7 @@ def case_of_floater(servo: Any, reference: Any, duration: float, q0: Floats, s0:
     scales = (np.asarray(servo.scales[0]), np.asarray(servo.scales[1]))
     made = Names(names, names, names, [outputs[0].name], float(servo.refused_below))
     return Case(
-        flier, (gains[0], gains[1]), momentum, formula, start, float(duration), scales, made,
+        flier, (kp, kd), momentum, formula, start, float(duration), scales, made,
         bool(servo.use_measured_velocity),
     )  # fmt: skip
 
@@ -209,9 +202,7 @@ def _grid(case: Case, stored: Stored) -> float:
     require(step <= LONGEST, f"segments are longer than {LONGEST} s")
     whole = np.array_equal(stored.first, np.arange(count)) and not len(stored.leaves)
     require(whole, "segments do not cover the time without a gap")
-    require(stored.disturbance.shape == (1, count), "D has another shape than the segments")
-    sound = bool(np.isfinite(stored.disturbance).all() and (stored.disturbance >= 0.0).all())
-    require(sound, "D has numbers that are no bounds")
+    stored.require_disturbance(1)
     sizes = [len(part) for part in (given.place, given.speed)]
     sizes += [len(given.push) or 1, len(given.torque_error) or 6]
     require(sizes == [1, 1, 1, 6], "the statement has other entries than the robot")

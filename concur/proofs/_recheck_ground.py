@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from concur.proofs._recheck_arm import LEVI, Forces, Rover
+from concur.proofs._recheck_arm import Forces, Rover
 from concur.proofs._recheck_leaves import (
     ROWS,
     Entry,
@@ -31,6 +31,7 @@ from concur.proofs._recheck_leaves import (
     tensor,
     total,
 )
+from concur.proofs._recheck_numbers import LEVI
 from concur.proofs._recheck_smooth import Floats, Smooth, constant, product, require, stack
 
 

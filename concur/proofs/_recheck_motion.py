@@ -12,6 +12,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from concur.proofs._recheck_numbers import exponentials
 from concur.proofs._recheck_smooth import ROUND, Floats, Smooth, constant, require, stack
 
 LARGEST_STEP = 0.05
@@ -59,17 +60,8 @@ def walk(function: Any, arguments: list[list[Smooth]]) -> list[list[Smooth]]:
 
 
 def flow(matrix: Floats, times: Floats) -> Floats:
-    """Exp(A t), shape (2, 2, k), by squaring of a short polynomial."""
-    t = np.asarray(times, dtype=float)
-    halves = int(max(0, np.ceil(np.log2(max(1e-9, np.abs(matrix).sum() * t.max(initial=0.0) * 8)))))
-    small = np.moveaxis(np.multiply.outer(matrix, t / 2.0**halves), -1, 0)
-    term = total = np.broadcast_to(np.eye(2), small.shape)
-    for k in range(1, 16):
-        term = term @ small / k
-        total = total + term
-    for _ in range(halves):
-        total = total @ total
-    return np.moveaxis(total, 0, -1)
+    """Exp(A t), shape (2, 2, k)."""
+    return np.moveaxis(exponentials(np.multiply.outer(times, matrix)), 0, -1)
 
 
 class Channel:

@@ -15,10 +15,7 @@ import numpy as np
 from scipy.special import zeta
 
 from concur.proofs._recheck_balls import Balls, Dual, Floats, joined, root, times
-
-LEVI = np.zeros((3, 3, 3))
-for _i, _j, _k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-    LEVI[_i, _j, _k], LEVI[_i, _k, _j] = 1.0, -1.0
+from concur.proofs._recheck_numbers import LEVI
 
 LARGEST = 9.0
 """Largest |w|^2 of the series (rad^2)."""

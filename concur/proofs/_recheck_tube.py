@@ -18,6 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from concur.proofs._recheck_balls import UP, Floats
+from concur.proofs._recheck_numbers import exponentials
 
 BLOCKS = (slice(0, 6), slice(6, 12), slice(12, 18))
 """dx, eta and dv."""
@@ -37,8 +38,8 @@ class Flow:
     def __init__(self, matrices: Floats, step: float) -> None:
         self.step, n = step, len(matrices)
         sizes = _norms(matrices)
-        self.growth = _exponential(sizes * step)
-        ahead = _exponential(matrices * step)
+        self.growth = exponentials(sizes * step)
+        ahead = exponentials(matrices * step)
         # From the end of segment j - 1 to that of segment i - 1.
         self.past = np.zeros((n + 1, n + 1, 3, 3))
         own = np.eye(18)[None]
@@ -75,20 +76,6 @@ def _norms(matrices: Floats) -> Floats:
             top = np.abs(np.linalg.eigvalsh(gram)[:, -1])
             found[:, a, b] = np.sqrt(top + 1e-14 * np.trace(gram, axis1=1, axis2=2)) * UP
     return found
-
-
-def _exponential(matrices: Floats) -> Floats:
-    """Exp of many matrices, by squaring of a polynomial."""
-    size = np.abs(matrices).sum(axis=2).max(initial=0.0)
-    halves = max(0, int(np.ceil(np.log2(max(size * 8, 1e-9)))))
-    small = matrices / 2.0**halves
-    total = term = np.broadcast_to(np.eye(matrices.shape[1]), matrices.shape)
-    for k in range(1, 16):
-        term = term @ small / k
-        total = total + term
-    for _ in range(halves):
-        total = total @ total
-    return np.asarray(total)
 
 
 def curve(

@@ -19,7 +19,7 @@ from concur.mechanism import Pose, joints
 from concur.multibody import Mechanism
 from concur.proofs._configurations import Equations
 from concur.proofs._errors import Channel
-from concur.proofs._models import Walker
+from concur.proofs._models import Walker, walker
 from concur.proofs._quantity import quantities_of
 from concur.proofs._single_bodies import single_bodies
 
@@ -185,8 +185,7 @@ class Robot:
 
     def walker(self, given: list[ca.SX], results: list[ca.SX]) -> Walker:
         """Evaluation of expressions of the arm's angles over models."""
-        dense = [ca.densify(part) for part in results]
-        return Walker(ca.Function("part", given, dense, {"cse": True}), self.where)
+        return walker(given, results, self.where)
 
     def of_arm(self, expression: ca.SX, others: Sequence[ca.SX]) -> ca.SX:
         """An expression in base axes of the configuration and others; base at the origin.

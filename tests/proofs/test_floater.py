@@ -16,7 +16,7 @@ from concur.mechanism import Pose
 from concur.plotting.proof import proof_figure
 from concur.proofs import Expression, Ground, Reading, prove_task
 from concur.proofs._decided import Decided
-from concur.proofs._floater import Prover, prove_floater
+from concur.proofs._floater import Prover, proof_of
 from concur.proofs._variations import kernels
 from concur.simulation import Integrator
 from tests.proofs._flier import (
@@ -179,12 +179,12 @@ def test_references_that_jump_within_a_segment_are_rejected():
 def test_limits_decide_on_both_sides_of_the_bound():
     task = flier()
     given = (task.servo, task.reference, SHORT / 2, task.q0, task.s0)
-    first = prove_floater(*given, NEAR)
+    first = proof_of(Prover(*given, NEAR))
     assert first.status is cc.Status.PROVED
     bound = next(b for b in first.bounds if (b.kind, b.name) == ("torque", "forearm"))
     for factor, status in ((1.001, cc.Status.PROVED), (0.999, cc.Status.UNDECIDED)):
         limits = {"forearm": factor * bound.value}
-        found = prove_floater(*given, replace(NEAR, torques=limits))
+        found = proof_of(Prover(*given, replace(NEAR, torques=limits)))
         assert found.status is status
         assert (status is cc.Status.PROVED) == ("forearm" not in found.reason)
 
@@ -193,7 +193,7 @@ def test_limits_decide_on_both_sides_of_the_bound():
 def test_a_disturbance_that_does_not_close_is_told_with_its_size(monkeypatch):
     monkeypatch.setattr("concur.proofs._floater.ROUNDS", 1)
     task = flier()
-    found = prove_floater(task.servo, task.reference, SHORT / 2, task.q0, task.s0, NEAR)
+    found = proof_of(Prover(task.servo, task.reference, SHORT / 2, task.q0, task.s0, NEAR))
     assert found.status is cc.Status.UNDECIDED
     told = re.search(
         r"the disturbance grows .* it reaches (\S+) m/s\^2 where (\S+) m", found.reason
@@ -208,7 +208,7 @@ def test_a_disturbance_that_does_not_close_is_told_with_its_size(monkeypatch):
 def test_what_is_not_covered_is_undecided_or_rejected():
     task = flier()
     given = (task.servo, task.reference, SHORT / 2, task.q0, task.s0)
-    wide = prove_floater(*given, replace(NEAR, place=(0.05,), heading=0.05))
+    wide = proof_of(Prover(*given, replace(NEAR, place=(0.05,), heading=0.05)))
     assert wide.status is cc.Status.UNDECIDED
     assert "from 0.00 s" in wide.reason
     # The parts of the deviation are named; those of the starts are nearly all.
@@ -218,14 +218,14 @@ def test_what_is_not_covered_is_undecided_or_rejected():
     whole, starts = map(float, share.groups())
     assert 0.05 < starts <= whole < 1.2 * starts
     assert wide.cure.startswith("Take a nearer start")
-    late = prove_floater(*given, replace(NEAR, period=0.05))
+    late = proof_of(Prover(*given, replace(NEAR, period=0.05)))
     assert late.status is cc.Status.UNDECIDED
     share = re.search(r"largest disturbance is period and delay, (\S+) of (\S+) m", late.reason)
     own, total = map(float, share.groups())
     assert 0.9 * total < own <= total
     assert late.cure.startswith("Take a shorter period or delay")
     with pytest.raises(OutputError, match="plain servo"):
-        prove_floater(replace(task.servo, damping_threshold=0.1), *given[1:], NEAR)
+        proof_of(Prover(replace(task.servo, damping_threshold=0.1), *given[1:], NEAR))
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_a_base_with_a_placement_is_rejected():
     placed = replace(task.robot, bodies=(replace(first, placement=Pose((0.05, 0, 0))), *rest))
     servo = replace(task.servo, model=cc.reduce(placed, momentum=task.servo.model.momentum))
     with pytest.raises(OutputError, match="without placement"):
-        prove_floater(servo, task.reference, SHORT, task.q0, task.s0, NEAR)
+        proof_of(Prover(servo, task.reference, SHORT, task.q0, task.s0, NEAR))
 
 
 @pytest.mark.slow

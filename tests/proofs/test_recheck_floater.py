@@ -15,7 +15,7 @@ from scipy.linalg import expm, logm
 import concur as cc
 from concur.proofs._expression import Expression
 from concur.proofs._file import claim
-from concur.proofs._floater import prove_floater
+from concur.proofs._floater import Prover, proof_of
 from concur.proofs._ground import Ground
 from concur.proofs._reading import Reading
 from concur.proofs._recheck_balls import (
@@ -298,7 +298,7 @@ def proved(wrong: bool = False, measured: bool = False) -> tuple[Case, Stored]:
     task, statement = flier(), WRONG if wrong else HELD
     servo = task.servo.as_measured if measured else task.servo
     given = (servo, task.reference, T, task.q0, task.s0)
-    found = prove_floater(*given, statement)
+    found = proof_of(Prover(*given, statement))
     assert found.bounds, found.sentence
     stored = Stored(
         len(found.wall),
