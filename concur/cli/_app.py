@@ -391,8 +391,8 @@ def prove(
     recheck: Annotated[
         bool,
         typer.Option(
-            help="Verify the written file by the independent checker, in about a quarter of the "
-            "time of the proof."
+            help="Verify the written file by the independent checker, in about the time of the "
+            "proof."
         ),
     ] = True,
     factor: Annotated[
