@@ -47,6 +47,7 @@ html_title = "concur"
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["manual.css"]
+html_search_scorer = str(FOLDER / "_static" / "scorer.js")
 if (FOLDER / "_static" / "mathjax" / "tex-mml-chtml.js").is_file():  # for a site without network
     mathjax_path = "mathjax/tex-mml-chtml.js"
 # Pages without pages below them have no navigation at their side.
@@ -106,6 +107,16 @@ def _offer_notebook(app, docname, source):
         source[0] = f"{heading}\n\n{link}\n{rest}"
 
 
+def _index_terms(app, docname, source):
+    """A search for a term leads to its row in the glossary."""
+
+    def row(match):
+        return "| " + ", ".join(f"{{index}}`!{term}`" for term in match[1].split(", ")) + " |"
+
+    if docname == "glossary":
+        source[0] = re.sub(r"^\| (?!term \||---)([^|]+) \|", row, source[0], flags=re.MULTILINE)
+
+
 def _fill_tables(app, docname, source):
     """The tables of equations and misprints get functions and tests, those of files fields."""
     if tables := TABLES.get(docname):
@@ -136,4 +147,5 @@ def setup(app):
     app.connect("build-finished", _check_search)
     app.connect("source-read", _fill_tables)
     app.connect("source-read", _offer_notebook)
+    app.connect("source-read", _index_terms)
     app.connect("autodoc-process-docstring", _escape_norms, priority=900)
