@@ -89,7 +89,8 @@ class Added:
             parts.append(self.apart.rows(phi, own, places))
         if self.expressions is not None:
             values = self.expressions(phi, s, u)[0].ravel()
-            parts.append(np.array([m.c + m.reach for m in values]))
+            # A formula may be constant.
+            parts.append(np.array([m.c + m.reach + np.zeros(phi[0].c.size) for m in values]))
         if self.carried is not None:
             parts.append(self.carried.rows(forces[0], own))
         return np.vstack(parts)

@@ -82,8 +82,8 @@ class Bound:
 
     @property
     def kept(self) -> bool:
-        """Whether the limit is kept."""
-        return self.slack >= 0.0
+        """Whether there is a bound, and the limit is kept."""
+        return bool(np.isfinite(self.profile).all()) and self.slack >= 0.0
 
     def __str__(self) -> str:
         text = f"{self.kind} {self.name} {self.value:.4g} {self.unit}".rstrip()

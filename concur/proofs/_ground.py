@@ -129,7 +129,7 @@ class Ground:
                 where,
                 expected="three or more wheels and supports, whose loads the balance determines",
                 came=f"{count}: the loads are not well posed",
-                cure="Declare a support, such as a caster, in [[proof.support]] or in [supports] "
+                cure="Declare a support, such as a caster, in `supports` of [proof] or "
                 "of the robot.",
             )
         shared = Slip.of(

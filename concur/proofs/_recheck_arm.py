@@ -147,7 +147,8 @@ def rover_of(robot: Any, outputs: Any) -> Rover:
         own = place - [axle, 0, 0] + np.array(body.inertia.com)
         base.append((body.inertia.mass, own, np.array(tensor)))
         spins.append((side / disk.radius * np.array([1.0, -place[1]]), float(tensor[1, 1])))
-    need(len({float(spin[0][1]) for spin in spins}) == 2, "wheels on both sides")
+    sides = {float(body.placement.translation[1]) for body in wheels}
+    need(len(sides) == 2, "wheels on both sides")
     links = [
         Link(
             np.array(b.placement.translation) - ([axle, 0, 0] if k == 0 else [0, 0, 0]),

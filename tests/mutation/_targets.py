@@ -20,6 +20,38 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "audit": ("concur/reduction/_audit.py",),
     "findings": ("concur/simulation/_findings.py",),
     "allocation": ("concur/control/_allocation.py",),
+    "proofs": (
+        "concur/proofs/_[c-e]*.py",
+        "concur/proofs/_ground.py",
+        "concur/proofs/_heading.py",
+        "concur/proofs/_imperfections.py",
+        "concur/proofs/_mo*.py",
+        "concur/proofs/_prove.py",
+        "concur/proofs/_quantities.py",
+        "concur/proofs/_readings.py",
+        "concur/proofs/_wheeled.py",
+        "concur/proofs/_apart.py",
+    ),
+    "proofs of floaters": (
+        "concur/proofs/_base*.py",
+        "concur/proofs/_float*.py",
+        "concur/proofs/_linear_solve.py",
+        "concur/proofs/_variations.py",
+        "concur/proofs/_within.py",
+    ),
+    "checker": (
+        "concur/proofs/_recheck.py",
+        *(
+            f"concur/proofs/_recheck_{name}*.py"
+            for name in ("[ac-e]", "form", "g", "l", "m", "r", "s")
+        ),
+        "concur/checker/*.py",
+    ),
+    "checker of floaters": (
+        "concur/proofs/_recheck_b*.py",
+        "concur/proofs/_recheck_fl*.py",
+        *(f"concur/proofs/_recheck_{name}*.py" for name in ("p", "t", "wr")),
+    ),
     "rolling": ("concur/kinematics/_rolling.py", "concur/kinematics/_contact.py"),
 }
 """Modules of each group, as patterns below the root."""
@@ -29,6 +61,9 @@ _RUNS = tuple(
     f"hil/test_{name}.py" for name in ("controller", "faults", "accidents_in_runs", "review")
 )
 _LIMITS = ("control/test_margins_reported.py", "control/test_guards.py")
+_FLOATERS = ("proofs/test_floater.py", "proofs/test_floater_masses.py")
+_FLIERS = ("proofs/test_recheck_floater.py",)
+_ADDED = ("proofs/test_recheck_added.py",)
 EXTRAS: dict[str, tuple[str, ...]] = {
     "concur/certify/": _PROOFS,
     "concur/certify/_decay": (
@@ -96,6 +131,35 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "reduction/test_mecanum.py",
         "reduction/test_rover.py",
     ),
+    "concur/proofs/": ("proofs/test_quantities.py", "proofs/test_prove.py"),
+    "concur/proofs/_apart": ("proofs/test_clearance.py",),
+    "concur/proofs/_base": _FLOATERS,
+    "concur/proofs/_carried": ("proofs/test_ground.py",),
+    "concur/proofs/_float": _FLOATERS,
+    "concur/proofs/_imperfections": (
+        "proofs/test_quantities.py",
+        "proofs/test_prove.py",
+        "proofs/test_jumps.py",
+        "proofs/test_reading.py",
+    ),
+    "concur/proofs/_linear_solve": _FLOATERS,
+    "concur/proofs/_prove": ("proofs/test_jumps.py",),
+    "concur/proofs/_readings": ("proofs/test_reading.py",),
+    "concur/proofs/_recheck": ("proofs/test_recheck.py", "checker/test_recheck.py"),
+    "concur/proofs/_recheck_apart": _ADDED,
+    "concur/proofs/_recheck_balls": _FLIERS,
+    "concur/proofs/_recheck_fli": _FLIERS,
+    "concur/proofs/_recheck_floater": _FLIERS,
+    "concur/proofs/_recheck_formula": _ADDED,
+    "concur/proofs/_recheck_ground": _ADDED,
+    "concur/proofs/_recheck_pieces": _FLIERS,
+    "concur/proofs/_recheck_poses": _FLIERS,
+    "concur/proofs/_recheck_reading": _ADDED,
+    "concur/proofs/_recheck_tube": _FLIERS,
+    "concur/proofs/_recheck_wrenches": _FLIERS,
+    "concur/proofs/_variations": _FLOATERS,
+    "concur/proofs/_within": _FLOATERS,
+    "concur/checker/": ("checker/test_recheck.py",),
     "hil/": ("hil/test_guard.py", "hil/test_latch.py", "hil/test_accidents.py"),
     "hil/state/": (
         "hil/state/test_differentiation*.py",

@@ -121,6 +121,24 @@ def test_names_and_functions_are_checked() -> None:
         Expression("x", "1", float("nan"))
 
 
+@pytest.mark.parametrize(("formula", "value"), [("2 * 3.0", 6.0), ("sqrt(4) - 1", 1.0)])
+def test_constant_formulas_have_their_value(formula: str, value: float) -> None:
+    made = Expression("x", formula)
+    found = swept(
+        prover(T), np.array([0.02, 0.15]), 0.0125, statement=replace(NEAR, expressions=(made,))
+    )[1]
+    assert all(part["added"] == pytest.approx([value], rel=1e-12) for part in found)
+
+
+def test_a_formula_without_a_bound_is_not_proved() -> None:
+    """Without a limit too: it divides by an angle that may be zero, or by nothing."""
+    for formula in ("1 / (angle(turret) - angle(turret))", "1 / (angle(turret) + 0.1)"):
+        statement = replace(NEAR, expressions=(Expression("x", formula),))
+        found = prove(rover().servo, rover().reference, T, rover().q0, rover().s0, statement)
+        assert found.status is Status.UNDECIDED
+        assert found.reason.startswith("Not shown: expression x inf at 0.00 s")
+
+
 def test_states_in_the_tube_stay_within_the_bounds() -> None:
     statement = replace(NEAR, expressions=MADE)
     case, servo = prover(T), rover().servo

@@ -81,3 +81,20 @@ def test_segments_contain_the_candidate() -> None:
                 one = model.take(np.array([column]))
                 assert abs(value - one.at(np.array([[place]]))[0]) <= one.r[0]
     assert model.r.max() < 1e-4
+
+
+def test_models_of_segments_contain_the_candidate() -> None:
+    """Cubics that no parabola over several steps follows."""
+    rng = np.random.default_rng(4)
+    cubics = rng.normal(size=(4, 9)) * [[1.0], [0.3], [0.1], [0.05]]
+    none = np.zeros(9)
+    heading = Heading(cubics, (none, none), none, none, 0.01, 0.25)
+    first, last = np.array([0, 1, 5]), np.array([1, 5, 9])
+    model = heading.model(SPACE, 0, first, last)
+    for d in np.linspace(-1.0, 1.0, 41):
+        for b, (i, j) in enumerate(zip(first, last, strict=True)):
+            place = (d + 1) / 2 * (j - i)
+            k = min(int(place), j - i - 1)
+            own = cubics[:, i + k] @ (2 * (place - k) - 1) ** np.arange(4)
+            one = model.take(np.array([b]))
+            assert abs(one.at(np.array([[d]]))[0] - own) <= one.r[0]

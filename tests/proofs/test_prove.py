@@ -39,6 +39,13 @@ def test_the_task_is_proved_and_says_so(proof) -> None:
     assert {bound.kind for bound in proof.bounds} >= {"torque", "speed", "margin", "corridor"}
 
 
+def test_disturbances_are_below_the_candidates_that_the_tube_is_for(proof) -> None:
+    total = np.sum(list(proof.sources.values()), axis=0)
+    assert proof.disturbance.shape == total.shape
+    assert (1.01 * total < proof.disturbance).all()
+    assert (proof.disturbance < 1.2 * total + 2e-9).all()
+
+
 def test_motions_of_wrong_robots_stay_inside(proof) -> None:
     task, case = rover(), prover(T)
     rng = np.random.default_rng(7)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import concur as cc
 from concur.proofs._imperfections import disturbances
 from concur.proofs._models import Space
+from concur.proofs._prove import Prover
+from concur.proofs._statement import Statement
 from concur.simulation import Plant
 from tests.proofs._rover import NEAR, prover, rover, states, swept
 
 T = 0.05
+RATES = ("torque_rate", "held")
 
 
 def test_states_in_the_tube_stay_within_all_bounds() -> None:
@@ -36,6 +41,36 @@ def test_states_in_the_tube_stay_within_all_bounds() -> None:
         worst[k] = np.maximum(worst[k], np.abs(u))
     torque = np.max([largest["torque"] for largest in found], axis=0)
     assert (torque < [1.2, 1.3, 1.2, 1.2, 1.3] * worst.max(axis=0)).all()
+
+
+def test_rates_of_torques_are_those_of_differences_of_the_law() -> None:
+    """In a thin tube about a motion that turns, the bounds have no room for a wrong term."""
+    task, servo, still = rover(), rover().servo, np.zeros(2)
+    case = Prover(servo, task.reference, 0.01, task.q0, [-1.0, 3.0, 0.3, -0.2, 0.4])
+    thin = Statement((1e-6, 1e-6), (1e-6, 1e-6), 1e-6)
+    _, found, _ = swept(case, np.full(2, 1e-6), 0.001, statement=thin)
+    rng, step = np.random.default_rng(0), 1e-4
+
+    def torques(t: float) -> np.ndarray:
+        sample = rover().reference(t)
+        q, s = states(case, rng, t, still, still, 0.0)
+        return np.asarray(servo.law(q, s, sample.flat_pose, sample.twist, sample.acceleration)[0])
+
+    largest = {name: np.max([part[name] for part in found], axis=0) for name in RATES}
+    worst = {name: np.zeros_like(values) for name, values in largest.items()}
+    for t in np.linspace(0.0005, 0.0095, 4):
+        q = states(case, rng, t, still, still, 0.0)[0]
+        rate = (torques(t + step) - torques(t - step)) / (2 * step)
+        d = servo.decoupling(q) @ np.linalg.inv(servo.model.mass_matrix(q)) @ rate
+        own = {
+            "torque_rate": np.abs(rate),
+            "held": np.array([np.linalg.norm(d[:2]), np.linalg.norm(d[2:])]),
+        }
+        worst = {name: np.maximum(worst[name], own[name]) for name in worst}
+    for name, bound in largest.items():
+        room = 0.05 * bound.max()
+        assert (worst[name] <= bound * (1 + 1e-4)).all(), name
+        assert (bound <= 1.06 * worst[name] + room).all(), name
 
 
 def test_forces_of_bodies_are_those_of_robots_with_other_masses() -> None:
@@ -78,4 +113,6 @@ def test_held_torques_count_the_segment_before() -> None:
     assert found["period and delay"][0] == pytest.approx([0.0011, 0.0055, 0.0055])
     assert found["period and delay"][1] == pytest.approx([0.0021, 0.0105, 0.0105])
     assert found["masses"][0] == pytest.approx([0.01] * 3)
+    late = disturbances(replace(NEAR, delay=0.002), largest)["period and delay"]
+    assert late[0] == pytest.approx([0.0039, 0.0195, 0.0195])
     assert found["push"].max() == 0.0

@@ -48,9 +48,15 @@ def proof_of(given: SimpleNamespace):
     return prove(given.servo, given.reference, T, *start, given.statement, edge=0.0125)
 
 
-def test_bounds_contain_what_wrong_readings_do_to_the_law() -> None:
+ANGLES = replace(WRONG, speeds=dict.fromkeys(WRONG.speeds, 0.0), place=0.0, heading=0.0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "slack"), [(WRONG, (1.5, 1.4)), (ANGLES, (1.7, 2.2))], ids=["all", "angles"]
+)
+def test_bounds_contain_what_wrong_readings_do_to_the_law(wrong: Reading, slack: tuple) -> None:
     case, servo = prover(T), rover().servo
-    statement = replace(NEAR, reading=WRONG)
+    statement = replace(NEAR, reading=wrong)
     held, room = np.array([0.05, 0.3]), np.array([[0.0012, 0.0025], [0.006, 0.015]])
     tube = case.tube(statement, np.repeat(held[:, None], case.count, axis=1))
     lattices = stack_of_lattices(case.robot, 0.0125, statement)
@@ -60,7 +66,7 @@ def test_bounds_contain_what_wrong_readings_do_to_the_law() -> None:
     for part in found:
         assert (part["moved"].reshape(2, 2) < room).all(), part["moved"]
     rng, worst, ways = np.random.default_rng(5), np.zeros(2), np.zeros(4)
-    angles, speeds = WRONG.of(ARM, servo.model.shape_names)
+    angles, speeds = wrong.of(ARM, servo.model.shape_names)
     x, ve, wall = tube
     for _ in range(300):
         step = int(rng.integers(case.count))
@@ -70,8 +76,8 @@ def test_bounds_contain_what_wrong_readings_do_to_the_law() -> None:
         side = rng.normal(size=2)
         sign = rng.choice([-1.0, 1.0], size=9)
         read, moving = q.copy(), s + sign[4:] * speeds
-        read[:2] += WRONG.place * side / np.linalg.norm(side)
-        read[2] += sign[3] * WRONG.heading
+        read[:2] += wrong.place * side / np.linalg.norm(side)
+        read[2] += sign[3] * wrong.heading
         read[5:] += sign[:3] * angles
         sample = rover().reference(t)
         demand = sample.flat_pose, sample.twist, sample.acceleration
@@ -90,8 +96,8 @@ def test_bounds_contain_what_wrong_readings_do_to_the_law() -> None:
         worst, ways = np.maximum(worst, own), np.maximum(ways, far)
     largest = {name: np.max([part[name] for part in found], axis=0) for name in ("read", "moved")}
     # Random signs come near to the sums of absolute values.
-    assert (largest["read"] < 1.5 * worst).all()
-    assert (largest["moved"] < 1.4 * ways).all()
+    assert (largest["read"] < slack[0] * worst).all()
+    assert (largest["moved"] <= slack[1] * ways).all()
 
 
 def test_readings_count_as_long_as_their_torques_are_held() -> None:

@@ -68,14 +68,15 @@ def test_models_contain_a_function_and_its_slopes() -> None:
     assert worst > 0.05
 
 
-def _pinocchio() -> tuple[Any, int, int]:
+def _pinocchio(robot: Any) -> tuple[Any, int, int]:
     """The shipped rover, built joint by joint; frames of the base's point and of the hand."""
-    robot, model = rover().servo.model.robot, pin.Model()
+    model = pin.Model()
     ids = {}
     for body in robot.bodies:
         kind = {
             None: pin.JointModelPlanar(),
             (0.0, 1.0, 0.0): pin.JointModelRY(),
+            (0.0, -1.0, 0.0): pin.JointModelRevoluteUnaligned(np.array([0.0, -1.0, 0.0])),
             (0.0, 0.0, 1.0): pin.JointModelRZ(),
             (1.0, 0.0, 0.0): pin.JointModelRX(),
         }[getattr(body.joint, "axis", None)]
@@ -99,16 +100,28 @@ def _pinocchio() -> tuple[Any, int, int]:
     return model, frames[0], frames[1]
 
 
-def test_forces_are_those_of_pinocchio() -> None:
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_forces_are_those_of_pinocchio(side: float) -> None:
+    """Also for wheels whose axes point outwards on both sides, so that they turn oppositely."""
     servo = rover().servo
-    own = rover_of(servo.model.robot, servo.outputs)
-    model, base, hand = _pinocchio()
+    robot = replace(
+        servo.model.robot,
+        bodies=tuple(
+            replace(body, joint=cc.joints.Revolute((0.0, side, 0.0)))
+            if body.name == "right_wheel"
+            else body
+            for body in servo.model.robot.bodies
+        ),
+    )
+    own = rover_of(robot, servo.outputs)
+    model, base, hand = _pinocchio(robot)
     data, rng = model.createData(), np.random.default_rng(3)
     axes = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
     # Rows of v for (v, omega, joint rates): wheels of radius 0.1 m, 0.25 m to each side.
     lift = np.zeros((8, 5))
     lift[0, 0] = lift[2, 1] = lift[5, 2] = lift[6, 3] = lift[7, 4] = 1.0
-    lift[3, :2], lift[4, :2] = (10.0, -2.5), (10.0, 2.5)
+    lift[3, :2], lift[4, :2] = (10.0, -2.5), (10.0 * side, 2.5 * side)
+    np.testing.assert_allclose(own.speeds, lift[3:], atol=1e-13)
     for _ in range(5):
         phi = PHI + rng.normal(size=3) * 0.3
         w, change = rng.normal(size=(2, 5))
@@ -247,6 +260,19 @@ CHANGES: list[tuple[str, Callable[[Stored], Stored]]] = [
     ("but no bound", lambda s: _stated(s, angles={"left_wheel": (-1.0, 1.0)})),
     ("no wall", lambda s: replace(s, disturbance=s.disturbance * 1e4)),
 ]
+
+
+@pytest.mark.parametrize("gains", ["stiffness", "damping"])
+def test_gains_that_differ_between_directions_are_not_covered(gains: str) -> None:
+    """A file may say anything of the law: the sets are balls only with one gain."""
+    task = rover()
+    given = task.reference, T, task.q0, task.s0
+    for row, column in ((0, 0), (1, 1), (3, 3), (4, 4), (0, 1), (2, 3), (1, 2)):
+        other = np.array(getattr(task.servo, gains), dtype=float)
+        other[row, column] += 0.1
+        other[column, row] = other[row, column]
+        with pytest.raises(Rejection, match="one gain for each output"):
+            case_of(replace(task.servo, **{gains: other}), *given)
 
 
 def test_a_short_proof_is_confirmed() -> None:
