@@ -159,6 +159,7 @@ def _largest(names: dict[str, Floats]) -> str:
     return f"the largest disturbance is {worst}, {own}"
 
 
+@np.errstate(all="ignore")
 def proof_of(case: Prover, progress: Callable[[int, int], None] | None = None) -> TaskProof:
     """Verdict about the statement of a declared motion."""
     fault, time = case.march(progress)

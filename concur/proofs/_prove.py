@@ -383,6 +383,7 @@ def prove(
     return proof_of(Prover(servo, reference, duration, q0, s0), statement, edge, progress)
 
 
+@np.errstate(all="ignore")
 def proof_of(
     prover: Prover,
     statement: Statement,

@@ -438,3 +438,21 @@ def test_a_few_that_agree_are_not_another_clock(receiver):
     found = taken(receiver, stamps)
     assert not found[50:59].any()
     assert found[59:].all()
+
+
+@pytest.mark.parametrize("kind", ["udp", "zmq"])
+@pytest.mark.parametrize(
+    ("host", "port", "came"),
+    [
+        ("127.0.0.1", 0, "port 0"),
+        ("127.0.0.1", 65536, "port 65536"),
+        ("no.host.invalid", 1, "nown"),
+    ],
+)
+def test_senders_refuse_addresses_that_do_not_exist(kind, host, port, came):
+    with pytest.raises(RigError, match=came):
+        PoseSender(kind, host, port)
+
+
+def test_the_last_port_is_one():
+    PoseSender("udp", "127.0.0.1", 65535).close()
