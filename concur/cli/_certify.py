@@ -312,8 +312,8 @@ def _show(result: CertifyResult, console: Console) -> None:
             names = ", ".join(component_names(result.task)[i] for i in part.channel.index)
             console.print(
                 escape(
-                    f"torques of {names}: small errors decay with a hold period below "
-                    f"{held.period:.4g} s, or with a delay below {held.delay:.4g} s; recommended "
+                    f"small errors of {names} decay if torques are held for less than "
+                    f"{held.period:.4g} s, or delayed by less than {held.delay:.4g} s; recommended "
                     f"period {held.advised:.3g} s"
                 ),
                 highlight=False,
