@@ -72,3 +72,24 @@ def test_models_of_the_centre_contain_the_motion() -> None:
                 error = np.abs(model.at(d) - exact[i, k])
                 assert (error <= model.r).all()
     assert parts[0][0].r[1] < 30 * half[1] ** 3
+
+
+def test_bounds_of_a_step_hold_at_all_of_its_times() -> None:
+    """Coarse steps: peaks between their ends, and a push of one step that acts in the next."""
+    step, count = 0.2, 12
+    for kp, kd in ((4.0, 4.0), (4.0, 1.0), (3.0, 6.0)):
+        channel = Channel(kp, kd, slice(0, 2))
+        fine = np.linspace(0.0, step, 41)
+        largest = channel.largest(step, count)
+        for k in range(count):
+            own = np.abs(channel.flow(k * step + fine)).max(axis=2)
+            assert (own <= largest[..., k]).all()
+        pulse = np.zeros(count)
+        pulse[2] = 1.0
+        bounds = channel.tube(0.0, 0.0, pulse, step)
+        for k in range(count):
+            for t in k * step + fine:
+                lags = t - np.clip(np.linspace(2 * step, 3 * step, 201), None, t)
+                gone = np.abs(np.trapezoid(channel.flow(lags)[:, 1], -lags, axis=1))
+                assert gone[0] <= bounds[0][k] + 1e-12
+                assert gone[1] <= bounds[1][k] + 1e-12

@@ -98,3 +98,27 @@ def test_models_of_segments_contain_the_candidate() -> None:
             own = cubics[:, i + k] @ (2 * (place - k) - 1) ** np.arange(4)
             one = model.take(np.array([b]))
             assert abs(one.at(np.array([[d]]))[0] - own) <= one.r[0]
+
+
+def test_walls_are_above_the_growth_that_they_allow() -> None:
+    """Coarse steps of walls that fall and rise, against fine steps of the inequality itself."""
+    n, step, arm = 30, 0.1, 0.25
+    for low, turning, defect, start, speed in (
+        (1.2, 0.0, 0.0, 0.6, 0.0),
+        (1.2, 0.5, 0.0, 0.6, 0.01),
+        (0.2, 3.0, 0.0, 0.2, 0.01),
+        (-0.5, 0.1, 0.0, 0.01, 0.001),
+        (1.0, 0.0, 0.2, 0.0, 0.0),
+    ):
+        rows = np.full(n, low), np.full(n, turning), np.full(n, defect)
+        heading = Heading(np.zeros((4, n)), (rows[0], rows[0]), rows[1], rows[2], step, arm)
+        wall, b, fine = heading.wall(start, np.full(n, speed)), start, step / 200
+        for k in range(n):
+            for _ in range(200):
+                if np.isfinite(wall[k]):
+                    assert b <= wall[k] * (1 + 1e-9), (low, turning, defect, k)
+                rate = -low * np.sin(b) + turning * (1 - np.cos(b)) + speed / arm + defect
+                half = b + fine / 2 * rate
+                b += fine * (
+                    -low * np.sin(half) + turning * (1 - np.cos(half)) + speed / arm + defect
+                )

@@ -46,6 +46,18 @@ def test_disturbances_are_below_the_candidates_that_the_tube_is_for(proof) -> No
     assert (proof.disturbance < 1.2 * total + 2e-9).all()
 
 
+def test_corridors_contain_the_declared_motion_and_the_tube_at_all_times() -> None:
+    task = rover()
+    given = task.servo, task.reference, 0.2, task.q0, [-9.0, 9.0, 3.0, -3.0, 3.0]
+    case, radius = _prove.Prover(*given), 0.003
+    for k, channel in enumerate(case.robot.channels):
+        found = _prove._corridor(case, k, np.full(case.count, radius))
+        for i, (first, last) in enumerate(zip(case.first, case.last, strict=True)):
+            times = np.linspace(first * case.step, last * case.step, 201)
+            centre = np.einsum("jb,jd->db", channel.flow(times)[0], case.start[:, channel.rows])
+            assert np.linalg.norm(centre, axis=0).max() + radius <= found[i]
+
+
 def test_motions_of_wrong_robots_stay_inside(proof) -> None:
     task, case = rover(), prover(T)
     rng = np.random.default_rng(7)
