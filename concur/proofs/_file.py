@@ -26,9 +26,8 @@ from concur.proofs._statement import Statement
 INFLATION = 0.02
 """Share by which claims are wider than proved bounds: another order of evaluation confirms them."""
 
-LEAST_ANGLE = 0.05
-"""Angle of which claims of smaller angles are wider by that share (rad)."""
-
+LEAST_SIZES = {"rad": 0.05, "rad/s": 0.25}
+"""Sizes of which claims of smaller values are wider by that share, by unit."""
 
 LOOSE = 0.05
 """The same of expressions, whose products the checker bounds by their sizes."""
@@ -59,7 +58,7 @@ class Source:
 
 def claim(bound: Bound) -> float:
     """Bound of a file: wider than the proved one, but within its limit."""
-    size = max(abs(bound.value), LEAST_ANGLE if bound.unit == "rad" else 0.0)
+    size = max(abs(bound.value), LEAST_SIZES.get(bound.unit, 0.0))
     share = LOOSE if bound.kind == "expression" else INFLATION
     value = bound.value + bound.sign * share * size
     if bound.limit is None or not bound.kept:

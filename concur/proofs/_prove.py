@@ -62,7 +62,7 @@ MINOR = 0.04
 LEVELS = 2
 """How often a cell is halved at most."""
 
-HEADROOM = 1.03
+HEADROOM = 1.1
 """Factor from the disturbance that was found to the next candidate."""
 
 SLACK = 1.01
@@ -71,7 +71,7 @@ SLACK = 1.01
 ROOM = 1.1
 """The same for ways of what the law reads; they hardly change the bounds."""
 
-LEAST = 1e-9
+LEAST = 1e-4
 """Candidate where a statement has no imperfections (m/s^2): what is found must be below it."""
 
 

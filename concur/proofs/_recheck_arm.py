@@ -33,7 +33,7 @@ from concur.proofs._recheck_smooth import (
     symbols,
 )
 
-UNIQUE = (0.2, 0.1, 0.05, 0.02)
+UNIQUE = (0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002)
 """Radii within which a root has to be the only one, tried in turn (rad)."""
 
 ROUNDS = 3

@@ -204,8 +204,9 @@ def _edges(points: Floats, names: list[str], least: float) -> tuple[Floats, list
             way = b - a
             side = way[0] * (points[:, 1] - a[1]) - way[1] * (points[:, 0] - a[0])
             along = (points - a) @ way
-            line = np.abs(side) <= 1e-12 * np.abs(points).max() ** 2
-            between = (along[line] >= 0.0) & (along[line] <= way @ way)
+            small = 1e-12 * np.abs(points).max() ** 2
+            line = np.abs(side) <= small
+            between = (along[line] >= -small) & (along[line] <= way @ way + small)
             if i != j and (side[~line] > 0.0).all() and between.all():
                 x, y = np.array([-way[1], way[0]]) / np.hypot(*way)
                 rows.append([0.0, 0.0, -(x * a[0] + y * a[1]), y, -x, 0.0])

@@ -25,7 +25,7 @@ BLOCK = 128
 CELL, LEAF = 5e3, 2e2
 """Work of a cell and of a leaf (microseconds)."""
 
-ROUNDS, GROWTH, FEW, MANY = 4, 8, 4_000, 2_000_000
+ROUNDS, GROWTH, FEW, MANY = 4, 8, 20_000, 2_000_000
 """How often leaves may be halved; the largest number of halves: this multiple of the leaves, but a
 number of few leaves, and at most one that fits into memory."""
 
@@ -35,6 +35,9 @@ NEARER = 1.25
 CLAIMED = ("torque", "speed", "ground", "apart", "formula")
 OWN = (*CLAIMED, "weights", "held")
 """Values that are kept for each leaf, each with the part that halves reduce, `..._rest`."""
+
+SWINGS = ("torque_rate", "response_rate")
+"""Further values that are kept: their product counts with held torques."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +136,8 @@ class Sweep:
         given, found = self.stored.statement, self.largest
         hold = given.period + given.delay
         late = {name: self._late(found[name]) for name in ("held", "response_rate", "torque_rate")}
-        turned = hold * late["torque_rate"]
+        swung = hold**2 * np.einsum("cib,ib->cb", late["response_rate"], late["torque_rate"])
+        turned = 0.0 * late["torque_rate"]
         if "inertia" in found and self.radii[2].any():
             turned = turned + self._late(np.einsum("iok,ok->ik", found["inertia"], self.radii[2]))
         if "read" in found:
@@ -145,7 +149,7 @@ class Sweep:
             rest = rest + np.einsum("cib,i->cb", found["response"], np.array(given.torque_error))
         if given.push:
             rest = rest + np.array(given.push)[:, None]
-        return given.masses * found["weights"], hold * late["held"], rest
+        return given.masses * found["weights"], hold * late["held"] + swung, rest
 
     def _late(self, values: Floats) -> Floats:
         """Largest values over the segments that held torques may come from."""
@@ -177,7 +181,11 @@ class Sweep:
         given = self.stored.statement
         hold = given.period + given.delay
         loose = weights - given.masses * self._maxima(core["weights"], owner)
-        slow = held - hold * self._late(self._maxima(core["held"], owner))
+        # Rates of torques shrink with the rest of their effect.
+        late = hold * self._late(self.largest["held"])
+        sharp = hold * self._late(self._maxima(core["held"], owner))
+        scale = held / np.where(late > 0.0, late, 1.0)
+        slow = (late - sharp) * scale
         over = weights + held + rest - (1 - 1e-3) * self.stored.disturbance
         if not (over < loose + slow)[bad].all():
             return none
@@ -190,10 +198,11 @@ class Sweep:
         for k in np.flatnonzero(bad.any(axis=0)).tolist():
             before = slice(int(self.reach[k]), k)
             least[:, before] = np.minimum(least[:, before], most[:, k : k + 1])
-        return np.asarray(found | (hold * values["held"] > least[:, owner]).any(axis=0))
+        own = hold * values["held"] * scale[:, owner]
+        return np.asarray(found | (own > least[:, owner]).any(axis=0))
 
     def _values(self, leaves: np.ndarray, owner: np.ndarray) -> dict[str, Floats]:
-        """Values `OWN` of leaves, the last axis counts them; maxima of others go to `largest`."""
+        """Kept values of leaves, the last axis counts them; maxima of others go to `largest`."""
         case, nominal, radii, stored = self.case, self.nominal, self.radii, self.stored
         # Halves belong to the branch of the file's leaves, which belong to that of the start.
         sizes = [len(part) for part in stored.leaves]
@@ -214,7 +223,7 @@ class Sweep:
         used = np.unique(index)
         blocks = [used[i : i + BLOCK] for i in range(0, len(used), BLOCK)]
         ends = np.searchsorted(index[order], [*(block[0] for block in blocks), len(cells)])
-        own, kept = dict[str, Floats](), {*OWN, *(f"{name}_rest" for name in OWN)}
+        own, kept = dict[str, Floats](), {*OWN, *(f"{name}_rest" for name in OWN), *SWINGS}
         for b, block in enumerate(blocks):
             at = angles.take(block)
             places = middle[:, block], half[:, block]

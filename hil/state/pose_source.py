@@ -335,13 +335,13 @@ class PoseSender:
 
     def __init__(self, kind: str, host: str, port: int, body: str = "") -> None:
         try:
-            if not 0 < port < 2**16:  # the system would take another port
+            if not 0 <= port < 2**16:  # the system would take another port
                 raise ValueError(f"port {port}")
             socket.getaddrinfo(host, port, socket.AF_INET)
         except (OSError, ValueError) as error:
             raise RigError(
                 f"sender of poses, {kind} to {host}:{port}",
-                expected="a host that is known here, and a port from 1 to 65535",
+                expected="a host that is known here, and a port from 0 to 65535",
                 came=str(error),
                 cure="Check the address of the receiver.",
             ) from error

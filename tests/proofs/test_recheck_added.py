@@ -29,7 +29,7 @@ from concur.proofs._recheck_arm import dynamics, rover_of, solve
 from concur.proofs._recheck_case import Case, case_of
 from concur.proofs._recheck_claims import Stored, StoredBound
 from concur.proofs._recheck_formula import formulas_of
-from concur.proofs._recheck_ground import stand_of
+from concur.proofs._recheck_ground import _edges, stand_of
 from concur.proofs._recheck_motion import Channel
 from concur.proofs._recheck_smooth import Rejection, symbols
 from concur.proofs._statement import Statement
@@ -156,6 +156,14 @@ def test_rows_of_loads_and_edges_are_those_of_the_statement(made: Ground) -> Non
     count = len(made.quantities) - made.axle
     rows = stand.rows[order[:count]] if made.loose else stand.rows
     np.testing.assert_allclose(rows, made.rows, atol=1e-12)
+
+
+def test_convex_polygons_have_as_many_edges_as_corners_whatever_the_rounding() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        turns = np.linspace(0, 2 * np.pi, 5)[:4] + rng.uniform(0.0, 1.0, 4)
+        points = np.column_stack([np.cos(turns), np.sin(turns)]) * rng.uniform(0.3, 0.4)
+        assert len(_edges(points + rng.normal(size=2), list("abcd"), 0.0)[1]) == 4
 
 
 @cache
