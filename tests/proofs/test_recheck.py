@@ -15,13 +15,11 @@ from scipy.spatial.transform import Rotation
 import concur as cc
 from concur.control import references
 from concur.mechanism import Pose
-from concur.proofs._file import claim
-from concur.proofs._proof import TaskProof
 from concur.proofs._prove import prove
 from concur.proofs._recheck import verify
 from concur.proofs._recheck_arm import dynamics, forward, rover_of, solve
 from concur.proofs._recheck_case import Case, case_of
-from concur.proofs._recheck_claims import Stored, StoredBound
+from concur.proofs._recheck_claims import Stored
 from concur.proofs._recheck_leaves import _spectral, norms
 from concur.proofs._recheck_smooth import (
     Rejection,
@@ -36,6 +34,7 @@ from concur.proofs._recheck_sweep import SWINGS, Sweep
 from concur.proofs._statement import Statement
 from concur.simulation import Plant
 from tests.proofs._rover import NEAR, prover, rover, states
+from tests.proofs._stored import stored_of
 
 T = 0.1
 PHI = np.array([-0.1, 1.0, -1.6])
@@ -206,22 +205,6 @@ def proved() -> tuple[Case, Stored]:
     task = rover()
     found = prove(task.servo, task.reference, T, task.q0, task.s0, NEAR)
     return case_of(task.servo, task.reference, T, task.q0, task.s0), stored_of(found)
-
-
-def stored_of(found: TaskProof) -> Stored:
-    """Content of the file of a proof."""
-    return Stored(
-        len(found.wall),
-        found.edge,
-        np.asarray(found.first),
-        found.disturbance,
-        list(found.leaves),
-        {
-            b.quantity.key: StoredBound(b.kind, b.name, b.unit, b.sign, claim(b), b.limit)
-            for b in found.bounds
-        },
-        found.statement,
-    )
 
 
 def _claim(s: Stored, kind: str, by: float = 0.0, **other: Any) -> Stored:

@@ -22,12 +22,11 @@ from concur.proofs import (
     Reading,
     _recheck,
 )  # fmt: skip
-from concur.proofs._file import claim
 from concur.proofs._prove import prove
 from concur.proofs._recheck import verify
 from concur.proofs._recheck_arm import dynamics, rover_of, solve
 from concur.proofs._recheck_case import Case, case_of
-from concur.proofs._recheck_claims import Stored, StoredBound
+from concur.proofs._recheck_claims import Stored
 from concur.proofs._recheck_formula import formulas_of
 from concur.proofs._recheck_ground import _edges, stand_of
 from concur.proofs._recheck_motion import Channel
@@ -36,6 +35,7 @@ from concur.proofs._statement import Statement
 from tests.proofs import test_jumps
 from tests.proofs._rover import NEAR, prover, rover, states
 from tests.proofs._spatial import friction, loads, wrench
+from tests.proofs._stored import stored_of
 
 T = 0.05
 PHI = np.array([-0.1, 1.0, -1.6])
@@ -47,17 +47,12 @@ def ground(**changes) -> Ground:
     return Ground.of(rover().robot, **{"supports": CASTER, "grip": 0.8, **changes})
 
 
-def stored_of(statement: Statement, task: Any = None, duration: float = T) -> tuple[Case, Stored]:
+def case_and_file(
+    statement: Statement, task: Any = None, duration: float = T
+) -> tuple[Case, Stored]:
     task = rover() if task is None else task
-    found = prove(task.servo, task.reference, duration, task.q0, task.s0, statement)
-    assert found.bounds, found.sentence
-    claims = {
-        b.quantity.key: StoredBound(b.kind, b.name, b.unit, b.sign, claim(b), b.limit)
-        for b in found.bounds
-    }
-    parts = len(found.wall), found.edge, np.asarray(found.first), found.disturbance
-    stored = Stored(*parts, list(found.leaves), claims, found.statement, found.room)
-    return case_of(task.servo, task.reference, duration, task.q0, task.s0), stored
+    given = (task.servo, task.reference, duration, task.q0, task.s0)
+    return case_of(*given), stored_of(prove(*given, statement))
 
 
 def lie(stored: Stored, kind: str, share: float) -> Stored:
@@ -168,7 +163,7 @@ def test_convex_polygons_have_as_many_edges_as_corners_whatever_the_rounding() -
 
 @cache
 def on_ground() -> tuple[Case, Stored]:
-    return stored_of(replace(NEAR, ground=ground(), push=(0.01, 0.02)))
+    return case_and_file(replace(NEAR, ground=ground(), push=(0.01, 0.02)))
 
 
 LIES: list[tuple[str, Callable[[Stored], Stored]]] = [
@@ -207,7 +202,7 @@ def test_lies_about_loads_and_grip_are_not_confirmed(k: int) -> None:
 @pytest.mark.parametrize("kind", ["tipping", "load"])
 def test_four_contacts_are_confirmed(kind: str) -> None:
     changes = {"grip": None} if kind == "tipping" else {"compliance": 1.0}
-    case, stored = stored_of(replace(NEAR, ground=ground(supports=CORNERS, **changes)))
+    case, stored = case_and_file(replace(NEAR, ground=ground(supports=CORNERS, **changes)))
     verify(case, stored)
     with pytest.raises(Rejection, match=f"{kind} .* exceeds the bound"):
         verify(case, lie(stored, kind, 0.1))
@@ -243,7 +238,7 @@ ALL = replace(NEAR, clearance=SCENE, expressions=MADE, reading=WRONG, ground=gro
 
 @cache
 def everything() -> tuple[Case, Stored]:
-    return stored_of(ALL)
+    return case_and_file(ALL)
 
 
 def test_all_together_are_confirmed_and_contain_the_values_of_states(monkeypatch) -> None:
@@ -346,7 +341,7 @@ def test_formulas_with_other_parts_are_rejected() -> None:
 @cache
 def jumping() -> tuple[Case, Stored]:
     statement = replace(NEAR, period=0.004, delay=0.003, torque_error=(0.05,) * 5)
-    return stored_of(statement, test_jumps.task(statement), test_jumps.T)
+    return case_and_file(statement, test_jumps.task(statement), test_jumps.T)
 
 
 def test_jumps_of_the_reference_count(monkeypatch) -> None:

@@ -14,7 +14,6 @@ from scipy.linalg import expm, logm
 
 import concur as cc
 from concur.proofs._expression import Expression
-from concur.proofs._file import claim
 from concur.proofs._floater import Prover, proof_of
 from concur.proofs._ground import Ground
 from concur.proofs._reading import Reading
@@ -31,7 +30,7 @@ from concur.proofs._recheck_balls import (
     stacked,
     times,
 )
-from concur.proofs._recheck_claims import Stored, StoredBound
+from concur.proofs._recheck_claims import Stored
 from concur.proofs._recheck_flier import arm_of, flier_of, newton_euler
 from concur.proofs._recheck_flight import BALLS, course, state
 from concur.proofs._recheck_floater import Case, _rate, case_of_floater, verify_floater
@@ -51,6 +50,7 @@ from tests.proofs._flier import (
     polynomial,
     prover,
 )
+from tests.proofs._stored import stored_of
 
 T = 0.025
 HELD = replace(NEAR, push=(1e-3,), period=1e-3, torque_error=(1e-4,) * 6)
@@ -299,20 +299,7 @@ def proved(wrong: bool = False, measured: bool = False) -> tuple[Case, Stored]:
     servo = task.servo.as_measured if measured else task.servo
     given = (servo, task.reference, T, task.q0, task.s0)
     found = proof_of(Prover(*given, statement))
-    assert found.bounds, found.sentence
-    stored = Stored(
-        len(found.wall),
-        found.edge,
-        np.asarray(found.first),
-        found.disturbance,
-        list(found.leaves),
-        {
-            b.quantity.key: StoredBound(b.kind, b.name, b.unit, b.sign, claim(b), b.limit)
-            for b in found.bounds
-        },
-        found.statement,
-    )
-    return case_of_floater(*given), stored
+    return case_of_floater(*given), stored_of(found)
 
 
 def _claim(s: Stored, kind: str, by: float = 0.0, **other: Any) -> Stored:
