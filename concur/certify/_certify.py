@@ -62,7 +62,7 @@ _SMALLEST = math.radians(7)
 """Smallest rotation error of a search for isotropic poses: in smaller regions, where the loop is
 nearly linear, the solver is inaccurate, and the form of this region proves a higher rate, rad."""
 
-_RUNG = 0.75
+_RUNG = 0.85
 """Ratio of the rotation errors of the regions of a chain's forms."""
 
 _STEP = 0.8

@@ -1,8 +1,9 @@
 """Chains: how fast all errors of a region decay, by several quadratic forms and a tail without one.
 
 V_L = (x KP x + ve I ve) / 2 never rises, so a region {V_L < level} that the error enters is kept. A
-form |z|_P that decays at a rate while V_L < level bounds V_L in turn; so the regions are entered
-one after the other, and bound(t) is the lower envelope of all forms.
+form |z|_P decays at a rate as long as |x| is small, whatever ve. V_L bounds |x|, and each form that
+decays bounds V_L, the others and |x| from then on; so the forms begin to decay one after the other,
+and bound(t) is the lower envelope of all.
 
 Near zero no form is needed: zdot = A z + N(z). With positions in units of the channel's length, and
 E(t) = exp(A t), on SE(3) with isotropic gains
@@ -264,6 +265,13 @@ def _ratio(first: list[Rational], second: list[Rational]) -> float:
     return root_above(max(largest_eigenvalue(a, b) for a, b in pairs)) * _UP
 
 
+def _radius(form: ChannelCertificate) -> float:
+    """Bound of |x| within which a form decays, metres divided by the length."""
+    ends = [] if form.angle is None else [form.angle]
+    ends += [] if form.distance is None else [form.distance / form.channel.length]
+    return min(ends, default=0.0) / _UP
+
+
 def _march(
     kinds: Kinds, level: float, forms: tuple[ChannelCertificate, ...], step: float
 ) -> list[_State]:
@@ -282,6 +290,9 @@ def _march(
     across = np.array([[_ratio(a, b) for b in blocks] for a in blocks])
     falls = np.array([exp(-form.rate * step) for form in forms]) * (1.0 + 1e-13)
     levels = np.array([form.level for form in forms])
+    place = [np.array([[Fraction(1), Fraction(0)], [Fraction(0), Fraction(0)]])] * len(kinds.gains)
+    to_place = np.array([_ratio(place, block) for block in blocks])
+    radii = np.array([_radius(form) for form in forms])
     shares = np.array([_ratio(block, one) for block in blocks])
     sizes, states = np.full(len(forms), inf), []
     for j in range(CHAIN_STEPS):
@@ -297,7 +308,9 @@ def _march(
         # The start is at most as large as these quotients, and as the region.
         scale = min(max(absolute / size, float((sizes / shares).max())) * _UP, plain)
         states.append(_State(level, scale, size, shares))
-        inside = np.where(level <= levels, falls, 1.0)
+        # All bounds hold from here on, so the forms that decay now do so for ever.
+        reach = float((to_place * sizes).min()) * _UP
+        inside = np.where((level <= levels) | (reach <= radii), falls, 1.0)
         shares, sizes = shares * inside, sizes * inside
     return states
 

@@ -2,10 +2,11 @@
 
 The bounds are computed again from the forms of the file, whose decay is verified like that of any
 channel, and each stored bound must not be below. Nothing else of a chain is read: entry times
-follow from V_L = (x KP x + ve I ve) / 2, which never rises. With positions in units of the
-channel's length and |z| the Euclidean norm,
+follow from V_L = (x KP x + ve I ve) / 2, which never rises, and from |x|. With positions in units
+of the channel's length and |z| the Euclidean norm,
 
-1. a form |z|_P with its rate falls while V_L is below the form's bound;
+1. a form |z|_P with its rate falls while |x| is in the form's region: as long as bounds of |x| are,
+   or V_L is below the form's bound;
 2. norms bound each other by the largest roots of det(A - a B) = 0 of their 2 x 2 blocks;
 3. from every 16th step on, step functions X and V bound |x| and |ve| if in each step they exceed
    the convolution of exp(A t) with k1 X V and kappa k2 X^2; constants as in `_chain`.
@@ -186,6 +187,8 @@ class _Loops:
         share = [self.ratio(form, self.ones) for form in self.forms]
         energy_of = [self.ratio(self.weights, form) for form in self.forms]
         of_energy = [self.ratio(form, self.weights) for form in self.forms]
+        places = [(_ONE, _ZERO, _ZERO)] * len(self.rows)
+        place_of = [self.ratio(places, form) for form in self.forms]
         size = [math.inf for _ in every]
         fall = [math.exp(-float(form.rate) * self.step) * _MORE_STEP for form in self.chain.forms]
         found = []
@@ -202,11 +205,19 @@ class _Loops:
             quotients = [now / total, *(size[i] / share[i] for i in every)]
             scale = min(max(quotients) * _MORE, largest) if total < math.inf else largest
             found.append((energy, scale, total * _MORE, share[:]))
+            away = min((place_of[i] * size[i] for i in every), default=math.inf)
             for i in every:
                 limit = self.chain.forms[i].bound
-                if limit is None or Fraction(energy) <= limit:
+                if limit is None or Fraction(energy) <= limit or self._is_near(i, away):
                     share[i], size[i] = share[i] * fall[i], size[i] * fall[i]
         return found
+
+    def _is_near(self, i: int, away: float) -> bool:
+        """Whether all |x| below a bound are in the region of a form's decay."""
+        form = self.chain.forms[i]
+        ends = [] if form.angle is None else [form.angle]
+        ends += [] if form.distance is None else [form.distance / self.channel.length]
+        return bool(ends) and away * _ABOVE <= float(min(ends))
 
     def _exponentials(self) -> None:
         """exp(A t) at the ends of the steps, and the most it is off a chord between them."""

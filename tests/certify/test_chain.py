@@ -109,6 +109,37 @@ def test_a_chain_of_poses_is_tighter_and_verified(posed, tmp_path):
 
 
 @pytest.mark.extended
+def test_motions_of_poses_stay_below_the_forms(posed):
+    """The largest share of the bound is that of motions that have just entered a form's region."""
+    times = np.linspace(0.0, 4.0, 161)
+    bounds = np.array([posed.chain.bound(t) for t in times[:-1]])
+    rng, most = np.random.default_rng(1), 0.0
+    for _ in range(20):
+        z = rng.normal(size=12) * np.repeat([0.5, 1.0], 6)
+        z *= 0.999 * np.radians(60) * 2 / np.sqrt(4 * z[:6] @ z[:6] + z[6:] @ z[6:])
+        share = sizes("SE3", z, times)
+        most = max(most, (share / bounds / share[0]).max())
+    assert 0.5 < most <= 1.0
+
+
+@pytest.mark.extended
+def test_forms_decay_from_where_the_errors_are_small(posed):
+    """They begin with |x| in their region, before V_L is below their level."""
+    (chain,) = posed.chain.parts
+
+    def settled(forms):
+        return chain_of(chain.channel, chain.level, forms).settling(0.1)
+
+    nowhere = tuple(replace(form, angle=1e-9) for form in chain.forms)
+    never = tuple(replace(form, level=0.0) for form in chain.forms)
+    assert settled(chain.forms) == chain.settling(0.1) < 0.99 * settled(nowhere)
+    # Without levels the first region is still entered by |x|, which V_L bounds.
+    assert settled(chain.forms) <= settled(never) < np.inf
+    neither = tuple(replace(form, level=0.0) for form in nowhere)
+    assert settled(neither) > settled(nowhere)
+
+
+@pytest.mark.extended
 def test_a_chain_of_rotations_is_verified(turned, tmp_path):
     turned.save(tmp_path / "proof.json")
     assert recheck(tmp_path / "proof.json") is Status.PROVED
@@ -137,6 +168,10 @@ def test_forged_chains_are_refused(posed, tmp_path):
     def loosen(chain, _):
         chain["forms"][8]["bound"] *= 1.01
 
+    def larger(chain, _):
+        chain["forms"][8]["angle"] *= 1.1
+        chain["forms"][8]["distance"] *= 1.1
+
     def faster(chain, _):
         chain["forms"][8]["rate"] *= 1.1
 
@@ -154,6 +189,6 @@ def test_forged_chains_are_refused(posed, tmp_path):
         document["channels"][0]["angle"] *= 1.02
         document["channels"][0]["distance"] *= 1.02
 
-    for change in (lower, swap, loosen, faster, gap, stretch, drop, widen):
+    for change in (lower, swap, loosen, larger, faster, gap, stretch, drop, widen):
         assert forged(document, path, change) is not Status.PROVED, change.__name__
     assert forged(document, path, lambda chain, _: None) is Status.PROVED
