@@ -35,7 +35,7 @@ ROUNDS = 6
 NEVER = 1e-6
 """Least candidate of the disturbance (m/s^2, rad/s^2)."""
 
-ROOM = 1.5
+ROOM = 1.3
 """Factor to the candidate from bounds that follow from the tube: the checker's are larger."""
 
 CANDIDATES = (
@@ -130,7 +130,7 @@ class Prover:
             total = np.vstack([sum(names.values()), *bounds.wrong(self.statement)])
             wanted = ROOM * total + NEVER
             # Pushes and torque errors do not follow from the tube.
-            wanted[0] -= (ROOM - 1.0) * names["push"] + 0.25 * names["torque errors"]
+            wanted[0] -= (ROOM - 1.0) * (names["push"] + names["torque errors"] / 2)
             if not np.isfinite(total).all():
                 return "a torque has no bound within the tube", held
             if (total < candidate).all():

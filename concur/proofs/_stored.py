@@ -14,6 +14,7 @@ from concur.proofs._clearance import Capsule, Clearance, Obstacle
 from concur.proofs._expression import Expression
 from concur.proofs._ground import Ground
 from concur.proofs._models import Floats
+from concur.proofs._provable import torque_room
 from concur.proofs._quantity import Quantity
 from concur.proofs._reading import Reading
 from concur.proofs._recheck import verify
@@ -165,12 +166,8 @@ class TaskDocument:
                 require(not self.uncovered, self.uncovered)
                 same = law_hash(servo) == found.hashes["law"]
                 require(same, "this version of concur reads another law from the texts")
-                for name, (low, high) in zip(
-                    servo.model.control_names,
-                    () if servo.torque_limits is None else np.asarray(servo.torque_limits),
-                    strict=False,
-                ):
-                    inside = statement.torques.get(name, np.inf) <= min(-low, high)
+                for name, most in torque_room(servo).items():
+                    inside = statement.torques.get(name, np.inf) <= most
                     require(inside, f"the torque of {name} may exceed the limits of the law")
                 rows = set(found.disturbance) == set(names)
                 rows = rows and len({len(row) for row in found.disturbance.values()}) == 1
