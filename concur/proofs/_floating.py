@@ -206,14 +206,17 @@ class Floater:
         options = (servo.integral, servo.torque_limits, servo.damping_threshold, servo.redundancy)
         if any(option is not None for option in options):
             raise refusal(self.where, "a plain servo", "an integral, limits, damping or others")
-        self.stiffness, self.damping = (self._gain(m) for m in (servo.stiffness, servo.damping))
+        # B(x)^T does not commute with another inertia, even if its products with gains are scalar.
+        inertia = self._number(servo.inertia, "one number as the inertia of the law")
+        gains = servo.stiffness, servo.damping
+        self.stiffness, self.damping = (self._number(m, "one gain") / inertia for m in gains)
         self._build()
 
-    def _gain(self, matrix: np.ndarray) -> float:
-        own = np.linalg.inv(self.servo.inertia) @ matrix
-        if not np.array_equal(own, own[0, 0] * np.eye(6)):
-            raise refusal(self.where, "one gain", "several")
-        return float(own[0, 0])
+    def _number(self, matrix: np.ndarray, expected: str) -> float:
+        """The number of a matrix that multiplies by one."""
+        if not np.array_equal(matrix, matrix[0, 0] * np.eye(6)):
+            raise refusal(self.where, expected, "several")
+        return float(matrix[0, 0])
 
     def _build(self) -> None:
         servo, model, where = self.servo, self.servo.model, self.where

@@ -17,6 +17,10 @@ from concur.plotting.proof import proof_figure
 from concur.proofs import Expression, Ground, Reading, prove_task
 from concur.proofs._decided import Decided
 from concur.proofs._floater import Prover, proof_of
+from concur.proofs._floating import Floater
+from concur.proofs._recheck_floater import case_of_floater
+from concur.proofs._recheck_smooth import Rejection
+from concur.proofs._symbols import Symbols
 from concur.proofs._variations import kernels
 from concur.simulation import Integrator
 from tests.proofs._flier import (
@@ -266,6 +270,24 @@ def test_a_base_with_a_placement_is_rejected():
     servo = replace(task.servo, model=cc.reduce(placed, momentum=task.servo.model.momentum))
     with pytest.raises(OutputError, match="without placement"):
         proof_of(Prover(servo, task.reference, SHORT, task.q0, task.s0, NEAR))
+
+
+def test_a_law_whose_inertia_is_no_number_is_rejected():
+    """I^-1 B(x)^T KP x is another pull than kp B(x)^T x, although I^-1 KP is a number."""
+    task, inertia = flier(), np.diag([1.0, 1.0, 1.0, 0.25, 0.25, 0.25])
+    given = task.reference, SHORT, task.q0, task.s0
+    for matrix, sound in ((inertia, False), (0.25 * np.eye(6), True)):
+        gains = {"stiffness": 4.0 * matrix, "damping": 4.0 * matrix, "inertia": matrix}
+        servo = cc.Servo(task.servo.model, task.servo.outputs, **gains)
+        if sound:
+            robot = Floater(servo, Symbols(wrong=False))
+            assert (robot.stiffness, robot.damping) == (4.0, 4.0)
+            assert case_of_floater(servo, *given).gains == (4.0, 4.0)
+            continue
+        with pytest.raises(OutputError, match="one number as the inertia"):
+            Floater(servo, Symbols(wrong=False))
+        with pytest.raises(Rejection, match="one number as the inertia"):
+            case_of_floater(servo, *given)
 
 
 @pytest.mark.slow
