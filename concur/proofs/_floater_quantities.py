@@ -105,7 +105,7 @@ class Found:
             whole = np.concatenate([*past, own], axis=-1)
             count, b = whole.shape[-1], own.shape[-1]
             shifted = [whole[..., np.maximum(np.arange(count - b, count) - k, 0)]
-                       for k in range(reach + 1)]  # fmt: skip
+                       for k in range(min(reach, count) + 1)]  # fmt: skip
             return np.asarray(np.max(shifted, axis=0))
 
         turned = (late("response_rate") * late("torque_rate")).sum(axis=0)

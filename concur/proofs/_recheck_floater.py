@@ -368,7 +368,7 @@ def _disturbance(stored: Stored, found: dict[str, Floats], step: float) -> Float
     """Bound of |d| in each segment (b,)."""
     given, count = stored.statement, stored.count
     hold = given.period + given.delay
-    reach = int(np.ceil(hold / step * (1 + 1e-9)))
+    reach = int(min(np.ceil(hold / step * (1 + 1e-9)), count))
 
     def late(values: Floats) -> Floats:
         """Largest values over the segments that held torques may come from."""

@@ -17,7 +17,8 @@ from concur.plotting.proof import proof_figure
 from concur.proofs import Expression, Ground, Reading, prove_task
 from concur.proofs._decided import Decided
 from concur.proofs._floater import Prover, proof_of
-from concur.proofs._floating import Floater
+from concur.proofs._floating import Floater, averaged
+from concur.proofs._models import Model
 from concur.proofs._recheck_floater import case_of_floater
 from concur.proofs._recheck_smooth import Rejection
 from concur.proofs._symbols import Symbols
@@ -224,6 +225,7 @@ def test_what_is_not_covered_is_undecided_or_rejected():
     assert wide.cure.startswith("Take a nearer start")
     late = proof_of(Prover(*given, replace(NEAR, period=0.05)))
     assert late.status is cc.Status.UNDECIDED
+    assert proof_of(Prover(*given, replace(NEAR, period=1e9))).status is cc.Status.UNDECIDED
     share = re.search(r"largest disturbance is period and delay, (\S+) of (\S+) m", late.reason)
     own, total = map(float, share.groups())
     assert 0.9 * total < own <= total
@@ -343,3 +345,93 @@ def test_tasks_of_floaters_are_proved_with_one_hand(tmp_path):
     assert "heading" not in tube
     labels = [axes.get_ylabel() for axes in proof_figure(proof, ["hand"], 0.05).axes]
     assert labels[:2] == ["pose [mm, mrad]", "base pose [mm, mrad]"]
+
+
+def constants(space, values) -> list:
+    """Models of numbers."""
+    return [space.constant(float(v)) for v in values]
+
+
+def middles(models) -> np.ndarray:
+    """Values of models in the middle."""
+    return np.array([float(np.ravel(m.c)[0]) for m in np.ravel(models)])
+
+
+def test_poses_and_rates_of_a_base_that_is_turned_far_are_those_of_scipy():
+    """The terms of second order in the deviation, which thin tubes do not show."""
+    robot, rng, h = Floater(flier().servo, Symbols(wrong=False)), np.random.default_rng(5), 1e-6
+    space, mu = robot.symbols.space, np.array(flier().servo.model.momentum)
+    given, rate = rng.normal(size=7), 0.1 * rng.normal(size=7)
+    given[:4] /= np.linalg.norm(given[:4])
+    pose = np.concatenate([rng.normal(size=3), Rotation.random(random_state=3).as_quat()])
+    eta, twist, none = np.array([0.1, -0.2, 0.3, 0.9, -0.5, 0.4]), rng.normal(size=6), np.zeros(6)
+
+    def own(candidate: np.ndarray, way: np.ndarray) -> tuple[Rotation, np.ndarray]:
+        side = np.sqrt(1 - way[3:] @ way[3:] / 4)
+        turn = Rotation.from_quat(candidate[:4])
+        place = candidate[4:] + turn.apply(way[:3])
+        return turn * Rotation.from_quat([*way[3:] / 2, side]), place
+
+    turn, at = own(given, eta)
+    parts = [pose, none, np.zeros(5), given, eta]
+    relative, carried = robot.geometry(*(constants(space, part) for part in parts))
+    hand = (turn.inv() * Rotation.from_quat(pose[3:])).as_matrix()
+    expected = np.concatenate([turn.inv().apply(pose[:3] - at), hand.ravel(order="F")])
+    assert np.abs(middles(relative) - expected).max() < 1e-12
+    expected = [turn.inv().apply(mu[:3]), turn.inv().apply(mu[3:] - np.cross(at, mu[:3]))]
+    assert np.abs(middles(carried) - np.concatenate(expected)).max() < 1e-12
+    # The base moves with a twist, its candidate at a rate: the deviation by both motions.
+    ends = []
+    for e in (h, -h):
+        there = given + e * rate
+        moved = at + e * turn.apply(twist[:3]), turn * Rotation.from_rotvec(e * twist[3:])
+        back = Rotation.from_quat(there[:4]).inv()
+        apart = (back * moved[1]).as_quat()
+        ends.append(np.concatenate([back.apply(moved[0] - there[4:]), 2 * apart[:3]]))
+        ends[-1][3:] *= np.sign(apart[3])
+    found = robot.base_rate(*(constants(space, part) for part in (given, rate, eta, twist)))[0]
+    assert np.abs(middles(found) - (ends[0] - ends[1]) / (2 * h)).max() < 1e-8
+
+
+def test_means_of_models_on_the_way_to_a_point_are_integrals():
+    space, rng = Symbols(wrong=True).space, np.random.default_rng(6)
+    end, n = 25, 31
+    first, second = space.pairs(n)[:2]
+    linear, quadratic = rng.normal(size=(n, 1)), rng.normal(size=(len(first), 1))
+    m = Model(space, rng.normal(size=1), linear, quadratic, np.array([0.3]))
+    mean, d = averaged(m, end), rng.uniform(-1, 1, size=(n, 1))
+    nodes, weights = np.polynomial.legendre.leggauss(3)
+    on_the_way = np.ones((3, n, 1))
+    on_the_way[:, 1:end] = (nodes[:, None, None] + 1) / 2
+    values = [m.at(d * share)[0] for share in on_the_way]
+    assert mean.at(d)[0] == pytest.approx(weights @ values / 2, rel=1e-12)
+    assert 0.3 <= mean.r[0] < 0.3 * (1 + 1e-9)
+
+
+def test_models_of_a_spline_enclose_its_cubics_and_no_more():
+    case, rng = prover(SHORT), np.random.default_rng(7)
+    declared = case.declared
+    sound = declared.cubics.copy()
+    try:
+        declared.cubics = rng.normal(size=sound.shape)
+        for parts in (1, 2):
+            demand = declared._demand(parts)
+            values = [*demand.x, *demand.ve, *demand.base]
+            rates = [*demand.x_rate, *demand.ve_rate, *demand.base_rate]
+            worst = np.zeros((len(values), parts * case.count))
+            for place in np.linspace(-1, 1, 9):
+                d = np.full((1, parts * case.count), place)
+                for k in range(parts * case.count):
+                    whole = (2 * (k % parts) + 1 + place) / parts - 1
+                    c = declared.cubics[..., k // parts]
+                    exact = sum(c[i] * whole**i for i in range(4))
+                    slope = sum(i * c[i] * whole ** (i - 1) for i in range(1, 4))
+                    for i, (m, n) in enumerate(zip(values, rates, strict=True)):
+                        off = abs(m.at(d)[k] - exact[i])
+                        assert off <= m.r[k] * (1 + 1e-9) + 1e-12
+                        worst[i, k] = max(worst[i, k], off / m.r[k])
+                        off = abs(n.at(d)[k] - slope[i] * 2 / case.length)
+                        assert off <= n.r[k] + 1e-9 * abs(slope[i] / case.length)
+            assert (worst > 0.99).all()
+    finally:
+        declared.cubics = sound
