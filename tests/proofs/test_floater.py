@@ -396,8 +396,8 @@ def test_poses_and_rates_of_a_base_that_is_turned_far_are_those_of_scipy():
 def test_means_of_models_on_the_way_to_a_point_are_integrals():
     space, rng = Symbols(wrong=True).space, np.random.default_rng(6)
     end, n = 25, 31
-    first, second = space.pairs(n)[:2]
-    linear, quadratic = rng.normal(size=(n, 1)), rng.normal(size=(len(first), 1))
+    pairs = len(space.pairs(n)[0])
+    linear, quadratic = rng.normal(size=(n, 1)), rng.normal(size=(pairs, 1))
     m = Model(space, rng.normal(size=1), linear, quadratic, np.array([0.3]))
     mean, d = averaged(m, end), rng.uniform(-1, 1, size=(n, 1))
     nodes, weights = np.polynomial.legendre.leggauss(3)
