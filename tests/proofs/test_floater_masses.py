@@ -17,7 +17,7 @@ from concur.multibody import Mechanism, with_numbers
 from concur.proofs import Statement, prove_task, sample_statement
 from concur.proofs._floater import Prover
 from concur.proofs._floater_quantities import UNSEEN
-from concur.proofs._recheck_flight import course, state
+from concur.proofs._recheck_flight import BALLS, course, state
 from concur.proofs._recheck_floater import _errors, _rate, case_of_floater
 from concur.proofs._recheck_tube import curve
 from concur.proofs._recheck_wrenches import needs
@@ -363,3 +363,54 @@ def test_errors_of_the_momentum_grow_with_the_distance_from_the_origin() -> None
     given = replace(NEAR, momentum_error=(1.0, 0.5))
     found = _errors(given, way, None, np.array([0.1]))
     np.testing.assert_allclose(found, [[1.0], [0.5 + 2.1]])
+
+
+@pytest.mark.slow
+def test_forces_that_the_law_does_not_see_are_those_of_its_torques() -> None:
+    """A robot at rest with a large error of its momentum: slopes are those half way to it."""
+    task, none = flier(), np.zeros(6)
+    model = cc.reduce(task.robot, momentum=none)
+    plain = cc.Servo(model, task.servo.outputs, stiffness=4.0, damping=1e-3)
+    q = np.array(task.q0)
+    hand, start = plain.output(q), np.eye(4)
+    start[:3, :3], start[:3, 3] = Rotation.from_quat(hand[3:]).as_matrix(), hand[:3]
+    still = references.screw(start, none, group="SE3")
+    case = Prover(plain, still, 0.05, q, none, WRONG)
+    demand, n = case.declared.demand, case.count
+    thin, zero = np.full((3, n), 1e-9), np.zeros((2, n))
+    here, space = case.robot.state(demand, thin, zero), case.robot.symbols.space
+    own = case_of_floater(plain, still, 0.05, q, none)
+    values, cubics = curve(lambda t, y: _rate(own, t, y), own.start, n, case.length)
+    guess = (values[19:, :-1] + values[19:, 1:]) / 2
+    way = course(own.formula, own.momentum, cubics, guess, np.arange(n), case.length)
+    there = state(own.flier, own.gains, way, thin, zero)
+    slopes = np.column_stack([plain.motion(q, one)[0] for one in np.eye(12)])
+    rows = np.vstack([task.robot.mass_matrix(q)[:6], slopes])
+    gain = plain.decoupling(q) @ np.linalg.inv(model.mass_matrix(q))
+
+    def true(error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Velocity at a hand at rest, and what the law does not see there."""
+        v = np.linalg.solve(rows, np.concatenate([error, none]))
+        both = plain.torque(q, v[6:], still(0.0)), plain.as_measured.torque(q, v, still(0.0))
+        return v, gain @ (both[0] - both[1])
+
+    for error in 2.0 * np.random.default_rng(11).normal(size=(3, 6)):
+        v, unseen = true(error)
+        size = np.abs(unseen).max()
+        # Nearly all of it is of second order.
+        assert np.abs(unseen - 4.0 * true(error / 2)[1]).max() < 0.05 * size
+        known, s = ([space.constant(float(x)) for x in part] for part in (error, v[6:]))
+        momentum = [m + e for m, e in zip(here.modelled, known, strict=True)]
+        constants = [space.constant(0.0)] * 6
+        moved = replace(here, error=known, momentum=momentum, s=s)
+        view = case.quantities._view(demand, moved, constants, constants)
+        parts = view.accelerations, view.forces
+        found = [np.array([float(m.c[0]) for m in part]) for part in parts]
+        np.testing.assert_allclose(found[0] - gain @ found[1], unseen, atol=1e-6 * size)
+        fixed = {"error": error, "base": v[:6], "s": v[6:], "zeta": none}
+        plains = {
+            name: BALLS.plain(np.repeat(part[:, None], n, axis=1)) for name, part in fixed.items()
+        }
+        given = own.flier, own.gains, own.scales, way, replace(there, **plains), np.zeros(n)
+        bound = needs(*given, zero, False).unseen
+        np.testing.assert_allclose(bound, np.linalg.norm(unseen), rtol=1e-5)

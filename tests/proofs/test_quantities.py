@@ -10,13 +10,14 @@ import pytest
 import concur as cc
 from concur.proofs._imperfections import disturbances
 from concur.proofs._models import Space
-from concur.proofs._prove import Prover
+from concur.proofs._prove import Prover, stack_of_lattices
 from concur.proofs._statement import Statement
 from concur.simulation import Plant
 from tests.proofs._rover import NEAR, prover, rover, states, swept
 
 T = 0.05
 RATES = ("torque_rate", "held")
+ROWS = (slice(0, 2), slice(2, 5))
 
 
 def test_states_in_the_tube_stay_within_all_bounds() -> None:
@@ -71,6 +72,60 @@ def test_rates_of_torques_are_those_of_differences_of_the_law() -> None:
         room = 0.05 * bound.max()
         assert (worst[name] <= bound * (1 + 1e-4)).all(), name
         assert (bound <= 1.06 * worst[name] + room).all(), name
+
+
+@pytest.mark.parametrize("sizes", [(1.0, 5.0), (3.0, 0.0)])
+def test_disturbances_accelerate_the_states_of_rates_and_forces(sizes) -> None:
+    """In a thin tube, where bounds without the disturbance would be far too small."""
+    servo, thin = rover().servo, Statement((1e-6, 1e-6), (1e-6, 1e-6), 1e-6)
+    model, robot, rng, h = servo.model, servo.model.robot, np.random.default_rng(9), 1e-5
+    case = Prover(servo, rover().reference, 0.01, rover().q0, [-1.0, 3.0, 0.3, -0.2, 0.4])
+    still = np.zeros(2)
+    tube = case.tube(thin, np.zeros((2, case.count)))
+    lattices = stack_of_lattices(case.robot, 0.001, thin)
+    largest, _, fault = case.segment(thin, 0, tube, np.array(sizes), lattices)
+    assert not fault
+    t = 0.4 * case.step * float(case.last[0])
+    q, s = states(case, rng, t, still, still, 0.0)
+    v, outputs = servo.velocity(q, s), servo.decoupling(q)
+    response = outputs @ np.linalg.inv(model.mass_matrix(q))
+    heavy = []
+    for body in robot.bodies:
+        moments = 0.01 * body.inertia.tensor[np.triu_indices(3)][[0, 3, 5, 1, 2, 4]]
+        more = {body.name: {"mass": 0.01 * body.inertia.mass, "moments": moments}}
+        plant = Plant(robot, uncertain={body.name: ("mass", "moments")})
+        heavy.append(cc.reduce(plant.rebuilt(more)))
+
+    def law(e: float, true: np.ndarray) -> np.ndarray:
+        sample = rover().reference(t + e)
+        given = sample.flat_pose, sample.twist, sample.acceleration
+        return np.asarray(servo.law(q + e * robot.rate(q, v), s + e * true, *given)[0])
+
+    def motion(d: np.ndarray) -> np.ndarray:
+        """Rates of the command, and forces of each body."""
+        free = model.acceleration(q, s, law(0.0, 0 * s))
+        true = free + np.linalg.solve(outputs, d)
+        whole = model.shape_forces(q, v, true)
+        forces = [100 * (one.shape_forces(q, v, true) - whole) for one in heavy]
+        return np.vstack([(law(h, true) - law(-h, true)) / (2 * h), *forces])
+
+    rest = motion(np.zeros(5))
+    slopes = np.array([motion(d) - rest for d in np.eye(5)])
+    ways = rng.normal(size=(20_000, 5))
+    for rows, size in zip(ROWS, sizes, strict=True):
+        ways[:, rows] *= size / np.linalg.norm(ways[:, rows], axis=1, keepdims=True)
+    found = rest + np.einsum("kd,dij->kij", ways, slopes)
+    pushed = np.einsum("oi,kji->kjo", response, found)
+    norms = np.array([np.linalg.norm(pushed[..., rows], axis=2) for rows in ROWS])
+    worst = {
+        "torque_rate": np.abs(found[:, 0]).max(axis=0),
+        "held": norms[..., 0].max(axis=1),
+        "weights": norms[..., 1:].sum(axis=2).max(axis=1),
+    }
+    for name, value in worst.items():
+        bound = largest[name]
+        assert (value <= bound).all(), name
+        assert (bound < 1.3 * value + 1e-3 * bound.max()).all(), (name, bound / value)
 
 
 def test_forces_of_bodies_are_those_of_robots_with_other_masses() -> None:

@@ -14,6 +14,7 @@ from concur.proofs import Reading, sample_statement
 from concur.proofs._attack import Attack
 from concur.proofs._imperfections import disturbances
 from concur.proofs._prove import Prover, prove, stack_of_lattices
+from concur.proofs._quantities import DELTA, Nominal, quantities
 from concur.simulation import Imperfections, Integrator, Plant, simulate
 from tests.proofs._rover import NEAR, prover, rover, states
 
@@ -98,6 +99,39 @@ def test_bounds_contain_what_wrong_readings_do_to_the_law(wrong: Reading, slack:
     # Random signs come near to the sums of absolute values.
     assert (largest["read"] < slack[0] * worst).all()
     assert (largest["moved"] <= slack[1] * ways).all()
+
+
+@pytest.mark.parametrize("error", [0.0, 0.01])
+def test_cells_contain_the_headings_that_the_law_reads(error: float, monkeypatch) -> None:
+    """The reference's velocity in axes of a base that is turned by the wall and the error."""
+    case, statement = prover(T), replace(NEAR, reading=Reading(heading=error))
+    seen: list[Nominal] = []
+
+    def taken(robot, cells, nominal, radii, added):
+        seen.append(nominal)
+        return quantities(robot, cells, nominal, radii, added)
+
+    monkeypatch.setattr("concur.proofs._prove.quantities", taken)
+    tube = case.tube(statement, np.zeros((2, case.count)))
+    lattices = stack_of_lattices(case.robot, 0.0125, statement)
+    room = np.array([[0.0026, 0.01], [0.004, 0.01]])
+    assert not case.segment(statement, 0, tube, np.array([0.05, 0.3]), lattices, room)[2]
+    middle = (case.first[0] + case.last[0]) / 2
+    t, wall = case.step * middle, tube[2][: case.last[0]].max()
+    k = int(middle)
+    theta = case.heading.cubics[:, k] @ (2 * (middle - k) - 1) ** np.arange(4)
+    flow = [c.flow(np.array([t]))[..., 0] for c in case.robot.channels]
+    ve = flow[0][1] @ case.start[:, :2]
+    for side in (-1.0, 0.0, 1.0):
+        turn = theta + side * (wall + error)
+        c, s = np.cos(turn), np.sin(turn)
+        expected = np.array([[c, s], [-s, c]]) @ (rover().reference(t).twist[:2] + ve)
+        point = np.zeros((DELTA + 1, 1))
+        point[DELTA] = side
+        for m, value in zip(seen[0].rate[:2], expected, strict=True):
+            own = m.take(np.zeros(1, dtype=int))
+            assert abs(own.at(point)[0] - value) <= own.r[0] + 1e-9
+            assert own.r[0] < 2e-4
 
 
 def test_readings_count_as_long_as_their_torques_are_held() -> None:
