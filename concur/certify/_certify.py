@@ -52,7 +52,7 @@ _RATES = (1.0, 0.97, 0.9, 0.75, 0.5, 0.25)
 _ROUNDS = 2
 """Rounds of bisection between the rate that was proved and the next one that was not."""
 
-_GAP = 1.02
+_GAP = 1.006
 """Ratio of these rates below which bisection ends."""
 
 _EFFORT = (2, 300)

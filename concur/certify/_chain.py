@@ -53,7 +53,7 @@ _UP = 1.0 + 1e-9
 _STORED = 1.0 + 1e-5
 """Factor by which the result is enlarged, so that another order of evaluation confirms it."""
 
-_HORIZON = 14.0
+_HORIZON = 10.0
 """Length of the grid of times, in units of 1 / linearized rate."""
 
 _ITERATIONS = 200

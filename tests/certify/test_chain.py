@@ -18,9 +18,9 @@ from tests.certify._stored import error_map, write
 KP, KD = 4.0, 2.8
 
 
-def loop(group, damping=KD):
+def loop(group, stiffness=KP, damping=KD):
     one = np.eye(group.dim)
-    return ErrorDynamics(group, KP * one, damping * one, one)
+    return ErrorDynamics(group, stiffness * one, damping * one, one)
 
 
 @pytest.fixture(scope="module")
@@ -33,13 +33,13 @@ def posed():
     return certify(loop(Pose()), np.radians(60), chain=True)
 
 
-def sizes(name, z, times):
+def sizes(name, z, times, stiffness=KP, damping=KD):
     """|z| along a motion, by Runge-Kutta with B as an integral of matrix exponentials."""
 
     def rate(z):
         n = len(z) // 2
         B = error_map(name, z[:n])
-        return np.concatenate([-B @ z[n:], KP * B.T @ z[:n] - KD * z[n:]])
+        return np.concatenate([-B @ z[n:], stiffness * B.T @ z[:n] - damping * z[n:]])
 
     found = []
     for step in np.diff(times):
@@ -75,7 +75,7 @@ def test_a_tail_of_vectors_is_the_matrix_exponential():
     assert 3.88 < found.settling(0.01) < 3.92
     # Beyond the steps the bound repeats.
     end = len(found.chain.parts[0].bounds) * found.chain.parts[0].step
-    assert found.chain.bound(2.2 * end) < found.chain.bound(1.1 * end) < 1e-4
+    assert found.chain.bound(2.2 * end) < found.chain.bound(1.1 * end) < 2e-4
     assert found.settling(1e-9) > end
 
 
@@ -108,6 +108,21 @@ def test_a_chain_of_poses_is_tighter_and_verified(posed, tmp_path):
     assert recheck(tmp_path / "proof.json") is Status.PROVED
 
 
+@pytest.mark.slow
+def test_settling_is_at_most_a_quarter_above_the_slowest_motion_found():
+    """The start is the worst of several ascents over all starts within 170 degrees."""
+    x = [1.3656, 0.3962, 0.5039, -0.0345, 1.2664, -0.904]
+    z = np.array([*x, -0.3972, -0.0232, -0.0174, 0.0112, -0.3912, 0.2795])
+    assert 9.0 * z[:6] @ z[:6] + z[6:] @ z[6:] < 9.0 * np.radians(170) ** 2
+    times = np.linspace(0.0, 4.0, 401)
+    share = sizes("SE3", z, times, 9.0, 5.0) / np.linalg.norm(z)
+    last = np.flatnonzero(share > 0.01)[-1]
+    after = [last + 1, last]  # the shares fall
+    slowest = np.interp(np.log(0.01), np.log(share[after]), times[after])
+    found = certify(loop(Pose(), 9.0, 5.0), np.radians(170), chain=True)
+    assert slowest < found.settling(0.01) < 1.25 * slowest
+
+
 @pytest.mark.extended
 def test_motions_of_poses_stay_below_the_forms(posed):
     """The largest share of the bound is that of motions that have just entered a form's region."""
@@ -132,7 +147,7 @@ def test_forms_decay_from_where_the_errors_are_small(posed):
 
     nowhere = tuple(replace(form, angle=1e-9) for form in chain.forms)
     never = tuple(replace(form, level=0.0) for form in chain.forms)
-    assert settled(chain.forms) == chain.settling(0.1) < 0.99 * settled(nowhere)
+    assert settled(chain.forms) == chain.settling(0.1) < 0.995 * settled(nowhere)
     # Without levels the first region is still entered by |x|, which V_L bounds.
     assert settled(chain.forms) <= settled(never) < np.inf
     neither = tuple(replace(form, level=0.0) for form in nowhere)
