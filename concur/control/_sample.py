@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,6 +33,9 @@ class ReferenceSample:
         inertial axes, angular velocity in the axes of the reference pose.
     acceleration : array_like or casadi.SX, shape (n,)
         Time derivative of `twist` (m/s^2, rad/s^2).
+    groups : tuple, optional
+        Parts for whose groups the numbers are made, as in `Reference.groups`; a reference states
+        them, and laws refuse those of other outputs. Default: those of any outputs of the sizes.
 
     Attributes
     ----------
@@ -53,14 +58,21 @@ class ReferenceSample:
     array([0.1, 0. ])
     """
 
-    __slots__ = ("acceleration", "flat_pose", "pose", "twist")
+    __slots__ = ("acceleration", "flat_pose", "groups", "pose", "twist")
 
     pose: Array
     flat_pose: Array
     twist: Array
     acceleration: Array
+    groups: tuple[tuple[int, int, str | None], ...] | None
 
-    def __init__(self, pose: Array, twist: Vector, acceleration: Vector) -> None:
+    def __init__(
+        self,
+        pose: Array,
+        twist: Vector,
+        acceleration: Vector,
+        groups: tuple[tuple[int, int, str | None], ...] | None = None,
+    ) -> None:
         arrays = {
             "pose": _part(pose, "pose"),
             "twist": _part(twist, "twist"),
@@ -95,6 +107,7 @@ class ReferenceSample:
             if isinstance(array, np.ndarray):
                 array.setflags(write=False)
             object.__setattr__(self, name, array)
+        object.__setattr__(self, "groups", groups)
 
     @property
     def is_matrix(self) -> bool:
@@ -107,8 +120,8 @@ class ReferenceSample:
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"a reference sample is frozen: `{name}` cannot be deleted")
 
-    def __reduce__(self) -> tuple[type, tuple[Array, ...]]:
-        return ReferenceSample, (self.pose, self.twist, self.acceleration)
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        return ReferenceSample, (self.pose, self.twist, self.acceleration, self.groups)
 
     def __repr__(self) -> str:
         pose, twist, acceleration = (

@@ -342,6 +342,7 @@ class Tick(BufferedLaw):
         # A matrix is for one output that is a full pose; here its seven numbers would fit as well.
         matrix_fits = servo.pose_size == 7 and not servo.takes_matrix
         timed = self.buffers.t.size or self.buffers.period.size
+        self._groups: object = None
         self._careful = bool(self._can_fail or matrix_fits or timed or not servo.size)
 
     def __reduce__(self) -> tuple[type[Tick], tuple[TrackingLaw, bool]]:
@@ -381,6 +382,9 @@ class Tick(BufferedLaw):
             memories[4][:] = sample.acceleration  # type: ignore[union-attr]
         except (TypeError, ValueError, NotImplementedError, BufferError, AttributeError):
             self._fill(q, s, sample)
+        if sample is not None and sample.groups is not self._groups:
+            self.servo.flat(sample)
+            self._groups = sample.groups
         if self._careful:
             if sample is not None and sample.is_matrix:
                 self.servo.flat(sample)

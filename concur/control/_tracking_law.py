@@ -36,6 +36,7 @@ from concur.control._margins import (
 )
 from concur.control._output import Output, pose_quaternions
 from concur.control._output_motion import output_motion
+from concur.control._parts import check_parts
 from concur.control._redundancy import Redundancy
 from concur.control._sample import ReferenceSample
 from concur.control.output_groups import Product
@@ -467,9 +468,11 @@ class TrackingLaw(EvaluatedMethods, ABC):
 
         Raises
         ------
-        ShapeError
-            If it does not fit the outputs.
+        ShapeError, OutputError
+            If it does not fit the outputs, or is made for outputs in other groups.
         """
+        if isinstance(sample, ReferenceSample) and sample.groups is not None:
+            check_parts(sample.groups, self.outputs, f"servo of `{self.name}`")
         if (
             isinstance(sample, ReferenceSample)
             and sample.pose.shape in ((self.pose_size,), (self.pose_size, 1))

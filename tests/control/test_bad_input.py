@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +23,7 @@ from concur.errors import (
 )
 from concur.multibody import Mechanism
 from concur.reduction import reduce
+from tests.codegen._fmu_cases import flyer
 from tests.control._cases import (
     Q0,
     S0,
@@ -32,6 +34,7 @@ from tests.control._cases import (
     gantry,
     refused,
 )
+from tests.control._floating_cases import CHECK_A_Q0, CHECK_A_S0
 from tests.oracles import CASE_STUDY, rover
 from tests.reduction._staged import satellite
 
@@ -586,3 +589,20 @@ def test_servo_for_measured_velocities_differs_in_nothing_else() -> None:
     v = servo.model.velocity(q, np.array(S0))
     for mine, theirs in zip(servo.output_motion(q, S0), measured.output_motion(q, v), strict=True):
         assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_a_sample_of_a_reference_for_another_group_is_refused() -> None:
+    """`screw` is made for R3xSO3 by default: on SE3 the sizes agree, the velocities do not."""
+    servo = flyer()
+    pose, motion = servo.model.robot.pose(CHECK_A_Q0, "tool"), [0.1, 0.0, 0.0, 0.0, 0.0, 0.2]
+    right, wrong = (references.screw(pose, motion, group=name) for name in ("SE3", "R3xSO3"))
+    tick = servo.compile(interpreted=True)
+    for law in (tick, servo.torque, servo.error, servo.lyapunov):
+        law(CHECK_A_Q0, CHECK_A_S0, right(1.0))
+        with pytest.raises(OutputError, match=r"`hand`.*SE3.*R3xSO3"):
+            law(CHECK_A_Q0, CHECK_A_S0, wrong(1.0))
+        law(CHECK_A_Q0, CHECK_A_S0, right(1.0))
+        law(CHECK_A_Q0, CHECK_A_S0, ReferenceSample(pose, motion, np.zeros(6)))  # of any group
+    again = pickle.loads(pickle.dumps(wrong(1.0)))
+    with pytest.raises(OutputError, match="R3xSO3"):
+        servo.torque(CHECK_A_Q0, CHECK_A_S0, again)

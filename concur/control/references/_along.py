@@ -8,10 +8,11 @@ from typing import Any
 import casadi as ca
 
 from concur.codegen import Array, Vector
+from concur.control._parts import Part
 from concur.control.references._columns import Floats, column_function
 from concur.control.references._expression import Motion, Reader
 from concur.control.references._poses import LIE
-from concur.control.references._reference import Expression, Part, Path, Reference
+from concur.control.references._reference import Expression, Path, Reference
 from concur.groups import quaternion, se3, so3
 
 

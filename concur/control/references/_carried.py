@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array, shape_error
+from concur.control._parts import Part
 from concur.control.references._columns import Floats
 from concur.control.references._composed import Composed, space_group
 from concur.control.references._expression import Motion, Reader
 from concur.control.references._inputs import number, numbers
 from concur.control.references._poses import Read, group_of
-from concur.control.references._reference import Expression, Part, Reference, check_reference
+from concur.control.references._reference import Expression, Reference, check_reference
 from concur.control.references._screw import screw
 from concur.errors import ConcurError
 

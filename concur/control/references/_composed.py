@@ -8,10 +8,11 @@ from typing import Any
 import casadi as ca
 
 from concur.codegen import Array
+from concur.control._parts import Part
 from concur.control.references._columns import column_function
 from concur.control.references._expression import Motion, Reader
 from concur.control.references._poses import LIE, Read, check_group, group_of, to_body
-from concur.control.references._reference import Expression, Part, Reference, check_reference
+from concur.control.references._reference import Expression, Reference, check_reference
 from concur.errors import ConcurError
 from concur.groups import quaternion, se3
 

@@ -9,11 +9,12 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Array, Vector
+from concur.control._parts import Part
 from concur.control.references._along import exponential
 from concur.control.references._columns import Columns, Floats, column_function
 from concur.control.references._expression import Motion, Reader, Table
 from concur.control.references._poses import LIE, logarithm
-from concur.control.references._reference import Expression, Part
+from concur.control.references._reference import Expression
 from concur.errors import ConcurError
 
 HALF_TURN = np.pi - 1e-6

@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import DRIFT, Array
+from concur.control._parts import Part, factors
 from concur.control._sample import pose_numbers
 from concur.control.output_groups import OutputGroup, Pose, Product, Rotation, Vector
 from concur.control.references._columns import Columns, Floats, column_function
 from concur.control.references._expression import Motion, Reader
 from concur.control.references._inputs import homogeneous, numbers
-from concur.control.references._reference import Expression, Part, Reference, factors
+from concur.control.references._reference import Expression, Reference
 from concur.errors import ConcurError, ShapeError
 from concur.groups import quaternion
 from concur.kinematics import cross

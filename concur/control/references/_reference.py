@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -13,19 +13,12 @@ from numpy.typing import ArrayLike
 
 from concur.codegen import Array
 from concur.control._output import Output
+from concur.control._parts import Part, check_parts
 from concur.control._sample import ReferenceSample
 from concur.control.references._columns import Floats
 from concur.control.references._expression import Graph, Motion, Pieces, Reader, Rows, Samples
 from concur.control.references._inputs import numbers
-from concur.errors import ConcurError, OutputError, ShapeError
-
-Part: TypeAlias = tuple[int, int, str | None]
-
-_LINE: Part = (1, 1, "R")
-_FACTORS: dict[str, list[Part]] = {
-    "R": [_LINE],
-    "R3xSO3": [*[_LINE] * 3, (4, 3, "SO3")],
-}
+from concur.errors import ConcurError, OutputError
 
 
 class Reference(ABC):
@@ -76,7 +69,11 @@ class Reference(ABC):
             If `t` is NaN or infinite.
         """
         poses, twists, accelerations = self.sample([t])
-        return ReferenceSample(poses[0], twists[0], accelerations[0])
+        return ReferenceSample(poses[0], twists[0], accelerations[0], groups=self._kept_groups)
+
+    @cached_property
+    def _kept_groups(self) -> tuple[Part, ...]:
+        return self.groups
 
     def sample(self, times: ArrayLike) -> Samples:
         """Evaluate the reference at many times.
@@ -192,24 +189,8 @@ class Path(Expression):
         return ((self.size, self.size, f"R{self.size}"),)
 
 
-def _resized(reference: Reference, outputs: Sequence[Output], pose_size: int) -> str:
-    """Remedy for a wrong number of coordinates: a flat pose is not a point of R^7."""
-    grouped = [o.group for o in outputs if o.pose_size != o.dim]
-    if reference.pose_size == pose_size and grouped:
-        return (
-            f'Name the group of a flat pose, as in `hold(pose, "{grouped[0]}")`, and stack one '
-            "reference for each output, in output order."
-        )
-    return "Stack one reference for each output, in output order."
-
-
 def check(reference: Reference, outputs: Sequence[Output], where: str) -> None:
-    """Refuse a reference that does not fit a list of outputs.
-
-    Sizes must agree, and where a part of the reference is made for a certain group, this must be
-    the output's. Products count by their factors: a place in R^3 and a quaternion, stacked, fit an
-    output in "R3xSO3". A part for any group fits one or several whole outputs.
-    """
+    """Refuse a reference that does not fit a list of outputs, see `check_parts`."""
     if not isinstance(reference, Reference):
         raise OutputError(
             f"{where}, reference",
@@ -217,61 +198,7 @@ def check(reference: Reference, outputs: Sequence[Output], where: str) -> None:
             came=f"{type(reference).__name__} {reference!r:.60}",
             cure="Make one with `references`; wrap own functions with `references.from_function`.",
         )
-    needed: list[Part] = [(o.pose_size, o.dim, o.group) for o in outputs]
-    listed = ", ".join(f"`{o.name}` {_shown(w)}" for o, w in zip(outputs, needed, strict=True))
-    came = ", ".join(_shown(part) for part in reference.groups)
-    pose_size, size = sum(part[0] for part in needed), sum(part[1] for part in needed)
-    if (reference.pose_size, reference.size) != (pose_size, size):
-        raise ShapeError(
-            f"{where}, reference",
-            expected=f"{pose_size} pose and {size} twist coordinates, in output order: {listed}",
-            came=f"{reference.pose_size} and {reference.size}: {came}",
-            cure=_resized(reference, outputs, pose_size),
-        )
-    atoms = [(i, atom) for i, part in enumerate(needed) for atom in factors(part)]
-    start = 0
-    for part in reference.groups:
-        stop, fits = _covered(part, [atom for _, atom in atoms[start:]])
-        if not fits:
-            first = atoms[start + stop][0]
-            raise OutputError(
-                f"{where}, reference of output `{outputs[first].name}`",
-                expected=f"a part in {_shown(needed[first])}",
-                came=f"one in {_shown(part)}; the outputs are {listed}, the parts {came}",
-                cure="Make the reference of each output for its group (`group=...`; `planar` for "
-                "SE2) and stack them in output order.",
-                output=outputs[first].name,
-            )
-        start += stop
-
-
-def _covered(part: Part, atoms: list[Part]) -> tuple[int, bool]:
-    """Number of atoms that a part takes up and True, or place of the first misfit and False."""
-    if part[2] is None:
-        pose_size = size = count = 0
-        while pose_size < part[0] or size < part[1]:
-            pose_size, size = pose_size + atoms[count][0], size + atoms[count][1]
-            count += 1
-        fits = (pose_size, size) == part[:2]
-        return (count, True) if fits else (0, False)
-    own, plain = factors(part), part[2] != "R"
-    for i, atom in enumerate(own):
-        angle = plain and i < len(atoms) and atom == _LINE and atoms[i][2] == "SO2"
-        if not angle and (i >= len(atoms) or atom != atoms[i]):
-            return min(i, len(atoms) - 1), False
-    return len(own), True
-
-
-def factors(part: Part) -> list[Part]:
-    """Factors of a part: lines for R^n, lines and "SO3" for "R3xSO3", else the part itself."""
-    name = part[2] or ""
-    if name.startswith("R") and name[1:].isdigit():
-        return [_LINE] * int(name[1:])
-    return _FACTORS.get(name, [part])
-
-
-def _shown(part: Part) -> str:
-    return f"{part[2] or 'any group'} ({part[0]} pose, {part[1]} twist coordinates)"
+    check_parts(reference.groups, outputs, where)
 
 
 def check_reference(value: object, where: str) -> None:
