@@ -26,8 +26,9 @@ from concur.proofs._models import Floats, Model, Walker
 NEWTON_STEPS = 3
 """Steps on polynomials; three reach the second order and a defect near rounding."""
 
-WIDER = 1e-3
-"""Half width in which a root is shown to be the only one, rad or m, if 4 rho is not larger."""
+WIDER = ((4.0, 1e-3), (2.5, 1e-4))
+"""Widths in which a root is shown to be the only one, tried in turn: so many rho, or so many rad
+or m, whatever is larger."""
 
 
 class Equations:
@@ -87,9 +88,14 @@ class Equations:
                 axis=0
             )
             # Candidates of touching cells differ by both remainders.
-            unique = np.maximum(4.0 * rho, WIDER)
-            wide = self._contraction(x, parameters, inverse, unique).sum(axis=1)
-            unique = np.where((wide < 1.0).all(axis=0), unique, rho)
+            unique = rho
+            for factor, least in WIDER:
+                width = np.maximum(factor * rho, least)
+                wide = self._contraction(x, parameters, inverse, width).sum(axis=1)
+                sole = (wide < 1.0).all(axis=0)
+                unique = np.where(sole, np.maximum(unique, width), unique)
+                if sole.all():
+                    break
         r = np.where(solved, rho, np.inf)
         models = [m.with_remainder(part) for m, part in zip(x, r, strict=True)]
         return Configurations(models, gain.sum(axis=1).max(axis=0), solved, unique)

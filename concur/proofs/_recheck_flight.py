@@ -71,7 +71,7 @@ wrench on the base; remainders of accelerations."""
 ERROR, ANGLES, RATES, PUSH, WRENCH, ACCELERATIONS = 4, 6, 12, 18, 19, 21
 """First blocks of the error of the momentum and so on."""
 
-UNIQUE = (5e-3, 2e-3, 1e-3)
+UNIQUE = (5e-3, 2e-3, 1e-3, 5e-4, 2.5e-4, 1e-4)
 """Radii within which a root has to be the only one, tried in turn (rad)."""
 
 
@@ -390,6 +390,8 @@ def _angles(
 
     unique = np.zeros(len(sound))
     for size in UNIQUE:
+        if (unique[sound] > 0.0).all():
+            break
         gain = contraction(np.full(phi.shape, size)).sum(axis=1)
         good = sound & (unique == 0.0) & (gain.max(axis=0) < 0.99)
         good &= (defect + gain * size <= size).all(axis=0)

@@ -11,8 +11,10 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from scipy.linalg import expm, logm
+from scipy.spatial.transform import Rotation
 
 import concur as cc
+from concur.control import references
 from concur.proofs._expression import Expression
 from concur.proofs._floater import Prover, proof_of
 from concur.proofs._ground import Ground
@@ -39,6 +41,7 @@ from concur.proofs._recheck_poses import carried, exponential, pulled, pushed
 from concur.proofs._recheck_smooth import Rejection
 from concur.proofs._recheck_tube import Flow, curve
 from concur.proofs._recheck_wrenches import needs
+from concur.proofs._statement import Statement
 from tests.proofs._flier import (
     NEAR,
     ball,
@@ -418,3 +421,25 @@ def test_proofs_with_wrong_masses_and_momentum_are_confirmed(measured: bool) -> 
             verify_floater(replace(case, measured=False), stored)
     else:
         verify_floater(case, _stated(stored, masses=1e-3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("pitch", "sole"), [(-0.02, True), (-0.002, False)])
+def test_postures_near_a_singular_one_have_narrow_boxes_of_their_only_root(pitch, sole) -> None:
+    """A wrist that is nearly straight: angles within 1 mrad are not the only ones there."""
+    task = flier()
+    q = np.array(task.q0)
+    q[11] = pitch
+    model = cc.reduce(task.robot, momentum=np.zeros(6))
+    servo = cc.Servo(model, task.servo.outputs, stiffness=4.0, damping=4.0)
+    hand, start = servo.output(q), np.eye(4)
+    start[:3, :3], start[:3, 3] = Rotation.from_quat(hand[3:]).as_matrix(), hand[:3]
+    still = references.screw(start, np.zeros(6), group="SE3")
+    given = servo, still, 0.05, q, np.zeros(6)
+    statement = Statement((1e-7,), (1e-7,), 1e-7)
+    found = proof_of(Prover(*given, statement))
+    if not sole:
+        assert found.status is cc.Status.UNDECIDED
+        return
+    assert found.status is cc.Status.PROVED, found.sentence
+    verify_floater(case_of_floater(*given), stored_of(found))
