@@ -97,6 +97,18 @@ def test_models_contain_their_functions() -> None:
     assert worst > 0.1
 
 
+def test_squares_and_products_of_unit_forms_are_bounded_by_one_and_no_more() -> None:
+    """Their matrices have rank one: the Frobenius norm is the largest value on the balls."""
+    blocks, one = Blocks((6, 3), 2), np.ones(1)
+    x, y = (blocks.ball(k, one) for k in (0, 1))
+    for a, b in ((x, x), (x, y), (y, y)):
+        forms = [times("j,j->", np.ones(len(m.c)) / np.sqrt(len(m.c)), m) for m in (a, b)]
+        product = times(",->", *forms)
+        assert product.bend == pytest.approx(1.0, rel=1e-12)
+        assert norm(stacked([product, 0.0 * product])) == pytest.approx(1.0, rel=1e-9)
+        assert norm(stacked([product, product])) == pytest.approx(np.sqrt(2.0), rel=1e-9)
+
+
 def _hat(x: np.ndarray) -> np.ndarray:
     w = np.cross(np.eye(3), x[3:])
     return np.block([[w, x[:3, None]], [np.zeros((1, 4))]])
