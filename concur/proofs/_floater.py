@@ -32,8 +32,9 @@ LENGTH = 0.0125
 ROUNDS = 6
 """Candidates of the disturbance that are tried in a block."""
 
-NEVER = 1e-6
-"""Least candidate of the disturbance (m/s^2, rad/s^2)."""
+NEVER, NEVER_OF_MASS = 1e-6, 1e-8
+"""Least candidate of the disturbance (m/s^2, rad/s^2), and of momenta and wrenches by the robot's
+mass (m/s, m/s^2)."""
 
 ROOM = 1.3
 """Factor to the candidate from bounds that follow from the tube: the checker's are larger."""
@@ -94,6 +95,8 @@ class Prover:
             self.count,
         )
         self.quantities = Quantities(self.robot)
+        mass = sum(body.inertia.mass for body in servo.model.robot.bodies)
+        self.least: Floats = np.array([NEVER, *[NEVER_OF_MASS * mass] * 4])
         start = np.array([statement.place[0], statement.heading, statement.speed[0]])
         self.tube: Tube = self.declared.tube(start)
         self.found: list[Found] = []
@@ -102,7 +105,7 @@ class Prover:
 
     def march(self, progress: Callable[[int, int], None] | None = None) -> tuple[str, float]:
         """Close all blocks; what fails, and when (s), else an empty text."""
-        held = np.full(5, NEVER)
+        held = self.least
         for first in range(0, self.count, BLOCK):
             some = np.arange(first, min(first + BLOCK, self.count))
             fault, largest = self._block(some, held)
@@ -128,7 +131,7 @@ class Prover:
             bounds = self.quantities(demand, state, candidate[0], candidate[3:])
             names = bounds.disturbances(self.statement, self.found, self.length)
             total = np.vstack([sum(names.values()), *bounds.wrong(self.statement)])
-            wanted = ROOM * total + NEVER
+            wanted = ROOM * total + self.least[:, None]
             # Pushes and torque errors do not follow from the tube.
             wanted[0] -= (ROOM - 1.0) * (names["push"] + names["torque errors"] / 2)
             if not np.isfinite(total).all():

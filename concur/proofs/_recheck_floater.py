@@ -40,8 +40,9 @@ from concur.proofs._recheck_wrenches import Needs, needs
 SEGMENTS, LONGEST = 2000, 0.05
 """Most segments, and their longest duration (s)."""
 
-BLOCK, ROUNDS, LEAST = 48, 8, 1e-7
-"""Segments side by side, candidates of the tube, and its least radii (m, rad)."""
+BLOCK, ROUNDS, LEAST, LEAST_OF_MASS = 48, 8, 1e-7, 1e-9
+"""Segments side by side, candidates of the tube, and its least radii (m, rad); and least wrenches
+on the base by the robot's mass (m/s^2)."""
 
 STATE, NEEDS, PAIR = 1e5, 3e5, 2e2
 """Work of a segment's states and bounds, and of two segments (microseconds)."""
@@ -232,13 +233,14 @@ def _needs(
     given = (case.flier, case.gains, case.scales, way, here, push)
     if missing is None:
         return needs(*given)
-    radii = np.repeat(missing, len(push), axis=1) * 1.1 + LEAST
+    least = LEAST_OF_MASS * sum(own.mass for link in case.flier.parts for own in link)
+    radii = np.repeat(missing, len(push), axis=1) * 1.1 + least
     for _ in range(WRENCHES):
         found = needs(*given, radii, case.measured)
         wanted = masses * found.wrenches * (1 + 1e-12)
         if (wanted < radii).all():
             return found
-        radii = np.where(wanted < radii, radii, 1.1 * wanted + LEAST)
+        radii = np.where(wanted < radii, radii, 1.1 * wanted + least)
     raise Rejection("the wrench on the base by wrong masses has no bound")
 
 

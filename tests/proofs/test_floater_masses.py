@@ -15,15 +15,16 @@ from concur.control import references
 from concur.errors import OutputError
 from concur.multibody import Mechanism, with_numbers
 from concur.proofs import Statement, prove_task, sample_statement
-from concur.proofs._floater import Prover
+from concur.proofs._floater import Prover, proof_of
 from concur.proofs._floater_quantities import UNSEEN
 from concur.proofs._recheck_flight import BALLS, course, state
-from concur.proofs._recheck_floater import _errors, _rate, case_of_floater
+from concur.proofs._recheck_floater import _errors, _rate, case_of_floater, verify_floater
 from concur.proofs._recheck_tube import curve
 from concur.proofs._recheck_wrenches import needs
 from concur.simulation import Plant
 from tests.proofs._flier import EXAMPLES, NEAR, base_deviation, deviated, encloses, flier
 from tests.proofs._restated import restated
+from tests.proofs._stored import stored_of
 from tests.proofs.test_floater import drawn, holds
 
 EPS, H = 0.002, 1e-5
@@ -414,3 +415,31 @@ def test_forces_that_the_law_does_not_see_are_those_of_its_torques() -> None:
         given = own.flier, own.gains, own.scales, way, replace(there, **plains), np.zeros(n)
         bound = needs(*given, zero, False).unseen
         np.testing.assert_allclose(bound, np.linalg.norm(unseen), rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_bounds_do_not_depend_on_the_unit_of_mass() -> None:
+    task, found = flier(), []
+    statement = replace(WRONG, masses=1e-3, push=(1e-4,), period=1e-3)
+    for unit in (1.0, 1e-4):
+        bodies = []
+        for body in task.robot.bodies:
+            own = body.inertia
+            moments = tuple((unit * np.array(own.moments)).tolist())
+            heavy = replace(own, mass=unit * own.mass, moments=moments)
+            bodies.append(replace(body, inertia=heavy))
+        robot = with_numbers(task.robot, bodies, task.robot.wheels, task.robot.drives)
+        model = cc.reduce(robot, momentum=unit * np.array(task.servo.model.momentum))
+        servo = cc.Servo(model, task.servo.outputs, stiffness=4.0, damping=4.0)
+        own = replace(
+            statement,
+            momentum_error=(unit * 1e-3, unit * 1e-3),
+            torque_error=(unit * 1e-4,) * 6,
+        )
+        given = servo, task.reference, 0.025, task.q0, task.s0
+        proof = proof_of(Prover(*given, own))
+        assert proof.status is cc.Status.PROVED, proof.sentence
+        verify_floater(case_of_floater(*given), stored_of(proof))
+        sizes = [b.value / (unit if b.kind == "torque" else 1.0) for b in proof.bounds]
+        found.append([*sizes, *proof.wall, *proof.disturbance.ravel()])
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-6)
