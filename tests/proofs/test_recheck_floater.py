@@ -107,6 +107,11 @@ def test_squares_and_products_of_unit_forms_are_bounded_by_one_and_no_more() -> 
         assert product.bend == pytest.approx(1.0, rel=1e-12)
         assert norm(stacked([product, 0.0 * product])) == pytest.approx(1.0, rel=1e-9)
         assert norm(stacked([product, product])) == pytest.approx(np.sqrt(2.0), rel=1e-9)
+        # Forms of other balls add up: all reach their largest values at once.
+        for other in (times(",->", forms[0], forms[0]), times(",->", forms[1], forms[1])):
+            both = product + other
+            assert both.bend == pytest.approx(2.0, rel=1e-12)
+            assert norm(stacked([both, 0.0 * both])) == pytest.approx(2.0, rel=1e-9)
 
 
 def _hat(x: np.ndarray) -> np.ndarray:
