@@ -16,6 +16,7 @@ from typing import Any
 
 TUTORIALS = Path(__file__).resolve().parent / "tutorials"
 BLOCK = re.compile(r"^(```(?:python|bash)\n.*?^```\n)", re.DOTALL | re.MULTILINE)
+COMMANDS = "%%bash\nset -e\nunset FORCE_COLOR\n"  # Jupyter sets it; progress bars would be printed
 LINK = re.compile(r"(!?)\[((?:`[^`]*`|[^\]`])*)\]\((?!https?://)[^)\s]+\)")
 
 
@@ -50,7 +51,7 @@ def cells(text: str) -> list[tuple[str, str]]:
     for part in BLOCK.split(text):
         if match := re.fullmatch(r"```(\w+)\n(.*?)```\n", part, re.DOTALL):
             language, code = match.groups()
-            found.append(("code", ("%%bash\nset -e\n" if language == "bash" else "") + code))
+            found.append(("code", (COMMANDS if language == "bash" else "") + code))
         elif part.strip():
             found.append(("markdown", LINK.sub(lambda m: "" if m[1] else m[2], part)))
     return [(kind, cell.strip("\n")) for kind, cell in found]

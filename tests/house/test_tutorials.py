@@ -34,7 +34,7 @@ def test_cells_are_the_blocks_of_the_page(page):
     found = nbformat.reads(nbformat.writes(nbformat.from_dict(notebooks.notebook(page))), 4)
     nbformat.validate(found)
     code = [cell.source for cell in found.cells if cell.cell_type == "code"]
-    heads = {"python": "", "bash": "%%bash\nset -e\n"}
+    heads = {"python": "", "bash": notebooks.COMMANDS}
     assert code == [heads[language] + block.strip("\n") for language, block in blocks]
     prose = "\n".join(cell.source for cell in found.cells if cell.cell_type == "markdown")
     assert not re.search(r"\]\((?!http)", prose), "a link that a notebook cannot follow"
