@@ -347,6 +347,7 @@ def test_the_hash_is_of_the_law(tmp_path):
     assert len(hashes) == 3
 
 
+@pytest.mark.extended
 def test_progress_is_reported():
     seen: list[float] = []
     certify(loop(Product([Vector("x"), Pose()])), 0.3, progress=seen.append)

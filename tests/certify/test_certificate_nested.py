@@ -8,6 +8,7 @@ from concur.control import ErrorDynamics
 from concur.control.output_groups import Pose, Rotation
 
 
+@pytest.mark.extended
 def test_a_smaller_region_of_poses_never_has_a_lower_rate():
     one = np.eye(6)
     dynamics = ErrorDynamics(Pose(), 4.0 * one, 4.0 * one, one)

@@ -118,6 +118,7 @@ def broken(found: OperatingCertificate, servo: Servo, states: tuple[np.ndarray, 
     return int((outside | (margins(servo, states[0]) < found.margin)).sum())
 
 
+@pytest.mark.extended
 def test_no_state_of_the_rover_breaks_what_is_proved() -> None:
     found = proved_rover()
     assert found.status is Status.PROVED

@@ -179,6 +179,7 @@ def test_a_rate_five_percent_higher_is_refuted(near):
     assert slack(ROTATION, fast.P, 1.05 * fast.alpha, x, ve) < 0.0
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("name", OTHERS)
 def test_no_group_gets_more_than_its_true_rate(name):
     owner, angle, distance, _ = OTHERS[name]

@@ -87,6 +87,7 @@ def test_the_isotropic_rotation_is_decided_without_boxes_up_to_the_true_rate(fil
         assert recheck(write(file, doc)) is status
 
 
+@pytest.mark.extended
 def test_all_rotation_vectors_may_be_boxed(file):
     """The same proof without its symmetry: a cube of boxes, some beyond the ball."""
     doc = copy.deepcopy(GOOD["SO3"])
@@ -111,6 +112,7 @@ def test_all_rotation_vectors_may_be_boxed(file):
     assert "diagonal" in rejected(write(file, half))
 
 
+@pytest.mark.extended
 def test_boxes_wholly_beyond_the_ball_may_be_missing(file):
     doc = copy.deepcopy(GOOD["SO3"])
     channel = doc["channels"][0]

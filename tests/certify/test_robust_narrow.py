@@ -118,6 +118,7 @@ def test_scalar_loops_get_the_best_form_there_is(pairs):
     assert size(pairs["R3, critical"][1]) < 1.03 * best
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("name", CASES)
 def test_the_forms_fall_at_their_rates(pairs, name):
     _, decay = pairs[name]

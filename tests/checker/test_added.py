@@ -30,6 +30,7 @@ def places(found: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return own + [place for key in own for place in places(found[key[-1]], key)]
 
 
+@pytest.mark.extended
 def test_they_are_confirmed_and_compared(tmp_path):
     file = write(tmp_path / "proof.json", document(tmp_path, ADDED))
     made = task(tmp_path, HEAD + PROOF + ADDED)

@@ -72,6 +72,7 @@ def test_every_command_with_json_is_tried_here():
     assert with_json() == set(CALLS)
 
 
+@pytest.mark.by_default(5)
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("command", CALLS)
 def test_answers_share_their_fields(command, tmp_path, monkeypatch):

@@ -71,6 +71,7 @@ def test_record_shows_what_the_comments_of_the_task_say(tracked):
     np.testing.assert_allclose(momentum, stated + 0 * momentum, atol=1e-7)
 
 
+@pytest.mark.extended
 def test_report_speaks_of_momentum_and_not_of_wheels(tracked):
     _, folder, _ = tracked
     page = (folder / "report.html").read_text("utf-8")

@@ -101,6 +101,7 @@ def test_a_proof_that_the_checker_does_not_confirm_is_none(tmp_path, monkeypatch
     assert any("exceeds the bound" in problem for problem in found["problems"])
 
 
+@pytest.mark.extended
 def test_a_statement_that_the_checker_does_not_cover_is_proved_with_a_note(tmp_path, monkeypatch):
     hub = FOREARM.replace("forearm", "left_wheel") + "start = [0.0, 0.0, 0.0]\nradius = 0.1\n"
     task = written(tmp_path, NEAR + REAL + hub + POST.replace("0.6, 0.9", "3.0, 3.0"))
@@ -169,6 +170,7 @@ def test_the_narrowest_limits_apply(tmp_path):
     assert load_task(written(tmp_path, proof)).statement.angles == {"turret": (-1.0, np.inf)}
 
 
+@pytest.mark.extended
 def test_loads_and_grip_are_bounded_where_supports_are_declared(tmp_path):
     limits = CASTER + "least_load = { right_wheel = 30.0 }\ngrip = 0.6\n"
     ground = load_task(written(tmp_path, NEAR + limits)).statement.ground
@@ -211,6 +213,7 @@ def test_obstacles_are_read_and_refuted_in_the_way(tmp_path):
     assert "clearance forearm from post is 0." in text
 
 
+@pytest.mark.extended
 def test_expressions_are_bounded_with_their_unit(tmp_path):
     proof = NEAR + REAL + POWER.format("torque(turret) * speed(turret)") + 'unit = "W"\n'
     result = run("prove", written(tmp_path, proof), "--out", tmp_path / "out")
@@ -231,6 +234,7 @@ def test_expressions_are_bounded_with_their_unit(tmp_path):
     assert (result.exit_code, "upper_arm" in result.output) == (2, True)
 
 
+@pytest.mark.extended
 def test_errors_of_the_measured_state_are_read_and_named(tmp_path):
     text = "[proof.reading]\nangles = { turret = 1e-4 }\nspeeds = 1e-3\nplace = 1e-4\n"
     found = load_task(written(tmp_path, NEAR + text)).statement.reading
@@ -313,6 +317,7 @@ def test_the_shipped_satellite_is_proved(tmp_path):
     assert all(kept.values())
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("limit", "status"), [(20, "PROVED"), (5.28, "UNDECIDED"), (5, "REFUTED")])
 def test_a_law_with_torque_limits_is_the_plain_one_within_them(tmp_path, limit, status):
     """A proof shows that it never saturates; so it has the limits, too."""

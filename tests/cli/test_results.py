@@ -219,6 +219,7 @@ def test_pictures_that_fail_leave_the_numbers(
     assert "No space left" in entry(folder)["why"]
 
 
+@pytest.mark.extended
 def test_full_disk_keeps_the_run_elsewhere(task: Path, tmp_path: Path) -> None:
     """No file of the folder may be longer than 2 kB: the run is, the manifest is not."""
     rescue, folder = tmp_path / "rescue", tmp_path / "out"

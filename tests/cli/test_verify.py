@@ -125,6 +125,7 @@ def test_campaign_that_fails_names_requirement_and_world(tmp_path):
     assert found["worst"][0]["file"] == "worst_1_settle_hand.toml"
 
 
+@pytest.mark.extended
 def test_proofs_are_requested_and_their_statuses_reported(tmp_path, monkeypatch):
     box = "[operating]\nspeeds = 0.3\n[operating.ranges]\n"
     box += "upper_arm = [0.5, 0.7]\nforearm = [1.1, 1.3]\n"
@@ -183,6 +184,7 @@ def test_campaign_that_is_killed_while_it_writes_continues(tmp_path, monkeypatch
     assert listed == [True]
 
 
+@pytest.mark.extended
 def test_second_campaign_in_a_folder_leaves_the_first_one_alone(tmp_path):
     task, out = tmp_path / "task.toml", tmp_path / "out"
     task.write_text(TASK)

@@ -363,6 +363,7 @@ def test_lost_direction_still_gets_the_largest_scale_with_that_rest() -> None:
     assert max(scales) > 0.1
 
 
+@pytest.mark.extended
 def test_nothing_ever_beyond_the_limits() -> None:
     rng = np.random.default_rng(10)
     active = 0

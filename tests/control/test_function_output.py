@@ -59,6 +59,7 @@ def test_functions_give_the_torques_of_bodies(servos):
             assert torque == pytest.approx(known, rel=1e-10, abs=1e-10)
 
 
+@pytest.mark.extended
 def test_functions_on_all_groups_move_as_outputs_of_bodies():
     rng, model = np.random.default_rng(1), cc.reduce(FLYER)
     still = cc.control.ReferenceSample
@@ -115,6 +116,7 @@ def test_run_certificate_and_code_of_a_system_without_bodies(servos, tmp_path):
     assert found == pytest.approx(whole.torque(q0, s0, GOAL(0.0)), abs=1e-9)
 
 
+@pytest.mark.extended
 def test_floater_rebuilt_from_its_energies_has_the_torques_and_the_run_of_the_robot():
     """Zero momentum as six constraints gives the lift of the mechanical connection."""
     system, output = rebuilt(FLYER, momentum=True), cc.Output("hand", "hand", "R3xSO3")

@@ -105,6 +105,7 @@ def test_graph_stays_small(name: str, most: int) -> None:
     assert law_function(SERVOS[name]()).n_instructions() < most
 
 
+@pytest.mark.extended
 def test_law_of_a_humanoid_of_forty_joints_stays_small() -> None:
     model = cc.reduce(humanoid(), momentum=MOMENTUM)
     servo = cc.Servo(model, [cc.Output("hand", "left_arm8", "SE3")], 4.0, 4.0)

@@ -75,7 +75,7 @@ def drawn(servo: Servo, count: int) -> list[tuple[np.ndarray, np.ndarray, Refere
     "options",
     [
         {},
-        {"torque_limits": 3.0},
+        pytest.param({"torque_limits": 3.0}, marks=pytest.mark.extended),
         pytest.param({"use_measured_velocity": True}, marks=pytest.mark.slow),
         pytest.param({"damping_threshold": 0.05}, marks=pytest.mark.slow),
     ],

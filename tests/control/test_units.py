@@ -90,6 +90,7 @@ def kinematic_verdicts(robot: cc.Mechanism) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.by_default(4)
 @OTHERS
 @pytest.mark.parametrize("name", ROBOTS)
 def test_reduction_audit_and_symmetry(name: str, units: Units) -> None:
@@ -158,6 +159,7 @@ def test_pose_of_the_base_matters_to_one_axis(units: Units) -> None:
         operating_bounds(servo, BOX)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(
     ("group", "units"),
     # In SE3 metres and radians act on each other.

@@ -597,6 +597,7 @@ def test_entities_are_not_expanded(tmp_path: Path) -> None:
         load(tmp_path, bomb)
 
 
+@pytest.mark.extended
 def test_large_files_and_robots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     links = [link(f"l{i}", "") for i in range(20_000)]
     ends = [joint(f"j{i}", "fixed", f"l{i}", f"l{i + 1}") for i in range(19_999)]
@@ -668,6 +669,7 @@ def test_xacro_files_are_expanded(tmp_path: Path) -> None:
             cc.load(tmp_path / name)
 
 
+@pytest.mark.extended
 def test_robots_in_toml_do_not_import_lxml() -> None:
     program = "import sys, concur as cc; cc.robots.rover_arm(); print('lxml' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -150,6 +150,7 @@ def test_check_shows_what_the_certificate_needs_beside_the_limits(changed):
     assert "need: unknown, as there is no certificate" in run("check", bare, "--mock")[0]
 
 
+@pytest.mark.extended
 def test_check_of_drives_that_do_not_answer(alone):
     out, err = run("check", alone, status=1)
     assert err == ""

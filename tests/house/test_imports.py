@@ -83,6 +83,7 @@ def test_private_imports_across_packages_are_seen(path, line, found):
     assert list(private_modules(Path(path), line)) == found
 
 
+@pytest.mark.extended
 def test_packages_take_public_names_of_each_other():
     found = set()
     for file in [*ROOT.glob("concur/**/*.py"), *ROOT.glob("hil/**/*.py")]:
@@ -109,6 +110,7 @@ def test_import_and_help_wait_for_no_library(program):
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 
 
+@pytest.mark.extended
 def test_reduction_leaves_heavy_packages_alone():
     program = f"""
 import sys

@@ -50,6 +50,7 @@ def test_command_shows_its_help(name):
     assert "Usage" in done.stdout
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("name", PROJECT["scripts"])
 @pytest.mark.parametrize("words", [["fly"], ["check", "nowhere.toml"], ["check", "--mispelt"]])
 def test_commands_refuse_what_they_do_not_know(name, words, tmp_path):
@@ -60,6 +61,7 @@ def test_commands_refuse_what_they_do_not_know(name, words, tmp_path):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.extended
 def test_rig_tells_a_missing_file_in_one_line(tmp_path):
     done = run(script("concur-rig"), "check", "nowhere.toml", cwd=tmp_path)
     assert done.stderr.startswith("concur-rig: ")

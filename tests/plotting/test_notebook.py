@@ -89,6 +89,7 @@ def test_laws_audits_and_certificates_are_shown(made):
     checked(undecided, "UNDECIDED")  # its transient bound is not a number
 
 
+@pytest.mark.extended
 def test_runs_motions_and_comparisons_are_shown_with_a_figure(made):
     _, _, run, motion = made
     for value, word in (

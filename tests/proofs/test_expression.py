@@ -159,6 +159,7 @@ def test_states_in_the_tube_stay_within_the_bounds() -> None:
     assert (bound < 1.15 * worst).all()
 
 
+@pytest.mark.extended
 def test_samples_know_their_values_and_the_declared_motion_refutes() -> None:
     attack = Attack(task(duration=0.3))
     point = attack.balls.draw(np.random.default_rng(3), 1)

@@ -408,6 +408,7 @@ def test_means_of_models_on_the_way_to_a_point_are_integrals():
     assert 0.3 <= mean.r[0] < 0.3 * (1 + 1e-9)
 
 
+@pytest.mark.extended
 def test_models_of_a_spline_enclose_its_cubics_and_no_more():
     case, rng = prover(SHORT), np.random.default_rng(7)
     declared = case.declared

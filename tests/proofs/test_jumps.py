@@ -93,6 +93,7 @@ def test_the_jump_is_that_of_the_formula() -> None:
     assert case._jump(replace(EXACT, period=0.0), k).tolist() == [0.0, 0.0]
 
 
+@pytest.mark.extended
 def test_worlds_stay_inside_and_would_not_without_the_jump(monkeypatch) -> None:
     given = task(EXACT)
     found = proof_of(given)

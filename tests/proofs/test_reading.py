@@ -146,6 +146,7 @@ def test_readings_count_as_long_as_their_torques_are_held() -> None:
     assert found[1] == pytest.approx([1.05, 1.05, 2.05])
 
 
+@pytest.mark.extended
 def test_worlds_stay_inside_and_would_not_without_the_readings() -> None:
     given = task(**STILL)
     found = proof_of(given)

@@ -165,6 +165,7 @@ def rod(axial: float, tensor: object = None) -> Inertia:
     return Inertia(0.5, (0.0, 0.0, -0.4), tensor or (0.3, 0.3, axial))
 
 
+@pytest.mark.extended
 def test_links_that_keep_no_spin() -> None:
     """A joint beside the axis, a driven joint, and a body that is not round."""
     for moments, at, driven in (
@@ -355,6 +356,7 @@ def test_joints_that_follow_others_are_refused() -> None:
         )
 
 
+@pytest.mark.extended
 def test_symmetry_lists_spins_with_all_that_a_link_carries_turned_back() -> None:
     """Those of links on cables and of round links, which `reduce` divides out, and no others."""
     for moments in (None, (0.01, 0.02)):

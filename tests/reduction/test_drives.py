@@ -80,6 +80,7 @@ def _turn_and_slide(unit: float, *columns: tuple[float, float]) -> Mechanism:
     return Mechanism("r", bodies, drives=drives)
 
 
+@pytest.mark.extended
 def test_verdicts_on_drives_do_not_depend_on_units_and_gear_ratios() -> None:
     for columns, holds in (
         (((1.0, 0.0), (0.0, 1.0)), True),

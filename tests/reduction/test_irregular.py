@@ -64,6 +64,7 @@ def missed(robot: Mechanism, q: np.ndarray) -> float:
     return float(np.linalg.svd(lines, compute_uv=False)[2])
 
 
+@pytest.mark.by_default(4)
 @pytest.mark.parametrize(
     "mounts",
     [

@@ -73,6 +73,7 @@ def test_all_terms_together_reach_the_printed_state(case_study: Formulas) -> Non
     assert_close(_end(case_study, {}), CASE_END, 1e-8)
 
 
+@pytest.mark.by_default(4)
 @pytest.mark.parametrize(
     ("term", "weight", "error"),
     [

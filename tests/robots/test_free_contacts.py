@@ -188,6 +188,7 @@ def test_disk_without_motors_has_no_servo_and_one_with_thrusters_has() -> None:
     assert np.abs(run.constraint_residual).max() < 1e-8
 
 
+@pytest.mark.by_default(4)
 @pytest.mark.parametrize("globe", [None, "turns", "floats"])
 @pytest.mark.parametrize(
     ("kind", "hollow"), [("ball", False), ("rubber_ball", True), ("disk", False), ("disk", True)]

@@ -137,6 +137,7 @@ def test_run_rolls_by_rows_written_by_hand(number: int) -> None:
         assert_close(run.momentum[k], oracle.momentum(q, v), 1e-11)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("number", [0, 7])
 def test_states_are_those_of_the_independent_simulator(number: int) -> None:
     run, one = run_of(number), accepted(number)[1]

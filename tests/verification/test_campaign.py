@@ -208,6 +208,7 @@ def from_run(run: cc.Run) -> dict[str, float]:
     return found
 
 
+@pytest.mark.extended
 def test_track_reproduces_a_world_from_its_file(
     campaign: Campaign, worlds: np.ndarray, values: np.ndarray, tmp_path: Path
 ) -> None:

@@ -80,6 +80,7 @@ def test_a_world_has_its_own_loads_and_leans_on_a_larger_wheel() -> None:
     assert found.height[0] == pytest.approx(0.0025, rel=0.01)
 
 
+@pytest.mark.extended
 def test_the_rover_follows_on_contacts_and_the_wheels_do_not_slip() -> None:
     found = drive(4.0)
     late = found.run.t >= 3.5

@@ -58,6 +58,7 @@ def hand(sampled, disturbance=None):
     return curves, curves[0].bounds[1]
 
 
+@pytest.mark.extended
 def test_disturbances_are_those_of_the_motion(sampled):
     certificate, runs = sampled[2:]
     sizes = []
@@ -112,6 +113,7 @@ def test_without_a_proof_no_bound_is_proved(sampled):
         assert not any("norm" in curve.name for curve in curves)
 
 
+@pytest.mark.extended
 def test_torques_have_the_bound_of_the_operating_box(sampled):
     campaign, result, _, runs = sampled
     wide = operating_bounds(campaign.task.servo, BOX, **ASKED, tolerance=10.0)

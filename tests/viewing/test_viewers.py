@@ -244,6 +244,7 @@ def test_still_pictures(run, tmp_path, monkeypatch):
         Path("a.png").unlink()
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is a signal there")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_end_the_command_also_in_the_background(number):
