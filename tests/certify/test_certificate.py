@@ -82,6 +82,7 @@ def test_rotations_reach_the_true_rate(group, degrees):
     assert certificate.rate >= 0.99 * 1.4
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_files_are_confirmed(certificates, name, tmp_path):
     certificate = certificates[name]
@@ -91,6 +92,7 @@ def test_files_are_confirmed(certificates, name, tmp_path):
     assert finding.status is Status.PROVED, finding.reason
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_files_with_a_faster_rate_are_not(certificates, name, tmp_path):
     certificates[name].save(tmp_path / "proof.json")

@@ -289,6 +289,7 @@ def test_a_form_with_less_symmetry_gets_no_reduction_by_symmetry(near):
 # --- contents of a proof --------------------------------------------------------------------
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("name", ["SE2", "SO3, diagonal"])
 def test_boxes_cover_the_domain_and_hold_in_samples(name):
     owner, angle, distance, _ = OTHERS[name]

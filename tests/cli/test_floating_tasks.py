@@ -140,6 +140,7 @@ def test_wrong_momentum_is_in_the_numbers_where_the_law_uses_it(tmp_path, measur
         assert "use_measured_velocity = true" in told["cure"]
 
 
+@pytest.mark.extended
 def test_right_momentum_needs_no_words(tracked):
     _, folder, answer = tracked
     assert answer["mismatch"] is None

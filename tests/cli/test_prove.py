@@ -247,6 +247,7 @@ def test_errors_of_the_measured_state_are_read_and_named(tmp_path):
     assert "Errors of the measured state" in (tmp_path / "out" / "report.html").read_text()
 
 
+@pytest.mark.extended
 def test_wrong_entries_name_table_and_field(tmp_path):
     cases = {
         NEAR.replace("heading", "#"): ("heading", "Add the field"),

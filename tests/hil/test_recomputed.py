@@ -73,6 +73,7 @@ def test_a_run_comes_out_again_at_instants_that_are_found(made):
 # --- the state --------------------------------------------------------------------------------
 
 
+@pytest.mark.by_default(5)
 @pytest.mark.parametrize(
     ("name", "change"),
     [("position", 1e-6), ("report_time", -1e-6), ("q", 1e-6), ("s", 1e-6)],

@@ -54,6 +54,7 @@ def limited(kind, value):
     }[kind]
 
 
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_broken_limit_of_each_kind_is_found_and_a_kept_one_is_not(kind, worst) -> None:
     outward = -1.0 if kind in ("angle above", "margin") else 1.0

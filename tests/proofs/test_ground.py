@@ -208,6 +208,7 @@ def test_loads_are_those_of_contacts_in_mujoco() -> None:
         assert np.abs(apart).max() < 3.0, name
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("kind", ["load", "grip", "tipping"])
 def test_limits_of_each_kind_are_refuted_where_the_declared_motion_breaks_them(kind) -> None:
     corners = {"front_left": (0.5, 0.25, 0.0), "front_right": (0.5, -0.25, 0.0)}

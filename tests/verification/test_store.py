@@ -50,6 +50,7 @@ def whole(tmp_path_factory):
     return path.read_bytes(), table.encoded()
 
 
+@pytest.mark.extended
 def test_file_goes_on_wherever_it_was_cut_off(whole, tmp_path):
     data, expected = whole
     path, evaluations = tmp_path / "worlds.bin", set()

@@ -122,7 +122,11 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize(
-    "how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+    "how",
+    [
+        pytest.param(signal.SIGKILL, marks=pytest.mark.extended),
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+    ],
 )
 def test_it_does_not_outlive_its_parent(how, tmp_path):
     script = tmp_path / "emulate.py"
