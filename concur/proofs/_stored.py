@@ -169,9 +169,9 @@ class TaskDocument:
                 for name, most in torque_room(servo).items():
                     inside = statement.torques.get(name, np.inf) <= most
                     require(inside, f"the torque of {name} may exceed the limits of the law")
-                rows = set(found.disturbance) == set(names)
-                rows = rows and len({len(row) for row in found.disturbance.values()}) == 1
-                rows = rows and all(set(part) == set(names) for part in found.room)
+                tables = [found.disturbance, *found.room]
+                rows = all(set(part) == set(names) for part in tables)
+                rows = rows and len({len(row) for part in tables for row in part.values()}) == 1
                 require(rows, "D or room has another shape than outputs and segments")
                 room = [[part[name] for name in names] for part in found.room]
                 stored = Stored(

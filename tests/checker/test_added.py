@@ -94,6 +94,11 @@ def test_rooms_are_needed_with_readings_only(tmp_path):
     for room in ([], found["room"][:1], [{}, {}], [{"base": [1.0], "hand": [1.0]}] * 2, "no"):
         other = document(tmp_path, ADDED) | {"room": room}
         assert answer(write(tmp_path / "room.json", sealed(other))) != PROVED
+    for part, name in ((0, "base"), (1, "hand")):
+        for row in (found["room"][part][name][1:], [*found["room"][part][name], 1.0]):
+            other = document(tmp_path, ADDED)
+            other["room"][part][name] = row
+            assert answer(write(tmp_path / "room.json", sealed(other))) == "UNDECIDED"
     del found["room"]
     assert answer(write(tmp_path / "room.json", sealed(found))) != PROVED
 
