@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
 from enum import Enum
 from importlib import resources
@@ -12,6 +13,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from concur._threads import LIMITS
 from concur._version import __version__
 from concur.cli._errors import errors
 
@@ -66,6 +68,8 @@ def _root(
     ] = False,
 ) -> None:
     """Group of the commands."""
+    for name in LIMITS:
+        os.environ.setdefault(name, "1")
 
 
 @main.command(

@@ -16,9 +16,8 @@ from importlib import import_module
 from multiprocessing import connection, get_context, parent_process
 from typing import Any
 
+from concur._threads import LIMITS
 from concur.errors import ConcurError, install_command, shown
-
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def processors() -> int:
@@ -77,8 +76,8 @@ def _end_with_parent() -> None:
 @contextmanager
 def one_thread_each() -> Iterator[None]:
     """Let linear algebra in processes that start meanwhile use one thread."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    before = {name: os.environ.get(name) for name in LIMITS}
+    os.environ.update(dict.fromkeys(LIMITS, "1"))
     try:
         yield
     finally:

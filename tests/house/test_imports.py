@@ -110,6 +110,24 @@ def test_import_and_help_wait_for_no_library(program):
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(("given", "used"), [("", "1"), ("3", "3")])
+def test_commands_use_one_thread_for_matrices_unless_told_otherwise(given, used, monkeypatch):
+    """NumPy reads the limit when it is imported."""
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    if given:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", given)
+    program = f"""
+import os, sys
+from concur.cli import main
+main(["prove", "--help"], standalone_mode=False)
+print([name for name in {NUMERICAL} if name in sys.modules])
+import numpy
+print(os.environ["OPENBLAS_NUM_THREADS"])
+"""
+    done = run(sys.executable, "-c", program)
+    assert done.stdout.splitlines()[-2:] == ["[]", used], done.stdout + done.stderr
+
+
 @pytest.mark.extended
 def test_reduction_leaves_heavy_packages_alone():
     program = f"""
