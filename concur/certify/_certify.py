@@ -55,14 +55,15 @@ _ROUNDS = 2
 _GAP = 1.006
 """Ratio of these rates below which bisection ends."""
 
-_EFFORT = (2, 300)
-"""Boxes allowed in a round of bisection: relative to those of the last proof, and at least."""
+_EFFORT, _CLOSE = (2, 300), 1.02
+"""Boxes allowed in a round of bisection: relative to those of the last proof, and at least; the
+latter not below this ratio of rates, as small boxes would take long to verify."""
 
 _SMALLEST = math.radians(7)
 """Smallest rotation error of a search for isotropic poses: in smaller regions, where the loop is
 nearly linear, the solver is inaccurate, and the form of this region proves a higher rate, rad."""
 
-_RUNG = 0.85
+_RUNG = 0.9
 """Ratio of the rotation errors of the regions of a chain's forms."""
 
 _STEP = 0.8
@@ -351,7 +352,8 @@ def _proofs(
         middle = (part + failed) / 2
         if left < 1 or failed < _GAP * part:
             break
-        tried = attempt(middle, min(left, max(_EFFORT[0] * proofs[-1].tested, _EFFORT[1])))
+        least = _EFFORT[1] if failed >= _CLOSE * part else 0
+        tried = attempt(middle, min(left, max(_EFFORT[0] * proofs[-1].tested, least)))
         left -= tried.tested
         if tried.status is Status.PROVED:
             proofs.append(tried)
