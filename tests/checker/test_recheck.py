@@ -94,7 +94,7 @@ def test_the_sentence_is_that_of_the_proof_with_its_wider_bounds(tmp_path, file)
     for bound, claim in zip(proof.bounds, stored.bounds, strict=True):
         assert bound.quantity == claim.quantity
         wider = bound.sign * (claim.value - bound.value)
-        size = max(abs(bound.value), 0.05 if bound.unit == "rad" else 0.0)
+        size = max(abs(bound.value), {"rad": 0.05, "rad/s": 0.25}.get(bound.unit, 0.0))
         assert 0.0 <= wider <= 0.02 * size * (1 + 1e-9)
         assert claim.kept
         assert claim.limit == bound.limit or not np.isfinite(bound.limit)

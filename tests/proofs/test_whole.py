@@ -18,6 +18,7 @@ TIGHT, SMALL = 1.5, 0.1
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
 def test_the_whole_slalom_is_proved_tightly_and_no_world_is_outside() -> None:
     task = load_task(EXAMPLES / "rover_arm.toml")
     began = time.process_time()
