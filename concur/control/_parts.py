@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypeAlias
 
 from concur.control._output import Output
+from concur.control._sample import Part
 from concur.errors import OutputError, ShapeError
 
-Part: TypeAlias = tuple[int, int, str | None]
-"""Pose coordinates, twist coordinates, group; the group is None where any of these sizes fits."""
-
 _LINE: Part = (1, 1, "R")
+_SIZES: tuple[int, Part] = (-1, _LINE)
 _FACTORS: dict[str, list[Part]] = {
     "R": [_LINE],
     "R3xSO3": [*[_LINE] * 3, (4, 3, "SO3")],
@@ -49,9 +47,6 @@ def check_parts(parts: tuple[Part, ...], outputs: Sequence[Output], where: str) 
         "SE2) and stack them in output order.",
         output=outputs[first].name,
     )
-
-
-_SIZES: tuple[int, Part] = (-1, _LINE)
 
 
 @lru_cache(maxsize=256)

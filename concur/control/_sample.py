@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import casadi as ca
 import numpy as np
@@ -11,6 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from concur.codegen import Array, Vector, as_floats, nonfinite_error, shape_error
 from concur.errors import ShapeError
 from concur.groups import quaternion
+
+Part: TypeAlias = tuple[int, int, str | None]
+"""Pose coordinates, twist coordinates, group; the group is None where any of these sizes fits."""
 
 
 class ReferenceSample:
@@ -64,14 +67,14 @@ class ReferenceSample:
     flat_pose: Array
     twist: Array
     acceleration: Array
-    groups: tuple[tuple[int, int, str | None], ...] | None
+    groups: tuple[Part, ...] | None
 
     def __init__(
         self,
         pose: Array,
         twist: Vector,
         acceleration: Vector,
-        groups: tuple[tuple[int, int, str | None], ...] | None = None,
+        groups: tuple[Part, ...] | None = None,
     ) -> None:
         arrays = {
             "pose": _part(pose, "pose"),

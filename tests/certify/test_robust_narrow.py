@@ -83,9 +83,9 @@ def test_the_reference_tube_is_reached(pairs):
     assert size(decay) > worst
 
 
-# How much narrower the tube is at least; on SE3 the fastest form may have the narrowest one.
+# How much narrower the tube is at least; on SE3 the fastest form has the narrowest one itself.
 NARROWER = {
-    "SE3": 1.0, "SE3, overdamped": 1.3, "SO3, critical": 80.0, "R3, critical": 150.0, "SE2": 1.03,
+    "SE3, overdamped": 1.3, "SO3, critical": 80.0, "R3, critical": 150.0, "SE2": 1.03,
     "full": 1.15,
 }  # fmt: skip
 
@@ -95,8 +95,9 @@ NARROWER = {
 def test_tubes_are_narrower_than_those_of_the_fastest_form(pairs, name):
     usual, narrow = pairs[name]
     assert narrow.status is Status.PROVED
-    assert size(narrow) <= size(usual) / NARROWER[name]
-    assert narrow.rate <= usual.rate
+    itself = name == "SE3"
+    assert size(narrow) <= size(usual) if itself else size(narrow) < size(usual) / NARROWER[name]
+    assert (narrow.rate < usual.rate) is not itself
     assert narrow.angle == usual.angle
     assert narrow.distance == usual.distance
 

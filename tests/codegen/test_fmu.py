@@ -128,7 +128,6 @@ def test_binary_has_every_function_of_the_standard_and_shows_nothing_else(folder
     assert {line.split()[-1] for line in shown.stdout.splitlines()} == expected
 
 
-@pytest.mark.by_default(3)
 @pytest.mark.parametrize("name", ["a_spiral", "root"])
 def test_sources_compile_without_warnings(folder, name, tmp_path):
     sources = sorted((unpacked(folder / f"{name}.fmu") / "sources").glob("*.c"))

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array, shape_error
-from concur.control._parts import Part
+from concur.control._sample import Part
 from concur.control.references._columns import Floats
 from concur.control.references._composed import Composed, space_group
 from concur.control.references._expression import Motion, Reader

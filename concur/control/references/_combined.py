@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Array, as_floats
-from concur.control._parts import Part
+from concur.control._sample import Part
 from concur.control.references._expression import Motion, Reader
 from concur.control.references._reference import Expression, Reference, check_reference
 from concur.errors import ConcurError, ShapeError, shown

@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 
 from concur.codegen import Array
-from concur.control._parts import Part
+from concur.control._sample import Part
 from concur.control.references._columns import column_function
 from concur.control.references._expression import Motion, Reader
 from concur.control.references._poses import LIE, Read, check_group, group_of, to_body

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array
-from concur.control._parts import Part
-from concur.control._sample import pose_numbers
+from concur.control._sample import Part, pose_numbers
 from concur.control.references._columns import Floats
 from concur.control.references._expression import Motion, Reader
 from concur.control.references._inputs import homogeneous, numbers

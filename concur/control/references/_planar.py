@@ -5,7 +5,7 @@ from __future__ import annotations
 import casadi as ca
 
 from concur.codegen import Array
-from concur.control._parts import Part
+from concur.control._sample import Part
 from concur.control.references._expression import Motion, Reader
 from concur.control.references._reference import Expression, Reference, check_reference
 from concur.errors import ShapeError

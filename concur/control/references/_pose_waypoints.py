@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Array, Vector
-from concur.control._parts import Part
+from concur.control._sample import Part
 from concur.control.references._along import exponential
 from concur.control.references._columns import Columns, Floats, column_function
 from concur.control.references._expression import Motion, Reader, Table

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import DRIFT, Array
-from concur.control._parts import Part, factors
-from concur.control._sample import pose_numbers
+from concur.control._parts import factors
+from concur.control._sample import Part, pose_numbers
 from concur.control.output_groups import OutputGroup, Pose, Product, Rotation, Vector
 from concur.control.references._columns import Columns, Floats, column_function
 from concur.control.references._expression import Motion, Reader

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from concur.codegen import Array
 from concur.control._output import Output
-from concur.control._parts import Part, check_parts
-from concur.control._sample import ReferenceSample
+from concur.control._parts import check_parts
+from concur.control._sample import Part, ReferenceSample
 from concur.control.references._columns import Floats
 from concur.control.references._expression import Graph, Motion, Pieces, Reader, Rows, Samples
 from concur.control.references._inputs import numbers
