@@ -28,13 +28,7 @@ def picture(contract: dict) -> str:
 
 
 def write(folder: Path) -> None:
-    """Write one picture per contract, and a page of those within packages."""
+    """Write one picture per contract."""
     folder.mkdir(parents=True, exist_ok=True)
-    page = ""
     for name, contract in contracts().items():
-        file = folder / f"{name.replace(' ', '_')}.html"
-        file.write_text(picture(contract), encoding="utf-8")
-        (package,) = contract["containers"]
-        if "." in package:
-            page += f"## `{package}`\n\n{picture(contract)}\n"
-    (folder / "packages.txt").write_text(page, encoding="utf-8")
+        (folder / f"{name}.html").write_text(picture(contract), encoding="utf-8")

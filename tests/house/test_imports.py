@@ -94,6 +94,37 @@ def test_packages_take_public_names_of_each_other():
     assert not found, "import a public name, or make this one public"
 
 
+# --- verification of stored proofs shares nothing with the proofs -----------------------------
+
+
+def shared(package, name, source):
+    """Modules of its package that a module of the checker takes from the proofs."""
+    own = f"concur.{package}"
+    allowed = re.compile(rf"(?!{own}\b)|{own}\._(recheck|status\b)")
+    if name.startswith("_recheck"):
+        yield from (module for module in imported(ast.parse(source)) if not allowed.match(module))
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "found"),
+    [
+        ("_recheck_tube", "from concur.proofs._recheck_numbers import x", []),
+        ("_recheck_tube", "from concur.proofs._tube import x", ["concur.proofs._tube.x"]),
+        ("_recheck_tube", "from concur.proofs import x", ["concur.proofs.x"]),
+        ("_recheck_tube", "from concur.documents import x", []),
+        ("_tube", "from concur.proofs._cells import x", []),
+    ],
+)
+def test_imports_of_the_checker_are_seen(name, line, found):
+    assert list(shared("proofs", name, line)) == found
+
+
+@pytest.mark.parametrize("package", ["certify", "proofs"])
+def test_checker_takes_nothing_of_the_proofs(package):
+    for file in (ROOT / "concur" / package).glob("*.py"):
+        assert not list(shared(package, file.stem, file.read_text(encoding="utf-8"))), file
+
+
 # --- importing is silent and light ----------------------------------------------------------------
 
 
