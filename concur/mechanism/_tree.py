@@ -379,6 +379,14 @@ class Tree(BodyTree):
         return tensors
 
     @property
+    def inertia_matrices(self) -> np.ndarray:
+        """Spatial inertias in body axes, shape (bodies, 6, 6): the matrices I of body twists."""
+        matrices = np.array([body.inertia.matrix for body in self.bodies])
+        described = np.array([body.inertia.tensor for body in self.bodies])
+        matrices[:, 3:, 3:] += self.tensors - described
+        return matrices
+
+    @property
     def thrusters(self) -> tuple[Drive, ...]:
         """Drives that act on a body, not on joints."""
         return tuple(drive for drive in self.drives if drive.joints is None)

@@ -115,7 +115,7 @@ class Mechanism(ScrewMethods):
         super().__post_init__()
         if self.nv:
             rng = np.random.default_rng(7)
-            check_masses(self, [self.mass_matrix(self.random(rng)) for _ in range(2)])
+            check_masses(self, [self.random(rng) for _ in range(2)])
         names = kinematics.coupling_names(self)
         kept, ground = tuple(range(len(names))), None
         if self.wheels:

@@ -26,11 +26,10 @@ _ROUNDED = 1e-15  # part of the terms of a sum below which it is zero
 def link_rows(robot: Mechanism, joint: str, generators: Sequence[Sequence[float]]) -> np.ndarray:
     """Momenta of a link along generators in its axes, as rows on its twist, shape (k, 6)."""
     basis = robot.bodies[robot.index(joint)].joint.basis @ np.array(generators).T
-    inertia, size = np.zeros((6, 6)), np.zeros((6, 6))
+    inertias, inertia, size = robot.inertia_matrices, np.zeros((6, 6)), np.zeros((6, 6))
     for k, pose in robot.welded(robot.index(joint)).items():
         back = se3.adjoint(se3.inverse(pose))
-        matrix = robot.bodies[k].inertia.matrix.copy()
-        matrix[3:, 3:] += robot.tensors[k] - robot.bodies[k].inertia.tensor
+        matrix = inertias[k]
         inertia += back.T @ matrix @ back
         size += np.abs(back.T) @ np.abs(matrix) @ np.abs(back)
     rows = basis.T @ inertia
