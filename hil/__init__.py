@@ -108,7 +108,7 @@ def __getattr__(name: str) -> object:
     if name == "errors":
         return import_module("hil.errors")
     if name == "Wishes":
-        from concur.deprecation import warn
+        from hil._concur import warn
 
         warn("hil.Wishes", "hil.SessionOptions")
         name = "SessionOptions"

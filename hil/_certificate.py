@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from concur.files import read_json
+from hil._concur import read_json
 from hil.errors import RigFileError
 
 if TYPE_CHECKING:

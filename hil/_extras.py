@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from concur.errors import install_command
+from hil._concur import install_command
 from hil.errors import RigError
 
 NEEDED = ("can", "canopen", "zmq", "msgpack", "viser", "mcap")

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.control import TrackingLaw, reference_for
-from concur.formats import Task
+from hil._concur import Task, TrackingLaw, reference_for
 from hil.errors import RigError
 
 BLOCK = 500

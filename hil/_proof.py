@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.checker import StoredTaskProof, confirmed, load_task_proof
-from concur.control import Servo, TrackingLaw
-from concur.proofs import Reading
+from hil._concur import Reading, Servo, StoredTaskProof, TrackingLaw, confirmed, load_task_proof
 from hil.errors import ArmError
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from hil.record import Record
 from hil.state.estimator import AHEAD, Estimator
 
 if TYPE_CHECKING:
-    from concur.control import TrackingLaw
+    from hil._concur import TrackingLaw
     from hil.settings import Rig
 
 TIMES = 1e-9

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concur.errors import ConcurError
+from hil._concur import ConcurError
 
 
 class RigError(ConcurError):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.deprecation import renamed_fields
+from hil._concur import renamed_fields
 
 LATE = 0.5
 """Fraction of the period after which a cycle is late."""

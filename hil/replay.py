@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.control import Tick, TickStatus
 from hil._bookkeeping import contradictions
+from hil._concur import Tick, TickStatus
 from hil._recomputed import TIMES, States, pose_ages, references
 from hil._torque import CycleTorque, Failing
 from hil.errors import RecordError
@@ -28,7 +28,7 @@ from hil.record import Record
 from hil.record.manifest import fingerprints, machine
 
 if TYPE_CHECKING:
-    from concur.control import TrackingLaw
+    from hil._concur import TrackingLaw
     from hil.settings import Rig
 
 TOLERANCE = 1e-9

@@ -12,8 +12,7 @@ from typing import Any
 
 import msgpack
 
-from concur.control import Law, Tick, TrackingLaw, tracking_law
-from concur.deprecation import moved_names, renamed_arguments
+from hil._concur import Law, Tick, TrackingLaw, moved_names, renamed_arguments, tracking_law
 from hil._plan import sample_plan
 from hil._proof import load_proof
 from hil.bus import may_have_drives, open_bus

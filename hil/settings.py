@@ -8,11 +8,11 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from concur.deprecation import renamed_fields
+from hil._concur import renamed_fields
 from hil.errors import ArmError
 
 if TYPE_CHECKING:
-    from concur.formats import Task
+    from hil._concur import Task
 
 RENAMED = {
     "late": "on_late",

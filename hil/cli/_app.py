@@ -11,10 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from concur import __version__
-from concur.codegen import CompilerWarning
-from concur.errors import ConcurError
-from concur.files import escape_output
+from hil._concur import CompilerWarning, ConcurError, concur_version, escape_output
 
 main = typer.Typer(
     add_completion=False,
@@ -53,7 +50,7 @@ FaultOption = Annotated[
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"concur {__version__}")
+        typer.echo(f"concur {concur_version}")
         raise typer.Exit
 
 

@@ -17,7 +17,7 @@ from types import FrameType
 
 import numpy as np
 
-from concur.control import Tick, TickStatus, TrackingLaw
+from hil._concur import Tick, TickStatus, TrackingLaw
 from hil._plan import Plan
 from hil._proof import StartRegion
 from hil._realtime import Granted, realtime

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.control import Tick, TickStatus, TrackingLaw
+from hil._concur import Tick, TickStatus, TrackingLaw
 from hil._plan import Plan
 from hil._proof import StartRegion
 from hil.state.estimator import Estimator

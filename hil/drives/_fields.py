@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from concur.formats.tables import Refusal, suggest
+from hil._concur import Refusal, suggest
 from hil.drives._units import LARGEST, AxisScale, MitScale
 from hil.drives.mit_models import BITS, MIT_MODELS
 

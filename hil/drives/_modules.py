@@ -11,9 +11,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
-from concur.errors import DescriptionError
-from concur.files import copy_of, is_file, read_bytes
-from concur.formats.tables import suggest
+from hil._concur import DescriptionError, copy_of, is_file, read_bytes, suggest
 from hil.drives._registry import registering
 from hil.errors import RigFileError
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import can
 
-from concur.simulation import encoder_count
+from hil._concur import encoder_count
 
 if TYPE_CHECKING:
     from hil.settings import Axis

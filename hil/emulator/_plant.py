@@ -13,13 +13,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
-from concur.codegen import Evaluator, fingerprint, recalled
-from concur.simulation import Friction, Plant, check_friction, runge_kutta
+from hil._concur import (
+    Evaluator,
+    Friction,
+    Plant,
+    check_friction,
+    fingerprint,
+    recalled,
+    runge_kutta,
+)
 from hil.errors import RigError
 
 if TYPE_CHECKING:
-    from concur.codegen import Array
-    from concur.multibody import Mechanism
+    from hil._concur import Array, Mechanism
     from hil.settings import Rig
 
 RELEASE = 0.01

@@ -12,7 +12,7 @@ import can
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from concur.simulation import Latency
+from hil._concur import Latency
 from hil._registries import registry
 from hil.clock import Clock, SteppedClock
 from hil.emulator._cia402 import EmulatedCia402

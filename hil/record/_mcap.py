@@ -11,9 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.errors import ConcurError
-from concur.mcap import Quantity
-from concur.mcap import write_mcap as write
+from hil._concur import ConcurError, Quantity
+from hil._concur import write_mcap as write
 from hil.errors import RecordError
 
 TOPICS: dict[str, tuple[str, ...]] = {

@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.errors import printable
-from concur.files import confined, folder_named, read_bytes
-from concur.simulation import write_arrays
+from hil._concur import confined, folder_named, printable, read_bytes, write_arrays
 from hil.errors import RecordError
 from hil.reasons import Reason, State
 from hil.record._chunks import LAYOUT, ROWS, Chunk, Damage, scan

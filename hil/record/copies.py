@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from concur.files import confined, is_file, read_bytes
+from hil._concur import confined, is_file, read_bytes
 from hil.errors import RecordError
 
 if TYPE_CHECKING:

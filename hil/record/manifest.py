@@ -13,18 +13,23 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from concur import __version__
-from concur.codegen import fingerprint
-from concur.errors import ConcurError, shown
-from concur.files import confined, read_json
-from concur.simulation import coordinate_columns, velocity_columns
+from hil._concur import (
+    ConcurError,
+    concur_version,
+    confined,
+    coordinate_columns,
+    fingerprint,
+    read_json,
+    shown,
+    velocity_columns,
+)
 from hil.errors import RecordError
 from hil.record._drain import MANIFEST_FILE, ROWS_FILE, end_manifest, reserve_end, write_json
 from hil.record.copies import valid_copies
 from hil.record.rows import SCALARS, Layout
 
 if TYPE_CHECKING:
-    from concur.control import TrackingLaw
+    from hil._concur import TrackingLaw
     from hil.clock import Clock
     from hil.settings import Rig
 
@@ -389,7 +394,7 @@ def _text(path: Path) -> str | None:
 
 
 def _packages() -> dict[str, str]:
-    found = {"concur": __version__}
+    found = {"concur": concur_version}
     for name in PACKAGES:
         try:
             found[name] = version(name)
@@ -419,7 +424,7 @@ def _certificate(path: Path | None) -> dict[str, Any] | None:
 
 def _proof(path: Path | None) -> dict[str, Any] | None:
     """File of the proof of the task, with its claim."""
-    from concur.checker import load_task_proof  # heavy
+    from hil._concur import load_task_proof  # heavy
 
     if path is None:
         return None

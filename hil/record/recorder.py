@@ -22,7 +22,7 @@ from hil.record.ring import Ring
 from hil.record.rows import Layout
 
 if TYPE_CHECKING:
-    from concur.control import TrackingLaw
+    from hil._concur import TrackingLaw
     from hil.clock import Clock
     from hil.settings import Rig
 

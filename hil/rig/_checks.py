@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from concur.formats.tables import Refusal, suggest, unknown
+from hil._concur import Refusal, suggest, unknown
 from hil.drives import check_fields, check_units, identifiers
 from hil.emulator import Fault
 from hil.errors import RigError
 
 if TYPE_CHECKING:
-    from concur.formats import Task
+    from hil._concur import Task
     from hil.rig._schema import AxisTable, RigTable
     from hil.settings import Axis, Rig
 

@@ -9,12 +9,20 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from concur.certify import OPERATING
-from concur.checker import is_task_proof
-from concur.errors import DescriptionError
-from concur.files import copy_of, is_file, read_json
-from concur.formats import load_task
-from concur.formats.tables import Table, check, fault, missing_file, read_toml
+from hil._concur import (
+    OPERATING,
+    DescriptionError,
+    Table,
+    check,
+    copy_of,
+    fault,
+    is_file,
+    is_task_proof,
+    load_task,
+    missing_file,
+    read_json,
+    read_toml,
+)
 from hil.drives import drive_files, drive_kinds, import_drives
 from hil.drives.mit_models import mit_ranges
 from hil.errors import RigFileError

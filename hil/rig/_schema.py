@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from concur.formats.tables import Expected, FileName, Positive, Table, Text, Truth, list_of
+from hil._concur import Expected, FileName, Positive, Table, Text, Truth, list_of
 from hil.rig._values import (
     ByAxis,
     Counts,

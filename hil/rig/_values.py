@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from concur.formats.tables import LARGEST, Expected
+from hil._concur import LARGEST, Expected
 
 
 def one_of(*known: int) -> AfterValidator:

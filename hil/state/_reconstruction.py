@@ -19,9 +19,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array, Evaluator, compiled
-from concur.groups import quaternion, se3
-from concur.reduction import ReducedModel
+from hil._concur import Array, Evaluator, ReducedModel, compiled, quaternion, se3
 from hil.errors import RigError
 
 WEAKEST = 1e-9

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
-from concur.codegen import DRIFT, Evaluator
-from concur.control import TrackingLaw
+from hil._concur import DRIFT, Evaluator, TrackingLaw
 from hil.drives.feedback import Feedback
 from hil.settings import PoseSettings, Rig
 from hil.state._differentiation import Differentiator, velocity_delay

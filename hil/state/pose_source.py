@@ -40,7 +40,7 @@ from typing import Any, Protocol
 
 import msgpack
 
-from concur.codegen import DRIFT
+from hil._concur import DRIFT
 from hil._datagrams import unpack_map
 from hil._extras import INSTALL
 from hil.errors import RigError

@@ -21,7 +21,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from concur.viewing import LOCAL, REJECTED, admits
+from hil._concur import LOCAL, REJECTED, admits
 from hil.errors import RigError
 from hil.views._page import shell
 

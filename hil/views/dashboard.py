@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.viewing import Scene, add_plot, drawable, silenced, start_server
+from hil._concur import Scene, add_plot, drawable, silenced, start_server
 from hil.operator import OperatorSender
 from hil.reasons import State
 from hil.record.ring import Ring

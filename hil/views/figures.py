@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.plotting.errors import TIME
-from concur.plotting.files import make_directory, writing
-from concur.plotting.style import (
+from hil._concur import (
     DPI,
     PALETTE,
     REFERENCE,
+    TIME,
     logarithmic,
+    make_directory,
     new_figure,
     output_color,
     side_legend,
     styled,
+    writing,
 )
 from hil.guard import Flag
 from hil.reasons import Reason, State

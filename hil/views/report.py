@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.plotting.files import make_directory, writing
-from concur.plotting.report import page_style
-from concur.plotting.style import DPI
+from hil._concur import DPI, make_directory, page_style, writing
 from hil.reasons import Reason, State
 from hil.record import Record
 from hil.views.figures import CAPTIONS, FIGURES, _largest, _name, reason_name

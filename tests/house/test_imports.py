@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import concur as cc
+from hil import _concur
 from hil._extras import NEEDED
 
 ROOT = Path(__file__).parents[2]
@@ -123,6 +124,27 @@ def test_imports_of_the_checker_are_seen(name, line, found):
 def test_checker_takes_nothing_of_the_proofs(package):
     for file in (ROOT / "concur" / package).glob("*.py"):
         assert not list(shared(package, file.stem, file.read_text(encoding="utf-8"))), file
+
+
+# --- the rig has one door to concur -----------------------------------------------------------
+
+
+def test_door_of_the_rig_to_concur_has_the_names_that_the_rig_uses():
+    """Types and places name the same things, each is found, and each has a user."""
+    door = ROOT / "hil" / "_concur.py"
+    typed = {}
+    for node in ast.walk(ast.parse(door.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "concur":
+            typed |= {alias.asname or alias.name: node.module for alias in node.names}
+    assert typed == _concur._PACKAGES
+    assert all(hasattr(_concur, name) for name in typed)
+    used = set()
+    for file in ROOT.glob("hil/**/*.py"):
+        used |= set(imported(ast.parse(file.read_text(encoding="utf-8"))))
+    used = {name.removeprefix("hil._concur.") for name in used if name.startswith("hil._concur.")}
+    assert set(typed) == used
+    with pytest.raises(AttributeError, match="nothing"):
+        _concur.nothing  # noqa: B018
 
 
 # --- importing is silent and light ----------------------------------------------------------------

@@ -1,0 +1,145 @@
+"""All that the rig needs of `concur`; the other modules of `hil` import it from here alone.
+
+A name is imported from its package when it is first used: the recorder's process and the commands'
+help need few of them, and must start fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from concur import __version__ as concur_version
+    from concur.certify import OPERATING
+    from concur.checker import StoredTaskProof, confirmed, is_task_proof, load_task_proof
+    from concur.codegen import (
+        DRIFT,
+        Array,
+        CompilerWarning,
+        Evaluator,
+        compiled,
+        fingerprint,
+        recalled,
+    )
+    from concur.control import (
+        Law,
+        Servo,
+        Tick,
+        TickStatus,
+        TrackingLaw,
+        reference_for,
+        tracking_law,
+    )
+    from concur.deprecation import moved_names, renamed_arguments, renamed_fields, warn
+    from concur.errors import ConcurError, DescriptionError, install_command, printable, shown
+    from concur.files import (
+        confined,
+        copy_of,
+        escape_output,
+        folder_named,
+        is_file,
+        read_bytes,
+        read_json,
+    )
+    from concur.formats import Task, load_task
+    from concur.formats.tables import (
+        LARGEST,
+        Expected,
+        FileName,
+        Positive,
+        Refusal,
+        Table,
+        Text,
+        Truth,
+        check,
+        fault,
+        list_of,
+        missing_file,
+        read_toml,
+        suggest,
+        unknown,
+    )
+    from concur.groups import quaternion, se3
+    from concur.mcap import Quantity, write_mcap
+    from concur.multibody import Mechanism
+    from concur.plotting.errors import TIME
+    from concur.plotting.files import make_directory, writing
+    from concur.plotting.report import page_style
+    from concur.plotting.style import (
+        DPI,
+        PALETTE,
+        REFERENCE,
+        logarithmic,
+        new_figure,
+        output_color,
+        side_legend,
+        styled,
+    )
+    from concur.proofs import Reading
+    from concur.reduction import ReducedModel
+    from concur.simulation import (
+        Friction,
+        Latency,
+        Plant,
+        check_friction,
+        coordinate_columns,
+        encoder_count,
+        runge_kutta,
+        velocity_columns,
+        write_arrays,
+    )
+    from concur.viewing import (
+        LOCAL,
+        REJECTED,
+        Scene,
+        add_plot,
+        admits,
+        drawable,
+        silenced,
+        start_server,
+    )
+
+_PLACES = {
+    "concur": "concur_version",
+    "concur.certify": "OPERATING",
+    "concur.checker": "StoredTaskProof confirmed is_task_proof load_task_proof",
+    "concur.codegen": "Array CompilerWarning DRIFT Evaluator compiled fingerprint recalled",
+    "concur.control": "Law Servo Tick TickStatus TrackingLaw reference_for tracking_law",
+    "concur.deprecation": "moved_names renamed_arguments renamed_fields warn",
+    "concur.errors": "ConcurError DescriptionError install_command printable shown",
+    "concur.files": "confined copy_of escape_output folder_named is_file read_bytes read_json",
+    "concur.formats": "Task load_task",
+    "concur.formats.tables": (
+        "Expected FileName LARGEST Positive Refusal Table Text Truth check fault list_of "
+        "missing_file read_toml suggest unknown"
+    ),
+    "concur.groups": "quaternion se3",
+    "concur.mcap": "Quantity write_mcap",
+    "concur.multibody": "Mechanism",
+    "concur.plotting.errors": "TIME",
+    "concur.plotting.files": "make_directory writing",
+    "concur.plotting.report": "page_style",
+    "concur.plotting.style": (
+        "DPI PALETTE REFERENCE logarithmic new_figure output_color side_legend styled"
+    ),
+    "concur.proofs": "Reading",
+    "concur.reduction": "ReducedModel",
+    "concur.simulation": (
+        "Friction Latency Plant check_friction coordinate_columns encoder_count "
+        "runge_kutta velocity_columns write_arrays"
+    ),
+    "concur.viewing": "LOCAL REJECTED Scene add_plot admits drawable silenced start_server",
+}
+"""Names by package, as above."""
+
+_PACKAGES = {name: package for package, names in _PLACES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> object:
+    """Import a name at first use."""
+    if name not in _PACKAGES:
+        raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
+    own = "__version__" if name == "concur_version" else name
+    found = globals()[name] = getattr(import_module(_PACKAGES[name]), own)
+    return found
