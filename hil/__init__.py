@@ -107,11 +107,6 @@ def __getattr__(name: str) -> object:
     """Import a name at first use: the recorder's process needs no names and must start fast."""
     if name == "errors":
         return import_module("hil.errors")
-    if name == "Wishes":
-        from hil._concur import warn
-
-        warn("hil.Wishes", "hil.SessionOptions")
-        name = "SessionOptions"
     if name not in _PLACES:
         raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
     from hil._extras import require_extra

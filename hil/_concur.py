@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         reference_for,
         tracking_law,
     )
-    from concur.deprecation import moved_names, renamed_arguments, renamed_fields, warn
     from concur.errors import ConcurError, DescriptionError, install_command, printable, shown
     from concur.files import (
         confined,
@@ -106,7 +105,6 @@ _PLACES = {
     "concur.checker": "StoredTaskProof confirmed is_task_proof load_task_proof",
     "concur.codegen": "Array CompilerWarning DRIFT Evaluator compiled fingerprint recalled",
     "concur.control": "Law Servo Tick TickStatus TrackingLaw reference_for tracking_law",
-    "concur.deprecation": "moved_names renamed_arguments renamed_fields warn",
     "concur.errors": "ConcurError DescriptionError install_command printable shown",
     "concur.files": "confined copy_of escape_output folder_named is_file read_bytes read_json",
     "concur.formats": "Task load_task",

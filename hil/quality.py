@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from hil._concur import renamed_fields
-
 LATE = 0.5
 """Fraction of the period after which a cycle is late."""
 
@@ -71,7 +69,6 @@ class Histogram:
         return min((place + 1) * 1e-6, self.largest)
 
 
-@renamed_fields({"stale": "repeated"})
 @dataclass
 class Quality:
     """Counters of a run.

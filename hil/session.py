@@ -12,7 +12,7 @@ from typing import Any
 
 import msgpack
 
-from hil._concur import Law, Tick, TrackingLaw, moved_names, renamed_arguments, tracking_law
+from hil._concur import Law, Tick, TrackingLaw, tracking_law
 from hil._plan import sample_plan
 from hil._proof import load_proof
 from hil.bus import may_have_drives, open_bus
@@ -120,7 +120,6 @@ class Result:
     note: str = ""
 
 
-@renamed_arguments({"wishes": "options"})
 def run_session(
     rig: Rig,
     options: SessionOptions,
@@ -338,6 +337,3 @@ def _keeping(recorder: Recorder, mock: bool) -> Callable[[], bool]:
         return not (recorder.lost or (waits and recorder.failed))
 
     return keeping
-
-
-__getattr__ = moved_names(__name__, {"Wishes": "hil.SessionOptions"})

@@ -8,20 +8,10 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from hil._concur import renamed_fields
 from hil.errors import ArmError
 
 if TYPE_CHECKING:
     from hil._concur import Task
-
-RENAMED = {
-    "late": "on_late",
-    "lost": "on_missing",
-    "patience": "max_consecutive_faults",
-    "prelude": "startup_cycles",
-    "postlude": "shutdown_cycles",
-}
-"""Old names of the fields of `Policies`, also in files."""
 
 
 class Policy(Enum):
@@ -142,7 +132,6 @@ class BusSettings:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-@renamed_fields({"window": "receive_window"})
 @dataclass(frozen=True)
 class LoopSettings:
     """Rate, priority and timing of the loop.
@@ -173,7 +162,6 @@ class LoopSettings:
         return 1.0 / self.rate
 
 
-@renamed_fields(RENAMED)
 @dataclass(frozen=True)
 class Policies:
     """Responses to late cycles and missing reports, how many are tolerated, and stops.

@@ -13,7 +13,6 @@ from concur.certify._chain import ChannelChain, DecayChain
 from concur.certify._channel_certificate import ChannelCertificate
 from concur.certify._channels import Channel, split
 from concur.certify._design import certified_gains
-from concur.certify._design import design_gains as design_gains
 from concur.certify._disturbance import Disturbance
 from concur.certify._disturbances import (
     model_disturbance,
@@ -50,7 +49,6 @@ from concur.certify._structure import Refusal, Structure, check_structure
 from concur.certify._thesis import thesis_constants
 from concur.certify._thesis_constants import ThesisConstants
 from concur.certify._tube import Tube
-from concur.deprecation import moved_names
 
 __all__ = [
     "ESTIMATE",
@@ -104,13 +102,3 @@ __all__ = [
     "tube",
     "tubes",
 ]
-
-_PLOTS = "concur.plotting"
-__getattr__ = moved_names(
-    __name__,
-    {
-        "PushedMotions": f"{_PLOTS}.DisturbedMotions",
-        "largest_factor": "concur.certify.disturbance_margin",
-        "pushed_motions": f"{_PLOTS}.disturbed_motions",
-    },
-)

@@ -30,14 +30,11 @@ from concur.certify._status import Status
 from concur.certify._structure import Structure
 from concur.codegen import finite_floats
 from concur.control import ErrorDynamics
-from concur.deprecation import renamed_attributes, renamed_fields
 from concur.errors import shown
 
 Method = Literal["tight", "thesis"]
 
 
-@renamed_attributes({"overshoot": "transient_bound"})
-@renamed_fields({"calmer": "low_transient"})
 @dataclass(frozen=True, eq=False, repr=False)
 class Certificate:
     """Certificate of a closed loop: an exponential rate, a norm and a certified region.

@@ -42,7 +42,6 @@ from concur.certify._structure import check_structure
 from concur.certify._suprema import CLOSED
 from concur.certify._thesis import thesis_constants
 from concur.control import ErrorDynamics, PassiveServo, Servo
-from concur.deprecation import renamed_arguments
 from concur.errors import OutputError
 from concur.mechanism import scalar
 
@@ -79,7 +78,6 @@ _POSE_COST = 20
 """Cost of a box of poses without isotropic gains, in boxes of rotations."""
 
 
-@renamed_arguments({"share": "rate_fraction"})
 def certify(
     law: Servo | ErrorDynamics,
     angle: float | None = None,

@@ -12,10 +12,8 @@ from concur.certify._bounds import root_above
 from concur.certify._channels import Channel
 from concur.certify._status import Status
 from concur.certify._thesis_constants import ThesisConstants
-from concur.deprecation import renamed_attributes
 
 
-@renamed_attributes({"overshoot": "transient_bound"})
 @dataclass(frozen=True, eq=False)
 class ChannelCertificate:
     """Certificate of one channel: outputs that are coupled to each other and to no others.

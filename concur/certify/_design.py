@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,8 @@ from concur.certify._disturbances import rows
 from concur.certify._gains import CertifiedGains, GainSpec, fastest_gains
 from concur.codegen import as_floats
 from concur.control import (
-    Gains,
     Output,
     Servo,
-    gains_by_method,
-    lqr_gains,
-    place_gains,
     read_each,
     read_limits,
     read_outputs,
@@ -192,37 +188,3 @@ def _bound(name: str, value: Any, required: bool, most: float) -> float | None:
             else "Give the largest position error to cover.",
         )
     return number if required else None
-
-
-def design_gains(
-    outputs: Sequence[Output],
-    settling_time: Any = None,
-    damping_ratio: Any = None,
-    method: str = "pole",
-    **options: Any,
-) -> Gains | CertifiedGains:
-    """Find gains; deprecated in favour of `place_gains`, `lqr_gains` and `certified_gains`.
-
-    Parameters
-    ----------
-    outputs : sequence of Output
-        The outputs.
-    settling_time, damping_ratio : float or sequence of float, optional
-        Arguments of `place_gains`; `certified_gains` also takes the ratio.
-    method : str
-        "pole" for `place_gains`, "lqr" for `lqr_gains`, "certified" for `certified_gains`.
-    **options : object
-        Further arguments of that function; `working_set` is now `configurations`.
-
-    Returns
-    -------
-    Gains or CertifiedGains
-        The gains.
-    """
-    ways: dict[str, Callable[..., Any]]
-    ways = {"pole": place_gains, "lqr": lqr_gains, "certified": certified_gains}
-    given = {"settling_time": settling_time, "damping_ratio": damping_ratio, **options}
-    if "working_set" in given:
-        given["configurations"] = given.pop("working_set")
-    gains: Gains | CertifiedGains = gains_by_method(ways, outputs, method, given)
-    return gains

@@ -47,7 +47,6 @@ from concur.certify._operating_statement import (
 from concur.certify._recheck_law import operating_laws
 from concur.certify._status import Status
 from concur.control import Servo, read_limits
-from concur.deprecation import renamed_arguments
 from concur.errors import ConcurError
 from concur.mechanism import scalar
 
@@ -55,7 +54,6 @@ _SMALL = 0.1  # control inputs below this fraction of the largest need no sharp 
 _PLACES = 16  # boxes at whose middle a state beyond the limits is searched
 
 
-@renamed_arguments({"least": "required_margin"})
 def operating_bounds(
     servo: Servo,
     ranges: Mapping[str, Any],

@@ -16,12 +16,10 @@ from concur.certify._operating_counterexample import (
 )
 from concur.certify._recheck_document import OPERATING
 from concur.certify._status import ESTIMATE, Status
-from concur.deprecation import renamed_fields
 
 _NOTHING = 1e-300  # N and N m: a smaller bound counts as zero
 
 
-@renamed_fields({"least": "required_margin", "left": "undecided_boxes"})
 @dataclass(frozen=True, eq=False)
 class OperatingCertificate:
     """Certificate of the law in a box of configurations.

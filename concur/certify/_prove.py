@@ -42,7 +42,6 @@ from concur.certify._inequality import (
 from concur.certify._intervals import PRECISION, flint
 from concur.certify._reduction import Reduction, affine_in_positions, reduce_domain
 from concur.certify._status import Status
-from concur.deprecation import renamed_fields
 from concur.errors import OutputError, ShapeError
 
 _GRID = {1: 33, 2: 9, 3: 5}
@@ -52,7 +51,6 @@ _SMALLEST = 1e-9
 """Boxes narrower than this, in rad, are not divided: the claim is too close to being false."""
 
 
-@renamed_fields({"left": "undecided_boxes"})
 @dataclass(frozen=True, eq=False)
 class Proof:
     """Verdict on a claim, with all data that a proof checker needs.

@@ -42,7 +42,6 @@ from concur.certify._disturbances import torque_effect
 from concur.certify._robust import tubes
 from concur.codegen import as_floats, finite_floats, shape_error
 from concur.control import Servo
-from concur.deprecation import renamed_arguments
 from concur.errors import OutputError
 
 _MOST = 1e12
@@ -184,7 +183,6 @@ def output_jerk(servo: Servo, times: ArrayLike, q: ArrayLike, u: ArrayLike) -> n
     return np.asarray(np.einsum("kij,kj->ki", np.array(effects), slopes))
 
 
-@renamed_arguments({"late": "delay_periods"})
 def hold_disturbance(jerks: ArrayLike, period: float, delay_periods: int = 0) -> Disturbance:
     """Bound the disturbance by hold and delay of the torques.
 
@@ -230,7 +228,6 @@ def hold_disturbance(jerks: ArrayLike, period: float, delay_periods: int = 0) ->
     )
 
 
-@renamed_arguments({"late": "delay_periods"})
 def largest_period(
     decays: Sequence[Decay],
     jerks: ArrayLike,
@@ -289,7 +286,6 @@ def largest_period(
     return low
 
 
-@renamed_arguments({"late": "delay_periods"})
 def period_ahead(
     decays: Sequence[Decay],
     jerks: ArrayLike,

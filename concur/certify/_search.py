@@ -18,7 +18,6 @@ from concur.certify._channels import Channel
 from concur.certify._checks import check, check_fraction
 from concur.certify._inequality import isotropic_multipliers
 from concur.certify._problem import Candidate, load_cvxpy, metric, sampled_problem, solved
-from concur.deprecation import renamed_arguments
 
 _WIDE = 1.7
 """Angle above which several parameters need a larger reserve for the proof, rad."""
@@ -27,7 +26,6 @@ _FREQUENCIES = (0.5, 20.0)
 """Natural frequencies that need no scaling, rad/s."""
 
 
-@renamed_arguments({"share": "rate_fraction"})
 def search(
     channel: Channel,
     angle: float,

@@ -12,10 +12,8 @@ from concur.certify._bounds import rational
 from concur.certify._channels import Channel
 from concur.certify._status import ESTIMATE, Status
 from concur.codegen import finite_floats
-from concur.deprecation import renamed_attributes
 
 
-@renamed_attributes({"overshoot": "transient_bound"})
 @dataclass(frozen=True, eq=False)
 class ThesisConstants:
     """Theorem 5.4.2 for a channel, in numbers.

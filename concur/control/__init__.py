@@ -5,13 +5,11 @@ from concur.control._allocation import read_limits
 from concur.control._control_law import Law
 from concur.control._design import (
     Gains,
-    gains_by_method,
     lqr_gains,
     place_gains,
     read_each,
     read_outputs,
 )
-from concur.control._design import design_gains as design_gains
 from concur.control._error_dynamics import ErrorDynamics
 from concur.control._export import SPEED_LIMIT
 from concur.control._feasibility import Feasibility
@@ -52,7 +50,6 @@ from concur.control._start import Start
 from concur.control._tick import Tick, TickBuffers, TickStatus, tick_function
 from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
-from concur.deprecation import moved_names
 
 __all__ = [
     "SPEED_LIMIT",
@@ -83,7 +80,6 @@ __all__ = [
     "TickStatus",
     "TrackingLaw",
     "decoupling_margins",
-    "gains_by_method",
     "inverse_kinematics",
     "law_function",
     "laws",
@@ -109,5 +105,3 @@ __all__ = [
     "to_iosystem",
     "tracking_law",
 ]
-
-__getattr__ = moved_names(__name__, {"fitting": "concur.control.reference_for"})

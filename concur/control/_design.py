@@ -7,8 +7,7 @@ robot. With KP = kp I and KD = kd I on every output each coordinate is a channel
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,6 @@ from scipy.optimize import brentq
 from concur.codegen import as_floats, nonfinite_error, shape_error
 from concur.control._output import Output
 from concur.errors import ConcurError, OutputError, ShapeError
-from concur.mechanism import unknown_name
 
 BAND = 0.02
 """Half width of the band in which a step response has settled, relative to the step."""
@@ -234,75 +232,6 @@ def _gains(outputs: tuple[Output, ...], method: str, channels: np.ndarray, lengt
         array.setflags(write=False)
     names = tuple(output.name for output in outputs)
     return Gains(names, method, matrices[0], matrices[1], matrices[2], pairs)
-
-
-def gains_by_method(
-    ways: Mapping[str, Callable[..., Any]],
-    outputs: Sequence[Output],
-    method: str,
-    options: Mapping[str, Any],
-) -> Any:
-    """Call the function that replaces a method of `design_gains`, with a warning.
-
-    Parameters
-    ----------
-    ways : mapping of str to callable
-        The functions by method.
-    outputs : sequence of Output
-        The outputs.
-    method : str
-        The method.
-    options : mapping
-        Arguments of the function, by name.
-
-    Returns
-    -------
-    any
-        The result of the function.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such method.
-    """
-    if not isinstance(method, str) or method not in ways:
-        raise unknown_name("gains, `method`", "method", method, tuple(ways))
-    way = ways[method]
-    message = f"`design_gains` is deprecated: use `{way.__name__}`"
-    warnings.warn(message, DeprecationWarning, stacklevel=3)
-    given = {name: value for name, value in options.items() if value is not None}
-    return way(outputs, **given)
-
-
-def design_gains(
-    outputs: Sequence[Output],
-    settling_time: Any = None,
-    damping_ratio: Any = None,
-    method: str = "pole",
-    **options: Any,
-) -> Gains:
-    """Find gains for outputs; deprecated for `place_gains` and `lqr_gains`.
-
-    Parameters
-    ----------
-    outputs : sequence of Output
-        The outputs.
-    settling_time, damping_ratio : float or sequence of float, optional
-        Of `place_gains`.
-    method : str
-        "pole" for `place_gains`, "lqr" for `lqr_gains`.
-    **options : object
-        Further arguments of that function.
-
-    Returns
-    -------
-    Gains
-        The gains.
-    """
-    ways: dict[str, Callable[..., Any]] = {"pole": place_gains, "lqr": lqr_gains}
-    given = {"settling_time": settling_time, "damping_ratio": damping_ratio, **options}
-    gains: Gains = gains_by_method(ways, outputs, method, given)
-    return gains
 
 
 def time_to_settle(natural_frequency: float, damping_ratio: float, band: float = BAND) -> float:

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from concur.codegen import Array, Vector, as_floats, nonfinite_error, shape_error
 from concur.control._sharing import share
-from concur.deprecation import renamed_fields
 from concur.dynamics import solve_positive_definite
 from concur.errors import OutputError
 from concur.kinematics import constant
@@ -24,7 +23,6 @@ WEIGHTS = ("energy", "torque")
 OBJECTIVES = ("rest", "posture", "base_rotation")
 
 
-@renamed_fields({"importance": "base_weight"})
 @dataclass(frozen=True, eq=False)
 class Redundancy:
     """Rule for the internal motion that the outputs leave free (section 3.5, remark 5.3.1).

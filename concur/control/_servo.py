@@ -19,8 +19,6 @@ from concur.control._matching import matching_outputs
 from concur.control._output_law import OutputLaw
 from concur.control._redundancy import Redundancy
 from concur.control._singularity import check_decoupling
-from concur.control._tracking_law import RENAMED
-from concur.deprecation import renamed_fields
 from concur.errors import OutputError
 from concur.mechanism import scalar
 
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@renamed_fields(RENAMED)
 @dataclass(frozen=True, eq=False, repr=False)
 class Servo(OutputLaw):
     """Tracker of outputs on Lie groups for a reduced robot.

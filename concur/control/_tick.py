@@ -31,7 +31,6 @@ from concur.control._own_law import tracking_law
 from concur.control._sample import ReferenceSample
 from concur.control._singularity import answer_scale, passed_error, refusal
 from concur.control._tracking_law import TrackingLaw
-from concur.deprecation import renamed_fields, renamed_member
 from concur.errors import ConcurError, NonFiniteError
 
 SAMPLE = ("pose", "twist", "acceleration")
@@ -76,10 +75,8 @@ class TickStatus(IntEnum):
     """No torques within limits were found, or the configuration is singular to the last bit."""
     FAILED = 6
     """The evaluation did not run to its end."""
-    NO_ATTITUDE = renamed_member("INVALID_QUATERNION")
 
 
-@renamed_fields({"pivot": "margin_bound", "missed": "acceleration_residual"})
 @dataclass(frozen=True, eq=False)
 class TickBuffers:
     """Arrays that the law reads and writes in place.

@@ -40,17 +40,11 @@ from concur.control._parts import check_parts
 from concur.control._redundancy import Redundancy
 from concur.control._sample import ReferenceSample
 from concur.control.output_groups import Product
-from concur.deprecation import renamed_attributes, renamed_fields
 from concur.errors import ConcurError, ShapeError, shown
 from concur.multibody import Mechanism
 from concur.reduction import ReducedModel
 
-RENAMED = {"damped_below": "damping_threshold", "measured": "use_measured_velocity"}
-"""Old names of options of a law."""
 
-
-@renamed_attributes({"taken": "law_velocities"})
-@renamed_fields(RENAMED)
 @dataclass(frozen=True, eq=False, repr=False)
 class TrackingLaw(EvaluatedMethods, ABC):
     """Outputs of a reduced robot that follow a reference, with the gains of their errors.

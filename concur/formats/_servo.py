@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from os import PathLike
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
@@ -67,8 +67,6 @@ LIMIT = any_of(NUMBER, PAIR)
 class RedundancyTable(Table):
     """Rule for internal motion, if there are more shape velocities than output coordinates."""
 
-    renamed: ClassVar[Mapping[str, str]] = {"importance": "base_weight"}
-
     weight: Annotated[
         Any,
         AfterValidator(_weight),
@@ -109,11 +107,6 @@ class RedundancyTable(Table):
 
 class ServoTable(Table):
     """Options of the control law."""
-
-    renamed: ClassVar[Mapping[str, str]] = {
-        "damped_below": "damping_threshold",
-        "measured": "use_measured_velocity",
-    }
 
     use_measured_velocity: Truth = Field(
         default=False,

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from concur._progress import busy
 from concur.control import JointLimits, Output, Servo
 from concur.control.references import Reference
-from concur.deprecation import renamed_arguments, renamed_fields, warn
 from concur.errors import ConcurError, DescriptionError, SingularConfigurationError
 from concur.formats._configuration import read_configuration
 from concur.formats._imperfections import read_imperfections, read_slip
@@ -63,29 +62,6 @@ if TYPE_CHECKING:
     from concur.proofs import Statement
 
 
-class TaskServo(Servo):
-    """Servo of a task; a call, from when `Task.servo` was a method, returns it."""
-
-    def __call__(self) -> Servo:
-        """Return the servo, with a warning."""
-        warn("task.servo()", "task.servo")
-        return self
-
-
-class StartVelocities(np.ndarray):
-    """Shape velocities of a task's start; names as indices are deprecated."""
-
-    names: tuple[str, ...] = ()
-
-    def __getitem__(self, index: Any) -> Any:
-        """Entries by index, or one by the name of its shape velocity, with a warning."""
-        if not isinstance(index, str):
-            return np.asarray(self)[index]
-        warn(f"task.s0[{index!r}]", f"task.initial_velocities[{index!r}]")
-        return float(self[self.names.index(index)])
-
-
-@renamed_fields({"hold": "control_period"})
 @dataclass(frozen=True, eq=False)
 class Task:
     """A tracking task, read from a file by `load_task`.
@@ -197,7 +173,7 @@ class Task:
     reference_tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @cached_property
-    def servo(self) -> TaskServo:
+    def servo(self) -> Servo:
         """Servo of the task's outputs with its gains, for the reduced robot; built at first use.
 
         Raises
@@ -212,9 +188,7 @@ class Task:
             named = self.servo_options.get(option)
             check_control_names(option, named, model.control_names, self.path)
         try:
-            servo = TaskServo(
-                model, self.outputs, self.stiffness, self.damping, **self.servo_options
-            )
+            servo = Servo(model, self.outputs, self.stiffness, self.damping, **self.servo_options)
         except ConcurError as error:
             with located(self.path, *option_at_fault(error)):
                 raise
@@ -230,8 +204,7 @@ class Task:
         ConcurError
             As of `servo`.
         """
-        velocities = self.shape_velocities(self.servo).view(StartVelocities)
-        velocities.names = self.servo.model.shape_names
+        velocities = self.shape_velocities(self.servo)
         velocities.setflags(write=False)
         return velocities
 
@@ -514,9 +487,6 @@ class Task:
             value = np.asarray(tables[output][field_name], dtype=float) + change
             tables[output][field_name] = value.tolist()
         return read_reference(self.outputs, tables, {"reference": tables}, self.path)
-
-
-Task.__init__ = renamed_arguments({"s0": "initial_velocities"}, both=True)(Task.__init__)  # type: ignore[method-assign]
 
 
 def load_task(path: str | PathLike[str]) -> Task:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
@@ -108,8 +107,6 @@ Step = Annotated[
 class SimulationTable(Table):
     """Duration and method of the simulation."""
 
-    renamed: ClassVar[Mapping[str, str]] = {"hold": "control_period"}
-
     duration: Step = Field(description="Duration of the run, s; a multiple of `dt`.")
     dt: Step = Field(default=1e-3, description="Step of integration and recording, s.")
     method: Annotated[
@@ -127,8 +124,6 @@ class SimulationTable(Table):
 
 class TolerancesTable(Table):
     """Limits for a run that passes, beside those of the robot's joints."""
-
-    renamed: ClassVar[Mapping[str, str]] = {"settling_time": "evaluate_after"}
 
     final_error: Positive = Field(
         default=Tolerances.final_error, description="Largest output error at the end, m or rad."
@@ -194,8 +189,6 @@ def _speeds(value: Any) -> Any:
 
 class OperatingTable(Table):
     """Box of configurations in which `concur certify` proves margin and torques."""
-
-    renamed: ClassVar[Mapping[str, str]] = {"least": "required_margin"}
 
     ranges: dict[
         str,

@@ -14,12 +14,10 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
-    model_validator,
 )
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from concur.deprecation import renamed_entries
 from concur.formats._faults import (
     Refusal,
     fault,
@@ -146,14 +144,7 @@ class Table(BaseModel):
 
     # Remedies for fields that users may expect but do not exist, by name.
     cures: ClassVar[Mapping[str, str]] = {}
-    # Deprecated names of fields, accepted with a warning.
-    renamed: ClassVar[Mapping[str, str]] = {}
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _with_new_names(cls, data: Any) -> Any:
-        return renamed_entries(data, cls.renamed) if isinstance(data, Mapping) else data
 
     def given(self, only: set[str] | None = None) -> dict[str, Any]:
         """Fields in the file, as arguments; for the others the constructors' defaults apply.

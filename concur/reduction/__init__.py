@@ -1,6 +1,5 @@
 """From a robot to its shape: the affine lift v = H s + h and the dynamics on it."""
 
-from concur.deprecation import moved_names
 from concur.reduction._audit import CON4, Audit, AuditRow, AuditStatus
 from concur.reduction._conserved import Conservation, conservation
 from concur.reduction._constant import ConstantOfMotion
@@ -45,5 +44,3 @@ __all__ = [
     "reduce",
     "symmetry",
 ]
-
-__getattr__ = moved_names(__name__, {"MomentumChart": "concur.formulations.MomentumChart"})

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 import casadi as ca
 
 from concur.codegen import EvaluatedMethods, Matrix, Scalar, Vector, evaluated
-from concur.deprecation import renamed_attributes
 from concur.reduction._phase_space import ROUNDING, PhaseSpace
 
 
-@renamed_attributes({"twist": "two_form_defect"})
 @dataclass(frozen=True, eq=False)
 class ConstantOfMotion(EvaluatedMethods):
     """A function h(q, p) on the reduced phase space, tested; made by `constants_of_motion`.

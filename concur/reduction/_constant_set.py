@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from concur.deprecation import renamed_attributes
 from concur.reduction._constant import ConstantOfMotion
 from concur.reduction._phase_space import ROUNDING, PhaseSpace
 
 
-@renamed_attributes({"twist": "two_form_defect"})
 @dataclass(frozen=True, eq=False)
 class ConstantSet:
     """The core of `ConstantsOfMotion`, which lists its parameters."""

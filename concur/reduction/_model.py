@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array, Matrix, Scalar, Vector, evaluated
-from concur.deprecation import renamed_arguments, renamed_attributes
 from concur.dynamics import solve_positive_definite
 from concur.errors import ReductionError
 from concur.reduction._audit import Audit, audit
@@ -23,7 +22,6 @@ from concur.reduction._lift import Lift
 from concur.system import System
 
 
-@renamed_attributes({"centre_velocity": "com_velocity"})
 @dataclass(frozen=True, repr=False)
 class ReducedModel(Lift):
     """A robot's dynamics in its shape velocities.
@@ -366,7 +364,6 @@ class ReducedModel(Lift):
         """
         return self.lift(q)[0]
 
-    @renamed_arguments({"working_set": "configurations"})
     def audit(
         self, outputs: Iterable[Any] | None = None, configurations: ArrayLike | None = None
     ) -> Audit:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from concur.control import peak_label
-from concur.deprecation import renamed_fields
 from concur.simulation._run_data import RunData
 from concur.simulation._slip import load_names, wheel_names
 
@@ -19,7 +18,6 @@ FULL = 1.0 - 1e-6
 """Scale of the demand from which on it counts as given in full."""
 
 
-@renamed_fields({"settling_time": "evaluate_after"})
 @dataclass(frozen=True)
 class Tolerances:
     """Limits of a run that passes.

@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 
 from concur.control import JointLimits, MomentumMismatch, TrackingLaw, momentum_mismatch
-from concur.deprecation import renamed_fields
 from concur.errors import shown
 from concur.mechanism import robot_size
 from concur.multibody import Mechanism, as_tree
@@ -21,7 +20,6 @@ BALANCE = "Use run.energy_balance, or evaluate its constants of motion at run.q 
 """What to do instead of a momentum for a system without bodies."""
 
 
-@renamed_fields({"missed": "acceleration_residual", "hold": "control_period"})
 @dataclass(frozen=True, eq=False, repr=False)
 class RunData:
     """Arrays of a run, one row per time step; `Run` describes them."""

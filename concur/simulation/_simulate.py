@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from types import NoneType
 from typing import Any
@@ -57,12 +56,9 @@ def simulate(
     s0: ArrayLike,
     dt: float | None = None,
     plant: System | Plant | None = None,
-    method: str | None = None,
-    hold: float | None = None,
+    *,
     progress: bool | Callable[[float], Any] = False,
     momentum: ArrayLike | None = None,
-    compiled: bool | None = None,
-    *,
     integrator: Integrator | None = None,
     world: Worlds | None = None,
     imperfections: Imperfections | None = None,
@@ -88,15 +84,11 @@ def simulate(
         Step of integration and recording, s, where no `integrator` is given; default 1e-3.
     plant : System or Plant, optional
         What moves, if it is not the robot itself: the same joints with other parameters.
-    method, hold : str and float, optional
-        Deprecated: `method` and `control_period` of an `Integrator`.
     progress : bool or callable
         Show a progress bar, or call with the fraction done.
     momentum : array_like, optional
         True spatial momentum of a floating robot, shape (6,), kg m/s and kg m^2/s, if it differs
         from that of the servo's model.
-    compiled : bool, optional
-        Deprecated: `compiled` of an `Integrator`.
     integrator : Integrator, optional
         Method, step, period of a sampled law, and whether to run machine code. Fixed steps have to
         resolve the friction of the plant, see `check_friction`; adaptive methods choose steps by
@@ -156,7 +148,7 @@ def simulate(
         moving = stepped.of_world(world or {})
     where = f"simulation of `{moving.name}`"
     demand = reference_for(reference, law.outputs, where)
-    options = _options(integrator, dt, method=method, control_period=hold, compiled=compiled)
+    options = _options(integrator, dt)
     dt, hold = options.dt, options.control_period
     if options.method in FIXED_STEP:
         check_step(where, stepped.slip, dt)
@@ -232,22 +224,15 @@ def simulate(
     return run
 
 
-def _options(integrator: Integrator | None, dt: float | None, **old: Any) -> Integrator:
-    """The integrator, also from a step alone or from the keywords that it replaces."""
-    given = {name: value for name, value in old.items() if value is not None}
-    if given:
-        words = ", ".join(f"{name}={value!r}" for name, value in given.items())
-        message = f"options of `simulate` are deprecated: pass integrator=Integrator({words})"
-        warnings.warn(message, DeprecationWarning, stacklevel=3)
-    if dt is not None:
-        given["dt"] = dt
+def _options(integrator: Integrator | None, dt: float | None) -> Integrator:
+    """The integrator, also from a step alone."""
     if integrator is None:
-        return Integrator(**given)
-    if not isinstance(integrator, Integrator) or given:
+        return Integrator() if dt is None else Integrator(dt=dt)
+    if not isinstance(integrator, Integrator) or dt is not None:
         raise SimulationError(
             "simulate, `integrator`",
             expected="an Integrator, which holds all options",
-            came=f"`{next(iter(given))}` beside it" if given else f"{integrator!r:.40}",
+            came=f"{integrator!r:.40}" if dt is None else "`dt` beside it",
             cure="Write integrator=Integrator(dt=0.005).",
         )
     return integrator

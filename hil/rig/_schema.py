@@ -35,7 +35,6 @@ from hil.rig._values import (
     one_of,
     tables,
 )
-from hil.settings import RENAMED
 
 
 class RangesTable(Table):
@@ -243,7 +242,6 @@ class BusTable(Table):
 class LoopTable(Table):
     """Rate, priority and timing of the loop."""
 
-    renamed: ClassVar[Mapping[str, str]] = {"window": "receive_window"}
     cures: ClassVar[Mapping[str, str]] = {"period": "Give its inverse, `rate`, in Hz."}
 
     rate: Positive | None = Field(
@@ -278,8 +276,6 @@ class LoopTable(Table):
 
 class PoliciesTable(Table):
     """Responses of the loop to late cycles and missing reports, and stops."""
-
-    renamed: ClassVar[Mapping[str, str]] = RENAMED
 
     on_late: PolicyName | None = Field(
         default=None,

@@ -343,15 +343,3 @@ def test_wishes_that_do_not_fit_are_refused(case, options, error, text):
     given = {"model": case.model, "torque_limits": ROVER, "configurations": case.set}
     with pytest.raises(error, match=text):
         cc.certified_gains(case.outputs, **{**given, "distance": 0.1, **options})
-
-
-def test_old_way_to_certified_gains_works_with_a_warning(case, gains):
-    options = {"model": case.model, "torque_limits": case.limits, "working_set": case.set}
-    with pytest.warns(DeprecationWarning, match="use `certified_gains`"):
-        found = cc.design_gains(case.outputs, method="certified", **options, **case.errors)
-    assert all(map(np.array_equal, found, gains))
-    with pytest.warns(DeprecationWarning, match="use `place_gains`"):
-        found = cc.design_gains([BASE, HAND], settling_time=[3, 2], length=0.5)
-    assert all(map(np.array_equal, found, cc.place_gains([BASE, HAND], [3, 2], length=0.5)))
-    with pytest.raises(UnknownNameError, match="certified"):
-        cc.design_gains([BASE], method="certifid")

@@ -10,10 +10,10 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import signal
 
-from concur.control import Gains, Output, Servo, design_gains, lqr_gains, place_gains
+from concur.control import Gains, Output, Servo, lqr_gains, place_gains
 from concur.control._design import time_to_settle
 from concur.control._loop import _least_delay
-from concur.errors import NonFiniteError, OutputError, ShapeError, UnknownNameError
+from concur.errors import NonFiniteError, OutputError, ShapeError
 from tests.control._cases import case_study, refused
 
 BASE = Output("base", "chassis", "R2", point=(0.25, 0.0, 0.0))
@@ -204,31 +204,6 @@ def test_gains_are_frozen() -> None:
         gains.stiffness[0, 0] = 1.0
     with pytest.raises(AttributeError):
         gains.method = "lqr"  # type: ignore[misc]
-
-
-@pytest.mark.parametrize("method", ["certified", "poles", "LQR", None])
-def test_unknown_method_names_the_known_ones(method: object) -> None:
-    error = refused(
-        UnknownNameError,
-        lambda: design_gains(OUTPUTS, 2.0, method=method),  # type: ignore[arg-type]
-        where="method",
-    )
-    assert "pole, lqr" in error.expected
-
-
-def test_old_way_to_gains_works_with_a_warning() -> None:
-    with pytest.warns(DeprecationWarning, match="use `place_gains`") as caught:
-        found = [design_gains(OUTPUTS, 2.0, 0.7), design_gains(OUTPUTS, poles=(-1.0, -2.0))]
-    assert {warning.filename for warning in caught} == {__file__}
-    with pytest.warns(DeprecationWarning, match="use `lqr_gains`"):
-        found.append(design_gains(OUTPUTS, method="lqr", error_weight=3.0, length=2.0, poles=None))
-    wanted = [
-        place_gains(OUTPUTS, 2.0, 0.7),
-        place_gains(OUTPUTS, poles=(-1.0, -2.0)),
-        lqr_gains(OUTPUTS, 3.0, length=2.0),
-    ]
-    for old, new in zip(found, wanted, strict=True):
-        assert all(map(np.array_equal, old, new))
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,8 @@ def test_a_stage_has_no_velocity_to_start_with(tmp_path: Path) -> None:
 
 def test_the_arrays_of_a_task_are_read_only(tmp_path: Path) -> None:
     task = load_task(write(tmp_path, TASK))
-    for array in (task.q0, task.stiffness, task.damping):
+    assert task.servo is task.servo  # built once
+    for array in (task.q0, task.s0, task.stiffness, task.damping):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1.0
 

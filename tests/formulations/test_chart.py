@@ -555,8 +555,3 @@ def test_slice_that_is_none_is_refused(name: str) -> None:
 def test_model_without_a_momentum_is_refused() -> None:
     with pytest.raises(ReductionError, match="a model at constant momentum"):
         MomentumChart(cc.reduce(cc.robots.rover_arm()))  # type: ignore[arg-type]
-
-
-def test_old_place_of_the_chart_warns() -> None:
-    with pytest.warns(DeprecationWarning, match="use `concur.formulations.MomentumChart`"):
-        assert concur.reduction.MomentumChart is MomentumChart

@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import sysconfig
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -211,16 +210,6 @@ def test_root_has_forty_names_at_most_and_finds_them_all():
     assert set(cc.__all__) <= set(dir(cc))
     with pytest.raises(AttributeError, match="nothing"):
         cc.nothing  # noqa: B018
-
-
-@pytest.mark.parametrize(
-    ("package", "name"), [(p, n) for p, names in cc._MOVED.items() for n in names]
-)
-def test_name_that_has_moved_is_found_with_a_warning(package, name):
-    with pytest.warns(DeprecationWarning, match=f"concur.{package}.{name}"):
-        found = getattr(cc, name)
-    assert found is getattr(import_module(f"concur.{package}"), name)
-    assert name not in cc.__all__
 
 
 def test_import_of_the_rig_brings_nothing_else():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from concur import robots
 from concur.control import Output, Reference, Servo, references
@@ -159,16 +159,6 @@ def test_options_beside_an_integrator(options: dict[str, object], came: str) -> 
         where="simulate, `integrator`",
         came=came,
     )
-
-
-def test_old_options_work_with_a_warning() -> None:
-    what = (ROBOT, SERVO, case_study_reference(), 0.1, Q0, S0)
-    new = simulate(*what, integrator=Integrator("rkmk4", 1e-3, 0.02, False))
-    with pytest.warns(DeprecationWarning, match="control_period=0.02") as caught:
-        old = simulate(*what, 1e-3, method="rkmk4", hold=0.02, compiled=False)
-    assert caught[0].filename == __file__
-    assert old.control_period == new.control_period == 0.02
-    assert_array_equal(old.q, new.q)
 
 
 def test_misspelt_option_is_named() -> None:

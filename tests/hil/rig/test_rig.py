@@ -239,43 +239,6 @@ def test_a_registered_kind_of_drive_is_accepted(
     assert load_rig(saved(table, tmp_path)).axes[0].drive == "acme"
 
 
-# --- old names --------------------------------------------------------------------------------
-
-OLD = {
-    "loop.window": (0.001, "receive_window"),
-    "policies.late": ("damp", "on_late"),
-    "policies.lost": ("stop", "on_missing"),
-    "policies.patience": (7, "max_consecutive_faults"),
-    "policies.prelude": (3, "startup_cycles"),
-    "policies.postlude": (4, "shutdown_cycles"),
-}
-
-
-@pytest.mark.parametrize("place", OLD)
-def test_files_with_old_names_are_read_with_a_warning(tmp_path: Path, place: str) -> None:
-    value, new = OLD[place]
-    part, _, old = place.partition(".")
-    table = whole()
-    table[part].pop(new, None)
-    table[part][old] = value
-    with pytest.warns(DeprecationWarning, match=f"`{old}` is deprecated: write `{new}`"):
-        rig = load_rig(saved(table, tmp_path))
-    expected = Policy[value.upper()] if isinstance(value, str) else value
-    settings = getattr(rig, part)
-    assert getattr(settings, new) == expected
-    with pytest.warns(DeprecationWarning, match=f"`{old}` is deprecated: use `{new}`"):
-        assert getattr(settings, old) == expected
-    with pytest.warns(DeprecationWarning, match=f"`{old}` is deprecated: use `{new}`"):
-        assert replace(settings, **{old: getattr(type(settings)(), new)}) != settings
-
-
-def test_an_old_name_beside_the_new_one_is_unknown(tmp_path: Path) -> None:
-    table = whole()
-    table["policies"] |= {"patience": 7, "max_consecutive_faults": 7}
-    with pytest.raises(RigFileError, match="unknown field `patience`"):
-        load_rig(saved(table, tmp_path))
-
-
 # --- files that register kinds of drives ------------------------------------------------------
 
 
