@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from scipy.stats import binomtest
+
 from tests.mutation._runner import Result
 from tests.mutation._targets import GROUPS
 
@@ -11,17 +15,25 @@ def killed_share(results: list[Result]) -> float:
     return sum(bool(r.killed_by) for r in results) / max(len(results), 1)
 
 
-def table(results: list[Result], seed: int) -> str:
+def interval(results: list[Result]) -> tuple[float, float]:
+    """Return the exact 95 % interval of the kill rate of all mutants (Clopper and Pearson)."""
+    killed = sum(bool(r.killed_by) for r in results)
+    found = binomtest(killed, max(len(results), 1)).proportion_ci(0.95, method="exact")
+    return float(found.low), float(found.high)
+
+
+def table(results: list[Result], seed: int, groups: Mapping[str, tuple[str, ...]] = GROUPS) -> str:
     """Return the kill rates, the survivors and all mutants, as Markdown."""
     killed = sum(bool(r.killed_by) for r in results)
+    low, high = interval(results)
     lines = [
-        f"{killed} of {len(results)} mutants killed ({100 * killed_share(results):.0f} %), "
-        f"seed {seed}.",
+        f"{killed} of {len(results)} mutants killed ({100 * killed_share(results):.0f} %; "
+        f"{100 * low:.0f} % to {100 * high:.0f} % at 95 % confidence), seed {seed}.",
         "",
         "| group | mutants | killed |",
         "| --- | --- | --- |",
     ]
-    for group in GROUPS:
+    for group in groups:
         mine = [r for r in results if r.group == group]
         if mine:
             lines.append(f"| {group} | {len(mine)} | {sum(bool(r.killed_by) for r in mine)} |")

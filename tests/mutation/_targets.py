@@ -6,6 +6,7 @@ the other files are named here. They run in this order, so the quick ones stand 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -176,9 +177,9 @@ EXTRAS: dict[str, tuple[str, ...]] = {
 """Tests beside the mirrored ones, for modules whose path begins so; the longest prefix counts."""
 
 
-def modules(root: Path, group: str) -> list[str]:
+def modules(root: Path, group: str, groups: Mapping[str, tuple[str, ...]] = GROUPS) -> list[str]:
     """Return the modules of a group that have code, as paths below the root."""
-    found = {path for pattern in GROUPS[group] for path in root.glob(pattern)}
+    found = {path for pattern in groups[group] for path in root.glob(pattern)}
     return sorted(str(p.relative_to(root)) for p in found if p.name != "__init__.py")
 
 

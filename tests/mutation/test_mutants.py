@@ -1,12 +1,17 @@
 """The mutation runner changes what it says, once, and nothing that a test cannot see."""
 
+import json
+import os
+import subprocess
+import sys
 from textwrap import dedent
 
 import pytest
 
 from tests.mutation.__main__ import ROOT, sample
-from tests.mutation._mutants import mutants
-from tests.mutation._report import killed_share
+from tests.mutation._covering import Covering
+from tests.mutation._mutants import Mutant, mutants
+from tests.mutation._report import interval, killed_share
 from tests.mutation._runner import Result
 from tests.mutation._targets import GROUPS, files_for, modules
 
@@ -70,6 +75,49 @@ def test_each_module_has_tests_and_is_drawn_from(group):
 def test_share_of_killed_mutants(killed, share):
     results = [Result("law", "", "", 1, "", "", "", "", test, 1.0) for test in killed]
     assert killed_share(results) == share
+
+
+@pytest.mark.parametrize(
+    ("killed", "low", "high"),
+    [(["t"] * 9 + [""], 0.5550, 0.9975), (["t"] * 10, 0.6915, 1.0), ([""] * 10, 0.0, 0.3085)],
+)
+def test_interval_is_that_of_the_tables(killed, low, high):
+    results = [Result("law", "", "", 1, "", "", "", "", test, 1.0) for test in killed]
+    assert interval(results) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_files_that_run_the_line_are_tried_within_the_budget():
+    def one(line):
+        return Mutant("concur/a.py", line, 0, 1, "1", "2")
+
+    lines = {"slow": {"concur/a.py": frozenset({3})}, "quick": {"concur/a.py": frozenset({3, 4})}}
+    runs = {"slow": (9.0, frozenset()), "quick": (1.0, frozenset())}
+    assert Covering(lines, runs, 10.0).files(one(3)) == ["quick", "slow"]
+    assert Covering(lines, runs, 9.9).files(one(3)) == ["quick"]
+    assert Covering(lines, runs, 0.1).files(one(3)) == ["quick"]
+    assert Covering(lines, runs, 10.0).files(one(4)) == ["quick"]
+    assert Covering(lines, runs, 10.0).files(one(5)) == []
+
+
+def test_tracer_notes_the_lines_that_a_test_runs(tmp_path):
+    code = "def f(x):\n    if x:\n        return 1\n    return 2\n"
+    test = "from concur import f\n\n\ndef test_f():\n    assert f(0) == 2\n"
+    for name, text in (("concur/__init__.py", code), ("tests/test_f.py", test)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    job = [["-q", "tests/test_f.py"], 60, str(tmp_path / "log"), str(tmp_path / "lines.json")]
+    command = [sys.executable, "-m", "tests.mutation._nursery"]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
+        input=json.dumps(job),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)[0] == 0, (tmp_path / "log").read_text()
+    assert json.loads((tmp_path / "lines.json").read_text()) == {"concur/__init__.py": [1, 2, 4]}
 
 
 def test_sample_depends_on_its_seed_alone():
