@@ -1,12 +1,12 @@
 # The public names, and where they are. `__init__.py` reads this file: nothing is listed twice.
-from ._answers import PairedComparison as PairedComparison
 from ._answers import PassRate as PassRate
 from ._answers import WorstWorld as WorstWorld
-from ._answers import paired_comparisons as paired_comparisons
 from ._answers import pass_rates as pass_rates
 from ._answers import quantiles as quantiles
 from ._answers import worst_worlds as worst_worlds
 from ._campaign import Campaign as Campaign
+from ._comparison import PairedComparison as PairedComparison
+from ._comparison import paired_comparisons as paired_comparisons
 from ._curves import sampled_curves as sampled_curves
 from ._executors import cluster as cluster
 from ._mujoco import ContactRun as ContactRun

@@ -1,4 +1,4 @@
-"""Answers of a campaign: pass rates with intervals, quantiles, worst worlds, paired comparison."""
+"""Answers of a campaign: pass rates with intervals, quantiles, worst worlds."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from concur.errors import ConcurError, shown
+from concur.rounding import percent, percent_down, percent_range, percent_up
+from concur.verification._intervals import at_least, at_most, interval
 from concur.verification._result import CampaignResult
 
 ALL = "all requirements"
@@ -27,9 +29,14 @@ class PassRate:
     passed, worlds : int
         Number of worlds that keep it, and of all worlds.
     confidence : float
-        Confidence of the interval.
+        Confidence of the interval, and of each one-sided bound.
     low, high : float or None
-        Clopper-Pearson interval of the probability that a declared world keeps it; None without.
+        Two-sided interval of the probability that a declared world keeps it; None without.
+    at_least, at_most : float or None
+        One-sided bounds of this probability, each for itself; None without.
+    grown : bool
+        Whether interval and bounds hold at every look at a campaign that grows; else for a number
+        of worlds that is fixed beforehand.
     why : str
         Reason why there is no interval, or "".
     """
@@ -40,6 +47,9 @@ class PassRate:
     confidence: float
     low: float | None
     high: float | None
+    at_least: float | None
+    at_most: float | None
+    grown: bool = False
     why: str = ""
 
     @property
@@ -49,19 +59,25 @@ class PassRate:
 
     @property
     def interval(self) -> str:
-        """The interval in words, or why it is missing."""
-        if self.low is None or self.high is None:
+        """One-sided bound and interval in words, rounded outwards, or why they are missing."""
+        if self.low is None or self.high is None or self.at_least is None or self.at_most is None:
             return f"no interval: {self.why}"
-        ends = f"{_percent(self.low)} to {_percent(self.high)}"
-        return f"{ends} at {_percent(self.confidence)} confidence"
+        bound = f"at least {percent_down(self.at_least)}"
+        if not self.passed:
+            bound = f"at most {percent_up(self.at_most)}"
+        low, high = percent_range(self.low, self.high)
+        return (
+            f"{bound}, two-sided {low} to {high}, at {percent(self.confidence)} confidence "
+            f"{kind_of(self.grown)}"
+        )
 
     def __str__(self) -> str:
-        share = f" ({_percent(self.rate)})" if self.worlds else ""
-        return f"{self.name}: {self.passed} of {self.worlds} worlds pass{share}, {self.interval}"
+        share = f" ({percent(self.rate)})" if 0 < self.passed < self.worlds else ""
+        return f"{self.name}: {self.passed} of {self.worlds} worlds pass{share}: {self.interval}"
 
     def as_dict(self) -> dict[str, Any]:
         """Fields for JSON."""
-        return {**asdict(self), "rate": self.rate if self.worlds else None}
+        return {**asdict(self), "rate": self.rate if self.worlds else None, "text": str(self)}
 
 
 @dataclass(frozen=True)
@@ -100,62 +116,6 @@ class WorstWorld:
         return found
 
 
-@dataclass(frozen=True)
-class PairedComparison:
-    """Pass rates of two controllers in the same worlds.
-
-    Parameters
-    ----------
-    name : str
-        The requirement, or `ALL`.
-    worlds : int
-        Number of worlds.
-    both : int
-        Number of worlds in which both pass.
-    only_first, only_second : tuple of int
-        Numbers of the worlds in which only one of them passes.
-    difference : float
-        Pass rate of the second minus that of the first; NaN without worlds.
-    confidence : float
-        Confidence of the interval.
-    low, high : float or None
-        Interval of the difference of the probabilities; None without.
-    p_value : float or None
-        Of the exact McNemar test of equal probabilities; None where there is no interval.
-    why : str
-        Reason why there is no interval, or "".
-    """
-
-    name: str
-    worlds: int
-    both: int
-    only_first: tuple[int, ...]
-    only_second: tuple[int, ...]
-    difference: float
-    confidence: float
-    low: float | None
-    high: float | None
-    p_value: float | None
-    why: str = ""
-
-    def __str__(self) -> str:
-        counts = (
-            f"{self.name}: both pass {self.both} of {self.worlds} worlds, only the first "
-            f"{len(self.only_first)}, only the second {len(self.only_second)}"
-        )
-        if self.low is None or self.high is None:
-            return f"{counts}; no interval: {self.why}"
-        return (
-            f"{counts}; the second passes {_percent(self.difference, '+')} more, between "
-            f"{_percent(self.low, '+')} and {_percent(self.high, '+')} at "
-            f"{_percent(self.confidence)} confidence (p = {self.p_value:.2g})"
-        )
-
-    def as_dict(self) -> dict[str, Any]:
-        """Fields for JSON."""
-        return {**asdict(self), "difference": self.difference if self.worlds else None}
-
-
 def pass_rates(result: CampaignResult, confidence: float = 0.95) -> tuple[PassRate, ...]:
     """Pass rates of all requirements together, and of each one.
 
@@ -178,9 +138,13 @@ def pass_rates(result: CampaignResult, confidence: float = 0.95) -> tuple[PassRa
 
     Notes
     -----
-    The interval is that of Clopper and Pearson (Biometrika 26, 1934): it contains the probability
-    with at least this confidence, for independent draws and each requirement alone. Sobol
-    points and selected worlds are no independent draws; their rate has no interval.
+    Intervals and one-sided bounds are those of Clopper and Pearson (Biometrika 26, 1934): each
+    holds with at least this confidence, for independent draws, each requirement alone and a number
+    of worlds that is fixed beforehand. A campaign that was looked at with another number of
+    worlds (`CampaignResult.looks`) gets confidence sequences: bounds that hold at all numbers of
+    worlds at once, from mixtures of likelihood ratios (Robbins, Ann. Math. Stat. 41, 1970). It may
+    stop at whatever look. Sobol points and selected worlds are no independent draws; their rate
+    has no interval.
 
     Examples
     --------
@@ -191,18 +155,23 @@ def pass_rates(result: CampaignResult, confidence: float = 0.95) -> tuple[PassRa
     ...     quantities=[("mass of arm", "kg")], columns=[("error of hand", "m")],
     ...     numbers=range(50), worlds=mass[:, None], values=0.05 - mass[:, None],
     ...     stopped=np.full(50, 5.0), duration=5.0, method="independent", seed=0, key="")
-    >>> print(pass_rates(result)[0])
-    all requirements: 37 of 50 worlds pass (74 %), 59.7 % to 85.4 % at 95 % confidence
+    >>> print(pass_rates(result)[0])  # doctest: +NORMALIZE_WHITESPACE
+    all requirements: 37 of 50 worlds pass (74 %): at least 61.8 %, two-sided 59.6 % to 85.4 %, at
+    95 % confidence for a number of worlds fixed beforehand
     """
-    _check_confidence(confidence)
-    why = _no_interval(result)
+    check_confidence(confidence)
+    why, grown = no_interval(result), result.grown
     columns = [(ALL, result.passed)]
     columns += [(name, result.held[:, k]) for k, (name, _) in enumerate(result.columns)]
     rates = []
     for name, passed in columns:
-        count = int(passed.sum())
-        low, high = (None, None) if why else clopper_pearson(count, len(result), confidence)
-        rates.append(PassRate(name, count, len(result), confidence, low, high, why))
+        count, n = int(passed.sum()), len(result)
+        low = high = least = most = None
+        if not why:
+            low, high = interval(count, n, confidence, grown)
+            least = at_least(count, n, 1.0 - confidence, grown)
+            most = at_most(count, n, 1.0 - confidence, grown)
+        rates.append(PassRate(name, count, n, confidence, low, high, least, most, grown, why))
     return tuple(rates)
 
 
@@ -293,116 +262,7 @@ def worst_worlds(result: CampaignResult, requirement: str, count: int = 1) -> li
     ]
 
 
-def paired_comparisons(
-    first: CampaignResult, second: CampaignResult, confidence: float = 0.95
-) -> tuple[PairedComparison, ...]:
-    """Compare two controllers in the same worlds.
-
-    Parameters
-    ----------
-    first, second : CampaignResult
-        Two campaigns with the same worlds and the same requirements.
-    confidence : float
-        Confidence of each interval, between 0 and 1.
-
-    Returns
-    -------
-    tuple of PairedComparison
-        That of all requirements first, then each requirement in the order of the columns.
-
-    Raises
-    ------
-    ConcurError
-        If worlds or requirements differ, or the confidence is not between 0 and 1.
-
-    Notes
-    -----
-    Worlds in which both do the same do not count. Of the other m of n worlds the second passes c.
-    With c binomial of share theta (McNemar, Psychometrika 12, 1947) and m binomial of share psi,
-    the difference is (2 theta - 1) psi. Two Clopper-Pearson intervals, each with half of the risk,
-    bound it, so that the confidence holds for every n.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> import numpy as np
-    >>> from concur.verification import CampaignResult, paired_comparisons
-    >>> mass = np.linspace(-0.1, 0.1, 50)
-    >>> result = CampaignResult(
-    ...     quantities=[("mass of arm", "kg")], columns=[("error of hand", "m")],
-    ...     numbers=range(50), worlds=mass[:, None], values=0.05 - mass[:, None],
-    ...     stopped=np.full(50, 5.0), duration=5.0, method="independent", seed=0, key="")
-    >>> better = replace(result, values=result.values + 0.03)
-    >>> found = paired_comparisons(result, better)[0]
-    >>> str(found).partition(";")[0]
-    'all requirements: both pass 37 of 50 worlds, only the first 0, only the second 8'
-    """
-    _check_confidence(confidence)
-    for name in ("columns", "quantities", "method", "seed"):
-        if getattr(first, name) != getattr(second, name):
-            raise _different(name, getattr(first, name), getattr(second, name))
-    if not np.array_equal(first.numbers, second.numbers):
-        raise _different("numbers", f"{len(first)} worlds", f"{len(second)} worlds")
-    if not np.array_equal(first.worlds, second.worlds):
-        raise _different("worlds", "the worlds of the first", "other deviations for a number")
-    why = _no_interval(first)
-    columns = [(ALL, first.passed, second.passed)]
-    columns += [(c[0], first.held[:, k], second.held[:, k]) for k, c in enumerate(first.columns)]
-    return tuple(_paired(first, name, a, b, confidence, why) for name, a, b in columns)
-
-
-def clopper_pearson(count: int, total: int, confidence: float) -> tuple[float, float]:
-    """Return the exact interval of a probability from the number of successes.
-
-    Parameters
-    ----------
-    count, total : int
-        Number of successes, and of independent trials.
-    confidence : float
-        Confidence, between 0 and 1.
-
-    Returns
-    -------
-    tuple of float
-        Ends of the interval; 0 and 1 without trials.
-    """
-    from scipy.stats import binomtest
-
-    if not total:
-        return 0.0, 1.0
-    found = binomtest(count, total).proportion_ci(confidence, method="exact")
-    return float(found.low), float(found.high)
-
-
-def _paired(
-    result: CampaignResult,
-    name: str,
-    first: np.ndarray,
-    second: np.ndarray,
-    confidence: float,
-    why: str,
-) -> PairedComparison:
-    from scipy.stats import binomtest
-
-    n = len(result)
-    only_first = tuple(result.numbers[first & ~second].tolist())
-    only_second = tuple(result.numbers[second & ~first].tolist())
-    c, m = len(only_second), len(only_first) + len(only_second)
-    low = high = p_value = None
-    if not why:
-        each = 1.0 - (1.0 - confidence) / 2.0
-        shares, sizes = clopper_pearson(c, m, each), clopper_pearson(m, n, each)
-        corners = [(2.0 * share - 1.0) * size for share in shares for size in sizes]
-        low, high = min(corners), max(corners)
-        p_value = float(binomtest(c, m).pvalue) if m else 1.0
-    difference = (2 * c - m) / n if n else math.nan
-    both = int((first & second).sum())
-    return PairedComparison(
-        *(name, n, both, only_first, only_second, difference, confidence, low, high, p_value, why)
-    )
-
-
-def _no_interval(result: CampaignResult) -> str:
+def no_interval(result: CampaignResult) -> str:
     """Return the reason why the worlds of a campaign allow no interval, or ""."""
     if not len(result):
         return "no worlds"
@@ -413,7 +273,7 @@ def _no_interval(result: CampaignResult) -> str:
     return ""
 
 
-def _check_confidence(confidence: float) -> None:
+def check_confidence(confidence: float) -> None:
     if not 0.0 < confidence < 1.0:
         raise ConcurError(
             "campaign, `confidence`",
@@ -423,14 +283,8 @@ def _check_confidence(confidence: float) -> None:
         )
 
 
-def _different(name: str, first: object, second: object) -> ConcurError:
-    return ConcurError(
-        f"comparison of campaigns, `{name}`",
-        expected=f"{shown(first, 200)}, as in the first",
-        came=shown(second, 200),
-        cure="Run both controllers with the same declaration, method, seed and number of samples.",
-    )
-
-
-def _percent(share: float, sign: str = "") -> str:
-    return f"{100.0 * share:{sign}.3g} %"
+def kind_of(grown: bool) -> str:
+    """State for which looks a bound holds."""
+    if grown:
+        return "at every look at a growing campaign"
+    return "for a number of worlds fixed beforehand"

@@ -69,6 +69,8 @@ class Campaign:
         The task.
     seed : int
         The seed.
+    looks : set of int
+        Numbers of independent worlds at which `verify` has answered with this campaign.
 
     Raises
     ------
@@ -102,6 +104,7 @@ class Campaign:
             )
         self.task = task
         self.seed = seed
+        self.looks: set[int] = set()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -265,11 +268,12 @@ class Campaign:
             crashes=table.crashes
             | {int(table.numbers[lost[row]]): reason for row, reason in reasons.items()},
             limits=_limits(task.requirements),
+            looks=tuple(self.looks) if method == "independent" else (),
         )
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out all that each process builds and compiles."""
-        return {"task": self.task, "seed": self.seed}
+        return {"task": self.task, "seed": self.seed, "looks": self.looks}
 
     @cached_property
     def _nominal(self) -> WorldInputs:

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from concur.rounding import percent
 from concur.verification._answers import (
-    PairedComparison,
     PassRate,
     WorstWorld,
     pass_rates,
     quantiles,
     worst_worlds,
 )
+from concur.verification._comparison import PairedComparison
 from concur.verification._result import CampaignResult
 from concur.verification._run import causes_of
 from concur.verification._search import WorstFound
@@ -168,6 +169,7 @@ class CampaignReport:
             "samples": len(result),
             "method": result.method,
             "seed": result.seed,
+            "looks": list(result.looks),
             "duration": result.duration,
             "key": result.key,
             "crashed": [
@@ -267,7 +269,7 @@ class CampaignReport:
             head = ["Requirement", "Both pass", "Only first", "Only second", "Difference"]
             rows = [
                 table_row(
-                    [one.name, one.both, len(one.only_first), len(one.only_second), _between(one)]
+                    [one.name, one.both, len(one.only_first), len(one.only_second), one.interval]
                 )
                 for one in self.comparisons
             ]
@@ -275,6 +277,7 @@ class CampaignReport:
             yield section("Comparison in the same worlds", text, head, rows)
         facts = {
             "Worlds": f"{len(result)}, {result.method}, seed {result.seed}",
+            "Looks": ", ".join(map(str, result.looks)),
             "Duration": f"{result.duration:.6g} s",
             "Uncertain quantities": ", ".join(f"{n} [{u or '1'}]" for n, u in result.quantities),
             "Crashed worlds": "; ".join(self.crashes) or "–",
@@ -323,7 +326,7 @@ class CampaignReport:
         text = (
             "Rank correlation with the robustness: negative if a larger value reduces it; |x| is "
             f"the distance from nominal. The probability of a false entry in this table is at most "
-            f"{1.0 - self.confidence:.2g}."
+            f"{percent(1.0 - self.confidence)}{' at this look alone' * self.result.grown}."
         )
         caption = "Rank correlations with intervals; grey bars may be noise."
         figure = plotting.influence_figure(self.influences)
@@ -375,13 +378,6 @@ class CampaignReport:
             figures[f"worst-{k}"] = (figure, f"{name} over the quantities that matter most.")
         text = "The sampled world with the lowest robustness, and the lowest one of the search."
         yield section("Worst worlds", text, head, rows, figures)
-
-
-def _between(one: PairedComparison) -> str:
-    if one.low is None or one.high is None:
-        return f"{100 * one.difference:+.3g} %, no interval: {one.why}"
-    ends = f"{100 * one.low:+.3g} to {100 * one.high:+.3g} %"
-    return f"{100 * one.difference:+.3g} % ({ends} at {100 * one.confidence:.3g} % confidence)"
 
 
 def _form(one: RankInfluence) -> str:

@@ -12,7 +12,14 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from concur.errors import ConcurError, DescriptionError, ShapeError, UnknownNameError, shown
+from concur.errors import (
+    ConcurError,
+    DescriptionError,
+    ShapeError,
+    UnknownNameError,
+    entries,
+    shown,
+)
 from concur.files import read_bytes
 from concur.simulation import write_arrays
 
@@ -21,7 +28,7 @@ Columns: TypeAlias = tuple[tuple[str, str], ...]
 
 Method = Literal["independent", "sobol"]
 
-_FORMAT = "concur campaign 1"
+_FORMAT = "concur campaign 2"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,6 +71,9 @@ class CampaignResult:
     limits : mapping of str to (float, float), optional
         Lower and upper limit of an extreme by the name of its signal, for figures; an absent
         limit is infinite.
+    looks : sequence of int, optional
+        Numbers of worlds at which answers of this campaign were given. That of the result is
+        added, so that a result with more rows keeps the earlier ones.
 
     Raises
     ------
@@ -101,6 +111,7 @@ class CampaignResult:
     extremes: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     crashes: dict[int, str] = field(default_factory=dict)
     limits: dict[str, tuple[float, float]] = field(default_factory=dict)
+    looks: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("quantities", "columns", "signals"):
@@ -133,7 +144,19 @@ class CampaignResult:
         object.__setattr__(self, "crashes", dict(sorted(crashes.items())))
         limits = {str(name): (float(a), float(b)) for name, (a, b) in dict(self.limits).items()}
         object.__setattr__(self, "limits", limits)
+        object.__setattr__(self, "looks", tuple(sorted({*self._looks(), n})))
         self._check()
+
+    def _looks(self) -> list[int]:
+        given: tuple[Any, ...] | None = entries(self.looks, (int, np.integer))  # type: ignore[arg-type]
+        if given is None or any(isinstance(look, bool) or look < 0 for look in given):
+            raise ConcurError(
+                "campaign, `looks`",
+                expected="numbers of worlds, zero or more",
+                came=shown(self.looks),
+                cure="Omit it, or pass those of the result that is extended.",
+            )
+        return [int(look) for look in given]
 
     def _check(self) -> None:
         doubled = self.numbers[1:][np.diff(self.numbers) == 0]
@@ -169,6 +192,11 @@ class CampaignResult:
             f"CampaignResult({len(self)} worlds, {self.method}, {len(self.quantities)} quantities, "
             f"{int(self.passed.sum())} passed)"
         )
+
+    @property
+    def grown(self) -> bool:
+        """Whether answers were given with another number of worlds too."""
+        return len(self.looks) > 1
 
     @property
     def crashed(self) -> np.ndarray:
@@ -255,6 +283,7 @@ class CampaignResult:
             "key": self.key,
             "crashes": list(self.crashes.items()),
             "limits": self.limits,
+            "looks": self.looks,
         }
         return write_arrays(path, arrays, {}, {"campaign": json.dumps(head)})
 

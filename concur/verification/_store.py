@@ -2,7 +2,8 @@
 
 A record has a head with its length, the head's checksum, its content and a digest of both. So a
 file that ends within a record was cut off there, which a killed process explains; any other fault
-is damage. The header lists what the values depend on: a file of another campaign is refused.
+is damage. The header lists what the values depend on: a file of another campaign is refused. A
+further kind of record is a look: the number of worlds of an answer that was given.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ from concur.files import lock, writing
 from concur.verification._evaluator import Evaluator, differences
 from concur.verification._table import Table, decoded, joined
 
-_MAGIC = b"concur worlds 1\n"
+_MAGIC = b"concur worlds 2\n"
 _HEAD = struct.Struct("<4sQ")
 _CHECK = struct.Struct("<I")
+_LOOK = struct.Struct("<Q")
 _DIGEST = 16
 _SHORTEST = _HEAD.size + _CHECK.size + _DIGEST
 
@@ -54,6 +56,7 @@ class Store:
     ) -> None:
         self.path, self._file, self._facts = path, file, dict(facts)
         self._shape = (size, columns)
+        self.looks: set[int] = set()
         empty = np.empty(0, dtype=np.int64)
         self.table = Table(empty, np.empty((0, size)), np.empty((0, columns)))
         self._read()
@@ -61,6 +64,12 @@ class Store:
     def append(self, table: Table) -> None:
         """Append rows; they are on the disk when this returns."""
         self._write(_record(b"ROWS", table.encoded()))
+
+    def look(self, worlds: int) -> None:
+        """Keep that an answer with this number of worlds is given."""
+        if worlds not in self.looks:
+            self._write(_record(b"LOOK", _LOOK.pack(worlds)))
+            self.looks.add(worlds)
 
     def _write(self, data: bytes) -> None:
         with writing(self.path):
@@ -82,11 +91,16 @@ class Store:
         found = self._next()
         if found is None:
             self._refuse("a file that ends in its header", "Remove it, or name another folder.")
-        self._check(found)
+        self._check(found[1])
         tables, end = [self.table], self._file.tell()
-        while (data := self._next()) is not None:
+        while (found := self._next()) is not None:
+            kind, data = found
             # Of JSON that is no list of pairs.
-            with suppress(ValueError, TypeError, OverflowError, RecursionError):
+            with suppress(ValueError, TypeError, OverflowError, RecursionError, struct.error):
+                if kind == b"LOOK":
+                    self.looks.add(*_LOOK.unpack(data))
+                    end = self._file.tell()
+                    continue
                 table = decoded(data)
                 if (table.worlds.shape[1], table.values.shape[1]) == self._shape:
                     tables.append(table)
@@ -96,8 +110,8 @@ class Store:
         self._cut(end)
         self.table = joined(tables)
 
-    def _next(self) -> bytes | None:
-        """Content of the next record; None at the end, also within a record that was cut off."""
+    def _next(self) -> tuple[bytes, bytes] | None:
+        """Kind and content of the next record; None at the end, or where one was cut off."""
         start = self._file.tell()
         head = self._file.read(_HEAD.size + _CHECK.size)
         if len(head) < _HEAD.size + _CHECK.size:
@@ -108,10 +122,10 @@ class Store:
         if os.fstat(self._file.fileno()).st_size - self._file.tell() < length + _DIGEST:
             return None
         data, digest = self._file.read(length), self._file.read(_DIGEST)
-        expected = b"HEAD" if start == len(_MAGIC) else b"ROWS"
-        if digest != _digest(head, data) or kind != expected:
+        expected = (b"HEAD",) if start == len(_MAGIC) else (b"ROWS", b"LOOK")
+        if digest != _digest(head, data) or kind not in expected:
             self._damaged(start)
-        return data
+        return kind, data
 
     def _check(self, header: bytes) -> None:
         """Refuse the file of another campaign."""

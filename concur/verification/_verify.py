@@ -53,6 +53,8 @@ def verify(
         the declared intervals more evenly.
     file : path, optional
         Results file. Each block of worlds is appended to it, and a killed campaign continues there.
+        It keeps the numbers of worlds of all answers: with more than one, intervals of pass rates
+        hold at each look. So does a `Campaign`.
     time_limit : float, optional
         Duration of a block of worlds beyond which its process counts as hung, s; default 20 times
         that of the longest block so far, and at least a minute. Threads have none.
@@ -82,8 +84,9 @@ def verify(
     >>> task = cc.load_task("examples/rover_arm.toml")
     >>> task = replace(task, duration=0.01, requirements=(slow,), uncertainty=Uncertainty((mass,)))
     >>> result = cc.verify(task, 2)
-    >>> print(pass_rates(result)[0])
-    all requirements: 2 of 2 worlds pass (100 %), 15.8 % to 100 % at 95 % confidence
+    >>> print(pass_rates(result)[0])  # doctest: +NORMALIZE_WHITESPACE
+    all requirements: 2 of 2 worlds pass: at least 22.3 %, two-sided 15.8 % to 100 %, at 95 %
+    confidence for a number of worlds fixed beforehand
     """
     if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 1:
         raise ConcurError(
@@ -112,6 +115,10 @@ def verify(
             time_limit=time_limit,
             progress=progress,
         )
+        if store is not None:
+            store.look(len(numbers))
+    if method == "independent":
+        campaign.looks |= {len(numbers)} | (set() if store is None else store.looks)
     return campaign.result(table, method)
 
 

@@ -13,7 +13,7 @@ from concur.verification import (
     quantiles,
     worst_worlds,
 )
-from concur.verification._answers import clopper_pearson
+from concur.verification._intervals import interval
 
 
 def campaign(values, method="independent", numbers=None, **own):
@@ -51,9 +51,9 @@ def test_intervals_are_those_of_published_tables():
         (0, 100, 0.0, 0.0362),
         (50, 100, 0.3983, 0.6017),
     ]:
-        assert clopper_pearson(count, total, 0.95) == pytest.approx((low, high), abs=6e-5)
+        assert interval(count, total, 0.95) == pytest.approx((low, high), abs=6e-5)
     # By definition: at each end the observed tail has half of the risk.
-    low, high = clopper_pearson(7, 20, 0.9)
+    low, high = interval(7, 20, 0.9)
     assert tail(7, 20, low) == pytest.approx(0.05, abs=1e-9)
     assert 1.0 - tail(8, 20, high) == pytest.approx(0.05, abs=1e-9)
 
@@ -61,7 +61,7 @@ def test_intervals_are_those_of_published_tables():
 def test_the_interval_covers_the_probability_as_often_as_it_claims():
     # Exact coverage over all outcomes: at least the confidence; a shorter one would have less.
     n, confidence = 40, 0.9
-    ends = np.array([clopper_pearson(k, n, confidence) for k in range(n + 1)])
+    ends = np.array([interval(k, n, confidence) for k in range(n + 1)])
     for p in (0.02, 0.3, 0.5, 0.93, 0.99):
         weight = np.array([math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)])
         inside = weight[(ends[:, 0] <= p) & (p <= ends[:, 1])].sum()
@@ -69,7 +69,7 @@ def test_the_interval_covers_the_probability_as_often_as_it_claims():
         above = weight[p > ends[:, 1]].sum()
         assert inside >= confidence - 1e-12, p
         assert max(below, above) <= (1 - confidence) / 2 + 1e-12, p
-    half = [clopper_pearson(k, n, 0.5) for k in range(n + 1)]
+    half = [interval(k, n, 0.5) for k in range(n + 1)]
     weight = [math.comb(n, k) * 0.5**n for k in range(n + 1)]
     assert sum(w for w, (a, b) in zip(weight, half, strict=True) if a <= 0.5 <= b) < 0.8
 
@@ -78,8 +78,11 @@ def test_pass_rates_count_worlds_and_claim_an_interval_for_independent_draws_alo
     values = [[1, 1], [1, -1], [-1, 1], [1, 1]]
     every, first, second = pass_rates(campaign(values))
     assert (every.passed, first.passed, second.passed, every.worlds) == (2, 3, 3, 4)
-    assert (first.low, first.high) == pytest.approx(clopper_pearson(3, 4, 0.95))
-    assert str(first) == "r0: 3 of 4 worlds pass (75 %), 19.4 % to 99.4 % at 95 % confidence"
+    assert (first.low, first.high) == pytest.approx(interval(3, 4, 0.95))
+    assert str(first) == (
+        "r0: 3 of 4 worlds pass (75 %): at least 24.8 %, two-sided 19.4 % to 99.37 %, at 95 % "
+        "confidence for a number of worlds fixed beforehand"
+    )
     for other, why in [
         (campaign(values, "sobol"), "Sobol points"),
         (campaign(values, numbers=[0, 1, 2, 4]), "gaps"),

@@ -54,6 +54,12 @@ def test_a_file_returns_the_same_table(tmp_path):
         np.testing.assert_array_equal(getattr(again, name), getattr(found, name))
     for name in ("quantities", "columns", "signals", "crashes", "limits", "seed", "key", "method"):
         assert getattr(again, name) == getattr(found, name)
+    text = (tmp_path / "campaign.h5").read_bytes()
+    assert text.count(b'"looks": [3]') == 1
+    for forged in (b'"looks": "3"', b'"loops": [3]', b'"looks": [-]'):
+        (tmp_path / "forged.h5").write_bytes(text.replace(b'"looks": [3]', forged))
+        with pytest.raises(DescriptionError, match="expected the table of a campaign"):
+            CampaignResult.load(tmp_path / "forged.h5")
     (tmp_path / "other.h5").write_bytes(b"\x89HDF no")
     with pytest.raises(DescriptionError, match="expected the table of a campaign"):
         CampaignResult.load(tmp_path / "other.h5")
@@ -68,6 +74,7 @@ def test_tables_that_do_not_fit_are_refused():
         (ConcurError, {"numbers": [7, 2, 7]}),
         (ConcurError, {"crashes": {8: "?"}}),
         (ConcurError, {"method": "grid"}),
+        *((ConcurError, {"looks": looks}) for looks in (None, 3, "3", [1.5], [True], [-1])),
     ]:
         with pytest.raises(error, match="campaign, `"):
             table(**own)

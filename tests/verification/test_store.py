@@ -180,3 +180,30 @@ def test_records_with_a_digest_and_another_content_are_damage(whole, tmp_path):
         path.write_bytes(_MAGIC + _record(b"HEAD", header) + data[len(begin) :])
         with pytest.raises(DescriptionError, match="another header"):
             evaluated(path, Counting())
+
+
+def test_looks_stay_in_the_file(tmp_path):
+    path, size = tmp_path / "worlds.bin", WORLDS.shape[1]
+    evaluated(path, Counting(), count=4)
+    lengths = []
+    for look in (4, 4, 6):
+        with opened(path, Counting(), size) as store:
+            store.look(look)
+        lengths.append(len(path.read_bytes()))
+    assert lengths[0] == lengths[1] < lengths[2]
+    evaluated(path, Counting(), count=8)
+    data = path.read_bytes()
+    with opened(path, Counting(), size) as store:
+        assert store.looks == {4, 6}
+        assert len(store.table) == 8
+    # Of a look that was cut off nothing is left; one of another length is damage.
+    path.write_bytes(data + _record(b"LOOK", struct.pack("<Q", 7))[:-1])
+    with opened(path, Counting(), size) as store:
+        assert store.looks == {4, 6}
+    for forged in (_record(b"LOOK", b"\0"), _record(b"SEEN", struct.pack("<Q", 7))):
+        path.write_bytes(data + forged)
+        with (
+            pytest.raises(DescriptionError, match="damaged record"),
+            opened(path, Counting(), size),
+        ):
+            pass

@@ -5,7 +5,7 @@ import pytest
 
 import concur as cc
 from concur.errors import ConcurError, DescriptionError
-from concur.verification import Campaign, workers, worst_searches
+from concur.verification import Campaign, pass_rates, workers, worst_searches
 from tests.cli.test_gains import TASK as NOMINAL
 from tests.cli.test_verify import TASK
 
@@ -41,6 +41,19 @@ def test_searches_share_workers_and_find_nothing_above_the_samples(campaign):
     assert shares == [1.0]
     alone = campaign.evaluate([found.number], found.world[None])
     assert alone[0, 0] == found.value
+
+
+def test_a_file_that_grows_gives_intervals_that_hold_at_every_look(campaign, tmp_path):
+    task, file = campaign.task, tmp_path / "worlds.bin"
+    for samples, looks in [(4, (4,)), (4, (4,)), (6, (4, 6)), (5, (4, 5, 6))]:
+        result = cc.verify(task, samples, seed=3, file=file)
+        assert (len(result), result.looks) == (samples, looks)
+        assert pass_rates(result)[0].grown == (len(looks) > 1)
+    # In one process a campaign knows its looks, without a file too; another seed is another one.
+    own = Campaign(task, seed=3)
+    assert [cc.verify(own, n).looks for n in (2, 3)] == [(2,), (2, 3)]
+    assert cc.verify(task, 3, seed=3).looks == (3,)
+    assert cc.verify(own, 4, method="sobol").looks == (4,)
 
 
 @pytest.mark.extended
