@@ -1,7 +1,7 @@
 """Numbers as text that rounds towards the safe side: ends of intervals and proved bounds.
 
 A bound that is rounded to the nearest digit may claim more than was shown: 99.96 % as 100 %. Lower
-bounds round down, upper bounds up, and shares of one keep the digits that tell them from it.
+bounds round down, upper bounds up, and shares of one keep the digits that separate them from it.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class PassRate:
     at_least, at_most : float or None
         One-sided bounds of this probability, each for itself; None without.
     grown : bool
-        Whether interval and bounds hold at every look at a campaign that grows; else for a number
+        Whether interval and bounds hold at every look of a campaign that grows; else for a number
         of worlds that is fixed beforehand.
     why : str
         Reason why there is no interval, or "".
@@ -140,7 +140,7 @@ def pass_rates(result: CampaignResult, confidence: float = 0.95) -> tuple[PassRa
     -----
     Intervals and one-sided bounds are those of Clopper and Pearson (Biometrika 26, 1934): each
     holds with at least this confidence, for independent draws, each requirement alone and a number
-    of worlds that is fixed beforehand. A campaign that was looked at with another number of
+    of worlds that is fixed beforehand. A campaign that was evaluated at another number of
     worlds (`CampaignResult.looks`) gets confidence sequences: bounds that hold at all numbers of
     worlds at once, from mixtures of likelihood ratios (Robbins, Ann. Math. Stat. 41, 1970). It may
     stop at whatever look. Sobol points and selected worlds are no independent draws; their rate
@@ -286,5 +286,5 @@ def check_confidence(confidence: float) -> None:
 def kind_of(grown: bool) -> str:
     """State for which looks a bound holds."""
     if grown:
-        return "at every look at a growing campaign"
+        return "at every look of a growing campaign"
     return "for a number of worlds fixed beforehand"

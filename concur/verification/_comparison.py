@@ -110,7 +110,7 @@ def paired_comparisons(
     Worlds in which both do the same do not count. Of the other m of n worlds the second passes c.
     With c binomial of share theta (McNemar, Psychometrika 12, 1947) and m binomial of share psi,
     the difference is (2 theta - 1) psi. Two Clopper-Pearson intervals, each with half of the risk,
-    bound it, so that the confidence holds for every n; with a campaign that was looked at with
+    bound it, so that the confidence holds for every n; of a campaign that was evaluated at
     another number of worlds, two confidence sequences.
 
     Examples

@@ -202,7 +202,7 @@ def test_a_result_that_is_loaded_extended_and_saved_keeps_its_looks(tmp_path):
         assert (result.looks, found.grown) == ((50, 200), True)
         assert (found.low, found.high) == interval(int(passes.sum()), 200, 0.95, True)
         assert found.at_least == at_least(int(passes.sum()), 200, 1 - 0.95, True)
-        assert str(found).endswith("at every look at a growing campaign")
+        assert str(found).endswith("at every look of a growing campaign")
         # Fewer rows are another look, too.
         assert replace(result, **{k: v[:50] for k, v in more.items()}).looks == (50, 200)
     pair = paired_comparisons(grown, campaign(~passes))[0]
