@@ -1,4 +1,4 @@
-"""The three statuses of a certificate."""
+"""The statuses of a claim."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ class Status(Enum):
     --------
     >>> import concur as cc
     >>> [status.name for status in cc.Status]
-    ['PROVED', 'REFUTED', 'UNDECIDED']
+    ['PROVED', 'UNVERIFIED', 'REFUTED', 'UNDECIDED']
     """
 
     PROVED = "The claim is a theorem: it was proved with exact or outward rounded arithmetic."
+    UNVERIFIED = "The prover found a proof; the independent checker has not verified it yet."
     REFUTED = "The claim is false: a counterexample was found and checked again."
     UNDECIDED = "The claim was neither proved nor refuted; it may be true."

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from concur.certify import Status
+from concur.checker._receipts import confirmed
 from concur.control import Servo
 from concur.control.references import Reference
 from concur.documents import as_path
@@ -30,7 +32,7 @@ class StoredTaskProof:
         Starts, imperfections and limits.
     bounds : tuple of Bound
         Claimed bound of each quantity.
-    conditions, sentence : str
+    conditions, claim : str
         Starts and imperfections, and the whole claim, in words.
     document : TaskDocument
         Content of the file.
@@ -41,8 +43,14 @@ class StoredTaskProof:
     statement: Statement
     bounds: tuple[Bound, ...]
     conditions: str
-    sentence: str
+    claim: str
     document: TaskDocument
+
+    @property
+    def sentence(self) -> str:
+        """Claim, with whether the checker of this version confirmed it on this machine."""
+        sure = confirmed(self.document)
+        return f"{Status.PROVED.name if sure else 'not verified on this computer'}: {self.claim}"
 
     @property
     def claims(self) -> tuple[str, ...]:
@@ -116,7 +124,7 @@ def load_task_proof(path: str | PathLike[str]) -> StoredTaskProof:
     >>> task = replace(cc.load_task("examples/rover_arm.toml"), duration=0.004)
     >>> prove_task(task, edge=0.05).save("task.json")
     >>> load_task_proof("task.json").sentence.partition(":")[0]
-    'PROVED'
+    'not verified on this computer'
     """
     file = as_path(path, "proof of a task")
     document = TaskDocument(file)

@@ -396,14 +396,14 @@ def prove(
         bool,
         typer.Option(
             help="Verify the written file by the independent checker, in about the time of the "
-            "proof."
+            "proof. Without it nothing is PROVED."
         ),
     ] = True,
     factor: Annotated[
         bool,
         typer.Option(
-            help="If undecided, find the largest factor on all starts and imperfections that is "
-            "proved, by four further proofs."
+            help="If undecided, find the largest factor on all starts and imperfections with a "
+            "proof, by four further proofs."
         ),
     ] = True,
     as_json: Annotated[
@@ -415,8 +415,8 @@ def prove(
 
     Writes a report, the bounds of all quantities to bounds.json, and figures. A proof is also
     written to proof.json, which `concur recheck` verifies from this file alone. It is verified here
-    too, unless --no-recheck is given. The exit status is 0 only if the task is proved, and its
-    file confirmed where the checker covers the statement; 1 if it is undecided.
+    too, unless --no-recheck is given: until then the task is UNVERIFIED. The exit status is 0 only
+    if the task is PROVED, and 1 otherwise.
 
     Worlds inside the statement are then simulated and drawn inside the bounds. A world beyond a
     bound contradicts the proof: exit status 1. One beyond a limit refutes the statement.

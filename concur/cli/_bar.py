@@ -13,9 +13,17 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 _PATIENCE = 2.0
 
 
+def time_left(taken: float, part: float) -> str:
+    """Estimate of the time left from the time taken (s) for a part of the work, in words."""
+    if not 0.0 < part < 1.0:
+        return ""
+    rest = taken * (1.0 - part) / part
+    return f", about {rest:.0f} s left" if rest < 120.0 else f", about {rest / 60:.0f} min left"
+
+
 @contextmanager
 def progress_bar(title: str, console: Console) -> Iterator[Callable[[float], None]]:
-    """Show a progress bar for a longer calculation."""
+    """Show a progress bar for a longer calculation, with an estimate of the time left."""
     bar = Progress(
         SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(),
         console=console, transient=True,
@@ -24,11 +32,12 @@ def progress_bar(title: str, console: Console) -> Iterator[Callable[[float], Non
     began = time.perf_counter()
 
     def report(part: float) -> None:
-        late = time.perf_counter() - began > _PATIENCE
+        taken = time.perf_counter() - began
+        late = taken > _PATIENCE
         # Only on a terminal: in a file a removed bar would leave empty lines.
         if late and console.is_terminal and not bar.live.is_started:
             bar.start()
-        bar.update(work, completed=part)
+        bar.update(work, completed=part, description=title + time_left(taken, part))
 
     try:
         yield report

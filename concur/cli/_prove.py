@@ -10,10 +10,10 @@ from pathlib import Path
 from rich.console import Console
 
 from concur.certify import Status
-from concur.checker import load_task_proof, recheck
+from concur.checker import confirm
 from concur.cli._bar import progress_bar
 from concur.cli._prove_report import write_proof_report
-from concur.cli._prove_result import PROOF, FileRecheck, ProveResult
+from concur.cli._prove_result import PROOF, ProveResult
 from concur.cli._results import results
 from concur.codegen import find_compiler
 from concur.errors import OutputError
@@ -53,16 +53,22 @@ def prove_file(
         with progress_bar("proving", console) as report:
             found = prove_task(task, progress=lambda done, total: report(done / total))
         result = ProveResult(task, found, time.perf_counter() - began, _notes(task))
-        if found.status is Status.PROVED:
+        if found.found:
             target = kept.staging / PROOF
             with writing(target):
                 found.save(target)
-            if verified:
-                result = replace(result, recheck=_rechecked(target, task, console))
+            # Published first: an interruption leaves a file that can be verified later.
             kept.publish([target])
+            if verified:
+                began = time.perf_counter()
+                with progress_bar("verifying", console) as report:
+                    found = confirm(found, report)
+                took = time.perf_counter() - began
+                result = replace(result, proof=found, verification_seconds=took)
         worlds, note = _worlds(task, found, samples, search, seed, console)
         result = replace(result, sampled=worlds, notes=(*result.notes, *note))
-        if factor and found.status is Status.UNDECIDED and not result.refuted:
+        unproved = found.status is Status.UNDECIDED and result.verification_seconds is None
+        if factor and unproved and not result.refuted:
             with progress_bar("finding what is proved", console) as report:
                 found = replace(found, factor=largest_factor(task, progress=report))
             result = replace(result, proof=found)
@@ -109,15 +115,6 @@ def _worlds(
         if not optional:
             raise
         return None, (f"no worlds were simulated: expected {error.expected}, got {error.came}",)
-
-
-def _rechecked(path: Path, task: Task, console: Console) -> FileRecheck:
-    """Verify the written file by the independent checker."""
-    began = time.perf_counter()
-    with progress_bar("verifying", console) as report:
-        found = recheck(path, task=task, progress=report)
-    uncovered = bool(load_task_proof(path).document.uncovered)
-    return FileRecheck(found.status, found.reason, time.perf_counter() - began, uncovered)
 
 
 def _notes(task: Task) -> tuple[str, ...]:

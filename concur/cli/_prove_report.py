@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from concur.certify import Status
 from concur.cli._prove_result import ProveResult, bound_cells, shown
 from concur.plotting.report import section, table_row, write_sections
 from concur.proofs import TaskProof
@@ -17,9 +16,9 @@ from concur.proofs import TaskProof
 def write_proof_report(result: ProveResult, figures: Mapping[str, Path], folder: Path) -> Path:
     """Write `report.html` into a folder, with figures by name."""
     found = result.proof
-    checked = [] if result.recheck is None else [result.recheck.sentence]
+    checked = [result.verification] if result.verification else []
     reasons = [*result.outside, *checked, *result.notes]
-    if found.status is not Status.PROVED and found.cure:
+    if found.cure:
         reasons.insert(0, f"What to change: {found.cure}")
     return write_sections(
         folder,

@@ -21,23 +21,6 @@ PROOF = "proof.json"
 """Name of the file of a proof."""
 
 
-@dataclass(frozen=True)
-class FileRecheck:
-    """Verification of the written file by the independent checker."""
-
-    status: Status
-    reason: str
-    seconds: float
-    uncovered: bool  # by the checker, so that nothing is wrong with the proof
-
-    @property
-    def sentence(self) -> str:
-        """Result in one sentence."""
-        if self.status is Status.PROVED:
-            return f"{PROOF} is confirmed by the independent checker, in {self.seconds:.1f} s"
-        return f"{PROOF} is not confirmed by the independent checker: {self.reason}"
-
-
 @dataclass(frozen=True, eq=False)
 class ProveResult:
     """The proof of a task, with its files."""
@@ -48,19 +31,30 @@ class ProveResult:
     notes: tuple[str, ...]
     files: tuple[Path, ...] = ()
     sampled: Sampled | None = None
-    recheck: FileRecheck | None = None
+    verification_seconds: float | None = None  # None unless the checker was asked
 
     @property
     def proved(self) -> bool:
-        """Whether the task is proved, and neither checker nor sampled worlds contradict this."""
-        return self.proof.status is Status.PROVED and not self.doubts
+        """Whether the final status is PROVED."""
+        return self.status is Status.PROVED
 
     @property
-    def doubts(self) -> tuple[str, ...]:
-        """Sentences about sampled worlds beyond a bound, and about a file that is not confirmed."""
-        found = self.recheck
-        sound = found is None or found.status is Status.PROVED or found.uncovered
-        return self.outside if sound or found is None else (*self.outside, found.sentence)
+    def status(self) -> Status:
+        """Status of the proof, unless sampled worlds refute the statement or contradict it."""
+        if self.refuted:
+            return Status.REFUTED
+        return Status.UNDECIDED if self.outside and self.proof.found else self.proof.status
+
+    @property
+    def verification(self) -> str:
+        """Answer of the independent checker in one sentence; empty without a proof."""
+        status, seconds = self.proof.status, self.verification_seconds
+        if status is Status.PROVED:
+            return f"{PROOF} is confirmed by the independent checker, in {seconds:.1f} s"
+        if status is Status.UNVERIFIED:
+            why = self.proof.reason or "run `concur recheck`, which shows the time left"
+            return f"{PROOF} is not verified: {why}"
+        return "" if seconds is None else f"{PROOF} is not confirmed by the independent checker"
 
     @property
     def outside(self) -> tuple[str, ...]:
@@ -75,9 +69,9 @@ class ProveResult:
     @property
     def sentence(self) -> str:
         """Verdict in one sentence; a sampled world beyond a limit refutes the statement."""
-        if not self.refuted:
+        if self.status is self.proof.status and not self.refuted:
             return self.proof.sentence
-        return f"{Status.REFUTED.name}: {'; '.join(self.refuted)}"
+        return f"{self.status.name}: {'; '.join(self.refuted or self.outside)}"
 
     def as_dict(self) -> dict[str, Any]:
         """Result for JSON, in SI units; values that are not finite are null."""
@@ -85,12 +79,12 @@ class ProveResult:
         return answer(
             "prove",
             self.proved,
-            Status.REFUTED.name if self.refuted else found.status.name,
+            self.status.name,
             name=self.task.name,
             robot=self.task.robot.name,
             problems=(
-                *(() if found.status is Status.PROVED else (self.sentence,)),
-                *self.doubts,
+                *(() if self.proved else (self.sentence,)),
+                *self.outside,
             ),
             warnings=self.notes,
             files=self.files,
@@ -98,9 +92,7 @@ class ProveResult:
             reason=found.reason,
             cure=found.cure,
             factor=found.factor,
-            recheck=None if self.recheck is None else self.recheck.status.name,
-            recheck_reason="" if self.recheck is None else self.recheck.reason,
-            recheck_seconds=None if self.recheck is None else self.recheck.seconds,
+            verification_seconds=self.verification_seconds,
             statement=_plain(asdict(found.statement)),
             bounds=[_bound_dict(bound) for bound in found.bounds],
             segments=found.times.tolist(),
@@ -138,11 +130,9 @@ class ProveResult:
             self._show_sampled(console, self.sampled)
         work = f"cells: {self.proof.cells}, segments: {len(self.proof.times)}"
         console.print(f"{work}, {self.seconds:.1f} s", highlight=False)
-        if self.recheck is not None:
-            color = "green" if self.recheck.status is Status.PROVED else "yellow"
-            console.print(f"[{color}]{escape(self.recheck.sentence)}[/]", highlight=False)
-        elif self.proof.status is Status.PROVED:
-            console.print(f"{PROOF} is not verified: run `concur recheck`", highlight=False)
+        if self.verification:
+            color = "green" if self.proof.status is Status.PROVED else "yellow"
+            console.print(f"[{color}]{escape(self.verification)}[/]", highlight=False)
         for note in self.notes:
             console.print(escape(f"note: {note}"), highlight=False)
         for path in self.files:
@@ -191,7 +181,7 @@ def _sampled_dict(sampled: Sampled, proof: TaskProof) -> dict[str, Any]:
                 "unit": row.quantity.unit,
                 "sampled": _plain(row.sampled),
                 "ascended": _plain(row.ascended),
-                "proved": _plain(row.proved),
+                "bound": _plain(row.proved),
                 "ratio": _plain(row.ratio),
             }
             for row in sampled.against(proof)

@@ -48,6 +48,7 @@ class RecheckResult:
     def as_dict(self) -> dict[str, Any]:
         """Result for JSON."""
         own = None if self.stored is None else self.stored.task
+        verdict = self.status.name if self.confirmed else "not verified"
         return answer(
             "recheck",
             self.confirmed,
@@ -58,7 +59,7 @@ class RecheckResult:
             file=str(self.path),
             kind="certificate" if self.stored is None else "task",
             reason=self.reason,
-            sentence="" if self.stored is None else self.stored.sentence,
+            sentence="" if self.stored is None else f"{verdict}: {self.stored.claim}",
             claims=list(self.claims),
             region=list(self.region),
             seconds=self.seconds,
@@ -69,7 +70,7 @@ class RecheckResult:
         if self.stored is not None:
             own = self.stored.task
             console.print(f"[bold]{escape(own.name)}[/]: {escape(own.robot.name)}")
-            console.print(escape(f"claim: {self.stored.sentence}"), highlight=False)
+            console.print(escape(f"claim: {self.stored.claim}"), highlight=False)
         for claim in self.claims:
             console.print(escape(f"- {claim}"), highlight=False)
         for place in () if self.stored is not None else self.region:

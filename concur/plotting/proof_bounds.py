@@ -108,7 +108,7 @@ def bounds_figure(
             axes.set_visible(False)
         for axes in grid[max(0, len(panels) - COLUMNS) : len(panels)]:
             axes.set_xlabel(TIME)
-        entries = {"proved bound": _BOUND, "limit": _LIMIT}
+        entries = {"bound": _BOUND, "limit": _LIMIT}
         if sampled is not None:
             entries["worst of all drawn worlds"] = _WORST
             entries[f"{len(sampled.runs)} of them"] = _RUN | {"lw": 0.8, "alpha": 1.0}

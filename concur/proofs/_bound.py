@@ -104,9 +104,9 @@ def bounds_of(
     )
 
 
-def proved(given: Statement, bounds: Sequence[Bound], base: str) -> str:
-    """Verdict of a proof in one sentence; values are rounded to the safe side."""
-    return f"PROVED: from {conditions(given, base)}: {', '.join(_kept(bounds))}"
+def claimed(given: Statement, bounds: Sequence[Bound], base: str) -> str:
+    """Claim of a proof in one clause; values are rounded to the safe side."""
+    return f"from {conditions(given, base)}: {', '.join(_kept(bounds))}"
 
 
 def conditions(given: Statement, base: str) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from concur.control import Servo
 from concur.documents import write_document
 from concur.proofs._bound import Bound
+from concur.proofs._provable import Provable
 from concur.proofs._recheck_document import (
     BY_OUTPUT,
     REQUIRED,
@@ -43,17 +43,17 @@ class Source:
         Kind of robot, "rover" or "floater".
     robot, task : str
         Texts of their files.
-    servo : Servo
-        The law.
     steps : int
         Number of steps of the task's duration.
+    given : concur.formats.Task
+        The task that was proved.
     """
 
     kind: str
     robot: str
     task: str
-    servo: Servo
     steps: int
+    given: Provable
 
 
 def claim(bound: Bound) -> float:
@@ -78,7 +78,7 @@ def write_proof(
     room: np.ndarray | None = None,
 ) -> None:
     """Write the file of a proof."""
-    servo = source.servo
+    servo = source.given.servo
     outputs = [output.name for output in servo.outputs]
     every = np.vstack([np.zeros((0, 4), dtype=np.int64), *leaves])
     cells, index = np.unique(every, axis=0, return_inverse=True)
@@ -86,7 +86,6 @@ def write_proof(
     parts = np.split(index.ravel(), ends) if leaves else []
     members = {
         "kind": source.kind,
-        "status": "PROVED",
         "robot": source.robot,
         "task": source.task,
         "hashes": {

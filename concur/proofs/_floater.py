@@ -177,7 +177,7 @@ def proof_of(case: Prover, progress: Callable[[int, int], None] | None = None) -
     if broken:
         cure = "Take a nearer start, a slower reference, calmer gains or wider limits."
         return _result(case, Status.UNDECIDED, "Not shown: " + "; ".join(broken), cure, bounds)
-    return _result(case, Status.PROVED, "", "", bounds)
+    return _result(case, Status.UNVERIFIED, "", "", bounds)
 
 
 def refuted(case: Prover, reason: str) -> TaskProof:

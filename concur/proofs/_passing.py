@@ -1,4 +1,4 @@
-"""The largest share of all starts and imperfections of a statement that is proved."""
+"""The largest share of all starts and imperfections of a statement with a proof."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def largest_factor(
     edge: float = 0.0125,
     progress: Callable[[float], None] | None = None,
 ) -> float:
-    """Find the largest factor on all starts and imperfections with which a task is proved.
+    """Find the largest factor on all starts and imperfections with which a task has a proof.
 
     By bisection of the whole proof between 0 and 1, which are not tried. The factor multiplies
     `place`, `speed`, `heading`, `period`, `delay`, `masses`, `momentum_error`, `torque_error`,
@@ -35,7 +35,7 @@ def largest_factor(
     Returns
     -------
     float
-        A multiple of 1/16 with which the task is proved; 0 if it is undecided with 1/16.
+        A multiple of 1/16 with which the prover finds a proof, which is not verified; 0 if it is undecided with 1/16.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def largest_factor(
             if progress:
                 progress((k + done / total) / STEPS)
 
-        if prove(statement.scaled(low + width), report).status is Status.PROVED:
+        if prove(statement.scaled(low + width), report).status is Status.UNVERIFIED:
             low += width
         width /= 2
         report(1, 1)

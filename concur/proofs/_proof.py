@@ -10,7 +10,7 @@ import numpy as np
 
 from concur.certify import Status
 from concur.errors import OutputError
-from concur.proofs._bound import Bound, proved, tightest
+from concur.proofs._bound import Bound, claimed, tightest
 from concur.proofs._file import Source, write_proof
 from concur.proofs._models import Floats
 from concur.proofs._statement import Statement
@@ -23,9 +23,10 @@ class TaskProof:
     Parameters
     ----------
     status : Status
-        PROVED, UNDECIDED, or REFUTED by the declared motion.
+        UNVERIFIED where a proof was found, and PROVED once `concur.checker.confirm` verified its
+        file; UNDECIDED, or REFUTED by the declared motion.
     reason, cure : str
-        The fault, and what to change; empty if proved.
+        The fault, and what to change; empty if there is none.
     statement : Statement
         The statement to prove.
     bounds : tuple of Bound
@@ -60,7 +61,7 @@ class TaskProof:
     source : Source, optional
         Robot and task, which the file of the proof contains; of `prove_task`.
     factor : float or None
-        Factor on all starts and imperfections with which an undecided task is proved, see
+        Factor on all starts and imperfections with which an undecided task has a proof, see
         `largest_factor`; 0 if it is undecided with 1/16, None if none was looked for.
     room : numpy.ndarray or None
         With errors of the measured state, ways of x and ve of both outputs that the cells contain
@@ -74,8 +75,8 @@ class TaskProof:
     >>> task = replace(cc.load_task("examples/rover_arm.toml"), duration=0.004)
     >>> proof = prove_task(task, edge=0.05)
     >>> margin = next(bound for bound in proof.bounds if bound.quantity.kind == "margin")
-    >>> round(margin.value, 2), margin.limit
-    (0.74, 0.1)
+    >>> proof.status.name, round(margin.value, 2), margin.limit
+    ('UNVERIFIED', 0.74, 0.1)
     >>> proof.save("task.json")
     """
 
@@ -104,9 +105,17 @@ class TaskProof:
     @property
     def sentence(self) -> str:
         """Verdict in one sentence."""
-        if self.status is not Status.PROVED:
+        if not self.found:
             return f"{self.status.name}: {self.reason}. {self.cure}{self._passing}"
-        return proved(self.statement, self.bounds, self.base)
+        sure = self.status is Status.PROVED
+        verdict = self.status.name if sure else "proved, not yet verified"
+        why = f" ({self.reason})" if self.reason else ""
+        return f"{verdict}{why}: {claimed(self.statement, self.bounds, self.base)}"
+
+    @property
+    def found(self) -> bool:
+        """Whether the prover found a proof, verified or not."""
+        return self.status in (Status.PROVED, Status.UNVERIFIED)
 
     @property
     def _passing(self) -> str:
@@ -115,7 +124,8 @@ class TaskProof:
             return ""
         if not self.factor:
             return " It is undecided even with a sixteenth of all starts and imperfections."
-        return f" It is proved with {self.factor:g} times all starts and imperfections."
+        share = f"{self.factor:g} times all starts and imperfections"
+        return f" With {share} it is proved, not yet verified."
 
     @property
     def tightest(self) -> tuple[Bound, ...]:
@@ -186,12 +196,12 @@ class TaskProof:
         DescriptionError
             If the file cannot be written.
         """
-        if self.status is not Status.PROVED or self.source is None:
+        if not self.found or self.source is None:
             raise OutputError(
                 "file of a proof",
                 expected="a proof of a task by `prove_task`",
                 came=f"{self.status.name}, {'with' if self.source else 'without'} its task",
-                cure="Save proofs with the status PROVED that `prove_task` returned.",
+                cure="Save proofs that `prove_task` found.",
             )
         write_proof(
             path,

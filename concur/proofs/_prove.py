@@ -475,7 +475,7 @@ def _proof(prover: Prover, statement: Statement, edge: float, found: March) -> T
             f"disturbances, {own[source]:.3g} m/s^2, is {source}"
         )
     cure = "Take smaller cells, calmer gains, a nearer start or wider limits." if broken else ""
-    status = Status.UNDECIDED if broken else Status.PROVED
+    status = Status.UNDECIDED if broken else Status.UNVERIFIED
     return _result(prover, statement, edge, found, (status, reason, cure), bounds)
 
 

@@ -10,7 +10,6 @@ format       "concur task proof"
 version      1
 versions     object: versions of the software used
 kind         kind of robot: "rover" or "floater"
-status       "PROVED"
 robot        the robot, as the text of a robot file
 task         outputs, law, reference, start and duration, as the text of a task file
 hashes       object: SHA-256 of the texts `robot` and `task`, and of the numbers of the `law` that
@@ -85,7 +84,7 @@ STATEMENT = {*REQUIRED, "ground", "clearance", "expressions", "reading", "moment
 """Fields of the statements that the checker verifies."""
 
 _MEMBERS = {
-    *("format", "version", "versions", "kind", "status", "robot", "task", "hashes", "statement"),
+    *("format", "version", "versions", "kind", "robot", "task", "hashes", "statement"),
     *("steps", "first", "edge", "disturbance", "cells", "leaves", "bounds", "hash"),
 }
 _CURES = (
@@ -168,8 +167,6 @@ def read(path: Path) -> Document:
     kind = _text(found, "kind", "")
     if kind not in KINDS:
         refuse("`kind`", "one of " + ", ".join(KINDS), kind)
-    if found["status"] != "PROVED":
-        refuse("`status`", "PROVED", found["status"])
     robot, task = (_text(found, name, "", LARGEST_TEXT) for name in ("robot", "task"))
     hashes = _strings(found["hashes"], "hashes")
     _names(hashes, {"robot", "task", "law"}, "hashes")

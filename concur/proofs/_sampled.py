@@ -159,14 +159,14 @@ class Sampled:
         """
         broken = [
             f"{row.quantity.kind} {row.quantity.name} is {row.found:.6g} {row.quantity.unit} in a "
-            f"world of the statement, beyond the proved {row.proved:.6g}"
+            f"world of the statement, beyond the bound {row.proved:.6g}"
             for row in self.against(proof)
             if row.quantity.sign * (row.found - row.proved) > 0.0
         ]
         if proof.bounds and self.excess > 1.0:
             broken.append(
                 f"a world of the statement is {self.excess:.6g} times as far from the declared "
-                "motion as proved"
+                "motion as its bound"
             )
         if proof.bounds and self.stopped:
             broken.append(f"{self.stopped} worlds of the statement stopped before the end")

@@ -9,7 +9,7 @@ import numpy as np
 
 from concur.control import Servo
 from concur.control.references import Reference
-from concur.proofs._bound import Bound, conditions, proved, tightest
+from concur.proofs._bound import Bound, claimed, conditions, tightest
 from concur.proofs._clearance import Capsule, Clearance, Obstacle
 from concur.proofs._expression import Expression
 from concur.proofs._ground import Ground
@@ -120,7 +120,7 @@ class TaskDocument:
             Both.
         """
         base, given = "base pose" if self.kind == "floater" else "heading", self.statement(servo)
-        return conditions(given, base), proved(given, self.bounds, base)
+        return conditions(given, base), claimed(given, self.bounds, base)
 
     def verify(
         self,

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import concur
 from concur.certify import Status, certify
 from concur.cli import _certify as command
+from concur.cli._bar import time_left
 from concur.cli import main
 from concur.cli._decay import simulate_decay
 from concur.control import ErrorDynamics
@@ -326,6 +327,20 @@ def test_a_bar_is_shown_when_it_takes_long(monkeypatch, patience, terminal, show
     text = stream.getvalue()
     assert ("certifying" in text) is shown
     assert shown or not text
+
+
+@pytest.mark.parametrize(
+    ("taken", "part", "text"),
+    [
+        (10.0, 0.0, ""),
+        (10.0, 1.0, ""),
+        (10.0, 0.25, ", about 30 s left"),
+        (119.0, 0.5, ", about 119 s left"),
+        (120.0, 0.5, ", about 2 min left"),
+    ],
+)
+def test_a_bar_estimates_the_time_left(taken, part, text):
+    assert time_left(taken, part) == text
 
 
 def test_a_law_with_integral_has_its_own_proof(tmp_path):

@@ -61,21 +61,22 @@ def test_worlds_are_inside_a_proof_refute_a_limit_or_contradict_a_bound(tmp_path
     wrong = replace(held[0], bounds=(*small, *held[0].bounds[1:]))
     monkeypatch.setattr(command, "prove_task", lambda task, progress: wrong)
     result, found = prove(tmp_path, 20.0, "--samples", 16)
-    assert (result.exit_code, found["status"]) == (1, "PROVED")
-    assert "beyond the proved" in found["problems"][0]
-    assert "beyond the proved" in " ".join(result.output.split())
+    assert (result.exit_code, found["status"]) == (1, "UNDECIDED")
+    assert "PROVED" not in result.output
+    assert "beyond the bound" in found["problems"][0]
+    assert "beyond the bound" in " ".join(result.output.split())
 
 
 @pytest.mark.extended
 def test_a_hundred_worlds_are_the_default_and_a_note_says_why_there_are_none(tmp_path):
     options = "--no-recheck", "--no-factor"
     result, found = prove(tmp_path, 20.0, *options)
-    assert (result.exit_code, found["status"], found["warnings"]) == (0, "PROVED", [])
+    assert (result.exit_code, found["status"], found["warnings"]) == (1, "UNVERIFIED", [])
     assert (found["samples"]["worlds"], found["samples"]["stopped"]) == (100, 0)
     assert 0.9 < found["samples"]["excess"] <= 1.0
     free = NEAR.replace("period = 0.001\n", "")
     result, found = prove(tmp_path, 20.0, *options, near=free)
-    assert (result.exit_code, found["status"], found["samples"]) == (0, "PROVED", None)
+    assert (result.exit_code, found["status"], found["samples"]) == (1, "UNVERIFIED", None)
     (note,) = found["warnings"]
     assert "got torques that are not held" in note
     page = (tmp_path / "out" / "report.html").read_text()

@@ -167,7 +167,7 @@ def test_bounds_are_shown_or_not_on_both_sides_of_their_limits() -> None:
         return prove(given.servo, given.reference, T, *start, statement, edge=0.015)
 
     found = attempt(SCENE)
-    assert found.status is Status.PROVED
+    assert found.status is Status.UNVERIFIED
     assert "distances from obstacles of at least" in found.sentence
     assert sample_statement(given, 200, proof=found).outside(found) == ()
     bounds = {bound.name: bound.value for bound in found.bounds if bound.kind == "clearance"}
@@ -175,4 +175,4 @@ def test_bounds_are_shown_or_not_on_both_sides_of_their_limits() -> None:
         for room in (-1e-4, 0.02):
             limited = replace(obstacle, distance=bounds[name] + room)
             verdict = attempt(replace(SCENE, obstacles=(limited,)))
-            assert (verdict.status is Status.PROVED) == (room < 0.0), (name, room)
+            assert (verdict.status is Status.UNVERIFIED) == (room < 0.0), (name, room)

@@ -253,7 +253,7 @@ THIN = Statement((2e-5,), (2e-5,), 2e-5, period=1e-3, masses=1e-3, momentum_erro
 def test_worlds_of_other_masses_and_momentum_are_inside(measured) -> None:
     own = task(measured, THIN, 0.1)
     proof = prove_task(own)
-    assert proof.status is cc.Status.PROVED, proof.sentence
+    assert proof.status is cc.Status.UNVERIFIED, proof.sentence
     assert "masses within 0.1 %" in proof.sentence
     assert "a momentum within 0.001 kg m/s and 0.001 kg m^2/s" in proof.sentence
     assert (UNSEEN in proof.sources) is not measured
@@ -273,7 +273,7 @@ def test_a_law_that_measures_the_base_is_the_cure_of_errors_that_are_too_large()
     assert found.status is cc.Status.UNDECIDED
     assert "masses" in found.reason or UNSEEN in found.reason
     assert "`use_measured_velocity`" in found.cure
-    assert prove_task(task(True, large, 0.1)).status is cc.Status.PROVED
+    assert prove_task(task(True, large, 0.1)).status is cc.Status.UNVERIFIED
 
 
 def test_momentum_errors_have_two_radii() -> None:
@@ -438,7 +438,7 @@ def test_bounds_do_not_depend_on_the_unit_of_mass() -> None:
         )
         given = servo, task.reference, 0.025, task.q0, task.s0
         proof = proof_of(Prover(*given, own))
-        assert proof.status is cc.Status.PROVED, proof.sentence
+        assert proof.status is cc.Status.UNVERIFIED, proof.sentence
         verify_floater(case_of_floater(*given), stored_of(proof))
         sizes = [b.value / (unit if b.kind == "torque" else 1.0) for b in proof.bounds]
         found.append([*sizes, *proof.wall, *proof.disturbance.ravel()])

@@ -459,7 +459,7 @@ def test_a_rover_with_joints_in_no_plane_is_confirmed() -> None:
     """In wide boxes of its angles the equations do not contract."""
     given = skewed()
     found = prove(*given, Statement((0.0, 0.0), (0.0, 0.0), 0.0, period=0.004, push=(0.01, 0.01)))
-    assert found.status is cc.Status.PROVED
+    assert found.status is cc.Status.UNVERIFIED
     stored, case = stored_of(found), case_of(*given)
     verify(case, stored)
     middle = case.angles[:, None]

@@ -458,5 +458,5 @@ def test_postures_near_a_singular_one_have_narrow_boxes_of_their_only_root(pitch
     if not sole:
         assert found.status is cc.Status.UNDECIDED
         return
-    assert found.status is cc.Status.PROVED, found.sentence
+    assert found.status is cc.Status.UNVERIFIED, found.sentence
     verify_floater(case_of_floater(*given), stored_of(found))
