@@ -35,7 +35,8 @@ def largest_factor(
     Returns
     -------
     float
-        A multiple of 1/16 with which the prover finds a proof, which is not verified; 0 if it is undecided with 1/16.
+        A multiple of 1/16 with which the prover finds a proof, which is not verified; 0 if it is
+        undecided with 1/16.
 
     Raises
     ------

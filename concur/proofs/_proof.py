@@ -26,7 +26,7 @@ class TaskProof:
         UNVERIFIED where a proof was found, and PROVED once `concur.checker.confirm` verified its
         file; UNDECIDED, or REFUTED by the declared motion.
     reason, cure : str
-        The fault, and what to change; empty if there is none.
+        The fault, and what to change; empty if both are missing.
     statement : Statement
         The statement to prove.
     bounds : tuple of Bound

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 import concur
 from concur.certify import Status, certify
 from concur.cli import _certify as command
-from concur.cli._bar import time_left
 from concur.cli import main
+from concur.cli._bar import time_left
 from concur.cli._decay import simulate_decay
 from concur.control import ErrorDynamics
 from concur.control.output_groups import Product, Rotation, Vector

@@ -40,7 +40,8 @@ def test_the_file_of_the_tests_is_confirmed_and_then_the_rig_may_be_armed(tmp_pa
     """The only verification here; receipts of other tests are given without."""
     rig = proved_rig(tmp_path)
     proof = load_proof(rig)
-    assert proof.sentence.startswith("PROVED: from starts within 0.004 m, 0.004 m/s and 0.002 rad")
+    claim = "from starts within 0.004 m, 0.004 m/s and 0.002 rad"
+    assert proof.sentence.startswith(f"not verified on this computer: {claim}")
     assert not proof.confirmed
     (refusal,) = proof.refusals(rig.task.path)
     assert f"concur recheck {rig.proof} --task {rig.task.path}" in str(refusal)
@@ -49,6 +50,7 @@ def test_the_file_of_the_tests_is_confirmed_and_then_the_rig_may_be_armed(tmp_pa
     proof.require(rig, rehearsal=True)
     found = recheck(rig.proof, task=rig.task)
     assert found.reason == ""
+    assert load_proof(rig).sentence.startswith(f"PROVED: {claim}")
     assert load_proof(rig).refusals(rig.task.path) == ()
     load_proof(rig).require(rig, rehearsal=False)
 
@@ -268,7 +270,7 @@ def test_a_rehearsal_runs_and_its_record_has_the_proof(tmp_path):
     result = session(rig, tmp_path)
     assert result.outcome.reason is Reason.END
     record = Record.load(result.folder)
-    assert record.manifest["proof"]["sentence"].startswith("PROVED")
+    assert record.manifest["proof"]["sentence"].startswith("not verified on this")
     assert {"proof"} <= {copy["role"] for copy in record.manifest["files"]}
     page = write_report(record, result.folder).read_text(encoding="utf-8")
     assert "Proof of the task" in page
@@ -300,7 +302,8 @@ def test_check_and_drive_show_the_proof_and_refuse(tmp_path, monkeypatch):
     done = run("check", rig.path, "--mock")
     text = " ".join(done.output.split())
     assert done.exit_code == 1
-    assert "PROVED: from starts within 0.004 m" in text
+    assert "not verified on this computer: from starts within 0.004 m" in text
+    assert "PROVED" not in text
     assert "- torque turret 8." in text
     assert "not armed: expected a proof that the checker has confirmed on this computer" in text
     assert text.endswith("the rig may not be armed")
