@@ -162,17 +162,23 @@ def read_bytes(
     if _is_other(handle, path):
         os.close(handle)
         refuse("a name that leads elsewhere meanwhile", "Leave the folder alone while it is read.")
-    mode = os.fstat(handle).st_mode
+    size, mode = os.fstat(handle).st_size, os.fstat(handle).st_mode
     if not stat.S_ISREG(mode):
         os.close(handle)
         found = next((kind for test, kind in _KINDS if test(mode)), "another kind of file")
         refuse(found, "Name the file in it." if stat.S_ISDIR(mode) else "Name a regular file.")
     with os.fdopen(handle, "rb") as file:
+        data = b""
         try:
-            data = file.read() if largest is None else file.read(largest + 1)
+            if largest is None or size <= largest:
+                data = file.read(size + 1)  # a buffer of what is asked for is made at once
+                if len(data) > size:  # it grows, or is of /proc
+                    data += file.read() if largest is None else file.read(largest + 1 - len(data))
         except OSError as problem:
             refuse(f"`{problem.strerror}`", "Check the file and the disk.")
-    if largest is not None and len(data) > largest:
+        except MemoryError:
+            refuse(f"{size / 2**20:g} MiB, more than the memory", "Use a machine with more memory.")
+    if largest is not None and max(size, len(data)) > largest:
         refuse(
             f"a file above {largest / 2**20:g} MiB", "Check that this is the file that is meant."
         )

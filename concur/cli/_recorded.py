@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import json
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from concur.control import Output
-from concur.errors import DescriptionError
-from concur.files import read_bytes
+from concur.errors import shown
 from concur.formats import load
+from concur.hdf5 import hdf5_file
 from concur.multibody import Mechanism
 
 
@@ -38,35 +36,30 @@ def is_run(name: str) -> bool:
 
 def read_recorded(name: str, arrays: Iterable[str]) -> Recorded:
     """Read arrays of a run from its file, or from the folder of its results."""
-    import h5py
-
     path = Path(name) / "run.h5" if Path(name).is_dir() else Path(name)
+    expected = "the file of a run with its robot, as this version of concur writes it"
     cure = "`concur track TASK` writes run.h5 into the folder of its results."
-    data = read_bytes(path, "the file of a run, such as out/rover_arm/run.h5", cure, largest=None)
-    try:
-        with h5py.File(io.BytesIO(data)) as file:
-            values = {key: np.array(file[key], dtype=float) for key in arrays}
-            columns = {key: _columns(file[key], key) for key in values}
-            robot, outputs = (file[key][()].decode() for key in ("robot", "outputs"))
-            task, plant = file.attrs.get("task", ""), file.attrs["plant"]
-            stopped = file.attrs.get("stopped", "")
-    except (OSError, KeyError, ValueError, AttributeError) as problem:
-        raise DescriptionError(
-            str(path),
-            expected="the file of a run with its robot, as this version of concur writes it",
-            came=f"another file ({problem})",
-            cure="Run `concur track` again.",
-            file=str(path),
-        ) from None
-    with tempfile.TemporaryDirectory() as folder:
-        description = Path(folder) / "robot.toml"
-        description.write_text(robot, encoding="utf-8")
-        mechanism = load(description)
-    made = tuple(Output(**fields) for fields in json.loads(outputs))
-    return Recorded(str(task or plant), mechanism, made, values, columns, str(stopped))
+    with hdf5_file(path, expected, cure) as file:
+        robot, outputs = file.text("robot"), file.text("outputs")
+        facts = file.attributes()
+        if "plant" not in facts:
+            file.refuse("another file (no attribute `plant`)")
+        try:
+            made = tuple(Output(**fields) for fields in json.loads(outputs))
+        except (ValueError, TypeError, RecursionError) as problem:
+            file.refuse(f"another file ({shown(str(problem), 100)})", "outputs")
+        with tempfile.TemporaryDirectory() as folder:
+            description = Path(folder) / "robot.toml"
+            description.write_text(robot, encoding="utf-8", errors="replace")
+            mechanism = load(description)
+        columns = {key: file.columns(key) for key in arrays}
+        widths = {key: _width(key, mechanism, columns[key]) for key in columns}
+        values = file.table(widths)
+    title, stopped = facts.get("task", "") or facts["plant"], facts.get("stopped", "")
+    return Recorded(str(title), mechanism, made, values, columns, str(stopped))
 
 
-def _columns(data: Any, name: str) -> list[tuple[str, str]]:
-    if "columns" not in data.attrs:
-        return [(name, data.attrs["unit"])]
-    return list(zip(data.attrs["columns"], data.attrs["units"], strict=True))
+def _width(name: str, robot: Mechanism, columns: list[tuple[str, str]]) -> int | None:
+    """Number of columns of an array; None for one number per row."""
+    sizes = {"q": robot.nq, "v": robot.nv, "t": None, "margin": None}
+    return sizes.get(name.removesuffix("_range"), len(columns))

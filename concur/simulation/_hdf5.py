@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from concur.errors import ConcurError, DescriptionError
-from concur.files import read_bytes
+from concur.errors import ConcurError, DescriptionError, shown
+from concur.hdf5 import hdf5_file
 from concur.multibody import Mechanism, coordinates
 from concur.system import System
 
@@ -145,40 +145,16 @@ def read_arrays(
     DescriptionError
         If there is no such file, or it lacks a dataset of this shape or an attribute of this type.
     """
-    import h5py
-
     file = Path(path)
     cure = "Name a file that `save` has written, such as run.h5 of `concur track`."
-    data = read_bytes(file, "an HDF5 file", cure, largest=None)
-    try:
-        with h5py.File(io.BytesIO(data)) as opened:
-            facts = dict(opened.attrs)
-            arrays = {name: np.array(opened[name], dtype=float) for name in names}
-        facts |= {name: kind(facts[name]) for name, kind in kinds.items()}
-    except (OSError, KeyError, TypeError, ValueError) as problem:
-        raise DescriptionError(
-            str(file),
-            expected=f"the datasets {', '.join(names)} and the attributes {', '.join(kinds)}",
-            came=f"another file ({problem})",
-            cure=cure,
-        ) from None
-    for name, columns in names.items():
-        if arrays[name].shape[1:] != (() if columns is None else (columns,)):
-            raise DescriptionError(
-                f"{file}, dataset `{name}`",
-                expected="one number per row" if columns is None else f"{columns} columns",
-                came=f"shape {arrays[name].shape}",
-                cure="Pass the robot and the law with which the file was made.",
-            )
-        rows = 2 if name.endswith("_range") else len(arrays["t"])
-        if not 0 < len(arrays[name]) == rows:
-            raise DescriptionError(
-                f"{file}, dataset `{name}`",
-                expected=f"{rows or 1} rows",
-                came=f"{len(arrays[name])} rows",
-                cure=cure,
-            )
-        arrays[name].setflags(write=False)
+    expected = f"the datasets {', '.join(names)} and the attributes {', '.join(kinds)}"
+    with hdf5_file(file, expected, cure) as opened:
+        facts = opened.attributes()
+        arrays = opened.table(names)
+        try:
+            facts |= {name: kind(facts[name]) for name, kind in kinds.items()}
+        except (KeyError, TypeError, ValueError) as problem:
+            opened.refuse(f"another file ({shown(str(problem), 100)})")
     return arrays, facts
 
 

@@ -348,7 +348,7 @@ def imperfections_from(text: str | None) -> Imperfections | None:
             ),
             **table,
         )
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         raise DescriptionError(
             "imperfections of a run",
             expected="what `Run.save` has written",

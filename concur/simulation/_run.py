@@ -15,7 +15,7 @@ import numpy as np
 
 from concur._version import __version__
 from concur.control import Law, Output, tracking_law
-from concur.errors import ConcurError
+from concur.errors import ConcurError, DescriptionError, shown
 from concur.multibody import Mechanism, as_tree
 from concur.simulation._compare import Comparison, RunRecord
 from concur.simulation._findings import Finding, Tolerances, findings
@@ -258,14 +258,9 @@ class Run(Stored, RunData):
         }
         check_identity(path, facts, robot, arrays["q"][0], expected)
         unknown = np.full((len(arrays["t"]), 6), np.nan)
-        rubs = {
-            f.name: facts[f"friction_{f.name}"]
-            for f in fields(Friction)
-            if f"friction_{f.name}" in facts
-        }
-        slip, slipped = None, dict[str, np.ndarray]()
-        if "slip" in facts:
-            slip = Slip(**json.loads(facts["slip"]))
+        friction, slip = _rubbing(path, facts)
+        slipped = dict[str, np.ndarray]()
+        if slip is not None:
             loads = len(load_names(robot, slip))
             columns = {"t": None, "slip_speed": len(slip.grip), "wheel_load": loads}
             slipped = read_arrays(path, columns, {})[0]
@@ -276,7 +271,7 @@ class Run(Stored, RunData):
             method=facts["method"],
             control_period=facts["hold"] or None,
             seconds=facts["seconds"],
-            friction=Friction(**rubs) if rubs else None,
+            friction=friction,
             imperfections=imperfections_from(facts.get("imperfections")),
             slip=slip,
             **slipped,
@@ -443,6 +438,25 @@ class Run(Stored, RunData):
             **({} if self.imperfections is None else {"imperfections": self.imperfections.text}),
             **slip,
         }
+
+
+def _rubbing(
+    path: str | PathLike[str], facts: Mapping[str, Any]
+) -> tuple[Friction | None, Slip | None]:
+    """Friction and slip of the plant, from the attributes of a file."""
+    names = [f.name for f in fields(Friction) if f"friction_{f.name}" in facts]
+    try:
+        slip = json.loads(facts["slip"]) if "slip" in facts else None
+        rubs = {name: facts[f"friction_{name}"] for name in names}
+        return Friction(**rubs) if rubs else None, None if slip is None else Slip(**slip)
+    except (ValueError, TypeError, OverflowError, RecursionError) as problem:
+        raise DescriptionError(
+            f"{path}, friction and slip",
+            expected="what `Run.save` has written",
+            came=f"other attributes ({shown(str(problem), 100)})",
+            cure="Save the run again.",
+            file=str(path),
+        ) from None
 
 
 def _names(system: System) -> tuple[str, ...]:

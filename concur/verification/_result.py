@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from concur.errors import (
     entries,
     shown,
 )
-from concur.files import read_bytes
+from concur.hdf5 import hdf5_file
 from concur.simulation import write_arrays
 
 Columns: TypeAlias = tuple[tuple[str, str], ...]
@@ -306,25 +305,22 @@ class CampaignResult:
         DescriptionError
             If it is another file.
         """
-        import h5py
-
         cure = "Name a file that `save` of a campaign has written."
-        data = read_bytes(Path(path), "the table of a campaign", cure, largest=None)
-        try:
-            with h5py.File(io.BytesIO(data)) as file:
-                head: dict[str, Any] = json.loads(file["campaign"][()])
-                head |= {name: np.array(file[name]) for name in _ARRAYS}
-            if head.pop("format") != _FORMAT:
-                raise ValueError("another version of the format")
-            return cls(**head | {"crashes": dict(head["crashes"])})
-        except (OSError, KeyError, TypeError, ValueError, ConcurError) as problem:
-            raise DescriptionError(
-                str(path),
-                expected="the table of a campaign",
-                came=f"another file ({shown(str(problem), 100)})",
-                cure=cure,
-                file=str(path),
-            ) from None
+        with hdf5_file(Path(path), "the table of a campaign", cure) as file:
+            try:
+                head: dict[str, Any] = json.loads(file.text("campaign"))
+                if head.pop("format") != _FORMAT:
+                    raise ValueError("another version of the format")
+                head |= {name: file.array(name) for name in _ARRAYS if name != "numbers"}
+                head["numbers"] = file.array("numbers", kinds="iu")
+                return cls(**head | {"crashes": dict(head["crashes"])})
+            except DescriptionError:
+                raise
+            except (*_INVALID, ConcurError) as problem:
+                file.refuse(f"another file ({shown(str(problem), 100)})")
 
+
+_INVALID = (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
+"""Errors of JSON with other members than those of `save`."""
 
 _ARRAYS: Sequence[str] = ("numbers", "worlds", "values", "extremes", "stopped")
