@@ -22,7 +22,7 @@ from concur.control._inverse_kinematics import (
 )
 from concur.control._iosystem import to_iosystem
 from concur.control._joint_limits import JointLimits, peak_label
-from concur.control._law import law_function, margin_bound, side
+from concur.control._law import decoupling_margin, law_function, side
 from concur.control._loop import (
     LoopMargins,
     LoopResponse,
@@ -79,6 +79,7 @@ __all__ = [
     "TickBuffers",
     "TickStatus",
     "TrackingLaw",
+    "decoupling_margin",
     "decoupling_margins",
     "inverse_kinematics",
     "law_function",
@@ -88,7 +89,6 @@ __all__ = [
     "loop_response",
     "lost_direction",
     "lqr_gains",
-    "margin_bound",
     "momentum_mismatch",
     "output_groups",
     "peak_label",

@@ -27,9 +27,14 @@ from concur.control._output_motion import output_motion
 from concur.control._sharing import minus_inverse, share, unfelt
 from concur.control._tracking import command
 from concur.control._tracking_law import TrackingLaw
-from concur.dynamics import articulated, side_of_factor, solve_positive_definite
+from concur.dynamics import (
+    articulated,
+    least_eigenvalue,
+    side_of_factor,
+    solve_positive_definite,
+)
 from concur.kinematics import constant
-from concur.reduction import ReducedModel
+from concur.reduction import UNDETERMINED, ReducedModel
 
 OUTPUTS = ("u", "pivot", "missed", "scale", "side")
 """Results of the law: torques; margin bound; acceleration residual; scale factor of torque limits;
@@ -416,8 +421,8 @@ def _mobility(
     return rows @ spread, spread.__matmul__
 
 
-def margin_bound(servo: TrackingLaw, q: ca.SX) -> Array:
-    """Lower bound of the decoupling margin at a configuration, also of a damped law.
+def decoupling_margin(servo: TrackingLaw, q: ca.SX) -> Array:
+    """Decoupling margin as an expression, as `TrackingLaw.margin` has it.
 
     Parameters
     ----------
@@ -429,12 +434,16 @@ def margin_bound(servo: TrackingLaw, q: ca.SX) -> Array:
     Returns
     -------
     casadi.SX
-        Bound, a number without unit; at least the margin divided by the fourth root of the number
-        of rows.
+        The margin, a number without unit: to nine digits, where it is above 1e-3.
     """
+    regularity = servo.model.regularity(q)
+    if not servo.size:
+        return regularity
     scaled = ca.diag(constant(servo.scales[0])) @ servo.decoupling(q)
     own, _ = _mobility(servo, q, servo.model.mass_matrix(q), scaled)
-    return ca.fmin(least_root(own), servo.model.regularity(q))
+    margin = ca.sqrt(least_eigenvalue(own))
+    margin = ca.if_else(regularity == 1, margin, ca.fmin(margin, regularity))
+    return ca.if_else(regularity >= UNDETERMINED, margin, ca.fmax(regularity, 0))
 
 
 def _by_energy(servo: TrackingLaw) -> bool:

@@ -14,7 +14,12 @@ from concur.dynamics._newton_euler import (
     moment_of_motion,
     momentum,
 )
-from concur.dynamics._solve import side_of_factor, solve_positive_definite, solve_rigid
+from concur.dynamics._solve import (
+    least_eigenvalue,
+    side_of_factor,
+    solve_positive_definite,
+    solve_rigid,
+)
 
 __all__ = [
     "Articulated",
@@ -27,6 +32,7 @@ __all__ = [
     "forward_dynamics",
     "inverse_dynamics",
     "kinetic_energy",
+    "least_eigenvalue",
     "link_numbers",
     "mass_matrix",
     "mass_times",

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import casadi as ca
 
 from concur.codegen import Array
 from concur.kinematics import cross
+
+HALVINGS = 50
+"""Halvings of the interval of an eigenvalue: to the rounding of its matrix."""
+
+TINY = 1e-300
+"""Square of a column that is zero."""
 
 
 def solve_positive_definite(matrix: Array, right: Array) -> Array:
@@ -54,6 +62,48 @@ def solve_small(matrix: Array, right: Array) -> Array:
         for i in range(k + 1, n):
             rows[k] += (lower[i, k] * minus[k]) * rows[i]
     return ca.vertcat(ca.SX(0, right.shape[1]), *rows)
+
+
+def least_eigenvalue(matrix: Array) -> Array:
+    """Least eigenvalue of a positive definite matrix (n, n), or zero if it is not.
+
+    Bisection on the signs of the leading minors of its tridiagonal form: alike for equal, close and
+    distinct eigenvalues, without a branch and, beside the form, a division. The result is below the
+    eigenvalue, by `HALVINGS` halvings of the least diagonal entry.
+    """
+    diagonal, beside = _tridiagonal(matrix)
+    size = ca.fmax(reduce(ca.fmax, diagonal), 0)
+    entries = [entry / size for entry in diagonal]
+    squares = [(entry / size) ** 2 for entry in beside]
+    least, width = ca.SX(0), ca.fmax(0, reduce(ca.fmin, entries))
+    for _ in range(HALVINGS):
+        width *= 0.5
+        middle = least + width
+        before, minor = ca.SX(1), entries[0] - middle
+        smallest = minor
+        for entry, square in zip(entries[1:], squares, strict=True):
+            before, minor = minor, (entry - middle) * minor - square * before
+            smallest = ca.fmin(smallest, minor)
+        least = ca.if_else(smallest > 0, middle, least)
+    return ca.if_else(least > 0, size * least, 0)
+
+
+def _tridiagonal(matrix: Array) -> tuple[list[Array], list[Array]]:
+    """Diagonal and the entries beside it of a similar matrix, by Householder's reflections."""
+    rest, diagonal, beside = ca.densify(matrix), list[Array](), list[Array]()
+    for _ in range(matrix.shape[0] - 2):
+        first, column, rest = rest[0, 0], rest[1:, 0], rest[1:, 1:]
+        end = -ca.copysign(ca.norm_2(column), column[0])
+        mirror = ca.vertcat(column[0] - end, column[1:])
+        weight = 2 / ca.fmax(ca.sumsqr(mirror), TINY)
+        turned = weight * (rest @ mirror)
+        turned -= (weight / 2 * ca.dot(turned, mirror)) * mirror
+        rest -= mirror @ turned.T + turned @ mirror.T
+        diagonal.append(first)
+        beside.append(end)
+    if rest.shape[0] == 1:
+        return [rest[0, 0]], []
+    return [*diagonal, rest[0, 0], rest[1, 1]], [*beside, rest[1, 0]]
 
 
 def side_of_factor(scales: ca.SX) -> Array:

@@ -80,7 +80,7 @@ class RequirementTable(Table):
         description="Bound of the absolute value, in the unit of the bounded quantity: m or rad of "
         "an error, N m or N, rad/s or m/s. Default: of torques and speeds the limits of the robot.",
     )
-    above: Positive | None = Field(default=None, description="Least margin bound, without unit.")
+    above: Positive | None = Field(default=None, description="Least margin, without unit.")
     control: Text | None = Field(default=None, description="Name of the control. Default: all.")
     joint: Text | None = Field(default=None, description="Name of the joint. Default: all.")
     wheel: Text | None = Field(default=None, description="Body of the wheel. Default: all.")
@@ -114,7 +114,7 @@ KINDS = {
     "torque": "The command of a control stays within a bound in both directions.",
     "speed": "The speed of a joint stays within a bound in both directions.",
     "joint": "A coordinate of a joint stays in an interval.",
-    "margin": "The margin bound of the decoupling matrix stays above a number.",
+    "margin": "The margin of the decoupling matrix stays above a number.",
     "base": "The base stays in a box.",
     "slip": "The slip speed of a wheel that may slip stays below a bound.",
     "ticks": "The run reaches its end: no tick is refused.",

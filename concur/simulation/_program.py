@@ -22,7 +22,7 @@ from concur.control import (
     Reference,
     ReferenceSample,
     TrackingLaw,
-    margin_bound,
+    decoupling_margin,
     reference_for,
     tick_function,
     tracking_law,
@@ -79,7 +79,7 @@ class Program:
         (x, p, u) to (x, y): a step with the command that has arrived.
     signals : tuple of str
         Names of the signals of both, those of the tick first; `tick_signals` is their number.
-        Of a tick: "status"; "margin", the margin bound of the law; "error:OUTPUT", m or rad, in
+        Of a tick: "status"; "margin", the decoupling margin; "error:OUTPUT", m or rad, in
         two parts "error:OUTPUT:position" and "error:OUTPUT:rotation" where an output has both
         units; "torque:CONTROL", the command; "position:JOINT" of joints of one coordinate,
         "position:BODY.COORDINATE" of others and "base:COORDINATE". Of a step: "speed:FREEDOM", and
@@ -588,7 +588,7 @@ def _tick(program: Program, measured: ca.Function) -> tuple[ca.Function, tuple[s
     # States stay below 1e6: the size of the answer, a sum of squares, is kept as its root.
     memory = part["law"]
     before = ca.vertcat(memory[0], memory[1] ** 2, memory[2:])
-    u, pivot, _, _, status, after = called.call([*seen, *sampled, *others, before])
+    u, _, _, _, status, after = called.call([*seen, *sampled, *others, before])
     part["law"], part["time"] = ca.vertcat(after[0], ca.sqrt(after[1]), after[2:]), r[-1]
     # Drives start with the first command as their torque.
     first = r[-1] <= 0.0
@@ -596,8 +596,7 @@ def _tick(program: Program, measured: ca.Function) -> tuple[ca.Function, tuple[s
     for name, start in zip(("torque", "spring"), loaded, strict=True):
         part[name] = ca.if_else(first, start, part[name])
     names, errors = _errors(law)
-    damped = getattr(law, "damping_threshold", None) is not None
-    margin = _margin(law)(part["q"]) if damped else pivot  # a damped law refuses no margin
+    margin = _margin(law)(part["q"])
     rows = [status, margin, errors(part["q"], sampled[0]), u, part["q"]]
     names = (
         *("status", "margin", *names),
@@ -616,7 +615,7 @@ def _tick(program: Program, measured: ca.Function) -> tuple[ca.Function, tuple[s
 
 def _margin(law: TrackingLaw) -> ca.Function:
     q = ca.SX.sym("q", law.nq)
-    return ca.Function("margin", [q], [margin_bound(law, q)], {"cse": True})
+    return ca.Function("margin", [q], [decoupling_margin(law, q)], {"cse": True})
 
 
 def _errors(law: TrackingLaw) -> tuple[tuple[str, ...], ca.Function]:

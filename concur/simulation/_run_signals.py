@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 
-import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.control import Servo
 from concur.simulation._program import coordinate_signals
 from concur.simulation._run_data import RunData
 from concur.simulation._slip import wheel_names
@@ -25,7 +23,7 @@ def run_signals(run: RunData) -> dict[str, NDArray[np.float64]]:
     Returns
     -------
     dict of str to numpy.ndarray
-        Errors of the outputs ("error:hand"), bound of the decoupling margin ("margin"), controls
+        Errors of the outputs ("error:hand"), decoupling margin ("margin"), controls
         ("torque:..."), coordinates ("position:..." and "base:..."), velocities ("speed:...") and
         slip speeds ("slip:..."), shape (k,) each, a value for each row of the record; SI units.
 
@@ -47,7 +45,7 @@ def run_signals(run: RunData) -> dict[str, NDArray[np.float64]]:
         for name, _, norm in run.error_parts
     }
     law = run.servo
-    found["margin"] = _margin_bounds(law, run.q) if isinstance(law, Servo) else run.margin
+    found["margin"] = run.margin
     tables = [
         ([f"torque:{name}" for name in law.model.control_names], run.u),
         (coordinate_signals(robot), run.q),
@@ -57,14 +55,4 @@ def run_signals(run: RunData) -> dict[str, NDArray[np.float64]]:
         tables.append(([f"slip:{name}" for name in wheel_names(robot)], run.slip_speed))
     for names, table in tables:
         found |= dict(zip(names, np.asarray(table).T, strict=True))
-    return found
-
-
-def _margin_bounds(law: Servo, q: np.ndarray) -> np.ndarray:
-    """Lower bound of the margin as a tick computes it: it depends on the configuration only."""
-    graph = law.graph()
-    place = ca.SX.sym("q", law.nq)
-    others = [ca.SX.zeros(graph.sparsity_in(k)) for k in range(1, graph.n_in())]
-    bound = graph.call([place, *others])[1]
-    found: np.ndarray = np.array(ca.Function("margin_bound", [place], [bound])(q.T))[0]
     return found

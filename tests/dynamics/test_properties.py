@@ -10,6 +10,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
+from concur.dynamics import least_eigenvalue
 from concur.mechanism import Body, Inertia, Pose, joints
 from concur.multibody import Mechanism
 from tests.oracles import (
@@ -212,3 +213,24 @@ def test_symbolic_and_numeric_calls_agree_on_shapes() -> None:
     graph = ca.Function("bias", [q, v], [robot.bias(q, v)])
     expected = Pinocchio(robot).bias(*numbers)
     assert_close(np.array(graph(*numbers)).ravel(), expected, 1e-10)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 6, 12])
+def test_least_eigenvalue_is_that_of_lapack_for_equal_and_close_ones_too(size: int) -> None:
+    symbol, rng = ca.SX.sym("matrix", size, size), np.random.default_rng(size)
+    least = ca.Function("least", [symbol], [least_eigenvalue(symbol)], {"cse": True})
+    for equal in (0, 1, size // 2, size - 1):
+        for scale in (1e-6, 1.0, 1e9):
+            turn = np.linalg.qr(rng.normal(size=(size, size)))[0]
+            values = scale * 10.0 ** rng.uniform(-4, 1, size)
+            values[: equal + 1] = values.min() * (1.0 + 1e-7 * rng.random())
+            matrix = turn @ np.diag(values) @ turn.T
+            matrix = (matrix + matrix.T) / 2
+            expected = np.linalg.eigvalsh(matrix)[0]
+            assert abs(float(least(matrix)) - expected) < 1e-14 * values.max()
+    diagonal = np.diag(rng.uniform(1, 2, size))
+    assert_close(float(least(diagonal)), diagonal.diagonal().min(), 1e-14)
+    broken = diagonal.copy()
+    broken[-1, -1] = -1e-9
+    for bad in (broken, 0 * diagonal, np.nan * diagonal):
+        assert float(least(bad)) == 0.0

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.linalg import sqrtm
 
 import concur as cc
 from concur.codegen import LONGEST_DELAY, Demand, Rollout
@@ -128,14 +129,45 @@ def test_no_unit_of_mass_makes_a_run_diverge():
     np.testing.assert_allclose(*found, rtol=1e-12)
 
 
-def test_the_margin_of_a_damped_law_is_a_bound_of_the_true_one(rover):
-    servo = replace(rover.servo, damping_threshold=0.9)
-    assert servo.margin(rover.q0) < 0.9
-    program = loop_program(servo, cc.Plant(rover.robot))
-    x = program.start(rover.q0, rover.s0)
-    _, signals = rolled(program, x, 1, rover.reference)
-    bound, margin = signals[0, program.signals.index("margin")], servo.margin(rover.q0)
-    assert margin * servo.size**-0.25 * (1 - 1e-9) <= bound <= margin * (1 + 1e-9)
+def svd_margin(servo, q):
+    """Least singular value of the scaled decoupling matrix in the metric of the kinetic energy."""
+    lift = servo.model.lift(q)[0]
+    metric = lift.T @ servo.model.robot.mass_matrix(q) @ lift
+    rows = np.diag(servo.scales[0]) @ servo.decoupling(q)
+    return np.linalg.svd(rows @ np.linalg.inv(sqrtm(metric)), compute_uv=False)[-1]
+
+
+def flying():
+    model = cc.reduce(cc.robots.free_flyer(), momentum=(0.1, 0, 0, 0, 0.02, 0))
+    tool = cc.Output("tool", model.robot.bodies[-1].name, "SE3")
+    return cc.Servo(model, [tool], 4.0, 4.0)
+
+
+TURN = cc.Output("turn", "turret", "SO2")
+LAWS = {
+    "square": lambda servo: servo,
+    "damped": lambda servo: replace(servo, damping_threshold=0.9),
+    "limited": lambda servo: replace(servo, torque_limits=90.0),
+    "redundant": lambda servo: cc.Servo(servo.model, servo.outputs[1:], 4.0, 4.0),
+    "one row": lambda servo: cc.Servo(servo.model, [TURN], 4.0, 4.0),
+    "floating": lambda servo: flying(),
+}
+
+
+@pytest.mark.parametrize("kind", LAWS)
+def test_the_margin_of_a_tick_is_that_of_a_singular_value_decomposition(rover, kind):
+    law = LAWS[kind](rover.servo)
+    model, rng = law.model, np.random.default_rng(3)
+    program = loop_program(law, cc.Plant(model.robot))
+    q0 = rover.q0 if model.robot == rover.robot else model.robot.random(rng)
+    sample = cc.ReferenceSample(law.output(q0), np.zeros(law.size), np.zeros(law.size))
+    x = program.start(q0, rng.normal(0, 0.1, model.ns))
+    states, signals = rolled(program, x, 4, lambda t: sample)
+    found = signals[:, program.signals.index("margin")]
+    places = part(program, states, "q")[: len(found)]
+    assert_allclose = np.testing.assert_allclose
+    assert_allclose(found, [svd_margin(law, q) for q in places], rtol=1e-8)
+    assert_allclose(found, [law.margin(q) for q in places], rtol=1e-8)
 
 
 def test_uncertain_imperfections_equal_fixed_ones(rover):

@@ -18,7 +18,7 @@ from concur.verification import _campaign, sampled_curves
 from concur.verification._campaign import Campaign
 from concur.verification._run import run
 from concur.verification._table import Table
-from concur.worlds import Choice, Quantity, Triangular, Uncertainty, Uniform
+from concur.worlds import Choice, Quantity, Requirement, Triangular, Uncertainty, Uniform
 from tests.formats.test_task import altered, robot_text, write
 
 TASK = """
@@ -206,6 +206,28 @@ def from_run(run: cc.Run) -> dict[str, float]:
     for k, name in enumerate(robot.control_names):
         found[f"torque {name}"] = 12.0 - np.abs(run.u[:ticks, k]).max()
     return found
+
+
+def test_a_margin_is_judged_itself_on_both_sides(
+    campaign: Campaign, worlds: np.ndarray, values: np.ndarray
+) -> None:
+    row, servo = 2, campaign.task.servo
+    run = campaign.replay(worlds[row], int(NUMBERS[row]))
+    found = []
+    for q in run.q[:-1]:
+        left, size = np.linalg.cholesky(servo.model.mass_matrix(q)), servo.scales[0][:, None]
+        rows = np.linalg.solve(left, (size * servo.decoupling(q)).T)
+        found.append(np.linalg.svd(rows, compute_uv=False)[-1])
+    least = min(found)
+    columns = dict(zip(campaign.columns, values[row], strict=True))
+    assert abs(columns["extreme margin"] - least) < 1e-9
+    assert abs(columns["margin"] - (least - 0.1)) < 1e-9
+    for above, holds in ((least * (1 - 1e-8), True), (least * (1 + 1e-8), False)):
+        made = Requirement("margin", "margin", (("margin", above, np.inf),), above)
+        whole = made.value([[columns["extreme margin"]]], [100], 100)[0]
+        assert bool(whole > 0.0) is holds
+        task = replace(campaign.task, requirements=(made,))
+        assert (task.robustness(run)["margin"] > 0.0) is holds
 
 
 @pytest.mark.extended
