@@ -1,7 +1,6 @@
 """Numeric evaluation of expressions: evaluator, C compiler, and export."""
 
 from concur.codegen._attitude import DRIFT, attitude_error, normalised
-from concur.codegen._batch import Batch
 from concur.codegen._c_export import CFolder, write_c
 from concur.codegen._c_qp import qp_hole
 from concur.codegen._c_text import real_type
@@ -43,9 +42,7 @@ from concur.codegen._fingerprint import fingerprint
 from concur.codegen._finite import FINITE, zero_unless_finite
 from concur.codegen._fmu import write_fmu
 from concur.codegen._fmu_model import FmuModel, FmuVariable
-from concur.codegen._lanes import Lanes
 from concur.codegen._library import Compiled, compiled, instructions, recalled
-from concur.codegen._map import BatchMap
 from concur.codegen._rollout import Rollout
 from concur.codegen._rollout_data import LONGEST_DELAY, Demand, Record, Rolled
 from concur.codegen._rollout_loop import uniform
@@ -56,8 +53,6 @@ __all__ = [
     "LARGEST",
     "LONGEST_DELAY",
     "Array",
-    "Batch",
-    "BatchMap",
     "Build",
     "CFolder",
     "Code",
@@ -70,7 +65,6 @@ __all__ = [
     "Exported",
     "FmuModel",
     "FmuVariable",
-    "Lanes",
     "Matrix",
     "Record",
     "ReferenceVector",

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import casadi as ca
 
-from concur.codegen._sources import FILE, PART, WHOLE, Sources, _cut
+from concur.codegen._sources import FILE, PART, WHOLE, _cut
 from concur.errors import ConcurError
 
 _SUPPORT = Path(__file__).with_name("c") / "lanes.h"
-_DRIVER = Path(__file__).with_name("c") / "lanes.c"
 SIGNATURE = (
     "static int {name}(const casadi_real** arg, casadi_real** res, casadi_int* iw, "
     "casadi_real* w, int mem)"
@@ -85,28 +84,6 @@ _FORMS = {
 """C code over lanes of each CasADi instruction."""
 
 
-def lane_sources(function: ca.Function, width: int | None, scalar: bool) -> Sources:
-    """Write a function over SX in C that computes several worlds at once, `concur_batch`.
-
-    Matrices are read row by row, as in NumPy. Without a width the processor's registers decide;
-    `scalar` avoids the vector library.
-    """
-    head = lane_head(width, scalar)
-    whole, parts, count = lane_graph(function, "worlds")
-    main = "\n".join([head, _sizes(function), whole, _DRIVER.read_text(encoding="utf-8")])
-    return Sources((main, *lane_files(head, parts)), ("concur_batch",), count, solver=False)
-
-
-def expanded(function: ca.Function) -> ca.Function:
-    """A function over MX without solvers as one graph over SX."""
-    if function.is_a("SXFunction"):
-        return function
-    names_in, names_out = function.name_in(), function.name_out()
-    symbols = [ca.SX.sym(name, *function.size_in(i)) for i, name in enumerate(names_in)]
-    results = [ca.densify(result) for result in function.expand().call(symbols)]
-    return ca.Function(function.name(), symbols, results, names_in, names_out, {"cse": True})
-
-
 def lane_head(width: int | None, scalar: bool) -> str:
     """Beginning of each file: types and functions of lanes."""
     head = "#define SCALAR_FUNCTIONS\n" if scalar else ""
@@ -155,7 +132,7 @@ def _lines(function: ca.Function) -> list[str]:
                 f"function `{function.name()}`",
                 expected="instructions supported by lanes",
                 came=f"CasADi's instruction {code}",
-                cure="Use `BatchMap`, which steps one world after the other.",
+                cure="Use other functions in the graph, or interpreted worlds.",
             )
         lines.append(f"  {line};")
     return lines
@@ -173,14 +150,3 @@ def _literal(value: float) -> str:
     if value in (float("inf"), float("-inf")):
         return "INFINITY" if value > 0 else "-INFINITY"
     return repr(float(value))
-
-
-def _sizes(function: ca.Function) -> str:
-    given = [function.numel_in(i) for i in range(function.n_in())]
-    found = [function.numel_out(i) for i in range(function.n_out())]
-    return (
-        f"#define ARGUMENTS {len(given)}\n#define RESULTS {len(found)}\n"
-        f"#define GIVEN {max(1, sum(given))}\n#define FOUND {max(1, sum(found))}\n"
-        f"static const int sizes_in[] = {{{', '.join(map(str, given))}}};\n"
-        f"static const int sizes_out[] = {{{', '.join(map(str, found))}}};"
-    )

@@ -10,17 +10,18 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur.codegen._batch import (
+from concur.codegen._rollout_c import (
     OPENMP,
+    WIDTHS,
     batch_compiler,
+    call,
+    expanded,
     has_solver,
     loaded,
     results_only,
+    rollout_sources,
     threaded,
 )
-from concur.codegen._lanes import WIDTHS
-from concur.codegen._lanes_c import expanded
-from concur.codegen._rollout_c import call, rollout_sources
 from concur.codegen._rollout_data import Demand, Rolled, Sizes, job_of
 from concur.codegen._rollout_loop import Loop
 from concur.errors import ConcurError, ShapeError, shown
@@ -29,9 +30,9 @@ from concur.errors import ConcurError, ShapeError, shown
 class Rollout:
     """Worlds of a sampled closed loop through time: one call computes all ticks of all worlds.
 
-    The loop over time is in C. Worlds are computed side by side as by `Lanes`, groups of them in
-    threads. Results of a world depend neither on the other worlds, nor on their order, nor on the
-    number of threads: they are equal bit by bit for one compiler, width and processor.
+    The loop over time is in C. An instruction computes four or eight worlds, and threads share
+    groups of them. Results of a world depend neither on the other worlds, nor on their order, nor
+    on the number of threads: they are equal bit by bit for one compiler, width and processor.
 
     Parameters
     ----------

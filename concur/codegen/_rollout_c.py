@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import functools
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from concur.codegen._batch import has_solver
+from concur.codegen._compiler import (
+    Compiler,
+    find_compiler,
+    forget,
+    interpreted_on_purpose,
+    library,
+    warn_once,
+)
+from concur.codegen._evaluator import UNSOUND
 from concur.codegen._lanes_c import SIGNATURE, lane_files, lane_graph, lane_head
-from concur.codegen._map import work_memory
 from concur.codegen._rollout_data import Job, Sizes
 from concur.codegen._sources import Sources, sources
+
+WIDTHS = (4, 8)
+"""Supported numbers of worlds per instruction."""
+
+OPENMP = "-fopenmp"
+"""Flag of threads."""
 
 _DRIVER = Path(__file__).with_name("c") / "rollout.c"
 _WHOLE = ("count", "threads", "ticks", "steps", "seed", "ring_length", "demand_count", "stride")
@@ -78,3 +99,119 @@ def call(library: Any, job: Job, threads: int, steps: int, nu: int) -> None:
     library.concur_rollout(ctypes.byref(asked))
     by_world = values.swapaxes(1, 2).reshape(groups * width, len(job.initial))
     rolled.values[:] = by_world[:count]
+
+
+def batch_compiler() -> Compiler | None:
+    """The compiler of many worlds; None, with a warning, if they must be interpreted."""
+    compiler = find_compiler()
+    if compiler is None and not interpreted_on_purpose():
+        warn_once(
+            "No C compiler was found: many worlds are interpreted one by one. Install gcc "
+            "or clang, or the package `ziglang`; CONCUR_CC=none silences this."
+        )
+    return compiler
+
+
+def threaded(compiler: Compiler, needed: bool = True) -> Compiler:
+    """The compiler with the flag of threads if it has them, else itself, with a warning."""
+    if _has_openmp(compiler):
+        return replace(compiler, command=(*compiler.command, OPENMP))
+    if needed:
+        warn_once(
+            f"`{' '.join(compiler.command)}` has no OpenMP: one thread computes all "
+            "worlds. Set CONCUR_CC to a gcc, or distribute the worlds over processes."
+        )
+    return compiler
+
+
+def loaded(code: Sources, compiler: Compiler) -> Any:
+    """The compiled library; None if worlds must be interpreted."""
+    for _ in range(2):
+        found = library(code, compiler)
+        if found is None:
+            return None
+        try:
+            with _sleeping_threads():
+                return ctypes.CDLL(str(found[0]))
+        except OSError:
+            forget(found[0])
+    warn_once(
+        f"A library compiled by `{' '.join(compiler.command)}` cannot be loaded: worlds are "
+        "interpreted one by one. Set CONCUR_CC to another compiler."
+    )
+    return None
+
+
+@functools.lru_cache(maxsize=16)
+def _has_openmp(compiler: Compiler) -> bool:
+    """Whether a compiler can compile and link code with threads of OpenMP."""
+    text = "#include <omp.h>\nint most(void) { return omp_get_max_threads(); }\n"
+    with tempfile.TemporaryDirectory() as scratch:
+        source = Path(scratch) / "openmp.c"
+        source.write_text(text, encoding="ascii")
+        command = [*compiler.command, "-fopenmp", "-shared", "-fPIC", "openmp.c", "-o", "openmp"]
+        done = subprocess.run(command, cwd=scratch, capture_output=True, check=False)
+    return done.returncode == 0
+
+
+@contextlib.contextmanager
+def _sleeping_threads() -> Iterator[None]:
+    """Let OpenMP threads sleep while they wait, unless the environment sets another policy.
+
+    GNU's library reads the setting once, when it is loaded. By default its threads spin instead: if
+    other processes need the processors, a call then takes tens of milliseconds.
+    """
+    name = "OMP_WAIT_POLICY"
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = "PASSIVE"
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)
+
+
+def has_solver(function: ca.Function) -> bool:
+    """Whether a function contains more than graphs: then all calls share one work memory."""
+    inner = function.find_functions() if function.is_a("MXFunction") else []
+    graphs = ("SXFunction", "MXFunction", "Switch")
+    return not all(any(f.is_a(kind) for kind in graphs) for f in [function, *inner])
+
+
+def results_only(function: ca.Function) -> ca.Function:
+    """The function with dense results, without the one that validates the arguments."""
+    names_in, names_out = function.name_in(), function.name_out()
+    kept = [i for i, name in enumerate(names_out) if name != UNSOUND]
+    sparsities = [function.sparsity_in(i) for i in range(function.n_in())]
+    sparsities += [function.sparsity_out(i) for i in kept]
+    if len(kept) == len(names_out) and all(sparsity.is_dense() for sparsity in sparsities):
+        return function
+    kind = ca.SX if function.is_a("SXFunction") else ca.MX
+    symbols = [kind.sym(name, *function.size_in(i)) for i, name in enumerate(names_in)]
+    results = function.call(symbols)
+    return ca.Function(
+        function.name(),
+        symbols,
+        [ca.densify(results[i]) for i in kept],
+        names_in,
+        [names_out[i] for i in kept],
+    )
+
+
+def expanded(function: ca.Function) -> ca.Function:
+    """A function over MX without solvers as one graph over SX."""
+    if function.is_a("SXFunction"):
+        return function
+    names_in, names_out = function.name_in(), function.name_out()
+    symbols = [ca.SX.sym(name, *function.size_in(i)) for i, name in enumerate(names_in)]
+    results = [ca.densify(result) for result in function.expand().call(symbols)]
+    return ca.Function(function.name(), symbols, results, names_in, names_out, {"cse": True})
+
+
+def work_memory(code: Sources) -> dict[str, int]:
+    """Lengths of the work memory of the entry in C."""
+    body = code.files[0].partition(f"int {code.names[0]}_work(")[2].partition("}")[0]
+    found = dict(re.findall(r"\*(sz_\w+) = (\d+);", body))
+    names = {"POINTERS_IN": "arg", "POINTERS_OUT": "res", "INTEGERS": "iw", "NUMBERS": "w"}
+    return {name: int(found[f"sz_{own}"]) for name, own in names.items()}

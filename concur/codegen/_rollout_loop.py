@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from threading import Lock
+
 import casadi as ca
 import numpy as np
 
-from concur.codegen._map import BatchMap
+from concur.codegen._evaluator import Evaluator
 from concur.codegen._rollout_data import DIVERGED, KINDS, LARGEST_STATE, Job
 
 _LOW, _ONE = np.uint64(0xFFFFFFFF), np.uint64(0x3FF0000000000000)
@@ -64,11 +66,25 @@ def normal(seed: int, worlds: np.ndarray, tick: int, size: int) -> np.ndarray:
     return found[:, :size]
 
 
-class _Interpreted(BatchMap):
-    """A function of many worlds, interpreted even where there is a compiler."""
+class _Worlds:
+    """A function of many worlds, interpreted one by one; NaN where its solver fails."""
 
-    def _load(self) -> None:
-        """Compile nothing."""
+    def __init__(self, function: ca.Function) -> None:
+        shapes = [(function.numel_out(i),) for i in range(function.n_out())]
+        self._run, self._lock = Evaluator(function, shapes, function.name()), Lock()
+
+    def __call__(self, *rows: np.ndarray) -> list[np.ndarray]:
+        """Results from arguments with a row for each world, or one vector for all."""
+        run, count = self._run, len(rows[0])
+        found = [np.empty((count, place.size)) for place in run.outputs]
+        with self._lock:
+            for world in range(count):
+                for place, row in zip(run.inputs, rows, strict=True):
+                    place[...] = (row if row.ndim == 1 else row[world]).reshape(place.shape)
+                run.trigger()
+                for result, place in zip(found, run.outputs, strict=True):
+                    result[world] = place.ravel() if run.succeeded else np.nan
+        return found
 
 
 class Loop:
@@ -83,7 +99,7 @@ class Loop:
     """
 
     def __init__(self, tick: ca.Function, step: ca.Function, steps: int) -> None:
-        self._tick, self._step, self._steps = _Interpreted(tick), _Interpreted(step), steps
+        self._tick, self._step, self._steps = _Worlds(tick), _Worlds(step), steps
         self._noises, self._nu, self._ny = tick.numel_in(3), tick.numel_out(1), tick.numel_out(2)
 
     def run(self, job: Job) -> None:

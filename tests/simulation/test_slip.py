@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import solve_ivp
 
 import concur as cc
-from concur.codegen import Demand, Lanes, Rollout, instructions
+from concur.codegen import Demand, Rollout, instructions
 from concur.errors import ConcurError, DescriptionError, SimulationError, UnknownNameError
 from concur.simulation import (
     Imperfections,
@@ -21,7 +21,6 @@ from concur.simulation import (
     Slip,
     Wrench,
     loop_program,
-    step_function,
 )
 from concur.simulation._step import closed_loop
 from tests.oracles import Pinocchio
@@ -285,12 +284,15 @@ def test_machine_code_and_lanes_give_the_same_run(task):
         runs = [tracked(task, slip, 0.05, compiled=c, **options) for c in (False, True)]
         for name in ("q", "slip_speed", "wheel_load"):
             assert_allclose(*(getattr(run, name) for run in runs), atol=1e-9)
-    step = step_function(task.servo, Plant(task.robot, slip=slip), "rk4", held=True)
-    start = runs[0].q[0], runs[0].v[0], np.concatenate([[0.0], runs[0].wheel_load[0]])
-    q, v, work, _ = Lanes(step)(*(np.tile(x, (9, 1)) for x in start), 1e-3, runs[0].u[0])
-    assert_allclose(q, np.tile(runs[0].q[1], (9, 1)), atol=1e-13)
-    assert_allclose(v, np.tile(runs[0].v[1], (9, 1)), atol=1e-12)
-    assert_allclose(work[:, 1:], np.tile(runs[0].wheel_load[1], (9, 1)), rtol=1e-10)
+    program = loop_program(task.servo, Plant(task.robot, slip=slip), dt=1e-3, control_period=5e-3)
+    x0 = np.tile(program.start(task.q0, task.s0), (9, 1))
+    rows, p = program.reference(task.reference, 10), np.tile(program.numbers(), (9, 1))
+    found = Rollout(program.tick, program.step, 5)(
+        x0, p, rows, ticks=10, worlds=range(9), record=1
+    ).record.x
+    for name, values in (("q", runs[0].q), ("v", runs[0].v), ("load", runs[0].wheel_load)):
+        for world in found:
+            assert_allclose(program.state(world, name), values[:-1:5], rtol=1e-9, atol=1e-11)
 
 
 def test_campaigns_have_slip_and_loads_as_states_and_signals(task):

@@ -15,8 +15,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import concur as cc
 from concur import dynamics
-from concur.codegen import Lanes, instructions
+from concur.codegen import Rollout, instructions
 from concur.codegen._compiler import Compiler
+from concur.codegen._rollout_c import expanded, results_only
 from concur.errors import (
     ConcurError,
     InertiaError,
@@ -28,7 +29,7 @@ from concur.errors import (
 )
 from concur.mechanism import Body, Drive, Inertia, Mimic, Pose, Support, Wheel, joints, unphysical
 from concur.multibody import Mechanism
-from concur.simulation import Friction, Integrator, Plant, step_function
+from concur.simulation import Friction, Integrator, Plant, loop_program, step_function
 from concur.simulation._step import graph_of
 from concur.simulation._worlds import QUANTITIES
 from tests.oracles import Pinocchio, assert_close
@@ -542,7 +543,7 @@ def lengths(name: str, plant: Plant) -> np.ndarray:
     """Instructions of one step with the law inside, and with held torque."""
     servo = loop(name)[0].servo
     steps = (step_function(servo, plant, "rk4", held=held).function for held in (False, True))
-    return np.array([instructions(Lanes(step).function) for step in steps])
+    return np.array([instructions(expanded(results_only(step))) for step in steps])
 
 
 @pytest.mark.extended
@@ -575,27 +576,35 @@ def test_graph_of_a_plant_without_inputs_is_as_long_as_before() -> None:
 
 
 @pytest.mark.extended
-def test_one_compilation_serves_all_worlds(compiler: None, monkeypatch: Any) -> None:
-    task, plant, _ = loop("rover")
+@pytest.mark.parametrize("name", ["rover", "floater"])
+def test_one_compilation_serves_all_worlds(compiler: None, monkeypatch: Any, name: str) -> None:
+    """Worlds in lanes go where each goes interpreted, built as a robot of its own."""
+    task, plant, _ = loop(name)
     servo, builds, build = task.servo, [], Compiler.build
     monkeypatch.setattr(
         Compiler, "build", lambda self, *given: builds.append(given) or build(self, *given)
     )
-    step = Lanes(step_function(servo, plant, "rk4", held=True))
-    assert step.compiled
-    v = np.asarray(servo.model.velocity(task.q0, task.shape_velocities(servo)))
-    u, h = np.linspace(-2.0, 2.0, servo.nu), 1e-3
+    program = loop_program(servo, plant, dt=5e-3, control_period=5e-3)
+    lanes = Rollout(program.tick, program.step, program.steps_per_tick)
+    assert lanes.compiled
+    rows, speeds = program.reference(task.reference, 5), task.shape_velocities(servo)
     for seed in range(2):
         worlds = drawn(task.robot, plant.uncertain or {}, 11, seed)
-        found = step(task.q0, v, 0.0, h, plant.numbers(worlds), u)
+        p = program.numbers(plant.numbers(worlds))
+        x0 = program.start(task.q0, speeds, p=p)
+        found = lanes(x0, p, rows, ticks=5, worlds=range(11), record=1).record.x
         for k in (0, 10):
-            other = Plant(built(task.robot, one(worlds, k)))
-            due = step_function(servo, other, "rk4", held=True)(task.q0, v, 0.0, h, u)
-            for came, wanted in zip(found[:3], due[:3], strict=True):
-                assert_close(np.asarray(came)[k], np.asarray(wanted), 1e-10)
+            due = run(name, built(task.robot, one(worlds, k)), duration=0.02, control_period=5e-3)
+            assert_close(program.state(found[k], "q"), due.q, 1e-10)
+            assert_close(program.state(found[k], "v"), due.v, 1e-10)
+        lost = p.copy()
+        lost[4] = np.nan
+        broken = lanes(x0, lost, rows, ticks=5, worlds=range(11), record=1)
+        np.testing.assert_array_equal(np.flatnonzero(broken.status), [4])
+        np.testing.assert_array_equal(np.delete(broken.record.x, 4, 0), np.delete(found, 4, 0))
     assert len(builds) == 1
     for k in range(2):
         world = one(drawn(task.robot, plant.uncertain or {}, 2, 7), k)
-        came = run("rover", plant, world=world, compiled=True)
-        assert_same_motion(came, run("rover", built(task.robot, world)))
+        came = run(name, plant, world=world, compiled=True)
+        assert_same_motion(came, run(name, built(task.robot, world)))
         assert len(builds) == 2
