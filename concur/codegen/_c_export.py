@@ -107,6 +107,7 @@ def write_c(exported: Exported, directory: Path, precision: str = "double") -> C
         "has_solver": law.further > 1,
         "timed": any(signal.name == "t" for signal in exported.inputs),
         "kept": exported.kept,
+        "state": exported.state,
         "law": law,
         "real": real,
         "f": "f" if precision == "single" else "",
@@ -195,6 +196,7 @@ def _manifest(exported: Exported, given: dict[str, Any], written: dict[str, str]
         **given["facts"],
         "inputs": [_signal(signal) for signal in exported.inputs],
         "outputs": [_signal(signal) for signal in exported.outputs],
+        **({} if exported.state is None else {"state": _signal(exported.state)}),
         "codes": {code.name: code.number for code in exported.codes},
         "states": len(given["vectors"]),
         "tolerance": given["tolerance"],
@@ -205,11 +207,14 @@ def _manifest(exported: Exported, given: dict[str, Any], written: dict[str, str]
 
 
 def _signal(signal: Signal) -> dict[str, Any]:
+    finite = [value if math.isfinite(value) else None for value in signal.largest]
+    bounded = {"largest": finite} if finite else {}
     return {
         "name": signal.name,
         "meaning": signal.meaning,
         "size": signal.size,
         "entries": [{"name": entry.name, "unit": entry.unit or "1"} for entry in signal.entries],
+        **bounded,
     }
 
 

@@ -43,6 +43,9 @@ class Signal:
         Default values; zero where there is no other.
     largest : tuple of float
         Magnitudes above which the numbers are rejected; empty without a bound.
+    guard : str
+        Name of the code with which numbers above `largest` are rejected before the function is
+        evaluated; empty if the function itself rejects them.
     quaternions : tuple of int
         Indices at which quaternions start.
     scalar : bool
@@ -56,6 +59,7 @@ class Signal:
     entries: tuple[Entry, ...]
     preset: tuple[float, ...] = ()
     largest: tuple[float, ...] = ()
+    guard: str = ""
     quaternions: tuple[int, ...] = ()
     scalar: bool = False
     start: int = 0
@@ -129,6 +133,8 @@ class Exported:
         largest number of a state, or to 1.
     kept : int
         Size of the memory from call to call; zeros at the first.
+    state : Signal or None
+        State of the law: the last numbers of the memory.
     facts : mapping
         Further data: versions, robot, gains.
     """
@@ -142,6 +148,7 @@ class Exported:
     vectors: tuple[ReferenceVector, ...]
     tolerance: float
     kept: int
+    state: Signal | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 

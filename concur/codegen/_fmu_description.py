@@ -93,6 +93,7 @@ def _third(model: FmuModel, sources: Sequence[str]) -> ElementTree.Element:
         unit = variable.units[0]
         if set(variable.units) == {unit} and unit != "1":
             attributes["unit"] = unit
+        attributes |= _bounds(variable.smallest, variable.largest)
         if variable.causality != "output":
             attributes["start"] = " ".join(repr(float(value)) for value in variable.start)
         kind = "Int32" if variable.integer else "Float64"
@@ -157,6 +158,8 @@ def _second(model: FmuModel, sources: Sequence[str]) -> ElementTree.Element:
         attributes = dict[str, str]()
         if variable.units[k or 0] != "1":
             attributes["unit"] = variable.units[k or 0]
+        entry = slice(k or 0, (k or 0) + 1)
+        attributes |= _bounds(variable.smallest[entry], variable.largest[entry])
         if variable.causality != "output":
             attributes["start"] = repr(float(variable.start[k or 0]))
         ElementTree.SubElement(element, "Integer" if variable.integer else "Real", attributes)
@@ -224,6 +227,11 @@ def _kind(variable: FmuVariable) -> dict[str, str]:
     return kind
 
 
+def _bounds(smallest: Sequence[float], largest: Sequence[float]) -> dict[str, str]:
+    """Attributes of the range of some numbers, which have one together."""
+    return {"min": repr(min(smallest)), "max": repr(max(largest))} if largest else {}
+
+
 def _sentence(variable: FmuVariable) -> str:
     if not variable.elements:
         return variable.description
@@ -242,11 +250,12 @@ def _page(model: FmuModel) -> str:
         for k, (element, unit) in enumerate(zip(elements, variable.units, strict=True)):
             name = f"{variable.name}[{k + 1}]" if variable.elements else variable.name
             text = variable.description if k == 0 else ""
-            cells = (name, variable.causality, element, unit, text)
+            bounds = [bound[k] for bound in (variable.smallest, variable.largest) if bound]
+            limits = " to ".join(f"{bound:.6g}" for bound in bounds)
+            cells = (name, variable.causality, element, unit, limits, text)
             rows.append("".join(f"<td>{html.escape(cell)}</td>" for cell in cells))
-    head = "".join(
-        f"<th>{name}</th>" for name in ("variable", "causality", "element", "unit", "description")
-    )
+    columns = ("variable", "causality", "element", "unit", "range", "description")
+    head = "".join(f"<th>{name}</th>" for name in columns)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8">'
         f"<title>{html.escape(model.name)}</title></head>\n<body>\n"

@@ -15,6 +15,9 @@ CAUSALITIES = ("input", "parameter", "output")
 STEP_SIZE = "step_size"
 """Parameter of every FMU with a state: longest step of its integration, s."""
 
+LONGEST_STEP = "longest_step"
+"""Parameter of every FMU with a `period`: longest communication step, s."""
+
 
 @dataclass(frozen=True)
 class FmuVariable:
@@ -36,6 +39,10 @@ class FmuVariable:
         Values at the start, for inputs and parameters.
     integer : bool
         Whether it is an integer, for outputs.
+    largest : tuple of float
+        Largest value of each number; empty without bounds.
+    smallest : tuple of float
+        Smallest value of each number, with `largest`.
     """
 
     name: str
@@ -45,6 +52,8 @@ class FmuVariable:
     units: tuple[str, ...] = ("1",)
     start: tuple[float, ...] = ()
     integer: bool = False
+    largest: tuple[float, ...] = ()
+    smallest: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         counts = {len(self.elements) or 1, len(self.units)}
@@ -77,6 +86,8 @@ class FmuVariable:
             The variable.
         """
         units = (entry.unit.replace(" ", ".").replace("^", "") for entry in signal.entries)
+        # An FMU evaluates the function alone, without guards before it.
+        largest = () if signal.guard else signal.largest
         start = () if causality == "output" else signal.preset or (0.0,) * signal.size
         return cls(
             name or signal.name,
@@ -85,6 +96,8 @@ class FmuVariable:
             () if signal.scalar else tuple(entry.name for entry in signal.entries),
             tuple(unit or "1" for unit in units),
             tuple(map(float, start)),
+            largest=largest,
+            smallest=tuple(-bound for bound in largest),
         )
 
     @property
@@ -123,9 +136,14 @@ class FmuModel:
     memory : int
         Size of the memory from step to step. The input `before`, the last of `outputs`, is
         `after`, its last result, of the previous step; zeros at the start.
+    remembered : str
+        Output that shows the last numbers of the memory, which are the state of a law; empty
+        without one.
+    longest_step : float
+        Longest communication step, s, of a function with an input `period`, which is the length of
+        the step; 0 without one.
     step_size : float
         Default step, s: that of the integration, if there is a state.
-        A step that suits it, s: the one of the integration, if it has a state.
     """
 
     name: str
@@ -139,6 +157,8 @@ class FmuModel:
     unsound: str = ""
     messages: tuple[str, ...] = ()
     memory: int = 0
+    remembered: str = ""
+    longest_step: float = 0.0
     step_size: float = 1e-3
 
     @property
@@ -150,8 +170,20 @@ class FmuModel:
 
     @property
     def all_variables(self) -> tuple[FmuVariable, ...]:
-        """The variables, with the integration step after the parameters."""
+        """The variables, with the steps after the parameters."""
         own = list(self.variables)
+        if self.longest_step:
+            longest = FmuVariable(
+                LONGEST_STEP,
+                "parameter",
+                "Longest communication step, by which the state of the law is advanced; a longer "
+                "one is rejected as bad input.",
+                units=("s",),
+                start=(self.longest_step,),
+                largest=(self.longest_step,),
+                smallest=(0.0,),
+            )
+            own.append(longest)
         if self.state:
             step = FmuVariable(
                 STEP_SIZE,

@@ -8,7 +8,7 @@ from pathlib import Path
 import casadi as ca
 
 from concur.codegen._c_text import CText, c_text
-from concur.codegen._fmu_model import STEP_SIZE, FmuModel, FmuVariable
+from concur.codegen._fmu_model import LONGEST_STEP, STEP_SIZE, FmuModel, FmuVariable
 
 TOKEN = "@TOKEN@"
 """Placeholder of the hash of the contents."""
@@ -55,6 +55,7 @@ def _tables(model: FmuModel, version: str, texts: dict[str, CText]) -> str:
     offsets, count = dict[str, int](), 0
     # The state comes first among the outputs and is contiguous.
     ordered = sorted(variables, key=lambda v: v.causality == "output" and v.name not in model.state)
+    ordered = [variable for variable in ordered if variable.name != model.remembered]
     for variable in ordered:
         offsets[variable.name] = count
         count += variable.size
@@ -63,7 +64,12 @@ def _tables(model: FmuModel, version: str, texts: dict[str, CText]) -> str:
     values = count
     if model.memory:
         offsets |= {"before": count, "after": count + model.memory}
+        if model.remembered:
+            offsets[model.remembered] = offsets["after"] - sizes[model.remembered]
         count += 3 * model.memory
+    if model.longest_step:
+        offsets["period"] = count
+        count += 1
     start = [value for variable in ordered for value in (variable.start or (0.0,) * variable.size)]
     start += [0.0] * (count - values)
     rows = ["  {TIME, 0, 1, 0},"]
@@ -100,6 +106,13 @@ def _tables(model: FmuModel, version: str, texts: dict[str, CText]) -> str:
             f"#define MODEL_BEFORE {offsets['before']}",
             f"#define MODEL_AFTER {offsets['after']}",
             f"#define MODEL_HELD {offsets['after'] + model.memory}",
+        ]
+    if model.longest_step:
+        lines += [
+            f"#define MODEL_PERIOD {offsets['period']}",
+            f"#define MODEL_LONGEST_STEP {offsets[LONGEST_STEP]}",
+            f"#define MODEL_ADVANCED {offsets[model.remembered]}",
+            f"#define MODEL_ADVANCING {sizes[model.remembered]}",
         ]
     if model.messages:
         lines += [

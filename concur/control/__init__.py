@@ -47,6 +47,7 @@ from concur.control._singularities import (
 )
 from concur.control._singularity import lost_direction, singular_error
 from concur.control._start import Start
+from concur.control._state_bounds import StateBounds
 from concur.control._tick import Tick, TickBuffers, TickStatus, tick_function
 from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
@@ -75,6 +76,7 @@ __all__ = [
     "SingularityPath",
     "SingularityReport",
     "Start",
+    "StateBounds",
     "Tick",
     "TickBuffers",
     "TickStatus",

@@ -19,6 +19,10 @@ class Law(Protocol):
     its graph may take the reference of these outputs. Together with a reference, and without
     outputs, a law is a function of time, configuration and velocities.
 
+    A law with a state may have two more members: `longest_period`, the longest time from a tick to
+    the next, s, default 1 s, and `largest_state`, the largest magnitude of its state, a number or
+    one for each entry, default 1e18. Ticks reject what is beyond.
+
     Attributes
     ----------
     model : ReducedModel

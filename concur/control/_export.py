@@ -32,7 +32,7 @@ from concur.control._fitting import reference_for
 from concur.control._fmu import export_fmu
 from concur.control._reference_tick import ReferenceTick, exported_tick
 from concur.control._sample import ReferenceSample
-from concur.control._signals import MEANINGS, input_signals, output_signals
+from concur.control._signals import input_signals, meaning, output_signals, state_signal
 from concur.control._tick import KEPT, SAMPLE, BufferedLaw, Tick, TickStatus
 from concur.control._tracking_law import TrackingLaw
 from concur.control.references import LARGEST as LATEST
@@ -131,10 +131,11 @@ def exported(
         function=function,
         inputs=inputs,
         outputs=outputs,
-        codes=tuple(Code(c.name, int(c), MEANINGS[c]) for c in ExportStatus),
+        codes=tuple(Code(c.name, int(c), meaning(servo, c)) for c in ExportStatus),
         vectors=tuple(_vectors(servo, reference, inputs, precision == "single")),
         tolerance=_TOLERANCE_LIMITED if limited else _TOLERANCE,
         kept=KEPT + servo.nz,
+        state=state_signal(servo),
         facts=_facts(servo, function),
     )
 
@@ -178,6 +179,7 @@ def _vectors(
     names, sizes = [signal.name for signal in inputs], [signal.size for signal in inputs]
     ends = np.cumsum(sizes)[:-1]
     preset = [np.array(signal.preset) for signal in inputs]
+    longest = servo.state_bounds.period if servo.nz else 0.0
 
     def judged(what: str, parts: Sequence[np.ndarray]) -> ReferenceVector:
         given = np.concatenate(parts)
@@ -201,7 +203,7 @@ def _vectors(
             momentum = preset[names.index("momentum")]
             state["momentum"] = momentum + speed * rng.normal(size=6)
         if servo.nz:
-            state["period"] = rng.uniform(0.0, 0.1, size=1)
+            state["period"] = longest * rng.uniform(0.0, 1.0, size=1)
         return [state[name] for name in names]
 
     good, tried = 0, 0
@@ -235,7 +237,11 @@ def _vectors(
             state = drawn(0.5)
             state[index][place] = -2.0 * largest
             if np.isfinite(largest):
-                yield judged(f"too fast in {signal.name}", state)
+                yield judged(f"too large in {signal.name}", state)
+    for period in (0.0, 0.999 * longest, 1.001 * longest, 4295.0 + longest) if servo.nz else ():
+        state = drawn(0.5)
+        state[names.index("period")][:] = period
+        yield judged("edge of the period", state)
     found = 0
     for q in _singular(servo, rng):
         state = drawn(0.5)
@@ -258,7 +264,7 @@ def _judge(
     if not all(np.isfinite(part).all() for part in parts):
         return ExportStatus.BAD_INPUT, nothing
     for signal, part in zip(inputs, parts, strict=True):
-        if signal.largest and (np.abs(part) > signal.largest).any():
+        if signal.guard and (np.abs(part) > signal.largest).any():
             return ExportStatus.TOO_FAST, nothing
     for signal, part in zip(inputs, parts, strict=True):
         getattr(buffers, signal.name)[:] = part

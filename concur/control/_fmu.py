@@ -9,7 +9,7 @@ import casadi as ca
 
 from concur.codegen import FmuModel, FmuVariable, plain_text, write_fmu, zero_unless_finite
 from concur.control._reference_tick import exported_tick
-from concur.control._signals import MEANINGS, input_signals, output_signals
+from concur.control._signals import input_signals, meaning, output_signals, state_signal
 from concur.control._tick import KEPT, TickStatus
 from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
@@ -31,17 +31,19 @@ def servo_fmu(
 ) -> FmuModel:
     """Describe a law as an FMU for co-simulation.
 
-    It has no state but that of its law, such as an integral, which each step advances by the input
-    `period`: the outputs follow from the inputs at once, but for the status, which also
-    compares a step with the one before. Inputs are q, s, pose, twist, acceleration and, where the
-    model rests on one, momentum; with a reference inside, the time t in place of pose, twist and
-    acceleration. Outputs are u, pivot, missed, scale and status, a `TickStatus`.
+    It has no state but that of its law, such as an integral, z among its outputs, which each
+    communication step advances by its length: the outputs follow from inputs and z at once, but for
+    the status, which also compares a step with the one before. Inputs are q, s, pose, twist,
+    acceleration and, where the model rests on one, momentum; with a reference inside, the time t in
+    place of pose, twist and acceleration. Outputs are u, pivot, missed, scale, status, a
+    `TickStatus`, and z.
     """
-    said = "; ".join(f"{int(code)}: {MEANINGS[code]}" for code in TickStatus)
+    said = "; ".join(f"{int(code)}: {meaning(servo, code)}" for code in TickStatus)
     status = FmuVariable(
         "status", "output", f"Unless zero, the controls are zero. {said}.", integer=True
     )
     inputs = input_signals(servo, timed=reference is not None)
+    state = state_signal(servo)
     followed = ", ".join(f"{output.name} ({output.group})" for output in servo.outputs)
     return FmuModel(
         name=name or f"{servo.name}_servo",
@@ -49,13 +51,16 @@ def servo_fmu(
             f"Law of {servo.name}: controls that let {followed} follow a reference."
         ),
         variables=[
-            *(FmuVariable.of(signal, "input") for signal in inputs),
+            *(FmuVariable.of(signal, "input") for signal in inputs if signal.name != "period"),
             *(FmuVariable.of(signal, "output") for signal in output_signals(servo)),
             status,
+            *([] if state is None else [FmuVariable.of(state, "output")]),
         ],
         outputs=_function(exported_tick(servo, reference), servo.size),
         memory=KEPT + servo.nz,
-        messages=tuple(_sentence(MEANINGS[code]) for code in TickStatus),
+        remembered="" if state is None else state.name,
+        longest_step=servo.state_bounds.period if servo.nz else 0.0,
+        messages=tuple(_sentence(meaning(servo, code)) for code in TickStatus),
     )
 
 

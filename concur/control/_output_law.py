@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
+import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -24,6 +25,7 @@ from concur.control._reference_tick import ReferenceTick
 from concur.control._sample import ReferenceSample
 from concur.control._singularity import vouched
 from concur.control._start import Start, start
+from concur.control._state_bounds import check_bounds, check_state
 from concur.control._tick import Tick
 from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
@@ -70,6 +72,7 @@ class OutputLaw(TrackingLaw):
                 f"{where}, `torque_weights`", self.torque_weights, self.model.control_names
             )
             object.__setattr__(self, "torque_weights", weights)
+        check_bounds(where, self.longest_period, self.largest_state, self.nz)
 
     def torque(
         self, q: Vector, s: Vector, sample: ReferenceSample, z: Vector | None = None
@@ -83,7 +86,7 @@ class OutputLaw(TrackingLaw):
         sample : ReferenceSample
             Reference pose, twist and acceleration of all outputs.
         z : array_like, optional
-            Integral of the pose error, shape (nz,), of a law with integral action; default zero.
+            State of the law, shape (nz,), such as the integral of the pose error; default zero.
 
         Returns
         -------
@@ -97,12 +100,16 @@ class OutputLaw(TrackingLaw):
             shape velocities, is below `singular_margin`.
         NonFiniteError
             If the state or the result is not finite.
+        ConcurError
+            If z is beyond its bounds, or the law has no state.
 
         References
         ----------
         Thesis, (5.3.29), (5.4.30), (5.4.31), (5.4.33).
         """
         given = (q, s, *self.flat(sample))
+        if self.nz and z is not None and not isinstance(z, (ca.SX, ca.MX)):
+            check_state(f"law of `{self.name}`, argument `z`", z, self.state_bounds.state)
         u, pivot = (self.law(*given) if z is None else self.law_with_state(*given, z))[:2]
         return vouched(self, q, u, pivot) if isinstance(u, np.ndarray) else u
 

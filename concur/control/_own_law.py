@@ -8,11 +8,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array, shape_error
+from concur.codegen import LARGEST, Array, shape_error
 from concur.control._allocation import SOLVER
 from concur.control._control_law import Law
 from concur.control._output_kinematics import checked_outputs
 from concur.control._sample import ReferenceSample
+from concur.control._state_bounds import USUAL_PERIOD, StateBounds, check_bounds
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import OutputError
 
@@ -33,6 +34,14 @@ class OwnLaw(TrackingLaw):
     @property
     def nz(self) -> int:
         return int(self.own.size1_in("z")) if "z" in self.own.name_in() else 0
+
+    @property
+    def state_entries(self) -> tuple[tuple[str, str], ...]:
+        return tuple((f"z[{k}]", "") for k in range(self.nz))
+
+    def _usual_bounds(self) -> StateBounds:
+        # Its rates and the size of its state are known to its author only.
+        return StateBounds(USUAL_PERIOD, np.full(self.nz, LARGEST))
 
     @property
     def takes_momentum(self) -> bool:
@@ -131,6 +140,8 @@ def tracking_law(law: Law, where: str) -> TrackingLaw:
         if tuple(came) != wanted:
             raise shape_error(f"{where}, `{name}` of its graph", wanted, tuple(came))
     none, limits = np.zeros((size, size)), law.torque_limits
+    longest, largest = (getattr(law, name, None) for name in ("longest_period", "largest_state"))
+    check_bounds(where, longest, largest, state)
     return OwnLaw(
         model,
         outputs,
@@ -139,5 +150,7 @@ def tracking_law(law: Law, where: str) -> TrackingLaw:
         np.eye(size),
         torque_limits=limits,
         use_measured_velocity="v" in names,
+        longest_period=longest,
+        largest_state=largest,
         own=own,
     )

@@ -30,9 +30,10 @@ from concur.control._law import OUTPUTS, controls, least_root, solve_scaled
 from concur.control._matching import matching_outputs
 from concur.control._output_law import OutputLaw
 from concur.control._output_motion import following_rate, output_motion
-from concur.control._payload import PARAMETERS, load_forces, load_gains
+from concur.control._payload import LOAD, PARAMETERS, load_forces, load_gains, load_units
 from concur.control._sample import ReferenceSample
 from concur.control._singularity import check_decoupling
+from concur.control._state_bounds import FARTHEST, StateBounds, slowest_period
 from concur.control._tracking import proportional, tracked_outputs
 from concur.dynamics import solve_positive_definite
 from concur.errors import OutputError
@@ -94,6 +95,12 @@ class PassiveServo(OutputLaw):
     adaptation : float
         Gain of the estimated mass, kg s^2/m^2. With the robot's size as the unit of length, first
         moment and inertia have the same gain.
+    longest_period : float, optional
+        With a `payload`: longest time from a tick to the next, s, as of `Servo`.
+    largest_state : float or array_like, optional
+        With a `payload`: largest magnitude of z, a number or one for each entry, shape (10,). A
+        tick holds z there, and rejects a larger one. Default: 100 times the robot's mass, and that
+        times its size and the square of its size.
 
     Raises
     ------
@@ -227,6 +234,16 @@ class PassiveServo(OutputLaw):
     @property
     def nz(self) -> int:
         return 0 if self.payload is None else PARAMETERS
+
+    @property
+    def state_entries(self) -> tuple[tuple[str, str], ...]:
+        return () if self.payload is None else LOAD
+
+    def _usual_bounds(self) -> StateBounds:
+        period = min(super()._usual_bounds().period, slowest_period(self.rate))
+        if self.payload is None:
+            return StateBounds(period, np.zeros(0))
+        return StateBounds(period, FARTHEST * load_units(as_tree(self.model.system, "payload")))
 
     @property
     def symbols(self) -> Any:

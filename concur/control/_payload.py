@@ -21,6 +21,13 @@ PARAMETERS = 10
 """Mass, kg; first moment (3,), kg m; inertia xx, yy, zz, xy, xz, yz about the body's origin,
 kg m^2: all in the frame of the body. The off-diagonal entries are those of the tensor."""
 
+LOAD = (
+    ("mass", "kg"),
+    *((f"first_moment_{axis}", "kg m") for axis in "xyz"),
+    *((f"inertia_{axes}", "kg m^2") for axes in ("xx", "yy", "zz", "xy", "xz", "yz")),
+)
+"""Names and units of the parameters."""
+
 
 def load_forces(
     robot: Mechanism, body: str, q: Vector, v: Vector, w: Vector, wdot: Vector, load: Array
@@ -55,3 +62,9 @@ def load_gains(robot: Mechanism, gain: float) -> np.ndarray:
     """Gains (10,) of the parameters, from that of the mass: lengths count in the robot's size."""
     size = natural_units(robot)[1]
     return gain * size ** np.repeat([0.0, 2.0, 4.0], [1, 3, 6])
+
+
+def load_units(robot: Mechanism) -> np.ndarray:
+    """Units (10,) of the parameters: the mass of the robot that can move, and its size."""
+    root, size = natural_units(robot)
+    return root**2 * size ** np.repeat([0.0, 1.0, 2.0], [1, 3, 6])

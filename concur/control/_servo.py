@@ -69,6 +69,15 @@ class Servo(OutputLaw):
         R^n obeys ``s^3 + KD s^2 + KP s + KI``, which decays for KI below KP KD. While limits or
         damping leave out acceleration along the error of an output, its part of z does not change
         (anti-windup). z is a state: `Tick` keeps it, `simulate` integrates it. Default: none.
+    longest_period : float, optional
+        With integral action: longest time from a tick to the next, s; a tick rejects a longer one
+        as bad input. Default: 3 over the fastest rate of the errors, above which no sampled loop
+        with these gains is stable.
+    largest_state : float or array_like, optional
+        With integral action: largest magnitude of z, m s and rad s, a number or one per output
+        coordinate, shape (nz,). A tick holds z there, and rejects a larger one as bad input.
+        Default: what commands the acceleration that the stiffness commands at an error of 100 times
+        the robot's size, or 100 rad.
 
     Raises
     ------

@@ -11,9 +11,11 @@ from concur.control._output import Output, pose_quaternions
 from concur.control._tracking_law import TrackingLaw
 from concur.multibody import coordinates
 
+BAD_INPUT = "a number that came in is not finite, or above 1e18"
+
 MEANINGS = (
     "the controls may be used",
-    "a number that came in is not finite, or above 1e18",
+    BAD_INPUT,
     "a quaternion that came in is invalid: its norm is off one by over 1e-3",
     "the law is nearer to singular than its margin, or jumped over a singular state",
     "the controls are not finite, or above 1e18: the command is too large",
@@ -22,6 +24,13 @@ MEANINGS = (
     "a velocity that came in is above its bound",
 )
 """Meaning of each status, by its number."""
+
+
+def meaning(servo: TrackingLaw, code: int) -> str:
+    """Meaning of a status of the tick of a law."""
+    if MEANINGS[code] is BAD_INPUT and servo.nz:
+        return f"{BAD_INPUT}, or the period or the state of the law is out of bounds"
+    return MEANINGS[code]
 
 
 def input_signals(
@@ -55,6 +64,7 @@ def input_signals(
             for name, i in zip(servo.velocity_names, taken, strict=True)
         ),
         largest=largest,
+        guard="TOO_FAST",
     )
     if not timed:
         yield from _reference(servo, neutral)
@@ -70,10 +80,13 @@ def input_signals(
         )
     if servo.nz:
         meaning = (
-            "time from this tick to the next, by which the law's state is advanced; the preset is "
-            "rejected as bad input until it is filled in"
+            "time from this tick to the next, by which the law's state is advanced; with zero it "
+            "stays as it is; below zero and above the largest it is rejected as bad input, as is "
+            "the preset until it is filled in"
         )
-        yield Signal("period", meaning, (Entry("period", "s"),), preset=(-1.0,), scalar=True)
+        longest = (servo.state_bounds.period,)
+        entry = (Entry("period", "s"),)
+        yield Signal("period", meaning, entry, preset=(-1.0,), largest=longest, scalar=True)
 
 
 def _reference(servo: TrackingLaw, neutral: np.ndarray) -> Iterator[Signal]:
@@ -123,6 +136,16 @@ def _frame(output: Output) -> str:
     if group == "R3xSO3":
         return f"linear in {axes}, angular in axes of the reference pose"
     return axes if group != "SO2" else "about the output's normal"
+
+
+def state_signal(servo: TrackingLaw) -> Signal | None:
+    """State z of a law, with its bounds; None for a law without one."""
+    if not servo.nz:
+        return None
+    entries = [Entry(plain_text(name), unit) for name, unit in servo.state_entries]
+    meaning = "state of the law, zero at the start; it is held at the largest magnitudes"
+    largest = tuple(map(float, servo.state_bounds.state))
+    return Signal("z", meaning, tuple(entries), largest=largest)
 
 
 def output_signals(servo: TrackingLaw) -> Iterator[Signal]:

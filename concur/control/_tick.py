@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
+from functools import reduce
 from typing import Any
 
 import casadi as ca
@@ -30,6 +31,7 @@ from concur.control._control_law import Law
 from concur.control._own_law import tracking_law
 from concur.control._sample import ReferenceSample
 from concur.control._singularity import answer_scale, passed_error, refusal
+from concur.control._state_bounds import check_state
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import ConcurError, NonFiniteError
 
@@ -63,7 +65,8 @@ class TickStatus(IntEnum):
     OK = 0
     """The controls may be used."""
     BAD_INPUT = 1
-    """An input is not finite, or above 1e18."""
+    """An input is not finite, or above 1e18; or the period or the state of the law is beyond its
+    `state_bounds`."""
     INVALID_QUATERNION = 2
     """A quaternion of the configuration or of the reference pose is off unit norm by over 1e-3."""
     SINGULAR = 3
@@ -107,10 +110,12 @@ class TickBuffers:
         Output: a `TickStatus` as a number, shape (1,).
     period : numpy.ndarray
         Input: time from this tick to the next, s, by which the state of a law that has one is
-        advanced, shape (1,), to be filled once; shape (0,) for laws without a state.
+        advanced, shape (1,), to be filled once; shape (0,) for laws without a state. From 0, with
+        which the state stays as it is, to the law's `state_bounds.period`; else BAD_INPUT.
     state : numpy.ndarray
         State z of the law, such as an integral, shape (nz,): each tick takes it and writes the next
-        one; zero at the start and after `reset`.
+        one, within the law's `state_bounds.state`; zero at the start and after `reset`. A state
+        beyond is BAD_INPUT.
     """
 
     q: np.ndarray
@@ -260,15 +265,17 @@ class BufferedLaw:
                 came="a failure of the quadratic program inside",
                 cure="No torque is returned; check the state, the reference and the limits.",
             )
-        if status is TickStatus.BAD_INPUT and not (buffers.period >= 0.0).all():
-            kind = NonFiniteError if np.isnan(buffers.period).any() else ConcurError
-            raise kind(
-                f"{where}, `buffers.period`",
-                expected="a time of zero or more, s",
-                came=f"{buffers.period[0]:g} s",
-                cure="Fill in the time from one tick to the next once, such as "
-                "`tick.buffers.period[:] = 0.001`.",
-            )
+        if status is TickStatus.BAD_INPUT and servo.nz:
+            bounds, period = servo.state_bounds, float(buffers.period[0])
+            if not 0.0 <= period <= bounds.period:
+                raise (NonFiniteError if np.isnan(period) else ConcurError)(
+                    f"{where}, `buffers.period`",
+                    expected=f"a time of zero or more, up to {bounds.period:.6g} s",
+                    came=f"{period:g} s",
+                    cure="Fill in the time from one tick to the next once, such as "
+                    "`tick.buffers.period[:] = 0.001`; the law's `longest_period` is the bound.",
+                )
+            check_state(f"{where}, `buffers.state`", buffers.state, bounds.state)
         for name in INPUTS:
             values = getattr(buffers, name)
             if not np.isfinite(values).all():
@@ -492,7 +499,14 @@ def _checks(servo: TrackingLaw, watched: bool) -> ca.Function:
         tests.append((ca.logic_not(passed), TickStatus.SINGULAR))
     if servo.nz:
         inputs += [rate, period]
-        tests[0] = ca.logic_and(tests[0][0], period >= 0.0), TickStatus.BAD_INPUT
+        bounds = servo.state_bounds
+        entries = zip(ca.vertsplit(before[known:]), bounds.state, strict=True)
+        kept = [ca.fabs(z) <= float(most) for z, most in entries]
+        sound = [tests[0][0], period >= 0.0, period <= bounds.period, *kept]
+        tests[0] = reduce(ca.logic_and, sound), TickStatus.BAD_INPUT
+        # A rate without a number must not become a state; and `after` follows from all of `before`
+        # through the status, so that one can be written over the other.
+        tests.append((ca.sumsqr(rate) <= LARGEST**2, TickStatus.NO_RESULT))
     if known + servo.nz:
         inputs.append(before)
     status = ca.SX(0)
@@ -501,13 +515,14 @@ def _checks(servo: TrackingLaw, watched: bool) -> ca.Function:
     given = ca.if_else(status == 0, u, 0.0)
     results, after = [given, pivot, missed, scale, status], list[ca.SX]()
     if watched:
-        # A singular configuration clears the memory; other faults keep it. As this depends on the
-        # status only, `after` can be written over `before`.
+        # A singular configuration clears the memory; other faults keep it. This depends on the
+        # status only.
         forget = ca.if_else(status == int(TickStatus.SINGULAR), 0.0, before[:KEPT])
         after.append(ca.if_else(status == 0, ca.vertcat(side, size), forget))
     if servo.nz:
-        # Each entry follows from its own, and the rate is an input.
-        after.append(before[known:] + ca.if_else(status == 0, period * rate, 0.0))
+        z, most = before[known:], ca.DM(bounds.state)
+        moved = ca.fmin(ca.fmax(z + period * rate, -most), most)
+        after.append(ca.if_else(status == 0, moved, z))
     if after:
         results.append(ca.vertcat(*after))
     return ca.Function("checks", inputs, results)

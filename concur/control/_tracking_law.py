@@ -32,6 +32,7 @@ from concur.control._margins import (
     SINGULAR,
     decoupling_margins,
     mobility_scales,
+    natural_units,
     row_scales,
 )
 from concur.control._output import Output, pose_quaternions
@@ -39,6 +40,7 @@ from concur.control._output_motion import output_motion
 from concur.control._parts import check_parts
 from concur.control._redundancy import Redundancy
 from concur.control._sample import ReferenceSample
+from concur.control._state_bounds import StateBounds, integral_bounds, slowest_period
 from concur.control.output_groups import Product
 from concur.errors import ConcurError, ShapeError, shown
 from concur.multibody import Mechanism
@@ -74,6 +76,10 @@ class TrackingLaw(EvaluatedMethods, ABC):
         Weight of the square of each control where there are more than shape velocities, (nu,).
     integral : numpy.ndarray, optional
         KI on the outputs' algebra, shape (size, size).
+    longest_period : float, optional
+        Longest time from a tick to the next, s, of a law with a state; default: see `state_bounds`.
+    largest_state : float or array_like, optional
+        Largest magnitude of each entry of the state z, shape (nz,); default: see `state_bounds`.
 
     Examples
     --------
@@ -101,6 +107,8 @@ class TrackingLaw(EvaluatedMethods, ABC):
     use_measured_velocity: bool = False
     torque_weights: Any = None
     integral: Any = None
+    longest_period: float | None = None
+    largest_state: Any = None
 
     @abstractmethod
     def graph(
@@ -186,6 +194,73 @@ class TrackingLaw(EvaluatedMethods, ABC):
     def nz(self) -> int:
         """Length of the law's state z, zero at the start, such as an integral; 0 without."""
         return 0 if self.integral is None else self.size
+
+    @property
+    def state_entries(self) -> tuple[tuple[str, str], ...]:
+        """Name and unit of each entry of the state z."""
+        if self.integral is None:
+            return ()
+        return tuple(
+            (f"{output.name}[{name}]", f"{unit} s")
+            for output in self.outputs
+            for name, unit in zip(output.lie.error_names, output.lie.error_units, strict=True)
+        )
+
+    @cached_property
+    def state_bounds(self) -> StateBounds:
+        """Bounds of the period and of the state z, which ticks, exported C and FMUs keep.
+
+        `longest_period` and `largest_state` where they are given. Default of the period: 3 over the
+        fastest rate of the errors, above which no sampled loop with these gains is stable. Default
+        of the integral: what commands the acceleration that the stiffness commands at an error of
+        100 times the robot's size, or 100 rad.
+        """
+        period, state = self._usual_bounds()
+        if self.longest_period is not None:
+            period = float(self.longest_period)
+        if self.largest_state is not None and self.nz:
+            state = np.broadcast_to(np.array(self.largest_state, float), (self.nz,))
+        return StateBounds(period, state)
+
+    def check_period(self, where: str, period: float) -> None:
+        """Reject a control period with which no tick of a law with a state gives a torque.
+
+        Parameters
+        ----------
+        where : str
+            Place named in the error.
+        period : float
+            Time from a tick to the next, s.
+
+        Raises
+        ------
+        ConcurError
+            If the law has a state and the period is not within `state_bounds`.
+        """
+        if self.nz and not 0.0 <= period <= self.state_bounds.period:
+            raise ConcurError(
+                where,
+                expected=f"a control period up to {self.state_bounds.period:.6g} s, the "
+                "`longest_period` of the law",
+                came=f"{period:g} s",
+                cure="Take a shorter period, or declare a larger `longest_period`.",
+            )
+
+    def _usual_bounds(self) -> StateBounds:
+        """Bounds that follow from the gains."""
+        loop = self.error_dynamics
+        plain = ErrorDynamics(loop.group, loop.stiffness, loop.damping, loop.inertia)
+        period = slowest_period(np.linalg.eigvals(plain.matrix))
+        if self.integral is None:
+            return StateBounds(period, np.zeros(self.nz))
+        return StateBounds(period, integral_bounds(self.stiffness, self.integral, self._units()))
+
+    def _units(self) -> np.ndarray:
+        """The robot's size, m, for lengths and 1 rad for angles, shape (size,)."""
+        system = self.model.system
+        reach = natural_units(system)[1] if isinstance(system, Mechanism) else 1.0
+        names = [unit for output in self.outputs for unit in output.coordinate_units]
+        return np.array([reach if unit == "m" else 1.0 for unit in names])
 
     @property
     def size(self) -> int:

@@ -61,6 +61,13 @@ def _weights(value: Any) -> Any:
     raise PydanticCustomError("weights", "weights expected")
 
 
+def _bounds(value: Any) -> Any:
+    entries = value if isinstance(value, list) else [value]
+    if all(is_number(entry) and entry > 0.0 for entry in entries):
+        return value
+    raise PydanticCustomError("bounds", "bounds expected")
+
+
 LIMIT = any_of(NUMBER, PAIR)
 
 
@@ -140,6 +147,22 @@ class ServoTable(Table):
         "as four motors of a mecanum base: of all torques with the same effect the law takes those "
         "with the least weighted sum of squares, within `torque_limits`. Default: 1 each.",
     )
+    longest_period: Positive | None = Field(
+        default=None,
+        description="With integral action: longest time from a tick to the next, s; longer ones "
+        "are rejected as bad input. Default: 3 over the fastest rate of the errors.",
+    )
+    largest_state: Annotated[
+        Any,
+        AfterValidator(_bounds),
+        Field(json_schema_extra=any_of(NUMBER, list_of(NUMBER))),
+        Expected("a number above zero, or one per output coordinate"),
+    ] = Field(
+        default=None,
+        description="With integral action: largest magnitude of the integral, m s and rad s, at "
+        "which ticks hold it; a number, or a list with one per output coordinate. Default: the "
+        "integral that acts like an error of 100 times the robot's size, or of 100 rad.",
+    )
     redundancy: RedundancyTable | None = Field(
         default=None,
         description="Rule for internal motion. Default: least acceleration energy, coming to rest.",
@@ -153,6 +176,8 @@ def read_servo(table: ServoTable, robot: Mechanism, path: str | PathLike[str]) -
         "damping_threshold": table.damping_threshold,
         "torque_limits": table.torque_limits,
         "torque_weights": table.torque_weights,
+        "longest_period": table.longest_period,
+        "largest_state": table.largest_state,
         "redundancy": None,
     }
     if table.redundancy is not None:

@@ -154,6 +154,8 @@ def simulate(
         check_step(where, stepped.slip, dt)
         check_friction(moving, dt)
     steps, per_hold = grid(where, duration, dt, hold)
+    if hold is not None:
+        law.check_period(f"{where}, `control_period`", hold)
     q = stepped.robot.check_configuration(q0, "`q0`")
     if numbers is not None:
         q = np.asarray(

@@ -88,6 +88,10 @@ int batch(int n, int apart, const double *given, double *found, int *codes) {
   }
   return inputs;
 }
+void forge(int place, double value);
+void forge(int place, double value) { context.before[place] = (@_real)value; }
+double state(int place);
+double state(int place) { return (double)context.before[place]; }
 int missing(void);
 int missing(void) {
   @_input input;
@@ -154,6 +158,16 @@ class Library:
         )
         assert inputs == states.shape[1], "the test fills other inputs than the code has"
         return found, codes
+
+    def forge(self, place: int, value: float) -> None:
+        """Overwrite a number of the memory from tick to tick."""
+        ctypes.CDLL(str(self.path)).forge(place, ctypes.c_double(value))
+
+    def state(self, place: int) -> float:
+        """A number of the memory from tick to tick."""
+        call = ctypes.CDLL(str(self.path)).state
+        call.restype = ctypes.c_double
+        return float(call(place))
 
     def missing(self) -> int:
         return int(ctypes.CDLL(str(self.path)).missing())

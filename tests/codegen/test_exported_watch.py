@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from concur.control import TickStatus
+from concur.control import ReferenceSample, TickStatus
 from concur.control._signals import input_signals
-from tests.codegen._export import Library, servo
+from concur.control._tick import KEPT
+from tests.codegen._export import NAME, Library, servo
+from tests.codegen._fmu_cases import fill
 from tests.codegen._units import VERSIONS, WARNING, Unit, with_compiler
 
 ELBOWS = [0.5, 0.1, -0.1, -0.3, 0.1, 0.1]
@@ -71,20 +75,151 @@ def test_exported_c_keeps_the_integral(libraries, kind: str) -> None:
     assert np.abs(found[:, :2] - torques)[1:].max() > 1e-3  # each with an integral of zero
 
 
-@pytest.mark.extended
-@pytest.mark.parametrize("version", VERSIONS)
-def test_units_keep_the_integral(tmp_path, version: str) -> None:
-    kind = "two links, integral"
+@pytest.mark.parametrize("kind", ["two links, integral", "two links, limited, integral"])
+def test_exported_c_has_the_bounds_of_the_state(libraries, kind: str) -> None:
+    library: Library = libraries(kind)
+    bounds, (row, *_) = servo(kind).state_bounds, integrated(kind)[0]
+    header = (library.path.parent / f"{NAME}.h").read_text()
+    assert f"{NAME.upper()}_LARGEST_PERIOD {bounds.period!r} " in header
+    assert f"{{{', '.join(map(repr, map(float, bounds.state)))}}}" in header
+    manifest = json.loads((library.path.parent / "manifest.json").read_text())
+    assert manifest["state"]["largest"] == bounds.state.tolist()
+
+    def tick(period: float) -> tuple[int, list[float], list[float]]:
+        found, codes = library(np.r_[row[:-1], period][None], apart=False)
+        return int(codes[0]), found[0, :2].tolist(), [library.state(KEPT + k) for k in range(2)]
+
+    library(row[None])  # a tick after a reset
+    kept, nothing = tick(0.1)[2], [0.0, 0.0]
+    for bad in (np.nextafter(bounds.period, 9.0), 65.536, 4295.0, 1e6, -1e-9):
+        assert tick(bad) == (TickStatus.BAD_INPUT, nothing, kept)
+    for bad in (np.nan, np.inf, -np.inf):
+        assert tick(bad) == (TickStatus.BAD_INPUT, nothing, kept)
+    for good in (bounds.period, 0.0):
+        assert tick(good)[0] == TickStatus.OK
+    for place in range(2):
+        most = bounds.state[place]
+        for bad in (np.nextafter(most, 1e9), -1e9, 1e30, np.nan, np.inf, -np.inf):
+            library(row[None])
+            library.forge(KEPT + place, bad)
+            code, u, state = tick(0.1)
+            assert (code, u) == (TickStatus.BAD_INPUT, nothing)
+            assert_array_equal(state[place], bad)
+        library(row[None])
+        library.forge(KEPT + place, -most)
+        assert tick(0.1)[0] == TickStatus.OK
+        assert abs(library.state(KEPT + place)) <= most
+
+
+def test_exported_c_in_single_precision_has_the_bounds_too(tmp_path) -> None:
+    library = Library.build("two links, integral", tmp_path, precision="single")
+    row = integrated("two links, integral")[0][0]
+    longest = servo("two links, integral").state_bounds.period
+    for period, code in ((0.999999 * longest, 0), (1.000001 * longest, 1), (4295.0, 1), (-1e-9, 1)):
+        found, codes = library(np.r_[row[:-1], period][None])
+        assert (codes[0], found[0, 0] != 0.0) == (code, code == 0)
+
+
+def held(rng: np.random.Generator, arm) -> tuple[np.ndarray, np.ndarray, ReferenceSample]:
+    q = np.array([0.2, 0.9]) + 0.1 * rng.normal(size=2)
+    return q, rng.normal(size=2), ReferenceSample(arm.output([0.3, 1.0]), *rng.normal(size=(2, 2)))
+
+
+def test_units_advance_the_integral_by_the_communication_step(unit_of_integral) -> None:
+    """Steps of many lengths, against the tick."""
+    arm, unit, rng = servo("two links, integral"), unit_of_integral, np.random.default_rng(4)
+    tick, longest = arm.compile(interpreted=True), arm.state_bounds.period
+    names = {v.name for v in unit.description.modelVariables}
+    assert not any(name.startswith("period") for name in names)
+    first = held(rng, arm)
+    fill(unit, *first)
+    unit.start(q=first[0], pose=first[2].pose)
+    for step in [*10.0 ** rng.uniform(-5, 0, size=30), longest]:
+        state = held(rng, arm)
+        fill(unit, *state)
+        tick.buffers.period[:] = step
+        u = tick(*state).copy()
+        for _ in range(2):  # reading advances nothing
+            assert_allclose(unit.get("u"), u, rtol=0, atol=1e-12)
+        assert unit.step(step) == 0
+        z = np.array(tick.buffers.state)
+        assert_allclose(unit.get("z"), z, rtol=0, atol=1e-12)
+        # At the end of the step the integral has its value there.
+        assert_allclose(unit.get("u"), arm.torque(*state, z), rtol=0, atol=1e-12)
+
+
+def test_units_reject_communication_steps_and_states_beyond_the_bounds(unit_of_integral) -> None:
+    arm, unit, rng = servo("two links, integral"), unit_of_integral, np.random.default_rng(4)
+    bounds, state = arm.state_bounds, held(rng, arm)
+    variables = {v.name: v for v in unit.description.modelVariables}
+    (step, *shown) = (v for n, v in variables.items() if n == "longest_step" or n[0] == "z")
+    assert [float(x) for x in (step.min, step.max, step.start)] == [0, *[bounds.period] * 2]
+    for variable in shown:
+        assert [float(variable.min), float(variable.max)] == [-bounds.state[0], bounds.state[0]]
+
+    unit.start(q=state[0], pose=state[2].pose)
+    fill(unit, *state)
+    assert unit.step(0.1) == 0
+    kept = unit.get("z")
+    assert np.abs(kept).min() > 0.0
+    for bad in (np.nextafter(bounds.period, 9.0), 4295.0, 1e6):
+        fill(unit, *state)
+        assert unit.step(bad) == WARNING
+        assert unit.get("status") == [TickStatus.BAD_INPUT]
+        assert_array_equal(unit.get("u"), 0.0)
+        assert_array_equal(unit.get("z"), kept)
+    fill(unit, *state)
+    assert_allclose(unit.get("u"), arm.torque(*state, kept), rtol=0, atol=1e-12)
+
+    # A shorter bound is a parameter; a longer one has no effect.
+    for given, code in ((0.05, WARNING), (5.0, 0), (np.nan, WARNING), (-1.0, WARNING)):
+        unit.fmu.terminate()
+        unit.fmu.reset()
+        unit.start(q=state[0], pose=state[2].pose, longest_step=given)
+        fill(unit, *state)
+        assert unit.step(0.1) == code
+        assert np.any(unit.get("z")) == (code == 0)
+        assert unit.step(1.0001 * bounds.period) == WARNING
+
+
+def test_saved_states_of_units_bring_the_integral_back_but_no_forged_one(unit_of_integral) -> None:
+    arm, unit, rng = servo("two links, integral"), unit_of_integral, np.random.default_rng(4)
+    state = held(rng, arm)
+    unit.start(q=state[0], pose=state[2].pose)
+    fill(unit, *state)
+    assert unit.step(0.1) == 0
+    saved, z, u, t = unit.fmu.getFMUState(), unit.get("z"), unit.get("u"), unit.time
+    assert unit.step(0.2) == 0
+    later = unit.get("z")
+    assert np.abs(later - z).min() > 0.0
+    unit.fmu.setFMUState(saved)
+    unit.time = t
+    assert_array_equal([*unit.get("z"), *unit.get("u")], [*z, *u])
+    assert unit.step(0.2) == 0
+    assert_array_equal(unit.get("z"), later)
+
+    write = unit.fmu.serializeFMUState if unit.third else unit.fmu.serializeFMUstate
+    read = unit.fmu.deserializeFMUState if unit.third else unit.fmu.deSerializeFMUstate
+    data = bytes(write(saved))
+    assert z.tobytes() in data
+    for bad in (1.001 * arm.state_bounds.state[0], -1e9, 1e30, np.nan, np.inf):
+        forged = read(data.replace(z.tobytes(), np.array([z[0], bad]).tobytes()))
+        unit.fmu.setFMUState(forged)
+        unit.time = t
+        fill(unit, *state)
+        assert unit.get("status") == [TickStatus.BAD_INPUT]
+        assert unit.step(0.2) == WARNING
+        assert_array_equal(unit.get("u"), 0.0)
+        unit.fmu.freeFMUState(forged)
+    unit.fmu.freeFMUState(saved)
+
+
+@pytest.fixture(params=VERSIONS)
+def unit_of_integral(request, tmp_path):
     with with_compiler():
-        unit = Unit(servo(kind).export(tmp_path, "fmu", name="integral", fmi=version))
-    states, torques = integrated(kind)
-    first = np.split(states[0], [2, 4, 6, 8, 10])
-    unit.start(q=first[0], pose=first[2])
-    for state, torque in zip(states, torques, strict=True):
-        q, _, pose, _, _, period = np.split(state, [2, 4, 6, 8, 10])
-        unit.set(q=q, pose=pose, period=period)
-        assert_allclose(unit.get("u"), torque, atol=1e-11)
-        assert unit.step(1e-3) == 0
+        arm = servo("two links, integral")
+        unit = Unit(arm.export(tmp_path, "fmu", name="integral", fmi=request.param))
+    yield unit
     unit.close()
 
 

@@ -91,8 +91,8 @@ static int unit_refresh(unit_t *unit) {
   return OK;
 }
 
-/* Keep the memory of the end of a step. Outputs use it from the next inputs on, so they do not
-   depend on how often they are read. */
+/* Keep the memory of the end of a step. Outputs compare themselves with it from the next inputs on,
+   so they do not depend on how often they are read. */
 static void unit_keep(numbers_t *now) {
 #ifdef MODEL_MEMORY
   memcpy(now->x + MODEL_HELD, now->x + MODEL_AFTER, MODEL_MEMORY * sizeof *now->x);
@@ -252,7 +252,21 @@ static int unit_step(unit_t *unit, double t, double h, const char *function) {
   unit_compare(now);
   now->time = t + h;
   now->stale = 1;
+#ifdef MODEL_PERIOD
+  /* A longer step is bad input, as a negative period is. */
+  now->x[MODEL_PERIOD] = h <= now->x[MODEL_LONGEST_STEP] ? h : -1;
   status = unit_refresh(unit);
+  now->x[MODEL_PERIOD] = 0;
+  if (status == OK) {
+    /* Outputs at the end of the step have the state of the law there. */
+    memcpy(now->x + MODEL_ADVANCED, now->x + MODEL_ADVANCED + MODEL_MEMORY,
+           MODEL_ADVANCING * sizeof *now->x);
+    now->stale = 1;
+    status = unit_refresh(unit);
+  }
+#else
+  status = unit_refresh(unit);
+#endif
   unit_keep(now);
   return status;
 }
