@@ -21,7 +21,7 @@ class Law(Protocol):
 
     A law with a state may have two more members: `longest_period`, the longest time from a tick to
     the next, s, default 1 s, and `largest_state`, the largest magnitude of its state, a number or
-    one for each entry, default 1e18. Ticks reject what is beyond.
+    one for each entry, default 1e18. Ticks reject numbers beyond them.
 
     Attributes
     ----------

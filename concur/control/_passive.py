@@ -82,6 +82,12 @@ class PassiveServo(OutputLaw):
         Whether the law takes all measured velocities of the robot, as of `Servo`.
     torque_weights : sequence or mapping, optional
         Weights of the controls where there are more than shape velocities, as of `Servo`.
+    longest_period : float, optional
+        With a `payload`: longest time from a tick to the next, s, as of `Servo`.
+    largest_state : float or array_like, optional
+        With a `payload`: largest magnitude of z, a number or one for each entry, shape (10,). A
+        tick holds z there, and rejects a larger one. Default: 100 times the robot's mass, and that
+        times its size and the square of its size.
     rate : float or sequence of float
         L, 1/s, a number or one per output: each pose error decays at it once s = s_r.
     internal_damping : float
@@ -95,12 +101,6 @@ class PassiveServo(OutputLaw):
     adaptation : float
         Gain of the estimated mass, kg s^2/m^2. With the robot's size as the unit of length, first
         moment and inertia have the same gain.
-    longest_period : float, optional
-        With a `payload`: longest time from a tick to the next, s, as of `Servo`.
-    largest_state : float or array_like, optional
-        With a `payload`: largest magnitude of z, a number or one for each entry, shape (10,). A
-        tick holds z there, and rejects a larger one. Default: 100 times the robot's mass, and that
-        times its size and the square of its size.
 
     Raises
     ------
