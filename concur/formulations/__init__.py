@@ -1,6 +1,5 @@
-"""Dynamics in other forms: charts as checks of `concur.reduction`, and systems from energies."""
+"""Systems from their energies, and whether constraints can be integrated."""
 
-from concur.formulations._chart import MomentumChart
 from concur.formulations._factor import Factor
 from concur.formulations._integrability import Integrability, integrability
 from concur.formulations._lagrangian import LagrangianSystem
@@ -9,6 +8,5 @@ __all__ = [
     "Factor",
     "Integrability",
     "LagrangianSystem",
-    "MomentumChart",
     "integrability",
 ]

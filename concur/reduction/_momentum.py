@@ -1,9 +1,9 @@
 """Reduction by momentum: a floating robot in its shape velocities, at any constant momentum.
 
 Everything is global: the base keeps its configuration, and its body momentum
-``Pi = Ad*_q1 mu`` takes the place of a chart of the coadjoint orbit (`MomentumChart` has
-one). In left-trivialised velocities the mass matrix depends on the shape only, in blocks
-``M = [[M11, M12], [M21, M22]]``, base first, and
+``Pi = Ad*_q1 mu`` takes the place of a chart of the coadjoint orbit. In left-trivialised velocities
+the mass matrix depends on the shape only, in blocks ``M = [[M11, M12], [M21, M22]]``, base first,
+and
 
     connection         A = M11^-1 M12                   v1 = a - A s
     locked velocity    a = M11^-1 Pi                    H = [-A; 1],  h = [a; 0]

@@ -4,6 +4,7 @@ The oracles read descriptions (bodies, joints, placements, inertias) and do all 
 Pinocchio, NumPy, SciPy and formulas written by hand.
 """
 
+from tests.oracles._chart import MomentumChart
 from tests.oracles._close import assert_close, difference_quotient
 from tests.oracles._each import each
 from tests.oracles._floating import BASES, Excitation, excitation, full_order, random_floater
@@ -39,6 +40,7 @@ __all__ = [
     "CraneNumbers",
     "Excitation",
     "Forms",
+    "MomentumChart",
     "Mujoco",
     "Pinocchio",
     "RandomRover",

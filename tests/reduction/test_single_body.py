@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from concur.formulations import MomentumChart
 from concur.mechanism import Body, Inertia, Pose, joints
 from concur.multibody import Mechanism
 from concur.reduction import AuditStatus, MomentumReduction, reduce
 from concur.simulation import forced_motion, reconstruct
-from tests.oracles import Pinocchio, assert_close
+from tests.oracles import MomentumChart, Pinocchio, assert_close
 
 MOMENTUM = (1.0, 2.0, 3.0, 0.1, 0.2, 0.3)
 JOINTS = [

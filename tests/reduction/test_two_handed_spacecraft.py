@@ -17,9 +17,8 @@ from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
 import concur as cc
-from concur.formulations import MomentumChart
 from concur.reduction import MomentumReduction
-from tests.oracles import Pinocchio, assert_close, difference_quotient
+from tests.oracles import MomentumChart, Pinocchio, assert_close, difference_quotient
 
 MU = (0.0, 20.0, 0.0, 5.0, 0.0, 0.0)
 K = MU[3] / MU[1]

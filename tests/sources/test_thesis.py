@@ -10,13 +10,13 @@ from scipy.linalg import logm
 from scipy.spatial.transform import Rotation
 
 import concur as cc
-from concur.formulations import MomentumChart
 from concur.multibody import Mechanism
 from concur.reduction import MomentumReduction
 from tests.certify._thesis_cases import error_maps, rotation
 from tests.oracles import (
     Constrained,
     CraneNumbers,
+    MomentumChart,
     Pinocchio,
     RoverNumbers,
     assert_close,

@@ -9,7 +9,7 @@ order, and with the form that has no chart.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
@@ -19,10 +19,7 @@ from scipy.spatial.transform import Rotation
 
 import concur as cc
 import concur.reduction
-from concur.errors import ReductionError, ShapeError
-from concur.formulations import MomentumChart
-from concur.mechanism import Pose
-from tests.oracles import assert_close, difference_quotient
+from tests.oracles import MomentumChart, assert_close, difference_quotient
 from tests.reduction._floaters import Brackets, FullOrder, ad, adjoint, exp, floater, reduced
 
 GENERAL = (2.0, -1.5, 1.0, 0.8, 1.2, -0.6)
@@ -445,23 +442,6 @@ def test_another_two_form_is_seen(whole: float, shape: float, error: float) -> N
 # --- where the chart ends ---------------------------------------------------------------------
 
 
-def _joints(chart: MomentumChart) -> np.ndarray:
-    return chart.model.robot.neutral()[chart.nh :]
-
-
-@pytest.mark.parametrize("angle", [np.pi / 2, -np.pi / 2, np.pi / 2 - 1e-8])
-def test_singular_place_is_refused(angle: float) -> None:
-    chart = _spacecraft()
-    zeta = np.array([0.1, 0.2, angle, 0.3])
-    assert abs(chart.regularity(zeta)) < 1e-7
-    p = np.ones(chart.ns)
-    with pytest.raises(ReductionError, match=r"regularity of the chart .* has no chart") as caught:
-        chart.vector_field(zeta, _joints(chart), p, np.zeros(chart.nu))
-    assert abs(caught.value.regularity) < 1e-7
-    with pytest.raises(ReductionError, match="regularity"):
-        chart.reconstruction(zeta, _joints(chart), p)
-
-
 def test_global_form_passes_where_the_chart_ends() -> None:
     # Started at tX = pi/2 exactly.
     model = _spacecraft().model
@@ -487,71 +467,3 @@ def test_global_form_passes_where_the_chart_ends() -> None:
     expected = solve_ivp(complete, (0.0, 3.0), np.concatenate([q0, v0]), **tight).y[:, -1]
     q, p = expected[:14], full.blocks(expected[:14])[2] @ expected[20:]
     assert_close(found, np.concatenate([q, p]), 1e-10)
-
-
-def test_place_that_the_slice_does_not_reach_is_refused() -> None:
-    # Half a turn across the momentum: exp goes there, but every direction leads to the same Pi.
-    chart = _case("SO(3)").chart
-    turned = Rotation.from_rotvec(np.pi * chart.isotropy.complement[:, 0]).as_quat()
-    q = np.concatenate([turned, _joints(chart)])
-    with pytest.raises(ReductionError, match=r"a configuration that the chart reaches"):
-        chart.split(q)
-
-
-def test_bad_arguments_of_split_and_reconstruct() -> None:
-    chart = _case("SO(3)").chart
-    q = chart.model.robot.neutral()
-    with pytest.raises(ShapeError, match=r"split .*, `q`"):
-        chart.split(q[1:])
-    with pytest.raises(ShapeError, match=r"split .*, `near`"):
-        chart.split(q, near=[0.0])
-
-    def resting(t: float) -> tuple[np.ndarray, ...]:
-        return np.zeros(2), q[4:], np.zeros(chart.ns)
-
-    with pytest.raises(ShapeError, match=r"reconstruct .*, `start`"):
-        chart.reconstruct(resting, (0.0, 1.0), [0.0])
-    for times in ((), (1.0, 0.0), (0.0, 0.0), 0.0):
-        with pytest.raises(ShapeError, match=r"reconstruct .*, `times`.* increasing"):
-            chart.reconstruct(resting, times)
-    assert_close(chart.reconstruct(resting, [2.0]), [q], 1e-15)
-
-
-def test_momentum_between_two_groups_is_refused() -> None:
-    # Linear momentum near rounding.
-    model = reduced(cc.robots.two_handed_spacecraft(), np.array([0.0, 1e-8, 0.0, 5.0, 0.0, 0.0]))
-    with pytest.raises(ReductionError, match="isotropy group is clear") as caught:
-        MomentumChart(model)
-    assert "A share" in str(caught.value) or "What decides" in str(caught.value)
-    assert caught.value.gap > 1.0
-    # The model itself does not mind.
-    assert np.isfinite(model.acceleration(model.robot.neutral(), np.ones(6), np.zeros(6))).all()
-
-
-def _turn(angle: ca.SX) -> ca.SX:
-    c, s = ca.cos(angle), ca.sin(angle)
-    return ca.blockcat([[c, -s, 0], [s, c, 0], [0, 0, 1]])
-
-
-BAD_SLICES = {
-    "leaves the group": (lambda z: (ca.SX.eye(3), ca.vertcat(z, 0)), "base's group"),
-    "no rotation": (lambda z: (ca.SX.eye(3) * (1 + z[0]), ca.SX(3, 1)), "base's group"),
-    "begins elsewhere": (lambda z: (_turn(z[0] + 1), ca.SX(3, 1)), "begin with the identity"),
-    "along the group": (lambda z: (_turn(z[0]), ca.SX(3, 1)), "a slice across"),
-    "shape": (lambda z: z, r"a pose \(4, 4\)"),
-}
-
-
-@pytest.mark.parametrize("name", BAD_SLICES)
-def test_slice_that_is_none_is_refused(name: str) -> None:
-    chosen, message = BAD_SLICES[name]
-    robot = floater("SO(3)", without=("plate", "slide", "screw", "ball"))
-    robot = replace(robot, bodies=(replace(robot.base, placement=Pose()), *robot.bodies[1:]))
-    model = reduced(robot, np.array([0.0, 0.0, 0.0, 0.0, 0.0, 2.0]))
-    with pytest.raises(ReductionError, match=message):
-        MomentumChart(model, slice=chosen)
-
-
-def test_model_without_a_momentum_is_refused() -> None:
-    with pytest.raises(ReductionError, match="a model at constant momentum"):
-        MomentumChart(cc.reduce(cc.robots.rover_arm()))  # type: ignore[arg-type]
