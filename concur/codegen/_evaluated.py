@@ -16,7 +16,6 @@ import numpy as np
 
 from concur.codegen._attitude import normalised
 from concur.codegen._direct import direct
-from concur.codegen._docstring import completed
 from concur.codegen._evaluator import (
     LARGEST,
     UNSOUND,
@@ -271,8 +270,7 @@ def evaluated(
         ``"(nq),(nv)->(nv)"``; ``()`` is a scalar. A name is an attribute of the object that
         the method belongs to; ``*`` in a result stands for any size. The leading arguments of
         the function are the arrays; further arguments must be hashable and select another
-        function. Docstring sections that follow from the signature are added: common
-        arguments, and a single result.
+        function.
     symbols : str, optional
         Attribute of the object that holds the symbol type of its graph: `casadi.SX`, or
         `casadi.MX` where SX cannot represent the computation; default SX.
@@ -404,7 +402,6 @@ def evaluated(
                 for n in shape
             )
 
-        call.__doc__ = completed(function.__doc__, names[first:], shapes_in, shapes_out)
         call.evaluator_for = evaluator_for  # type: ignore[attr-defined]
         call.direct_for = direct_for  # type: ignore[attr-defined]
         return call

@@ -329,6 +329,16 @@ class TrackingLaw(EvaluatedMethods, ABC):
     def output(self, q: Vector) -> Vector:
         """Flat coordinates of the outputs, in output order as in `ReferenceSample.pose`.
 
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (pose_size,).
+
         References
         ----------
         Thesis, (5.1.5).
@@ -339,6 +349,16 @@ class TrackingLaw(EvaluatedMethods, ABC):
     def decoupling(self, q: Vector) -> Matrix:
         """Decoupling matrix J H: shape velocities to output velocities.
 
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (size, ns).
+
         References
         ----------
         Thesis, (5.3.27), (5.3.28).
@@ -348,12 +368,32 @@ class TrackingLaw(EvaluatedMethods, ABC):
 
     @evaluated("(nq),(nw)->(nv)")
     def velocity(self, q: Vector, s: Vector) -> Vector:
-        """All velocities of the robot, from those that the law takes."""
+        """All velocities of the robot, from those that the law takes.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        s : array_like
+            Shape velocities, shape (nw,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv,).
+        """
         return s if self.use_measured_velocity else self.model.velocity(q, s)
 
     @evaluated("(nq),(nw)->(size),(size)")
     def output_motion(self, q: Vector, s: Vector) -> tuple[Vector, Vector]:
         """Output velocity and its rate at zero shape acceleration.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        s : array_like
+            Shape velocities, shape (nw,).
 
         Returns
         -------
@@ -372,6 +412,13 @@ class TrackingLaw(EvaluatedMethods, ABC):
     def motion(self, q: Vector, v: Vector) -> tuple[Vector, Vector]:
         """Output velocity and its rate at zero shape acceleration, from all velocities.
 
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+
         Returns
         -------
         velocity, drift : numpy.ndarray or casadi.SX
@@ -383,12 +430,36 @@ class TrackingLaw(EvaluatedMethods, ABC):
 
     @evaluated("(nq),(pose_size)->(size)")
     def pose_error(self, q: Vector, pose: Vector) -> Vector:
-        """Pose error x = log(r^-1 gamma)."""
+        """Pose error x = log(r^-1 gamma).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        pose : array_like
+            Reference pose, flat, shape (pose_size,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (size,).
+        """
         return self.error_dynamics.group.error(self.output(q), pose)
 
     @evaluated("(nq),(nw),(pose_size),(size)->(size),(size)")
     def errors(self, q: Vector, s: Vector, pose: Vector, twist: Vector) -> tuple[Vector, Vector]:
         """Pose and velocity error for a flat reference.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        s : array_like
+            Shape velocities, shape (nw,).
+        pose : array_like
+            Reference pose, flat, shape (pose_size,).
+        twist : array_like
+            Reference velocity, shape (size,).
 
         Returns
         -------
@@ -401,7 +472,24 @@ class TrackingLaw(EvaluatedMethods, ABC):
 
     @evaluated("(nq),(nw),(pose_size),(size)->()")
     def lyapunov_function(self, q: Vector, s: Vector, pose: Vector, twist: Vector) -> Scalar:
-        """Lyapunov function for a flat reference."""
+        """Lyapunov function for a flat reference.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        s : array_like
+            Shape velocities, shape (nw,).
+        pose : array_like
+            Reference pose, flat, shape (pose_size,).
+        twist : array_like
+            Reference velocity, shape (size,).
+
+        Returns
+        -------
+        float or casadi.SX
+            The value.
+        """
         return self.error_dynamics.lyapunov(*self.errors(q, s, pose, twist))
 
     @evaluated("(nq),(nw),(pose_size),(size),(size)->(nu),(),(size),()", symbols="symbols")
@@ -409,6 +497,19 @@ class TrackingLaw(EvaluatedMethods, ABC):
         self, q: Vector, s: Vector, pose: Vector, twist: Vector, acceleration: Vector
     ) -> tuple[Vector, Scalar, Vector, Scalar]:
         """The whole law on flat arrays; the state of a law that has one is zero.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        s : array_like
+            Shape velocities, shape (nw,).
+        pose : array_like
+            Reference pose, flat, shape (pose_size,).
+        twist : array_like
+            Reference velocity, shape (size,).
+        acceleration : array_like
+            Rate of the reference velocity, shape (size,).
 
         Returns
         -------

@@ -322,22 +322,74 @@ class LagrangianSystem(EvaluatedMethods):
 
     @evaluated("(nq),(nv)->(nv)")
     def factor_velocity(self, q: Vector, v: Vector) -> Vector:
-        """Velocities of the factors, from those of the frame: w with A(q) w = v."""
+        """Velocities of the factors, from those of the frame: w with A(q) w = v.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv,).
+        """
         return ca.solve(self._frame(q), v) if self.framed else v
 
     @evaluated("(nq),(nv)->(nq)")
     def rate(self, q: Vector, v: Vector) -> Vector:
-        """Rate of the configuration for a velocity."""
+        """Rate of the configuration for a velocity.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nq,).
+        """
         return self._each(lambda f, q, w: f.rate(q, w), q, self.factor_velocity(q, v))
 
     @evaluated("(nq),(nv)->(nq)")
     def integrate(self, q: Vector, dv: Vector) -> Vector:
-        """Configuration after a displacement along the velocities of the factors."""
+        """Configuration after a displacement along the velocities of the factors.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        dv : array_like
+            Displacement in the bases of the joints, m and rad, shape (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nq,).
+        """
         return self._each(lambda f, q, d: f.integrate(q, d), q, dv)
 
     @evaluated("(nv),(nv)->(nv)")
     def dexp_inverse(self, dv: Vector, v: Vector) -> Vector:
-        """Rate of the displacement of `integrate`, for velocities of the factors."""
+        """Rate of the displacement of `integrate`, for velocities of the factors.
+
+        Parameters
+        ----------
+        dv : array_like
+            Displacement in the bases of the joints, m and rad, shape (nv,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv,).
+        """
         return self._each(lambda f, d, w: f.dexp_inverse(d, w), dv, v, algebra=True)
 
     @evaluated("(nv),(nv)->(nv)")
@@ -378,6 +430,16 @@ class LagrangianSystem(EvaluatedMethods):
         """Mass matrix in the velocities of the frame, symmetric and positive definite.
 
         Each two-sphere contributes an inertia of its spin, the mean of its two others.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv, nv).
         """
         v = ca.SX.sym("v", self.nv)
         mass = ca.substitute(ca.hessian(self.graph(q, v)[0], v)[0], v, ca.SX.zeros(self.nv))
@@ -390,7 +452,22 @@ class LagrangianSystem(EvaluatedMethods):
 
     @evaluated("(nq),(nv),(nv)->(nv)")
     def inverse_dynamics(self, q: Vector, v: Vector, vdot: Vector) -> Vector:
-        """Forces for an acceleration: M vdot + bias, Boltzmann-Hamel's equations (14)."""
+        """Forces for an acceleration: M vdot + bias, Boltzmann-Hamel's equations (14).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+        vdot : array_like
+            Derivative of the velocity, shape (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv,).
+        """
         w, wdot = v, vdot
         if self.framed:
             frame, w = self._frame(q), self.factor_velocity(q, v)
@@ -411,29 +488,88 @@ class LagrangianSystem(EvaluatedMethods):
 
     @evaluated("(nq),(nv)->(nv)")
     def bias(self, q: Vector, v: Vector) -> Vector:
-        """Coriolis, centrifugal and potential forces: M vdot + bias = B u + C^T lambda."""
+        """Coriolis, centrifugal and potential forces: M vdot + bias = B u + C^T lambda.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv,).
+        """
         return self.inverse_dynamics(q, v, ca.SX.zeros(self.nv))
 
     @evaluated("(nq)->(nf,nv)")
     def constraints(self, q: Vector) -> Matrix:
-        """Rows of the constraints: constraints(q) @ v = 0."""
+        """Rows of the constraints: constraints(q) @ v = 0.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nf, nv).
+        """
         return self._rows(q, 3)
 
     @evaluated("(nq)->(nv,nu)")
     def actuation(self, q: Vector) -> Matrix:
-        """Actuation matrix B: inputs to forces along the velocities."""
+        """Actuation matrix B: inputs to forces along the velocities.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv, nu).
+        """
         return self._rows(q, 4).T
 
     @evaluated("(nq),(nv)->()")
     def kinetic_energy(self, q: Vector, v: Vector) -> Scalar:
-        """Kinetic energy, J, with that of spins."""
+        """Kinetic energy, J, with that of spins.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+
+        Returns
+        -------
+        float or casadi.SX
+            The value.
+        """
         w = self.factor_velocity(q, v)
         spins = [spin * ca.dot(self._axis(q, at), w[at]) ** 2 for at, spin in self._spheres()]
         return self.graph(q, w)[0] + sum(spins, ca.SX(0)) / 2
 
     @evaluated("(nq)->()")
     def potential_energy(self, q: Vector) -> Scalar:
-        """Potential energy, J."""
+        """Potential energy, J.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        float or casadi.SX
+            The value.
+        """
         return self.graph(q, ca.SX(self.nv, 1))[1]
 
     def _frame(self, q: Vector) -> ca.SX:

@@ -297,17 +297,56 @@ class BodyTree(EvaluatedMethods):
 
     @evaluated("(nq),(nv)->(nq)")
     def rate(self, q: Vector, v: Vector) -> Vector:
-        """Time derivative of the configuration for a velocity."""
+        """Time derivative of the configuration for a velocity.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nq,).
+        """
         return self._joint_by_joint(lambda joint, q, v: joint.rate(q, v), q, v)
 
     @evaluated("(nq),(nv)->(nq)")
     def integrate(self, q: Vector, dv: Vector) -> Vector:
-        """Move each joint by the exponential of a displacement."""
+        """Move each joint by the exponential of a displacement.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        dv : array_like
+            Displacement in the bases of the joints, m and rad, shape (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nq,).
+        """
         return self._joint_by_joint(lambda joint, q, dv: joint.integrate(q, dv), q, dv)
 
     @evaluated("(nq),(nq)->(nv)")
     def difference(self, q0: Vector, q1: Vector) -> Vector:
-        """Displacement from one configuration to another, m and rad: inverse of `integrate`."""
+        """Displacement from one configuration to another, m and rad: inverse of `integrate`.
+
+        Parameters
+        ----------
+        q0 : array_like
+            Start configuration, shape (nq,).
+        q1 : array_like
+            Target configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv,).
+        """
         parts = []
         for i, body in enumerate(self.bodies):
             span = slice(self._starts[i][0], self._starts[i + 1][0])
@@ -316,7 +355,20 @@ class BodyTree(EvaluatedMethods):
 
     @evaluated("(nv),(nv)->(nv)")
     def dexp_inverse(self, dv: Vector, v: Vector) -> Vector:
-        """Rate of the displacement dv that makes the joints move with v, (2.1.4) inverted."""
+        """Rate of the displacement dv that makes the joints move with v, (2.1.4) inverted.
+
+        Parameters
+        ----------
+        dv : array_like
+            Displacement in the bases of the joints, m and rad, shape (nv,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv,).
+        """
         return self._blockwise(lambda joint, a, b: joint.dexp_inverse(a, b), dv, v)
 
     @evaluated("(nv),(nv)->(nv)")

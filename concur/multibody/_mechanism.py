@@ -203,27 +203,93 @@ class Mechanism(ScrewMethods):
 
     @evaluated("(nq)->(4,4)")
     def pose(self, q: Vector, body: str) -> Matrix:
-        """Pose of a body in the inertial frame, body to world, m, (2.2.6)."""
+        """Pose of a body in the inertial frame, body to world, m, (2.2.6).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        body : str
+            Name of the body.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (4, 4).
+        """
         return kinematics.pose(self, q, body)
 
     @evaluated("(nq)->(6,nv)")
     def jacobian(self, q: Vector, body: str) -> Matrix:
-        """Map from joint velocities to the body twist, [linear; angular], body form of (2.3.7)."""
+        """Map from joint velocities to the body twist, [linear; angular], body form of (2.3.7).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        body : str
+            Name of the body.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (6, nv).
+        """
         return kinematics.jacobian(self, q, body)
 
     @evaluated("(nq),(nv)->(6)")
     def twist(self, q: Vector, v: Vector, body: str) -> Vector:
-        """Body twist relative to the inertial frame, [linear; angular], m/s and rad/s."""
+        """Body twist relative to the inertial frame, [linear; angular], m/s and rad/s.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+        body : str
+            Name of the body.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (6,).
+        """
         return kinematics.twist(self, q, v, body)
 
     @evaluated("(nq),(nv)->(6)")
     def velocity_product(self, q: Vector, v: Vector, body: str) -> Vector:
-        """Derivative of a body twist at zero joint accelerations: Jdot v, m/s^2 and rad/s^2."""
+        """Derivative of a body twist at zero joint accelerations: Jdot v, m/s^2 and rad/s^2.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+        body : str
+            Name of the body.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (6,).
+        """
         return kinematics.velocity_product(self, q, v, body)
 
     @evaluated("(nq)->(nv,nv)")
     def mass_matrix(self, q: Vector) -> Matrix:
         """Symmetric mass matrix in left-trivialised velocities, by composite bodies, SI units.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv, nv).
 
         References
         ----------
@@ -233,12 +299,40 @@ class Mechanism(ScrewMethods):
 
     @evaluated("(nq),(nv)->(nv)")
     def bias(self, q: Vector, v: Vector) -> Vector:
-        """Coriolis, centrifugal and gravity forces: M vdot + bias = tau, N and N m."""
+        """Coriolis, centrifugal and gravity forces: M vdot + bias = tau, N and N m.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv,).
+        """
         return dynamics.bias(self, q, v)
 
     @evaluated("(nq),(nv),(nv)->(nv)")
     def inverse_dynamics(self, q: Vector, v: Vector, vdot: Vector) -> Vector:
-        """Generalised forces for an acceleration, by Newton-Euler: M vdot + bias, N and N m."""
+        """Generalised forces for an acceleration, by Newton-Euler: M vdot + bias, N and N m.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+        vdot : array_like
+            Derivative of the velocity, shape (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv,).
+        """
         return dynamics.inverse_dynamics(self, q, v, vdot)
 
     @evaluated("(nq),(nv)->(nv,nv)")
@@ -246,12 +340,36 @@ class Mechanism(ScrewMethods):
         """Factor C of the Coriolis forces with Mdot = C + C^T.
 
         C v plus the gravity forces is `bias`.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv, nv).
         """
         return dynamics.coriolis(self, q, v)
 
     @evaluated("(nq),(nv)->(6)")
     def momentum(self, q: Vector, v: Vector) -> Vector:
         """Spatial momentum about the inertial origin, [linear; angular], SI units, (3.3.35).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (6,).
 
         References
         ----------
@@ -261,12 +379,35 @@ class Mechanism(ScrewMethods):
 
     @evaluated("(nq)->(6,nv)")
     def momentum_matrix(self, q: Vector) -> Matrix:
-        """Map from velocities to `momentum`, rows [linear; angular], SI units, (3.3.35)."""
+        """Map from velocities to `momentum`, rows [linear; angular], SI units, (3.3.35).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (6, nv).
+        """
         return dynamics.momentum_matrix(self, q)
 
     @evaluated("(nq),(nv)->()")
     def kinetic_energy(self, q: Vector, v: Vector) -> Scalar:
         """Kinetic energy, J.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+
+        Returns
+        -------
+        float or casadi.SX
+            The value.
 
         References
         ----------
@@ -277,6 +418,16 @@ class Mechanism(ScrewMethods):
     @evaluated("(nq)->()")
     def potential_energy(self, q: Vector) -> Scalar:
         """Potential energy of gravity, zero at the inertial origin, J.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        float or casadi.SX
+            The value.
 
         References
         ----------
@@ -290,6 +441,16 @@ class Mechanism(ScrewMethods):
 
         Rows that follow from others are left out; `constraint_names` names those kept.
 
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nf, nv).
+
         References
         ----------
         Thesis, (4.2.8), (4.3.23).
@@ -298,7 +459,18 @@ class Mechanism(ScrewMethods):
 
     @evaluated("(nq)->(nv,nu)")
     def actuation(self, q: Vector) -> Matrix:
-        """Actuation matrix B: controls to generalised forces, M vdot + bias = B u + C^T lambda."""
+        """Actuation matrix B: controls to generalised forces, M vdot + bias = B u + C^T lambda.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv, nu).
+        """
         return kinematics.control_velocities(self, q, ca.SX.eye(self.nv)).T
 
     def plot(

@@ -42,6 +42,16 @@ class ScrewMethods(Tree):
         """Screw parameters of a configuration, m and rad: inverse of `configuration`.
 
         Angles are at most pi, except for joints that count turns in q.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv,).
         """
         return self.difference(kinematics.constant(self._identities()), q)
 

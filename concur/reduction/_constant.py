@@ -124,12 +124,32 @@ class ConstantOfMotion(EvaluatedMethods):
 
     @evaluated("(nq),(ns)->()")
     def value(self, q: Vector, p: Vector) -> Scalar:
-        """Value h of the constant."""
+        """Value h of the constant.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        p : array_like
+            Reduced momentum Mhat s, shape (ns,).
+
+        Returns
+        -------
+        float or casadi.SX
+            The value.
+        """
         return self.function(q, p)
 
     @evaluated("(nq),(ns)->(ns),(ns)")
     def field(self, q: Vector, p: Vector) -> tuple[Vector, Vector]:
         """Hamiltonian field eta of h, ``iota_eta Omega = dh``.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        p : array_like
+            Reduced momentum Mhat s, shape (ns,).
 
         Returns
         -------
@@ -143,14 +163,40 @@ class ConstantOfMotion(EvaluatedMethods):
 
     @evaluated("(nq),(ns)->()")
     def bracket(self, q: Vector, p: Vector) -> Scalar:
-        """Rate of h without forces, ``{h, H}``: zero for a constant of motion."""
+        """Rate of h without forces, ``{h, H}``: zero for a constant of motion.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        p : array_like
+            Reduced momentum Mhat s, shape (ns,).
+
+        Returns
+        -------
+        float or casadi.SX
+            The value.
+        """
         along_q, along_p = self.space.differential(self.function(q, p), q, p)
         slope, s, form, _ = self.space.slopes(q, p)
         return ca.dot(along_q, s) + ca.dot(along_p, form @ s - slope)
 
     @evaluated("(nq),(ns)->(ns,nu)")
     def turning(self, q: Vector, p: Vector) -> Matrix:
-        """Lie derivative along eta of the one-form of each control's force."""
+        """Lie derivative along eta of the one-form of each control's force.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        p : array_like
+            Reduced momentum Mhat s, shape (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (ns, nu).
+        """
         _, velocity = self.space.differential(self.function(q, p), q, p)
         frame, inputs = self.space.frame(q), ca.densify(self.space.inputs(q))
         along = ca.reshape(ca.jtimes(ca.vec(inputs), q, frame @ velocity), *inputs.shape)
@@ -163,6 +209,13 @@ class ConstantOfMotion(EvaluatedMethods):
     @evaluated("(nq),(ns)->(ns),(ns),(ns,ns)")
     def slopes(self, q: Vector, p: Vector) -> tuple[Vector, Vector, Matrix]:
         """Differential of h and how it bends.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        p : array_like
+            Reduced momentum Mhat s, shape (ns,).
 
         Returns
         -------

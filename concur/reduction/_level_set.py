@@ -135,6 +135,11 @@ class LevelSet(EvaluatedMethods):
     def state(self, x: Vector) -> tuple[Vector, Vector]:
         """State on the slice.
 
+        Parameters
+        ----------
+        x : array_like
+            Remaining coordinates, shape (nx,).
+
         Returns
         -------
         q, p : numpy.ndarray or casadi.SX
@@ -158,7 +163,18 @@ class LevelSet(EvaluatedMethods):
 
     @evaluated("(nx)->()")
     def hamiltonian(self, x: Vector) -> Scalar:
-        """Reduced Hamiltonian: energy on the level set, J."""
+        """Reduced Hamiltonian: energy on the level set, J.
+
+        Parameters
+        ----------
+        x : array_like
+            Remaining coordinates, shape (nx,).
+
+        Returns
+        -------
+        float or casadi.SX
+            The value.
+        """
         return self.constants.space.energy(*self.state(x))
 
     @evaluated("(nx),(nu)->(nx),(m)")
@@ -200,6 +216,16 @@ class LevelSet(EvaluatedMethods):
 
         Determinant of the fields' rates of the held coordinates over its value at the start: zero
         where the slice fails, and another start has to be chosen.
+
+        Parameters
+        ----------
+        x : array_like
+            Remaining coordinates, shape (nx,).
+
+        Returns
+        -------
+        float or casadi.SX
+            The value.
         """
         return self._crossing(x) / self._crossing(constant(np.array(self.start)))
 

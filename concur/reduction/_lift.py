@@ -153,6 +153,11 @@ class Lift(EvaluatedMethods):
     def lift(self, q: Vector) -> tuple[Matrix, Vector]:
         """Affine lift of the shape velocities: v = H s + h, (3.3.38) and (4.3.25).
 
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
         Returns
         -------
         horizontal : numpy.ndarray or casadi.SX
@@ -168,7 +173,18 @@ class Lift(EvaluatedMethods):
 
     @evaluated("(nq)->()")
     def regularity(self, q: Vector) -> Scalar:
-        """How well the dependent velocities are determined: 1 for always, 0 for not at all."""
+        """How well the dependent velocities are determined: 1 for always, 0 for not at all.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        float or casadi.SX
+            The value.
+        """
         return ca.SX(1)
 
     @evaluated("(nq)->()")
@@ -176,12 +192,34 @@ class Lift(EvaluatedMethods):
         """Side of the configurations without a lift, 1 or -1.
 
         Where it differs between two configurations on a path, `regularity` was zero in between.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        float or casadi.SX
+            The value.
         """
         return ca.SX(1)
 
     @evaluated("(nq),(ns)->(nv)")
     def velocity(self, q: Vector, s: Vector) -> Vector:
         """Velocity of the robot for shape velocities: v = H s + h, (5.1.8) and (5.1.10).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        s : array_like
+            Shape velocities, shape (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv,).
 
         References
         ----------
@@ -192,7 +230,20 @@ class Lift(EvaluatedMethods):
 
     @evaluated("(nq),(ns)->(nv)")
     def drift_acceleration(self, q: Vector, s: Vector) -> Vector:
-        """Acceleration of the robot at zero shape acceleration: b in vdot = H sdot + b."""
+        """Acceleration of the robot at zero shape acceleration: b in vdot = H sdot + b.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        s : array_like
+            Shape velocities, shape (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv,).
+        """
         return self.velocity_drift(q, self.velocity(q, s))
 
     @evaluated("(nq),(nv)->(nv)")
@@ -200,12 +251,34 @@ class Lift(EvaluatedMethods):
         """Acceleration b at zero shape acceleration, from all velocities of the robot.
 
         The velocity is one that the lift admits, or one that was measured.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv,).
         """
         return ca.SX(self.nv, 1)
 
     @evaluated("(nq)->(ns,ns)")
     def mass_matrix(self, q: Vector) -> Matrix:
         """Reduced mass matrix Mhat = H^T M H, (4.3.26).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (ns, ns).
 
         References
         ----------
@@ -216,12 +289,40 @@ class Lift(EvaluatedMethods):
 
     @evaluated("(nq),(ns)->(ns)")
     def bias(self, q: Vector, s: Vector) -> Vector:
-        """Reduced bias chat = H^T (M b + c): forces at zero shape acceleration."""
+        """Reduced bias chat = H^T (M b + c): forces at zero shape acceleration.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        s : array_like
+            Shape velocities, shape (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (ns,).
+        """
         return self.inverse_dynamics(q, s, ca.SX(self.ns, 1))
 
     @evaluated("(nq),(ns),(ns)->(ns)")
     def inverse_dynamics(self, q: Vector, s: Vector, sdot: Vector) -> Vector:
-        """Reduced forces H^T B u for a shape acceleration: Mhat sdot + chat, by Newton-Euler."""
+        """Reduced forces H^T B u for a shape acceleration: Mhat sdot + chat, by Newton-Euler.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        s : array_like
+            Shape velocities, shape (ns,).
+        sdot : array_like
+            Rates of the shape velocities, shape (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (ns,).
+        """
         return self.shape_forces(q, self.velocity(q, s), sdot)
 
     @evaluated("(nq),(nv),(ns)->(ns)")
@@ -229,6 +330,20 @@ class Lift(EvaluatedMethods):
         """Reduced forces H^T B u for a shape acceleration, from all velocities of the robot.
 
         The velocity is one that the lift admits, or one that was measured.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+        sdot : array_like
+            Rates of the shape velocities, shape (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (ns,).
         """
         horizontal, _ = self.lift(q)
         acceleration = horizontal @ sdot + self.velocity_drift(q, v)
@@ -236,7 +351,13 @@ class Lift(EvaluatedMethods):
 
     @evaluated("(nq),(nv),(nv)->(nv)")
     def following_drift(self, q: Vector, v: Vector, w: Vector) -> Vector:
-        """Rate of velocities w of the lift that follow a motion v, at zero shape acceleration."""
+        """Rate of velocities w of the lift that follow a motion v, at zero shape acceleration.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv,).
+        """
         away = (v - w)[list(self.shape), :]
         turning = along(lambda x: self.lift(x)[0] @ away, q, self.system.rate(q, v))
         return self.velocity_drift(q, v) - turning
@@ -269,7 +390,18 @@ class Lift(EvaluatedMethods):
 
     @evaluated("(nq)->(ns,nu)")
     def input_matrix(self, q: Vector) -> Matrix:
-        """Forces on the shape from the controls: H^T B, the identity if the shape is driven."""
+        """Forces on the shape from the controls: H^T B, the identity if the shape is driven.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (ns, nu).
+        """
         horizontal, _ = self.lift(q)
         return control_velocities(self.system, q, horizontal).T
 
@@ -323,6 +455,20 @@ class Lift(EvaluatedMethods):
     @evaluated("(nq),(ns),(nu)->(ns)")
     def acceleration(self, q: Vector, s: Vector, u: Vector) -> Vector:
         """Shape acceleration sdot under control forces.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        s : array_like
+            Shape velocities, shape (ns,).
+        u : array_like
+            Control forces and torques, N and N m, shape (nu,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (ns,).
 
         References
         ----------

@@ -170,6 +170,20 @@ class ReducedModel(Lift):
 
         For a momentum that is estimated while the robot runs; it has no entries (nm = 0) for a
         robot that does not float.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        s : array_like
+            Shape velocities, shape (ns,).
+        momentum : array_like
+            Spatial momentum about the inertial origin, kg m/s and kg m^2/s, shape (nm,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv,).
         """
         return self.velocity(q, s)
 
@@ -249,6 +263,18 @@ class ReducedModel(Lift):
     def hamiltonian(self, q: Vector, p: Vector) -> Scalar:
         """Reduced Hamiltonian: energy at reduced momentum, J, (3.3.42) and (4.3.26).
 
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        p : array_like
+            Reduced momentum Mhat s, shape (ns,).
+
+        Returns
+        -------
+        float or casadi.SX
+            The value.
+
         References
         ----------
         Thesis, (3.1.6), (3.1.7), (3.2.13), (3.3.33), (3.3.42), (4.2.12), (4.3.26).
@@ -267,6 +293,18 @@ class ReducedModel(Lift):
         unless the drift h has a momentum along the shape velocities, as after a stage by a part
         of a joint that turns. This is <J, B_ab> for a Chaplygin system and holds for wheels
         without the symmetry too; for a floating robot it is <Pi, B_ab> with the body momentum Pi.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        p : array_like
+            Reduced momentum Mhat s, shape (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (ns, ns).
 
         References
         ----------
@@ -301,6 +339,15 @@ class ReducedModel(Lift):
         ``pdot_b = -E_b Hhat + c^d_ab p_d s^a - Xi_ab s^a + (H^T B u)_b`` with E_b the
         derivative along the horizontal field b; a lift whose drift h is not that of a floating
         base alone adds <M v, [h, X_b]> + X_b <M h, h>.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        p : array_like
+            Reduced momentum Mhat s, shape (ns,).
+        u : array_like
+            Control forces and torques, N and N m, shape (nu,).
 
         Returns
         -------

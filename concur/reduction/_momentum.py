@@ -169,6 +169,16 @@ class MomentumReduction(ReducedModel):
 
         At zero momentum the base moves with -A s, in its own basis.
 
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nb, ns).
+
         References
         ----------
         Thesis, (3.2.21), (3.3.37); source 000, (5.3)-(5.5), (5.26)-(5.36).
@@ -187,6 +197,16 @@ class MomentumReduction(ReducedModel):
     @evaluated("(nq)->(nb)")
     def locked_velocity(self, q: Vector) -> Vector:
         """Velocity the base would have, in its basis, if the joints locked: a = M11^-1 Pi.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nb,).
 
         References
         ----------
@@ -238,7 +258,20 @@ class MomentumReduction(ReducedModel):
 
     @evaluated("(nq),(nb)->(ns,ns)")
     def curvature_form(self, q: Vector, body_momentum: Vector) -> Matrix:
-        """Antisymmetric curvature paired with a body momentum: <Pi, B>, (3.3.47)."""
+        """Antisymmetric curvature paired with a body momentum: <Pi, B>, (3.3.47).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        body_momentum : array_like
+            Momentum Pi in the frame of the base, shape (nb,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (ns, ns).
+        """
         unit = ca.SX.eye(self.ns)
         along_each = [self._along(q, unit[:, a]).T @ body_momentum for a in range(self.ns)]
         connection = self.connection(q)
@@ -319,6 +352,20 @@ class MomentumReduction(ReducedModel):
 
         The free motion is ``xdot = tensor @ dh`` with ``dh = (a, D Hhat, s)``. The coadjoint
         invariants of Pi are its Casimir functions.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        body_momentum : array_like
+            Momentum Pi in the frame of the base, shape (nb,).
+        p : array_like
+            Reduced momentum Mhat s, shape (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nz, nz).
         """
         nb, ns = self.nb, self.ns
         padded = ca.vertcat(body_momentum, p)

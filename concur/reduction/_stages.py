@@ -180,6 +180,13 @@ class StagedReduction(ReducedModel):
     def momentum_residual(self, q: Vector, v: Vector) -> tuple[Vector, Vector]:
         """How far a state is from the constant momentum of the joint.
 
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+
         Returns
         -------
         residual : numpy.ndarray or casadi.SX
@@ -284,6 +291,16 @@ class StagedReduction(ReducedModel):
 
         If the generators are velocities of the joint everywhere: theirs in the body's axes, Ad*_n
         theta, or theta itself where it is seen so. Otherwise theta, along the generators.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nn,).
         """
         theta, aligned = np.array(self.theta), self._aligned
         if aligned is None:
