@@ -43,6 +43,7 @@ from concur.codegen._finite import FINITE, zero_unless_finite
 from concur.codegen._fmu import write_fmu
 from concur.codegen._fmu_model import FmuModel, FmuVariable
 from concur.codegen._library import Compiled, compiled, instructions, recalled
+from concur.codegen._one_thread import OneThread
 from concur.codegen._rollout import Rollout
 from concur.codegen._rollout_data import LONGEST_DELAY, Demand, Record, Rolled
 from concur.codegen._rollout_loop import uniform
@@ -66,6 +67,7 @@ __all__ = [
     "FmuModel",
     "FmuVariable",
     "Matrix",
+    "OneThread",
     "Record",
     "ReferenceVector",
     "Rolled",

@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from concur.codegen._evaluator import OTHER, Evaluator
+from concur.codegen._evaluator import ALL, OTHER, Evaluator
 
 # Taking buffers from a list and returning them replaces a lock at half the cost: another thread
 # finds the list empty and takes the general call.
@@ -48,8 +48,7 @@ def direct(
     `arrays` is the number of leading arguments that are arrays; the arguments after them select the
     evaluator.
     """
-    apart = {key: evaluator.apart() for key, evaluator in evaluators.items()}
-    kept = {key: evaluator for key, evaluator in apart.items() if evaluator is not None}
+    kept = {key: found.copy() for key, found in evaluators.items() if found.has_parts}
     parameters = list(inspect.signature(general).parameters)
     if not kept:
         return None
@@ -71,7 +70,7 @@ def direct(
         "_general": general,
         "_ready": ready if names else ready[()],
         "_OTHER": (*OTHER, AttributeError),
-        "_ALL": slice(None),
+        "_ALL": ALL,
         "_kept": kept,
     }
     exec(text, scope)

@@ -153,7 +153,7 @@ class EvaluatedMethods:
         )
 
     def buffered(self, name: str, *static: Any) -> Evaluator:
-        """Return the evaluator of a method of this object, for use without copies.
+        """Return an evaluator of a method of this object with buffers of its own.
 
         Parameters
         ----------
@@ -166,7 +166,8 @@ class EvaluatedMethods:
         -------
         Evaluator
             Call it like the method. `view` returns its buffers instead of copies; `inputs`,
-            `trigger` and `outputs` are for loops that fill the buffers themselves.
+            `trigger` and `outputs` are for loops that fill the buffers themselves. It is machine
+            code if the method is compiled already. Each thread needs one of its own.
 
         Raises
         ------
@@ -183,7 +184,7 @@ class EvaluatedMethods:
         >>> mass_matrix.view(robot.neutral()).shape
         (12, 12)
         """
-        return self._evaluator(name, "buffered", *static)
+        return self._evaluator(name, "buffered", *static).copy()
 
     def _evaluator(self, name: str, asked: str, *static: Any) -> Evaluator:
         method: Any = getattr(type(self), name, None) if isinstance(name, str) else None

@@ -8,7 +8,7 @@ triggers the function, and copies numbers out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from threading import Lock
+from threading import Lock, get_ident
 from typing import Any
 
 import casadi as ca
@@ -16,6 +16,7 @@ import numpy as np
 
 from concur.codegen._attitude import attitude_error
 from concur.codegen._library import Compiled, compiled
+from concur.codegen._one_thread import OneThread
 from concur.errors import ConcurError, NonFiniteError, ShapeError
 
 LARGEST = 1e18
@@ -24,15 +25,19 @@ LARGEST = 1e18
 UNSOUND = "unsound"
 """Name of a last result that is 0 if the numbers and quaternions of all arguments are valid."""
 
+ALL = slice(None)
+"""All of a memory: made once, as making a slice takes as long as a comparison."""
+
 OTHER = (TypeError, ValueError, IndexError, NotImplementedError, BufferError)
 """Exceptions of a memory view for numbers of another type, or where an argument has no view."""
 
 
-class Evaluator:
+class Evaluator(OneThread):
     """A CasADi function called through preallocated buffers.
 
     Calls are safe from several threads, which then wait for each other; the buffers
-    themselves are not.
+    themselves are not. Once a thread has used `view`, calls from others raise an error, until it
+    calls `release` or ends.
 
     Parameters
     ----------
@@ -134,17 +139,33 @@ class Evaluator:
             self._use(function)
             self.compiled = True
 
-    def apart(self) -> Evaluator | None:
+    def copy(self) -> Evaluator:
         """Create an evaluator of the same function, or its machine code, with separate buffers.
 
         Returns
         -------
-        Evaluator or None
-            One with `parts`; None if an argument is a matrix or a call may fail.
+        Evaluator
+            The other evaluator.
         """
-        if self.can_fail or self._unsound is None or None in self._vectors:
-            return None
-        return Evaluator(self._machine, self.shapes, self.where, self._quaternions, can_fail=False)
+        made = Evaluator(self.function, self.shapes, self.where, self._quaternions, self.can_fail)
+        if self.compiled:
+            made.replace(self._machine)
+        return made
+
+    def release(self) -> None:
+        """Let another thread use `view`.
+
+        Raises
+        ------
+        ConcurError
+            If the buffers belong to another thread.
+        """
+        self._unclaim(self.where)
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether it has `parts`: all arguments are vectors, and no call may fail."""
+        return not (self.can_fail or self._unsound is None or None in self._vectors)
 
     @property
     def parts(self) -> tuple[Any, ...]:
@@ -193,8 +214,10 @@ class Evaluator:
         NonFiniteError
             If an argument holds a NaN or an infinity.
         ConcurError
-            If the function fails.
+            If the function fails, or another thread uses `view`.
         """
+        if self._thread and get_ident() != self._thread:
+            self._claim(self.where)
         with self._lock:
             self._run(arguments)
             if self._read is not None:
@@ -204,7 +227,8 @@ class Evaluator:
     def view(self, *arguments: Any) -> Any:
         """Evaluate at NumPy arguments and return views of the buffers.
 
-        It allocates nothing. The results are valid until the next call: one thread at a time.
+        It allocates nothing. The results are valid until the next call. The first thread that calls
+        it has the buffers, until it calls `release` or ends.
 
         Parameters
         ----------
@@ -221,6 +245,8 @@ class Evaluator:
         ShapeError, NonFiniteError, ConcurError
             As when called.
         """
+        if get_ident() != self._thread:
+            self._claim(self.where)
         self._run(arguments)
         return self._views
 
@@ -230,7 +256,7 @@ class Evaluator:
         try:
             index = 0
             for argument in arguments:
-                vectors[index][:] = argument
+                vectors[index][ALL] = argument
                 index += 1  # counting by hand takes half the time of `enumerate` or `zip`
         except OTHER:
             self._take(arguments)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from threading import get_ident
 from typing import Any
 
 import casadi as ca
@@ -15,7 +16,7 @@ from concur.control._control_law import Law
 from concur.control._fitting import reference_for
 from concur.control._own_law import tracking_law
 from concur.control._sample import ReferenceSample
-from concur.control._tick import RESULTS, SAMPLE, BufferedLaw, TickStatus, tick_function
+from concur.control._tick import ALL, RESULTS, SAMPLE, BufferedLaw, TickStatus, tick_function
 from concur.control._tracking_law import TrackingLaw
 from concur.control.references import LARGEST as LATEST
 from concur.control.references import Reference
@@ -27,7 +28,7 @@ class ReferenceTick(BufferedLaw):
 
     Made by `Servo.compile` with a reference, or from any other `Law`. If the reference has a graph,
     law and reference are one function, as machine code; a custom Python function is called at each
-    tick. One tick serves one thread at a time.
+    tick. It belongs to the thread of its first call, as a `Tick`.
 
     Parameters
     ----------
@@ -110,6 +111,8 @@ class ReferenceTick(BufferedLaw):
             1e9 s and where the reference is not finite.
         """
         if not self._has_graph:
+            if get_ident() != self._thread:
+                self._claim(self._where)
             self._sample()
         return super().run()
 
@@ -134,13 +137,15 @@ class ReferenceTick(BufferedLaw):
             If an argument or the reference is not finite, or no torque achieves the commanded
             acceleration.
         ConcurError
-            If the time is beyond 1e9 s.
+            If the time is beyond 1e9 s, or the tick belongs to another thread.
         SingularConfigurationError
             If the decoupling matrix is singular.
         """
+        if get_ident() != self._thread:
+            self._claim(self._where)
         memories = self._memories
         try:
-            memories[0][0], memories[1][:], memories[2][:] = t, q, s
+            memories[0][0], memories[1][ALL], memories[2][ALL] = t, q, s
         except (TypeError, ValueError, NotImplementedError, BufferError):
             for name, values in (("t", np.reshape(t, -1)), ("q", q), ("s", s)):
                 self._take(name, values)

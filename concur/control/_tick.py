@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from functools import reduce
+from threading import get_ident
 from typing import Any
 
 import casadi as ca
@@ -15,6 +16,7 @@ import numpy as np
 from concur.codegen import (
     LARGEST,
     Evaluator,
+    OneThread,
     Vector,
     as_floats,
     attitude_error,
@@ -50,6 +52,9 @@ BUFFERS = {"pivot": "margin_bound", "missed": "acceleration_residual"}
 KEPT = 2
 """Numbers that a watched tick keeps for the next, before the law's state: side of singular, and
 size of the answer."""
+
+ALL = slice(None)
+"""All of a memory: made once, as making a slice takes as long as a comparison."""
 
 LEAP = 10.0
 """Growth of the answer from one tick to the next, from which on it is compared with `RUNAWAY`."""
@@ -134,10 +139,10 @@ class TickBuffers:
     state: np.ndarray = field(default_factory=lambda: np.empty(0))
 
 
-class BufferedLaw:
+class BufferedLaw(OneThread):
     """A law's graph called through buffers that are allocated once: what all ticks have in common.
 
-    One tick serves one thread at a time.
+    A tick belongs to the thread of its first call, until `release` or the end of the thread.
 
     Parameters
     ----------
@@ -155,7 +160,7 @@ class BufferedLaw:
         self, servo: TrackingLaw, interpreted: bool, value: Any, graph: Callable[[], ca.Function]
     ) -> None:
         start = time.perf_counter()
-        where = f"tick of `{servo.name}`"
+        self._where = where = f"tick of `{servo.name}`"
         if not isinstance(interpreted, (bool, np.bool_)):
             raise ConcurError(
                 f"{where}, `interpreted`",
@@ -219,8 +224,28 @@ class BufferedLaw:
         answer, with those of the tick before, and so notices a singular configuration that a step
         jumped over. Call this before states that do not follow from each other by motion.
         `Servo.torque` keeps nothing.
+
+        Raises
+        ------
+        ConcurError
+            If the tick belongs to another thread.
         """
+        if self._thread and get_ident() != self._thread:
+            self._claim(self._where)
         self._kept[:] = 0.0
+
+    def release(self) -> None:
+        """Let another thread take the tick over; its state and memory stay.
+
+        A tick belongs to the thread that called it first. Calls from other threads raise an error,
+        because they would overwrite the numbers that this thread reads.
+
+        Raises
+        ------
+        ConcurError
+            If the tick belongs to another thread.
+        """
+        self._unclaim(self._where)
 
     def run(self) -> int:
         """Evaluate the law on the buffers.
@@ -229,7 +254,14 @@ class BufferedLaw:
         -------
         int
             0 if `buffers.u` may be used, else another `TickStatus`.
+
+        Raises
+        ------
+        ConcurError
+            If the tick belongs to another thread.
         """
+        if get_ident() != self._thread:
+            self._claim(self._where)
         self._trigger()
         if self._can_fail and not self._evaluator.succeeded:
             self.buffers.u[:] = 0.0
@@ -302,7 +334,8 @@ class BufferedLaw:
 class Tick(BufferedLaw):
     """The whole law, called through buffers that are allocated once.
 
-    Made by `Servo.compile`, or from any other `Law`. One tick serves one thread at a time.
+    Made by `Servo.compile`, or from any other `Law`. A tick belongs to the thread of its first
+    call, until `release` or the end of the thread; calls from others raise an error.
 
     Parameters
     ----------
@@ -377,13 +410,18 @@ class Tick(BufferedLaw):
             If an input is not finite, or no torque achieves the commanded acceleration.
         SingularConfigurationError
             If the decoupling matrix is singular.
+        ConcurError
+            If the tick belongs to another thread, or the period or the state is out of bounds.
         """
-        memories = self._memories
+        if get_ident() != self._thread:
+            self._claim(self._where)
+        own_q, own_s, pose, twist, acceleration = self._memories
         try:
-            memories[0][:], memories[1][:] = q, s
-            memories[2][:] = sample.flat_pose  # type: ignore[union-attr]
-            memories[3][:] = sample.twist  # type: ignore[union-attr]
-            memories[4][:] = sample.acceleration  # type: ignore[union-attr]
+            own_q[ALL] = q
+            own_s[ALL] = s
+            pose[ALL] = sample.flat_pose  # type: ignore[union-attr]
+            twist[ALL] = sample.twist  # type: ignore[union-attr]
+            acceleration[ALL] = sample.acceleration  # type: ignore[union-attr]
         except (TypeError, ValueError, NotImplementedError, BufferError, AttributeError):
             self._fill(q, s, sample)
         if sample is not None and sample.groups is not self._groups:

@@ -291,7 +291,7 @@ def test_functions_that_may_fail_have_no_buffers_apart() -> None:
     low = ca.MX.sym("low")
     solver = ca.conic("least", "daqp", {"h": ca.Sparsity.dense(1, 1)})
     evaluator = Evaluator(ca.Function("f", [low], [solver(h=1, lbx=low)["x"]]), [()], "least")
-    assert evaluator.apart() is None
+    assert not evaluator.has_parts
 
 
 @pytest.mark.extended
