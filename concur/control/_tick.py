@@ -212,11 +212,6 @@ class BufferedLaw(OneThread):
             f"{self.instructions} instructions)"
         )
 
-    @property
-    def build_time(self) -> float:
-        """Time that making it took, s."""
-        return sum(self.build_times.values())
-
     def reset(self) -> None:
         """Forget the tick before: the next one starts another motion. A law's state is zero then.
 

@@ -32,7 +32,6 @@ from concur.kinematics._motion import (
     invert,
     stacked,
     twist_to_child,
-    wrench_to_parent,
 )
 from concur.kinematics._rolling import WheelRows, plane_normal, wheel_axis, wheel_rows
 from concur.kinematics._screw import (
@@ -122,5 +121,4 @@ __all__ = [
     "velocity_product",
     "wheel_axis",
     "wheel_rows",
-    "wrench_to_parent",
 ]

@@ -40,16 +40,6 @@ def twist_to_child(pose: Placed, twist: Twist) -> Twist:
     return rotation.T @ (linear - cross(translation, angular)), rotation.T @ angular
 
 
-def wrench_to_parent(pose: Placed, wrench: Twist) -> Twist:
-    """Wrench or momentum at the child, parts (3, k), moved to the parent's frame.
-
-    This is the transpose of `twist_to_child`.
-    """
-    rotation, translation = pose
-    force = rotation @ wrench[0]
-    return force, rotation @ wrench[1] + cross(translation, force)
-
-
 def bracket(a: Twist, b: Twist) -> Twist:
     """Lie bracket of twists, ad_a b; the parts of b may have k columns."""
     return cross(a[1], b[0]) + cross(a[0], b[1]), cross(a[1], b[1])

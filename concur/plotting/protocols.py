@@ -20,30 +20,6 @@ class InertiaLike(Protocol):
     def com(self) -> Any: ...
 
 
-class BodyLike(Protocol):
-    """A body and the joint that carries it."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def parent(self) -> str | None: ...
-    @property
-    def joint(self) -> Any: ...
-    @property
-    def inertia(self) -> InertiaLike: ...
-
-
-class WheelLike(Protocol):
-    """A wheel: the name of its body, radius (m) and kind."""
-
-    @property
-    def body(self) -> str: ...
-    @property
-    def radius(self) -> float: ...
-    @property
-    def kind(self) -> str: ...
-
-
 class RobotLike(Protocol):
     """A tree of bodies with their poses."""
 

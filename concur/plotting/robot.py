@@ -285,9 +285,9 @@ def _seen(axes: Axes3D) -> Floats:
     return np.array([found.min(axis=0), found.max(axis=0)])
 
 
-def add_axes3d(figure: Figure, place: tuple[int, int, int] = (1, 1, 1)) -> Axes3D:
-    """Add a three-dimensional view, from the front left and a little above, to a grid of views."""
-    axes = cast(Axes3D, figure.add_subplot(*place, projection="3d"))
+def add_axes3d(figure: Figure) -> Axes3D:
+    """Add a three-dimensional view, from the front left and a little above."""
+    axes = cast(Axes3D, figure.add_subplot(projection="3d"))
     # Draw links and markers in front of the box; Matplotlib would sort them by its centre.
     axes.computed_zorder = False
     axes.view_init(elev=26, azim=-58)

@@ -15,9 +15,6 @@ import numpy as np
 from concur.proofs._recheck_numbers import exponentials
 from concur.proofs._recheck_smooth import ROUND, Floats, Smooth, constant, require, stack
 
-LARGEST_STEP = 0.05
-"""Longest step of the grid of time (s)."""
-
 
 def walk(function: Any, arguments: list[list[Smooth]]) -> list[list[Smooth]]:
     """Evaluate a graph of SX on models; entries of sparse results that are zero are missing."""

@@ -31,7 +31,6 @@ _HEAD = struct.Struct("<4sQ")
 _CHECK = struct.Struct("<I")
 _LOOK = struct.Struct("<Q")
 _DIGEST = 16
-_SHORTEST = _HEAD.size + _CHECK.size + _DIGEST
 
 
 class Store:

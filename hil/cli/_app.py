@@ -234,7 +234,7 @@ def replay(
     with _errors():
         from hil.cli._replay import replay_record
 
-        result = replay_record(record, rig, out, mcap, hdf5, force, as_json, allow_code)
+        result = replay_record(record, rig, out, mcap, hdf5, force, allow_code)
         _finish(result, as_json)
 
 

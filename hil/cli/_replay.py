@@ -62,7 +62,6 @@ def replay_record(
     mcap: bool,
     hdf5: bool,
     force: bool,
-    as_json: bool,
     allow_code: bool = False,
 ) -> ReplayResult:
     """Replay a record, write its report, and export it."""

@@ -22,9 +22,6 @@ from numpy.typing import NDArray
 TRIES = 100
 """Largest number of readings while a writer is interrupted in a write."""
 
-ORPHAN_CHECK = 0.05
-"""Longest time between two checks whether the parent is alive, s."""
-
 
 class Block:
     """Numbers with one writer."""

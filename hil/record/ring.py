@@ -256,11 +256,6 @@ class Ring:
         return bool(self._header[_CLOSED])
 
     @property
-    def writer_pid(self) -> int:
-        """Process number of the writer."""
-        return int(self._header[_PID])
-
-    @property
     def heartbeat(self) -> float:
         """Instant of the last published row, s of the machine's monotonic clock."""
         return self._header[_HEARTBEAT] * 1e-9

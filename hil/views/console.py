@@ -295,8 +295,3 @@ def _pressed(keys: int | None, wait: float) -> str | None:
         return os.read(keys, 64).decode("latin-1") or None
     except OSError:
         return None
-
-
-def terminal_is_there() -> bool:
-    """Whether the output of this program is a terminal."""
-    return sys.stdout.isatty()

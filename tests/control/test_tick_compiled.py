@@ -86,7 +86,7 @@ def test_machine_code_gives_the_interpreters_numbers(options: dict[str, object])
     tick, slow = servo.compile(), servo.compile(interpreted=True)
     assert (tick.compiled, slow.compiled) == (True, False)
     assert tick.instructions == slow.instructions > 1000
-    assert 0.0 < tick.build_times["built"] < tick.build_time
+    assert 0.0 < tick.build_times["built"] < sum(tick.build_times.values())
     for q, w, sample in drawn(servo, 20):
         u = tick(q, w, sample).copy()
         assert_close(u, slow(q, w, sample), 1e-12)

@@ -23,7 +23,6 @@ from tests.oracles import (
 
 RELATIVE = 1e-10
 TREES = range(100)
-SOME_TREES = [pytest.param(seed, marks=() if seed < 30 else pytest.mark.extended) for seed in TREES]
 
 ROBOTS: dict[str, Callable[[], Mechanism]] = {
     "rover of 4.6.1": rover,

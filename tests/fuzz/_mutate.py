@@ -16,7 +16,6 @@ TEXT = re.compile(r'"[^"\n]*"')
 LIST = re.compile(r"\[[^\[\]\n]*\]")
 QUOTED = re.compile(r'(?<=[" ])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?=[" ])')
 TAG = re.compile(r"<[^<>]*>")
-LINE = re.compile(r"(?<=\n)[^\n]*\n")
 
 NUMBERS = (
     *("0", "-0.0", "1", "-1", "1e-3", "0.5", "2", "3", "7", "1000", "1e6", "1e9", "1e12"),

@@ -82,13 +82,6 @@ def drawn(axes, kind, body):
     return [this for this in axes.collections if this.get_gid() == f"{kind}:{body}"]
 
 
-def points_of(artists):
-    lines = [
-        line for this in artists if isinstance(this, Line3DCollection) for line in vertices(this)
-    ]
-    return np.concatenate(lines)
-
-
 def vertices(collection):
     return [np.asarray(line) for line in collection._segments3d]
 

@@ -129,7 +129,6 @@ def test_a_ring_outlives_its_killed_writer_and_is_then_removed():
     process, name = start_writer(64)
     reader = Ring.attach(name)
     assert reader.writer_alive
-    assert reader.writer_pid == process.pid
     time.sleep(0.1)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
