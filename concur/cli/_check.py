@@ -58,6 +58,7 @@ class CheckResult:
             robot=self.robot.name,
             problems=self.problems,
             warnings=self.warnings,
+            unread=list(self.robot.unread),
             gravity=list(self.robot.gravity),
             bodies=[_body_dict(body, self.robot) for body in self.robot.bodies],
             wheels=[
@@ -104,6 +105,8 @@ class CheckResult:
         shape = ", ".join(self.model.shape_names)
         console.print(escape(f"shape velocities: {shape}"), highlight=False)
         show_warnings(self.warnings, console)
+        for text in self.robot.unread:
+            console.print(escape(f"not part of the model: {text}"), highlight=False, soft_wrap=True)
         if self.start:
             self.start.show(console)
             for label, entries in self._campaign.items():

@@ -1,6 +1,5 @@
 """Readers of robot and task files."""
 
-from concur.formats._mjcf import IgnoredWarning
 from concur.formats._proof_reader import load_proof_task
 from concur.formats._robot import load, load_shipped, shipped_names
 from concur.formats._task import Task, load_task
@@ -11,7 +10,6 @@ from concur.formats._world_loop import WorldInputs, WorldLoop
 
 __all__ = [
     "FixedInertia",
-    "IgnoredWarning",
     "Task",
     "WorldInputs",
     "WorldLoop",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
@@ -12,10 +11,13 @@ from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from concur.errors import DescriptionError, install_command, shown
 from concur.files import copy_of, is_file, read_text
+from concur.formats._mjcf_elements import is_disabled, unread_mjcf
 from concur.formats._sidecar import SidecarTable, sidecar_cures
+from concur.formats._unread import Unread
 from concur.formats._wheels import steering_of, wheel_of
 from concur.formats.tables import (
     LARGEST,
@@ -45,19 +47,6 @@ on, and of a joint in a tendon."""
 _COPIES = re.compile(r"<\s*(replicate|composite|flexcomp|flex|plugin)\b")
 
 
-class IgnoredWarning(UserWarning):
-    """Parts of a file that act on the motion are ignored.
-
-    Parameters
-    ----------
-    message : str
-        File and parts.
-    """
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-
-
 class MjcfSidecarTable(SidecarTable):
     """Fields of a sidecar of an MJCF file."""
 
@@ -74,7 +63,7 @@ class _Joint:
     limits: tuple[float, float]
     effort: list[float] | None = None  # one per freedom; None without an actuator
     geared: bool = False  # moved by an actuator through a tendon
-    moved: float = 0.0  # coordinate in the model where the robot has zero
+    moved: float = 0.0  # coordinate in the reference configuration: `ref`
 
 
 @dataclass
@@ -83,7 +72,6 @@ class _File:
 
     path: Path
     model: Any
-    ignored: list[str] = field(default_factory=list)
 
     def refuse(self, place: str, expected: str, came: str, cure: str) -> NoReturn:
         raise DescriptionError(
@@ -125,6 +113,9 @@ def load_mjcf(path: str | PathLike[str], sidecar: str | PathLike[str] | None) ->
     table = check(MjcfSidecarTable, read_toml(side) if given else {}, side)
     file = _File(path, _compiled(path))
     _check_contents(file)
+    unread = Unread(path, table.ignore or ())
+    unread_mjcf(file.model, unread)
+    listed = unread.close(side)
     owned = _joints(file)
     every = [joint for j in sorted(owned) for joint in owned[j]]
     found = _read(file, owned, table, side)
@@ -139,7 +130,8 @@ def load_mjcf(path: str | PathLike[str], sidecar: str | PathLike[str] | None) ->
         base = found.bodies[0].joint
         driven = [b.name for b in found.bodies if b.joint.nv] if base.nv == 1 else None
     wheels = [wheel_of(wheel, names, side) for wheel in table.wheels or ()]
-    gravity = table.gravity or file.model.opt.gravity.tolist()
+    weightless = is_disabled(file.model, "gravity")
+    gravity = table.gravity or (file.model.opt.gravity * (not weightless)).tolist()
     title = table.name or file.model.names.partition(b"\0")[0].decode("utf-8", "replace")
     if not title.strip() or len(title) > 255 or not title.isprintable():
         file.refuse("", "a name of the model", show(title), 'Write <mujoco model="...">.')
@@ -151,11 +143,7 @@ def load_mjcf(path: str | PathLike[str], sidecar: str | PathLike[str] | None) ->
     steering = [steering_of(entry, table.wheels or (), side) for entry in table.steering or ()]
     with located(side if table.wheels else path, ""):
         parts = wheels, gravity, driven, drives, mimics, steering, table.supports or {}
-        robot = Mechanism(title, found.bodies, *parts)
-    if file.ignored:
-        message = f"{path}: ignored, as models have no such forces: {', '.join(file.ignored)}"
-        warnings.warn(IgnoredWarning(message), stacklevel=3)
-    return robot
+        return Mechanism(title, found.bodies, *parts, listed)
 
 
 def _compiled(path: Path) -> Any:
@@ -208,55 +196,17 @@ def _compiled(path: Path) -> Any:
 
 
 def _check_contents(file: _File) -> None:
-    """Refuse what changes the motion and models cannot have; note what they ignore."""
+    """Refuse models that are too large, and bodies that bend."""
     model = file.model
     if model.nbody > MOST_BODIES:
         cure = "Merge bodies that do not move."
         file.refuse("", f"at most {MOST_BODIES} bodies", f"{model.nbody}", cure)
-    for count, what, cure in (
-        (
-            int(np.any(model.wrap_type != _COEFFICIENT)),
-            "tendons that are led through space",
-            "Remove them, or replace them by actuators of joints.",
-        ),
-        (
-            int(np.any(model.eq_type != _COUPLING) or np.any(model.eq_obj2id < 0)),
-            "equality constraints other than couplings of two joints",
-            "Open the loops.",
-        ),
-        (model.nflex, "flexible bodies", "Remove them."),
-        (int(np.any(model.body_gravcomp)), "gravity compensation", "Remove `gravcomp`."),
-        (int(np.any(model.opt.wind)), "wind", "Remove it."),
-    ):
-        if count:
-            file.refuse("", f"a model without {what}", f"{what} in the file", cure)
+    if model.nflex:
+        file.refuse("", "a model without flexible bodies", f"{model.nflex}", "Remove them.")
     arrays = (model.body_pos, model.body_ipos, model.body_mass, model.body_inertia, model.jnt_pos)
     worst = max(float(np.abs(array).max(initial=0.0)) for array in arrays)
     if not worst <= LARGEST:
         file.refuse("", "numbers within 1e9, SI units", f"{worst:g}", "Check the units.")
-    contacts = np.any(model.geom_contype) or np.any(model.geom_conaffinity)
-    disabled = model.opt.disableflags & 1 << 4  # mjDSBL_CONTACT
-    for present, what in (
-        (contacts and not disabled, "contacts"),
-        (
-            np.any(model.dof_armature) or np.any(getattr(model, "tendon_armature", 0.0)),
-            "armature, the inertia of rotors",
-        ),
-        (
-            any(
-                np.any(array)
-                for array in (
-                    *(model.dof_damping, model.dof_frictionloss),
-                    *(model.tendon_damping, model.tendon_frictionloss),
-                )
-            ),
-            "damping and friction",
-        ),
-        (np.any(model.jnt_stiffness) or np.any(model.tendon_stiffness), "springs"),
-        (np.any(model.tendon_limited), "limits of tendons"),
-    ):
-        if present:
-            file.ignored.append(what)
 
 
 def _joints(file: _File) -> dict[int, list[_Joint]]:
@@ -272,8 +222,6 @@ def _joints(file: _File) -> dict[int, list[_Joint]]:
             link, anchor = Link("", "free"), np.zeros(3)
         elif kind == _BALL:
             link = Link("", "ball")
-            if model.jnt_limited[j]:
-                file.ignored.append(f"limits of the ball joint `{name}`")
         else:
             link = Link("", "slide" if kind == _SLIDE else "hinge", tuple(axis.tolist()))
             moved = float(model.qpos0[model.jnt_qposadr[j]])
@@ -282,8 +230,7 @@ def _joints(file: _File) -> dict[int, list[_Joint]]:
             if model.jnt_limited[j]:
                 low, high = (float(x) for x in model.jnt_range[j])
                 limits = tuple(  # type: ignore[assignment]
-                    math.copysign(math.inf, x) if abs(x) > LARGEST else x - moved
-                    for x in (low, high)
+                    math.copysign(math.inf, x) if abs(x) > LARGEST else x for x in (low, high)
                 )
         every.append(_Joint(name, link, anchor, limits, moved=moved))
         owned.setdefault(body, []).append(every[-1])
@@ -308,8 +255,10 @@ def _coefficients(model: Any, tendon: int) -> dict[int, float]:
     start = int(model.tendon_adr[tendon])
     span = slice(start, start + int(model.tendon_num[tendon]))
     found: dict[int, float] = {}
-    for j, ratio in zip(model.wrap_objid[span], model.wrap_prm[span], strict=True):
-        found[int(j)] = found.get(int(j), 0.0) + float(ratio)
+    wraps = model.wrap_type[span], model.wrap_objid[span], model.wrap_prm[span]
+    for kind, j, ratio in zip(*wraps, strict=True):
+        if kind == _COEFFICIENT:
+            found[int(j)] = found.get(int(j), 0.0) + float(ratio)
     return {j: ratio for j, ratio in found.items() if ratio}
 
 
@@ -374,8 +323,9 @@ def _drives(file: _File, found: _Robot, every: list[_Joint]) -> list[Drive]:
             drives.append(Drive(name, None, found.names[body], wrench, point, most))
         elif kind == _TENDON or every[int(at[0])].geared:
             ratios = _coefficients(model, at[0]) if kind == _TENDON else {int(at[0]): 1.0}
-            if any(every[j].name not in found.carrier for j in ratios):
-                _refuse_actuator(file, k)  # a base of the sidecar replaces the joint
+            # A base of the sidecar may replace a joint; a tendon may be led through space.
+            if not ratios or any(every[j].name not in found.carrier for j in ratios):
+                _refuse_actuator(file, k)
             joints = {found.carrier[every[j].name]: r * float(gear[0]) for j, r in ratios.items()}
             drives.append(Drive(name, joints, torque_limit=most))
     return drives
@@ -462,6 +412,7 @@ def _add_bodies(
         if group is not groups[0]:
             place = Pose(tuple((group[0].anchor - before).tolist()))
         before = group[0].anchor
+        place = _referred(place, group[0])
         joint = whole or _simple(group[0].link)
         efforts = [x for part in group for x in part.effort or ()]
         whole_effort = len(efforts) == joint.nv and all(efforts)
@@ -492,6 +443,17 @@ def _free_name(joint: str, body: str, taken: set[str]) -> str:
             break
     taken.add(name)
     return name
+
+
+def _referred(place: Pose, joint: _Joint) -> Pose:
+    """Placement with which a joint is in the reference configuration at its coordinate `ref`."""
+    if not joint.moved:
+        return place
+    back, turn = -joint.moved * np.array(joint.link.axis), Rotation.from_quat(place.rotation)
+    if joint.link.kind == "slide":
+        return Pose(tuple((place.translation + turn.apply(back)).tolist()), place.rotation)
+    rotation = (turn * Rotation.from_rotvec(back)).as_quat()
+    return Pose(place.translation, tuple(rotation.tolist()))
 
 
 def _simple(link: Link) -> joints.Joint:
@@ -532,9 +494,10 @@ def _mimics(file: _File, found: _Robot, every: list[_Joint]) -> list[Mimic]:
     model, mimics = file.model, []
     sizes = {body.name: body.joint.nv for body in found.bodies}
     for k in range(model.neq):
-        if not model.eq_active0[k]:
+        ids = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
+        if not model.eq_active0[k] or model.eq_type[k] != _COUPLING or ids[1] < 0:
             continue
-        follower, other = (every[int(ids[k])] for ids in (model.eq_obj1id, model.eq_obj2id))
+        follower, other = (every[index] for index in ids)
         ends = [found.carrier.get(joint.name, "") for joint in (follower, other)]
         offset, multiplier, *higher = (float(x) for x in model.eq_data[k, :5])
         if any(higher) or [sizes.get(end) for end in ends] != [1, 1]:
@@ -542,6 +505,7 @@ def _mimics(file: _File, found: _Robot, every: list[_Joint]) -> list[Mimic]:
             cure = "Write polycoef with two numbers, and one joint in each body."
             file.refuse(f"coupling of `{follower.name}`", expected, "another coupling", cure)
         # MuJoCo couples displacements from the coordinates of the reference configuration.
+        offset += follower.moved - multiplier * other.moved
         mimics.append(Mimic(ends[0], ends[1], multiplier, offset))
     return mimics
 

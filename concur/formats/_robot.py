@@ -239,9 +239,8 @@ def load(
 
     A URDF file needs the extra ``urdf``; the macros of a .xacro file are expanded by the package
     xacrodoc. Each link is a body with its name; links on fixed joints
-    are merged into the body that carries them. Meshes are not opened; ``transmission`` and other
-    elements without meaning for the dynamics are ignored; mimic joints follow the joint that they
-    name. The root link is the base. By default its joint is free. A root link `world`
+    are merged into the body that carries them. Meshes are not opened; mimic joints follow the joint
+    that they name. The root link is the base. By default its joint is free. A root link `world`
     is the inertial frame, as is a root link without mass that carries one link on a floating or
     planar joint. With one child link, this link is the base, with the joint that the file gives
     it; with several, `world` is a fixed base. The sidecar is a TOML file with the optional fields
@@ -252,9 +251,12 @@ def load(
     An MJCF file needs the extra ``mjcf``: MuJoCo compiles it. Hinges, slides, balls and free joints
     are joints; several joints of one body are one joint if a class moves so, else a chain with
     massless bodies. A body on an anchored hinge or ball has its frame at the anchor. Coordinates
-    are zero in the reference configuration of the file. Actuators are drives of their joints.
-    Contacts, damping, friction, springs and armature are ignored with an `IgnoredWarning`; tendons
-    and closed loops are refused.
+    are those of MuJoCo. Actuators are drives of their joints.
+    Contacts and dissipation are no part of a robot.
+
+    ``unread`` of the robot lists what its URDF or MJCF file has beside it, such as damping,
+    transmissions and contacts. What changes the motion, such as closed loops, springs and armature,
+    is refused, unless the field ``ignore`` of the sidecar names it.
 
     Parameters
     ----------

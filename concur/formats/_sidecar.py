@@ -46,6 +46,11 @@ class SidecarTable(Table):
         description="Frictionless supports beside the wheels: by name the contact point in the "
         "frame of the base, m; its height does not matter. Default: none.",
     )
+    ignore: Annotated[list[Text], Expected("a list of elements")] | None = Field(
+        default=None,
+        description="Elements of the other file that act on the motion and that the model may "
+        "lack, such as `armature`; without an entry they are refused. Default: none.",
+    )
 
 
 def sidecar_cures(suffix: str) -> dict[str, str]:

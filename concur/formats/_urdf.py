@@ -14,6 +14,8 @@ from scipy.spatial.transform import Rotation
 
 from concur.errors import ConcurError, InertiaError, shown
 from concur.formats._drives import drive_of
+from concur.formats._unread import Unread
+from concur.formats._urdf_elements import unread_urdf
 from concur.formats._urdf_held import held_joints, locked_joints
 from concur.formats._urdf_sidecar import UrdfSidecarTable, sidecar_table
 from concur.formats._urdf_tree import ONE_COORDINATE, Link, UrdfJoint, contents, primitive
@@ -90,6 +92,9 @@ def load_urdf(
     table, side, given = sidecar_table(file, sidecar)
     root = Node(parsed(urdf_text(file), file), file)
     links, tree = contents(root)
+    unread = Unread(file, table.ignore or ())
+    unread_urdf(root, unread)
+    listed = unread.close(side)
     moving = held_joints(locked_joints(tree, table, side), links, table)
     groups = _bodies(root, links, moving, table.base, side, keep_fixed)
     if len(groups) > MOST_BODIES:
@@ -131,7 +136,7 @@ def load_urdf(
     try:
         gravity = table.gravity or (0.0, 0.0, 0.0)
         parts = wheels, gravity, actuated, drives, mimics, steering, table.supports or {}
-        return Mechanism(name, bodies, *parts)
+        return Mechanism(name, bodies, *parts, listed)
     except ConcurError as error:
         found = re.search(r"(body|wheel|mimic|drive|steering) `([^`]*)`", error.where)
         if found is not None and found[1] in ("body", "mimic") and found[2] in links:

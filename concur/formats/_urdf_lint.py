@@ -7,6 +7,7 @@ from os import PathLike
 import numpy as np
 
 from concur.errors import DescriptionError, shown
+from concur.formats._unread import first_names
 from concur.formats._urdf_held import held_at_zero
 from concur.formats._urdf_sidecar import sidecar_table
 from concur.formats._urdf_tree import ONE_COORDINATE, Link, UrdfJoint, contents, primitive
@@ -20,9 +21,6 @@ suspicious, in widths of the hull."""
 UNEQUAL = 1e-3
 """Difference of the length of an axis from one above which it is suspicious. Axes with four
 digits, such as 0.7071 0.7071 0, are below it."""
-
-MOST_NAMES = 8
-"""Names that a sentence lists."""
 
 
 def suspicious_urdf(
@@ -62,12 +60,7 @@ def suspicious_urdf(
             for name, value in held_at_zero(tree, links, table).items()
         ],
     }
-    return tuple(f"{what}: {_listed(names)}" for what, names in found.items() if names)
-
-
-def _listed(names: list[str]) -> str:
-    more = len(names) - MOST_NAMES
-    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+    return tuple(f"{what}: {first_names(names)}" for what, names in found.items() if names)
 
 
 def _outside(links: dict[str, Link]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -64,6 +64,9 @@ class Mechanism(ScrewMethods):
     supports : mapping of str to sequence of float
         Frictionless supports beside the wheels, such as casters, for plants with slip: by name the
         point of contact in the frame of the base, shape (3,), m. Its height does not matter.
+    unread : sequence of str
+        Parts of its URDF or MJCF file that the robot lacks, a sentence for each kind; `load` fills
+        it in. It has no meaning for the motion, and equal robots may differ in it.
 
     Raises
     ------
@@ -107,6 +110,7 @@ class Mechanism(ScrewMethods):
         "kinetic_energy",
     )
 
+    unread: Sequence[str] = field(default=(), repr=False, compare=False)
     _kept_rows: tuple[int, ...] = field(init=False, repr=False, compare=False)
     _row_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     _ground: float | None = field(init=False, repr=False, compare=False)
@@ -120,6 +124,7 @@ class Mechanism(ScrewMethods):
         kept, ground = tuple(range(len(names))), None
         if self.wheels:
             kept, names, ground = check_wheels(self)
+        object.__setattr__(self, "unread", tuple(self.unread))
         object.__setattr__(self, "_kept_rows", kept)
         object.__setattr__(self, "_row_names", names)
         object.__setattr__(self, "_ground", ground)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from pathlib import Path
 
 import mujoco
@@ -13,7 +12,6 @@ import pytest
 import concur as cc
 from concur import interop
 from concur.errors import ConcurError, DescriptionError
-from concur.formats import IgnoredWarning
 from concur.mechanism import Body, Drive, Inertia, Mimic, joints
 from concur.multibody import Mechanism
 from tests.oracles import EVERY_JOINT, assert_close, random_robot, random_velocity
@@ -57,8 +55,8 @@ def written(folder: Path, text: str, side: str | None = None) -> Path:
     return folder / "robot.xml"
 
 
-def compare(path: Path, robot: Mechanism, reference: np.ndarray | float = 0.0) -> None:
-    """Mass matrix and inverse dynamics of MuJoCo, whose coordinates may have another zero."""
+def compare(path: Path, robot: Mechanism) -> None:
+    """Poses of bodies, mass matrix and inverse dynamics of MuJoCo at the same coordinates."""
     model = mujoco.MjModel.from_xml_path(str(path))
     data, order = mujoco.MjData(model), interop.mujoco(robot)
     assert (order.nq, order.nv) == (model.nq, model.nv)
@@ -66,7 +64,7 @@ def compare(path: Path, robot: Mechanism, reference: np.ndarray | float = 0.0) -
     for _ in range(2):
         q = robot.random(rng)
         v, vdot = random_velocity(robot, rng), random_velocity(robot, rng)
-        data.qpos[:], data.qvel[:] = order.to_q(q) + reference, order.to_v(q, v)
+        data.qpos[:], data.qvel[:] = order.to_q(q), order.to_v(q, v)
         mujoco.mj_forward(model, data)
         mass, T = np.zeros((model.nv, model.nv)), order.velocity_map(q)
         mujoco.mj_fullM(model, data, mass)
@@ -79,9 +77,9 @@ def test_dynamics_are_those_of_mujoco(tmp_path: Path) -> None:
     path = written(tmp_path, ARM)
     robot = cc.load(path)
     assert [body.name for body in robot.bodies] == ["base", "upper", "slide", "fore", "body5"]
-    compare(path, robot, np.array([0.3, 0, 0, 0, 0, 0, 0]))
+    compare(path, robot)
     upper, slide = robot.bodies[1], robot.bodies[2]
-    assert upper.limits == pytest.approx(np.array([[-1.3, 1.7]]))
+    assert upper.limits == pytest.approx(np.array([[-1.0, 2.0]]))
     assert slide.limits == ((0.1, 0.4),)
     assert upper.torque_limit == (20.0,)
     assert slide.torque_limit == (40.0,)
@@ -114,7 +112,16 @@ def test_couplings_are_joints_that_follow(tmp_path: Path) -> None:
         "<actuator>",
     )
     robot = cc.load(written(tmp_path, text))
-    assert robot.mimics == (Mimic("fore", "upper", -2.0, 0.2),)
+    assert robot.mimics == (Mimic("fore", "upper", -2.0, 0.2 + 2.0 * 0.3),)
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml"))
+    data, order = mujoco.MjData(model), interop.mujoco(robot)
+    for q in (robot.random(np.random.default_rng(1)), robot.random(np.random.default_rng(2))):
+        q[robot.q_slice("fore")] = 0.8 - 2.0 * q[robot.q_slice("upper")]
+        data.qpos[:] = order.to_q(q)
+        mujoco.mj_forward(model, data)
+        kind = data.efc_type == int(mujoco.mjtConstraint.mjCNSTR_EQUALITY)
+        assert kind.any()
+        assert_close(data.efc_pos[kind], 0.0, 1e-12)
     heavy = Inertia(1.0, moments=(1, 1, 1))
     hinges = [Body(x, joints.Revolute((0, 0, 1)), "base", inertia=heavy) for x in "ab"]
     base = Body("base", joints.Free(), inertia=heavy)
@@ -143,15 +150,15 @@ def test_actuators_of_tendons_and_sites_are_drives(tmp_path: Path) -> None:
         '<site name="nozzle" pos="1 2 3" euler="0.5 1 2"/>\n<joint name="wrist"',
     )
     path = written(tmp_path, head + GEARS + rest[rest.index("</actuator>") - 2 :])
-    with pytest.warns(IgnoredWarning, match="limits of tendons"):
-        robot = cc.load(path)
+    robot = cc.load(path)
+    assert "`range`: limits of tendons and ball joints (tendon `t`)" in robot.unread
     assert robot.control_names == ("slide", "both", "own", "jet")
     assert robot.control_limits.tolist() == [6.0, 2.0, 4.0, 8.0]
     assert robot.drives[0].joints == {"upper": 10.0, "fore": -15.0}
     model = mujoco.MjModel.from_xml_path(str(path))
     data, order = mujoco.MjData(model), interop.mujoco(robot)
     q, u = robot.random(np.random.default_rng(1)), np.array([0.7, 0.3, -0.4, 2.0])
-    data.qpos[:] = order.to_q(q) + np.array([0.3, 0, 0, 0, 0, 0, 0])
+    data.qpos[:] = order.to_q(q)
     data.ctrl[:] = [u[1], u[0] / 2.0, u[2], u[3]]
     mujoco.mj_forward(model, data)
     assert_close(order.from_force(q, data.qfrc_actuator), robot.actuation(q) @ u, 1e-12)
@@ -215,33 +222,105 @@ def test_sidecar_gives_base_and_wheels(tmp_path: Path) -> None:
         cc.load(written(tmp_path, hinged, 'base = "free"'))
 
 
-def test_forces_that_models_lack_are_ignored_with_a_warning(tmp_path: Path) -> None:
-    for old, new, message in (
-        (' range="-1', ' damping="1" range="-1', "damping"),
-        (' range="-1', ' armature="0.1" range="-1', "armature"),
-        (' range="-1', ' stiffness="1" range="-1', "springs"),
-        ('contype="0" conaffinity="0"', "", "contacts"),
-        ('type="ball"', 'type="ball" range="0 1"', "limits of the ball joint `wrist`"),
-    ):
-        with pytest.warns(IgnoredWarning, match=message):
-            cc.load(written(tmp_path, ARM.replace(old, new)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        cc.load(written(tmp_path, ARM))
+@pytest.mark.parametrize("refs", [(0.3, 0.0, 0.0), (0.0, 0.2, 0.0), (-1.0, 0.15, 2.0)])
+def test_coordinates_are_those_of_mujoco_with_a_reference(refs, tmp_path: Path) -> None:
+    """Bodies are where MuJoCo has them at the same coordinates, whatever `ref` of the joints."""
+    text = ARM.replace('ref="0.3"', f'ref="{refs[0]}"')
+    text = text.replace('range="0.1 0.4"', f'range="0.1 0.4" ref="{refs[1]}"')
+    path = written(tmp_path, text.replace('name="bend"', f'name="bend" ref="{refs[2]}"'))
+    robot = cc.load(path)
+    compare(path, robot)
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data, order = mujoco.MjData(model), interop.mujoco(robot)
+    q = robot.random(np.random.default_rng(4))
+    data.qpos[:] = order.to_q(q)
+    mujoco.mj_forward(model, data)
+    for body in ("upper", "fore", "body5"):
+        ours = robot.pose(q, body)
+        name = body if body != "body5" else 5
+        com = robot.bodies[robot.index(body)].inertia.com
+        assert_close(ours[:3, :3] @ com + ours[:3, 3], data.body(name).xipos, 1e-12)
+
+
+OFF = '<option><flag {}="disable"/></option><worldbody>'
+PINNED = '<connect body1="fore" anchor="0 0 0"/>'
+LED = (
+    '<site name="s"/><site name="t" pos="1 0 0"/></worldbody>'
+    '<tendon><spatial><site site="s"/><site site="t"/>'
+)
+
+# Change of the file, its element, and what comes: listed owners, or None if it is refused.
+ELEMENTS = [
+    (' range="-1', ' damping="1" range="-1', "damping", "joint `shoulder`"),
+    (' range="-1', ' frictionloss="1" range="-1', "frictionloss", "joint `shoulder`"),
+    (' range="-1', ' armature="0.1" range="-1', "armature", None),
+    (' range="-1', ' stiffness="1" range="-1', "stiffness", None),
+    (' range="-1', ' springref="1" range="-1', None, None),
+    ('contype="0" conaffinity="0"', "", "geom", "contacts"),
+    ('type="ball"', 'type="ball" range="0 1"', "range", "joint `wrist`"),
+    ('<body name="fore"', '<body name="fore" gravcomp="1"', "gravcomp", None),
+    ('gravity="0 0 -3"', 'gravity="0 0 -3" wind="1 0 0"', "wind", None),
+    ('gravity="0 0 -3"', 'gravity="0 0 -3" density="1.2"', "density", None),
+    ('gravity="0 0 -3"', 'gravity="0 0 -3" viscosity="1e-5"', "viscosity", None),
+    ('name="table"', 'name="table" mocap="true"', "mocap", None),
+    ("<actuator>", '<equality><weld body1="fore"/></equality><actuator>', "equality", None),
+    ("<actuator>", '<equality><joint joint1="bend"/></equality><actuator>', "equality", None),
+    ("<actuator>", f"<equality>{PINNED}</equality><actuator>", "equality", None),
+    ("</worldbody>", f"{LED}</spatial></tendon>", "spatial", None),
+    ("<actuator>", '<sensor><jointpos joint="bend"/></sensor><actuator>', "sensor", "sensors"),
+    ("<actuator>", "<keyframe><key/></keyframe><actuator>", "keyframe", "stored states"),
+    *(
+        ("<worldbody>", OFF.format(name), f"flag {name}", None)
+        for name in ("constraint", "equality", "limit", "clampctrl", "actuation")
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "element", "listed"), ELEMENTS)
+def test_each_element_is_listed_or_refused(old, new, element, listed, tmp_path: Path) -> None:
+    """What changes the motion is refused, unless the sidecar says that the model may lack it."""
+    plain = cc.load(written(tmp_path, ARM))
+    assert plain.unread == (
+        "`actuator`: laws of actuators: each is a force or torque here (actuator)",
+    )
+    path = written(tmp_path, ARM.replace(old, new, 1))
+    mujoco.MjModel.from_xml_path(str(path))
+    if element is None:
+        assert cc.load(path).unread == plain.unread
+        return
+    if listed is None:
+        with pytest.raises(DescriptionError, match="changes its motion") as caught:
+            cc.load(path)
+        assert caught.value.element == element
+        written(tmp_path, ARM.replace(old, new, 1), f'ignore = ["{element}"]')
+    robot = cc.load(path)
+    (text,) = set(robot.unread) - set(plain.unread)
+    assert text.startswith(f"`{element}`: ")
+    assert listed is None or listed in text
+    assert robot == plain or element == "mocap"  # which stands still here
+
+
+def test_ignore_names_what_the_file_has(tmp_path: Path) -> None:
+    for side, text in (('["armature"]', "armature"), ('["damping"]', "damping")):
+        path = written(tmp_path, ARM.replace(' range="-1', ' damping="1" range="-1'))
+        path.with_suffix(".toml").write_text(f"ignore = {side}")
+        with pytest.raises(DescriptionError, match=f"a refused element .*{text}") as caught:
+            cc.load(path)
+        assert caught.value.field == "ignore"
+
+
+def test_gravity_that_is_switched_off_is_zero(tmp_path: Path) -> None:
+    flag = '<option><flag gravity="disable"/></option><worldbody>'
+    path = written(tmp_path, ARM.replace("<worldbody>", flag))
+    robot = cc.load(path)
+    assert robot.gravity == (0.0, 0.0, 0.0)
+    compare(path, robot)
 
 
 def test_what_is_refused_has_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     ends = '<actuator>\n    <motor joint="shoulder"'
     for old, new, message in (
-        (
-            "</worldbody>",
-            '<site name="s"/><site name="t" pos="1 0 0"/></worldbody>'
-            '<tendon><spatial><site site="s"/><site site="t"/></spatial></tendon>',
-            "tendons that are led through space",
-        ),
-        ("<actuator>", '<equality><weld body1="fore"/></equality><actuator>', "equality"),
-        ("<actuator>", '<equality><joint joint1="bend"/></equality><actuator>', "equality"),
         (ends, '<actuator>\n    <motor body="fore"', "line 24: .* MuJoCo compiles"),
         (
             "</worldbody>\n  <actuator>",
@@ -250,7 +329,6 @@ def test_what_is_refused_has_a_reason(tmp_path: Path, monkeypatch: pytest.Monkey
         ),
         ("</actuator>", '<adhesion body="fore" ctrlrange="0 1"/></actuator>', "an actuator of a"),
         (ends, '<actuator>\n    <motor joint="wrist"', "each freedom of a ball joint"),
-        ('<body name="fore"', '<body name="fore" gravcomp="1"', "gravity compensation"),
         ('name="fore"', 'name="upper"', "MuJoCo compiles"),
         ('mass="1"', 'mass="-1"', "MuJoCo compiles"),
         ('pos="0.3 0 0"', 'pos="nan 0 0"', "a number that is NaN"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 
 import concur as cc
 from concur.cli import main
-from concur.errors import DescriptionError
+from concur.errors import DescriptionError, ReductionError
 from concur.formats import suggest_sidecar
 from tests.formats.test_urdf import SOLID, joint, link, robot
 
@@ -100,7 +101,127 @@ def test_wheels_that_would_be_refused_are_comments(tmp_path: Path) -> None:
     assert ours.wheels == ()
     assert "# Wheels would be refused: " in text
     assert "\n# [[wheels]]\n" in text
-    assert isinstance(ours.base.joint, cc.joints.Free)
+    assert isinstance(ours.base.joint, cc.joints.Planar)
+    assert ours.gravity == (0.0, 0.0, -9.81)
+
+
+def undrawn(name: str, y: float, z: float = 0.1, **more: object) -> str:
+    """A wheel that is drawn as a mesh."""
+    solid = '<visual><geometry><mesh filename="w.stl"/></geometry></visual>'
+    content = (
+        f'<origin xyz="{more.get("x", 0.0)} {y} {z}"/><axis xyz="{more.get("axis", "0 1 0")}"/>'
+    )
+    content += str(more.get("limit", ""))
+    kind, parent = str(more.get("kind", "continuous")), str(more.get("parent", "base"))
+    return link(name, DISK + solid) + joint(f"{name}_joint", kind, parent, name, content)
+
+
+DISK = '<inertial><mass value="2"/><inertia ixx="0.2" iyy="0.3" izz="0.2"/></inertial>'
+
+
+@pytest.mark.parametrize("names", [("left_wheel", "right_wheel"), ("LTire", "RTire"), ("a", "b")])
+def test_wheels_that_are_meshes_need_their_radius(names: tuple[str, str], tmp_path: Path) -> None:
+    """A planar base with two wheels; the file is complete when the radius is filled in."""
+    path = tmp_path / "cart.urdf"
+    path.write_text(robot(link("base", SOLID), undrawn(names[0], 0.2), undrawn(names[1], -0.2)))
+    out, text = suggest_sidecar(path)
+    assert (text.count("[[wheels]]"), text.count("FILL IN")) == (2, 2)
+    assert "the axle is 0.1 m above the origin of the root link" in text
+    assert "orbit" not in text
+    out.write_text(text)
+    with pytest.raises(DescriptionError) as caught:
+        cc.load(path)
+    assert caught.value.field == "radius"
+    filled = "\n".join("radius = 0.1" if "FILL IN" in line else line for line in text.splitlines())
+    out.write_text(filled)
+    ours = cc.load(path)
+    assert isinstance(ours.base.joint, cc.joints.Planar)
+    assert ours.gravity == (0.0, 0.0, -9.81)
+    assert [(w.body, w.radius) for w in ours.wheels] == [(names[0], 0.1), (names[1], 0.1)]
+    assert cc.reduce(ours).kind == "chaplygin"
+
+
+@pytest.mark.parametrize(
+    ("part", "count"),
+    [
+        (undrawn("b", -0.2), 2),
+        (undrawn("b", -0.2, 0.1009), 2),
+        (undrawn("b", -0.2, 0.1011), 0),  # another height
+        (undrawn("b", -0.2, axis="1 0 0"), 0),  # another direction
+        (undrawn("b", 0.2, x=0.5), 0),  # behind each other
+        (undrawn("b", -0.2, axis="0 0 1"), 0),
+        (undrawn("b", -0.2, kind="revolute", limit='<limit lower="-1" upper="1"/>'), 0),
+        (undrawn("b", -0.2) + link("c") + joint("arm", "revolute", "b", "c"), 0),  # it carries
+        (undrawn("b_wheel", -0.2, 0.3), 1),  # by its name alone
+        (undrawn("b_wheel", -0.2, kind="revolute", limit='<limit lower="-6.3" upper="6.3"/>'), 1),
+        (undrawn("b_wheel", -0.2, kind="revolute", limit='<limit lower="-6.2" upper="6.2"/>'), 0),
+    ],
+)
+def test_places_of_wheels(part: str, count: int, tmp_path: Path) -> None:
+    path = tmp_path / "cart.urdf"
+    path.write_text(robot(link("base", SOLID), undrawn("a", 0.2), part))
+    assert suggest_sidecar(path)[1].count("\n[[wheels]]") == count
+
+
+@pytest.mark.parametrize(("height", "reason"), [(0.0, "solid disk of its mass"), (0.2, "above")])
+def test_the_reason_of_a_radius(height: float, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "cart.urdf"
+    pair = undrawn("left_wheel", 0.2, height), undrawn("right_wheel", -0.2, height)
+    path.write_text(robot(link("base", SOLID), *pair))
+    assert suggest_sidecar(path)[1].count(reason) == 2
+
+
+PLATE = '<inertial><mass value="2"/><inertia ixx="{}" iyy="0.5" izz="1"/></inertial>'
+
+
+@pytest.mark.parametrize(
+    ("names", "ixx", "base"),
+    [
+        (("a", "b"), 1.0, "Planar"),
+        (("a", "b"), 0.995, "Planar"),
+        (("a", "b"), 0.985, "Free"),  # a plate
+        (("solar_left", "solar_right"), 1.0, "Free"),
+        (("reaction_wheel_1", "reaction_wheel_2"), 1.0, "Free"),
+    ],
+)
+def test_satellites_keep_a_free_base(
+    names: tuple[str, str], ixx: float, base: str, tmp_path: Path
+) -> None:
+    """Panels and reaction wheels turn without end on both sides, and roll on nothing."""
+    path = tmp_path / "satellite.urdf"
+    solid = PLATE.format(ixx)
+    parts = [undrawn(name, y).replace(DISK, solid) for name, y in zip(names, (1, -1), strict=True)]
+    path.write_text(robot(link("base", SOLID), *parts))
+    text = suggest_sidecar(path)[1]
+    assert f'base = "{base.lower()}"' in text
+    assert text.count("[[wheels]]") == 2 * (base == "Planar")
+
+
+@pytest.mark.parametrize("kind", ["continuous", "fixed"])
+def test_wheels_that_cannot_roll_leave_no_free_base(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "cart.urdf"
+    path.write_text(robot(link("base", SOLID), undrawn("wheel", 0.2, axis="0 0 1", kind=kind)))
+    text = suggest_sidecar(path)[1]
+    assert 'base = "planar"' in text
+    assert "[[wheels]]" not in text
+
+
+def test_a_suggestion_that_cannot_be_reduced_says_so(tmp_path: Path, monkeypatch: Any) -> None:
+    """Every suggestion is reduced; with an error, the text has it."""
+    path = tmp_path / "arm.urdf"
+    path.write_text(robot(link("base"), link("arm"), joint("lift", "revolute", "base", "arm")))
+    assert "rejects" not in suggest_sidecar(path)[1]
+
+    def refuse(robot: cc.Mechanism) -> None:
+        raise ReductionError("robot", expected="a", came="b", cure="Do c.")
+
+    monkeypatch.setattr("concur.formats._urdf_suggest.reduce", refuse)
+    text = suggest_sidecar(path)[1]
+    assert "\n# `concur check` rejects the robot with this file: expected a, got b. Do c.\n" in text
+    path.write_text(robot(link("base"), wheel("a", 0, 0.3), wheel("b", 0, -0.3)))
+    text = suggest_sidecar(path)[1]
+    assert 'base = "planar"' in text
+    assert (text.count("\n[[wheels]]"), text.count("\n# [[wheels]]")) == (0, 2)
 
 
 def test_bases_without_wheels(tmp_path: Path) -> None:
