@@ -23,7 +23,7 @@ which is linear in the changes, with enclosed factors on the left.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import inf, isfinite, sqrt
 from typing import Any
 
 import numpy as np
@@ -102,7 +102,10 @@ def bound_box(graph: Graph, demand: Demand | None, lower: np.ndarray, upper: np.
         margin, there, margin_shares = _margin(found)
         if margin is not None and graph.regularity is not None:
             box = [interval(float(a), float(b)) for a, b in zip(lower, upper, strict=True)]
-            margin = max(min(margin, below(graph.regularity([box])[0][0, 0])), 0.0)
+            regular = below(graph.regularity([box])[0][0, 0])
+            margin = max(min(margin, regular), 0.0) if isfinite(regular) else None
+            middle = [interval(float(x), float(x)) for x in (lower + upper) / 2]
+            there = min(there, above(graph.regularity([middle])[0][0, 0]))
         if demand is None:
             none = np.zeros(0)
             shares = np.zeros((len(lower), 0))

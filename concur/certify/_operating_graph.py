@@ -91,6 +91,14 @@ class Enclosure:
     to_blame: np.ndarray
 
 
+def regular(servo: Servo, q: Vector) -> ca.SX:
+    """Bound of the margin beside that of the decoupling matrix: of the lift and of H^T B."""
+    model = servo.model
+    if model.driven_directly:
+        return ca.SX(model.regularity(q))
+    return ca.fmin(model.regularity(q), model.leverage_bound(q))
+
+
 class Graph:
     """Matrices of the law over the coordinates that matter.
 
@@ -161,9 +169,9 @@ class Graph:
 
     @cached_property
     def regularity(self) -> Walker | None:
-        """The model's regularity; None where it is 1 everywhere."""
+        """Regularity of the model, or leverage of the controls if less; None if 1 everywhere."""
         q = ca.SX.sym("q", self.servo.nq)
-        value = ca.SX(self.servo.model.regularity(q))
+        value = regular(self.servo, q)
         if value.is_constant() and float(value) == 1.0:
             return None
         whole = ca.Function("regularity", [q], [value])

@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur.certify._operating_graph import Graph
+from concur.certify._operating_graph import Graph, regular
 from concur.codegen import Array
 from concur.control import Servo
 
@@ -91,7 +91,7 @@ def law_document(
     values = graph.coefficients(placed, w)
     programs = {"matrices": program([x], dict(zip(names, values, strict=False)))}
     if graph.regularity is not None:
-        value = servo.model.regularity(placed)
+        value = regular(servo, placed)
         programs["regularity"] = program([x], {"regularity": value})
     if len(graph.speeds):
         group, size = servo.error_dynamics.group, servo.size

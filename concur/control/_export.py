@@ -206,7 +206,7 @@ def _vectors(
             state["period"] = longest * rng.uniform(0.0, 1.0, size=1)
         return [state[name] for name in names]
 
-    good, tried = 0, 0
+    good, tried, answered = 0, 0, False
     while good < _GOOD and tried < 20 * _GOOD:
         tried += 1
         state = drawn((0.3, 0.8, 1.5)[tried % 3])
@@ -215,10 +215,19 @@ def _vectors(
         # where limits leave no room, many torques of a redundant robot are as good.
         clear = tick.buffers.margin_bound[0] > 10 * servo.singular_margin
         clear &= servo.size == servo.nu or tick.buffers.scale[0] > 0.0
+        answered |= vector.code == ExportStatus.OK
         if vector.code == ExportStatus.OK and clear:
             good += 1
             yield vector
-    yield judged("neutral, at rest", preset)
+    still = judged("neutral, at rest", preset)
+    if not answered and still.code != ExportStatus.OK:
+        raise ConcurError(
+            f"export of `{servo.name}`",
+            expected="a law that gives a torque in some state",
+            came=f"none in {tried + 1} states; the last one is {ExportStatus(still.code).name}",
+            cure="Lower `singular_margin`, or change outputs, controls or limits.",
+        )
+    yield still
     for late in (-2.0 * LATEST, 2.0 * LATEST) if reference is not None else ():
         state = drawn(0.5)
         state[names.index("t")][:] = late

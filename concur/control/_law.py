@@ -437,6 +437,8 @@ def decoupling_margin(servo: TrackingLaw, q: ca.SX) -> Array:
         The margin, a number without unit: to nine digits, where it is above 1e-3.
     """
     regularity = servo.model.regularity(q)
+    if not servo.model.driven_directly:
+        regularity = ca.fmin(regularity, _leverage(servo.model, q))
     if not servo.size:
         return regularity
     scaled = ca.diag(constant(servo.scales[0])) @ servo.decoupling(q)
@@ -444,6 +446,20 @@ def decoupling_margin(servo: TrackingLaw, q: ca.SX) -> Array:
     margin = ca.sqrt(least_eigenvalue(own))
     margin = ca.if_else(regularity == 1, margin, ca.fmin(margin, regularity))
     return ca.if_else(regularity >= UNDETERMINED, margin, ca.fmax(regularity, 0))
+
+
+def _leverage(model: ReducedModel, q: ca.SX) -> Array:
+    """Leverage of the controls as an expression, as `ReducedModel.leverage` has it."""
+    if model.nu < model.ns:
+        return ca.SX(0)
+    rows, columns = (constant(scales) for scales in model.actuation_scales)
+    scaled = ca.diag(rows) @ model.input_matrix(q) @ ca.diag(columns)
+    square = ca.triu2symm(ca.triu(scaled @ scaled.T))
+    total = ca.trace(square)
+    largest = total
+    if model.ns > 1:
+        largest = total - least_eigenvalue(total * ca.SX.eye(model.ns) - square)
+    return ca.if_else(total > 0, ca.sqrt(least_eigenvalue(square) / largest), 0)
 
 
 def _by_energy(servo: TrackingLaw) -> bool:

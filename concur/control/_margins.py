@@ -33,7 +33,7 @@ def decoupling_margins(
     mass_matrix : numpy.ndarray
         Reduced mass matrices, shape (k, ns, ns).
     regularity : numpy.ndarray
-        Regularities of the model, shape (k,).
+        Regularities of the model, or its leverages where they are less, shape (k,).
 
     Returns
     -------

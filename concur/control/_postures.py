@@ -12,7 +12,6 @@ from concur.control._inverse_kinematics import InverseKinematicsSolver, within, 
 from concur.control._inverse_kinematics_step import coupled_bounds, coupling
 from concur.control._output_kinematics import freedoms
 from concur.control._output_motion import output_motion
-from concur.control._singularity import lacks_leverage
 from concur.control._tracking_law import TrackingLaw
 from concur.mechanism import robot_size
 
@@ -120,8 +119,6 @@ class Postures:
     def _posture(self, q: np.ndarray, residual: float) -> Posture:
         servo = self._servo
         margin = servo.margin(q)
-        if self._robot.drives and lacks_leverage(servo, q):
-            margin = min(margin, servo.model.leverage(q)[0])
         distance = float(np.linalg.norm(self._weights * self._way(q)))
         return Posture(q, residual, margin, distance)
 

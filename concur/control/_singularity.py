@@ -47,11 +47,14 @@ def answer_scale(servo: TrackingLaw) -> np.ndarray:
 
 
 def check_decoupling(servo: TrackingLaw) -> None:
-    """Refuse outputs whose decoupling matrix is singular at all sampled configurations."""
+    """Refuse a law that gives no torque at any sampled configuration.
+
+    There the controls do not push all shape velocities, or the decoupling matrix is singular.
+    """
     rng = np.random.default_rng(5)
     system = servo.model.system
     samples = [system.neutral(), *(system.random(rng) for _ in range(SAMPLES))]
-    if getattr(system, "drives", ()) and all(lacks_leverage(servo, q) for q in samples):
+    if all(lacks_leverage(servo, q) for q in samples):
         error = _unactuated(servo, samples[-1])
         raise OutputError(
             f"servo of `{servo.name}`, controls",
@@ -167,21 +170,27 @@ def lacks_leverage(servo: TrackingLaw, q: np.ndarray) -> bool:
     """
     if not np.isfinite(servo.model.input_matrix(q)).all():
         return False
-    return servo.model.leverage(q)[0] < servo.singular_margin
+    return servo.model.leverage(q)[0] < min(servo.singular_margin, 1.0)
 
 
 def _unactuated(servo: TrackingLaw, q: np.ndarray) -> ConcurError:
     """Build the error for controls that do not push the shape in some direction."""
-    margin, shown = servo.model.leverage(q)
+    margin = servo.model.leverage(q)[0]
     return SingularConfigurationError(
         f"servo of `{servo.name}`",
         expected=f"controls that act on all shape velocities, with margin above "
         f"{servo.singular_margin:.3g}",
-        came=f"{margin:.3g}: {', '.join(servo.model.control_names)} do not push along {shown}",
+        came=f"{margin:.3g}: {_unpushed(servo, q)}",
         cure="No torque is returned. Drive other joints, or keep the reference away from here.",
         margin=margin,
         q=q,
     )
+
+
+def _unpushed(servo: TrackingLaw, q: np.ndarray) -> str:
+    """Name the controls, and the shape velocities that they push least."""
+    names = ", ".join(servo.model.control_names) or "no controls"
+    return f"{names} do not push along {servo.model.leverage(q)[1]}"
 
 
 def lost_direction(servo: TrackingLaw, q: np.ndarray) -> str:
@@ -208,6 +217,8 @@ def lost_direction(servo: TrackingLaw, q: np.ndarray) -> str:
         return f"the rolling constraints no longer determine {names}" + (f": {why}" if why else "")
     if not servo.size:
         return "the law follows no output"
+    if lacks_leverage(servo, q):
+        return _unpushed(servo, q)
     scaled = servo.scales[0][:, None] * servo.decoupling(q)
     direction = np.linalg.svd(scaled)[0][:, -1]
     joints = _alignment(servo, q, scaled)

@@ -606,7 +606,8 @@ class TrackingLaw(EvaluatedMethods, ABC):
         Smallest singular value of D J H Mhat^(-1/2), where D multiplies linear rows by the
         square root of the mass that can move and angular rows by that and the robot's size: a
         number without unit, zero where some output direction cannot be commanded. Where the
-        wheels come near to not determining the base, the model's `regularity` if that is less.
+        wheels come near to not determining the base, the model's `regularity` if that is less, and
+        where the controls come near to not pushing all shape velocities, its `leverage`.
 
         Parameters
         ----------
@@ -620,8 +621,13 @@ class TrackingLaw(EvaluatedMethods, ABC):
         """
         q = as_floats(q, f"servo of `{self.name}`, argument `q`")
         model = self.model
-        at = (self.decoupling(q), model.mass_matrix(q), np.asarray(model.regularity(q)))
-        return float(decoupling_margins(self.scales[0], *(values[None] for values in at))[0])
+        regular = np.asarray([model.regularity(q)], dtype=float)
+        if not model.driven_directly:
+            regular = np.minimum(regular, model.leverages(np.asarray(model.input_matrix(q))[None]))
+        rows, metric = (
+            np.asarray(part)[None] for part in (self.decoupling(q), model.mass_matrix(q))
+        )
+        return float(decoupling_margins(self.scales[0], rows, metric, regular)[0])
 
     def flat(self, sample: ReferenceSample | None) -> tuple[Array, Array, Array]:
         """Check a sample against the outputs and flatten it.

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from concur.codegen import Array, EvaluatedMethods, Matrix, Scalar, Vector, evaluated
 from concur.dynamics import solve_positive_definite
 from concur.errors import ReductionError, shown
+from concur.kinematics import constant
 from concur.multibody import Mechanism, as_tree, control_velocities, controls
 from concur.reduction._derivative import along, following_forces
 from concur.system import System
@@ -440,17 +441,57 @@ class Lift(EvaluatedMethods):
             Shape velocities, in the same units, that the controls push least.
         """
         rows, columns = self.actuation_scales
-        scaled = rows[:, None] * np.asarray(self.input_matrix(q)) * columns
-        if not scaled.size:
+        matrix = np.asarray(self.input_matrix(q))
+        if not matrix.size:
             return float(not self.ns), ", ".join(self.shape_names)
-        directions, sizes, _ = np.linalg.svd(scaled)
+        scaled = rows[:, None] * matrix * columns
+        directions = np.linalg.svd(scaled)[0]
         direction = directions[:, -1] * np.sign(
             directions[np.argmax(np.abs(directions[:, -1])), -1]
         )
         names = zip(direction, self.shape_names, strict=True)
         text = " ".join(f"{x:+.2g} {name}" for x, name in names if abs(x) > 0.1)
-        margin = sizes[-1] / sizes[0] if self.nu >= self.ns and sizes[0] > 0.0 else 0.0
-        return float(margin), text
+        return float(_shares(scaled[None])[0]), text
+
+    def leverages(self, matrices: np.ndarray) -> np.ndarray:
+        """How well controls push all shape velocities, as `leverage`, for matrices H^T B.
+
+        Parameters
+        ----------
+        matrices : numpy.ndarray
+            Values of `input_matrix`, shape (k, ns, nu).
+
+        Returns
+        -------
+        numpy.ndarray
+            Least over largest singular values, shape (k,); zero where a number is not finite.
+        """
+        rows, columns = self.actuation_scales
+        return _shares(rows[:, None] * matrices * columns)
+
+    @cached_property
+    def driven_directly(self) -> bool:
+        """Whether H^T B is the identity everywhere: each shape velocity has its own motor."""
+        q = ca.SX.sym("q", self.nq)
+        matrix = ca.SX(self.input_matrix(q))
+        return bool(matrix.is_constant() and ca.DM(matrix).is_eye())
+
+    @evaluated("(nq)->()")
+    def leverage_bound(self, q: Vector) -> Scalar:
+        """Lower bound of `leverage`, in Frobenius norms; 1 if each shape velocity has a motor.
+
+        It is at worst smaller by a factor of ns, and zero where H^T B has not full rank.
+        """
+        if self.driven_directly:
+            return ca.SX(1)
+        if self.nu < self.ns:
+            return ca.SX(0)
+        rows, columns = (constant(scales) for scales in self.actuation_scales)
+        matrix = ca.diag(rows) @ ca.SX(self.input_matrix(q)) @ ca.diag(columns)
+        square = ca.triu2symm(ca.triu(matrix @ matrix.T))
+        spread = ca.trace(solve_positive_definite(square, ca.SX.eye(self.ns)))
+        least = ca.if_else(spread > 0.0, 1.0 / ca.sqrt(spread), 0.0)
+        return ca.if_else(spread < 1e300, least / ca.norm_fro(matrix), 0.0)
 
     @evaluated("(nq),(ns),(nu)->(ns)")
     def acceleration(self, q: Vector, s: Vector, u: Vector) -> Vector:
@@ -483,3 +524,16 @@ class Lift(EvaluatedMethods):
         for column, row in enumerate(self.shape):
             horizontal[row, column] = 1.0
         return horizontal
+
+
+def _shares(matrices: np.ndarray) -> np.ndarray:
+    """Least over largest singular values of matrices (k, ns, nu), zero unless all rows count."""
+    count, rows, columns = matrices.shape
+    if not rows:
+        return np.ones(count)
+    found = np.zeros(count)
+    sound = np.isfinite(matrices).all(axis=(1, 2))
+    if columns >= rows:
+        sizes = np.linalg.svd(matrices[sound], compute_uv=False)
+        found[sound] = sizes[:, -1] / np.where(sizes[:, 0] > 0.0, sizes[:, 0], 1.0)
+    return found

@@ -53,11 +53,15 @@ class Recorder:
         passed between two samples. Both are zero where the wheels leave no decoupling matrix.
         """
         size, ns, k = self._servo.size, self._servo.ns, q.shape[0]
-        decoupling, mass, regularity, sides = self._evaluated(1, q)
+        decoupling, mass, regularity, sides, actuation = self._evaluated(1, q)
         # Columns of a matrix lie one behind the other.
         rows = decoupling.reshape(k, ns, size).transpose(0, 2, 1)
         metric = mass.reshape(k, ns, ns)
-        margins = decoupling_margins(self._servo.scales[0], rows, metric, regularity[:, 0])
+        regular, model = regularity[:, 0], self._servo.model
+        if not model.driven_directly:
+            matrices = actuation.reshape(k, model.nu, ns).transpose(0, 2, 1)
+            regular = np.minimum(regular, model.leverages(matrices))
+        margins = decoupling_margins(self._servo.scales[0], rows, metric, regular)
         return margins, np.where(np.isfinite(rows).all(axis=(1, 2)), sides[:, 0], 0.0)
 
     def _evaluated(self, index: int, *tables: np.ndarray) -> list[np.ndarray]:
@@ -119,6 +123,7 @@ def _metric(servo: TrackingLaw) -> ca.Function:
     q = ca.SX.sym("q", servo.nq)
     model = servo.model
     parts = [servo.decoupling(q), model.mass_matrix(q), model.regularity(q), side(servo, q)]
+    parts.append(ca.SX(0) if model.driven_directly else model.input_matrix(q))
     return ca.Function("metric", [q], [ca.vec(ca.densify(part)) for part in parts], {"cse": True})
 
 

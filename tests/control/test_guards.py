@@ -122,7 +122,7 @@ def test_controls_without_leverage_stop_the_law(angle: float, options: dict[str,
     q = law.model.robot.neutral()
     q[5] = angle
     sample = ReferenceSample(law.output(q) + 0.1, np.zeros(2), np.zeros(2))
-    assert law.margin(q) > law.singular_margin
+    assert law.margin(q) < law.singular_margin  # of the whole map, not of J H alone
     for call in (law.torque, law.compile()):
         with pytest.raises(SingularConfigurationError, match="fork, wheel do not push along"):
             call(q, np.zeros(2), sample)
