@@ -296,8 +296,9 @@ _BINARY: dict[int, Callable[[Ball, Ball], Ball]] = {
     ca.OP_POW: lambda a, b: a**b,
     ca.OP_CONSTPOW: lambda a, b: a**b,
     ca.OP_ATAN2: lambda a, b: flint().arb.atan2(a, b),
-    ca.OP_FMIN: lambda a, b: a.min(b),
-    ca.OP_FMAX: lambda a, b: a.max(b),
+    # The balls' own functions pass over an operand without bounds; the sum has none then.
+    ca.OP_FMIN: lambda a, b: a.min(b) if a.is_finite() and b.is_finite() else a + b,
+    ca.OP_FMAX: lambda a, b: a.max(b) if a.is_finite() and b.is_finite() else a + b,
     ca.OP_AND: lambda a, b: a * b,
     ca.OP_OR: lambda a, b: 1 - (1 - a) * (1 - b),
 }

@@ -490,8 +490,8 @@ class Lift(EvaluatedMethods):
         matrix = ca.diag(rows) @ ca.SX(self.input_matrix(q)) @ ca.diag(columns)
         square = ca.triu2symm(ca.triu(matrix @ matrix.T))
         spread = ca.trace(solve_positive_definite(square, ca.SX.eye(self.ns)))
-        least = ca.if_else(spread > 0.0, 1.0 / ca.sqrt(spread), 0.0)
-        return ca.if_else(spread < 1e300, least / ca.norm_fro(matrix), 0.0)
+        # The larger one of NaN, of a singular matrix, and zero is zero.
+        return ca.fmax(0.0, 1.0 / (ca.sqrt(spread) * ca.norm_fro(matrix)))
 
     @evaluated("(nq),(ns),(nu)->(ns)")
     def acceleration(self, q: Vector, s: Vector, u: Vector) -> Vector:

@@ -249,3 +249,14 @@ def test_without_python_flint_the_extra_is_named(monkeypatch):
 def test_ends_in_the_wrong_order_are_no_interval():
     assert interval(1.0, 0.0).is_nan()
     assert interval(float("nan"), 1.0).is_nan()
+
+
+@pytest.mark.parametrize("pick", [ca.fmin, ca.fmax])
+def test_the_lesser_and_the_greater_of_a_ball_without_bounds_have_none(pick) -> None:
+    """The root of a ball that reaches below zero is such a ball; 0.5 is no bound of the pair."""
+    x = ca.SX.sym("x", 1)
+    walker = Walker(ca.Function("f", [x], [pick(0.5, 1 / ca.sqrt(x)) if pick is ca.fmin else
+                                           pick(0.5, ca.sqrt(x))]))  # fmt: skip
+    for low, bounded in ((-1.0, False), (1.0, True)):
+        (found,) = walker([[interval(low, 4.0)]])[0].entries()
+        assert bool(found.is_finite()) is bounded
