@@ -84,7 +84,6 @@ if TYPE_CHECKING:
         check_friction,
         coordinate_columns,
         encoder_count,
-        runge_kutta,
         velocity_columns,
         write_arrays,
     )
@@ -125,7 +124,7 @@ _PLACES = {
     "concur.reduction": "ReducedModel",
     "concur.simulation": (
         "Friction Latency Plant check_friction coordinate_columns encoder_count "
-        "runge_kutta velocity_columns write_arrays"
+        "velocity_columns write_arrays"
     ),
     "concur.viewing": "LOCAL REJECTED Scene add_plot admits drawable silenced start_server",
 }

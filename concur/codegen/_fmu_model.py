@@ -125,10 +125,9 @@ class FmuModel:
     initial : casadi.Function, optional
         Function of the parameters that returns the state and `sound`: whether the parameters are
         valid.
-    rates : casadi.Function, optional
-        Function of state and inputs that returns the derivative of the state.
-    settle : casadi.Function, optional
-        Projection of the state after a step onto its manifold.
+    move : casadi.Function, optional
+        Function of the state, the inputs and the length "h" of a step, s, that returns the state
+        after it.
     unsound : str
         Error message for invalid parameters.
     messages : tuple of str
@@ -152,8 +151,7 @@ class FmuModel:
     outputs: ca.Function
     state: tuple[str, ...] = ()
     initial: ca.Function | None = None
-    rates: ca.Function | None = None
-    settle: ca.Function | None = None
+    move: ca.Function | None = None
     unsound: str = ""
     messages: tuple[str, ...] = ()
     memory: int = 0
@@ -207,7 +205,6 @@ class FmuModel:
         named = {
             "outputs": self.outputs,
             "initial": self.initial,
-            "rates": self.rates,
-            "settle": self.settle,
+            "move": self.move,
         }
         return {name: function for name, function in named.items() if function is not None}

@@ -156,10 +156,7 @@ def _tables(model: FmuModel, version: str, texts: dict[str, CText]) -> str:
             places[name] = place
             place += sizes[name]
         lines += _call(model, "initial", "double *x", offsets, offsets)
-        lines += _call(
-            model, "rates", "const double *x, const double *state, double *rate", offsets, places
-        )
-        lines += _call(model, "settle", "double *state", places, places)
+        lines += _call(model, "move", "const double *x, double h, double *state", offsets, places)
     return "\n".join(lines) + "\n"
 
 
@@ -169,15 +166,16 @@ def _call(
     """A C function through which a graph reads and writes the variables in place."""
     function: ca.Function = model.functions()[name]
     lines = [f"static int model_{name}(memory_t *memory, {arguments}) {{"]
-    target = {"outputs": "x", "initial": "x", "rates": "rate", "settle": "settled"}[name]
+    target = "moved" if name == "move" else "x"
     if name == "initial":
         lines.append("  double sound = 0;")
-    if name == "settle":
-        lines.append("  double settled[MODEL_STATES];")
+    if name == "move":
+        lines.append("  double moved[MODEL_STATES];")
     for i, taken in enumerate(function.name_in()):
-        source = "state" if name == "settle" or (name == "rates" and taken in results) else "x"
-        place = results[taken] if source == "state" else inputs[taken]
-        lines.append(f"  memory->arg[{i}] = {source} + {place};")
+        where = f"x + {inputs[taken]}" if taken in inputs else "&h"
+        if name == "move" and taken in results:
+            where = f"state + {results[taken]}"
+        lines.append(f"  memory->arg[{i}] = {where};")
     for i, given in enumerate(function.name_out()):
         where = "&sound" if given == "sound" else f"{target} + {results[given]}"
         lines.append(f"  memory->res[{i}] = {where};")
@@ -185,7 +183,7 @@ def _call(
         f"  {model.identifier}_{name}(memory->arg, memory->res, memory->iw, memory->w, "
         "memory->more);"
     )
-    if name == "settle":
-        lines.append("  memcpy(state, settled, sizeof settled);")
+    if name == "move":
+        lines.append("  memcpy(state, moved, sizeof moved);")
     lines.append(f"  return {'sound != 0' if name == 'initial' else '1'};")
     return [*lines, "}", ""]

@@ -103,9 +103,6 @@ class ImperfectionsTable(Table):
         default=None,
         description="Excess of the friction at breakaway by control, N m or N. Default: `0`.",
     )
-    full_speed: Positive | None = Field(
-        default=None, description="Speed of full Coulomb friction, rad/s or m/s. Default: `0.01`."
-    )
     stribeck_speed: Positive | None = Field(
         default=None,
         description="Speed at which the excess of friction has fallen to 1/e, rad/s or m/s. "

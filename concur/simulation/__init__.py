@@ -18,7 +18,6 @@ from concur.simulation._reconstruct import reconstruct
 from concur.simulation._recorded import recorded_run
 from concur.simulation._run import Run
 from concur.simulation._run_signals import run_signals
-from concur.simulation._runge_kutta import runge_kutta
 from concur.simulation._simulate import simulate
 from concur.simulation._slip import Slip, load_arms
 from concur.simulation._start import FASTEST_START, LONGEST_RUN, MOST_STEPS, SHORTEST_STEP
@@ -61,7 +60,6 @@ __all__ = [
     "reconstruct",
     "recorded_run",
     "run_signals",
-    "runge_kutta",
     "simulate",
     "step_function",
     "velocity_columns",

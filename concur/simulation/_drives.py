@@ -21,7 +21,7 @@ from concur.simulation._disturbances import (
     wrench_force,
     wrench_on_base,
 )
-from concur.simulation._friction import FULL_SPEED, STRIBECK_SPEED, rubbed
+from concur.simulation._friction import STRIBECK_SPEED, Sticking, dry_level
 from concur.simulation._imperfections import (
     OF_CONTROLS,
     OF_FRICTION,
@@ -58,6 +58,7 @@ class Drives:
         self._check_lengths()
         self.lagging = self.acting("lag")
         self.flexible = self.acting("stiffness")
+        self.dry = sorted({*self.acting("coulomb"), *self.acting("stribeck")})
 
     def acting(self, kind: str) -> list[int]:
         """Indices of the numbers of a kind that have an effect or are uncertain."""
@@ -78,14 +79,12 @@ class Drives:
     def values(self, known: Mapping[Scalar, np.ndarray]) -> dict[str, Any]:
         """What stiffness depends on, each shape (worlds, nu), with names and speed."""
         found: dict[str, Any] = {"names": self._robot.control_names}
-        for kind in (*OF_FRICTION, "stiffness", "damping", "motor_inertia"):
+        for kind in ("viscous", "stiffness", "damping", "motor_inertia"):
             fixed, names = self._fixed(kind)
             columns = [
                 known.get((kind, name), value) for name, value in zip(names, fixed, strict=True)
             ]
             found[kind] = np.stack(np.broadcast_arrays(*columns, np.zeros(1))[:-1], axis=-1)
-        friction = self._real.friction
-        found["full_speed"] = FULL_SPEED if friction is None else friction.full_speed
         return found
 
     def check_range(self, where: str, known: Mapping[Scalar, np.ndarray]) -> None:
@@ -147,29 +146,22 @@ class Drives:
     def rate_function(self, plant: Plant) -> ca.Function:
         """Rates of v, work, springs, motors and loads.
 
-        From (q, v, springs, motors, loads, torque, active, p); the torque is that behind limit and
-        lag, the loads are those of wheels that slip.
+        From (q, v, springs, motors, loads, torque, active, share, p); the torque is that behind
+        limit and lag, the loads are those of wheels that slip, the shares those of dry friction.
         """
         q, v = ca.SX.sym("q", plant.nq), ca.SX.sym("v", plant.nv)
         spring, motor = (ca.SX.sym(name, len(self.flexible)) for name in ("spring", "motor"))
         loads = ca.SX.sym("loads", plant.nl)
         torque, active = ca.SX.sym("u", plant.nu), ca.SX.sym("a", len(self._real.wrenches))
+        share = ca.SX.sym("share", plant.nu)
         p = ca.SX.sym("p", plant.n_numbers + len(self._inputs))
         w = p[plant.n_numbers :]
         unit, _ = normalised(q, plant.quaternions)
         robot = plant.symbolic(p[: plant.n_numbers])
         joint_speeds = control_velocities(robot, unit, v)
         driven = self._rippled(torque, unit, w)
-        speeds = ca.SX(joint_speeds)
-        speeds[self.flexible] = motor
-        friction = self._real.friction
-        left = rubbed(
-            driven,
-            speeds,
-            [self.read(kind, w) for kind in OF_FRICTION],
-            FULL_SPEED if friction is None else friction.full_speed,
-            STRIBECK_SPEED if friction is None else friction.stribeck_speed,
-        )
+        speeds = self.speeds(robot, unit, v, motor)
+        left = driven - self.read("viscous", w) * speeds - self.level(w, speeds) * share
         own = self.flexible
         slip = motor - _picked(joint_speeds, own)
         stiffness, damping, inertia = (
@@ -186,8 +178,57 @@ class Drives:
             numbers = p[: plant.n_numbers]
             vdot, _, rate = plant._slipping(unit, v, loads, felt, numbers, force, pushed)
         results = [vdot, ca.dot(worked, joint_speeds), slip, faster, rate]
-        inputs = [q, v, spring, motor, loads, torque, active, p]
+        inputs = [q, v, spring, motor, loads, torque, active, share, p]
         return ca.Function("rates", inputs, [ca.densify(part) for part in results], {"cse": True})
+
+    def speeds(self, robot: Any, q: ca.SX, v: ca.SX, motor: ca.SX) -> ca.SX:
+        """Speeds on which friction acts: of motors behind springs, else along the controls."""
+        speeds = ca.SX(control_velocities(robot, q, v))
+        speeds[self.flexible] = motor
+        return speeds
+
+    def level(self, w: ca.SX, speeds: ca.SX) -> ca.SX:
+        """Level of dry friction of each control."""
+        friction = self._real.friction
+        stribeck_speed = STRIBECK_SPEED if friction is None else friction.stribeck_speed
+        return dry_level(self.read("coulomb", w), self.read("stribeck", w), speeds, stribeck_speed)
+
+    def sticking_functions(self, plant: Plant) -> tuple[ca.Function, ca.Function]:
+        """Dry friction at the start and at the end of a step, as those of a `Plant`.
+
+        The first one maps (q, v, motors, loads, torque, vdot, faster, p, h), with the accelerations
+        of robot and motors without dry friction, to the shares of the levels, the accelerations of
+        robot and motors by these, and the accelerations per control. The second one maps (q, v,
+        motors, p, share, h, jumps, coupled) to the jumps of v, of the motors and of the speeds of
+        the controls.
+        """
+        own, nu = len(self.flexible), plant.nu
+        sizes = {"q": plant.nq, "v": plant.nv, "motor": own, "loads": plant.nl, "torque": nu}
+        sizes |= {"vdot": plant.nv, "faster": own, "h": 1, "share": nu}
+        x = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
+        x["p"] = ca.SX.sym("p", plant.n_numbers + len(self._inputs))
+        jumps, coupled = ca.SX.sym("jumps", plant.nv, nu), ca.SX.sym("coupled", nu, nu)
+        numbers, w, h = x["p"][: plant.n_numbers], x["p"][plant.n_numbers :], x["h"]
+        robot, inertia = (
+            plant.symbolic(numbers),
+            _picked(self.read("motor_inertia", w), self.flexible),
+        )
+        speeds = self.speeds(robot, x["q"], x["v"], x["motor"])
+        rates = self.speeds(robot, x["q"], x["vdot"], x["faster"])
+        level = self.level(w, speeds)
+        found = plant.per_control(x["q"], numbers, (x["v"], x["loads"], x["torque"]))
+        start = Sticking(self.dry, *found, self.flexible, inertia)
+        share = start.shares(speeds, rates, level, h)
+        slowed, slower, _ = start.response(-share * level)
+        last = Sticking(self.dry, jumps, coupled, self.flexible, inertia)
+        ends = last.stopped(speeds, x["share"], level, h)
+        given = ("q", "v", "motor", "loads", "torque", "vdot", "faster", "p", "h")
+        at_end = [*(x[name] for name in ("q", "v", "motor", "p", "share", "h")), jumps, coupled]
+        results = map(ca.densify, (share, slowed, slower, *found))
+        return (
+            ca.Function("stick", [x[name] for name in given], list(results), {"cse": True}),
+            ca.Function("stop", at_end, list(map(ca.densify, ends)), {"cse": True}),
+        )
 
     def _disturbance(self, robot: Any, q: ca.SX, active: ca.SX, w: ca.SX) -> Any:
         """Generalised force (nv,) of disturbances, and the wrench (6,) of those with a force."""

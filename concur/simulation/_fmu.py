@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import casadi as ca
 
@@ -20,18 +20,16 @@ from concur.errors import SimulationError
 from concur.multibody import Mechanism
 from concur.reduction import ReducedModel
 
-Acceleration = Callable[[Array, Array, Array], tuple[Array, Array]]
-"""Acceleration and constraint forces as functions of q, v and u."""
-
 SLIP = 1e-6
 """Share of the velocities by which wheels may slip at the start."""
 
 
 def plant_fmu(
-    robot: Mechanism, acceleration: Acceleration, model: ReducedModel | None, step: float
+    robot: Mechanism, moved: ca.Function, model: ReducedModel | None, step: float
 ) -> FmuModel:
     """Describe a plant as an FMU, which starts from shape velocities if a model is given.
 
+    `moved` is the step of the plant, from (q, v, u, h) to (q, v).
     State q, v; input u; outputs q, v, energy, momentum and, with a model, s; parameters q0 and v0,
     or with a model q0, s0 and, for a floating robot, momentum0.
     """
@@ -82,8 +80,7 @@ def plant_fmu(
         outputs=_outputs(robot, model),
         state=("q", "v"),
         initial=_initial(robot, model),
-        rates=_rates(robot, acceleration),
-        settle=_settle(robot),
+        move=_named(moved),
         unsound=f"numbers have to be finite and quaternions within 1e-3 of unit length{slip}.",
         step_size=step,
     )
@@ -184,20 +181,11 @@ def _initial(robot: Mechanism, model: ReducedModel | None) -> ca.Function:
     )
 
 
-def _rates(robot: Mechanism, acceleration: Acceleration) -> ca.Function:
-    q, v = ca.SX.sym("q", robot.nq), ca.SX.sym("v", robot.nv)
-    u = ca.SX.sym("u", robot.nu)
-    vdot, _ = acceleration(q, v, u)
-    results = [ca.densify(robot.rate(q, v)), ca.densify(vdot)]
-    options = {"cse": True, "allow_duplicate_io_names": True}
-    return ca.Function("rates", [q, v, u], results, ["q", "v", "u"], ["q", "v"], options)
-
-
-def _settle(robot: Mechanism) -> ca.Function:
-    q, v = ca.SX.sym("q", robot.nq), ca.SX.sym("v", robot.nv)
-    results = [ca.densify(robot.normalize(q)), v]
+def _named(moved: ca.Function) -> ca.Function:
+    """The step of a plant, its results called as the parts of the state that they become."""
+    symbols = moved.mx_in()
     options = {"allow_duplicate_io_names": True}
-    return ca.Function("settle", [q, v], results, ["q", "v"], ["q", "v"], options)
+    return ca.Function("move", symbols, moved.call(symbols), moved.name_in(), ["q", "v"], options)
 
 
 def _outputs(robot: Mechanism, model: ReducedModel | None) -> ca.Function:

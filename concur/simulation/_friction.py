@@ -1,4 +1,11 @@
-"""Friction of motors, one model for plants and emulated rigs."""
+"""Friction of motors, one model for plants and emulated rigs: it sticks.
+
+Dry friction is a set: a control at rest takes any force up to its level, and stays at rest if that
+suffices. A step of integration finds the shares of the levels that act in it from the
+accelerations at its start, and keeps them: 1 for a control that keeps moving, less for one that
+stays or stops. At its end impulses correct what the shares leave (`stopping_impulses`). So motions
+between stops have the order of the method, and a robot at rest does not creep.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +16,15 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Vector, as_floats
+from concur.codegen import Array, Vector, as_floats
+from concur.dynamics import solve_positive_definite
 from concur.errors import SimulationError, UnknownNameError, shown
-
-FULL_SPEED = 1e-2
-"""Speed above which Coulomb friction has nearly its full value, rad/s or m/s; smoothed below."""
 
 STRIBECK_SPEED = 0.1
 """Speed at which friction in excess of Coulomb friction has fallen to 1/e, rad/s or m/s."""
+
+ROUNDS = 6
+"""Rounds in which the controls that stick are found; more change nothing in all but rare steps."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +32,9 @@ class Friction:
     """Viscous, Coulomb and Stribeck friction at the controls of a robot.
 
     A control u at the speed w drives the robot with
-    ``u - viscous w - (coulomb + stribeck exp(-(w / stribeck_speed)^2)) tanh(w / full_speed)``.
+    ``u - viscous w - (coulomb + stribeck exp(-(w / stribeck_speed)^2)) sign(w)``. At w = 0 the
+    last term is any force up to ``coulomb + stribeck``: a control at rest stays there if this
+    suffices.
 
     Parameters
     ----------
@@ -34,9 +44,6 @@ class Friction:
         Friction of each moving control, N m or N.
     stribeck : tuple of float, optional
         Friction of each control at breakaway in excess of that in motion, N m or N; default zero.
-    full_speed : float
-        Speed above which Coulomb friction has nearly its full value, rad/s or m/s. The slope of
-        friction at rest, and so the step of integration, depends on it.
     stribeck_speed : float
         Speed at which the excess has fallen to 1/e, rad/s or m/s.
 
@@ -55,7 +62,6 @@ class Friction:
     viscous: tuple[float, ...]
     coulomb: tuple[float, ...]
     stribeck: tuple[float, ...] = ()
-    full_speed: float = FULL_SPEED
     stribeck_speed: float = STRIBECK_SPEED
 
     def __post_init__(self) -> None:
@@ -72,16 +78,15 @@ class Friction:
                     cure="Make it with Friction.of(robot, viscous, coulomb).",
                 )
             object.__setattr__(self, name, tuple(values.tolist()))
-        for name in ("full_speed", "stribeck_speed"):
-            speed = getattr(self, name)
-            if not (isinstance(speed, int | float) and 0.0 < speed < np.inf):
-                raise SimulationError(
-                    f"friction, `{name}`",
-                    expected="a speed above zero, rad/s or m/s",
-                    came=shown(speed),
-                    cure="Omit it for the default.",
-                )
-            object.__setattr__(self, name, float(speed))
+        speed = self.stribeck_speed
+        if not (isinstance(speed, int | float) and 0.0 < speed < np.inf):
+            raise SimulationError(
+                "friction, `stribeck_speed`",
+                expected="a speed above zero, rad/s or m/s",
+                came=shown(speed),
+                cure="Omit it for the default.",
+            )
+        object.__setattr__(self, "stribeck_speed", float(speed))
 
     @classmethod
     def of(
@@ -90,7 +95,6 @@ class Friction:
         viscous: float | Mapping[str, float] = 0.0,
         coulomb: float | Mapping[str, float] = 0.0,
         stribeck: float | Mapping[str, float] = 0.0,
-        full_speed: float = FULL_SPEED,
         stribeck_speed: float = STRIBECK_SPEED,
     ) -> Friction:
         """Friction of a robot, from a number for all controls or numbers by name.
@@ -102,8 +106,8 @@ class Friction:
         viscous, coulomb, stribeck : float or mapping of str to float
             A number for all controls, or by name of the control with 0 for the others; N m s/rad
             and N m, or N s/m and N.
-        full_speed, stribeck_speed : float
-            Speeds, rad/s or m/s, as above.
+        stribeck_speed : float
+            Speed, rad/s or m/s, as above.
 
         Returns
         -------
@@ -132,14 +136,30 @@ class Friction:
                 ("stribeck", stribeck),
             )
         )
-        return cls(one, two, three, full_speed, stribeck_speed)
+        return cls(one, two, three, stribeck_speed)
 
     @property
-    def slope(self) -> np.ndarray:
-        """Slope of friction over speed at rest, the steepest, shape (nu,), N m s/rad or N s/m."""
-        return slope_at_rest(self.viscous, self.coulomb, self.stribeck, self.full_speed)
+    def dry(self) -> list[int]:
+        """Indices of the controls with friction that sticks."""
+        levels = np.add(self.coulomb, self.stribeck)
+        return [int(k) for k in np.flatnonzero(levels)]
 
-    def left(self, u: Vector, speed: Vector) -> Any:
+    def level(self, speed: Vector) -> Any:
+        """Level of the dry friction of each control.
+
+        Parameters
+        ----------
+        speed : casadi.SX
+            Velocities along the controls, shape (nu,), m/s and rad/s.
+
+        Returns
+        -------
+        casadi.SX
+            Shape (nu,), N and N m.
+        """
+        return dry_level(ca.DM(self.coulomb), ca.DM(self.stribeck), speed, self.stribeck_speed)
+
+    def left(self, u: Vector, speed: Vector, share: Vector | None = None) -> Any:
         """Forces and torques that are left of the controls.
 
         Parameters
@@ -148,31 +168,148 @@ class Friction:
             Controls, shape (nu,), N and N m.
         speed : array_like or casadi.SX
             Velocities along the controls, shape (nu,), m/s and rad/s.
+        share : casadi.SX, optional
+            Share of the level that acts against each control, from -1 to 1; default the sign of
+            `speed`.
 
         Returns
         -------
         numpy.ndarray or casadi.SX
-            Shape (nu,).
+            Shape (nu,). At rest dry friction counts as zero by default.
         """
-        as_numbers = np.array if isinstance(speed, np.ndarray) else ca.DM
-        parts = [as_numbers(part) for part in (self.viscous, self.coulomb, self.stribeck)]
-        return rubbed(u, speed, parts, self.full_speed, self.stribeck_speed)
+        if isinstance(speed, np.ndarray):
+            return np.array(self.left(ca.DM(u), ca.DM(speed), share)).ravel()
+        share = ca.sign(speed) if share is None else share
+        return u - ca.DM(self.viscous) * speed - self.level(speed) * share
 
 
-def rubbed(
-    u: Any, speed: Any, parts: Sequence[Any], full_speed: float, stribeck_speed: float
-) -> Any:
-    """What friction leaves of controls: the formula of `Friction`, of numbers or expressions."""
-    viscous, coulomb, stribeck = parts
-    math: Any = np if isinstance(speed, np.ndarray) else ca
-    excess = stribeck * math.exp(-((speed / stribeck_speed) ** 2))
-    return u - viscous * speed - (coulomb + excess) * math.tanh(speed / full_speed)
+def dry_level(coulomb: Any, stribeck: Any, speed: Any, stribeck_speed: float) -> Any:
+    """Level of dry friction at some speeds, N m or N."""
+    return coulomb + stribeck * ca.exp(-((speed / stribeck_speed) ** 2))
 
 
-def slope_at_rest(viscous: Any, coulomb: Any, stribeck: Any, full_speed: float) -> np.ndarray:
-    """Slope of friction over speed at rest."""
-    slope: np.ndarray = np.add(viscous, np.add(coulomb, stribeck) / full_speed)
-    return slope
+@dataclass(frozen=True)
+class Sticking:
+    """Dry friction in a step, over expressions.
+
+    Parameters
+    ----------
+    dry : sequence of int
+        Controls with dry friction.
+    jumps, coupled : casadi.SX
+        Accelerations of the robot and of its controls per control, shapes (nv, nu) and (nu, nu).
+    soft : sequence of int
+        Controls that move the robot through springs: friction acts on their motors.
+    inertia : casadi.SX, optional
+        Inertias of these motors.
+    """
+
+    dry: Sequence[int]
+    jumps: Array
+    coupled: Array
+    soft: Sequence[int] = ()
+    inertia: Array | None = None
+
+    def shares(self, speeds: Array, rates: Array, level: Array, h: Array | float) -> Array:
+        """Shares of the levels that act in a step, (nu,), from speeds and rates at its start."""
+        impulse = h * level
+        found = self._impulses(speeds + h * rates, 0.0 * level, impulse)
+        return -found / ca.fmax(impulse, 1e-300)
+
+    def response(self, forces: Array) -> tuple[Array, Array, Array]:
+        """Changes by forces on controls (nu,): of v, motors, and speeds of the controls."""
+        rigid = [k for k in self.dry if k not in self.soft]
+        turning = ca.SX(len(self.soft), 1)
+        for i, k in enumerate(self.soft):
+            if k in self.dry and self.inertia is not None:
+                turning[i] = forces[k] / self.inertia[i]
+        return self.jumps[:, rigid] @ forces[rigid], turning, self.coupled[:, rigid] @ forces[rigid]
+
+    def stopped(
+        self, speeds: Array, share: Array, level: Array, h: Array | float
+    ) -> tuple[Array, Array, Array]:
+        """Changes at the end of a step, as `response`, from the speeds there."""
+        return self.response(self._impulses(speeds, share, h * level))
+
+    def _impulses(self, speeds: Array, share: Array, impulse: Array) -> Array:
+        rigid = [k for k in self.dry if k not in self.soft]
+        turned = [(i, k) for i, k in enumerate(self.soft) if k in self.dry]
+        order = [*rigid, *(k for _, k in turned)]
+        motors = [] if self.inertia is None else [1.0 / self.inertia[i] for i, _ in turned]
+        mobility = ca.diagcat(self.coupled[rigid, rigid], *motors)
+        found = stopping_impulses(mobility, speeds[order], share[order], impulse[order])
+        every = ca.SX(speeds.shape[0], 1)
+        every[order] = found
+        return every
+
+
+class HeldShares:
+    """Shares of dry friction that are found by the first rates of a step and held in it.
+
+    Parameters
+    ----------
+    functions : tuple of casadi.Function
+        Those of `Plant.sticking_functions`, or of drives.
+    nu : int
+        Number of controls.
+    """
+
+    def __init__(self, functions: tuple[ca.Function, ca.Function], nu: int) -> None:
+        self._stick, self._stop = functions
+        self._response: list[Any] = []
+        self.share: Any = ca.MX.zeros(nu)
+
+    def slowed(self, *given: Any) -> list[Any]:
+        """Changes of the rates by dry friction: of the first ones, which lack it; none later."""
+        if self._response:
+            return []
+        self.share, *changes, jumps, coupled = self._stick(*given)
+        self._response = [jumps, coupled]
+        return list(changes)
+
+    def stopped(self, *given: Any, h: Any) -> Any:
+        """Changes at the end of the step."""
+        return self._stop(*given, self.share, h, *self._response)
+
+
+def stopping_impulses(mobility: Array, speed: Array, share: Array, impulse: Array) -> Array:
+    """Impulses by which dry friction corrects speeds.
+
+    The speeds contain the impulses ``-impulse share``. With the corrections x they become
+    ``speed + mobility x``, and the impulse of friction is ``-impulse`` times their sign, or, where
+    they vanish, anything between ``-impulse`` and ``impulse``. So x minimises
+    ``x^T mobility x / 2 + speed^T x`` in a box. Which entries lie on its bounds is found in
+    rounds: those whose own minimum, the others as they are, is beyond them; the rest solve the
+    linear equations.
+
+    Parameters
+    ----------
+    mobility : casadi.SX
+        Change of the speeds per impulse, shape (n, n), symmetric and positive definite.
+    speed, share, impulse : casadi.SX
+        Speeds, shares that they contain, and level of friction times step; shape (n,).
+
+    Returns
+    -------
+    casadi.SX
+        Impulses, shape (n,).
+    """
+    low, high = -impulse * (1.0 - share), impulse * (1.0 + share)
+
+    def inside(x: Array) -> Array:
+        return ca.fmax(low, ca.fmin(high, x))
+
+    own = ca.diag(mobility)
+    found = inside(-speed / own)
+    for _ in range(ROUNDS if speed.shape[0] > 1 else 0):
+        aim = found - (speed + mobility @ found) / own
+        at_bound = inside(aim)
+        free = (aim > low) * (aim < high)
+        fixed = (1.0 - free) * at_bound
+        matrix = free @ free.T * mobility + ca.diag(1.0 - free)
+        rest = fixed - free * (speed + mobility @ fixed)
+        found = solve_positive_definite(matrix, rest)
+    return inside(found)
 
 
 def by_name(

@@ -14,7 +14,7 @@ from concur.codegen import finite_floats
 from concur.errors import DescriptionError, SimulationError, UnknownNameError, shown
 from concur.multibody import Mechanism
 from concur.simulation._disturbances import Disturbance, GravityGradient, Wrench
-from concur.simulation._friction import FULL_SPEED, STRIBECK_SPEED, Friction, by_name
+from concur.simulation._friction import STRIBECK_SPEED, Friction, by_name
 
 OF_FRICTION = ("viscous", "coulomb", "stribeck")
 OF_CONTROLS = {
@@ -160,7 +160,6 @@ class Imperfections:
         viscous: float | Mapping[str, float] = 0.0,
         coulomb: float | Mapping[str, float] = 0.0,
         stribeck: float | Mapping[str, float] = 0.0,
-        full_speed: float = FULL_SPEED,
         stribeck_speed: float = STRIBECK_SPEED,
         momentum_error: Any = (),
         disturbances: Any = (),
@@ -177,8 +176,8 @@ class Imperfections:
             The robot.
         viscous, coulomb, stribeck : float or mapping of str to float
             Friction by control, as for `Friction.of`.
-        full_speed, stribeck_speed : float
-            Speeds of the friction, rad/s or m/s.
+        stribeck_speed : float
+            Speed at which the excess of friction has fallen to 1/e, rad/s or m/s.
         momentum_error : array_like
             Shape (6,).
         disturbances : sequence of Wrench or GravityGradient
@@ -219,9 +218,9 @@ class Imperfections:
             any(part.values()) if isinstance(part, Mapping) else part
             for part in (viscous, coulomb, stribeck)
         )
-        friction = Friction.of(robot, viscous, coulomb, stribeck, full_speed, stribeck_speed)
-        # Friction that is only uncertain needs the speeds too.
-        rubbing |= (full_speed, stribeck_speed) != (FULL_SPEED, STRIBECK_SPEED)
+        friction = Friction.of(robot, viscous, coulomb, stribeck, stribeck_speed)
+        # Friction that is only uncertain needs this speed too.
+        rubbing |= stribeck_speed != STRIBECK_SPEED
         found: dict[str, Any] = {}
         for kind, given in tables.items():
             place = f"{where}, `{kind}`"

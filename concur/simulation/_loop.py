@@ -16,9 +16,10 @@ from concur.control.references import Reference
 from concur.simulation._integrator import ADAPTIVE
 from concur.simulation._plant import Plant
 from concur.simulation._record import Recorder
+from concur.simulation._runge_kutta import graph_of
 from concur.simulation._start import FASTEST
 from concur.simulation._states import States
-from concur.simulation._step import closed_loop, graph_of, step_function
+from concur.simulation._step import closed_loop, step_function
 from concur.system import System
 
 CHECK_EVERY = 200
@@ -166,6 +167,10 @@ class Adaptive(Loop):
         self._command = setting.fill(self._rates.inputs[2:])
         self._loads = self._command[: int(plant.nl > 0)]
         self._command = self._command[len(self._loads) :]
+        self._share: np.ndarray | None = None
+        if plant.friction is not None and plant.friction.dry:
+            self._share, *self._command = self._command
+            self._stick, self._stop = plant.sticking_functions()
         # Quaternions leave the unit sphere within a step, which the robot's own method refuses.
         turn = graph_of(plant.robot.rate, "rate", plant.robot.nq, plant.robot.nv)
         self._turn = Evaluator(turn, [(plant.robot.nq,)], f"simulation of `{plant.name}`")
@@ -209,6 +214,8 @@ class Adaptive(Loop):
         span = k * self.setting.dt, (k + 1) * self.setting.dt
         method = ADAPTIVE[self.setting.method]
         try:
+            if self._share is not None:
+                response = self._shares(slope, span[0], start)
             end = solve_ivp(slope, span, start, method=method, rtol=1e-10, atol=1e-12)
         except (ValueError, FloatingPointError):
             return False
@@ -218,7 +225,37 @@ class Adaptive(Loop):
         z = end.y[:, -1]
         states.q[k + 1] = robot.check_configuration(z[:nq])
         states.v[k + 1], states.work[k + 1] = z[nq : nq + nv], z[nq + nv :]
+        if self._share is not None:
+            self._correct(k + 1, states, response)
         return True
+
+    @property
+    def _numbers(self) -> np.ndarray:
+        numbers = self.setting.numbers
+        return np.zeros(0) if numbers is None else numbers
+
+    def _shares(
+        self, slope: Callable[[float, np.ndarray], np.ndarray], t: float, z: np.ndarray
+    ) -> list[ca.DM]:
+        """Set the shares of dry friction for a step, and return what controls move."""
+        plant, rates = self.setting.plant, self._rates
+        q, v = z[: plant.nq], z[plant.nq : plant.nq + plant.nv]
+        share_in = rates.inputs[2 + int(plant.n_numbers > 0) + int(plant.nl > 0)]
+        share_in[:] = 0.0
+        slope(t, z)
+        loads, u = z[z.size - plant.nl :], rates.outputs[3][:, 0]
+        given = q, v, loads, u, rates.outputs[0][:, 0], self._numbers, self.setting.dt
+        share_in[:], _, *response = self._stick(*given)
+        return list(response)
+
+    def _correct(self, k: int, states: States, response: list[ca.DM]) -> None:
+        """Correct the end of a step by dry friction, as `stepped` does."""
+        q, v, h = states.q[k], states.v[k], self.setting.dt
+        found = self._stop(q, v, self._numbers, ca.DM(self._share), h, *response)
+        jump, faster = (np.array(part).ravel() for part in found)
+        states.q[k] = self.setting.robot.integrate(q, h / 2 * jump)
+        states.v[k] = v + jump
+        states.work[k, 0] += h / 2 * (self._rates.outputs[3][:, 0] @ faster)
 
     def _keep_reach(
         self,

@@ -11,15 +11,16 @@ from typing import ClassVar
 import casadi as ca
 import numpy as np
 
-from concur.codegen import EvaluatedMethods, Vector, as_floats, evaluated, write_fmu
+from concur.codegen import EvaluatedMethods, Vector, as_floats, evaluated, normalised, write_fmu
 from concur.dynamics import forward_dynamics, solve_positive_definite
 from concur.errors import SimulationError, UnknownNameError, shown
 from concur.mechanism import Tree
 from concur.multibody import Mechanism, SymbolicRobot, as_tree, control_velocities
 from concur.reduction import ReducedModel, along
 from concur.simulation._fmu import plant_fmu
-from concur.simulation._friction import Friction
+from concur.simulation._friction import Friction, HeldShares, Sticking
 from concur.simulation._ground import ground_loads, slip_speeds, slipping
+from concur.simulation._runge_kutta import graph_of, stepped
 from concur.simulation._slip import Slip, check_slip, load_names, wheel_names
 from concur.simulation._uncertain import Uncertain
 from concur.simulation._worlds import Worlds, declaration
@@ -291,6 +292,136 @@ class Plant(EvaluatedMethods):
             The robot itself if no quantity is uncertain.
         """
         return self.robot if self._uncertain is None else self._uncertain.robot_with(p)
+
+    def speed_function(self) -> ca.Function:
+        """Velocities along the controls (nu,), from (q, v, p)."""
+        sizes = self.nq, self.nv, self.n_numbers
+        return graph_of(
+            lambda q, v, p: control_velocities(self.symbolic(p), q, v), "speeds", *sizes
+        )
+
+    def normalize_function(self) -> ca.Function:
+        """Configuration brought back to its manifold (nq,), from (q, p)."""
+        return graph_of(
+            lambda q, p: self.symbolic(p).normalize(q), "normalize", self.nq, self.n_numbers
+        )
+
+    def per_control(
+        self, q: ca.SX, p: ca.SX, at: tuple[ca.SX, ...] | None = None
+    ) -> tuple[ca.SX, ca.SX]:
+        """Accelerations per control.
+
+        Parameters
+        ----------
+        q, p : casadi.SX
+            Configuration and numbers of the plant, shapes (nq,) and (n_numbers,).
+        at : tuple of casadi.SX, optional
+            Velocity (nv,), loads (nl,) and controls (nu,), on which they depend where wheels may
+            slip; without it wheels are free, the lightest for their motors.
+
+        Returns
+        -------
+        tuple of casadi.SX
+            Accelerations of the robot and of its controls, shapes (nv, nu) and (nu, nu).
+        """
+        u, still = ca.SX.sym("u", self.nu), ca.SX.zeros(self.nv)
+        if self.slip is None:
+            vdot, _ = self._acceleration(self.symbolic(p), q, still, u)
+            moved = ca.jacobian(vdot, u)
+        elif at is not None:
+            v, loads, held = at
+            vdot, _, _ = self.slip_acceleration(q, v, loads, u, p)
+            moved = ca.substitute(ca.jacobian(vdot, u), u, held)
+        else:
+            free = replace(self.slip, loads=(0.0,) * len(self.slip.grip))
+            vdot, _, _ = replace(self, slip=free).slip_acceleration(q, still, ca.SX(0, 1), u, p)
+            moved = ca.jacobian(vdot, u)
+        return moved, control_velocities(self.symbolic(p), q, moved)
+
+    def sticking_functions(self) -> tuple[ca.Function, ca.Function]:
+        """Dry friction at the start and at the end of a step.
+
+        The first one maps (q, v, loads, u, vdot, p, h), with the acceleration without dry friction,
+        to the shares of the levels, their accelerations (nv,), and the accelerations of the robot
+        and of its controls per control. The second one maps (q, v, p, share, h, jumps, coupled), of
+        which the last two are these, to the jumps of the velocity and of the speeds of the
+        controls.
+        """
+        sizes = {"q": self.nq, "v": self.nv, "loads": self.nl, "u": self.nu, "vdot": self.nv}
+        sizes |= {"p": self.n_numbers, "h": 1, "share": self.nu}
+        x = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
+        jumps, coupled = (
+            ca.SX.sym("jumps", self.nv, self.nu),
+            ca.SX.sym("coupled", self.nu, self.nu),
+        )
+        friction, robot = self.friction, self.symbolic(x["p"])
+        assert friction is not None
+        speeds, h = control_velocities(robot, x["q"], x["v"]), x["h"]
+        level = friction.level(speeds)
+        found = self.per_control(x["q"], x["p"], (x["v"], x["loads"], x["u"]))
+        start = Sticking(friction.dry, *found)
+        share = start.shares(speeds, control_velocities(robot, x["q"], x["vdot"]), level, h)
+        slowed, _, _ = start.response(-share * level)
+        jump, _, faster = Sticking(friction.dry, jumps, coupled).stopped(
+            speeds, x["share"], level, h
+        )
+        first = [x[name] for name in ("q", "v", "loads", "u", "vdot", "p", "h")]
+        last = [*(x[name] for name in ("q", "v", "p", "share", "h")), jumps, coupled]
+        return (
+            ca.Function("stick", first, list(map(ca.densify, (share, slowed, *found)))),
+            ca.Function("stop", last, [ca.densify(jump), ca.densify(faster)]),
+        )
+
+    def step_function(self, method: str = "rk4") -> ca.Function:
+        """One step under constant controls.
+
+        Parameters
+        ----------
+        method : str
+            "rk4" or "rkmk4".
+
+        Returns
+        -------
+        casadi.Function
+            From (q, v, u, h), the length h in s, to (q, v) after the step.
+        """
+        q, v, u = (
+            ca.MX.sym(*part) for part in zip("qvu", (self.nq, self.nv, self.nu), strict=True)
+        )
+        h, none, friction = ca.MX.sym("h"), ca.MX(0, 1), self.friction
+        bare = self if friction is None else replace(self, friction=None)
+        rate = graph_of(
+            lambda q, v, u: bare.acceleration(normalised(q, self.quaternions)[0], v, u)[0],
+            "acceleration",
+            *(self.nq, self.nv, self.nu),
+        )
+        speeds, normalize = self.speed_function(), self.normalize_function()
+        held = None
+        if friction is not None and friction.dry:
+            held = HeldShares(self.sticking_functions(), self.nu)
+
+        def rates(node: float, q: ca.MX, v: ca.MX) -> tuple[ca.MX, ...]:
+            if friction is None:
+                return (rate(q, v, u),)
+            share = ca.MX.zeros(self.nu) if held is None else held.share
+            vdot = rate(q, v, friction.left(u, speeds(q, v, none), share))
+            changes = held.slowed(q, v, ca.MX(self.nl, 1), u, vdot, none, h) if held else []
+            return (vdot + changes[0] if changes else vdot,)
+
+        def stop(q: ca.MX, v: ca.MX) -> tuple[ca.MX, ...]:
+            return () if held is None else (held.stopped(q, v, none, h=h)[0],)
+
+        end = stepped(
+            self.robot,
+            method,
+            rates,
+            [q, v],
+            h,
+            lambda q: normalize(q, none),
+            stop if held else None,
+        )
+        names = ["q", "v", "u", "h"], ["q_next", "v_next"]
+        return ca.Function("plant_step", [q, v, u, h], end, *names)
 
     def _known(self) -> Uncertain:
         if self._uncertain is None:
@@ -591,4 +722,4 @@ class Plant(EvaluatedMethods):
                 cure="Leave it out.",
             )
         robot = as_tree(self.robot, f"FMU of `{self.name}`", "Export the law and simulate here.")
-        return write_fmu(plant_fmu(robot, self.acceleration, model, step), directory, fmi)
+        return write_fmu(plant_fmu(robot, self.step_function(), model, step), directory, fmi)

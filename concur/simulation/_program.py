@@ -32,13 +32,14 @@ from concur.mechanism import unknown_name
 from concur.multibody import Mechanism
 from concur.simulation._drives import Drives
 from concur.simulation._encoder import encoder_reading
+from concur.simulation._friction import HeldShares
 from concur.simulation._imperfections import Imperfections, Scalar, joint_places
 from concur.simulation._integrator import FIXED_STEP
 from concur.simulation._plant import Plant
+from concur.simulation._runge_kutta import stepped
 from concur.simulation._slip import check_step
 from concur.simulation._start import grid
 from concur.simulation._start_rows import start_function
-from concur.simulation._step import stepped
 from concur.simulation._stiffness import check_stiffness, mobility_function
 
 FORCE_STATES = ("work", "torque", "load")
@@ -652,17 +653,37 @@ def _step(program: Program) -> ca.Function:
     x, p = ca.MX.sym("x", program.nx), ca.MX.sym("p", program.n_numbers)
     u = ca.MX.sym("u", plant.nu)
     part = program._parts(x)
-    numbers = [p[: plant.n_numbers]] if plant.n_numbers else []
     torques, lagged = drives.torque_function()(u, part["torque"], p[plant.n_numbers :])
     active = drives.active_function()(part["time"])
     rates = drives.rate_function(plant)
+    held = HeldShares(drives.sticking_functions(plant), plant.nu) if drives.dry else None
 
     def slopes(node: float, q: Any, v: Any, _: Any, *others: Any) -> Any:
         torque = torques[:, round(2 * node)]
-        return rates.call([q, v, *others, torque, active, p])
+        share = held.share if held else ca.MX.zeros(plant.nu)
+        vdot, power, slip, faster, rate = rates.call([q, v, *others, torque, active, share, p])
+        _, motor, load = others
+        given = q, v, motor, load, torque, vdot, faster, p, h
+        if changes := held.slowed(*given) if held else []:
+            vdot, faster = vdot + changes[0], faster + changes[1]
+        return vdot, power, slip, faster, rate
+
+    def stop(q: Any, v: Any, work: Any, spring: Any, motor: Any, load: Any) -> Any:
+        assert held is not None
+        jump, jumped, faster = held.stopped(q, v, motor, p, h=h)
+        return jump, work + h / 2 * ca.dot(torques[:, 2], faster), spring, motor + jumped, load
 
     moving = ["q", "v", "work", "spring", "motor", "load"]
-    moved = stepped(plant, program.method, slopes, [part[name] for name in moving], h, numbers)
+    normalize, own = plant.normalize_function(), p[: plant.n_numbers]
+    moved = stepped(
+        plant.robot,
+        program.method,
+        slopes,
+        [part[name] for name in moving],
+        h,
+        lambda q: normalize(q, own),
+        stop if held else None,
+    )
     part |= dict(zip(moving, moved, strict=True))
     part["torque"], part["time"] = lagged, part["time"] + h
     signals = [part["v"]]

@@ -1,24 +1,17 @@
-"""One fixed step of the closed loop as one function: Runge-Kutta on coordinates or on groups.
-
-"rk4" integrates the coordinates and brings quaternions back to unit norm. "rkmk4" is the
-Runge-Kutta-Munthe-Kaas method: the same tableau on the algebra of the joint groups, with the
-exact inverse differential of exp, so that configurations stay on their groups by construction.
-"""
+"""One fixed step of the closed loop as one function."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial, reduce
-from typing import Any
+from dataclasses import replace
+from functools import reduce
 
 import casadi as ca
 
 from concur.codegen import Array, Evaluator, Vector, normalised
 from concur.control import TrackingLaw
-from concur.multibody import control_velocities
+from concur.simulation._friction import HeldShares
 from concur.simulation._plant import Plant
-from concur.simulation._runge_kutta import runge_kutta
-from concur.system import displacement_rate
+from concur.simulation._runge_kutta import stepped
 
 
 def closed_loop(servo: TrackingLaw, plant: Plant, held: bool) -> ca.Function:
@@ -26,13 +19,16 @@ def closed_loop(servo: TrackingLaw, plant: Plant, held: bool) -> ca.Function:
 
     (q, v, command...) to (vdot, power, pivot, u, missed, scale); the command is u when held, else
     what the law takes as `sampled`, and the state z of a law that has one, the rate of which comes
-    after the power. Uncertain numbers p of the plant, and then the loads of wheels that slip, stand
-    before the command; the rates of the loads come last behind the power.
+    after the power. Uncertain numbers p of the plant, then the loads of wheels that slip, and then
+    the shares of dry friction stand before the command; the rates of the loads
+    come last behind the power.
     """
     kind = ca.SX if held else servo.symbols
     q, v = kind.sym("q", servo.nq), kind.sym("v", plant.nv)
     numbers = [kind.sym("p", plant.n_numbers)] if plant.n_numbers else []
     loads = [kind.sym("loads", plant.nl)] if plant.nl else []
+    friction = plant.friction
+    shares = [kind.sym("share", plant.nu)] if friction is not None and friction.dry else []
     # Within a step of an integrator quaternions leave the unit sphere.
     unit, _ = normalised(q, plant.quaternions)
     if held:
@@ -45,29 +41,31 @@ def closed_loop(servo: TrackingLaw, plant: Plant, held: bool) -> ca.Function:
         command += [kind.sym("z", servo.nz)] if servo.nz else []
         given = [unit, servo.law_velocities(v), *command]
         torque, pivot, missed, scale, *moving = servo.graph().call(given)
+    own = numbers[0] if numbers else kind(0, 1)
+    speeds, left = plant.speed_function()(unit, v, own), torque
+    if friction is not None:
+        left, plant = friction.left(torque, speeds, *shares), replace(plant, friction=None)
     if plant.slip is not None:
-        load, own = (part[0] if part else kind(0, 1) for part in (loads, numbers))
-        vdot, _, rate = plant.slip_acceleration(unit, v, load, torque, own)
+        load = loads[0] if loads else kind(0, 1)
+        vdot, _, rate = plant.slip_acceleration(unit, v, load, left, own)
         moving.append(rate)
     elif numbers:
-        vdot, _ = plant.world_acceleration(unit, v, torque, *numbers)
+        vdot, _ = plant.world_acceleration(unit, v, left, *numbers)
     else:
-        vdot, _ = plant.acceleration(unit, v, torque)
-    if numbers:
-        speeds = graph_of(
-            lambda q, v, p: control_velocities(plant.symbolic(p), q, v),
-            "speeds",
-            *(servo.nq, plant.nv, plant.n_numbers),
-        )(unit, v, *numbers)
-    else:
-        speeds = control_velocities(plant.robot, unit, v)
+        vdot, _ = plant.acceleration(unit, v, left)
     power = ca.vertcat(ca.dot(torque, speeds), *moving)
     names = ["u"] if held else [*servo.sampled, *(["z"] if servo.nz else [])]
     return ca.Function(
         "closed_loop",
-        [q, v, *numbers, *loads, *command],
+        [q, v, *numbers, *loads, *shares, *command],
         [ca.densify(part) for part in (vdot, power, pivot, torque, missed, scale)],
-        ["q", "v", *(["p"] if numbers else []), *(["loads"] if loads else []), *names],
+        [
+            *("q", "v"),
+            *(["p"] if numbers else []),
+            *(["loads"] if loads else []),
+            *(["share"] if shares else []),
+            *names,
+        ],
         ["vdot", "power", "pivot", "torque", "missed", "scale"],
         {"cse": kind is ca.SX},
     )
@@ -139,6 +137,10 @@ def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.
     else:
         command = [ca.MX.sym(name, size, 3) for name, size in servo.sampled.items()]
 
+    own, friction = numbers[0] if numbers else ca.MX(0, 1), plant.friction
+    shares = None
+    if friction is not None and friction.dry:
+        shares = HeldShares(plant.sticking_functions(), plant.nu)
     pivots, given, stages = [ca.MX(1)], list[ca.MX](), list[ca.MX]()
 
     def forces(node: float, q: Vector, v: Vector, work: Vector) -> tuple[Array, Array]:
@@ -146,13 +148,31 @@ def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.
         state = [work[1 : 1 + servo.nz]] if servo.nz and not held else []
         loads = [work[1 + servo.nz :]] if plant.nl else []
         demand = [*(part[:, column] for part in command), *state]
-        vdot, power, pivot, *law = rates(q, v, *numbers, *loads, *demand)
+        before = [shares.share] if shares else []
+        vdot, power, pivot, *law = rates(q, v, *numbers, *loads, *before, *demand)
+        pushed = loads[0] if loads else ca.MX(0, 1)
+        for change in shares.slowed(q, v, pushed, law[0], vdot, own, h) if shares else []:
+            vdot += change
         pivots.append(pivot)
         stages.append(ca.vertcat(q, v, law[0]))
         given.extend(law)
         return vdot, power
 
-    q_next, v_next, work_next = stepped(plant, method, forces, [q, v, work], h, numbers)
+    def stop(q: ca.MX, v: ca.MX, work: ca.MX) -> tuple[ca.MX, ...]:
+        assert shares is not None
+        jump, faster = shares.stopped(q, v, own, h=h)
+        return jump, ca.vertcat(work[0] + h / 2 * ca.dot(given[0], faster), work[1:, 0])
+
+    normalize = plant.normalize_function()
+    q_next, v_next, work_next = stepped(
+        plant.robot,
+        method,
+        forces,
+        [q, v, work],
+        h,
+        lambda q: normalize(q, own),
+        stop if shares else None,
+    )
     return ca.Function(
         f"step_{method}",
         [q, v, work, h, *numbers, *command],
@@ -167,63 +187,3 @@ def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.
         ],
         ["q_next", "v_next", "work_next", "pivot", "torque", "missed", "scale", "low", "high"],
     )
-
-
-def stepped(
-    plant: Plant,
-    method: str,
-    rates: Callable[..., Sequence[Array]],
-    state: Sequence[Array],
-    h: Array | float,
-    numbers: Sequence[Any] = (),
-) -> list[Array]:
-    """State after a step of a method.
-
-    Parameters
-    ----------
-    plant : Plant
-        What moves.
-    method : str
-        "rk4" or "rkmk4".
-    rates : callable
-        Maps (node, *state) to the rates of all parts of the state but the first.
-    state : sequence of casadi.MX
-        Parts of the state at the start: configuration, velocity, and further ones.
-    h : casadi.MX or float
-        Length of the step, s.
-    numbers : sequence of casadi.MX
-        Uncertain numbers p of the plant, if there are any.
-
-    Returns
-    -------
-    list of casadi.MX
-        Parts of the state at the end.
-    """
-    robot, (q, *rest) = plant.robot, state
-    if method == "rk4":
-        rate = graph_of(robot.rate, "rate", robot.nq, robot.nv)
-        normalize = graph_of(
-            lambda q, *p: (plant.symbolic(*p) if p else robot).normalize(q),
-            "normalize",
-            *(robot.nq, *(part.numel() for part in numbers)),
-        )
-        end, *moved = runge_kutta(
-            lambda node, q, v, *rest: (rate(q, v), *rates(node, q, v, *rest)), state, h
-        )
-        return [normalize(end, *numbers), *moved]
-    integrate = graph_of(robot.integrate, "integrate", robot.nq, robot.nv)
-    sizes = robot.nq, robot.nv, robot.nv
-    way_rate = graph_of(partial(displacement_rate, robot), "displacement_rate", *sizes)
-
-    def slope(node: float, d: Array, v: Array, *rest: Array) -> tuple[Array, ...]:
-        at = integrate(q, d)
-        return way_rate(at, d, v), *rates(node, at, v, *rest)
-
-    way, *moved = runge_kutta(slope, [ca.MX.zeros(robot.nv), *rest], h)
-    return [integrate(q, way), *moved]
-
-
-def graph_of(method: Callable[..., Array], name: str, *sizes: int) -> ca.Function:
-    """Function over SX of a method that takes columns of these sizes, without checks of numbers."""
-    symbols = [ca.SX.sym(f"x{i}", size) for i, size in enumerate(sizes)]
-    return ca.Function(name, symbols, [ca.densify(method(*symbols))])

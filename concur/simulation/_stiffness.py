@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import casadi as ca
@@ -12,8 +11,7 @@ import numpy as np
 
 from concur.codegen import constant
 from concur.errors import SimulationError
-from concur.multibody import control_velocities, controls
-from concur.simulation._friction import slope_at_rest
+from concur.multibody import controls
 from concur.simulation._plant import Plant
 
 FASTEST_DECAY = 2.0
@@ -32,18 +30,10 @@ def mobility_function(plant: Plant) -> Callable[[np.ndarray], np.ndarray]:
 
     Returns a function from (worlds, n_numbers) to (worlds, CONFIGURATIONS, nu, nu).
     """
-    if plant.slip is not None:  # wheels without load are free, and the lightest for their motors
-        unloaded = replace(plant.slip, loads=(0.0,) * len(plant.slip.grip))
-        plant = replace(plant, slip=unloaded)
-    q, u = ca.SX.sym("q", plant.nq), ca.SX.sym("u", plant.nu)
-    p, rng = ca.SX.sym("p", plant.n_numbers), np.random.default_rng(5)
-    robot = plant.symbolic(p)
-    still = ca.SX.zeros(plant.nv)
-    if plant.slip is None:
-        vdot, _ = plant._acceleration(robot, q, still, u)
-    else:
-        vdot, _, _ = plant.slip_acceleration(q, still, ca.SX(0, 1), u, p)
-    moved = ca.densify(control_velocities(robot, q, ca.jacobian(vdot, u)))
+    q, p = ca.SX.sym("q", plant.nq), ca.SX.sym("p", plant.n_numbers)
+    rng = np.random.default_rng(5)
+    _, coupled = plant.per_control(q, p)
+    moved = ca.densify(coupled)
     one = ca.Function("mobility", [q, p], [moved], {"cse": True})
     system = plant.robot
     places = [system.neutral(), *(system.random(rng) for _ in range(CONFIGURATIONS - 1))]
@@ -72,9 +62,9 @@ def check_friction(plant: Plant, dt: float) -> None:
     Raises
     ------
     SimulationError
-        If the step times the fastest rate of friction at rest, the largest eigenvalue of M^-1 and
-        the slopes of friction over speed, is 2 or more at one of some configurations: explicit
-        steps chatter then. It names the control and a step that suffices.
+        If the step times the fastest rate of viscous friction, the largest eigenvalue of M^-1
+        and the coefficients, is 2 or more at one of some configurations: explicit steps chatter
+        then. It names the control and a step that suffices. Dry friction is never too stiff.
 
     Examples
     --------
@@ -88,20 +78,16 @@ def check_friction(plant: Plant, dt: float) -> None:
         return
     rows = plant.numbers({}) if plant.n_numbers else np.zeros((1, 0))
     values: dict[str, Any] = {
-        kind: np.array(getattr(friction, kind))[None] for kind in ("viscous", "coulomb", "stribeck")
+        "viscous": np.array(friction.viscous)[None],
+        "stiffness": np.full((1, plant.nu), np.inf),
+        "names": controls(plant.robot)[0],
     }
-    rigid = {"stiffness": np.full((1, plant.nu), np.inf), "full_speed": friction.full_speed}
-    names = {"names": controls(plant.robot)[0]}
-    check_stiffness(
-        f"plant of `{plant.name}`", mobility_function(plant)(rows), values | rigid | names, dt
-    )
+    check_stiffness(f"plant of `{plant.name}`", mobility_function(plant)(rows), values, dt)
 
 
 def check_stiffness(where: str, mobility: np.ndarray, values: Mapping[str, Any], h: float) -> None:
     """Refuse friction and springs that a step of length h does not resolve."""
-    slope = slope_at_rest(
-        values["viscous"], values["coulomb"], values["stribeck"], values["full_speed"]
-    )
+    slope = np.asarray(values["viscous"])
     soft = np.isfinite(values["stiffness"])
     motor = np.zeros(soft.shape)
     if soft.any():
@@ -129,8 +115,7 @@ def check_stiffness(where: str, mobility: np.ndarray, values: Mapping[str, Any],
             f"{where}{among}, `{what}` of `{control}`",
             expected=f"a rate below {bound:g} per step of {h:g} s",
             came=f"{rate:.4g} 1/s, {h * rate:.3g} per step",
-            cure=f"Take a step of {_rounded(0.95 * bound / rate):g} s or less, or less of it"
-            + (", or a larger `full_speed`." if what.startswith("friction") else "."),
+            cure=f"Take a step of {_rounded(0.95 * bound / rate):g} s or less, or less of it.",
             world=int(world),
             rate=rate,
         )

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
@@ -20,12 +18,11 @@ from hil._concur import (
     check_friction,
     fingerprint,
     recalled,
-    runge_kutta,
 )
 from hil.errors import RigError
 
 if TYPE_CHECKING:
-    from hil._concur import Array, Mechanism
+    from hil._concur import Mechanism
     from hil.settings import Rig
 
 RELEASE = 0.01
@@ -62,7 +59,7 @@ class RobotPlant:
         check_friction(plant, self.dt)
         self._step = _step(plant)
         self._q, self._v = self._step.inputs[0][:, 0], self._step.inputs[1][:, 0]
-        self._h, self._u = self._step.inputs[2], self._step.inputs[3][:, 0]
+        self._h, self._u = self._step.inputs[3], self._step.inputs[2][:, 0]
         self._q_next, self._v_next = (view[:, 0] for view in self._step.outputs)
         self.torque = np.zeros(len(names))  # of each axis, N m; the caller writes it
         self.time = 0.0  # instant reached, s since the start
@@ -150,30 +147,6 @@ def _step(plant: Plant) -> Evaluator:
     made = recalled(key)
     if made is not None:
         return Evaluator(made.functions[0], shapes, where)
-    evaluator = Evaluator(_graph(plant), shapes, where)
+    evaluator = Evaluator(plant.step_function(), shapes, where)
     evaluator.compile(key)
     return evaluator
-
-
-def _graph(plant: Plant) -> ca.Function:
-    robot = plant.robot
-
-    def function(name: str, act: Callable[..., Array], *sizes: int) -> ca.Function:
-        symbols = [ca.SX.sym(f"x{k}", size) for k, size in enumerate(sizes)]
-        return ca.Function(name, symbols, [ca.densify(act(*symbols))], {"cse": True})
-
-    rate = function("rate", robot.rate, robot.nq, robot.nv)
-    normalize = function("normalize", robot.normalize, robot.nq)
-    acceleration = function(
-        "acceleration", lambda q, v, u: plant.acceleration(q, v, u)[0], robot.nq, robot.nv, plant.nu
-    )
-    q, v = ca.MX.sym("q", robot.nq), ca.MX.sym("v", robot.nv)
-    h, u = ca.MX.sym("h"), ca.MX.sym("u", plant.nu)
-    end, faster = runge_kutta(lambda _, q, v: (rate(q, v), acceleration(q, v, u)), [q, v], h)
-    return ca.Function(
-        "emulator_step",
-        [q, v, h, u],
-        [normalize(end), faster],
-        ["q", "v", "h", "u"],
-        ["q_next", "v_next"],
-    )

@@ -105,7 +105,7 @@ def imperfect() -> Run:
     """Ours, with what a campaign has beside masses."""
     robot = drawn()[0].robot
     real = Imperfections.of(
-        robot, viscous=0.05, coulomb=0.1, full_speed=0.5, lag=0.003, latency=0.002, jitter=0.001
+        robot, viscous=0.05, coulomb=0.1, lag=0.003, latency=0.002, jitter=0.001
     )
     return rolled(loop_program(drawn()[1], worlds().plant, real))
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from concur import robots
 from concur.codegen import write_fmu
 from concur.errors import ConcurError, SimulationError, UnknownNameError
-from concur.simulation import Integrator, Plant, simulate
+from concur.simulation import Friction, Integrator, Plant, simulate
 from concur.simulation._fmu import plant_fmu
 from tests.codegen._fmu_cases import CASES, EACH, FLYER, HOLD, INPUTS, flyer
 from tests.codegen._units import DISCARD, OK, VERSIONS, Unit, with_compiler
@@ -164,9 +164,29 @@ def test_plant_without_a_model_starts_from_all_velocities(tmp_path):
     unit.close()
 
 
+@pytest.mark.extended
+def test_friction_sticks_in_a_unit_as_in_a_plant(tmp_path):
+    robot = robots.rover_arm()
+    plant = Plant(robot, friction=Friction.of(robot, 0.05, {"turret": 0.4, "upper_arm": 9.0}))
+    with with_compiler():
+        unit = Unit(plant.export(tmp_path))
+    q, v = robot.neutral(), np.zeros(robot.nv)
+    unit.start(q0=q, v0=v)
+    step = plant.step_function()
+    for torque in (0.39, 0.8, 0.0):
+        u = np.array([0.3, 0.2, torque, 0.0, 0.0])
+        unit.set(u=u)
+        for _ in range(50):
+            assert unit.step(1e-3) == OK
+            q, v = (np.array(part).ravel() for part in step(q, v, u, 1e-3))
+        assert_allclose(unit.get("q"), q, rtol=0, atol=1e-12)
+        assert_allclose(unit.get("v"), v, rtol=0, atol=1e-11)
+    unit.close()
+
+
 def test_units_tell_what_each_number_is(tmp_path):
     plant = Plant(robots.free_flyer())
-    model = plant_fmu(plant.tree, plant.acceleration, None, 1e-3)
+    model = plant_fmu(plant.tree, plant.step_function(), None, 1e-3)
     path = write_fmu(model, tmp_path, "2.0", binary=False)
     description = read_model_description(str(path))
     told = {v.name: v for v in description.modelVariables}

@@ -206,9 +206,7 @@ def test_encoders_that_round_and_coulomb_friction_are_covered_by_their_bounds() 
     found = proof_of(given)
     assert found.status is Status.UNVERIFIED
     case = Prover(own.servo, own.reference, T, own.q0, own.s0)
-    real = Imperfections.of(
-        own.robot, coulomb=friction, full_speed=1e-3, resolution=dict.fromkeys(ARM, step)
-    )
+    real = Imperfections.of(own.robot, coulomb=friction, resolution=dict.fromkeys(ARM, step))
     integrator = Integrator(dt=0.001, control_period=0.001)
     run = simulate(
         own.robot, own.servo, own.reference, T, own.q0, own.s0,

@@ -6,11 +6,19 @@ import math
 
 import numpy as np
 import pytest
-from scipy.integrate import trapezoid
+from scipy.integrate import solve_ivp, trapezoid
 
 import concur as cc
 from concur.errors import SimulationError, UnknownNameError
-from concur.simulation import Friction, Integrator, Tolerances, check_friction
+from concur.simulation import (
+    Friction,
+    Imperfections,
+    Integrator,
+    Tolerances,
+    check_friction,
+    loop_program,
+)
+from tests.simulation.loops import Stay, rolled
 
 INERTIA = 0.4  # kg m^2
 
@@ -27,7 +35,7 @@ def test_one_joint_slows_down_as_its_equation_says(wheel):
     friction = Friction.of(wheel, 0.8, {"wheel": 0.3})
     for speed in (-2.0, 0.004, 0.0, 1.0):
         vdot, _ = cc.Plant(wheel, friction=friction).acceleration([0.0], [speed], [0.5])
-        rest = 0.5 - 0.8 * speed - 0.3 * math.tanh(speed / 0.01)
+        rest = 0.5 - 0.8 * speed - 0.3 * np.sign(speed)
         assert vdot[0] == pytest.approx(rest / INERTIA, rel=1e-14)
     assert friction.left(np.array([0.5]), np.array([0.0])) == 0.5
 
@@ -38,7 +46,7 @@ def test_friction_acts_along_the_controls_of_a_rover():
     q, v, u = robot.neutral(), rng.normal(size=robot.nv), rng.normal(size=5)
     friction = Friction.of(robot, {"turret": 0.5, "left_wheel": 0.2}, 0.1)
     speeds = v[list(robot.actuated_freedoms)]
-    by_hand = u - np.array([0.2, 0, 0.5, 0, 0]) * speeds - 0.1 * np.tanh(speeds / 0.01)
+    by_hand = u - np.array([0.2, 0, 0.5, 0, 0]) * speeds - 0.1 * np.sign(speeds)
     found = cc.Plant(robot, friction=friction).acceleration(q, v, u)
     expected = cc.Plant(robot).acceleration(q, v, by_hand)
     for one, other in zip(found, expected, strict=True):
@@ -98,7 +106,7 @@ def test_runs_with_fixed_steps_refuse_friction_that_is_too_stiff(wheel):
     servo = cc.Servo(cc.reduce(wheel), [cc.Output("angle", "wheel", "SO2")], 4.0, 4.0)
 
     def end(rate, method="rk4", period=None, dt=1e-3):
-        plant = cc.Plant(wheel, friction=Friction.of(wheel, 0.0, 0.01 * rate * INERTIA))
+        plant = cc.Plant(wheel, friction=Friction.of(wheel, rate * INERTIA))
         reference = cc.references.hold([0.0], group="SO2")
         options = Integrator(method, dt, control_period=period)
         run = cc.simulate(
@@ -112,3 +120,157 @@ def test_runs_with_fixed_steps_refuse_friction_that_is_too_stiff(wheel):
             end(2.001e3, method, period)
         assert refused.value.data["rate"] == pytest.approx(2.001e3, rel=1e-12)
     assert end(2.001e3, dt=2.5e-4) == pytest.approx(end(2.001e3, "radau"), rel=1e-7)
+
+
+def by_simulate(method, **options):
+    def motion(robot, friction, u, q0, v0, steps):
+        run = cc.simulate(
+            robot, Stay(robot, u), None, steps * 1e-3, q0, v0,
+            plant=cc.Plant(robot, friction=friction), integrator=Integrator(method, **options),
+        )  # fmt: skip
+        return run.q, run.v
+
+    return motion
+
+
+def by_program(robot, friction, u, q0, v0, steps):
+    program = loop_program(Stay(robot, u), cc.Plant(robot), Imperfections(friction=friction))
+    x, _ = rolled(program, program.start(q0, v0), steps)
+    return program.state(x, "q"), program.state(x, "v")
+
+
+def by_plant(robot, friction, u, q0, v0, steps):
+    step, rows = cc.Plant(robot, friction=friction).step_function(), [(q0, v0)]
+    for _ in range(steps):
+        rows.append([np.array(part).ravel() for part in step(*rows[-1], u, 1e-3)])
+    return tuple(np.array(part) for part in zip(*rows, strict=True))
+
+
+ROUTES = {
+    "rk4": by_simulate("rk4"),
+    "sampled": by_simulate("rk4", control_period=5e-3),
+    "rkmk4": by_simulate("rkmk4"),
+    "dop853": by_simulate("dop853"),
+    "program": by_program,
+    "plant": by_plant,
+}
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_joint_coasts_to_rest_sticks_and_comes_loose(wheel, route):
+    """One joint: it stops after v^2 / 2a, holds below the level of friction, and moves above."""
+    motion, dry = ROUTES[route], Friction.of(wheel, coulomb=0.3)
+    slowing = 0.3 / INERTIA
+    q, v = motion(wheel, dry, [0.0], [0.0], [0.15], 300)
+    t = np.arange(301) * 1e-3
+    moving = t < 0.15 / slowing
+    np.testing.assert_allclose(v[moving, 0], 0.15 - slowing * t[moving], atol=1e-12)
+    assert np.abs(v[-50:]).max() < 1e-15
+    assert q[-1, 0] == pytest.approx(0.15**2 / (2.0 * slowing), abs=slowing * 1e-6)
+    for torque in (-0.3 * (1 - 1e-9), 0.15, 0.3 * (1 - 1e-9)):
+        q, v = motion(wheel, dry, [torque], [0.2], [0.0], 100)
+        assert np.abs(v).max() < 1e-15
+        assert np.abs(q - 0.2).max() < 1e-15
+    q, v = motion(wheel, dry, [-0.3 * 1.001], [0.2], [0.0], 100)
+    assert v[-1, 0] == pytest.approx(-0.3e-3 / INERTIA * 0.1, rel=1e-9)
+    assert q[-1, 0] - 0.2 == pytest.approx(-0.3e-3 / INERTIA * 0.1**2 / 2, rel=1e-7)
+
+
+@pytest.mark.parametrize("route", ["rk4", "program"])
+def test_breakaway_takes_more_than_motion(wheel, route):
+    """Stribeck: between the two levels a joint at rest stays, and one that moves goes on."""
+    rubbing = Friction.of(wheel, coulomb=0.2, stribeck=0.1, stribeck_speed=0.02)
+    assert ROUTES[route](wheel, rubbing, [0.2999], [0.0], [0.0], 50)[1][-1, 0] == 0.0
+    assert ROUTES[route](wheel, rubbing, [0.3001], [0.0], [0.0], 50)[1][-1, 0] > 1e-6
+    speeds = ROUTES[route](wheel, rubbing, [0.25], [0.0], [0.1], 200)[1][:, 0]
+    exact = solve_ivp(
+        lambda _, w: (0.25 - 0.2 - 0.1 * np.exp(-((w / 0.02) ** 2))) / INERTIA,
+        (0.0, 0.2), [0.1], rtol=1e-11, atol=1e-13,
+    ).y[0, -1]  # fmt: skip
+    assert speeds[-1] == pytest.approx(exact, rel=1e-9)
+
+
+def arm(gravity=9.81):
+    """A car whose wheels roll, with an arm of two joints that hangs sideways under gravity."""
+    links = [
+        cc.Body("column", cc.joints.Fixed()),
+        cc.Body(
+            "upper",
+            cc.joints.Revolute((0, 1, 0)),
+            parent="column",
+            inertia=cc.Inertia(2.0, com=(0.25, 0, 0), moments=(0.01, 0.05, 0.05)),
+        ),
+        cc.Body(
+            "fore",
+            cc.joints.Revolute((0, 1, 0)),
+            parent="upper",
+            placement=cc.Pose((0.5, 0, 0)),
+            inertia=cc.Inertia(1.0, com=(0.2, 0, 0), moments=(0.005, 0.02, 0.02)),
+        ),
+    ]
+    return cc.Mechanism("arm", links, gravity=(0, 0, -gravity))
+
+
+def test_joints_loaded_at_half_their_friction_do_not_creep():
+    robot = arm()
+    q0 = np.array([0.3, 0.4])
+    load = np.abs(robot.bias(q0, np.zeros(2)))
+    holding = Friction((0.0, 0.0), tuple(2.0 * load))
+    for route in ("rk4", "program"):
+        q, _ = ROUTES[route](robot, holding, [0.0, 0.0], q0, [0.0, 0.0], 4000)
+        assert np.abs(q - q0).max() < 1e-12
+    falling = Friction((0.0, 0.0), tuple(0.99 * load))
+    q, _ = ROUTES["rk4"](robot, falling, [0.0, 0.0], q0, [0.0, 0.0], 500)
+    assert np.abs(q[-1] - q0).max() > 1e-3
+
+
+def in_small_steps(robot, levels, q, v, duration, h):
+    """The motion by steps of first order, whose friction is found by trial of all modes."""
+    n = len(levels)
+    for _ in range(round(duration / h)):
+        mass, bias = robot.mass_matrix(q), robot.bias(q, v)
+        free = v - h * np.linalg.solve(mass, bias)
+        mobility = h * np.linalg.inv(mass)
+        for mode in np.ndindex(*(3,) * n):
+            ways = np.array(mode) - 1.0
+            rest = ways == 0
+            forces = -levels * ways
+            moved = free + mobility @ forces
+            forces[rest] -= np.linalg.solve(mobility[np.ix_(rest, rest)], moved[rest])
+            v = free + mobility @ forces
+            if (np.abs(forces) <= levels * (1 + 1e-9)).all() and (v * ways >= -1e-14)[~rest].all():
+                break
+        else:
+            raise AssertionError("no mode")
+        q = q + h * v
+    return np.concatenate([q, v])
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("levels", [(1.5, 0.4), (6.0, 0.2), (0.5, 2.5)])
+def test_an_arm_swings_sticks_and_slides_as_in_small_steps(levels):
+    """Coupled joints that stop and come loose several times; errors are of the order of a step."""
+    robot, levels, q0, v0 = arm(), np.array(levels), np.array([0.9, -0.5]), np.array([0.6, -1.1])
+    due = in_small_steps(robot, levels, q0, v0, 0.9, 1.5e-4)
+    for route in ("rk4", "program"):
+        q, v = ROUTES[route](robot, Friction((0.0, 0.0), levels), [0.0, 0.0], q0, v0, 900)
+        assert np.abs(q[-1] - due[:2]).max() < 1e-3
+        assert np.abs(v[-1] - due[2:]).max() < 4e-3
+
+
+def test_dry_friction_takes_energy_and_gives_none():
+    robot = arm(0.0)
+    rng = np.random.default_rng(3)
+    for _ in range(5):
+        levels = rng.uniform(0.1, 1.0, 2)
+        q, v = ROUTES["rk4"](
+            robot,
+            Friction((0.0, 0.0), levels),
+            [0.0, 0.0],
+            rng.normal(size=2),
+            rng.normal(size=2),
+            400,
+        )
+        energy = np.array([robot.kinetic_energy(*row) for row in zip(q, v, strict=True)])
+        assert (np.diff(energy) <= 1e-12).all()
+        assert energy[-1] < 0.9 * energy[0]

@@ -486,7 +486,7 @@ def test_closed_loop_is_that_of_the_robot_built_with_the_numbers(
 @pytest.mark.extended
 def test_friction_acts_in_a_world_too() -> None:
     task, plant, worlds = loop("rover")
-    rubbing = Friction.of(task.robot, 0.5, 0.2, full_speed=0.1)
+    rubbing = Friction.of(task.robot, 0.5, 0.2)
     world = one(worlds, 0)
     came = run("rover", replace(plant, friction=rubbing), world=world)
     assert_same_motion(came, run("rover", Plant(built(task.robot, world), friction=rubbing)))

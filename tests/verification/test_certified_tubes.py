@@ -35,7 +35,6 @@ DRIVES = """
 [imperfections]
 ripple = 0.05
 lag = 0.002
-full_speed = 0.2
 [imperfections.timing]
 latency = 0.001
 jitter = 0.001
@@ -183,7 +182,7 @@ def check_bounds(name: str, count: int, folder: Path) -> None:
         }
         heavier = Plant(task.robot, uncertain={name: ["mass"] for name in masses}).of_world(masses)
         coulomb = rng.uniform(0.0, 0.02, servo.nu)
-        friction = Friction((0.0,) * servo.nu, tuple(coulomb), full_speed=0.2)
+        friction = Friction((0.0,) * servo.nu, tuple(coulomb))
         for plant in (heavier, Plant(task.robot, friction=friction)):
             run = simulate(
                 task.robot, servo, task.reference, task.duration, task.q0,

@@ -193,29 +193,6 @@ static int unit_set(unit_t *unit, const unsigned *references, size_t count, cons
   return OK;
 }
 
-#if MODEL_STATES
-/* One step of the classic Runge-Kutta method of fourth order; quaternions keep unit norm. */
-static void unit_move(unit_t *unit, double *state, double h) {
-  static const double nodes[4] = {0.0, 0.5, 0.5, 1.0};
-  static const double weights[4] = {1.0 / 6, 1.0 / 3, 1.0 / 3, 1.0 / 6};
-  double stage[MODEL_STATES], rate[MODEL_STATES], total[MODEL_STATES];
-  int i, k;
-  for (i = 0; i < MODEL_STATES; ++i) {
-    stage[i] = state[i];
-    total[i] = 0;
-  }
-  for (k = 0; k < 4; ++k) {
-    model_rates(&unit->memory, unit->now.x, stage, rate);
-    for (i = 0; i < MODEL_STATES; ++i) {
-      total[i] += weights[k] * rate[i];
-      if (k < 3) stage[i] = state[i] + nodes[k + 1] * h * rate[i];
-    }
-  }
-  for (i = 0; i < MODEL_STATES; ++i) state[i] += h * total[i];
-  model_settle(&unit->memory, state);
-}
-#endif
-
 /* Step from t to t + h. A step that cannot be computed is discarded and changes nothing. */
 static int unit_step(unit_t *unit, double t, double h, const char *function) {
   numbers_t *now = &unit->now;
@@ -238,7 +215,7 @@ static int unit_step(unit_t *unit, double t, double h, const char *function) {
     if (!(parts < 1e9)) return refuse_call(unit, function, "too many parts in the step");
     memcpy(state, now->x + MODEL_STATE, sizeof state);
     for (done = 0; sound && (done == 0 || done < parts); ++done) {
-      unit_move(unit, state, part);
+      model_move(&unit->memory, now->x, part, state);
       for (i = 0; i < MODEL_STATES; ++i) sound = sound && fabs(state[i]) <= DBL_MAX;
     }
     if (!sound) {
