@@ -54,7 +54,7 @@ class ExportResult:
         lines = [f"written to {self.folder}: {', '.join(p.name for p in self.written.files)}"]
         if error is not None:
             lines.append(
-                f"single precision: error at most {error.largest:.1e} of the largest number, "
+                f"single precision: error about {error.largest:.1e} of the largest number, "
                 f"over {error.states} states"
             )
         lines.append(f"test it with {self.written.states} states:")

@@ -412,7 +412,7 @@ class OutputLaw(TrackingLaw):
             With what all names in the code begin, or the name of a unit; default the robot's name,
             for a unit with "_servo" behind it.
         precision : str
-            "double", or "single" for controllers without double precision: the error is measured
+            "double", or "single" for controllers without double precision: the error is estimated
             and written beside the code.
         speed_limit : float or array_like
             Velocity above which the code refuses a state, m/s or rad/s; a number, or one for

@@ -47,7 +47,7 @@ def test_tells_the_error_of_single_precision(tmp_path):
     words = ("--out", tmp_path / "c", "--precision", "single", "--name", "law")
     done = called(ROVER, *words)
     assert done.exit_code == 0, done.output
-    assert "single precision: error at most" in done.stdout
+    assert "single precision: error about" in done.stdout
     result = json.loads(called(ROVER, *words, "--json").stdout)
     assert result["name"] == "law"
     assert result["target"] == "c"
