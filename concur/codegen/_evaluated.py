@@ -153,7 +153,7 @@ class EvaluatedMethods:
         )
 
     def buffered(self, name: str, *static: Any) -> Evaluator:
-        """Return an evaluator of a method of this object with buffers of its own.
+        """Return an evaluator of a method of this object with separate buffers.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class EvaluatedMethods:
         Evaluator
             Call it like the method. `view` returns its buffers instead of copies; `inputs`,
             `trigger` and `outputs` are for loops that fill the buffers themselves. It is machine
-            code if the method is compiled already. Each thread needs one of its own.
+            code if the method is compiled already. Each thread needs another one.
 
         Raises
         ------

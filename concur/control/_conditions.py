@@ -15,6 +15,14 @@ from concur.errors import InfeasibleReferenceError
 from concur.multibody import as_tree
 from concur.reduction import CON4, Audit, AuditRow, AuditStatus, ReducedModel
 
+INT = "internal motion does not grow"
+"""Statement of INT."""
+
+UNSTABLE = (
+    "the weight is least torque, which moves light joints ever faster on long references; take the "
+    'weight "energy", or simulate the whole reference'
+)
+
 
 def audit(
     servo: TrackingLaw,
@@ -44,6 +52,8 @@ def audit(
     if servo.size < servo.nu:
         rows.append(matching_counts(servo))
     rows.append(invertibility(servo, path, q0))
+    if takes_least_torque(servo):
+        rows.append(AuditRow("INT", INT, AuditStatus.NOT_CHECKED, UNSTABLE))
     within = within_limits(servo, path, reference)
     if within is not None:
         rows.append(within)
@@ -51,6 +61,12 @@ def audit(
     if path is not None and len(path.configurations):
         configurations = path.configurations
     return servo.model.audit(servo.outputs, configurations).replace(*rows)
+
+
+def takes_least_torque(servo: TrackingLaw) -> bool:
+    """Whether a rule takes the least torque of each instant, which is unstable over time."""
+    weight = None if servo.redundancy is None else servo.redundancy.weight
+    return isinstance(weight, str) and weight == "torque"
 
 
 def invertibility(servo: TrackingLaw, path: Feasibility | None, q0: ArrayLike | None) -> AuditRow:

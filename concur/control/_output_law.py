@@ -156,7 +156,8 @@ class OutputLaw(TrackingLaw):
         -------
         Audit
             CON1-CON9, NHR1-NHR3 and DYN, the invertibility of the decoupling matrix; if the
-            robot's joints have limits also LIM, that the exact motion keeps them.
+            robot's joints have limits also LIM, that the exact motion keeps them; with the weight
+            "torque" of `redundancy` also INT, that internal motion does not grow, not checked.
 
         Raises
         ------

@@ -82,8 +82,8 @@ class RedundancyTable(Table):
     ] = Field(
         default=None,
         description='Metric of the distance: `"energy"` (least acceleration energy), `"torque"` '
-        "(least torque), or a list with one positive number per shape velocity. Default: "
-        '`"energy"`.',
+        "(least torque of each instant; internal motion may grow on long references), or a list "
+        'with one positive number per shape velocity. Default: `"energy"`.',
     )
     objective: (
         Annotated[Text, Field(json_schema_extra={"enum": ["rest", "posture", "base_rotation"]})]

@@ -12,9 +12,9 @@ from scipy.linalg import null_space
 from scipy.spatial.transform import Rotation
 
 from concur import robots
-from concur.control import Output, Redundancy, Servo
+from concur.control import Output, Redundancy, Servo, references
 from concur.errors import ConcurError, NonFiniteError, OutputError, ShapeError, UnknownNameError
-from concur.mechanism import Body, Inertia, joints
+from concur.mechanism import Body, Inertia, Pose, joints
 from concur.multibody import Mechanism
 from concur.reduction import AuditStatus, reduce
 from concur.simulation import Run, simulate
@@ -369,3 +369,68 @@ def test_base_that_cannot_turn_is_not_kept_from_turning() -> None:
         lambda: Servo(reduce(robot), outputs, 1.0, 1.0, redundancy=rule),
         expected="a base that turns",
     )
+
+
+def planar_arm() -> Mechanism:
+    """Three links of 0.4, 0.3 and 0.2 m in a plane, without gravity."""
+    bodies: list[Body] = []
+    for k, (length, mass) in enumerate(((0.4, 2.0), (0.3, 1.0), (0.2, 0.5))):
+        turning = mass * length**2 / 12
+        bodies.append(
+            Body(
+                f"link{k}",
+                joints.Revolute((0, 0, 1)),
+                bodies[-1].name if k else None,
+                Pose(((0.0, 0.4, 0.3)[k], 0, 0)),
+                Inertia(mass, (length / 2, 0, 0), (1e-3, turning, turning)),
+            )
+        )
+    return Mechanism("planar arm", bodies, actuated=[body.name for body in bodies])
+
+
+BENT_ARM = np.array([0.3, 0.9, 0.7])
+POSTURE = {"objective": "posture", "posture": BENT_ARM, "stiffness": 2.0, "damping": 3.0}
+
+
+@pytest.mark.parametrize(
+    ("rule", "least", "most"),
+    [
+        ({}, 0.10, 0.11),
+        ({"weight": "torque"}, 0.56, 0.58),
+        (POSTURE, 0.10, 0.11),
+        ({"weight": "torque", **POSTURE}, 3.4, 3.5),
+        ({"weight": "torque", **POSTURE, "stiffness": 9.0, "damping": 6.0}, 2.1, 2.2),
+    ],
+    ids=["energy", "torque", "energy, posture", "torque, posture", "torque, stiffer posture"],
+)
+def test_least_torque_of_each_instant_needs_more_torque_in_the_end(
+    rule: dict[str, object], least: float, most: float
+) -> None:
+    """The numbers of the manual, beside least acceleration energy."""
+    model = reduce(planar_arm())
+    tip = [Output("tip", "link2", "R2", point=(0.2, 0, 0))]
+    servo = Servo(model, tip, 4.0, 4.0, redundancy=Redundancy(**rule))  # type: ignore[arg-type]
+    circle = references.circle(servo.output(BENT_ARM) - [0.05, 0.0], 0.05, period=4.0)
+    start = servo.start(circle, BENT_ARM)
+    run = simulate(planar_arm(), servo, circle, 20.0, start.q, start.s, dt=0.02)
+    assert np.abs(run.error).max() < 1e-4  # the tip follows under every rule
+    assert least < np.abs(run.u).max() < most
+    # Power balance: the torques are those of the motion, whatever its rule.
+    gained = run.energy - run.energy[0]
+    assert_allclose(run.work, gained, rtol=0, atol=2e-3 * np.ptp(gained))
+
+
+@pytest.mark.parametrize(
+    ("weight", "named"), [("torque", True), ("energy", False), ([1.0, 2.0, 3.0], False)]
+)
+def test_audit_names_internal_motion_that_may_grow(weight: object, named: bool) -> None:
+    model = reduce(planar_arm())
+    tip = [Output("tip", "link2", "R2", point=(0.2, 0, 0))]
+    servo = Servo(model, tip, 4.0, 4.0, redundancy=Redundancy(weight=weight))
+    audit = servo.audit(q0=BENT_ARM)
+    rows = {row.id: row for row in audit}
+    assert ("INT" in rows) == named
+    assert audit.holds
+    if named:
+        assert rows["INT"].status is AuditStatus.NOT_CHECKED
+        assert "energy" in rows["INT"].why
