@@ -67,8 +67,8 @@ class Redundancy:
     -----
     "torque" takes the least torque of this instant. It moves light joints, whose speeds cost
     bias forces later, so that internal motion grows on long references. A planar arm of three
-    links (2, 1 and 0.5 kg, 0.9 m together) with its tip on a circle of 0.05 m in 4 s needs 3.4 N m
-    within 20 s, and 0.10 N m with "energy", both with `objective` "posture"; more damping or
+    links (2, 1 and 0.5 kg, 0.9 m together) with its tip on a circle of 0.05 m in 4 s needs 3.5 N m
+    within 12 s, and 0.10 N m with "energy", both with `objective` "posture"; more damping or
     stiffness does not mend it. Use "energy" unless a simulation of the whole reference shows that
     torques stay low. The audit of a servo with "torque" has a row INT that is not checked.
 
