@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("CONCUR_CC", "none")
+os.environ.setdefault("MPLBACKEND", "Agg")
 
 import casadi as ca
 
-from tests.contract import _calls, _files, _journeys, _lengths, _robots
+from tests.contract import _answers, _calls, _files, _journeys, _lengths, _robots
 from tests.contract._frozen import freeze, frozen
 
 
@@ -41,6 +42,16 @@ def _refuse_calls() -> dict[str, Any]:
     return table
 
 
+def _answer() -> dict[str, Any]:
+    table: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        _answers.prepare(Path(folder))
+        for name in _answers.CASES:
+            status, values = _answers.run(name, Path(folder))
+            table[name] = {"exit": status, "values": values}
+    return table
+
+
 def _again(
     table: dict[str, Any], name: str, row: dict[str, Any], found: tuple[str, list[str]] | None
 ) -> None:
@@ -60,6 +71,7 @@ TABLES: dict[str, Callable[[], dict[str, Any]]] = {
     "journeys": _follow,
     "files": _refuse_files,
     "calls": _refuse_calls,
+    "answers": _answer,
 }
 
 
