@@ -6,6 +6,10 @@ attributes, so that a program can act on them.
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 from concur._version import DISTRIBUTION
@@ -32,7 +36,7 @@ LONGEST = 2000
 
 
 def install_command(extra: str) -> str:
-    """Command that installs the package with an extra.
+    """Command that installs the package with an extra, from where it was installed.
 
     Parameters
     ----------
@@ -42,9 +46,35 @@ def install_command(extra: str) -> str:
     Returns
     -------
     str
-        For a shell.
+        For a shell. It names the folder or the file from which the package was installed, or the
+        folder of the source tree; if neither exists any more, the folder of the repository is
+        the current one.
     """
-    return f'pip install "{DISTRIBUTION}[{extra}]"'
+    source = _source()
+    if source is None or source.is_dir():
+        target = f"{source or '.'}[{extra}]"
+    else:
+        target = f"{DISTRIBUTION}[{extra}] @ {source.as_uri()}"
+    return f'python -m pip install "{target}"'
+
+
+@cache
+def _source() -> Path | None:
+    """Folder of the source tree, or the wheel, from which the package was installed."""
+    tree = Path(__file__).resolve().parents[1]
+    if (tree / "pyproject.toml").is_file():
+        return tree
+    from importlib.metadata import PackageNotFoundError, distribution  # slow, and rarely needed
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    with suppress(PackageNotFoundError, ValueError, TypeError, AttributeError):
+        stated = json.loads(distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
+        address = urlsplit(stated.get("url", ""))
+        path = Path(url2pathname(address.path))
+        if address.scheme == "file" and path.exists():
+            return path
+    return None
 
 
 def printable(text: str) -> str:

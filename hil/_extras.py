@@ -7,12 +7,8 @@ from importlib.util import find_spec
 from hil._concur import install_command
 from hil.errors import RigError
 
-NEEDED = ("can", "canopen", "zmq", "msgpack", "viser", "mcap")
+NEEDED = ("can", "canopen", "zmq", "msgpack", "mcap")
 """Modules of the extra."""
-
-
-INSTALL = install_command("rig")
-"""Command that installs the extra."""
 
 
 def require_extra() -> None:
@@ -23,5 +19,5 @@ def require_extra() -> None:
             "concur-rig",
             expected="the libraries of the extra `rig`",
             came=f"an installation without {', '.join(missing)}",
-            cure=f"Run `{INSTALL}`.",
+            cure=f"Run `{install_command('rig')}`.",
         )

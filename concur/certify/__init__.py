@@ -3,7 +3,7 @@
 A certificate states that every motion of the error dynamics of the deployed law that starts in a
 stated region decays at a stated rate. Its status is PROVED, REFUTED or UNDECIDED; it is PROVED
 only with a proof. The constants of the thesis and the verification of stored proofs work without
-an extra; the search for faster rates needs ``pip install "concur-control[certify]"``.
+an extra; the search for faster rates needs the extra ``certify``.
 """
 
 from concur.certify._affine_form import Counterexample

@@ -139,6 +139,6 @@ RULES: tuple[tuple[str, bool, str, Callable[[Any], Iterable[str]]], ...] = (
 
 
 def unread_mjcf(model: Any, found: Unread) -> None:
-    """Add what is in a compiled model and not in the robot."""
+    """Add the parts of a compiled model that the robot lacks."""
     for element, refused, meaning, owners in RULES:
         found.parts += [Part(element, owner, meaning, refused) for owner in owners(model)]

@@ -237,7 +237,7 @@ def load(
     ``torque_limit`` are a number or a list of one number per DOF; ``shape`` is one table, or a list
     of tables, with the ``type`` and the ``size`` of a `Shape` and its placement.
 
-    A URDF file needs the extra ``urdf``; the macros of a .xacro file are expanded by the package
+    The macros of a .xacro file are expanded by the package
     xacrodoc. Each link is a body with its name; links on fixed joints
     are merged into the body that carries them. Meshes are not opened; mimic joints follow the joint
     that they name. The root link is the base. By default its joint is free. A root link `world`

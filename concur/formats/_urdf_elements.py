@@ -21,7 +21,7 @@ READ = None
 
 @dataclass(frozen=True)
 class Rule:
-    """What an element or attribute means; refused ones change the motion, if not at `rest`."""
+    """Meaning of an element or attribute; refused ones change the motion, if not at `rest`."""
 
     meaning: str
     refused: bool = False
@@ -151,7 +151,7 @@ CONTEXTS: dict[str, Mapping[str, Rule | None]] = {
 
 
 def unread_urdf(root: Node, found: Unread) -> None:
-    """Add what is in a file and not in the robot."""
+    """Add the parts of a file that the robot lacks."""
     for element in root.element.iter():
         context, prefixed = _name(element), element.getparent()
         parent = "" if prefixed is None else _name(prefixed)

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from concur.errors import DescriptionError, install_command, shown
+from concur.errors import DescriptionError, shown
 from concur.files import read_text
 from concur.formats.tables import (
     LARGEST,
@@ -188,7 +188,7 @@ def expanded(file: Path) -> str:
             str(file),
             expected="the package xacrodoc, which expands xacro files without ROS",
             came="an environment without it",
-            cure="Run `pip install xacrodoc`; or expand the macros where ROS is: "
+            cure="Run `python -m pip install xacrodoc`; or expand the macros where ROS is: "
             "`xacro robot.urdf.xacro > robot.urdf`.",
             file=str(file),
         ) from None
@@ -215,16 +215,7 @@ def blank_declaration(text: str) -> str:
 
 def parsed(text: str, file: Path) -> Any:
     """Parse the text of a file without entities, external files and deep nesting."""
-    try:
-        from lxml import etree
-    except ImportError:
-        raise DescriptionError(
-            str(file),
-            expected="the package lxml, which reads URDF files",
-            came="an environment without it",
-            cure=f"Install the extra: {install_command('urdf')}.",
-            file=str(file),
-        ) from None
+    from lxml import etree
 
     def refuse(line: int, came: str, cure: str) -> NoReturn:
         raise DescriptionError(

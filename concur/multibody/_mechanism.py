@@ -530,7 +530,7 @@ class Mechanism(ScrewMethods):
         """Show the robot in three dimensions in a browser, with a slider for each joint.
 
         The page is served by a thread of this process: call `wait` of the result at the end of a
-        script. Needs the extra `view`.
+        script.
 
         Parameters
         ----------
@@ -555,7 +555,7 @@ class Mechanism(ScrewMethods):
         ShapeError, NonFiniteError
             If the configuration does not fit the robot.
         ConcurError
-            If the extra `view` is not installed or the port is in use.
+            If the port is in use.
         """
         from concur.viewing import RobotViewer
 

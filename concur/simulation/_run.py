@@ -339,7 +339,7 @@ class Run(Stored, RunData):
         """Show the run in three dimensions in a browser, with time, paths and curves.
 
         The page is served by a thread of this process: call `wait` of the result at the end of a
-        script. Needs the extra `view`.
+        script.
 
         Parameters
         ----------
@@ -358,7 +358,7 @@ class Run(Stored, RunData):
         Raises
         ------
         ConcurError
-            If the extra `view` is not installed or the port is in use.
+            If the port is in use.
         """
         from concur.viewing import RunViewer
 

@@ -1,4 +1,4 @@
-"""Robots and runs in three dimensions, in a browser, with viser (extra `view`)."""
+"""Robots and runs in three dimensions, in a browser, with viser."""
 
 from concur.viewing._curves import add_plot, drawable
 from concur.viewing._film import FILMED, Film

@@ -13,7 +13,7 @@ from contextlib import contextmanager, redirect_stdout
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from concur.errors import ConcurError, install_command
+from concur.errors import ConcurError
 
 if TYPE_CHECKING:
     import viser
@@ -27,15 +27,8 @@ REJECTED = "This page accepts requests only from itself, on this machine.\n"
 
 def start_server(host: str, port: int, label: str) -> viser.ViserServer:
     """Start a viewer without a scene; port 0: any free port."""
-    try:
-        import viser
-    except ImportError:
-        raise ConcurError(
-            "the viewer",
-            expected="the package viser, which shows robots in a browser",
-            came="an environment without it",
-            cure=f"Install the extra: {install_command('view')}.",
-        ) from None
+    import viser
+
     try:
         with socket.socket() as probe:  # viser would take the next free port
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -40,9 +40,8 @@ from typing import Any, Protocol
 
 import msgpack
 
-from hil._concur import DRIFT
+from hil._concur import DRIFT, install_command
 from hil._datagrams import unpack_map
-from hil._extras import INSTALL
 from hil.errors import RigError
 from hil.settings import PoseSettings
 
@@ -460,7 +459,7 @@ def _zmq() -> Any:
             'pose source, kind "zmq"',
             expected="the package `pyzmq`",
             came=str(error),
-            cure=f'Install it with `{INSTALL}`, or use kind = "udp".',
+            cure=f'Install it with `{install_command("rig")}`, or use kind = "udp".',
         ) from error
     return zmq
 

@@ -637,14 +637,6 @@ def test_files_outside_of_a_folder_are_not_read(tmp_path: Path) -> None:
         cc.load(tmp_path / "arm.urdf")
 
 
-def test_the_extra_is_named_where_it_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "lxml", None)
-    with pytest.raises(DescriptionError, match=r'Install the extra: pip install ".*\[urdf\]"'):
-        load(tmp_path, chain("revolute"))
-
-
 def test_xacro_files_need_xacrodoc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xacrodoc", None)
     (tmp_path / "arm.urdf.xacro").write_text(chain("revolute"))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import concur as cc
+from concur.errors import install_command
 from hil import _concur
 from hil._extras import NEEDED
 
@@ -21,6 +22,7 @@ LATE = (
     "pydantic",
     "h5py",
     "lxml",
+    "viser",
     "tomlkit",
 )  # imported only by what needs them
 UNRECORDED = ("concur", "casadi", "can")  # not needed to write rows to a file
@@ -247,7 +249,7 @@ except hil.errors.RigError as error:
     print(error)
 """
     done = run(sys.executable, "-c", MISSING + program)
-    assert 'pip install "concur-control[rig]"' in done.stdout, done.stderr
+    assert install_command("rig") in done.stdout, done.stderr
     assert "without can, canopen, zmq, msgpack" in done.stdout
 
 
@@ -261,4 +263,4 @@ def test_command_of_the_rig_without_its_extra():
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
     assert "extra `rig`" in done.stderr
-    assert 'pip install "concur-control[rig]"' in done.stderr
+    assert install_command("rig") in done.stderr

@@ -1,14 +1,18 @@
 """What is installed is what the repository says: version, commands, files, dependencies."""
 
+import json
 import re
+import shlex
 import subprocess
 import sys
 import sysconfig
 import tomllib
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import InvalidRequirement, Requirement
 
 import concur
 from concur._version import DISTRIBUTION, __version__
@@ -85,19 +89,124 @@ def test_wheel_holds_every_file_of_the_packages(tmp_path):
     assert top == {"concur", "hil", f"concur_control-{__version__}.dist-info"}
 
 
+# --- commands that install, in texts and messages ---------------------------------------------
+
+PAGES = sorted(
+    path
+    for folder in ("", "docs", "examples", ".ci", "concur", "hil")
+    for path in (ROOT.glob("*.md") if not folder else (ROOT / folder).rglob("*"))
+    if path.is_file() and "__pycache__" not in path.parts and "_build" not in path.parts
+    if path.suffix in (".md", ".py", ".toml", ".j2", "", ".rst") and path.name != "CHANGELOG.md"
+)
+SWITCHES = {"-e", "--quiet", "--upgrade", "--no-deps"}
+
+
+def targets(text):
+    """What the commands `pip install` of a text install."""
+    for match in re.finditer(r"pip install ([^`\n#|&)]*)", text):
+        try:
+            words = shlex.split(match[1])
+        except ValueError:  # a quotation that goes on behind the command
+            words = shlex.split(match[1].rpartition("'")[0])
+        yield from (word.rstrip(";,.") or "." for word in words if word not in SWITCHES)
+
+
+def refused(target):
+    """Why a target of `pip install` is none that works; None if it works from a clone."""
+    if re.fullmatch(r"\$\(.*|.*\.whl", target):
+        return None  # a list of requirements, and a wheel that was built before
+    own = re.fullmatch(r"\.(?:\[([\w,]+)\])?", target)
+    if own is None:
+        try:
+            name = Requirement(target).name
+        except InvalidRequirement:
+            return "no requirement"
+        return "on no index" if name.startswith("concur") else None
+    unknown = {*(own[1] or "").split(","), ""} - {*PROJECT["optional-dependencies"], ""}
+    return f"no extras {unknown}" if unknown else None
+
+
+def test_each_command_that_installs_works_from_a_clone():
+    found = [
+        (path.relative_to(ROOT).as_posix(), target)
+        for path in PAGES
+        for target in targets(path.read_text(encoding="utf-8"))
+        if "{" not in target
+    ]
+    assert {"README.md", "CONTRIBUTING.md", "docs/start.md", ".ci/run"} <= {p for p, _ in found}
+    assert not [(*entry, why) for entry in found if (why := refused(entry[1]))]
+
+
+@pytest.mark.parametrize(
+    ("target", "works"),
+    [
+        *((t, True) for t in (".", ".[rig]", ".[certify,verify]", "ipython", "xacrodoc>=2")),
+        *((t, False) for t in ("concur", "concur-control[rig]", ".[urdf]", ".[rig,view]", "a[")),
+    ],
+)
+def test_commands_that_do_not_work_are_found(target, works):
+    assert (refused(target) is None) == works
+    assert list(targets(f'Run `python -m pip install "{target}"`.')) == [target]
+
+
+def test_messages_name_extras_that_exist():
+    """All commands of messages come from one function, with an extra of the project."""
+    for folder in ("concur", "hil"):
+        for path in (ROOT / folder).rglob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            for extra in re.findall(r"""install_command\(["'](\w+)["']\)""", text):
+                assert extra in PROJECT["optional-dependencies"], path
+            if path.name != "errors.py":
+                assert set(targets(text)) <= {"xacrodoc"}, path
+
+
+class Installed:
+    """An installation with the file in which pip notes its origin."""
+
+    def __init__(self, url):
+        self.text = None if url is None else json.dumps({"url": url})
+
+    def read_text(self, name):
+        assert name == "direct_url.json"
+        return self.text
+
+
+@pytest.mark.parametrize("origin", ["folder", "wheel", "gone", "index", None])
+def test_the_command_names_where_the_package_came_from(origin, tmp_path, monkeypatch):
+    """A clone anywhere, a wheel, or an origin that is gone: then the folder of the clone."""
+    assert install_command("rig") == f'python -m pip install "{ROOT}[rig]"'  # the source tree
+    folder, wheel = tmp_path / "my clone", tmp_path / "concur_control-1-py3-none-any.whl"
+    folder.mkdir()
+    wheel.touch()
+    places = {"folder": folder.as_uri(), "wheel": wheel.as_uri(), "index": None}
+    url = places.get(origin, (tmp_path / "gone").as_uri())
+
+    def found(name):
+        assert name == DISTRIBUTION
+        if origin is None:
+            raise metadata.PackageNotFoundError
+        return Installed(url)
+
+    monkeypatch.setattr(metadata, "distribution", found)
+    monkeypatch.setattr(concur.errors, "__file__", str(tmp_path / "site" / "concur" / "errors.py"))
+    concur.errors._source.cache_clear()
+    try:
+        command = install_command("rig")
+    finally:
+        concur.errors._source.cache_clear()
+    (target,) = shlex.split(command)[4:]
+    if origin == "folder":
+        assert target == f"{folder}[rig]"
+    elif origin == "wheel":
+        made = Requirement(target)
+        assert (made.name, made.extras, made.url) == (DISTRIBUTION, {"rig"}, wheel.as_uri())
+    else:
+        assert target == ".[rig]"
+
+
 def test_no_text_sends_a_user_to_the_other_project():
     """On the index of packages `concur` is another project."""
     assert PROJECT["name"] == DISTRIBUTION == "concur-control"
-    files = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "pyproject.toml"]
-    files += [path for folder in ("concur", "hil") for path in (ROOT / folder).rglob("*.py")]
-    wrong = re.compile(r"""install\s+(?:-\S+\s+)*["']?concur(?!-control)\b""")
-    found = [
-        f"{path.relative_to(ROOT)}: {match[0]}"
-        for path in files
-        for match in wrong.finditer(path.read_text(encoding="utf-8"))
-    ]
-    assert not found
-    assert install_command("rig") == 'pip install "concur-control[rig]"'
 
 
 def test_the_version_does_not_need_an_installation():

@@ -228,12 +228,6 @@ def test_a_port_in_use_is_refused_and_free_after_close(run):
         assert viewer.url == f"http://127.0.0.1:{port}"
 
 
-def test_without_the_extra_the_error_names_it(run, monkeypatch):
-    monkeypatch.setitem(sys.modules, "viser", None)
-    with pytest.raises(ConcurError, match=r"concur-control\[view\]"):
-        run.view()
-
-
 def test_still_pictures(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run.save("run.h5")
