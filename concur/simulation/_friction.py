@@ -223,7 +223,8 @@ class Sticking:
         for i, k in enumerate(self.soft):
             if k in self.dry and self.inertia is not None:
                 turning[i] = forces[k] / self.inertia[i]
-        return self.jumps[:, rigid] @ forces[rigid], turning, self.coupled[:, rigid] @ forces[rigid]
+        driven = forces[rigid, 0]
+        return self.jumps[:, rigid] @ driven, turning, self.coupled[:, rigid] @ driven
 
     def stopped(
         self, speeds: Array, share: Array, level: Array, h: Array | float
