@@ -10,7 +10,7 @@ from concur.codegen._compiler import (
     find_compiler,
     interpreted_on_purpose,
 )
-from concur.codegen._constant import constant
+from concur.codegen._constant import FINITE, constant, zero_unless_finite
 from concur.codegen._evaluated import (
     Array,
     Build,
@@ -39,7 +39,6 @@ from concur.codegen._exported import (
     plain_text,
 )
 from concur.codegen._fingerprint import fingerprint
-from concur.codegen._finite import FINITE, zero_unless_finite
 from concur.codegen._fmu import write_fmu
 from concur.codegen._fmu_model import FmuModel, FmuVariable
 from concur.codegen._library import Compiled, compiled, instructions, recalled

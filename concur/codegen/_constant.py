@@ -1,4 +1,4 @@
-"""Numbers as expressions."""
+"""Numbers as expressions, and expressions without NaN."""
 
 from __future__ import annotations
 
@@ -32,3 +32,24 @@ def constant(values: object) -> Any:
 def _kept(shape: tuple[int, ...], data: bytes) -> ca.SX:
     """Cached conversion, as sweeps repeat the same numbers; a copy takes a fifth of the time."""
     return ca.SX(ca.sparsify(ca.DM(np.frombuffer(data).reshape(shape))))
+
+
+FINITE = 1e300
+"""Largest number that counts as finite: a comparison with NaN is false, while CasADi folds
+`x == x` to true."""
+
+
+def zero_unless_finite(values: Any) -> Any:
+    """Replace NaN and infinities by zero.
+
+    Parameters
+    ----------
+    values : numpy.ndarray or casadi.SX
+        Numbers of any shape.
+
+    Returns
+    -------
+    numpy.ndarray or casadi.SX
+        The finite numbers.
+    """
+    return ca.if_else(ca.fabs(values) <= FINITE, values, 0)

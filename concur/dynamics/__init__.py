@@ -1,18 +1,23 @@
 """How forces make the bodies move: mass matrix, Newton-Euler, momentum, Coriolis factor."""
 
-from concur.dynamics._articulated import Articulated, articulated
-from concur.dynamics._columns import Columns, columns
+from concur.dynamics._articulated import Articulated, articulated, forward_dynamics
 from concur.dynamics._coriolis import coriolis
 from concur.dynamics._distribution import link_numbers
-from concur.dynamics._forward_dynamics import forward_dynamics
-from concur.dynamics._mass_matrix import kinetic_energy, mass_matrix, mass_times, potential_energy
-from concur.dynamics._momentum_matrix import momentum_matrix
+from concur.dynamics._mass_matrix import (
+    Columns,
+    columns,
+    kinetic_energy,
+    mass_matrix,
+    mass_times,
+    potential_energy,
+)
 from concur.dynamics._newton_euler import (
     base_wrench,
     bias,
     inverse_dynamics,
     moment_of_motion,
     momentum,
+    momentum_matrix,
 )
 from concur.dynamics._solve import (
     least_eigenvalue,

@@ -13,6 +13,7 @@ import casadi as ca
 
 from concur.codegen import Array, Vector
 from concur.dynamics._distribution import Distribution, regrouped
+from concur.dynamics._newton_euler import inertial_wrenches
 from concur.dynamics._solve import solve_small
 from concur.kinematics import (
     Link,
@@ -170,3 +171,11 @@ class _Inertia:
 
 def _power(a: Twist, b: Twist) -> Array:
     return a[0].T @ b[0] + a[1].T @ b[1]
+
+
+def forward_dynamics(tree: Tree, q: Vector, v: Vector, forces: Vector) -> Vector:
+    """Acceleration (nv,) under joint forces (nv,), N and N m: M vdot + bias = forces."""
+    links, seats = link_frames(tree)
+    factors = articulated(tree, q)
+    wrenches = inertial_wrenches(tree, links, seats, factors.steps, v, ca.SX(tree.nv, 1))
+    return factors.outwards(factors.yielding(factors.inwards(forces, wrenches)))

@@ -6,9 +6,8 @@ wheels can be checked, when it is built, by the very rows it will be reduced wit
 
 from concur.multibody._masses import without_mass
 from concur.multibody._mechanism import Mechanism
-from concur.multibody._symbolic_robot import SymbolicRobot
+from concur.multibody._symbolic_robot import SymbolicRobot, with_numbers
 from concur.multibody._systems import as_tree, control_velocities, controls, coordinates
-from concur.multibody._with_numbers import with_numbers
 
 __all__ = [
     "Mechanism",
