@@ -30,7 +30,7 @@ from concur.errors import (
 from concur.mechanism import Body, Drive, Inertia, Mimic, Pose, Support, Wheel, joints, unphysical
 from concur.multibody import Mechanism
 from concur.simulation import Friction, Integrator, Plant, loop_program, step_function
-from concur.simulation._step import graph_of
+from concur.simulation._runge_kutta import graph_of
 from concur.simulation._worlds import QUANTITIES
 from tests.oracles import Pinocchio, assert_close
 from tests.simulation.test_systems import PARTICLE
