@@ -111,7 +111,7 @@ class ReferenceTick(BufferedLaw):
             1e9 s and where the reference is not finite.
         """
         if not self._has_graph:
-            if get_ident() != self._thread:
+            if self._thread and get_ident() != self._thread:
                 self._claim(self._where)
             self._sample()
         return super().run()

@@ -245,6 +245,9 @@ class BufferedLaw(OneThread):
     def run(self) -> int:
         """Evaluate the law on the buffers.
 
+        Those who fill the buffers themselves use them from one thread at a time: this method does
+        not make the tick that of a thread, as a call does.
+
         Returns
         -------
         int
@@ -255,7 +258,7 @@ class BufferedLaw(OneThread):
         ConcurError
             If the tick belongs to another thread.
         """
-        if get_ident() != self._thread:
+        if self._thread and get_ident() != self._thread:
             self._claim(self._where)
         self._trigger()
         if self._can_fail and not self._evaluator.succeeded:
