@@ -24,6 +24,7 @@ from concur.certify._chain import ChannelChain, DecayChain
 from concur.certify._channel_certificate import ChannelCertificate
 from concur.certify._channels import split
 from concur.certify._checks import check
+from concur.certify._conditions import texts
 from concur.certify._files import law_section, proof_section, write_document
 from concur.certify._recheck_document import FORMAT
 from concur.certify._status import Status
@@ -40,7 +41,8 @@ class Certificate:
     """Certificate of a closed loop: an exponential rate, a norm and a certified region.
 
     When the status is PROVED, ``norm(x(t), ve(t)) <= norm(x(0), ve(0)) exp(-rate t)`` for all
-    t >= 0 along the error dynamics, from every start with ``contains(x(0), ve(0))``.
+    t >= 0 along the error dynamics, from every start with ``contains(x(0), ve(0))``, while the
+    `conditions` hold.
 
     Parameters
     ----------
@@ -62,6 +64,8 @@ class Certificate:
     chain : DecayChain or None
         Tighter bound over time for the same region, from several forms; present on request where
         every channel consists of scalar loops.
+    conditions : tuple of str
+        Conditions of the claim, such as that the torques are not held and the robot is the model.
 
     Examples
     --------
@@ -85,6 +89,7 @@ class Certificate:
     counterexample: Structure | None = None
     low_transient: Certificate | None = None
     chain: DecayChain | None = None
+    conditions: tuple[str, ...] = ()
 
     @property
     def rate(self) -> float:
@@ -233,6 +238,7 @@ class Certificate:
             "method": self.method,
             "rate": self.rate if stated else None,
             "overshoot": self.transient_bound if stated else None,
+            "conditions": list(self.conditions),
             "law": law_section(self.dynamics),
             "channels": [_stored(part) for part in self.parts if part.P is not None],
             "counterexample": None,
@@ -247,7 +253,8 @@ class Certificate:
     def __repr__(self) -> str:
         channels = ", ".join(part.channel.name for part in self.parts)
         return (
-            f"<certificate: {self.status.name}, rate {self.rate:.4g} 1/s, {shown(channels, 100)}>"
+            f"<certificate: {self.status.name}, rate {self.rate:.4g} 1/s, {shown(channels, 100)}; "
+            f"if {'; if '.join(self.conditions)}>"
         )
 
     def _repr_html_(self) -> str:
@@ -268,7 +275,8 @@ class Certificate:
                 f"At {self.low_transient.rate:.4g} 1/s the transient bound is "
                 f"{self.low_transient.transient_bound:.4g}."
             )
-        return "\n".join([*lines, *(f"- {part}" for part in self.parts)])
+        lines += [f"- {part}" for part in self.parts]
+        return "\n".join([*lines, *texts(self.conditions)])
 
 
 def _spread(parts: tuple[ChannelCertificate, ...]) -> Fraction:

@@ -32,7 +32,9 @@ from concur.certify._checks import (
     check_distance,
     check_fraction,
 )
+from concur.certify._conditions import LIMITS, conditions_of
 from concur.certify._inequality import Claim, inequality, turned_components
+from concur.certify._operating_certificate import OperatingCertificate
 from concur.certify._prove import Proof, prove, stored_boxes
 from concur.certify._reduction import positions_and_rotations
 from concur.certify._region import region_level
@@ -41,6 +43,7 @@ from concur.certify._status import Status
 from concur.certify._structure import check_structure
 from concur.certify._suprema import CLOSED
 from concur.certify._thesis import thesis_constants
+from concur.certify._within import box_conditions, limited, within
 from concur.control import ErrorDynamics, PassiveServo, Servo
 from concur.errors import OutputError
 from concur.mechanism import scalar
@@ -87,6 +90,7 @@ def certify(
     budget: int = 20_000,
     rate_fraction: float = 1.0,
     chain: bool = False,
+    operating: OperatingCertificate | None = None,
 ) -> Certificate:
     """Certify a rate at which the tracking error of a law decays.
 
@@ -118,13 +122,18 @@ def certify(
     chain : bool, default False
         Also prove a `chain`, a tighter bound over time: for outputs with diagonal gains on R^n
         and SO(2), and isotropic gains on SO(3) and SE(3); some seconds for each pose.
+    operating : OperatingCertificate, optional
+        Proved box of the servo, from `operating_bounds` with speeds and errors, in which no torque
+        reaches its limit. Required for a proof with torque limits: it covers the starts from
+        which the errors stay within those of the box.
 
     Returns
     -------
     Certificate
         REFUTED when a gain is not symmetric positive definite, or the linearised loop is not
         stable; else the proved rate and region. With integral action UNDECIDED or REFUTED: use
-        `certify_integral` for its rate.
+        `certify_integral` for its rate. With torque limits and no `operating` box UNDECIDED:
+        `certify(servo.error_dynamics)` is the claim while none is reached.
 
     Raises
     ------
@@ -154,12 +163,15 @@ def certify(
     budget = check_budget("certificate", budget)
     structure = check_structure(dynamics)
     if structure.status is Status.REFUTED:
-        return Certificate(dynamics, Status.REFUTED, method, angle, distance, (), structure)
+        found = Certificate(dynamics, Status.REFUTED, method, angle, distance, (), structure)
+        return replace(found, conditions=conditions_of(law))
+    box = None if operating is None else box_conditions(law, operating)
     parts = []
     channels = split(dynamics)
     if dynamics.integral is not None:
         parts = [_integrating(channel, angle, distance) for channel in channels]
-        return Certificate(dynamics, Status.UNDECIDED, method, angle, distance, tuple(parts))
+        found = Certificate(dynamics, Status.UNDECIDED, method, angle, distance, tuple(parts))
+        return replace(found, conditions=conditions_of(law))
     with track(progress, "certifying", 1.0) as report:
         most = 0.0
         for k, channel in enumerate(channels):
@@ -181,8 +193,14 @@ def certify(
     status = Status.PROVED if proved else Status.UNDECIDED
     found = Certificate(dynamics, status, method, angle, distance, tuple(parts))
     calm = method == "tight" and rate_fraction == 1.0 and proved
+    conditions = conditions_of(law)
+    if operating is None and LIMITS in conditions:
+        some = tuple(limited(part) for part in parts)
+        return replace(found, status=Status.UNDECIDED, parts=some, conditions=conditions)
     found = replace(found, low_transient=_calmer(found, budget)) if calm else found
-    return replace(found, chain=_chain(found, budget)) if chain and proved else found
+    found = replace(found, chain=_chain(found, budget)) if chain and proved else found
+    found = replace(found, conditions=conditions if box is None else box)
+    return found if operating is None else within(found, operating)
 
 
 def _chain(found: Certificate, budget: int) -> DecayChain | None:

@@ -106,7 +106,11 @@ class ChannelCertificate:
     def __str__(self) -> str:
         room = [] if self.angle is None else [f"angle {np.degrees(self.angle):.4g} deg"]
         room += [] if self.distance is None else [f"distance {self.distance:.4g} m"]
-        where = ", ".join(room) if self.level < math.inf else "from any start"
+        if self.level < math.inf:
+            room.append(f"(x KP x + ve I ve) / 2 below {self.level:.4g}")
+        elif self.status is Status.PROVED:
+            room = ["from any start"]
+        where = ", ".join(room) or "no region"
         return (
             f"{self.channel.name}: {self.status.name}, rate {self.rate:.4g} 1/s of "
             f"{self.true_rate:.4g} 1/s, {where}. {self.reason}"

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from types import ModuleType
@@ -42,11 +43,17 @@ from concur.certify._bounds import (
 from concur.certify._certify import domain_of, dynamics_of
 from concur.certify._channels import Channel, split
 from concur.certify._checks import check
+from concur.certify._conditions import LIMITS, conditions_of
 from concur.certify._integral_certificate import IntegralCertificate, IntegralPart
 from concur.certify._problem import load_cvxpy, solved
 from concur.certify._status import Status
 from concur.certify._structure import check_structure
 from concur.control import ErrorDynamics, Servo
+
+_LIMITED = (
+    "The law has torque limits, and no bound of its torques with an integral is known: certify "
+    "`error_dynamics` for the claim while none is reached."
+)
 
 _RATES = (0.995, 0.97, 0.9, 0.75, 0.5)
 """Fractions of the linearized rate, tried in order until one is proved."""
@@ -79,7 +86,7 @@ def certify_integral(law: Servo | ErrorDynamics, angle: float | None = None) -> 
     -------
     IntegralCertificate
         REFUTED when a gain is not symmetric positive definite, or the linearised loop is not
-        stable, as with KI >= KP KD; else the proved rate and region.
+        stable, as with KI >= KP KD; UNDECIDED with torque limits; else the proved rate and region.
 
     Raises
     ------
@@ -111,14 +118,21 @@ def certify_integral(law: Servo | ErrorDynamics, angle: float | None = None) -> 
     )
     structure = check_structure(dynamics)
     if structure.status is Status.REFUTED:
-        return IntegralCertificate(dynamics, Status.REFUTED, angle, (), structure)
+        return IntegralCertificate(
+            dynamics, Status.REFUTED, angle, (), structure, conditions_of(law)
+        )
     parts = tuple(
         _part(channel, places, angle) for channel in split(dynamics) for places in _blocks(channel)
     )
+    conditions = conditions_of(law)
+    if LIMITS in conditions:
+        parts = tuple(
+            replace(part, status=Status.UNDECIDED, reason=_LIMITED, rate=0.0, P=None)
+            for part in parts
+        )
     proved = all(part.status is Status.PROVED for part in parts)
-    return IntegralCertificate(
-        dynamics, Status.PROVED if proved else Status.UNDECIDED, angle, parts
-    )
+    status = Status.PROVED if proved else Status.UNDECIDED
+    return IntegralCertificate(dynamics, status, angle, parts, None, conditions)
 
 
 def _blocks(channel: Channel) -> Iterator[np.ndarray]:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from concur.certify._bounds import rational
 from concur.certify._channels import Channel
+from concur.certify._conditions import texts
 from concur.certify._files import law_section, proof_section, write_document
 from concur.certify._recheck_document import INTEGRAL
 from concur.certify._status import Status
@@ -86,7 +87,8 @@ class IntegralPart:
         return Fraction(zeta @ rational(self.P) @ zeta)
 
     def __str__(self) -> str:
-        room = f"angle {np.degrees(self.angle):.4g} deg" if self.angle else "from any start"
+        anywhere = "from any start" if self.status is Status.PROVED else "no region"
+        room = f"angle {np.degrees(self.angle):.4g} deg" if self.angle else anywhere
         return (
             f"{self.name}: {self.status.name}, rate {self.rate:.4g} 1/s of "
             f"{self.true_rate:.4g} 1/s, {room}. {self.reason}"
@@ -99,7 +101,7 @@ class IntegralCertificate:
 
     When the status is PROVED, ``norm(x, ve, z)`` decays at least as ``exp(-rate t)`` along
     ``zdot = x``, ``xdot = -B(x) ve``, ``vedot = I^-1 (B(x)^T KP x - KD ve + KI z)``, from every
-    start with ``contains(x, ve, z)``, as long as no torque limit or damping holds z.
+    start with ``contains(x, ve, z)``, while the `conditions` hold.
 
     Parameters
     ----------
@@ -113,6 +115,8 @@ class IntegralCertificate:
         One for each set of coupled coordinates; empty when REFUTED.
     counterexample : Structure or None
         Failed exact checks of the gains, when REFUTED.
+    conditions : tuple of str
+        Conditions of the claim, as of `Certificate`.
     """
 
     dynamics: ErrorDynamics
@@ -120,6 +124,7 @@ class IntegralCertificate:
     angle: float
     parts: tuple[IntegralPart, ...]
     counterexample: Structure | None = None
+    conditions: tuple[str, ...] = ()
 
     @property
     def rate(self) -> float:
@@ -207,6 +212,7 @@ class IntegralCertificate:
         members = {
             "status": self.status.name,
             "rate": self.rate if self.status is Status.PROVED else None,
+            "conditions": list(self.conditions),
             "law": law_section(self.dynamics),
             "channels": [
                 proof_section(p.index, p.status, p.rate, p.angle, p.bound, p.P)
@@ -226,11 +232,15 @@ class IntegralCertificate:
 
     def __repr__(self) -> str:
         names = shown(", ".join(part.name for part in self.parts), 100)
-        return f"<certificate with integral: {self.status.name}, rate {self.rate:.4g} 1/s, {names}>"
+        return (
+            f"<certificate with integral: {self.status.name}, rate {self.rate:.4g} 1/s, {names}; "
+            f"if {'; if '.join(self.conditions)}>"
+        )
 
     def __str__(self) -> str:
         lines = [f"{self.status.name}. {self.status.value}"]
         if self.counterexample is not None:
             return "\n".join([*lines, str(self.counterexample)])
         lines.append(f"Rate {self.rate:.4g} 1/s, with integral action.")
-        return "\n".join([*lines, *(f"- {part}" for part in self.parts)])
+        lines += [f"- {part}" for part in self.parts]
+        return "\n".join([*lines, *texts(self.conditions)])

@@ -19,6 +19,7 @@ from scipy.optimize import minimize_scalar
 from concur.certify._certificate import Certificate
 from concur.certify._channel_certificate import ChannelCertificate
 from concur.certify._channels import Channel
+from concur.certify._conditions import LIMITS
 from concur.certify._decay import Decay
 from concur.certify._inequality import isotropic_multipliers
 from concur.certify._problem import Candidate, load_cvxpy, metric, sampled_problem, solved
@@ -96,6 +97,13 @@ def narrow_decays(
             expected="a certificate with status PROVED",
             came=f"status {certificate.status.name}",
             cure="Certify a smaller domain, or check the gains.",
+        )
+    if any(one.startswith(LIMITS) for one in certificate.conditions):
+        raise OutputError(
+            "narrow tubes",
+            expected="a certificate of a law without torque limits",
+            came="one with limits: a disturbance may push its errors out of the proved box",
+            cure="Certify `servo.error_dynamics`, whose claims hold while no limit is reached.",
         )
     found = []
     for k, part in enumerate(certificate.parts):

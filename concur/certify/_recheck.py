@@ -47,6 +47,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from concur.certify._conditions import CONTINUOUS, EXACT, conditions_of, stated
 from concur.certify._recheck_boxes import check_decay, contradicts
 from concur.certify._recheck_chain import chains_of, verify_chain
 from concur.certify._recheck_document import (
@@ -139,20 +140,45 @@ def recheck(
             if document["format"] == OPERATING:
                 return _box_answer(box_of(document), servo, budget)
             if document["format"] == INTEGRAL:
-                return _integral_answer(integral_of(document), law)
+                return _integral_answer(integral_of(document), law, document, servo)
             proof = proof_of(document)
         except Rejection as stop:
             found = stop.finding
             return Recheck(found.status, found.reason, "unread", False, None, (), ())
-        finding = _finding(lambda: _verify(proof, document, budget))
+        finding = _finding(lambda: _verify(proof, document, budget), document)
     same = law == (proof.groups, proof.gains)
     status, reason = finding.status, finding.reason
     if not same and status is not Status.REFUTED:
         status, reason = Status.UNDECIDED, "the file is about another law than the servo's"
+    status, reason, given = _conditional(document, servo, status, reason)
     stated = proof.status is Status.PROVED and proof.rate is not None
     rate = float(proof.rate) if stated and proof.rate is not None else None
     region = tuple(_region_text(channel) for channel in proof.channels)
-    return Recheck(status, reason, "error dynamics", same, rate, region, _claims(proof))
+    return Recheck(status, reason, "error dynamics", same, rate, region, _claims(proof), given)
+
+
+def _conditions(document: dict[str, Any]) -> tuple[str, ...]:
+    """Conditions that a certificate states; those of every claim are required."""
+    found = document.get("conditions")
+    listed = isinstance(found, list) and all(isinstance(one, str) for one in found)
+    known = tuple(found) if listed and isinstance(found, list) else ()
+    require(
+        stated((CONTINUOUS, EXACT), known) and len(known) > 2,
+        Status.UNDECIDED,
+        "the file states fewer conditions than the claim has",
+    )
+    return known
+
+
+def _conditional(
+    document: dict[str, Any], servo: Law, status: Status, reason: str
+) -> tuple[Status, str, tuple[str, ...]]:
+    """Status and reason after the conditions were compared with those of a servo."""
+    found = document.get("conditions")
+    known = tuple(map(str, found)) if isinstance(found, list) else ()
+    if status is Status.PROVED and not stated(conditions_of(servo), known):
+        status, reason = Status.UNDECIDED, "the file states fewer conditions than the servo has"
+    return status, reason, known
 
 
 def _tube_answer(
@@ -177,15 +203,21 @@ def _box_answer(box: StoredBox, servo: Law, budget: int) -> Recheck:
     return Recheck(status, reason, "operating box", own, None, box.region, box.claims)
 
 
-def _integral_answer(proof: StoredIntegral, law: tuple[list[str], dict[str, Matrix]]) -> Recheck:
-    finding = _finding(lambda: verify_integral(proof))
+def _integral_answer(
+    proof: StoredIntegral,
+    law: tuple[list[str], dict[str, Matrix]],
+    document: dict[str, Any],
+    servo: Law,
+) -> Recheck:
+    finding = _finding(lambda: verify_integral(proof), document)
     same = law == (proof.groups, proof.gains)
     status, reason = finding.status, finding.reason
     if not same and status is not Status.REFUTED:
         status, reason = Status.UNDECIDED, "the file is about another law than the servo's"
+    status, reason, given = _conditional(document, servo, status, reason)
     region = tuple(channel.region for channel in proof.channels)
     rate = None if proof.rate is None or not proof.claims else float(proof.rate)
-    return Recheck(status, reason, "integral action", same, rate, region, proof.claims)
+    return Recheck(status, reason, "integral action", same, rate, region, proof.claims, given)
 
 
 def _region_text(channel: StoredChannel) -> str:
@@ -240,23 +272,25 @@ def examine(path: str | PathLike[str], budget: int = 200_000, work: float = WORK
             if document["format"] == OPERATING:
                 return _finding(lambda: verify_box(box_of(document), budget))
             if document["format"] == INTEGRAL:
-                return _finding(lambda: verify_integral(integral_of(document)))
+                return _finding(lambda: verify_integral(integral_of(document)), document)
             proof = proof_of(document)
-            return _finding(lambda: _verify(proof, document, budget))
+            return _finding(lambda: _verify(proof, document, budget), document)
         except Rejection as stop:
             return stop.finding
 
 
-def _finding(verify: Callable[[], None]) -> Finding:
+def _finding(verify: Callable[[], None], document: dict[str, Any] | None = None) -> Finding:
+    """Outcome of a verification, with the conditions of a certificate's document."""
     try:
         # Overflow yields a bound that proves nothing; it needs no warning.
         with np.errstate(all="ignore"):
             verify()
+        conditions = () if document is None else _conditions(document)
     except Rejection as stop:
         return stop.finding
     except (OverflowError, np.linalg.LinAlgError) as error:
         return Finding(Status.UNDECIDED, f"numbers out of range of the arithmetic: {error}")
-    return Finding(Status.PROVED)
+    return Finding(Status.PROVED, "", conditions)
 
 
 def _verify(proof: StoredProof, document: dict[str, Any], budget: int) -> None:

@@ -14,6 +14,7 @@ method          "tight" or "thesis"
 rate            claimed rate of the whole loop, or null without a claim
 overshoot       c of |z(t)| <= c exp(-rate t) |z(0)|, metres divided by the channel's length;
                 null without a claim
+conditions      list of texts: conditions of the claim
 law             object: `groups` (list of "R1", "R2", "R3", "SO2", "SE2", "SO3", "SE3"),
                 `stiffness`, `damping`, `inertia` (lists of rows) and `hash`, see `law_hash`; a law
                 with integral action has its gain as `integral`, and is confirmed only in the

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from concur.certify._conditions import texts
 from concur.certify._status import Status
 
 
@@ -17,10 +18,13 @@ class Finding:
         Status of the verified file.
     reason : str
         Explanation, with the place, why it is not PROVED; empty when PROVED.
+    conditions : tuple of str
+        Conditions of the claim, as stated in the file.
     """
 
     status: Status
     reason: str = ""
+    conditions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ class Recheck:
         Errors or configurations that the claims cover, one text per channel or coordinate.
     claims : tuple of str
         Claims of the file.
+    conditions : tuple of str
+        Conditions of the claims of a certificate, as stated in the file.
     """
 
     status: Status
@@ -55,13 +61,15 @@ class Recheck:
     rate: float | None
     region: tuple[str, ...]
     claims: tuple[str, ...]
+    conditions: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lines = [f"{self.status.name}. {self.reason or self.status.value}"]
         given = "given task" if self.kind == "task" else "servo's law"
         lines.append(f"{self.kind}, {'of' if self.law else 'NOT of'} the {given}")
         lines += [f"- claimed: {claim}" for claim in self.claims]
-        return "\n".join([*lines, *(f"- where: {place}" for place in self.region)])
+        lines += [f"- where: {place}" for place in self.region]
+        return "\n".join([*lines, *texts(self.conditions)])
 
 
 class Rejection(Exception):  # noqa: N818 - a result, not an error

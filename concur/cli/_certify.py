@@ -102,11 +102,14 @@ def _certified(
     console.print(escape(f"{servo.size} outputs: {', '.join(o.name for o in servo.outputs)}"))
 
     radians = math.radians(angle)
+    operating = _operating(task, servo, console)
+    box = operating if servo.torque_limits is not None and usable(operating) else None
     began = time.perf_counter()
     with progress_bar("certifying", console) as report:
         found = certify(
-            servo, radians, distance, cast(Method, method), progress=report, chain=method == "tight"
-        )
+            servo, radians, distance, cast(Method, method), progress=report,
+            chain=method == "tight", operating=box,
+        )  # fmt: skip
         integral = None if servo.integral is None else certify_integral(servo, radians)
     seconds = time.perf_counter() - began
     proof = kept.staging / "proof.json"
@@ -116,7 +119,8 @@ def _certified(
     kept.publish([proof])
     figures, decay = ({}, None) if integral else _figures(found, start, console)
     around: tuple[Tube, ...] = ()
-    if disturbance is not None and found.status is Status.PROVED and method == "tight":
+    free = found.status is Status.PROVED and servo.torque_limits is None
+    if disturbance is not None and free and method == "tight":
         around = _tubes(found, disturbance, console)
         figures |= _tube_figures(around, disturbance)
     for name, figure in figures.items():
@@ -131,7 +135,6 @@ def _certified(
             one.save(target)
         again.append(recheck(target))
         kept.publish([target])
-    operating = _operating(task, servo, console)
     if operating is not None:
         target = kept.staging / "operating.json"
         with writing(target):
@@ -150,6 +153,14 @@ def _operating(task: Task, servo: Servo, console: Console) -> OperatingCertifica
         return None
     with progress_bar("operating box", console) as report, located(task.path, "[operating]"):
         return operating_bounds(servo.unmeasured, **task.operating, progress=report)
+
+
+def usable(found: OperatingCertificate | None) -> bool:
+    """Whether a box is proved, and for errors above zero."""
+    if found is None or found.status is not Status.PROVED:
+        return False
+    names = ("pose_error", "velocity_error")
+    return all(min(found.demand.get(name, [0.0])) > 0.0 for name in names)
 
 
 def _tubes(found: Certificate, disturbance: float, console: Console) -> tuple[Tube, ...]:
@@ -268,15 +279,11 @@ def _differences(task: Task, servo: Servo) -> tuple[str, ...]:
         notes.append("the task's plant differs from the servo's model, which is certified")
     if task.plant_momentum is not None and not servo.use_measured_velocity:
         notes.append("the plant's momentum differs from the momentum that the servo assumes")
-    if servo.torque_limits is not None:
-        notes.append("the certificate holds as long as no torque reaches its limit")
     if any(output.group == "SE3" for output in servo.outputs):
         notes.append(
             "an output on SE3 couples position and rotation; where no screw motion is needed, an "
             "output on R3xSO3 has a faster proved decay"
         )
-    if servo.damping_threshold is not None:
-        notes.append("the certificate holds as long as the law does not damp near singularities")
     if servo.use_measured_velocity and task.operating is not None:
         notes.append("the operating box is for the law with the momentum stated in the task")
     if servo.nz and task.operating is not None:
@@ -323,6 +330,8 @@ def _show(result: CertifyResult, console: Console) -> None:
         console.print(f"errors stay below 1 % of the start after {time:.4g} s", highlight=False)
     if result.operating is not None:
         _show_operating(result.operating, console)
+    for condition in own.conditions:
+        console.print(escape(f"if {condition}"), highlight=False)
     for note in result.notes:
         console.print(f"[bold yellow]note[/]: {escape(note)}", highlight=False)
     proof = result.files[0]

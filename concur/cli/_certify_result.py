@@ -127,6 +127,7 @@ class CertifyResult:
             "estimates_not_proved": {
                 "largest_share_of_bound": self.decay and self.decay.share(found.rate)
             },
+            "conditions": list((self.integral or found).conditions),
             "notes": list(self.notes),
         }
         return answer(

@@ -178,6 +178,7 @@ def certificate_html(certificate: Any) -> str:
         ("transient bound", _number(certificate.transient_bound)),
         ("rotation errors up to", f"{_number(math.degrees(certificate.angle))} deg"),
         ("method", certificate.method),
+        *(("if", condition) for condition in certificate.conditions),
     ]
     rows = [
         (part.channel.name, part.status.name, part.rate, part.true_rate, part.reason)
