@@ -24,8 +24,8 @@ from concur.certify._chain import ChannelChain, DecayChain
 from concur.certify._channel_certificate import ChannelCertificate
 from concur.certify._channels import split
 from concur.certify._checks import check
-from concur.certify._conditions import texts
 from concur.certify._files import law_section, proof_section, write_document
+from concur.certify._recheck_conditions import texts
 from concur.certify._recheck_document import FORMAT
 from concur.certify._status import Status
 from concur.certify._structure import Structure
@@ -254,7 +254,7 @@ class Certificate:
         channels = ", ".join(part.channel.name for part in self.parts)
         return (
             f"<certificate: {self.status.name}, rate {self.rate:.4g} 1/s, {shown(channels, 100)}; "
-            f"if {'; if '.join(self.conditions)}>"
+            f"if {len(self.conditions)} conditions hold>"
         )
 
     def _repr_html_(self) -> str:

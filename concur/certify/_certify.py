@@ -32,10 +32,10 @@ from concur.certify._checks import (
     check_distance,
     check_fraction,
 )
-from concur.certify._conditions import LIMITS, conditions_of
 from concur.certify._inequality import Claim, inequality, turned_components
 from concur.certify._operating_certificate import OperatingCertificate
 from concur.certify._prove import Proof, prove, stored_boxes
+from concur.certify._recheck_conditions import LIMITS, conditions_of
 from concur.certify._reduction import positions_and_rotations
 from concur.certify._region import region_level
 from concur.certify._search import search

@@ -22,6 +22,7 @@ from concur.certify._certificate import Certificate
 from concur.certify._certify import certify
 from concur.certify._channels import Channel, split
 from concur.certify._effort import Effort, Region
+from concur.certify._recheck_conditions import texts
 from concur.certify._region import region_level
 from concur.certify._search import search
 from concur.certify._status import ESTIMATE, Status
@@ -122,6 +123,11 @@ class CertifiedGains:
         return self.certificate.status
 
     @property
+    def conditions(self) -> tuple[str, ...]:
+        """Conditions of the rate: those of its certificate, which is about the errors alone."""
+        return self.certificate.conditions
+
+    @property
     def rate(self) -> float:
         """Proved decay rate of the errors, 1/s."""
         return self.certificate.rate
@@ -192,7 +198,7 @@ class CertifiedGains:
                 f"  {name:<20}  {need:.4g} {unit}, {still:.4g} {unit} at zero error, "
                 f"limits {lower:.4g} to {upper:.4g} {unit}"
             )
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  {one}" for one in texts(self.conditions))])
 
 
 @dataclass(frozen=True, eq=False)

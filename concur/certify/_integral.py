@@ -43,9 +43,9 @@ from concur.certify._bounds import (
 from concur.certify._certify import domain_of, dynamics_of
 from concur.certify._channels import Channel, split
 from concur.certify._checks import check
-from concur.certify._conditions import LIMITS, conditions_of
 from concur.certify._integral_certificate import IntegralCertificate, IntegralPart
 from concur.certify._problem import load_cvxpy, solved
+from concur.certify._recheck_conditions import LIMITS, conditions_of
 from concur.certify._status import Status
 from concur.certify._structure import check_structure
 from concur.control import ErrorDynamics, Servo

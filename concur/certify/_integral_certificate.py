@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from concur.certify._bounds import rational
 from concur.certify._channels import Channel
-from concur.certify._conditions import texts
 from concur.certify._files import law_section, proof_section, write_document
+from concur.certify._recheck_conditions import texts
 from concur.certify._recheck_document import INTEGRAL
 from concur.certify._status import Status
 from concur.certify._structure import Structure
@@ -234,7 +234,7 @@ class IntegralCertificate:
         names = shown(", ".join(part.name for part in self.parts), 100)
         return (
             f"<certificate with integral: {self.status.name}, rate {self.rate:.4g} 1/s, {names}; "
-            f"if {'; if '.join(self.conditions)}>"
+            f"if {len(self.conditions)} conditions hold>"
         )
 
     def __str__(self) -> str:

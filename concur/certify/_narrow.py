@@ -19,11 +19,11 @@ from scipy.optimize import minimize_scalar
 from concur.certify._certificate import Certificate
 from concur.certify._channel_certificate import ChannelCertificate
 from concur.certify._channels import Channel
-from concur.certify._conditions import LIMITS
 from concur.certify._decay import Decay
 from concur.certify._inequality import isotropic_multipliers
 from concur.certify._problem import Candidate, load_cvxpy, metric, sampled_problem, solved
 from concur.certify._prove import prove, stored_boxes
+from concur.certify._recheck_conditions import LIMITS
 from concur.certify._robust import tube
 from concur.certify._search import Linearisation, at_moderate_frequency, falls
 from concur.certify._status import Status

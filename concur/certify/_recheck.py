@@ -47,9 +47,9 @@ from typing import Any, overload
 
 import numpy as np
 
-from concur.certify._conditions import CONTINUOUS, EXACT, conditions_of, stated
 from concur.certify._recheck_boxes import check_decay, contradicts
 from concur.certify._recheck_chain import chains_of, verify_chain
+from concur.certify._recheck_conditions import conditions_of, stated
 from concur.certify._recheck_document import (
     INTEGRAL,
     OPERATING,
@@ -157,25 +157,17 @@ def recheck(
     return Recheck(status, reason, "error dynamics", same, rate, region, _claims(proof), given)
 
 
-def _conditions(document: dict[str, Any]) -> tuple[str, ...]:
-    """Conditions that a certificate states; those of every claim are required."""
-    found = document.get("conditions")
-    listed = isinstance(found, list) and all(isinstance(one, str) for one in found)
-    known = tuple(found) if listed and isinstance(found, list) else ()
-    require(
-        stated((CONTINUOUS, EXACT), known) and len(known) > 2,
-        Status.UNDECIDED,
-        "the file states fewer conditions than the claim has",
-    )
-    return known
+def _conditions(document: dict[str, Any] | None) -> tuple[str, ...]:
+    """Conditions that the file of a certificate states; a servo's are compared with them."""
+    found = None if document is None else document.get("conditions")
+    return tuple(map(str, found)) if isinstance(found, list) else ()
 
 
 def _conditional(
     document: dict[str, Any], servo: Law, status: Status, reason: str
 ) -> tuple[Status, str, tuple[str, ...]]:
     """Status and reason after the conditions were compared with those of a servo."""
-    found = document.get("conditions")
-    known = tuple(map(str, found)) if isinstance(found, list) else ()
+    known = _conditions(document)
     if status is Status.PROVED and not stated(conditions_of(servo), known):
         status, reason = Status.UNDECIDED, "the file states fewer conditions than the servo has"
     return status, reason, known
@@ -285,12 +277,11 @@ def _finding(verify: Callable[[], None], document: dict[str, Any] | None = None)
         # Overflow yields a bound that proves nothing; it needs no warning.
         with np.errstate(all="ignore"):
             verify()
-        conditions = () if document is None else _conditions(document)
     except Rejection as stop:
         return stop.finding
     except (OverflowError, np.linalg.LinAlgError) as error:
         return Finding(Status.UNDECIDED, f"numbers out of range of the arithmetic: {error}")
-    return Finding(Status.PROVED, "", conditions)
+    return Finding(Status.PROVED, "", _conditions(document))
 
 
 def _verify(proof: StoredProof, document: dict[str, Any], budget: int) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from concur.certify._conditions import texts
+from concur.certify._recheck_conditions import texts
 from concur.certify._status import Status
 
 
@@ -24,7 +24,7 @@ class Finding:
 
     status: Status
     reason: str = ""
-    conditions: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)

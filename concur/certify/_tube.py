@@ -17,6 +17,7 @@ from concur.certify._channels import Channel
 from concur.certify._decay import Decay, widest_square
 from concur.certify._disturbance import Disturbance
 from concur.certify._files import finite, law_section, write_document
+from concur.certify._recheck_conditions import CONTINUOUS, FOLLOWED, texts
 from concur.certify._recheck_document import TUBE
 from concur.certify._status import Status
 
@@ -61,6 +62,11 @@ class Tube:
     def channel(self) -> Channel:
         """The outputs."""
         return self.decay.channel
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """Conditions of the claim: the errors obey the error dynamics with the disturbance."""
+        return (CONTINUOUS, f"{FOLLOWED}; what else acts is within the disturbance")
 
     @property
     def limit(self) -> float:
@@ -153,6 +159,7 @@ class Tube:
         members = {
             "status": self.status.name,
             "reason": self.reason,
+            "conditions": list(self.conditions),
             "law": law_section(channel.dynamics),
             "components": channel.index.tolist(),
             "rate": decay.rate,
@@ -202,10 +209,11 @@ class Tube:
             )
         )
         room = "no limit" if self.limit == inf else f"limit {self.limit:.4g}"
-        return (
+        line = (
             f"{self.channel.name}: {self.status.name}, {', '.join(bounds)} ({rows}); "
             f"|z|_P <= {self.radius:.4g}, {room}. {self.reason}"
         )
+        return "\n".join([line, *texts(self.conditions)])
 
 
 def _stored(given: Disturbance | float | None) -> dict[str, Any]:

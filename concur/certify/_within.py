@@ -16,9 +16,9 @@ from concur.certify._bounds import float_below, rational, solve
 from concur.certify._certificate import Certificate
 from concur.certify._channel_certificate import ChannelCertificate
 from concur.certify._checks import check
-from concur.certify._conditions import LIMITS, conditions_of
 from concur.certify._operating_certificate import OperatingCertificate
 from concur.certify._operating_statement import usual_margin
+from concur.certify._recheck_conditions import LIMITS, conditions_of
 from concur.certify._recheck_law import operating_laws
 from concur.certify._status import Status
 from concur.control import Servo

@@ -175,7 +175,10 @@ def _proofs(
     facts = {}
     if certificate is not None:
         reasons = [part.reason for part in certificate.parts if part.status is not Status.PROVED]
-        facts["Certificate"] = " ".join([certificate.status.name, *dict.fromkeys(reasons)])
+        conditions = f"if {'; if '.join(certificate.conditions)}"
+        facts["Certificate"] = " ".join(
+            [certificate.status.name, *dict.fromkeys(reasons), conditions]
+        )
     if operating is not None:
         facts["Operating box"] = f"{operating.status.name}: {operating.reason}"
     return facts

@@ -19,6 +19,8 @@ torque_limits = {limit}
 [operating]
 speeds = 0.3
 acceleration = 0.2
+pose_error = 0.01
+velocity_error = 0.02
 tolerance = 0.4
 
 [operating.ranges]
@@ -55,6 +57,15 @@ def test_a_box_is_proved(tmp_path: Path) -> None:
     assert document["status"] == "PROVED"
     assert document["margin"] > 0.5
     assert max(document["upper"]) < 10.0
+    proof = json.loads((tmp_path / "out" / "proof.json").read_text())
+    assert proof["status"] == "PROVED"
+    # Errors of 0.01 m and 0.02 m/s in a level: kp x^2 / 2 with kp 4 and 9, ve^2 / 2.
+    levels = [channel["bound"] for channel in proof["channels"]]
+    assert levels == pytest.approx([2e-4, 2e-4], rel=1e-9)
+    assert any("operating box" in one for one in proof["conditions"])
+    shown = " ".join(result.stdout.split())
+    assert "if no torque reaches its limit" in shown
+    assert "any start" not in shown
 
 
 @pytest.mark.extended
@@ -74,8 +85,8 @@ def test_a_box_that_is_refuted_ends_with_one(
     result = run(tmp_path, BOX.format(limit=limit, end=end), "--json")
     assert result.exit_code == 1
     answer = json.loads(result.stdout)
-    # The errors decay all the same.
-    assert answer["status"] == "PROVED"
+    # Without a proved box the limits may be reached.
+    assert answer["status"] == "UNDECIDED"
     assert not answer["proved"]
     assert answer["operating"]["status"] == "REFUTED"
     assert words in answer["operating"]["reason"]

@@ -82,9 +82,12 @@ def test_laws_audits_and_certificates_are_shown(made):
         dataclasses.replace(failing["CON1"], status=type(failing["CON1"].status).FAILS, why="1 < 2")
     )
     checked(failing, "Assumptions that fail: CON1", "1 < 2")
-    certificate = cc.certify(servo)
+    limited = cc.certify(servo)
+    assert limited.status is Status.UNDECIDED
+    checked(limited, "UNDECIDED", "no torque reaches its limit")
+    certificate = cc.certify(servo.error_dynamics)
     assert certificate.status is Status.PROVED
-    checked(certificate, "PROVED", f"{certificate.rate:.4g}")
+    checked(certificate, "PROVED", f"{certificate.rate:.4g}", *certificate.conditions)
     undecided = dataclasses.replace(certificate, parts=(), status=Status.UNDECIDED)
     checked(undecided, "UNDECIDED")  # its transient bound is not a number
 
