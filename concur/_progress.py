@@ -21,7 +21,7 @@ def track(
     """
     if callable(progress):
         yield lambda done: progress(done / total)
-    elif not progress:
+    elif progress is not True:
         yield lambda done: None
     else:
         from rich.console import Console

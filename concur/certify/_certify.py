@@ -45,7 +45,7 @@ from concur.certify._suprema import CLOSED
 from concur.certify._thesis import thesis_constants
 from concur.certify._within import box_conditions, limited, within
 from concur.control import ErrorDynamics, PassiveServo, Servo
-from concur.errors import OutputError
+from concur.errors import OutputError, shown
 from concur.mechanism import scalar
 
 _RATES = (1.0, 0.97, 0.9, 0.75, 0.5, 0.25)
@@ -161,6 +161,8 @@ def certify(
     rate_fraction = scalar(rate_fraction, "certificate, `rate_fraction`")
     check_fraction("certificate", "rate_fraction", rate_fraction)
     budget = check_budget("certificate", budget)
+    sound = isinstance(chain, (bool, np.bool_))
+    check(sound, "certificate, `chain`", "True or False", shown(chain), "Omit it for none.")
     structure = check_structure(dynamics)
     if structure.status is Status.REFUTED:
         found = Certificate(dynamics, Status.REFUTED, method, angle, distance, (), structure)

@@ -10,7 +10,7 @@ from concur.codegen._compiler import (
     find_compiler,
     interpreted_on_purpose,
 )
-from concur.codegen._constant import FINITE, constant, zero_unless_finite
+from concur.codegen._constant import FINITE, constant, part, zero_unless_finite
 from concur.codegen._evaluated import (
     Array,
     Build,
@@ -88,6 +88,7 @@ __all__ = [
     "nonfinite_error",
     "normalised",
     "oversized_error",
+    "part",
     "placed",
     "plain_text",
     "qp_hole",

@@ -36,9 +36,9 @@ def normalised(vector: Any, starts: Iterable[int]) -> tuple[Any, Any]:
         quaternion = vector[start : start + 4]
         excess = ca.sumsqr(quaternion) - 1.0
         valid = ca.logic_and(valid, ca.fabs(excess - DRIFT**2) <= 2.0 * DRIFT)
-        parts += [vector[end:start], quaternion * _inverse_root(excess)]
+        parts += [vector[end:start, :], quaternion * _inverse_root(excess)]
         end = start + 4
-    return ca.vertcat(*parts, vector[end:]), valid
+    return ca.vertcat(*parts, vector[end:, :]), valid
 
 
 def _inverse_root(excess: Any) -> Any:

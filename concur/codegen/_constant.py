@@ -1,7 +1,8 @@
-"""Numbers as expressions, and expressions without NaN."""
+"""Numbers as expressions, expressions without NaN, and parts of vectors."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -26,6 +27,27 @@ def constant(values: object) -> Any:
         return values
     numbers = np.asarray(values, dtype=float)
     return _kept(numbers.shape, numbers.tobytes())[:, :]
+
+
+def part(vector: Any, which: slice | Sequence[int]) -> Any:
+    """Take entries of a vector, as a vector.
+
+    Of a column of one entry, CasADi's ``x[0:0]`` and ``x[[]]`` are rows of shape (1, 0), which
+    another function takes as something else than nothing.
+
+    Parameters
+    ----------
+    vector : numpy.ndarray, casadi.SX or casadi.MX
+        Shape (n,).
+    which : slice or sequence of int
+        The entries.
+
+    Returns
+    -------
+    numpy.ndarray, casadi.SX or casadi.MX
+        The entries, shape (k,).
+    """
+    return vector[which] if isinstance(vector, np.ndarray) else vector[which, :]
 
 
 @lru_cache(maxsize=4096)

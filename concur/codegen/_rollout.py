@@ -16,7 +16,6 @@ from concur.codegen._rollout_c import (
     batch_compiler,
     call,
     expanded,
-    has_solver,
     loaded,
     results_only,
     rollout_sources,
@@ -40,8 +39,8 @@ class Rollout:
         (x, p, r, n) to (x_next, u, y): state (nx,), numbers of the world (np,), row of the
         reference (nr,) and standard normal numbers (noises,) to the state after the tick, the
         command (nu,) and signals (ny,). The first signal is a status: a value other than 0 stops
-        the world before its command is applied. With a quadratic program inside it runs world by
-        world.
+        the world before its command is applied. With a quadratic program or a table of times inside
+        it runs world by world.
     step : casadi.Function
         (x, p, u) to (x_next, y): one step of integration under the command that has arrived, with
         signals (ny_step,) that are counted behind those of the tick.
@@ -122,15 +121,16 @@ class Rollout:
         self._interpreted = bool(interpreted)
         self.sizes = _sizes(tick, step, noises)
         self.steps_per_tick, self.threads, self.width = steps_per_tick, threads, 1
-        if has_solver(step):
+        graph = expanded(results_only(step))
+        if graph is None:
             raise ConcurError(
                 "rollout, `step`",
                 expected="a function that can be expanded to SX",
-                came="a function with a solver or foreign code",
+                came="a function with a solver, foreign code or a table",
                 cure="Put the solver into the tick.",
             )
-        tick, step = results_only(tick), expanded(results_only(step))
-        tick = tick if has_solver(tick) else expanded(tick)
+        tick, step = results_only(tick), graph
+        tick = expanded(tick) or tick
         self._library = self._load(tick, step, width)
         self.compiled = self._library is not None
         self._loop = None if self.compiled else Loop(tick, step, steps_per_tick)

@@ -57,14 +57,15 @@ def rollout_sources(
     """Write a tick and a step in C: over lanes, or a tick with a solver world by world."""
     facts = dict(zip(("NX", "NP", "NR", "NOISES", "NU", "NY", "NY_STEP"), sizes, strict=True))
     head, parts, texts, lengths, further = lane_head(width, scalar), [], [], [], list[str]()
-    solver = has_solver(tick)
+    solver = False
     for function, name in ((tick, "graph_tick"), (step, "graph_step")):
-        if function is tick and solver:
+        if not function.is_a("SXFunction"):
             code = sources([tick])
             facts |= work_memory(code)
             texts.append(f"#define ENTRY {code.names[0]}")
             further += code.files
             lengths.append(code.assignments)
+            solver = code.solver
         else:
             whole, own, length = lane_graph(function, name)
             # Inlined into the loop, long graphs take compilers much longer.
@@ -199,13 +200,19 @@ def results_only(function: ca.Function) -> ca.Function:
     )
 
 
-def expanded(function: ca.Function) -> ca.Function:
-    """A function over MX without solvers as one graph over SX."""
+def expanded(function: ca.Function) -> ca.Function | None:
+    """A function as one graph over SX; None with a solver, foreign code or a table in it."""
     if function.is_a("SXFunction"):
         return function
+    if has_solver(function):
+        return None
+    try:
+        whole = function.expand()
+    except RuntimeError:  # CasADi has no list of the instructions that SX lacks
+        return None
     names_in, names_out = function.name_in(), function.name_out()
     symbols = [ca.SX.sym(name, *function.size_in(i)) for i, name in enumerate(names_in)]
-    results = [ca.densify(result) for result in function.expand().call(symbols)]
+    results = [ca.densify(result) for result in whole.call(symbols)]
     return ca.Function(function.name(), symbols, results, names_in, names_out, {"cse": True})
 
 

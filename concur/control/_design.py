@@ -418,7 +418,7 @@ def _read_poles(value: Any, outputs: Sequence[Output]) -> np.ndarray:
     where = "gains, `poles`"
     try:
         numbers = np.asarray(value, dtype=complex)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ShapeError(
             where,
             expected="two complex numbers, or two per output",

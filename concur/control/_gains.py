@@ -53,7 +53,10 @@ def _matrix(where: str, value: Any, outputs: Sequence[Output]) -> np.ndarray:
     entries = list(value)
     nested = [np.iterable(entry) and len(list(entry)) == size for entry in entries]
     if len(entries) == size and all(nested):
-        return np.array(as_floats(value, where))
+        matrix = as_floats(value, where)
+        if matrix.shape != (size, size):
+            raise shape_error(where, (size, size), matrix.shape)
+        return np.array(matrix)
     if len(entries) != len(outputs):
         raise ShapeError(
             where,

@@ -31,6 +31,13 @@ def linear_model(model: ReducedModel, at: ArrayLike | None) -> control.StateSpac
             came="None",
             cure="Write linear_loop(model, at=q).",
         )
+    if not model.ns:
+        raise OutputError(
+            f"linear loop of `{model.name}`",
+            expected="a model with shape velocities",
+            came="none, so that nothing is left to be controlled",
+            cure="Add a joint, or actuate the base.",
+        )
     q = model.system.check_configuration(at, "`at`")
     still = np.zeros(model.ns)
     inputs, bias = model.input_matrix(q), model.bias(q, still)

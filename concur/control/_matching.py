@@ -25,14 +25,7 @@ def matching_outputs(model: Any, outputs: Any) -> tuple[Output, ...]:
         )
     checked = checked_outputs(model.system, outputs, "servo", functions=True)
     where = f"servo of `{model.name}`"
-    if model.nu < model.ns:
-        raise OutputError(
-            f"{where}, controls",
-            expected=f"at least {model.ns} controls for the shape velocities "
-            f"{', '.join(model.shape_names)}",
-            came=f"{model.nu}: {', '.join(model.control_names)}",
-            cure=_cure(model),
-        )
+    check_controls(model, where)
     needed = sum(output.dim for output in checked)
     if needed > model.ns:
         sizes = ", ".join(f"{o.name} {o.group} {o.dim}" for o in checked)
@@ -51,9 +44,23 @@ def matching_outputs(model: Any, outputs: Any) -> tuple[Output, ...]:
     return checked
 
 
+def check_controls(model: ReducedModel, where: str) -> None:
+    """Demand at least as many controls as shape velocities, of which there are some."""
+    if model.ns and model.nu >= model.ns:
+        return
+    shape = f"the shape velocities {', '.join(model.shape_names)}" if model.ns else "a law"
+    names = f": {', '.join(model.control_names)}" if model.nu else ""
+    raise OutputError(
+        f"{where}, controls",
+        expected=f"at least {max(model.ns, 1)} controls for {shape}",
+        came=f"{model.nu}{names}",
+        cure=_cure(model),
+    )
+
+
 def _cure(model: ReducedModel) -> str:
     if not isinstance(model.system, Mechanism):
-        return "Add inputs. Such a system can be moved by `concur.forced_motion`."
+        return "Add inputs. Such a system can be moved by `concur.simulation.forced_motion`."
     robot = model.robot
     on_wheels = robot.freedoms(*(robot.bodies[i].name for i in robot.platforms))
     free = [robot.freedom_names[i] for i in on_wheels if i in model.shape]

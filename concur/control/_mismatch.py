@@ -37,7 +37,7 @@ class MomentumMismatch:
         Error of the output velocity that the law sees, shape (size,).
     disturbance : numpy.ndarray
         Output acceleration by which the closed loop differs from the ideal one while the
-        reference rests, shape (size,).
+        reference rests, shape (size,); NaN for a law without gains.
     offset : numpy.ndarray
         Pose error x at which this disturbance, if it stayed, would balance the stiffness: a
         first estimate of the tracking error, shape (size,), m and rad.
@@ -164,9 +164,11 @@ def momentum_mismatch(servo: TrackingLaw, q: ArrayLike, v: ArrayLike) -> Momentu
     still = np.zeros(model.ns)
     force = model.shape_forces(q, lifted, still) - model.shape_forces(q, v, still)
     moved = servo.decoupling(q) @ np.linalg.solve(model.mass_matrix(q), force)
-    push = moved - drift - np.linalg.solve(servo.inertia, servo.damping @ rate)
-    # Where it balances the stiffness, I^-1 KP x + push = 0.
-    offset = -np.linalg.solve(servo.stiffness, servo.inertia @ push)
+    push, offset = np.full((2, servo.size), np.nan)  # without gains there is no error dynamics
+    if servo.stiffness.any():
+        push = moved - drift - np.linalg.solve(servo.inertia, servo.damping @ rate)
+        # Where it balances the stiffness, I^-1 KP x + push = 0.
+        offset = -np.linalg.solve(servo.stiffness, servo.inertia @ push)
     return MomentumMismatch(
         assumed=robot.momentum(q, lifted),
         measured=robot.momentum(q, v),

@@ -389,7 +389,7 @@ class PassiveServo(OutputLaw):
             rate = solve_scaled(rows, residual, *self.scales)[0]
         else:
             # Of all s_r that make V_r the one with the least kinetic energy.
-            decoupling, s = seen.unturned(rows), v[list(model.shape)]
+            decoupling, s = seen.unturned(rows), v[list(model.shape), :]
             mass = model.mass_matrix(q)
             spread = solve_positive_definite(mass, decoupling.T)
             square = decoupling @ spread

@@ -276,7 +276,7 @@ def _posture_of(
             raise shape_error(f"{where}, body `{name}`", (body.joint.nq,), numbers.shape)
         q[robot.q_slice(name)] = numbers
         freedoms |= set(range(*robot.v_slice(name).indices(robot.nv)))
-    return robot.check_configuration(q, where), frozenset(freedoms)
+    return robot.check_configuration(robot.coupled(q, parts), where), frozenset(freedoms)
 
 
 def _turning(model: ReducedModel) -> tuple[Array, slice]:

@@ -27,8 +27,8 @@ from concur.multibody import as_tree
 
 SPEEDS = ("reference", "rest")
 
-ROUNDING = 1e-14
-"""Rounding of an output velocity, relative to the sum of its terms without their signs."""
+ROUNDING = 1e-12
+"""Velocity error that counts as rounding, as a share of the robot's largest velocity."""
 
 SLIP = 1e-4
 """Largest velocity error that counts as reached, as a share of the largest velocity asked for."""
@@ -133,19 +133,26 @@ def start(
     regular = found.margin >= servo.singular_margin
     if speed == "reference" and servo.model.regularity(q) >= servo.singular_margin:
         s = speeds(q, rate) if regular else speeds.damped(q, rate)
-    left = np.asarray(servo.motion(q, servo.model.velocity(q, s))[0]) - rate
+    v = np.asarray(servo.model.velocity(q, s))
+    left = np.asarray(servo.motion(q, v)[0]) - rate
     # Metres count as parts of the robot's size: the answer is the same in any unit.
-    units = [unit for output in servo.outputs for unit in output.lie.error_units]
-    lengths = np.array([robot_size(robot) if unit == "m" else 1.0 for unit in units])
+    size = robot_size(robot)
+    lengths, own = (
+        np.array([size if unit == "m" else 1.0 for unit in units])
+        for units in (
+            [unit for output in servo.outputs for unit in output.lie.error_units],
+            [unit for body in robot.bodies for unit in body.joint.freedom_units],
+        )
+    )
     fastest = float(np.abs(speeds.asked(q, rate) / lengths).max(initial=0.0))
     # Internal motion alone leaves rounding of the terms that cancel in the outputs.
-    rounding = ROUNDING * np.abs(_numbers(servo.decoupling(q))) @ np.abs(s) / lengths
+    rounding = ROUNDING * float(np.abs(v / own).max(initial=0.0))
     residual = np.asarray(servo.pose_error(q, target))
     off, slipping = np.abs(residual / lengths), np.abs(left / lengths)
     reached, clauses = {}, []
     for output, span in _spans(servo.outputs):
         there = bool((off[span] <= REACHED).all())
-        moving = speed == "rest" or bool((slipping <= SLIP * fastest + rounding)[span].all())
+        moving = speed == "rest" or bool((slipping[span] <= SLIP * fastest + rounding).all())
         reached[output.name] = there and moving
         if not there:
             clauses.append(f"output `{output.name}` stays {sizes(output, residual[span])} away")

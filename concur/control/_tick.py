@@ -512,7 +512,7 @@ def _checks(servo: TrackingLaw, watched: bool) -> ca.Function:
     # Comparisons with NaN are false, so each test asks for what must hold.
     units = 1.0 / answer_scale(servo)
     size = ca.sumsqr(u * units)
-    finite = size <= (LARGEST * units.min()) ** 2
+    finite = size <= (LARGEST * np.min(units, initial=LARGEST)) ** 2
     tests = [
         (total <= LARGEST**2, TickStatus.BAD_INPUT),
         (valid, TickStatus.INVALID_QUATERNION),

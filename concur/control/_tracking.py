@@ -103,8 +103,8 @@ def tracked_outputs(poses: list[tuple[OutputGroup, Placed]], desired: Vector) ->
     tracked = []
     for group, pose in poses:
         for factor in group.factors if isinstance(group, Product) else (group,):
-            tracked.append(Tracked(factor, pose, desired[: factor.pose_size]))
-            desired = desired[factor.pose_size :]
+            tracked.append(Tracked(factor, pose, desired[: factor.pose_size, :]))
+            desired = desired[factor.pose_size :, :]
     return tracked
 
 

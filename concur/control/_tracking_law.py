@@ -24,6 +24,7 @@ from concur.codegen import (
     Vector,
     as_floats,
     evaluated,
+    part,
     shape_error,
 )
 from concur.control._allocation import SOLVER
@@ -289,6 +290,13 @@ class TrackingLaw(EvaluatedMethods, ABC):
         return True
 
     @property
+    def options(self) -> tuple[str, ...]:
+        """Arguments of the law that change its error dynamics or internal motion, if given."""
+        names = ("integral", "torque_limits", "damping_threshold", "redundancy")
+        given = [name for name in names if getattr(self, name) is not None]
+        return (*given, *["use_measured_velocity"] * self.use_measured_velocity)
+
+    @property
     def refused_below(self) -> float:
         """Margin below which the law gives no torque; 0 with damping."""
         return self.singular_margin if self.damping_threshold is None else 0.0
@@ -323,7 +331,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
         if self.use_measured_velocity:
             return v
         shape = list(self.model.shape)
-        return v[..., shape] if isinstance(v, np.ndarray) else v[shape]
+        return v[..., shape] if isinstance(v, np.ndarray) else part(v, shape)
 
     @evaluated("(nq)->(pose_size)")
     def output(self, q: Vector) -> Vector:
@@ -671,10 +679,10 @@ class TrackingLaw(EvaluatedMethods, ABC):
                 cure="A matrix is for a servo with one output that is a full pose.",
             )
         pose = sample.flat_pose
-        for part, size, values in (
+        for name, size, values in (
             ("pose", self.pose_size, pose),
             ("twist", self.size, sample.twist),
         ):
             if values.shape[0] != size:
-                raise shape_error(f"{where}, `{part}`", (size,), values.shape)
+                raise shape_error(f"{where}, `{name}`", (size,), values.shape)
         return pose, sample.twist, sample.acceleration

@@ -18,10 +18,12 @@ from numpy.typing import ArrayLike
 from concur.codegen import Array, as_floats, constant, finite_floats
 from concur.control import references
 from concur.control._allocation import read_limits
+from concur.control._control_law import Law
 from concur.control._feasibility import feasibility
 from concur.control._law import controls
+from concur.control._matching import check_controls
+from concur.control._own_law import tracking_law
 from concur.control._sample import ReferenceSample
-from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
 from concur.errors import OutputError
 from concur.reduction import ReducedModel, check_model
@@ -42,6 +44,7 @@ class _JointLaw(ABC):
     def __post_init__(self) -> None:
         where = f"{type(self).__name__} of `{getattr(self.model, 'name', '')}`"
         check_model(self.model, where)
+        check_controls(self.model, where)
         for name in ("stiffness", "damping"):
             given = as_floats(getattr(self, name), f"{where}, `{name}`")
             spread = np.full(self.model.ns, given) if given.shape == () else given
@@ -146,7 +149,7 @@ class PD(_JointLaw):
     """
 
     def _forces(self, q: Array, s: Array, wanted: tuple[Array, Array, Array]) -> Array:
-        x, still = q[list(self.model.shape_coordinates)], ca.SX(self.model.ns, 1)
+        x, still = q[list(self.model.shape_coordinates), :], ca.SX(self.model.ns, 1)
         spring = constant(self.stiffness) * (wanted[0] - x)
         return spring + constant(self.damping) * (wanted[1] - s) + self.model.bias(q, still)
 
@@ -190,13 +193,13 @@ class ComputedTorque(_JointLaw):
 
     def _forces(self, q: Array, s: Array, wanted: tuple[Array, Array, Array]) -> Array:
         pose, twist, acceleration = wanted
-        away = constant(self.stiffness) * (pose - q[list(self.model.shape_coordinates)])
+        away = constant(self.stiffness) * (pose - q[list(self.model.shape_coordinates), :])
         commanded = acceleration + away + constant(self.damping) * (twist - s)
         return self.model.inverse_dynamics(q, s, commanded)
 
 
 def joint_reference(
-    servo: TrackingLaw,
+    servo: Law,
     reference: Reference | Callable[[float], ReferenceSample],
     duration: float,
     q0: ArrayLike | None = None,
@@ -210,7 +213,7 @@ def joint_reference(
 
     Parameters
     ----------
-    servo : TrackingLaw
+    servo : Law
         Law of the outputs, such as a `Servo`: only its model and outputs count.
     reference : Reference or callable
         Reference of all outputs.
@@ -229,6 +232,8 @@ def joint_reference(
     ------
     InfeasibleReferenceError
         If the reference cannot be followed to the end.
+    OutputError
+        If the law has no outputs.
     ReductionError
         If a shape velocity is not the rate of one coordinate.
 
@@ -240,7 +245,16 @@ def joint_reference(
     >>> path(0.0).pose.shape
     (5,)
     """
-    found = feasibility(servo, reference, duration, q0)
-    found.require(servo.name)
-    positions = found.configurations[:, list(servo.model.shape_coordinates)]
+    where = "joint_reference, `servo`"
+    law = tracking_law(servo, where)
+    if not law.outputs:
+        raise OutputError(
+            where,
+            expected="a law with outputs, such as a Servo",
+            came="a law without outputs",
+            cure="A path of the joints themselves is a reference already.",
+        )
+    found = feasibility(law, reference, duration, q0)
+    found.require(law.name)
+    positions = found.configurations[:, list(law.model.shape_coordinates)]
     return references.waypoints(found.times, positions, found.speeds[[0, -1]])

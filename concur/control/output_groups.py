@@ -15,7 +15,7 @@ import casadi as ca
 import numpy as np
 from scipy.linalg import block_diag
 
-from concur.codegen import Array
+from concur.codegen import Array, part
 from concur.groups import quaternion, se2, se3, so3
 from concur.kinematics import Placed, Twist, constant, cross
 from concur.mechanism.joints import shortest_rotation
@@ -495,15 +495,15 @@ class Product(OutputGroup):
         parts, start = [], 0
         for f in self.factors:
             span = slice(start, start + f.pose_size)
-            parts.append(f.error(actual[span], desired[span]))
+            parts.append(f.error(part(actual, span), part(desired, span)))
             start = span.stop
         return ca.vertcat(*parts)
 
     def shifted(self, desired: Array, x: Array) -> Array:
         parts, start, first = [], 0, 0
         for f in self.factors:
-            own = desired[start : start + f.pose_size]
-            parts.append(f.shifted(own, x[first : first + f.dim]))
+            own = part(desired, slice(start, start + f.pose_size))
+            parts.append(f.shifted(own, part(x, slice(first, first + f.dim))))
             start, first = start + f.pose_size, first + f.dim
         return ca.vertcat(*parts)
 
@@ -523,6 +523,6 @@ class Product(OutputGroup):
     def _blocks(self, x: Array, act: Callable[[OutputGroup, Array], Array]) -> Array:
         blocks, start = [], 0
         for f in self.factors:
-            blocks.append(act(f, x[start : start + f.dim]))
+            blocks.append(act(f, part(x, slice(start, start + f.dim))))
             start += f.dim
         return ca.diagcat(*blocks)

@@ -33,11 +33,7 @@ def read_configuration(
                 cure="Give as many numbers as the joint of this body has coordinates.",
             )
         q[robot.q_slice(name)] = numbers
-    followers = [name for name in robot.following if name not in table]
-    completed = robot.coupled(q)
-    for name in followers:
-        q[robot.q_slice(name)] = completed[robot.q_slice(name)]
     with located(path, label):
-        checked = np.array(robot.check_configuration(q.tolist()), dtype=float)
+        checked = np.array(robot.check_configuration(robot.coupled(q, table)), dtype=float)
     checked.setflags(write=False)
     return checked

@@ -423,7 +423,7 @@ class LagrangianSystem(EvaluatedMethods):
             Shape (nq,).
         """
         parts = zip(self.factors, self._starts(), strict=True)
-        return ca.vertcat(*[f.normalize(coordinates[i : i + f.nq]) for f, (i, _) in parts])
+        return ca.vertcat(*[f.normalize(coordinates[i : i + f.nq, :]) for f, (i, _) in parts])
 
     @evaluated("(nq)->(nv,nv)")
     def mass_matrix(self, q: Vector) -> Matrix:
@@ -618,8 +618,8 @@ class LagrangianSystem(EvaluatedMethods):
         """Act on each factor's part: of coordinates a, or velocities, and of velocities b."""
         parts = []
         for factor, (i, k) in zip(self.factors, self._starts(), strict=True):
-            own = a[k : k + factor.nv] if algebra else a[i : i + factor.nq]
-            parts.append(act(factor, own, b[k : k + factor.nv]))
+            own = a[k : k + factor.nv, :] if algebra else a[i : i + factor.nq, :]
+            parts.append(act(factor, own, b[k : k + factor.nv, :]))
         return ca.vertcat(*parts)
 
 

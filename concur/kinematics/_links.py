@@ -288,7 +288,7 @@ def link_steps(tree: Tree, links: list[Link], q: Vector) -> list[Step]:
     steps = []
     for link in links:
         body = tree.bodies[link.body]
-        own = q[tree.q_slice(body.name)]
+        own = q[tree.q_slice(body.name), :]
         fixed = constant(link.turn)
         if link.axial:
             c0, s0 = link.start

@@ -26,7 +26,7 @@ def joint_poses(tree: Tree, q: Vector) -> list[Placed]:
 def joint_pose(tree: Tree, q: Vector, index: int) -> Placed:
     """Pose of one body in its parent's frame: rotation (3, 3) and translation (3,), m."""
     body = tree.bodies[index]
-    return compose(placement(tree, index), body.joint.pose(q[tree.q_slice(body.name)]))
+    return compose(placement(tree, index), body.joint.pose(q[tree.q_slice(body.name), :]))
 
 
 def placement(tree: Tree, index: int) -> Placed:

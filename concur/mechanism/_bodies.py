@@ -350,7 +350,7 @@ class BodyTree(EvaluatedMethods):
         parts = []
         for i, body in enumerate(self.bodies):
             span = slice(self._starts[i][0], self._starts[i + 1][0])
-            parts.append(body.joint.difference(q0[span], q1[span]))
+            parts.append(body.joint.difference(q0[span, :], q1[span, :]))
         return ca.vertcat(*parts)
 
     @evaluated("(nv),(nv)->(nv)")
@@ -391,14 +391,14 @@ class BodyTree(EvaluatedMethods):
         parts = []
         for i, body in enumerate(self.bodies):
             (iq, iv), (jq, jv) = self._starts[i], self._starts[i + 1]
-            parts.append(act(body.joint, q[iq:jq], v[iv:jv]))
+            parts.append(act(body.joint, q[iq:jq, :], v[iv:jv, :]))
         return ca.vertcat(*parts)
 
     def _blockwise(self, act: JointMap, a: Array, b: Array) -> Array:
         parts = []
         for i, body in enumerate(self.bodies):
             span = slice(self._starts[i][1], self._starts[i + 1][1])
-            parts.append(act(body.joint, a[span], b[span]))
+            parts.append(act(body.joint, a[span, :], b[span, :]))
         return ca.vertcat(*parts)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -424,13 +424,15 @@ class Tree(BodyTree):
         """
         return self.coupled(self._identities())
 
-    def coupled(self, q: np.ndarray) -> np.ndarray:
+    def coupled(self, q: np.ndarray, given: Collection[str] = ()) -> np.ndarray:
         """Give joints that follow others the coordinates that belong to them.
 
         Parameters
         ----------
         q : numpy.ndarray
             Configuration, shape (nq,).
+        given : collection of str
+            Bodies whose joints keep their coordinates.
 
         Returns
         -------
@@ -439,8 +441,11 @@ class Tree(BodyTree):
             with each wheel of `steering` at its angle, on the branch that is within a quarter turn
             of zero where the guides are at zero, (nq,).
         """
-        q = self._geared(q)
-        return np.asarray(self._steered(q, False)) if self._linkages else q
+        found = self._geared(q)
+        found = np.asarray(self._steered(found, False)) if self._linkages else found
+        for name in self.following.keys() & set(given):
+            found[self.q_slice(name)] = q[self.q_slice(name)]
+        return found
 
     def _geared(self, q: np.ndarray) -> np.ndarray:
         q = q.copy()
@@ -572,7 +577,7 @@ class Tree(BodyTree):
                     f"{where}, joint of `{body}`",
                     expected=f"{round(due, 12) + 0.0:.9g}: {other}",
                     came=f"{came:.9g}",
-                    cure="Leave the joint out, or give it this coordinate: it follows.",
+                    cure="Give it this coordinate, as robot.coupled(q) does: it follows.",
                 )
         return coupled
 
@@ -597,7 +602,7 @@ class Tree(BodyTree):
         """Coordinates with quaternions of unit norm."""
         parts = []
         for i, body in enumerate(self.bodies):
-            part = coordinates[self._starts[i][0] : self._starts[i + 1][0]]
+            part = coordinates[self._starts[i][0] : self._starts[i + 1][0], :]
             at = body.joint.quaternion_at
             if at is not None:
                 unit = part[at : at + 4] / ca.sqrt(ca.sumsqr(part[at : at + 4]))

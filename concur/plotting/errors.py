@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from concur.errors import ConcurError
 from concur.plotting._outputs import Channel, channels
 from concur.plotting.style import (
     FLOOR,
@@ -51,12 +52,24 @@ def error_figure(run: RunLike) -> Figure:
     matplotlib.figure.Figure
         Norms are on logarithmic axes that extend down to at least 1e-16.
 
+    Raises
+    ------
+    ConcurError
+        If the law of the run has no outputs.
+
     Examples
     --------
     >>> error_figure(run).savefig("errors.png")    # doctest: +SKIP
     """
+    columns = channels(run)
+    if not columns:
+        raise ConcurError(
+            f"error figure of a run of `{run.robot.name}`",
+            expected="a law with outputs",
+            came="a law without outputs, which has no tracking error",
+            cure="Draw its overview with plot_run(run).",
+        )
     with styled():
-        columns = channels(run)
         figure = new_figure(max(6.5, 4.3 * len(columns)), 5.8)
         grid = figure.subplots(2, len(columns), sharex=True, squeeze=False)
         figure.suptitle(f"Tracking error of {run.robot.name}")
@@ -137,12 +150,24 @@ def torque_figure(run: RunLike) -> Figure:
         One panel for each kind of control input, with its limits if it has any; below them, if
         the servo has limits, the scale factor of the commanded acceleration.
 
+    Raises
+    ------
+    ConcurError
+        If the robot has no controls.
+
     Examples
     --------
     >>> torque_figure(run).savefig("torques.png")    # doctest: +SKIP
     """
+    panels = _control_panels(run)
+    if not panels:
+        raise ConcurError(
+            f"torque figure of a run of `{run.robot.name}`",
+            expected="a robot with controls",
+            came="a robot without controls",
+            cure="Draw its overview with plot_run(run).",
+        )
     with styled():
-        panels = _control_panels(run)
         limited = run.servo.torque_limits is not None
         # A legend higher than its panel would shrink the panel.
         bounded = bool(np.isfinite(_torque_limits(run)).any())

@@ -167,7 +167,8 @@ def save_figures(run: RunLike, directory: str | os.PathLike[str]) -> dict[str, P
     dict
         Name of the figure to its path, in the order of the report: "path", "errors", "joints",
         "torques", "health", "lyapunov", "robot", "numerics". Of a system without bodies "path",
-        "joints" and "robot" are left out, "overview" is added.
+        "joints" and "robot" are left out, "overview" is added. Of a law without outputs "errors" is
+        left out, of a robot without controls "torques".
 
     Raises
     ------
@@ -193,8 +194,11 @@ def save_figures(run: RunLike, directory: str | os.PathLike[str]) -> dict[str, P
     if not hasattr(run.robot, "bodies"):
         drawn = {name: figures[name] for name in ("errors", "torques", "health", "lyapunov")}
         figures = {"overview": plot_run, **drawn, "numerics": numerics_figure}
+    absent = {"errors": not channels(run), "torques": not run.servo.model.control_names}
     written = {}
     for name, draw in figures.items():
+        if absent.get(name):
+            continue
         target = folder / f"{name}.png"
         with writing(target):
             draw(run).savefig(target, dpi=DPI)

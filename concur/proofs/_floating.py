@@ -199,13 +199,17 @@ class Floater:
             raise refusal(self.where, "a free base with constant momentum", str(robot.base.joint))
         if robot.base.placement != Pose():
             raise refusal(self.where, "a base without placement", str(robot.base.placement))
-        if servo.ns != 6 or servo.nq != 13 or np.any(robot.gravity):
-            raise refusal(self.where, "six joints and no gravity", f"{servo.ns} joints")
+        if servo.ns != 6 or servo.nq != 13:
+            came = f"{servo.ns} shape velocities: {', '.join(model.shape_names)}"
+            raise refusal(self.where, "six joints of one coordinate", came)
+        if np.any(robot.gravity):
+            raise refusal(self.where, "a robot without gravity", str(tuple(robot.gravity)))
         if not np.array_equal(model.input_matrix(robot.neutral()), np.eye(6)):
-            raise refusal(self.where, "a motor for each joint", "others")
-        options = (servo.integral, servo.torque_limits, servo.damping_threshold, servo.redundancy)
-        if any(option is not None for option in options):
-            raise refusal(self.where, "a plain servo", "an integral, limits, damping or others")
+            came = ", ".join(model.control_names)
+            raise refusal(self.where, "a motor for each joint", f"the controls {came}")
+        options = [name for name in servo.options if name != "use_measured_velocity"]
+        if options:
+            raise refusal(self.where, "a servo without options", ", ".join(options))
         # B(x)^T does not commute with another inertia, even if its products with gains are scalar.
         inertia = self._number(servo.inertia, "one number as the inertia of the law")
         gains = servo.stiffness, servo.damping

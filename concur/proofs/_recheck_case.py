@@ -38,7 +38,10 @@ def case_of(servo: Any, reference: Any, duration: float, q0: Floats, s0: Floats)
     model = servo.model
     robot = model.robot
     rover = rover_of(robot, servo.outputs)
-    require(not servo.use_measured_velocity, "law: the checker covers a plain servo only")
+    require(
+        not servo.use_measured_velocity,
+        "law: the checker covers a servo without use_measured_velocity",
+    )
     gains = gains_of(servo, ROWS)
     channels = [Channel(float(kp), float(kd)) for kp, kd in gains.T]
     names = [body.name for body in robot.bodies[1:]]

@@ -37,9 +37,9 @@ def exponentials(matrices: Floats) -> Floats:
 
 def gains_of(servo: Any, outputs: Sequence[slice]) -> Floats:
     """Kp and kd of each output, (2, outputs); rejects laws that are no plain servos."""
-    options = (servo.integral, servo.damping_threshold, servo.redundancy)
-    plain = all(option is None for option in options)
-    require(plain, "law: the checker covers a plain servo only")
+    options = ("integral", "damping_threshold", "redundancy")
+    given = [name for name in options if getattr(servo, name) is not None]
+    require(not given, f"law: the checker covers a servo without {', '.join(given)}")
     found = np.empty((2, len(outputs)))
     for i, matrix in enumerate((servo.stiffness, servo.damping)):
         own = np.linalg.solve(np.asarray(servo.inertia), np.asarray(matrix))

@@ -99,9 +99,8 @@ class Robot:
             raise not_covered(where, "a base on a horizontal plane", str(robot.base.joint))
         if robot.base.placement != Pose():
             raise not_covered(where, "a base without placement", str(robot.base.placement))
-        options = (servo.integral, servo.torque_limits, servo.damping_threshold, servo.redundancy)
-        if servo.use_measured_velocity or any(option is not None for option in options):
-            raise not_covered(where, "a plain servo", "an integral, limits, damping or redundancy")
+        if servo.options:
+            raise not_covered(where, "a servo without options", ", ".join(servo.options))
         self.channels = [self._channel(k) for k in range(2)]
         self._build(model.robot)
 

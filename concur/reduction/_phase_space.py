@@ -236,6 +236,13 @@ def phase_space(model: ReducedModel) -> ModelPhaseSpace:
     """Phase space of a reduced model, tested to be one."""
     check_model(model, "constants of motion")
     where = f"robot `{model.name}`, constants of motion"
+    if not model.ns:
+        raise ReductionError(
+            where,
+            expected="a model with shape velocities",
+            came="none: all its velocities follow from momentum or wheels",
+            cure="Call `concur.symmetry` for the constant momenta of this robot.",
+        )
     cut = [
         body.name
         for body in model.robot.bodies

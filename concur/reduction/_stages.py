@@ -404,7 +404,7 @@ def read_stages(robot: Mechanism, stages: Stages) -> Steps | None:
     where = f"robot `{robot.name}`, `stages`"
     if isinstance(stages, str) and stages == "auto":
         return None
-    no_list = isinstance(stages, (str, set, frozenset)) or (
+    no_list = isinstance(stages, (str, set, frozenset, ca.SX, ca.MX, ca.DM)) or (
         isinstance(stages, np.ndarray) and stages.ndim != 1
     )
     if no_list or not isinstance(stages, Iterable):

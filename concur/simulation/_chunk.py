@@ -46,10 +46,10 @@ def held_chunk(
     demand = [ca.MX.sym(name, size) for name, size in servo.sampled.items()]
     others = [ca.MX(ca.DM(servo.model.momentum))] if servo.takes_momentum else []
     if servo.nz:
-        others += [per_hold * same[0], work[1 : 1 + servo.nz]]
+        others += [per_hold * same[0], work[1 : 1 + servo.nz, :]]
     told = tick.call([q, servo.law_velocities(v), *demand, *others])
     u, _, missed, scale, status, *state = told
-    moved = inner.call([q, v, ca.vertcat(work[0], *state, work[1 + servo.nz :, 0]), *same, u])
+    moved = inner.call([q, v, ca.vertcat(work[0], *state, work[1 + servo.nz :, :]), *same, u])
     period = ca.Function(
         "period",
         [q, v, work, *same, *demand],

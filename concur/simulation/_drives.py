@@ -84,7 +84,7 @@ class Drives:
             columns = [
                 known.get((kind, name), value) for name, value in zip(names, fixed, strict=True)
             ]
-            found[kind] = np.stack(np.broadcast_arrays(*columns, np.zeros(1))[:-1], axis=-1)
+            found[kind] = np.stack(np.broadcast_arrays(np.zeros(1), *columns), axis=-1)[:, 1:]
         return found
 
     def check_range(self, where: str, known: Mapping[Scalar, np.ndarray]) -> None:
@@ -155,9 +155,9 @@ class Drives:
         torque, active = ca.SX.sym("u", plant.nu), ca.SX.sym("a", len(self._real.wrenches))
         share = ca.SX.sym("share", plant.nu)
         p = ca.SX.sym("p", plant.n_numbers + len(self._inputs))
-        w = p[plant.n_numbers :]
+        w = p[plant.n_numbers :, :]
         unit, _ = normalised(q, plant.quaternions)
-        robot = plant.symbolic(p[: plant.n_numbers])
+        robot = plant.symbolic(p[: plant.n_numbers, :])
         joint_speeds = control_velocities(robot, unit, v)
         driven = self._rippled(torque, unit, w)
         speeds = self.speeds(robot, unit, v, motor)
@@ -175,7 +175,7 @@ class Drives:
         if plant.slip is None:
             (vdot, _), rate = plant._acceleration(robot, unit, v, felt, force), ca.SX(0, 1)
         else:
-            numbers = p[: plant.n_numbers]
+            numbers = p[: plant.n_numbers, :]
             vdot, _, rate = plant._slipping(unit, v, loads, felt, numbers, force, pushed)
         results = [vdot, ca.dot(worked, joint_speeds), slip, faster, rate]
         inputs = [q, v, spring, motor, loads, torque, active, share, p]
@@ -208,7 +208,7 @@ class Drives:
         x = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
         x["p"] = ca.SX.sym("p", plant.n_numbers + len(self._inputs))
         jumps, coupled = ca.SX.sym("jumps", plant.nv, nu), ca.SX.sym("coupled", nu, nu)
-        numbers, w, h = x["p"][: plant.n_numbers], x["p"][plant.n_numbers :], x["h"]
+        numbers, w, h = x["p"][: plant.n_numbers, :], x["p"][plant.n_numbers :, :], x["h"]
         robot, inertia = (
             plant.symbolic(numbers),
             _picked(self.read("motor_inertia", w), self.flexible),

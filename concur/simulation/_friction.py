@@ -19,6 +19,7 @@ import numpy as np
 from concur.codegen import Array, Vector, as_floats
 from concur.dynamics import solve_positive_definite
 from concur.errors import SimulationError, UnknownNameError, shown
+from concur.mechanism import scalar
 
 STRIBECK_SPEED = 0.1
 """Speed at which friction in excess of Coulomb friction has fallen to 1/e, rad/s or m/s."""
@@ -78,15 +79,15 @@ class Friction:
                     cure="Make it with Friction.of(robot, viscous, coulomb).",
                 )
             object.__setattr__(self, name, tuple(values.tolist()))
-        speed = self.stribeck_speed
-        if not (isinstance(speed, int | float) and 0.0 < speed < np.inf):
+        speed = scalar(self.stribeck_speed, "friction, `stribeck_speed`")
+        if not speed > 0.0:
             raise SimulationError(
                 "friction, `stribeck_speed`",
                 expected="a speed above zero, rad/s or m/s",
                 came=shown(speed),
                 cure="Omit it for the default.",
             )
-        object.__setattr__(self, "stribeck_speed", float(speed))
+        object.__setattr__(self, "stribeck_speed", speed)
 
     @classmethod
     def of(

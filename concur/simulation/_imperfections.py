@@ -10,8 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from concur.codegen import finite_floats
-from concur.errors import DescriptionError, SimulationError, UnknownNameError, shown
+from concur.codegen import as_floats, finite_floats
+from concur.errors import (
+    DescriptionError,
+    ShapeError,
+    SimulationError,
+    UnknownNameError,
+    shown,
+)
 from concur.multibody import Mechanism
 from concur.simulation._disturbances import Disturbance, GravityGradient, Wrench
 from concur.simulation._friction import STRIBECK_SPEED, Friction, by_name
@@ -214,11 +220,8 @@ class Imperfections:
         (0.0, 0.0, 0.005, 0.0, 0.0)
         """
         where = f"imperfections of `{robot.name}`"
-        rubbing = any(
-            any(part.values()) if isinstance(part, Mapping) else part
-            for part in (viscous, coulomb, stribeck)
-        )
         friction = Friction.of(robot, viscous, coulomb, stribeck, stribeck_speed)
+        rubbing = any((*friction.viscous, *friction.coulomb, *friction.stribeck))
         # Friction that is only uncertain needs this speed too.
         rubbing |= stribeck_speed != STRIBECK_SPEED
         found: dict[str, Any] = {}
@@ -373,14 +376,14 @@ def _checked(name: str, value: Any) -> tuple[Any, bool, str]:
         return float(number.sum()), number.shape == () and bool(number >= 0.0), "a time, s"
     if name == "momentum_error":
         numbers = finite_floats(value, f"imperfections, `{name}`")
-        return tuple(numbers.tolist()), numbers.shape in ((0,), (6,)), "six numbers"
+        return tuple(numbers.ravel().tolist()), numbers.shape in ((0,), (6,)), "six numbers"
     try:
-        numbers = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+        numbers = as_floats(value, f"imperfections, `{name}`")
+    except ShapeError:
         return value, False, "a tuple of numbers"
-    sound = numbers.ndim == 1 and bool((numbers >= 0.0).all())
+    listed = tuple(numbers.ravel().tolist())
     if name in ("torque_limit", "stiffness"):
-        sound = sound and bool((numbers > 0.0).all())
-        return tuple(numbers.tolist()), sound, "numbers above zero; infinite: without effect"
-    sound = sound and bool(np.isfinite(numbers).all())
-    return tuple(numbers.tolist()), sound, "finite numbers, zero or more"
+        sound, wanted = numbers > 0.0, "numbers above zero; infinite: without effect"
+    else:
+        sound, wanted = (numbers >= 0.0) & np.isfinite(numbers), "finite numbers, zero or more"
+    return listed, numbers.ndim == 1 and bool(sound.all()), wanted

@@ -94,6 +94,13 @@ class Plant(EvaluatedMethods):
 
     def __post_init__(self) -> None:
         check_system(self.robot, "plant, `robot`", SimulationError)
+        if not self.nv:
+            raise SimulationError(
+                f"plant of `{self.robot.name}`, `robot`",
+                expected="a robot that can move",
+                came="a robot without velocities",
+                cure="Give a joint that is not Fixed to a body, or a base that floats.",
+            )
         rate = as_floats(self.stabilisation, f"plant of `{self.robot.name}`, `stabilisation`")
         if rate.shape != () or not 0.0 <= rate <= FASTEST_PULL:
             raise SimulationError(

@@ -41,6 +41,7 @@ from concur.simulation._slip import check_step
 from concur.simulation._start import grid
 from concur.simulation._start_rows import start_function
 from concur.simulation._stiffness import check_stiffness, mobility_function
+from concur.simulation._worlds import mapping
 
 FORCE_STATES = ("work", "torque", "load")
 FORCE_UNIT = 2.0**40
@@ -204,7 +205,7 @@ class Program:
             rows = plant.numbers({}) if plant.n_numbers else np.zeros((1, 0))
         else:
             rows = np.atleast_2d(finite_floats(plant_numbers, f"{self._where}, `plant_numbers`"))
-        values = self._values(deviations or {})
+        values = self._values(self._given(deviations))
         count = max(len(part) for part in (rows, *values))
         columns = [np.broadcast_to(column, (count,)) for column in values]
         rows = np.broadcast_to(rows, (count, rows.shape[1]))
@@ -249,8 +250,9 @@ class Program:
             the world is the attribute `world`.
         """
         found = []
+        given = self._given(deviations)
         for name in ("latency", "jitter"):
-            deviation = np.asarray((deviations or {}).get(("timing", name), 0.0), dtype=float)
+            deviation = finite_floats(given.get(("timing", name), 0.0), f"{self._where}, `{name}`")
             times = getattr(self.imperfections, name) + deviation
             for world in np.flatnonzero(~(times >= 0.0)):
                 raise SimulationError(
@@ -372,7 +374,7 @@ class Program:
 
     def _parts(self, x: ca.MX) -> dict[str, ca.MX]:
         """Parts of a state in SI units."""
-        parts = {name: x[span] for name, span in self.states.items()}
+        parts = {name: x[span, :] for name, span in self.states.items()}
         return parts | {name: FORCE_UNIT * parts[name] for name in FORCE_STATES}
 
     def _together(self, parts: dict[str, ca.MX]) -> ca.MX:
@@ -404,6 +406,9 @@ class Program:
     @cached_property
     def _mobility(self) -> Callable[[np.ndarray], np.ndarray]:
         return mobility_function(self.plant)
+
+    def _given(self, deviations: Mapping[Scalar, ArrayLike] | None) -> Mapping[Scalar, ArrayLike]:
+        return mapping(f"{self._where}, `deviations`", {} if deviations is None else deviations)
 
     def _values(self, deviations: Mapping[Scalar, ArrayLike]) -> list[np.ndarray]:
         """Values of the uncertain imperfections, one column each."""
@@ -556,7 +561,7 @@ def _measurement(program: Program) -> tuple[ca.Function, int]:
     places = joint_places(plant.tree)
     q, v = ca.SX.sym("q", plant.nq), ca.SX.sym("v", plant.nv)
     p = ca.SX.sym("p", program.n_numbers)
-    w = p[plant.n_numbers :]
+    w = p[plant.n_numbers :, :]
     given = {kind: drives.read(kind, w) for kind in ("resolution", "noise", "velocity_noise")}
     noisy = [(kind, k) for kind in ("noise", "velocity_noise") for k in drives.acting(kind)]
     n = ca.SX.sym("n", len(noisy))
@@ -582,19 +587,19 @@ def _tick(program: Program, measured: ca.Function) -> tuple[ca.Function, tuple[s
     n = ca.MX.sym("n", program.noises)
     part = program._parts(x)
     ends = np.cumsum([0, *sizes.values()]).tolist()
-    sampled = [r[ends[k] : ends[k + 1]] for k in range(len(sizes))]
+    sampled = [r[ends[k] : ends[k + 1], :] for k in range(len(sizes))]
     others = [ca.MX(ca.DM(law.model.momentum))] if law.takes_momentum else []
     others += [ca.MX(program.control_period)] if law.nz else []
     seen = measured(part["q"], part["v"], p, n)
     called = program._law_tick
     # States stay below 1e6: the size of the answer, a sum of squares, is kept as its root.
     memory = part["law"]
-    before = ca.vertcat(memory[0], memory[1] ** 2, memory[2:])
+    before = ca.vertcat(memory[0], memory[1] ** 2, memory[2:, :])
     u, _, _, _, status, after = called.call([*seen, *sampled, *others, before])
-    part["law"], part["time"] = ca.vertcat(after[0], ca.sqrt(after[1]), after[2:]), r[-1]
+    part["law"], part["time"] = ca.vertcat(after[0], ca.sqrt(after[1]), after[2:, :]), r[-1]
     # Drives start with the first command as their torque.
     first = r[-1] <= 0.0
-    loaded = program._drives.loaded_function()(u, p[plant.n_numbers :])
+    loaded = program._drives.loaded_function()(u, p[plant.n_numbers :, :])
     for name, start in zip(("torque", "spring"), loaded, strict=True):
         part[name] = ca.if_else(first, start, part[name])
     names, errors = _errors(law)
@@ -631,7 +636,7 @@ def _errors(law: TrackingLaw) -> tuple[tuple[str, ...], ca.Function]:
         for kind in kinds:
             name = {"m": ":position", "rad": ":rotation"}[kind] if len(kinds) > 1 else ""
             names.append(f"error:{output.name}{name}")
-            rows.append(ca.norm_2(x[[at + k for k, unit in enumerate(units) if unit == kind]]))
+            rows.append(ca.norm_2(x[[at + k for k, unit in enumerate(units) if unit == kind], :]))
         at += output.dim
     return tuple(names), ca.Function("errors", [q, pose], [ca.vertcat(ca.SX(0, 1), *rows)])
 
@@ -653,7 +658,7 @@ def _step(program: Program) -> ca.Function:
     x, p = ca.MX.sym("x", program.nx), ca.MX.sym("p", program.n_numbers)
     u = ca.MX.sym("u", plant.nu)
     part = program._parts(x)
-    torques, lagged = drives.torque_function()(u, part["torque"], p[plant.n_numbers :])
+    torques, lagged = drives.torque_function()(u, part["torque"], p[plant.n_numbers :, :])
     active = drives.active_function()(part["time"])
     rates = drives.rate_function(plant)
     held = HeldShares(drives.sticking_functions(plant), plant.nu) if drives.dry else None
@@ -674,7 +679,7 @@ def _step(program: Program) -> ca.Function:
         return jump, work + h / 2 * ca.dot(torques[:, 2], faster), spring, motor + jumped, load
 
     moving = ["q", "v", "work", "spring", "motor", "load"]
-    normalize, own = plant.normalize_function(), p[: plant.n_numbers]
+    normalize, own = plant.normalize_function(), p[: plant.n_numbers, :]
     moved = stepped(
         plant.robot,
         program.method,
@@ -688,7 +693,7 @@ def _step(program: Program) -> ca.Function:
     part["torque"], part["time"] = lagged, part["time"] + h
     signals = [part["v"]]
     if plant.slip is not None:
-        signals += [plant.slip_speeds(part["q"], part["v"], p[: plant.n_numbers]), part["load"]]
+        signals += [plant.slip_speeds(part["q"], part["v"], p[: plant.n_numbers, :]), part["load"]]
     return ca.Function(
         "step",
         [x, p, u],

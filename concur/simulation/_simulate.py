@@ -40,7 +40,7 @@ from concur.simulation._start import FASTEST, grid, shape_start
 from concur.simulation._states import States
 from concur.simulation._step import closed_loop
 from concur.simulation._stiffness import check_friction
-from concur.simulation._worlds import Worlds
+from concur.simulation._worlds import Worlds, mapping
 from concur.system import System
 
 LEAP = 0.5
@@ -144,8 +144,9 @@ def simulate(
     stepped = _plant(robot, law, plant)
     moving, numbers = stepped, None
     if world is not None or stepped.n_numbers:
-        numbers = stepped.numbers(world or {})[0]
-        moving = stepped.of_world(world or {})
+        deviating = {} if world is None else world
+        numbers = stepped.numbers(deviating)[0]
+        moving = stepped.of_world(deviating)
     where = f"simulation of `{moving.name}`"
     demand = reference_for(reference, law.outputs, where)
     options = _options(integrator, dt)
@@ -169,10 +170,11 @@ def simulate(
     if margin < law.refused_below:
         raise singular_error(law, q, margin)
 
+    deviations = mapping(f"{where}, `deviations`", {} if deviations is None else deviations)
     if imperfections is not None or deviations:
         period = hold or dt
         ticks, _ = grid(where, duration, period, None)
-        given = imperfections or Imperfections(), frozenset(deviations or {}), dt, period
+        given = imperfections, tuple(deviations), dt, period
         program = loop_program(law, stepped, *given, options.method)
         p = program.numbers(None if numbers is None else numbers[None], deviations)
         x0 = program.start(q, s, momentum, p)

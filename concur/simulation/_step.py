@@ -145,8 +145,8 @@ def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.
 
     def forces(node: float, q: Vector, v: Vector, work: Vector) -> tuple[Array, Array]:
         column = 0 if held else round(2 * node)
-        state = [work[1 : 1 + servo.nz]] if servo.nz and not held else []
-        loads = [work[1 + servo.nz :]] if plant.nl else []
+        state = [work[1 : 1 + servo.nz, :]] if servo.nz and not held else []
+        loads = [work[1 + servo.nz :, :]] if plant.nl else []
         demand = [*(part[:, column] for part in command), *state]
         before = [shares.share] if shares else []
         vdot, power, pivot, *law = rates(q, v, *numbers, *loads, *before, *demand)

@@ -171,8 +171,8 @@ def read_worlds(
     """Read deviations; those without a leading axis are of all worlds, or of the only one."""
     where = f"worlds of `{robot.name}`"
     given: dict[tuple[str, str], np.ndarray] = {}
-    for name, quantities in _mapping(where, worlds).items():
-        for quantity, value in _mapping(f"{where}, `{shown(name)}`", quantities).items():
+    for name, quantities in mapping(where, worlds).items():
+        for quantity, value in mapping(f"{where}, `{shown(name)}`", quantities).items():
             place = f"{where}, `{shown(name)}`, `{shown(quantity)}`"
             if quantity not in declared.get(name, ()):
                 known = "; ".join(f"{body}: {', '.join(q)}" for body, q in declared.items())
@@ -335,12 +335,14 @@ def _rolling(robot: Mechanism) -> np.ndarray:
     return np.array([wheel.kind != "slider" for wheel in robot.wheels], dtype=bool)
 
 
-def _mapping(where: str, value: Any) -> Mapping[Any, Any]:
+def mapping(where: str, value: Any) -> Mapping[Any, Any]:
+    """Deviations by name, or an error."""
     if isinstance(value, Mapping):
         return value
     raise SimulationError(
         where,
-        expected="deviations by body and quantity",
+        expected="deviations by name",
         came=shown(value),
-        cure='Write {"hand": {"mass": [0.1, -0.1]}}; {} is the nominal world.',
+        cure='Write {"hand": {"mass": [0.1, -0.1]}} for bodies, {("lag", "turret"): 0.01} for '
+        "imperfections; {} is the nominal world.",
     )

@@ -359,6 +359,21 @@ def test_gain_that_is_no_number(value: object) -> None:
     refused(ShapeError, lambda: servo(stiffness=value), where="`stiffness`", expected="number")
 
 
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("name", ["stiffness", "damping", "inertia", "integral"])
+def test_gain_with_too_many_axes(name: str, size: int) -> None:
+    """An entry for each row hides a third axis where the output has one coordinate."""
+    output = Output("hand", "fore", "R2" if size == 2 else "R")
+    model = MODEL
+    right, deep = np.eye(size), np.eye(size)[:, :, None]
+    gains = {"stiffness": 1.0, "damping": 4.0, "integral": 0.1}
+    assert np.array_equal(getattr(Servo(model, [output], **gains | {name: right}), name), right)
+    for value in (deep, deep.tolist(), [deep.tolist()]):
+        with pytest.raises(ShapeError) as caught:
+            Servo(model, [output], **gains | {name: value})
+        assert f"`{name}`" in caught.value.where
+
+
 # The robot
 
 

@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 from concur import robots
 from concur.control import Output, Redundancy, Servo, references
 from concur.errors import ConcurError, NonFiniteError, OutputError, ShapeError, UnknownNameError
-from concur.mechanism import Body, Inertia, Pose, joints
+from concur.mechanism import Body, Inertia, Mimic, Pose, joints
 from concur.multibody import Mechanism
 from concur.reduction import AuditStatus, reduce
 from concur.simulation import Run, simulate
@@ -434,3 +434,33 @@ def test_audit_names_internal_motion_that_may_grow(weight: object, named: bool) 
     if named:
         assert rows["INT"].status is AuditStatus.NOT_CHECKED
         assert "energy" in rows["INT"].why
+
+
+@pytest.mark.parametrize("posture", [{"yaw": 0.2}, {"yaw": 0.2, "mirror": -0.3}, {"tip": 0.1}])
+def test_followers_of_a_posture_follow(posture: dict[str, float]) -> None:
+    """A joint that follows one of the posture need not be named."""
+    link = Inertia(1.0, (0.2, 0.0, 0.0), (0.01, 0.02, 0.02))
+    bodies = [Body("base", joints.Fixed())]
+    for name in ("yaw", "mirror", "tip"):
+        place = Pose((0.4, 0.0, 0.0))
+        bodies.append(Body(name, joints.Revolute((0, 0, 1)), bodies[-1].name, place, link))
+    robot = Mechanism("arm", bodies, mimics=[Mimic("mirror", "yaw", -2.0, 0.1)])
+    outputs = [Output("turn", "tip", "SO2")]
+    rule = Redundancy(objective="posture", posture=posture)
+    servo = Servo(reduce(robot), outputs, 1.0, 1.0, redundancy=rule)
+    yaw, tip = posture.get("yaw", 0.0), posture.get("tip", 0.0)
+    assert servo.redundancy is not None
+    assert servo.redundancy.posture == pytest.approx([yaw, 0.1 - 2.0 * yaw, tip])
+
+
+def test_a_follower_elsewhere_is_refused() -> None:
+    link = Inertia(1.0, (0.2, 0.0, 0.0), (0.01, 0.02, 0.02))
+    turn = joints.Revolute((0, 0, 1))
+    bodies = [Body("base", joints.Fixed()), Body("yaw", turn, "base", inertia=link)]
+    bodies.append(Body("mirror", turn, "yaw", inertia=link))
+    robot = Mechanism("arm", bodies, mimics=[Mimic("mirror", "yaw", -2.0)])
+    rule = Redundancy(objective="posture", posture={"yaw": 0.2, "mirror": 0.2})
+    with pytest.raises(ConcurError) as caught:
+        rule.checked("servo", reduce(robot))
+    assert caught.value.came == "0.2"
+    assert caught.value.expected.startswith("-0.4")

@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
 from concur.control import Output, Redundancy, Reference, Servo, Start, references
+from concur.control._exact_speeds import ExactSpeeds
 from concur.errors import InfeasibleReferenceError, NonFiniteError, OutputError, ShapeError
 from concur.errors import UnknownNameError as UnknownName
 from concur.formats import Task, load_task
@@ -231,6 +232,34 @@ def test_velocities_in_a_lost_direction_are_told() -> None:
     # What can be moved has the velocity: 1.7 m times the rate of both links.
     assert np.abs(along.s).max() < 1.0
     assert servo.start(sliding((1.7, 0.0), (0.2, 0.2)), speed="rest").solved
+
+
+@pytest.mark.parametrize(("share", "solved"), [(0.0, True), (0.5e-12, True), (2e-12, False)])
+@pytest.mark.parametrize("speed", [1e-9, 0.1])
+def test_internal_motion_alone_leaves_rounding(
+    share: float, solved: bool, speed: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left is compared with the fastest joint, whatever its speed."""
+    links = [Body("base", joints.Fixed())]
+    for name in ("upper", "fore", "hand"):
+        place = Pose((0.5 if len(links) > 1 else 0.0, 0.0, 0.0))
+        links.append(Body(name, ABOUT_Z, links[-1].name, place, inertia=SMALL))
+    robot = Mechanism("arm", links)
+    q = np.array([0.3, 0.8, -0.5])
+    rule = Redundancy(objective="posture", posture=q + np.array([speed, 0.0, 0.0]), stiffness=1.0)
+    tip = Output("tip", "hand", "R2", point=(0.3, 0.0, 0.0))
+    servo = Servo(reduce(robot), [tip], 4.0, 4.0, redundancy=rule)
+    exact = ExactSpeeds.__call__
+
+    def off(self: ExactSpeeds, at: np.ndarray, rate: np.ndarray) -> np.ndarray:
+        s = exact(self, at, rate)
+        along = np.linalg.pinv(servo.decoupling(at)) @ [0.0, 1.0]
+        return np.asarray(s + share * robot_size(robot) * np.abs(s).max() * along)
+
+    monkeypatch.setattr(ExactSpeeds, "__call__", off)
+    found = servo.start(references.hold(servo.output(q)), near=q)
+    assert np.abs(found.s).max() > 0.01 * speed
+    assert found.solved is solved, found.why
 
 
 def test_offsets_are_errors_at_the_start() -> None:

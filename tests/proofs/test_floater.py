@@ -230,8 +230,10 @@ def test_what_is_not_covered_is_undecided_or_rejected():
     own, total = map(float, share.groups())
     assert 0.9 * total < own <= total
     assert late.cure.startswith("Take a shorter period or delay")
-    with pytest.raises(OutputError, match="plain servo"):
-        proof_of(Prover(replace(task.servo, damping_threshold=0.1), *given[1:], NEAR))
+    for option, value in (("damping_threshold", 0.1), ("integral", 1.0), ("torque_limits", 9.0)):
+        with pytest.raises(OutputError) as caught:
+            proof_of(Prover(replace(task.servo, **{option: value}), *given[1:], NEAR))
+        assert caught.value.came == option  # the one that is in the way
 
 
 @pytest.mark.parametrize(

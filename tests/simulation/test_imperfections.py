@@ -11,7 +11,7 @@ from scipy.linalg import expm
 
 import concur as cc
 from concur.codegen import constant
-from concur.errors import SimulationError
+from concur.errors import ConcurError, SimulationError
 from concur.simulation import (
     Friction,
     GravityGradient,
@@ -290,3 +290,22 @@ def test_the_law_sees_joints_through_encoders():
     )
     _, u, _ = program.tick(program.start([0.37], [0.5])[0], [], [0.0], [2.0])
     assert float(u) == pytest.approx(0.39, rel=1e-14)
+
+
+NO_NUMBERS = ("4", [[[4.0]]], [[1.0], [1.0, 2.0]], 1j, [1j], None, object(), 10**400, {3.0}, np.nan)
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS, ids=lambda value: repr(value)[:12])
+@pytest.mark.parametrize("kind", ["viscous", "torque_limit", "lag", "noise", "stribeck_speed"])
+def test_what_is_no_number_is_refused(kind, value):
+    with pytest.raises(ConcurError) as caught:
+        Imperfections.of(WHEEL, **{kind: value})
+    assert kind in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [4.0, ca.SX.sym("x"), [("lag", "wheel")], "lag", np.eye(2)])
+def test_deviations_are_a_mapping(value):
+    law, start = Seen(WHEEL, [1.0, 0.0]), ([0.0], [0.0])
+    with pytest.raises(SimulationError) as caught:
+        cc.simulate(WHEEL, law, None, 1e-3, *start, deviations=value)
+    assert "deviations" in caught.value.where
