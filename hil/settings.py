@@ -75,6 +75,9 @@ class Axis:
         Time without a command after which the drive itself removes torque, s.
     watchdog_confirmed : bool
         Whether a person has verified the watchdog; for drives that cannot report its action.
+    watchdog_torque : float
+        Torque at which the watchdog is tested before arming, N m (N). Default: a twentieth of the
+        torque limit.
     torque_count : float
         Torque of the motor for one count (unit "count"), N m; 0 for other units.
     rated_torque_unit : float
@@ -104,9 +107,15 @@ class Axis:
     stiffness: float = 0.0
     watchdog: float = 0.1
     watchdog_confirmed: bool = False
+    watchdog_torque: float = 0.0
     torque_count: float = 0.0
     rated_torque_unit: float = 1e-3
     modulo: int = 0
+
+    @property
+    def test_torque(self) -> float:
+        """Torque at which the watchdog is tested, N m (N)."""
+        return self.watchdog_torque or 0.05 * self.torque_limit
 
 
 @dataclass(frozen=True)

@@ -270,10 +270,15 @@ class Cia402Cycle(Drive):
         often = 4 if guards else 2  # times within each watchdog
         self._every = max(1, int(self.axis.watchdog / (often * self.rig.loop.period)))
 
-    def zero(self, word: int) -> can.Message:
-        """Command of zero torque with a controlword, for the test of the watchdog."""
-        _COMMAND.pack_into(self._data, 0, word, 0)
+    def trial(self, word: int, torque: float) -> can.Message:
+        """Command for the test of the watchdog; a torque only if the drive is enabled."""
+        target = self.scale.per_mille(torque) if self.state is _ENABLED else 0
+        _COMMAND.pack_into(self._data, 0, word, target)
         return self._message
+
+    def position_at(self, counts: int) -> float:
+        """Position of the joint for counts (0x6064), nearest to the last report."""
+        return self.scale.position(self._turns.near(counts))
 
     def accept(self, status: int) -> None:
         """Permit enabling of the drive from now on.

@@ -20,104 +20,56 @@ The reaction of the drives to missing commands differs, and cannot be queried:
 - Damiao drives report their state in the upper half of the first byte: 0 off, 1 on, others faults,
   of which 13 is "communication lost" in the libraries that read it.
 
-Therefore a watchdog is tested before a rig is armed. The drive enters motor mode at zero torque and
-receives nothing for one and a half times `watchdog`; then its error code or state must show that it
-is off. A drive whose reports do not show it is rejected, even if its watchdog works. The exception
-is `watchdog_confirmed` in the rig file, for a drive whose watchdog a person has tested: set the CAN
+Therefore a watchdog is tested before a rig is armed (`_mit_trial`). The drive enters motor mode,
+gets a small torque, and receives nothing for one and a half times `watchdog`; then its error code
+or state must show that it is off, and its torque must have ended. The test is made twice. A drive
+whose reports do not show it is rejected, even if its watchdog works. The exception is
+`watchdog_confirmed` in the rig file, for a drive whose watchdog a person has tested: set the CAN
 timeout, let the motor push lightly against a hand, pull the CAN plug, and time how long the motor
 keeps pushing. The automatic test is made nevertheless, and the table shows that it proved nothing.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import can
 
 from hil.bus import Bus
 from hil.drives._drive import AxisCheck, CycleFrame, Drive, FaultCode, Finding, Wanted
+from hil.drives._mit_frames import (
+    CLEAR,
+    COMMUNICATION_LOST,
+    ENTER,
+    LEAVE,
+    Report,
+    pack_torque,
+    unpack_report,
+)
+from hil.drives._mit_trial import try_watchdog
 from hil.drives._units import MitScale, Turns
-from hil.errors import ArmError, DriveError, UnitError
+from hil.errors import DriveError, UnitError
 
 if TYPE_CHECKING:
     from hil.drives.feedback import Feedback
     from hil.settings import Axis, Rig
 
-ENTER = b"\xff" * 7 + b"\xfc"
-"""Enter motor mode."""
-LEAVE = b"\xff" * 7 + b"\xfd"
-"""Leave motor mode."""
-CLEAR = b"\xff" * 7 + b"\xfb"
-"""Clear faults; Damiao drives only, which need it after communication was lost."""
-
 MASTER = 0x000
 """Identifier on which drives report to their master."""
-
-COMMUNICATION_LOST = 0x0D
-"""Error code, or Damiao state, of a drive that has received no command for too long."""
 
 TIMEOUT = 0.05
 """Time-out of a report while a drive is prepared, s."""
 ATTEMPTS = 3
 """Number of times that a command without a report is sent."""
-SILENCE = 1.5
-"""Duration of the silence that tests a watchdog, as a multiple of the watchdog's time."""
 AT_REST = 0.05
 """Fraction of the ranges of torque and velocity below which a drive counts as at rest."""
 
-# Position and velocity in the middle of their ranges; stiffness, damping and torque are zero codes.
-_COMMAND = bytes((0x7F, 0xFF, 0x7F, 0xF0, 0x00, 0x00, 0x00, 0x00))
 _ENTRIES = 8  # frames that enter motor mode, as some may be lost
 _SURE = 2  # reports without error after the first entering frame
 _HALF = 2047.5  # code of zero torque in a symmetric range
 _MUCH = 205.0  # tenth of half the range of torque, in codes
 _LONG = 20  # reports
-_ON = 1  # state of a Damiao drive that is on
 _STATES = range(1, 16)  # without 0, which is invisible in the first byte
-
-
-class Report(NamedTuple):
-    """A report, as codes."""
-
-    position: int  # 16 bits
-    velocity: int  # 12 bits
-    torque: int  # 12 bits
-    error: int | None  # or state of a Damiao drive, neither on nor off; None: not reported
-    off: bool  # whether the drive reports that it is off
-    status: int  # the last two bytes, or the state of a Damiao drive
-
-
-def unpack_report(data: bytes | bytearray, node: int, has_state: bool = False) -> Report | None:
-    """Read a report; None if it has another length or comes from another drive.
-
-    `has_state`: the upper half of the first byte is the drive's state (Damiao).
-    """
-    length = len(data)
-    if length not in (6, 8) or (data[0] & 0x0F if has_state else data[0]) != node:
-        return None
-    error: int | None
-    if has_state:
-        status = data[0] >> 4
-        error, off = (status if status > _ON else 0), status != _ON
-    elif length == 8:
-        status, error, off = data[6] << 8 | data[7], data[7], data[7] != 0
-    else:
-        status, error, off = 0, None, False
-    return Report(
-        data[1] << 8 | data[2],
-        data[3] << 4 | data[4] >> 4,
-        (data[4] & 0x0F) << 8 | data[5],
-        error,
-        off,
-        status,
-    )
-
-
-def pack_torque(data: bytearray, code: int) -> None:
-    """Pack a torque command: zero position and velocity, no stiffness, no damping."""
-    data[:] = _COMMAND
-    data[6] = code >> 8
-    data[7] = code & 0xFF
 
 
 class MitDrive(Drive):
@@ -150,7 +102,7 @@ class MitDrive(Drive):
         # are not counted, so that a corrupted report cannot make the count wrong.
         self._turns = Turns(16, has_sign=False) if high - low == float("inf") else None
         self._answers_on: int | None = None
-        self._has_state = False
+        self.has_state = False
         self._prepared = False
         self._fault_before = 0
         self._raw = b""
@@ -238,7 +190,7 @@ class MitDrive(Drive):
             self._fault_before = 0
         self._entered = False
         self._entries = self._sure = 0
-        if self._has_state and wanted is Wanted.RESET and self._phase % 4 == 0:
+        if self.has_state and wanted is Wanted.RESET and self._phase % 4 == 0:
             data[:] = CLEAR
         elif self._phase % 2 == 0:
             data[:] = LEAVE
@@ -250,9 +202,9 @@ class MitDrive(Drive):
         data, index, axis = frame.data, self.index, self.axis
         if self._answers_on is not None and frame.arbitration_id != self._answers_on:
             return False
-        report = unpack_report(data, axis.node, self._has_state)
+        report = unpack_report(data, axis.node, self.has_state)
         if report is None:
-            if not data or (data[0] & 0x0F if self._has_state else data[0]) == axis.node:
+            if not data or (data[0] & 0x0F if self.has_state else data[0]) == axis.node:
                 feedback.invalid[index] += 1
             return False
         gap = now - self._last_time
@@ -312,7 +264,7 @@ class MitDrive(Drive):
     def inspect(self, bus: Bus) -> list[AxisCheck]:
         if bus.silent:
             return [self._check("drive", Finding.UNKNOWN, cure="Nothing is sent in this mode.")]
-        report = self._exchange(bus, self._torque_free())
+        report = self.exchange(bus, self._torque_free())
         if report is None:
             return [
                 self._check(
@@ -348,7 +300,7 @@ class MitDrive(Drive):
         return checks + self._plausible(report)
 
     def prepare(self, bus: Bus) -> list[AxisCheck]:
-        """Inspect the drive, then test its watchdog by silence at zero torque.
+        """Inspect the drive, then test its watchdog by silence at a small torque, twice.
 
         Parameters
         ----------
@@ -363,14 +315,15 @@ class MitDrive(Drive):
         Raises
         ------
         ArmError
-            If the drive does not report that it switched off when commands ceased.
+            If the drive does not report that it switched off when commands ceased, or keeps its
+            torque.
         DriveError, UnitError
             See `Drive.prepare`.
         """
         axis = self.axis
         where = f"axis `{axis.name}`, node {axis.node}"
         self._refuse_silence(bus)
-        self._prepared = self._has_state = False
+        self._prepared = self.has_state = False
         self._answers_on = None
         checks = self.inspect(bus)
         for check in checks:
@@ -385,10 +338,10 @@ class MitDrive(Drive):
         checks = [check for check in checks if not check.what.startswith("watchdog")]
         self._forget()
         first = self._raw
-        checks.append(self._prove_watchdog(bus, where))
+        checks += try_watchdog(self, bus)
         # The loop shows an earlier fault until a reset is requested. Its place in the report is
         # known only after the exchange above.
-        before = unpack_report(first, axis.node, self._has_state)
+        before = unpack_report(first, axis.node, self.has_state)
         fault = before.error if before is not None else None
         self._fault_before = 0 if fault in (None, COMMUNICATION_LOST) else fault or 0
         self._prepared = True
@@ -398,9 +351,9 @@ class MitDrive(Drive):
         if bus.silent:
             return
         self._entered = False
-        self._exchange(bus, self._torque_free(), attempts=1, timeout=0.01)
+        self.exchange(bus, self._torque_free(), attempts=1, timeout=0.01)
         # Both are sent in any case: one may be lost.
-        answers = [self._exchange(bus, LEAVE, attempts=1, timeout=0.01) for _ in range(2)]
+        answers = [self.exchange(bus, LEAVE, attempts=1, timeout=0.01) for _ in range(2)]
         if answers == [None, None]:
             raise DriveError(
                 f"axis `{self.axis.name}`",
@@ -408,61 +361,6 @@ class MitDrive(Drive):
                 came="no answer to two of these commands",
                 cure="Check the drive and its wiring before anyone reaches into the rig.",
             )
-
-    def _prove_watchdog(self, bus: Bus, where: str) -> AxisCheck:
-        axis, clock = self.axis, bus.clock
-        self._exchange(bus, LEAVE)
-        entered = self._exchange(bus, ENTER)
-        if entered is not None and entered.off and self._has_state:
-            self._exchange(bus, CLEAR)
-            entered = self._exchange(bus, ENTER)
-        working = self._exchange(bus, self._torque_free())
-        if entered is None or working is None or working.off:
-            self._exchange(bus, LEAVE)
-            came = (
-                "no answer" if entered is None or working is None else "a drive that is off again"
-            )
-            raise DriveError(
-                where,
-                expected="a drive that enters motor mode",
-                came=f"error {working.error}" if working and working.error else came,
-                cure="Find the error in the drive's manual and remove its cause.",
-            )
-        until = clock.now() + SILENCE * axis.watchdog
-        while clock.now() < until:
-            bus.receive(until)
-        after = self._exchange(bus, self._torque_free())
-        self._exchange(bus, LEAVE)
-        if self._has_state:
-            self._exchange(bus, CLEAR)
-        shows_state = after is None or after.off or self._has_state
-        if not shows_state and axis.watchdog_confirmed:
-            return self._check(
-                "watchdog in force, s",
-                Finding.UNKNOWN,
-                f"{axis.watchdog:g}",
-                "not reported; confirmed in the rig file",
-            )
-        if after is None or not after.off:
-            raise ArmError(
-                f"{where}, watchdog of the drive",
-                expected="a report that the drive is off, "
-                f"{SILENCE * axis.watchdog:g} s after the last command",
-                came="no report"
-                if after is None
-                else "a report without error code"
-                if after.error is None
-                else "a report that the drive is on",
-                cure=f"Set its CAN timeout to {axis.watchdog:g} s over its serial port. If it has "
-                "a timeout and does not report it, verify that it works (pull the CAN plug while "
-                "the motor pushes lightly against a hand), then set `watchdog_confirmed = true`.",
-            )
-        return self._check(
-            "watchdog in force, s",
-            Finding.FOUND,
-            f"{axis.watchdog:g}",
-            f"off after {SILENCE * axis.watchdog:g} of silence, code {after.error}",
-        )
 
     def _plausible(self, report: Report) -> list[AxisCheck]:
         """Check that numbers of a drive at rest are plausible in the units of the rig file."""
@@ -498,7 +396,7 @@ class MitDrive(Drive):
         pack_torque(data, self._zero)
         return bytes(data)
 
-    def _exchange(
+    def exchange(
         self, bus: Bus, data: bytes, attempts: int = ATTEMPTS, timeout: float = TIMEOUT
     ) -> Report | None:
         """Send a frame and wait for the report that answers it."""
@@ -517,8 +415,8 @@ class MitDrive(Drive):
                     continue
                 first = frame.data[0]
                 if first != node and first & 0x0F == node and first >> 4 in _STATES:
-                    self._has_state = self._may_have_state()
-                report = unpack_report(frame.data, node, self._has_state)
+                    self.has_state = self._may_have_state()
+                report = unpack_report(frame.data, node, self.has_state)
                 if report is not None:
                     self._raw = bytes(frame.data)
                     bus.echoes = bool(bus.echoes)

@@ -42,6 +42,7 @@ class AxisScale:
         "_torque",
         "counts_per_unit",
         "largest_torque",
+        "position_step",
         "step",
     )
 
@@ -70,6 +71,7 @@ class AxisScale:
         self._inverse_torque = 1.0 / self._torque
         self._counts = axis.direction * axis.gear * axis.counts / math.tau
         self._position = 1.0 / self._counts
+        self.position_step = abs(self._position)  # rad (m) of the joint
         self.counts_per_unit = self._counts  # per rad (m) of the joint, with sign
         self.step = abs(self._torque)  # torque at the joint of one per mille, or of one count
         self.largest_torque = LARGEST * self.step
@@ -112,6 +114,7 @@ class MitScale:
         "_velocity",
         "fastest",
         "largest_torque",
+        "position_step",
         "span",
         "step",
     )
@@ -122,6 +125,7 @@ class MitScale:
         self._offset = axis.offset
         self._factor = axis.direction * axis.gear
         self._position = _Code(*ranges["position"], BITS["position"])
+        self.position_step = self._position.step / axis.gear
         self._velocity = _Code(*ranges["velocity"], BITS["velocity"])
         self._torque = _Code(*ranges["torque"], BITS["torque"])
         lower, upper = ranges["torque"]
@@ -207,6 +211,10 @@ class Turns:
     def step(self, number: int) -> int:
         """Signed difference from the last report, the short way round; 0 for the first."""
         return 0 if self._last is None else _wrapped(number - self._last, self.modulus)
+
+    def near(self, number: int) -> int:
+        """Unwrapped number, as `take` would return it; it is not kept."""
+        return number if self._last is None else self._last + self.step(number)
 
     def take(self, number: int) -> int:
         """Unwrapped number: nearest to the last one among those with the same bits."""

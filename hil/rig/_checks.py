@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 WATCHDOG = (0.02, 0.2)
 """Shortest and longest time of a drive's watchdog, s."""
 
+LARGEST_LOAD = 0.25
+"""Largest torque of the watchdog test, as a fraction of the torque limit."""
+
 LONGEST_PATIENCE = 0.2
 """Longest time for which consecutive faulty cycles are tolerated, s."""
 
@@ -226,6 +229,14 @@ def _check_axis(axis: Axis, rig: Rig) -> None:
             f"more than two periods of the loop, {2.0 * rig.loop.period:g} s",
             f"{axis.watchdog:g} s",
             "Lengthen it, or raise the rate: a single late cycle must not stop the drive.",
+        )
+    if axis.watchdog_torque > LARGEST_LOAD * axis.torque_limit:
+        refuse(
+            "watchdog_torque",
+            f"at most {LARGEST_LOAD * axis.torque_limit:g} N m (N), {LARGEST_LOAD:g} times "
+            "`torque_limit`",
+            f"{axis.watchdog_torque:g} N m (N)",
+            "Lower it: the joint is free to move in the test.",
         )
     check_units(axis, refuse)
 

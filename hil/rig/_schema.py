@@ -198,6 +198,13 @@ class AxisTable(Table):
         " is rejected in any case. Default: `false`.",
         examples=[True],
     )
+    watchdog_torque: Torque | None = Field(
+        default=None,
+        description="Torque of the joint at which its watchdog is tested before arming, N m or N; "
+        "at most a quarter of `torque_limit`. It is reduced if the joint would become faster than "
+        "half of `speed_limit`. Default: a twentieth of `torque_limit`.",
+        examples=[0.2],
+    )
 
 
 class BusTable(Table):

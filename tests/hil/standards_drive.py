@@ -6,6 +6,7 @@ told the time; how it departs from a good drive is set by its arguments and attr
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -98,6 +99,17 @@ class StandardsDrive:
         Bits of the statusword that it never sets.
     modulus : int
         Counts after which 0x6064 starts again at 0; 0: never.
+    works : int
+        How often its watchdog works.
+    later : float
+        Time by which its watchdog is late under load, s; infinite: it works without torque only.
+    late_again : float
+        Factor by which its watchdog exceeds its time once it has worked.
+    keeps : float
+        Fraction of its torque that goes on when its watchdog has expired, whatever it says. The
+        next controlword ends it.
+    admits_torque : bool
+        Whether 0x6077 shows this torque.
     """
 
     def __init__(
@@ -114,6 +126,11 @@ class StandardsDrive:
         quick_stop_holds: bool = False,
         never_sets: int = 0,
         modulus: int = 0,
+        works: float = math.inf,
+        later: float = 0.0,
+        late_again: float = 1.0,
+        keeps: float = 0.0,
+        admits_torque: bool = True,
     ) -> None:
         self.node = node
         self.table = objects(node)
@@ -131,6 +148,8 @@ class StandardsDrive:
         self.quick_stop_holds = quick_stop_holds
         self.never_sets = never_sets
         self.modulus = modulus
+        self.works, self.later, self.late_again = works, later, late_again
+        self.keeps, self.admits_torque = keeps, admits_torque
         self.has_supply = True  # without it, it is never switched on
         self.follows = True  # False: no torque, and bit 12 is cleared
         self.admits = True  # turned off: bit 12 stays set all the same
@@ -148,6 +167,7 @@ class StandardsDrive:
         self._inhibited = -1.0
         self._booted = False
         self._held = 0
+        self._kept = 0.0  # per mille that still act, whatever the state
 
     # -- values ----------------------------------------------------------------------------------
 
@@ -160,7 +180,8 @@ class StandardsDrive:
         if index == 0x6064:
             return self.counts % self.modulus if self.modulus else self.counts
         if index == 0x6077:
-            return self.torque() if self.shows else 0
+            shown = self.torque() + self.admits_torque * self._kept
+            return round(shown) if self.shows else 0
         entry = self.table.get((index, sub))
         return int(entry[2]) if entry else 0
 
@@ -188,6 +209,10 @@ class StandardsDrive:
             target = max(-limit, min(limit, self.value(0x6071)))
         return target + self.pushes
 
+    def acting(self) -> float:
+        """Torque that acts on the motor, per mille of its rated torque."""
+        return self.torque() + self._kept
+
     # -- time ------------------------------------------------------------------------------------
 
     def poll(self, now: float) -> list[can.Message]:
@@ -198,10 +223,17 @@ class StandardsDrive:
         sent: list[can.Message] = []
         for name, code in (("command", 0x8250), ("heartbeat", 0x8130), ("guard", 0x8130)):
             due = self._due[name]
+            if due is not None and self.torque():
+                due += self.later
             if due is not None and now >= due - 1e-9:
                 self._due[name] = None
-                if not self.ignores_watchdog and self.network == OPERATIONAL:
+                if not self.ignores_watchdog and self.network == OPERATIONAL and self.works > 0:
+                    self.works -= 1
+                    self.late *= self.late_again
+                    self.late_again = 1.0
+                    kept = self.keeps * self.torque()
                     sent += self._lose_host(code, now)
+                    self._kept = kept
         return sent
 
     def _lose_host(self, code: int, now: float) -> list[can.Message]:
@@ -357,6 +389,7 @@ class StandardsDrive:
     def _control(self, word: int, now: float) -> None:
         """Transitions of CiA 402 by bits 0 to 3 and 7 of the controlword."""
         before, self._word = self._word, word
+        self._kept = 0.0
         state = self.state
         if state == FAULT:
             if word & 0x80 and not before & 0x80:

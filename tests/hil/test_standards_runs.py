@@ -45,7 +45,7 @@ class Plugged(EmulatedDrive):
 
     @property
     def enabled(self):
-        return self.drive.torque() != 0
+        return self.drive.acting() != 0
 
     @property
     def torque_until(self):
@@ -53,7 +53,8 @@ class Plugged(EmulatedDrive):
 
     @property
     def next_event(self):
-        dues = [due for due in self.drive._due.values() if due is not None]
+        later = self.drive.later if self.drive.torque() else 0.0
+        dues = [due + later for due in self.drive._due.values() if due is not None]
         return min(dues, default=math.inf) if self.drive._booted else -math.inf
 
     def receive(self, frame, now):
@@ -64,7 +65,7 @@ class Plugged(EmulatedDrive):
         return [(now, answer) for answer in self.drive.poll(now)]
 
     def torque(self, now):
-        return self._at_joint(self.drive.torque() * 1e-3 * self.axis.rated_torque)
+        return self._at_joint(self.drive.acting() * 1e-3 * self.axis.rated_torque)
 
     def power_cycle(self, now):
         raise NotImplementedError
@@ -96,7 +97,8 @@ def test_a_rig_with_a_drive_that_ignores_its_watchdog_is_not_armed(plugged):
         with pytest.raises(ArmError, match="forearm"):
             bench.run()
         assert len(bench) == 0
-        assert not bench.torque_since(0.0).any()
+        loads = np.array([axis.test_torque for axis in bench.rig.axes])
+        assert (np.abs(bench.torque_since(0.0)) <= 1.01 * loads).all()
         bench.dead()
 
 
@@ -215,16 +217,49 @@ def test_questions_of_a_makers_tool_do_not_stop_the_rig(plugged):
         tool.close()
 
 
-def test_the_trial_is_part_of_arming_and_asks_for_no_torque(plugged):
+def test_the_trial_is_part_of_arming_and_asks_for_its_torque(plugged):
     with Bench() as bench:
         outcome = bench.run()
         begun = bench["time"][0]
-        targets = [
-            struct.unpack("<Hh", data)[1]
-            for time, identifier, data in bench.sent
-            if time < begun and 0x200 < identifier < 0x280
-        ]
-        assert len(targets) > 20
-        assert not any(targets)
+        assert not bench.world.plant.held
+        for axis in bench.rig.axes:
+            targets = [
+                struct.unpack("<Hh", data)[1]
+                for time, identifier, data in bench.sent
+                if time < begun and identifier == 0x200 + axis.node
+            ]
+            size = round(1e3 * 0.05 * axis.torque_limit / axis.gear / axis.rated_torque)
+            assert set(targets) == {0, size, -size}
         trials = [check for check in outcome.checks if "watchdog test" in check.what]
         assert [check.axis for check in trials] == bench.names
+
+
+def test_the_emulated_stand_holds_the_robot_in_the_trial(plugged):
+    with Bench(duration=0.1) as bench:
+        start, poses = bench.world.q, []
+        inner = bench.controller._loop
+
+        def loop():
+            poses.append(bench.world.q)
+            inner()
+
+        bench.controller._loop = loop
+        assert bench.run().reason is Reason.END
+        assert np.array_equal(poses[0], start)
+
+
+@pytest.mark.parametrize(
+    "quirks",
+    [{"works": 1}, {"later": math.inf}, {"later": 1.5}, {"late_again": 1.6}, {"keeps": 1.0}],
+    ids=["once", "zero torque only", "late under load", "late again", "keeps"],
+)
+def test_a_rig_with_a_drive_that_keeps_its_torque_is_not_armed(plugged, quirks):
+    plugged["forearm"] = quirks
+    with Bench() as bench:
+        with pytest.raises(ArmError, match="forearm") as caught:
+            bench.run()
+        assert caught.value.axis == "forearm"
+        assert len(bench) == 0
+        loads = np.array([axis.test_torque for axis in bench.rig.axes])
+        assert (np.abs(bench.torque_since(0.0)) <= 1.01 * loads).all()
+        bench.dead()

@@ -17,7 +17,7 @@ from hil.drives import Cia402Drive, FaultCode, Finding, Wanted
 from hil.drives._cia402_cycle import UNANSWERED
 from hil.drives._cia402_following import LAG, MISFIT, Following
 from hil.drives._cia402_state import FOLLOWS, LIMITED
-from hil.drives._cia402_trial import SILENCE
+from hil.drives._trial import DIRECTIONS, SILENCE
 from hil.errors import ArmError, DriveError, UnitError
 from tests.hil.drives._stations import make_axis, make_rig
 from tests.hil.standards_drive import (
@@ -101,7 +101,7 @@ def test_a_drive_by_the_standards_is_armed_and_follows():
         assert setting.feedback.torque[0] == pytest.approx(5.0)
 
 
-def test_the_trial_asks_for_no_torque_and_is_silent_for_its_time():
+def test_the_trial_is_made_twice_at_a_torque_and_is_silent_for_its_time():
     drive = StandardsDrive(NODE)
     with Setting(drive) as setting:
         setting.arm()
@@ -110,16 +110,19 @@ def test_the_trial_asks_for_no_torque_and_is_silent_for_its_time():
             for t, m in setting.far.heard
             if m.arbitration_id == 0x200 + NODE
         ]
-        assert any(word == 0x0F for _, word, _ in commands)
-        assert not any(target for *_, target in commands)
-        last = max(t for t, word, _ in commands if word == 0x0F)
-        after = [t for t, _ in setting.far.heard if t > last]
+        # -1 x 10 x 2 N m x per mille: a twentieth of 30 N m
+        loads = [target for _, word, target in commands if word == 0x0F and target]
+        assert {load for load in loads} == {75, -75}
         watchdog = setting.hosts[0].axis.watchdog
-        assert after[0] - last >= SILENCE * watchdog - PERIOD
-        ((left, state),) = drive.left
-        assert state == DISABLED
-        assert 0.9 * watchdog <= left - last <= 1.2 * watchdog
+        assert len(drive.left) == len(DIRECTIONS)
+        for (left, state), sign in zip(drive.left, (-75, 75), strict=True):
+            last = max(t for t, _, target in commands if target == sign)
+            after = [t for t, _ in setting.far.heard if t > last]
+            assert after[0] - last >= SILENCE * watchdog - PERIOD
+            assert state == DISABLED
+            assert 0.9 * watchdog <= left - last <= 1.2 * watchdog
         assert drive.network == OPERATIONAL  # restarted
+        assert drive.value(0x6071) == 0
 
 
 def test_a_watchdog_that_is_stored_and_ignored_is_refused():
@@ -149,8 +152,8 @@ def test_drives_are_tried_together_and_one_bad_one_is_found():
     with Setting(*good) as setting:
         begin = setting.clock.now()
         setting.arm()
-        assert setting.clock.now() - begin < 0.6
-        assert [len(drive.enabled_at) for drive in good] == [1, 1, 1]
+        assert setting.clock.now() - begin < 0.9
+        assert [len(drive.enabled_at) for drive in good] == [2, 2, 2]
         setting.cycle(Wanted.READY, times=15)
         assert setting.feedback.enabled.all()
     good = [StandardsDrive(node) for node in (2, 3)]
@@ -244,13 +247,15 @@ def test_the_silence_begins_once_a_drive_has_been_enabled_for_a_while(falls):
 
         setting.far.before = fall if falls else setting.far.before
         setting.arm()
-        assert len(drive.enabled_at) == 1 + falls
-        last = max(
+        assert len(drive.enabled_at) == 2 + falls
+        loaded = [
             t
             for t, m in setting.far.heard
-            if m.arbitration_id == 0x200 + NODE and m.data[0] == 0x0F
-        )
-        steady = last - drive.enabled_at[-1]
+            if m.arbitration_id == 0x200 + NODE and struct.unpack("<Hh", m.data)[1]
+        ]
+        steady = loaded[0] - drive.enabled_at[falls]
+        assert 0.05 - 2 * PERIOD <= steady <= 0.05 + 3 * PERIOD
+        steady = min(t for t in loaded if t > drive.enabled_at[-1]) - drive.enabled_at[-1]
         assert 0.05 - 2 * PERIOD <= steady <= 0.05 + 3 * PERIOD
 
 
