@@ -113,7 +113,7 @@ class UnitError(DriveError):
 
 
 class ArmError(RigError):
-    """A rig that may not be armed: a check failed, and no torque was sent.
+    """A rig that may not be armed: a check failed, and no torque but that of the tests was sent.
 
     Examples
     --------

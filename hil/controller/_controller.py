@@ -266,7 +266,7 @@ class Controller:
         Raises
         ------
         ArmError, DriveError, UnitError
-            If the rig may not be armed; no torque was sent.
+            If the rig may not be armed; no torque was sent but that of the watchdog tests.
         """
         rig, failure = self.rig, None
         with (

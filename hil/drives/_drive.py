@@ -24,7 +24,7 @@ under the name that the rig file gives in `drive`:
 7. `release` removes the torque. It raises only `DriveError`, and only after all frames were sent.
 
 Where needed: `reset` clears a fault before `prepare`. `prove` tests, for all drives of the kind
-together and before the first torque, properties that cannot be read back, such as a watchdog.
+together and before a run, properties that cannot be read back, such as a watchdog.
 `asides` are frames that are not needed in every cycle. `is_foreign` distinguishes commands of
 another host from harmless frames on `watched_identifiers`.
 
@@ -323,7 +323,8 @@ class Drive(ABC):
         Raises
         ------
         ArmError
-            If the drive has no watchdog, or a limit is not in force. No torque was sent.
+            If the drive has no watchdog, or a limit is not in force. No torque was sent but
+            that of a test.
         DriveError
             If the drive does not answer, or rejects a setting.
         UnitError
@@ -343,7 +344,8 @@ class Drive(ABC):
     def prove(cls, drives: Sequence[Drive], bus: Bus) -> list[AxisCheck]:
         """Test properties that cannot be read back, for all drives of this kind together; waits.
 
-        It is called once all drives are prepared, before any torque. No test by default.
+        It is called once all drives are prepared, before the run. A test sends at most
+        `axis.test_torque`. No test by default.
 
         Parameters
         ----------

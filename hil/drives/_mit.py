@@ -47,6 +47,7 @@ from hil.drives._mit_frames import (
     unpack_report,
 )
 from hil.drives._mit_trial import try_watchdog
+from hil.drives._trial import SILENCE
 from hil.drives._units import MitScale, Turns
 from hil.errors import DriveError, UnitError
 
@@ -294,7 +295,8 @@ class MitDrive(Drive):
                 unknown,
                 f"{self.axis.watchdog:g} s",
                 "not reported",
-                "Set it over the drive's serial port. It is tested when the rig is armed.",
+                "Set it over the drive's serial port. It is tested when the rig is armed, by "
+                f"{SILENCE * self.axis.watchdog:g} s of silence.",
             ),
         ]
         return checks + self._plausible(report)

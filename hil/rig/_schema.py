@@ -200,9 +200,9 @@ class AxisTable(Table):
     )
     watchdog_torque: Torque | None = Field(
         default=None,
-        description="Torque of the joint at which its watchdog is tested before arming, N m or N; "
-        "at most a quarter of `torque_limit`. It is reduced if the joint would become faster than "
-        "half of `speed_limit`. Default: a twentieth of `torque_limit`.",
+        description="Torque of the joint at which its watchdog is tested before arming, N m or N: "
+        "at most a quarter of `torque_limit`; if it is not given, a twentieth. It is reduced where "
+        "the joint would become faster than half of `speed_limit`. Default: none.",
         examples=[0.2],
     )
 

@@ -112,7 +112,7 @@ def test_the_trial_is_made_twice_at_a_torque_and_is_silent_for_its_time():
         ]
         # -1 x 10 x 2 N m x per mille: a twentieth of 30 N m
         loads = [target for _, word, target in commands if word == 0x0F and target]
-        assert {load for load in loads} == {75, -75}
+        assert set(loads) == {75, -75}
         watchdog = setting.hosts[0].axis.watchdog
         assert len(drive.left) == len(DIRECTIONS)
         for (left, state), sign in zip(drive.left, (-75, 75), strict=True):
