@@ -136,6 +136,10 @@ class _Arming:
     complete: int = 0  # consecutive cycles with reports of all axes and a valid state
 
 
+class _Interrupted(Exception):  # noqa: N818
+    """A preparation that a signal or a stop request has ended."""
+
+
 class Controller:
     """The loop of one rig; `run` arms the rig, runs the task and releases the drives.
 
@@ -308,7 +312,8 @@ class Controller:
         if not self._talks:
             return
         self._arming.addressed = True
-        with self._exchange.watching():
+        # An interrupted preparation leads to the first cycle, which stops for the same reason.
+        with suppress(_Interrupted), self._exchange.watching(self._interrupt):
             self.checks = tuple(prepare_drives(self.drives, self.bus, self.resets))
             if operator is not None:
                 await_heartbeat(self.rig, operator, clock, self._is_interrupted)
@@ -317,6 +322,12 @@ class Controller:
 
     def _is_interrupted(self) -> bool:
         return bool(self._signal)
+
+    def _interrupt(self) -> None:
+        """End the preparation, whose tests send torques, at a signal or a stop request."""
+        operator = self.operator
+        if self._signal or (operator is not None and operator.poll() is Reason.OPERATOR):
+            raise _Interrupted
 
     def _warm_up(self) -> None:
         """Call functions once whose first call is slow; discard the results."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -117,8 +117,8 @@ class Exchange:
         return False
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Detect frames of another host while drives are prepared.
+    def watching(self, interrupt: Callable[[], None]) -> Iterator[None]:
+        """Detect frames of another host while drives are prepared; call `interrupt` at each frame.
 
         Earlier frames, before the first write, are discarded. Identifiers on which drives report
         too, as MIT drives may, are not monitored. If another host has commanded these drives,
@@ -132,6 +132,7 @@ class Exchange:
                 self._intruders.note(frame)
             elif frame.arbitration_id not in reports and self._intruders.is_foreign(frame):
                 foreign.append(frame)
+            interrupt()
 
         self._take_waiting(bus.clock.now() + LONGEST_TRIP)
         bus.watch, cause = watch, None

@@ -10,7 +10,8 @@ Before the first torque the host sets the drive's watchdog and its reaction to a
 The heartbeat consumer (0x1016) monitors the heartbeat that the loop sends beside SYNC. A drive with
 neither gets life guarding (0x100C, 0x100D), which the loop serves by remote frames. Then all drives
 are tested together and twice (`_cia402_trial`): they apply a small torque, the host stops sending,
-and each drive must leave *operation enabled*, without torque. A drive that was not tested is never enabled.
+and each drive must leave *operation enabled*, without torque. A drive that was not tested is never
+enabled.
 """
 
 from __future__ import annotations

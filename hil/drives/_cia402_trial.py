@@ -49,6 +49,7 @@ from hil.errors import DriveError
 
 if TYPE_CHECKING:
     import can
+    from numpy.typing import NDArray
 
     from hil.bus import Bus
     from hil.drives._cia402_cycle import Cia402Cycle
@@ -59,6 +60,7 @@ RISE = 2.0
 ANSWER = 0.03
 """Time-out of each SDO answer, s: short, so that a late reaction does not pass as prompt."""
 
+_OFF = (DriveState.SWITCH_ON_DISABLED, DriveState.READY_TO_SWITCH_ON, DriveState.SWITCHED_ON)
 _PASSING = (DriveState.FAULT_REACTION_ACTIVE, DriveState.QUICK_STOP_ACTIVE)
 _BITS = ((REMOTE, "remote (bit 9)"), (VOLTAGE_ENABLED, "voltage enabled (bit 4)"))
 _ALL_BITS = (*_BITS, (FOLLOWS, "follows the command (bit 12)"))
@@ -76,7 +78,7 @@ def try_watchdogs(drives: Sequence[Cia402Cycle], bus: Bus) -> list[AxisCheck]:
     checks: list[AxisCheck] = []
     try:
         for number in range(1, 1 + len(DIRECTIONS)):
-            trial.enable()
+            trial.enable(STEADY[number - 1])
             trial.load(number)
             checks = trial.fall_silent(number)
         for drive in drives:
@@ -105,6 +107,7 @@ class _Trial:
         self.places: dict[Cia402Cycle, tuple[float, float]] = {}  # after the silence
         self.shown = dict.fromkeys(drives, False)  # whether report or motion has shown the load
         self.enabled: dict[Cia402Cycle, int] = {}  # statusword with the load
+        self.answered: set[Cia402Cycle] = set()  # drives that gave their torque after the silence
         self.cycles = cycles_of(max(drive.axis.watchdog for drive in drives), self.period)
         self.cycle = 0
         self.sent = 0.0  # instant of the last command
@@ -115,25 +118,25 @@ class _Trial:
 
     # -- up ------------------------------------------------------------------------------------
 
-    def enable(self) -> None:
+    def enable(self, steady: float) -> None:
         """Bring all drives to operation enabled at zero torque, and keep them there briefly."""
         clock, feedback = self.bus.clock, self.feedback
         self.torque = dict.fromkeys(self.drives, 0.0)
         begin = clock.now()
         since = None  # instant at which the last drive was enabled
-        before = feedback.time.copy(), feedback.position.copy()
-        while since is None or clock.now() - since < STEADY:
+        before: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+        while since is None or clock.now() - since < steady:
             self._cycle()
+            if before is None and all(feedback.time[d.index] > begin for d in self.drives):
+                before = feedback.time.copy(), feedback.position.copy()
             down = [d for d in self.drives if d.state is not DriveState.OPERATION_ENABLED]
-            if down:
-                since = None
-            elif since is None:
-                since, before = clock.now(), (feedback.time.copy(), feedback.position.copy())
+            since = None if down else since or clock.now()
             failed = [d for d in down if d.state in FAULTS]
-            if failed or clock.now() - begin > RISE + STEADY:
+            if failed or clock.now() - begin > RISE + steady:
                 raise self._not_enabled((failed or down or self.drives)[0])
-        passed = np.maximum(feedback.time - before[0], self.period)
-        self.speeds = (feedback.position - before[1]) / passed
+        if before is not None:
+            passed = np.maximum(feedback.time - before[0], self.period)
+            self.speeds = (feedback.position - before[1]) / passed
 
     def load(self, number: int) -> None:
         """Apply the loads, reduced where an axis would become too fast in the silence."""
@@ -247,6 +250,7 @@ class _Trial:
         """Send nothing, check each drive when its time is over, then restart all drives."""
         clock, window = self.bus.clock, self.drives[0].rig.loop.receive_window
         begin = self.sent
+        self.answered.clear()
         self.feedback.fault[:] = 0
         checks = []
         for watchdog in sorted({drive.axis.watchdog for drive in self.drives}):
@@ -264,8 +268,9 @@ class _Trial:
             checks += [self._check_reaction(drive, number) for drive in group]
         self._check_motion(number)
         for drive in self.drives:
-            self._rest(drive, number)
             drive.restart(self.bus)
+            if number == len(DIRECTIONS) or drive.state not in _OFF:
+                self._rest(drive, number)
         return checks
 
     def _refuse(self, drive: Cia402Cycle, number: int, came: str, cure: str, **data: float) -> None:
@@ -287,6 +292,7 @@ class _Trial:
         with suppress(DriveError):
             state = read()
             torques.append(_torque(drive, node))
+            self.answered.add(drive)
             counts = node.find(0x6064, 0, "i")
             if counts is not None:
                 self.places[drive] = clock.now(), drive.position_at(counts)
@@ -344,15 +350,14 @@ class _Trial:
         node = self.session(drive)
         node.command(Nmt.PRE_OPERATIONAL)  # a stopped node serves no SDO
         woken = state_of(node.read(0x6041, 0, "H"))
-        torque = _torque(drive, node)
+        torque = math.nan if drive in self.answered else _torque(drive, node)
         drive.restart(self.bus)  # the state in its report must agree with its answer
         if DriveState.OPERATION_ENABLED in (woken, drive.state):
             came = "operation enabled, once its node was pre-operational"
             self._refuse(drive, number, came, _STAYS)
         self._check_torque(drive, number, describe(woken), torque)
         node.attempt(0x6040, 0, "H", Controlword.DISABLE_VOLTAGE)
-        node.attempt(0x6071, 0, "h", 0)
-        if state_of(node.read(0x6041, 0, "H")) in FAULTS:
+        if woken in FAULTS:
             state = clear_fault(node)
             if state in FAULTS:
                 raise DriveError(
@@ -362,6 +367,7 @@ class _Trial:
                     cure="Reset it with the manufacturer's tool, and set the reaction to a lost "
                     "host (0x6007) to 2, disable voltage, if the drive allows it.",
                 )
+            drive.restart(self.bus)
 
     # -- and at the end ------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from hil.drives._trial import (
     DIRECTIONS,
     REDUCED,
     SILENCE,
+    STEADY,
     Course,
     cycles_of,
     first_direction,
@@ -58,7 +59,7 @@ def try_watchdog(drive: Tested, bus: Bus) -> list[AxisCheck]:
     trial = _Trial(drive, bus)
     try:
         for number in range(1, 1 + len(DIRECTIONS)):
-            trial.enter()
+            trial.enter(STEADY[number - 1])
             trial.apply(number)
             check = trial.fall_silent(number)
             trial.leave()
@@ -93,7 +94,7 @@ class _Trial:
             self.torque = self.scale.torque(report.torque)
         return report
 
-    def enter(self) -> None:
+    def enter(self, steady: float) -> None:
         """Enter motor mode, and stay there at zero torque for a while."""
         drive, bus = self.drive, self.bus
         drive.exchange(bus, LEAVE)
@@ -105,7 +106,7 @@ class _Trial:
         if entered is None or working is None or working.off:
             raise self._off(working if entered is not None else None)
         begin, start = self.now, self.position
-        self._hold(0.0, self.cycles)
+        self._hold(0.0, math.ceil(steady / drive.rig.loop.period))
         if self.now > begin:
             self.speed = (self.position - start) / (self.now - begin)
 

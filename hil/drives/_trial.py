@@ -28,8 +28,11 @@ SILENCE = 1.5
 DIRECTIONS = (1.0, -1.0)
 """Direction of the load in each test; the second one takes back the motion of the first."""
 
-STEADY = 0.05
-"""Time for which a drive is enabled without torque, and shortest time for the load, s."""
+STEADY = 0.05, 0.02
+"""Time for which a drive is enabled without torque before each test, s."""
+
+SHORTEST = 0.03
+"""Shortest time for which the load acts before the silence, s."""
 
 STEPS = 2.0
 """Smallest load, as a multiple of the resolution of the drive's torque."""
@@ -51,7 +54,7 @@ ATTEMPTS = 6
 
 _NOISE = 4.0  # steps of the position below which a motion is not seen
 _CLEAR = 16.0  # steps from which a motion is judged
-_DRIFT = 8.0  # the same, per `STEADY`, in which the speed before the load was measured
+_DRIFT = 160.0  # the same, per second: the speed before the load has an error
 
 
 @dataclass(frozen=True)
@@ -155,7 +158,7 @@ class Course:
 
     def is_clear(self, now: float, position: float) -> bool:
         """Whether the load has moved the axis far enough for its motion to be judged."""
-        needed = max(_CLEAR, _DRIFT * (now - self.begin) / STEADY)
+        needed = max(_CLEAR, _DRIFT * (now - self.begin))
         return self.travel(now, position) >= needed * self.step
 
     def accelerates(self, now: float, position: float, later: float, then: float) -> bool:
@@ -180,7 +183,7 @@ def load_of(axis: Axis, step: float) -> Load:
 
 def cycles_of(watchdog: float, period: float) -> int:
     """Cycles with the load before the silence: enough to see how far it will move the joint."""
-    return math.ceil(max(STEADY, 0.5 * watchdog) / period - 1e-9)
+    return math.ceil(max(SHORTEST, 0.3 * watchdog) / period - 1e-9)
 
 
 def first_direction(axis: Axis, position: float) -> float:

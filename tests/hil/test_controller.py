@@ -260,6 +260,31 @@ def test_a_signal_while_the_drives_are_prepared():
         bench.check()
 
 
+@FIRST
+@pytest.mark.parametrize("request_of", ["signal", "operator"])
+def test_a_stop_in_the_test_of_the_watchdogs_removes_their_torque_at_once(file, request_of):
+    """Without it the torque would act until the drives' watchdogs end it."""
+    with Bench(file, mode=Mode.DRIVE, duration=0.1) as bench:
+        asked, advance = [], bench.clock.advance
+
+        def moved(instant):
+            advance(instant)
+            if not asked and np.abs(bench.world.torque).max() > 0.3:
+                asked.append(instant)
+                if request_of == "signal":
+                    os.kill(os.getpid(), signal.SIGINT)
+                else:
+                    bench.sender.stop()
+
+        bench.clock.advance = moved
+        outcome = bench.run()
+        assert outcome.reason is (Reason.SIGNAL if request_of == "signal" else Reason.OPERATOR)
+        assert not bench.run_rows.any()
+        (since,) = asked
+        assert bench.is_free(bench.torque_since(since + 3 * PERIOD))
+        bench.check()
+
+
 def test_a_signal_while_the_operator_is_waited_for():
     with Bench(mode=Mode.DRIVE) as bench:
         bench.beats = False

@@ -137,8 +137,12 @@ def until(condition, timeout=PATIENCE):
 
 
 def runs(emulator):
-    """Whether all drives have torque to speak of: the law's, in RUN."""
-    return all(report.enabled and abs(report.torque) > 0.05 for report in emulator.drives())
+    """Whether all drives have torque to speak of, and some more than in the test of watchdogs."""
+    drives = emulator.drives()
+    loads = [axis.test_torque for axis in emulator.rig.axes]
+    return all(drive.enabled and abs(drive.torque) > 0.05 for drive in drives) and any(
+        abs(drive.torque) > 1.5 * load for drive, load in zip(drives, loads, strict=True)
+    )
 
 
 class Killer(threading.Thread):

@@ -17,7 +17,7 @@ from hil.drives import Cia402Drive, FaultCode, Finding, Wanted
 from hil.drives._cia402_cycle import UNANSWERED
 from hil.drives._cia402_following import LAG, MISFIT, Following
 from hil.drives._cia402_state import FOLLOWS, LIMITED
-from hil.drives._trial import DIRECTIONS, SILENCE
+from hil.drives._trial import DIRECTIONS, SILENCE, STEADY
 from hil.errors import ArmError, DriveError, UnitError
 from tests.hil.drives._stations import make_axis, make_rig
 from tests.hil.standards_drive import (
@@ -122,6 +122,7 @@ def test_the_trial_is_made_twice_at_a_torque_and_is_silent_for_its_time():
             assert state == DISABLED
             assert 0.9 * watchdog <= left - last <= 1.2 * watchdog
         assert drive.network == OPERATIONAL  # restarted
+        setting.cycle(Wanted.READY)
         assert drive.value(0x6071) == 0
 
 
@@ -254,9 +255,9 @@ def test_the_silence_begins_once_a_drive_has_been_enabled_for_a_while(falls):
             if m.arbitration_id == 0x200 + NODE and struct.unpack("<Hh", m.data)[1]
         ]
         steady = loaded[0] - drive.enabled_at[falls]
-        assert 0.05 - 2 * PERIOD <= steady <= 0.05 + 3 * PERIOD
+        assert STEADY[0] - 2 * PERIOD <= steady <= STEADY[0] + 3 * PERIOD
         steady = min(t for t in loaded if t > drive.enabled_at[-1]) - drive.enabled_at[-1]
-        assert 0.05 - 2 * PERIOD <= steady <= 0.05 + 3 * PERIOD
+        assert STEADY[1] - 2 * PERIOD <= steady <= STEADY[1] + 3 * PERIOD
 
 
 def test_a_drive_with_a_fault_is_not_tried_and_not_enabled():

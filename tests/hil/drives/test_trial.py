@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
@@ -80,8 +81,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("confirmed", [False, True])
+@pytest.mark.by_default(8)
 @pytest.mark.parametrize(("quirks", "number", "came"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize("confirmed", [False, True])
 def test_a_drive_that_keeps_its_torque_is_refused_and_free(quirks, number, came, confirmed):
     """By name, with the numbers of the test; no drive of the rig keeps a torque."""
     bad = StandardsDrive(7, **quirks)
@@ -100,7 +102,8 @@ def test_a_drive_that_keeps_its_torque_is_refused_and_free(quirks, number, came,
         assert not any(drive.value(0x6071) for drive in setting.drives)
 
 
-@pytest.mark.parametrize("watchdog", [0.02, 0.05, 0.1, 0.2, 0.5])
+@pytest.mark.by_default(4)
+@pytest.mark.parametrize("watchdog", [0.02, 0.2, 0.05, 0.1, 0.5])
 @pytest.mark.parametrize(
     "changes",
     [
@@ -112,7 +115,7 @@ def test_a_drive_that_keeps_its_torque_is_refused_and_free(quirks, number, came,
     ],
     ids=["usual", "direct", "geared", "quarter", "limited"],
 )
-@pytest.mark.parametrize("inertia", [math.inf, 3.0])
+@pytest.mark.parametrize("inertia", [3.0, math.inf])
 def test_honest_drives_are_armed(watchdog, changes, inertia):
     """On a joint that is held, and on one that is free; and they follow afterwards."""
     joint = Joint(inertia)
@@ -165,6 +168,25 @@ def test_the_second_reaction_must_be_in_time_too(late, armed):
         assert caught.value.test == 2
 
 
+@pytest.mark.parametrize("late", [None, 0.05, 0.15])
+def test_axes_with_different_watchdogs_are_checked_in_their_time(late):
+    watchdogs = {2: 0.15, 3: 0.05, 4: 0.15}
+    drives = [
+        StandardsDrive(node, late=1.7 if node > 2 and watchdog == late else 1.0)
+        for node, watchdog in watchdogs.items()
+    ]
+    with Setting(*drives) as setting:
+        for host in setting.hosts:
+            host.axis = dataclasses.replace(host.axis, watchdog=watchdogs[host.axis.node])
+        if late is None:
+            setting.arm()
+            return
+        with pytest.raises(ArmError) as caught:
+            setting.arm()
+        assert caught.value.axis == {0.05: "axis 3", 0.15: "axis 4"}[late]
+        assert caught.value.silence == pytest.approx(1.5 * late)
+
+
 @pytest.mark.parametrize(("share", "armed"), [(0.9, True), (1.1, False)])
 def test_half_of_the_load_in_the_report_is_the_load(share, armed):
     drive = StandardsDrive(NODE, keeps=share * SHOWN)
@@ -185,9 +207,10 @@ def test_a_torque_that_a_silent_node_keeps_is_found_when_it_is_woken():
         assert setting.free
 
 
-@pytest.mark.parametrize("watchdog", [0.02, 0.1, 0.2])
-@pytest.mark.parametrize("viscous", [0.0, 0.5])
+@pytest.mark.by_default(9)
+@pytest.mark.parametrize("watchdog", [0.1, 0.02, 0.2])
 @pytest.mark.parametrize(("keeps", "armed"), [(0.0, True), (0.3, True), (1.0, False)])
+@pytest.mark.parametrize("viscous", [0.0, 0.5])
 def test_a_hidden_torque_is_found_by_the_motion_of_the_joint(watchdog, viscous, keeps, armed):
     """Statusword and 0x6077 say that the drive is off; its joint says that it is not."""
     quirks = {"keeps": keeps, "admits_torque": False}
@@ -436,8 +459,9 @@ MIT_REFUSED = {
 }
 
 
-@pytest.mark.parametrize("kind", ["reports", "damiao"])
+@pytest.mark.by_default(8)
 @pytest.mark.parametrize(("quirks", "number"), MIT_REFUSED.values(), ids=MIT_REFUSED)
+@pytest.mark.parametrize("kind", ["reports", "damiao"])
 def test_an_mit_drive_that_keeps_its_torque_is_refused_and_free(quirks, number, kind):
     motor = Motor(**{"kind": kind} | quirks)
     with pytest.raises(ArmError, match="axis `knee`") as caught:
@@ -449,9 +473,10 @@ def test_an_mit_drive_that_keeps_its_torque_is_refused_and_free(quirks, number, 
     assert motor.torque == motor.kept == 0.0
 
 
+@pytest.mark.by_default(6)
 @pytest.mark.parametrize("kind", ["reports", "damiao"])
-@pytest.mark.parametrize("watchdog", [0.02, 0.05, 0.1, 0.2, 0.5])
-@pytest.mark.parametrize("inertia", [math.inf, 0.5, 0.15])
+@pytest.mark.parametrize("watchdog", [0.05, 0.02, 0.2, 0.1, 0.5])
+@pytest.mark.parametrize("inertia", [0.15, 0.5, math.inf])
 def test_honest_mit_drives_are_armed(kind, watchdog, inertia):
     motor = Motor(kind, inertia=inertia, timeout=watchdog)
     checks, passed = armed(motor, watchdog=watchdog, gear=2.0, direction=-1)
