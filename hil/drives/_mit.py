@@ -401,7 +401,24 @@ class MitDrive(Drive):
     def exchange(
         self, bus: Bus, data: bytes, attempts: int = ATTEMPTS, timeout: float = TIMEOUT
     ) -> Report | None:
-        """Send a frame and wait for the report that answers it."""
+        """Send a frame and wait for the report that answers it.
+
+        Parameters
+        ----------
+        bus : Bus
+            The open bus.
+        data : bytes
+            Data of the frame, 8 bytes.
+        attempts : int
+            Number of times that the frame is sent without an answer.
+        timeout : float
+            Time-out of each answer, s.
+
+        Returns
+        -------
+        Report or None
+            The report; None if there was no answer.
+        """
         node = self.axis.node
         message = can.Message(arbitration_id=node, data=data, is_extended_id=False)
         for _ in range(attempts):

@@ -40,7 +40,7 @@ ANSWER = 0.02
 
 
 class Tested(Protocol):
-    """What the test needs of a drive."""
+    """Members of a drive that the test uses."""
 
     axis: Axis
     rig: Rig

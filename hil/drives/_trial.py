@@ -1,4 +1,4 @@
-"""What the watchdog tests of all kinds of drives share: the load, its bounds, and the motion.
+"""Common part of the watchdog tests of all kinds of drives: load, bounds, motion.
 
 A watchdog may work once, at zero torque only, or too late under load. Therefore it is tested twice,
 in both directions, while the drive applies a small torque, the load. A drive may also report that
