@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from hil.settings import Axis, Rig
 
 
-ANSWER = 0.02
-"""Time-out of each report, s: short, so that a late reaction does not pass as prompt."""
+ANSWER = 0.02, 0.05
+"""Time-outs of a report in cycles, and of one without which the test fails, s."""
 
 
 class Tested(Protocol):
@@ -86,7 +86,7 @@ class _Trial:
         data = bytearray(8)
         pack_torque(data, self.scale.torque_code(torque))
         self.sent = self.bus.clock.now()
-        report = self.drive.exchange(self.bus, bytes(data), attempts, ANSWER)
+        report = self.drive.exchange(self.bus, bytes(data), attempts, ANSWER[attempts > 1])
         if report is not None:
             code = self.code = report.position if self.code is None else self.code
             step = (report.position - code + 0x8000 & 0xFFFF) - 0x8000

@@ -200,6 +200,7 @@ class Bench:
         self.limits = Limits.from_rig(self.rig)
         self.slight = np.array([_slight(axis) for axis in self.rig.axes])
         self.cycle = -1
+        self.armed = math.inf  # instant at which the tests of the watchdogs are over
         self._acts = {}
         self._watch_cycles()
 
@@ -220,6 +221,13 @@ class Bench:
 
     def _watch_cycles(self):
         inner, latch = self.controller._cycle, self.controller.latch
+        begin = self.controller._loop
+
+        def loop():
+            self.armed = self.clock.now()
+            begin()
+
+        self.controller._loop = loop
 
         def cycle(deadline):
             if self.sender is not None and self.beats:
@@ -265,6 +273,13 @@ class Bench:
     def wait(self, seconds):
         """Let time pass after the run."""
         self.clock.sleep_until(self.clock.now() + seconds)
+
+    def is_free_until(self, instant=math.inf):
+        """Whether there was no torque but that of the tests of the watchdogs, before arming."""
+        tests = [axis.test_torque for axis in self.rig.axes] + self.slight
+        before = [torque for time, torque in self.loads if time < self.armed]
+        after = [torque for time, torque in self.loads if self.armed <= time < instant]
+        return bool((np.abs(before) <= 1.02 * tests).all()) and self.is_free(after)
 
     def is_free(self, torques):
         """Whether all torques are zero, up to the resolution of the drives."""
