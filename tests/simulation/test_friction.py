@@ -283,5 +283,5 @@ def test_friction_of_a_motor_behind_a_spring_holds_it(wheel):
         program = loop_program(Stay(wheel, [torque]), cc.Plant(wheel), real)
         x, _ = rolled(program, program.start([0.0], [0.0]), 2000)
         motor, speed = (program.state(x, name)[:, 0] for name in ("motor", "v"))
-        assert (np.abs(motor[1:]).max() < 1e-15) is holds
-        assert (np.abs(speed[-100:]).max() < 0.1 * np.abs(speed).max()) is holds
+        assert bool(np.abs(motor[1:]).max() < 1e-15) is holds
+        assert bool(np.abs(speed[-100:]).max() < 0.1 * np.abs(speed).max()) is holds
