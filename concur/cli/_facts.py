@@ -109,7 +109,7 @@ def task_settings(task: Task, servo: TrackingLaw) -> dict[str, Any]:
         "duration": task.duration,
         "method": task.method,
         "dt": task.dt,
-        "hold": task.control_period,
+        "control_period": task.control_period,
         "gains": _gains(task, servo),
         "tolerances": _tolerances(task),
         "momentum": None if task.momentum is None else task.momentum.tolist(),

@@ -161,12 +161,13 @@ class Motion(Stored):
     def save(
         self, path: str | PathLike[str], facts: Mapping[str, str | float] | None = None
     ) -> Path:
-        """Write the motion to an HDF5 file.
+        """Write the motion to an HDF5 file, or as `to_csv` and `to_mcap` do.
 
         Parameters
         ----------
         path : str or path-like
-            File to write; an existing one is replaced.
+            File to write; an existing one is replaced. Its suffix is the format: ".h5" or ".hdf5",
+            which `load` reads, ".csv" or ".mcap", which have no `facts`.
         facts : mapping of str to str or float, optional
             Further attributes of the file.
 
@@ -181,8 +182,10 @@ class Motion(Stored):
         Raises
         ------
         DescriptionError
-            If the file cannot be written.
+            If the file cannot be written, or its suffix is another one.
         """
+        if written := self._by_suffix(path):
+            return written
         model = self.model
         known = {
             "concur_version": __version__,

@@ -173,12 +173,13 @@ class Run(Stored, RunData):
     def save(
         self, path: str | PathLike[str], facts: Mapping[str, str | float] | None = None
     ) -> Path:
-        """Write the run to an HDF5 file.
+        """Write the run to an HDF5 file, or as `to_csv` and `to_mcap` do.
 
         Parameters
         ----------
         path : str or path-like
-            File to write; an existing one is replaced.
+            File to write; an existing one is replaced. Its suffix is the format: ".h5" or ".hdf5",
+            which `load` reads, ".csv" or ".mcap", which have no `facts`.
         facts : mapping of str to str or float, optional
             Further attributes of the file, such as the name of the task.
 
@@ -196,8 +197,10 @@ class Run(Stored, RunData):
         Raises
         ------
         DescriptionError
-            If the file cannot be written.
+            If the file cannot be written, or its suffix is another one.
         """
+        if written := self._by_suffix(path):
+            return written
         arrays = {STORED.get(name, name): entry for name, entry in self._arrays().items()}
         texts = {}
         if isinstance(self.robot, Mechanism):
@@ -249,7 +252,7 @@ class Run(Stored, RunData):
         }
         widths |= {f"{name}_range": widths[name] for name in ("q", "v", "u")}
         stored = {STORED.get(name, name): widths.get(name) for name in _names(robot)}
-        kinds = {"method": str, "hold": float, "seconds": float}
+        kinds = {"method": str, "control_period": float, "seconds": float}
         arrays, facts = read_arrays(path, stored, kinds)
         expected = {
             "controls": list(law.model.control_names),
@@ -269,7 +272,7 @@ class Run(Stored, RunData):
             robot=robot,
             servo=law,
             method=facts["method"],
-            control_period=facts["hold"] or None,
+            control_period=facts["control_period"] or None,
             seconds=facts["seconds"],
             friction=friction,
             imperfections=imperfections_from(facts.get("imperfections")),
@@ -432,7 +435,7 @@ class Run(Stored, RunData):
             "inertia": servo.inertia,
             "method": self.method,
             "dt": self.dt,
-            "hold": 0.0 if self.control_period is None else self.control_period,
+            "control_period": 0.0 if self.control_period is None else self.control_period,
             "seconds": self.seconds,
             **{f"friction_{name}": value for name, value in friction.items()},
             **({} if self.imperfections is None else {"imperfections": self.imperfections.text}),

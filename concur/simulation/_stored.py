@@ -25,6 +25,10 @@ TOPICS = {
 """Arrays of each topic of an MCAP file; all others belong to the topic `health`."""
 
 
+HDF5 = (".h5", ".hdf5")
+"""Suffixes of HDF5 files."""
+
+
 class Stored:
     """A record with named columns, one row per time step."""
 
@@ -94,6 +98,22 @@ class Stored:
         }
         stamps = [round(t * 1e9) for t in self.t.tolist()]
         return write_mcap(path, topics, stamps, range(len(stamps)))
+
+    def _by_suffix(self, path: str | PathLike[str]) -> Path | None:
+        """Write the table or the log that the suffix of a file asks for; None for HDF5."""
+        suffix = Path(path).suffix
+        if suffix in HDF5:
+            return None
+        if suffix == ".csv":
+            return self.to_csv(path)
+        if suffix == ".mcap":
+            return self.to_mcap(path)
+        raise DescriptionError(
+            str(path),
+            expected=f"a name that ends with {', '.join(HDF5)}, .csv or .mcap",
+            came=f"the suffix `{suffix}`" if suffix else "no suffix",
+            cure="Write for example run.h5, the format that `load` reads.",
+        )
 
     def _rows(self) -> dict[str, tuple[np.ndarray, Columns]]:
         """Arrays with one row per time step."""

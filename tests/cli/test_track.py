@@ -161,7 +161,7 @@ def test_hold_and_plant_leave_their_trace_in_report_and_record(disturbed):
     with h5py.File(folder / "out" / "run.h5") as file:
         assert file.attrs["plant_file"] == "heavy.toml"
         assert file.attrs["plant_differences"] == "inertia of `forearm`"
-        assert (file.attrs["hold"], file.attrs["dt"]) == (0.01, 0.002)
+        assert (file.attrs["control_period"], file.attrs["dt"]) == (0.01, 0.002)
 
 
 @pytest.mark.extended
@@ -171,7 +171,11 @@ def test_hold_and_plant_leave_their_trace_in_json(disturbed, tmp_path):
     result = run("track", folder / "task.toml", "--out", tmp_path / "out", "--json")
     answer = json.loads(result.stdout)
     settings = answer["settings"]
-    assert (settings["method"], settings["dt"], settings["hold"]) == ("rkmk4", 0.002, 0.01)
+    assert (settings["method"], settings["dt"], settings["control_period"]) == (
+        "rkmk4",
+        0.002,
+        0.01,
+    )
     assert settings["plant_file"] == "heavy.toml"
     assert settings["gains"]["hand"] == {"stiffness": [9.0] * 3, "damping": [6.0] * 3}
     deviation = next(f for f in answer["findings"] if f["label"].startswith("deviation"))

@@ -171,7 +171,7 @@ def test_saved_run_comes_back(tmp_path) -> None:  # type: ignore[no-untyped-def]
             assert_allclose(file[name][...], getattr(run, name), rtol=0, atol=0)
             assert file[name].attrs["unit"]
         assert list(file.attrs["controls"]) == ["left", "right", "turret", "upper", "fore"]
-        assert file.attrs["hold"] == 0.01
+        assert file.attrs["control_period"] == 0.01
         assert_allclose(file.attrs["stiffness"], SERVO.stiffness)
 
 

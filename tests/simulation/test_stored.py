@@ -67,7 +67,7 @@ def test_a_run_is_read_back(run: Run, tmp_path: Path) -> None:
 def test_damaged_files_are_refused_with_the_place(run: Run, motion: Motion, tmp_path: Path) -> None:
     path = tmp_path / "record.h5"
     for record, law, names in (
-        (run, run.servo, ("method", "hold", "seconds")),
+        (run, run.servo, ("method", "control_period", "seconds")),
         (motion, motion.model, ("method", "seconds")),
     ):
         for name in names:
@@ -147,3 +147,14 @@ def test_pickles_are_of_one_version(
             later.setattr("concur.simulation._stored.__version__", "99.0")
             with pytest.raises(ConcurError, match=r"expected one of version 99\.0 of concur, got"):
                 pickle.loads(data)
+
+
+def test_the_suffix_is_the_format(run: Run, motion: Motion, tmp_path: Path) -> None:
+    for record in (run, motion):
+        for name, begin in (("a.h5", b"\x89HDF"), ("a.hdf5", b"\x89HDF"), ("a.csv", b"t [s],")):
+            assert record.save(tmp_path / name).read_bytes().startswith(begin)
+        for name in ("a.txt", "a", "a.h5.zip"):
+            with pytest.raises(DescriptionError) as caught:
+                record.save(tmp_path / name)
+            assert caught.value.where == str(tmp_path / name)
+            assert not (tmp_path / name).exists()
