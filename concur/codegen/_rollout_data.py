@@ -19,7 +19,7 @@ LARGEST_STATE = 1e6
 DIVERGED = -1
 """Status of a world that has diverged."""
 
-KINDS = ("max", "min", "last", "last_above", "first_above", "count_above")
+KINDS = ("max", "min", "last", "last_above", "first_above", "count_above", "first_below")
 """Kinds of demands, in the order of their numbers in C."""
 
 RECORD = np.dtype(
@@ -42,7 +42,8 @@ class Demand:
     kind : str
         "max", "min" and "last" are values of the signal. "last_above" and "first_above" are the
         last and the first tick at which it exceeds the threshold, `first` - 1 and `last` + 1 if it
-        never does. "count_above" is the number of evaluations at which it does.
+        never does; "first_below" is the first one at which it is less. "count_above" is the number
+        of evaluations at which it exceeds the threshold.
     first, last : int
         First and last tick of the window.
     threshold : float
@@ -64,6 +65,7 @@ class Demand:
             "last": np.nan,
             "last_above": self.first - 1.0,
             "first_above": self.last + 1.0,
+            "first_below": self.last + 1.0,
             "count_above": 0.0,
         }[self.kind]
 

@@ -188,6 +188,8 @@ def reduce(job: Job, tick: int, who: np.ndarray, y: np.ndarray, first: int) -> N
             new = np.where(above, tick, old)
         elif name == "first_above":
             new = np.where(above & (old > tick), tick, old)
+        elif name == "first_below":
+            new = np.where((now < threshold) & (old > tick), tick, old)
         else:
             new = old + above
         job.rolled.values[who, i] = new

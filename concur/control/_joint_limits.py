@@ -115,6 +115,13 @@ class JointLimits:
         )
 
     @property
+    def widened(self) -> JointLimits:
+        """The limits with the rounding beyond them that `judge` tolerates."""
+        wide = self.positions + SLACK * np.abs(self.positions) * (-1.0, 1.0)
+        speeds, torques = (ends * (1.0 + SLACK) for ends in (self.speeds, self.torques))
+        return JointLimits(wide, speeds, torques, self.robot)
+
+    @property
     def any(self) -> bool:
         """Whether there is any limit."""
         parts = (self.positions.ravel(), self.speeds, self.torques)

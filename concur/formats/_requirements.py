@@ -27,7 +27,7 @@ from concur.formats.tables import (
     unknown,
 )
 from concur.multibody import Mechanism
-from concur.simulation import Tolerances
+from concur.simulation import Plant, Slip, Tolerances
 from concur.worlds import Requirement
 
 Path = str | PathLike[str]
@@ -80,10 +80,17 @@ class RequirementTable(Table):
         description="Bound of the absolute value, in the unit of the bounded quantity: m or rad of "
         "an error, N m or N, rad/s or m/s. Default: of torques and speeds the limits of the robot.",
     )
-    above: Positive | None = Field(default=None, description="Least margin, without unit.")
+    above: Positive | None = Field(
+        default=None,
+        description="Least margin, without unit; least load, N; least moment about an edge, N m. "
+        "Default: of loads and moments `0.0`.",
+    )
     control: Text | None = Field(default=None, description="Name of the control. Default: all.")
     joint: Text | None = Field(default=None, description="Name of the joint. Default: all.")
     wheel: Text | None = Field(default=None, description="Body of the wheel. Default: all.")
+    contact: Text | None = Field(
+        default=None, description="Name of the wheel or support. Default: all."
+    )
     interval: (
         Annotated[
             Any,
@@ -117,6 +124,9 @@ KINDS = {
     "margin": "The margin of the decoupling matrix stays above a number.",
     "base": "The base stays in a box.",
     "slip": "The slip speed of a wheel that may slip stays below a bound.",
+    "load": "The load of a wheel or support stays above a number.",
+    "tipping": "The moment that holds the base down at an edge of its contacts stays above a "
+    "number.",
     "ticks": "The run reaches its end: no tick is refused.",
 }
 """Kinds of requirements and their conditions."""
@@ -131,6 +141,8 @@ FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "joint": (set(), {"joint", "interval"}),
     "base": ({"box"}, set()),
     "slip": ({"below"}, {"wheel"}),
+    "load": (set(), {"contact", "above"}),
+    "tipping": (set(), {"above"}),
     "ticks": (set(), set()),
 }
 
@@ -141,12 +153,12 @@ def read_requirements(
     outputs: Sequence[Output],
     tolerances: Tolerances,
     times: tuple[float, float],
-    slips: bool,
+    slip: Slip | None,
     path: Path,
 ) -> tuple[Requirement, ...]:
     """Requirements in the order of the file, or those of tolerances and limits.
 
-    `times` are duration and control period; `slips` is whether the wheels may slip.
+    `times` are duration and control period; `slip` is the friction of wheels that may slip.
     """
     duration, period = times
     if tables is None:
@@ -157,7 +169,7 @@ def read_requirements(
             f'[[requirements]] "{table.name}"' if table.name else f"[[requirements]] number {k + 1}"
         )
         _check_fields(table, label, path)
-        if table.kind == "slip" and not slips:
+        if table.kind in ("slip", "load", "tipping") and slip is None:
             raise fault(
                 path,
                 label,
@@ -166,7 +178,7 @@ def read_requirements(
                 came="wheels that roll without slip",
                 cure="Add [plant.slip], or remove the requirement.",
             )
-        for made in _made(table, limits, outputs, duration - period, (path, label)):
+        for made in _made(table, limits, outputs, duration - period, slip, (path, label)):
             if any(made.name == other.name for other in found):
                 raise fault(
                     path,
@@ -211,6 +223,7 @@ def _made(
     limits: JointLimits,
     outputs: Sequence[Output],
     last: float,
+    slip: Slip | None,
     place: tuple[Path, str],
 ) -> list[Requirement]:
     """Requirements of one table: several where it stands for all controls, joints or wheels."""
@@ -233,6 +246,8 @@ def _made(
         wheels = {wheel.body: math.inf for wheel in robot.wheels}
         chosen = _chosen(table.wheel, "wheel", wheels, table.below, place)
         found = [_within("slip", name, (-math.inf, x), "m/s") for name, x in chosen.items()]
+    elif table.kind in ("load", "tipping") and slip is not None:
+        found = _of_contacts(table, Plant(robot, slip=slip), place)
     elif table.kind == "margin":
         found = [_margin(table.above or 0.0)]
     elif table.kind == "base":
@@ -291,6 +306,35 @@ def _of_output(
         _error(table.kind, signal, bounds[field], unit, after)
         for field, (signal, unit) in zip(fields, parts, strict=True)
         if bounds[field] is not None
+    ]
+
+
+def _of_contacts(
+    table: RequirementTable, plant: Plant, place: tuple[Path, str]
+) -> list[Requirement]:
+    """Least loads of contacts, or least moments about the edges of their polygon."""
+    names = plant.load_names if table.kind == "load" else plant.edge_names
+    if not names:
+        raise fault(
+            *place,
+            "kind",
+            expected="loads that follow from the motion, of contacts that are fixed to the base",
+            came="constant loads" if not plant.nl else "wheels that move against the base",
+            cure="Remove `loads` from [plant.slip]." if not plant.nl else "Require loads: `load`.",
+        )
+    if table.contact is not None and table.contact not in names:
+        raise unknown(*place, "contact", "a wheel or support", table.contact, names)
+    unit, above = "N" if table.kind == "load" else "N m", table.above or 0.0
+    return [
+        Requirement(
+            table.kind,
+            f"{table.kind} {name}",
+            ((f"{table.kind}:{name}", above, math.inf),),
+            above or 1.0,
+            unit,
+        )
+        for name in names
+        if table.contact in (None, name)
     ]
 
 

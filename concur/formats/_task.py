@@ -53,6 +53,8 @@ from concur.simulation import (
     Run,
     Slip,
     Tolerances,
+    first_invalid,
+    ranges_of_run,
     run_signals,
     simulate,
 )
@@ -378,16 +380,19 @@ class Task:
         -------
         dict of str to float
             Robustness by name of the requirement, above zero if it holds, in its unit. Signals are
-            those of the control periods; of speed and slip a campaign has all steps.
+            those of the control periods; of speed, slip and loads a campaign has all steps. A run
+            that is not valid from some time on counts as stopped there.
         """
         period = self.control_period or self.dt
         ticks, stride = round(self.duration / period), max(round(period / (run.dt or period)), 1)
         signals = run_signals(run)
+        invalid = first_invalid(ranges_of_run(run, self.tolerances.constraint), signals)
+        stopped = None if invalid is None else min(invalid[0] // stride, ticks - 1)
         # The last row has no period.
         rows = {name: values[:-1:stride] for name, values in signals.items()}
         return {
             made.name: made.robustness(
-                {name: rows[name] for name in (*made.signals, "margin")}, ticks, period
+                {name: rows[name] for name in (*made.signals, "margin")}, ticks, period, stopped
             )
             for made in self.requirements
         }
@@ -605,7 +610,7 @@ def _worlds(task: Task, table: TaskTable) -> dict[str, Any]:
             task.outputs,
             task.tolerances,
             times,
-            slip is not None,
+            slip,
             path,
         ),
         "states_requirements": table.requirements is not None,

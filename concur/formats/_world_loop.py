@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concur.codegen import Rollout
-from concur.control import Servo
+from concur.control import JointLimits, Servo
 from concur.control.references import Reference
 from concur.errors import ConcurError, SimulationError
 from concur.formats._nominal import BY_AXIS, OF_ROBOT
@@ -25,8 +25,10 @@ from concur.simulation import (
     Program,
     Run,
     Slip,
+    ValidRange,
     loop_program,
     program_run,
+    valid_ranges,
 )
 
 Values: TypeAlias = Mapping[tuple[str, str], NDArray[np.float64]]
@@ -170,6 +172,22 @@ class WorldLoop:
                 self.times[2],
                 self.method,
             )
+
+    def valid_ranges(self, constraint: float) -> tuple[ValidRange, ...]:
+        """Ranges that the run of a world keeps if it is valid.
+
+        Parameters
+        ----------
+        constraint : float
+            Largest residual of the constraints of wheels that roll, m/s.
+
+        Returns
+        -------
+        tuple of ValidRange
+            As of `concur.simulation.valid_ranges`.
+        """
+        limits = JointLimits.of(self.robot, self.servo.model.system)
+        return valid_ranges(self.robot, self.slip, limits, constraint)
 
     def inputs(self, values: Values, count: int) -> WorldInputs:
         """Inputs of the program in some worlds.

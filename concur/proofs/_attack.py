@@ -227,7 +227,7 @@ class Attack:
             r[-self._tubes :],
         ]
         states = (x0[program.states[name]] for name in ("q", "v"))
-        seen = signals(*states, *parts, u, y[1], read)
+        seen = signals(*states, *parts, u, y[program.signals.index("pivot")], read)
         return ca.Function("tick", [x0, p, r, n], [after, u, ca.vertcat(y[0], seen)])
 
     def _step(self) -> ca.Function:

@@ -27,7 +27,7 @@ from concur.errors import OutputError
 from concur.multibody import Mechanism
 from concur.proofs._models import Floats
 from concur.proofs._quantity import Quantity, require_known
-from concur.simulation import Plant, Slip, load_arms
+from concur.simulation import Plant, Slip, contact_edges, load_arms
 
 LIFTED = 1e9
 """Friction coefficient of a wheel that has lifted off; it keeps no limit."""
@@ -214,19 +214,7 @@ class Ground:
     @cached_property
     def edges(self) -> list[tuple[int, int]]:
         """Edges of the polygon of supports, counterclockwise."""
-        points = np.array(self.places)
-        order = sorted(range(len(points)), key=lambda k: tuple(points[k]))
-
-        def chain(rest: list[int]) -> list[int]:
-            found: list[int] = []
-            for k in rest:
-                while len(found) > 1 and _bends_right(*points[[*found[-2:], k]]):
-                    found.pop()
-                found.append(k)
-            return found[:-1]
-
-        ring = [*chain(order), *chain(order[::-1])]
-        return list(zip(ring, [*ring[1:], ring[0]], strict=True))
+        return contact_edges(self.places)
 
     @cached_property
     def rows(self) -> Floats:
@@ -305,8 +293,3 @@ class Ground:
         if self.grip is not None:
             found |= {("grip", name): self.grip for name in self.names[: self.axle]}
         return found
-
-
-def _bends_right(a: Floats, b: Floats, c: Floats) -> bool:
-    """Whether the way from a over b to c turns right, or not at all."""
-    return bool((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) <= 0.0)

@@ -6,6 +6,7 @@ from concur.simulation._encoder import encoder_count, encoder_reading
 from concur.simulation._findings import Finding, Tolerances
 from concur.simulation._forced import MOTION_METHODS, forced_motion
 from concur.simulation._friction import Friction
+from concur.simulation._ground import contact_edges
 from concur.simulation._hdf5 import coordinate_columns, velocity_columns, write_arrays
 from concur.simulation._imperfections import KINDS, Imperfections
 from concur.simulation._integrator import METHODS, Integrator
@@ -23,6 +24,7 @@ from concur.simulation._slip import Slip, load_arms
 from concur.simulation._start import FASTEST_START, LONGEST_RUN, MOST_STEPS, SHORTEST_STEP
 from concur.simulation._step import step_function
 from concur.simulation._stiffness import check_friction
+from concur.simulation._validity import ValidRange, first_invalid, ranges_of_run, valid_ranges
 
 __all__ = [
     "FASTEST_START",
@@ -47,21 +49,26 @@ __all__ = [
     "RunRecord",
     "Slip",
     "Tolerances",
+    "ValidRange",
     "Wrench",
     "check_friction",
     "compare",
+    "contact_edges",
     "coordinate_columns",
     "encoder_count",
     "encoder_reading",
+    "first_invalid",
     "forced_motion",
     "load_arms",
     "loop_program",
     "program_run",
+    "ranges_of_run",
     "reconstruct",
     "recorded_run",
     "run_signals",
     "simulate",
     "step_function",
+    "valid_ranges",
     "velocity_columns",
     "write_arrays",
 ]

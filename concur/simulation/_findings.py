@@ -9,7 +9,7 @@ import numpy as np
 
 from concur.control import peak_label
 from concur.simulation._run_data import RunData
-from concur.simulation._slip import load_names, wheel_names
+from concur.simulation._slip import LEAST_LOAD, load_names, wheel_names
 
 SETTLED = 0.02
 """Share of the initial error within which an output counts as settled."""
@@ -260,9 +260,12 @@ def _slip_findings(run: RunData) -> list[Finding]:
     ]
     for name, loads in zip(load_names(run.robot, run.slip), run.wheel_load.T, strict=True):
         least = float(loads.min())
-        first = run.t[int(np.argmax(loads < 0.0))]
-        note = f"lifts off at {first:.3g} s: the run is not valid from there on" * (least < 0.0)
-        found.append(Finding(f"load of {name}, smallest", least, "N", note=note))
+        lifted, note = loads < LEAST_LOAD, ""
+        if lifted.any():
+            first = run.t[int(np.argmax(lifted))]
+            note = f"lifts off at {first:.3g} s: the run is not valid from there on"
+        label = f"load of {name}, smallest"
+        found.append(Finding(label, least, "N", LEAST_LOAD, at_least=True, note=note))
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import casadi as ca
 import numpy as np
@@ -122,3 +123,65 @@ def ground_loads(
         numbers, stiff = np.array(ca.DM(arms)), np.array(ca.DM(springs))
         return constant(stiff @ numbers.T @ np.linalg.inv(numbers @ stiff @ numbers.T)) @ given
     return springs @ arms.T @ solve_positive_definite(arms @ springs @ arms.T, given)
+
+
+def contact_edges(points: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
+    """Edges of the convex polygon of points in a plane, counterclockwise, as pairs of indices.
+
+    Parameters
+    ----------
+    points : sequence of sequence of float
+        The points, shape (n, 2), not all in one line.
+
+    Returns
+    -------
+    list of tuple of int
+        First and last point of each edge.
+
+    Examples
+    --------
+    >>> from concur.simulation import contact_edges
+    >>> contact_edges([(0, 0), (1, 1), (2, 0), (1, 3)])
+    [(0, 2), (2, 3), (3, 0)]
+    """
+    places = np.asarray(points, dtype=float)
+    order = sorted(range(len(places)), key=lambda k: tuple(places[k]))
+
+    def chain(rest: list[int]) -> list[int]:
+        found: list[int] = []
+        for k in rest:
+            while len(found) > 1 and _bends_right(*places[[*found[-2:], k]]):
+                found.pop()
+            found.append(k)
+        return found[:-1]
+
+    ring = [*chain(order), *chain(order[::-1])]
+    return list(pairwise([*ring, ring[0]]))
+
+
+def _bends_right(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> bool:
+    """Whether the way from a over b to c turns right, or not at all."""
+    return bool((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) <= 0.0)
+
+
+def tipping_edges(robot: Tree, slip: Slip) -> list[tuple[int, int]]:
+    """Edges of the polygon of wheels and supports; none if loads or places are not determined."""
+    if slip.loads is not None:
+        return []
+    arms = load_arms(robot, ca.SX.sym("q", robot.nq), slip)
+    if not arms.is_constant():
+        return []
+    _, y, minus_x = np.array(ca.DM(arms))
+    return contact_edges(np.column_stack([-minus_x, y]).tolist())
+
+
+def tipping_moments(
+    robot: Tree, slip: Slip, edges: Sequence[tuple[int, int]], q: Vector, loads: Vector
+) -> ca.SX:
+    """Moment of the loads about each edge, N m: what holds the base down there."""
+    arms = load_arms(robot, q, slip)
+    x, y, found = -arms[2, :], arms[1, :], []
+    for i, j in edges:
+        along = ca.vertcat(x[j] - x[i], y[j] - y[i]) / ca.hypot(x[j] - x[i], y[j] - y[i])
+        found.append(((y - y[i]) * along[0] - (x - x[i]) * along[1]) @ loads)
+    return ca.vertcat(ca.SX(0, 1), *found)

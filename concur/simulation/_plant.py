@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import ClassVar
@@ -19,7 +20,13 @@ from concur.multibody import Mechanism, SymbolicRobot, as_tree, control_velociti
 from concur.reduction import ReducedModel, along
 from concur.simulation._fmu import plant_fmu
 from concur.simulation._friction import Friction, HeldShares, Sticking
-from concur.simulation._ground import ground_loads, slip_speeds, slipping
+from concur.simulation._ground import (
+    ground_loads,
+    slip_speeds,
+    slipping,
+    tipping_edges,
+    tipping_moments,
+)
 from concur.simulation._runge_kutta import graph_of, stepped
 from concur.simulation._slip import Slip, check_slip, load_names, wheel_names
 from concur.simulation._uncertain import Uncertain
@@ -181,6 +188,20 @@ class Plant(EvaluatedMethods):
     def nl(self) -> int:
         """Number of loads that are states."""
         return len(self.load_names)
+
+    @cached_property
+    def edges(self) -> tuple[tuple[int, int], ...]:
+        """Edges of the polygon of wheels and supports with loads, as indices of `load_names`.
+
+        None unless loads are states, at places that are fixed to the base.
+        """
+        return () if self.slip is None else tuple(tipping_edges(self.tree, self.slip))
+
+    @property
+    def edge_names(self) -> tuple[str, ...]:
+        """Name of each edge: "caster to left_wheel"."""
+        names = self.load_names
+        return tuple(f"{names[i]} to {names[j]}" for i, j in self.edges)
 
     @property
     def n_numbers(self) -> int:
@@ -609,6 +630,32 @@ class Plant(EvaluatedMethods):
             If no wheel may slip.
         """
         return slip_speeds(self._wheeled(p, "slip_speeds")[0], q, v)
+
+    @evaluated("(nq),(nl),(n_numbers)->(*)")
+    def tipping(self, q: Vector, loads: Vector, p: Vector) -> Vector:
+        """Moment of the loads about each edge of the polygon of wheels and supports.
+
+        Parameters
+        ----------
+        q, loads : array_like
+            Configuration and loads, shapes (nq,) and (nl,), N.
+        p : array_like
+            Numbers of the robot, a row of `numbers`, shape (n_numbers,), SI units; empty if no
+            quantity is uncertain.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (edges,), N m, in the order of `edge_names`: above zero while it holds the base
+            down there; below zero where the base would tip over the edge.
+
+        Raises
+        ------
+        SimulationError
+            If no wheel may slip.
+        """
+        robot, slip = self._wheeled(p, "tipping")
+        return tipping_moments(robot, slip, self.edges, q, loads)
 
     def _wheeled(self, p: ca.SX, method: str) -> tuple[Mechanism | SymbolicRobot, Slip]:
         """The robot with its uncertain numbers, and the slip of its wheels."""

@@ -84,8 +84,10 @@ class Program:
         Of a tick: "status"; "margin", the decoupling margin; "error:OUTPUT", m or rad, in
         two parts "error:OUTPUT:position" and "error:OUTPUT:rotation" where an output has both
         units; "torque:CONTROL", the command; "position:JOINT" of joints of one coordinate,
-        "position:BODY.COORDINATE" of others and "base:COORDINATE". Of a step: "speed:FREEDOM", and
-        of wheels that may slip "slip:WHEEL", m/s, and, if loads are computed, "load:NAME", N.
+        "position:BODY.COORDINATE" of others and "base:COORDINATE"; "pivot", the margin bound of the
+        law; "constraint", the residual of wheels that roll, m/s. Of a step: "speed:FREEDOM", and
+        of wheels that may slip "slip:WHEEL", m/s, and, if loads are computed, "load:NAME", N, and
+        "tipping:EDGE", the moment about an edge of the polygon of contacts, N m.
     states : dict of str to slice
         Parts of x; `FORCE_STATES` are in units of `FORCE_UNIT`, see `state`.
     noises : int
@@ -141,7 +143,8 @@ class Program:
         speeds = tuple(f"speed:{name}" for name in self.plant.robot.freedom_names)
         slips = tuple(f"slip:{name}" for name in self.plant.wheel_names)
         loads = tuple(f"load:{name}" for name in self.plant.load_names)
-        object.__setattr__(self, "signals", (*names, *speeds, *slips, *loads))
+        tipping = tuple(f"tipping:{name}" for name in self.plant.edge_names)
+        object.__setattr__(self, "signals", (*names, *speeds, *slips, *loads, *tipping))
         object.__setattr__(self, "tick_signals", len(names))
         object.__setattr__(self, "step", _step(self))
 
@@ -595,7 +598,7 @@ def _tick(program: Program, measured: ca.Function) -> tuple[ca.Function, tuple[s
     # States stay below 1e6: the size of the answer, a sum of squares, is kept as its root.
     memory = part["law"]
     before = ca.vertcat(memory[0], memory[1] ** 2, memory[2:, :])
-    u, _, _, _, status, after = called.call([*seen, *sampled, *others, before])
+    u, pivot, _, _, status, after = called.call([*seen, *sampled, *others, before])
     part["law"], part["time"] = ca.vertcat(after[0], ca.sqrt(after[1]), after[2:, :]), r[-1]
     # Drives start with the first command as their torque.
     first = r[-1] <= 0.0
@@ -604,12 +607,16 @@ def _tick(program: Program, measured: ca.Function) -> tuple[ca.Function, tuple[s
         part[name] = ca.if_else(first, start, part[name])
     names, errors = _errors(law)
     margin = _margin(law)(part["q"])
-    rows = [status, margin, errors(part["q"], sampled[0]), u, part["q"]]
+    rows = [status, margin, errors(part["q"], sampled[0]), u, part["q"], pivot]
     names = (
         *("status", "margin", *names),
         *(f"torque:{name}" for name in law.model.control_names),
         *coordinate_signals(plant.tree),
+        "pivot",
     )
+    if plant.slip is None and plant.nf:
+        residual = _residual(plant)(part["q"], part["v"], p[: plant.n_numbers, :])
+        rows, names = [*rows, residual], (*names, "constraint")
     made = ca.Function(
         "tick",
         [x, p, r, n],
@@ -623,6 +630,12 @@ def _tick(program: Program, measured: ca.Function) -> tuple[ca.Function, tuple[s
 def _margin(law: TrackingLaw) -> ca.Function:
     q = ca.SX.sym("q", law.nq)
     return ca.Function("margin", [q], [decoupling_margin(law, q)], {"cse": True})
+
+
+def _residual(plant: Plant) -> ca.Function:
+    """Largest residual of the constraints of wheels that roll, m/s."""
+    q, v, p = (ca.SX.sym(*of) for of in (("q", plant.nq), ("v", plant.nv), ("p", plant.n_numbers)))
+    return ca.Function("residual", [q, v, p], [ca.norm_inf(plant.symbolic(p).constraints(q) @ v)])
 
 
 def _errors(law: TrackingLaw) -> tuple[tuple[str, ...], ca.Function]:
@@ -693,7 +706,9 @@ def _step(program: Program) -> ca.Function:
     part["torque"], part["time"] = lagged, part["time"] + h
     signals = [part["v"]]
     if plant.slip is not None:
-        signals += [plant.slip_speeds(part["q"], part["v"], p[: plant.n_numbers, :]), part["load"]]
+        own = p[: plant.n_numbers, :]
+        signals += [plant.slip_speeds(part["q"], part["v"], own), part["load"]]
+        signals += [plant.tipping(part["q"], part["load"], own)] if plant.edges else []
     return ca.Function(
         "step",
         [x, p, u],

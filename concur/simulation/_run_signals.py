@@ -7,6 +7,7 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
+from concur.simulation._plant import Plant
 from concur.simulation._program import coordinate_signals
 from concur.simulation._run_data import RunData
 from concur.simulation._slip import wheel_names
@@ -24,8 +25,10 @@ def run_signals(run: RunData) -> dict[str, NDArray[np.float64]]:
     -------
     dict of str to numpy.ndarray
         Errors of the outputs ("error:hand"), decoupling margin ("margin"), controls
-        ("torque:..."), coordinates ("position:..." and "base:..."), velocities ("speed:...") and
-        slip speeds ("slip:..."), shape (k,) each, a value for each row of the record; SI units.
+        ("torque:..."), coordinates ("position:..." and "base:..."), velocities ("speed:..."), slip
+        speeds ("slip:..."), loads and moments of contacts ("load:..." and "tipping:...") or the
+        residual of wheels that roll ("constraint"), shape (k,) each, a value for each row of the
+        record; SI units.
 
     Examples
     --------
@@ -53,6 +56,15 @@ def run_signals(run: RunData) -> dict[str, NDArray[np.float64]]:
     ]
     if run.slip_speed is not None:
         tables.append(([f"slip:{name}" for name in wheel_names(robot)], run.slip_speed))
+    slip, loads = run.slip, run.wheel_load
+    if slip is None and robot.nf:
+        tables.append((["constraint"], run.constraint_residual[:, None]))
+    elif slip is not None and loads is not None and loads.shape[1]:
+        plant = Plant(robot, slip=slip)
+        empty = np.zeros(0)
+        moments = [plant.tipping(q, own, empty) for q, own in zip(run.q, loads, strict=True)]
+        tables.append(([f"load:{name}" for name in plant.load_names], loads))
+        tables.append(([f"tipping:{name}" for name in plant.edge_names], np.array(moments)))
     for names, table in tables:
         found |= dict(zip(names, np.asarray(table).T, strict=True))
     return found

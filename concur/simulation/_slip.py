@@ -24,6 +24,9 @@ TIME = 2e-3
 IN_LINE = 1e-6
 """Singular value of the supports' places, over the largest, below which they are in one line."""
 
+LEAST_LOAD = 0.0
+"""Load, N, below which a wheel or support would lift off."""
+
 DETERMINATE = 3
 """Supports whose loads follow from equilibrium."""
 

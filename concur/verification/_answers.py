@@ -97,7 +97,7 @@ class WorstWorld:
     stopped : float
         Time at which the world ended, s.
     reason : str
-        Reason of a crash, or "".
+        Reason of a crash or of an invalid run, or "".
     """
 
     requirement: str
@@ -256,7 +256,7 @@ def worst_worlds(result: CampaignResult, requirement: str, count: int = 1) -> li
             float(robustness[row]),
             dict(zip(labels, result.worlds[row].tolist(), strict=True)),
             float(result.stopped[row]),
-            result.crashes.get(int(result.numbers[row]), ""),
+            (result.crashes | result.invalid).get(int(result.numbers[row]), ""),
         )
         for row in np.argsort(robustness, kind="stable")[:count]
     ]

@@ -17,11 +17,11 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from concur._version import __version__
-from concur.codegen import Demand, Rollout
+from concur.codegen import Demand, Rolled, Rollout
 from concur.control import Servo
 from concur.errors import DescriptionError
 from concur.formats import Task, WorldInputs, WorldLoop
-from concur.simulation import Run
+from concur.simulation import Run, ValidRange
 from concur.verification._evaluator import key_of
 from concur.verification._result import CampaignResult, Method
 from concur.verification._table import Table
@@ -33,6 +33,9 @@ MOST_NUMBERS = 2**25
 
 MOST_WORLDS = 64
 """Number of worlds whose inputs are computed at once: each invalid one costs a repetition."""
+
+INVALID = "invalid"
+"""Name of the column with the index of the range that makes a run invalid; -1 of a valid one."""
 
 STOPPED = "stopped"
 """Name of the column with the time at which a world stopped."""
@@ -47,6 +50,9 @@ class _Ready:
     demands: tuple[Demand, ...]
     requirements: tuple[tuple[Requirement, slice], ...]
     extremes: tuple[tuple[str, slice], ...]
+    ranges: tuple[ValidRange, ...]
+    validity: slice
+    of_range: NDArray[np.int64]
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -108,9 +114,9 @@ class Campaign:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the values: requirements, "extreme SIGNAL", and "stopped", s."""
+        """Names of the values: requirements, "extreme SIGNAL", "invalid" and "stopped", s."""
         names = [requirement.name for requirement in self.task.requirements]
-        return (*names, *(f"extreme {name}" for name, _ in self._ready.extremes), STOPPED)
+        return (*names, *(f"extreme {name}" for name, _ in self._ready.extremes), INVALID, STOPPED)
 
     @property
     def facts(self) -> Mapping[str, str]:
@@ -125,6 +131,7 @@ class Campaign:
             "reference": _hash(repr(task.reference_tables)),
             "uncertainty": _hash(repr(task.uncertainty)),
             "requirements": _hash(repr(task.requirements)),
+            "valid ranges": _hash(repr(ready.ranges)),
             "imperfections": _hash(repr(task.imperfections)),
             "seed": str(self.seed),
             "duration": f"{task.duration!r} s",
@@ -251,7 +258,10 @@ class Campaign:
         lost = np.flatnonzero(np.isnan(values).all(axis=1))
         lost = lost[[int(table.numbers[row]) not in table.crashes for row in lost]]
         reasons = self.reasons(table.worlds[lost])
-        units = _units(self._ready.loop.servo)
+        units, ranges = (
+            _units(self._ready.loop.servo, self._loop.plant.load_names),
+            self._ready.ranges,
+        )
         return CampaignResult(
             quantities=tuple((made.label, made.unit) for made in task.uncertainty.quantities),
             columns=tuple((made.name, made.unit) for made in task.requirements),
@@ -264,10 +274,17 @@ class Campaign:
             seed=self.seed,
             key=key_of(self.facts),
             signals=tuple((name, units.get(name, "")) for name, _ in self._ready.extremes),
-            extremes=values[:, count:-1],
+            extremes=values[:, count:-2],
             crashes=table.crashes
             | {int(table.numbers[lost[row]]): reason for row, reason in reasons.items()},
             limits=_limits(task.requirements),
+            invalid={
+                int(number): ranges[int(cause)].reason(time)
+                for number, cause, time in zip(
+                    table.numbers, values[:, -2], values[:, -1], strict=True
+                )
+                if cause >= 0
+            },
             looks=tuple(self.looks) if method == "independent" else (),
         )
 
@@ -301,14 +318,26 @@ class Campaign:
             needed = requirement.demands(program.signals, loop.ticks, period)
             requirements.append((requirement, slice(len(demands), len(demands) + len(needed))))
             demands += needed
-        for at, name in enumerate(program.signals[: program.tick_signals]):
-            kind = name.split(":")[0]
-            kinds = {"error": ("max",), "torque": ("max", "min"), "margin": ("min",)}.get(kind, ())
+        ways = {"error": ("max",), "torque": ("max", "min"), "margin": ("min",), "load": ("min",)}
+        for at, name in enumerate(program.signals):
+            kinds = ways.get(name.split(":")[0], ())
             if kinds:
                 extremes.append((name, slice(len(demands), len(demands) + len(kinds))))
                 demands += [Demand(at, way, 0, loop.ticks - 1) for way in kinds]
+        ranges = loop.valid_ranges(task.tolerances.constraint)
+        first, of_range = len(demands), list[int]()
+        for k, one in enumerate(ranges):
+            at = program.signals.index(one.signal)
+            for way, end in (("first_below", one.low), ("first_above", one.high)):
+                if math.isfinite(end):
+                    of_range.append(k)
+                    demands.append(Demand(at, way, 0, loop.ticks - 1, end))
+        validity = slice(first, len(demands))
         rollout = Rollout(program.tick, program.step, program.steps_per_tick, program.noises)
-        return _Ready(loop, rollout, tuple(demands), tuple(requirements), tuple(extremes))
+        return _Ready(
+            *(loop, rollout, tuple(demands), tuple(requirements), tuple(extremes), ranges),
+            *(validity, np.array(of_range, dtype=np.int64)),
+        )
 
     def _check_ends(self, loop: WorldLoop) -> None:
         """Refuse intervals whose ends, all else nominal, are not physical."""
@@ -356,23 +385,44 @@ class Campaign:
             jitter=inputs.jitter,
             demands=ready.demands,
         )
-        stopped = rolled.stopped
+        stopped, causes = _valid_until(ready, rolled, inputs.x0)
         columns = [
             requirement.value(rolled.values[:, part], stopped, loop.ticks)
             for requirement, part in ready.requirements
         ]
         columns += [_largest(rolled.values[:, part]) for _, part in ready.extremes]
-        columns.append(stopped * loop.times[2])
-        values = np.column_stack(columns)
+        values = np.column_stack([*columns, causes, stopped * loop.times[2]])
         values[list(inputs.invalid)] = np.nan
         return values
 
 
-def _units(servo: Servo) -> dict[str, str]:
+def _valid_until(
+    ready: _Ready, rolled: Rolled, x0: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Ticks up to which each run goes and is valid, and the index of the range that it leaves."""
+    program, ticks = ready.loop.program, ready.loop.ticks
+    found = rolled.values[:, ready.validity]
+    # Signals of a step are those of the next tick, those of the start are in no step.
+    signals = [program.signals.index(one.signal) for one in ready.ranges]
+    late = np.array(signals, dtype=np.int64)[ready.of_range] >= program.tick_signals
+    rows = np.where(found < ticks, found + late, np.inf)
+    for k, start in enumerate(program.state(x0, "load").T):  # the first ranges are those of loads
+        rows[ready.ranges[k].outside(start), k] = 0.0
+    first = rows.min(axis=1, initial=np.inf)
+    invalid = first <= rolled.stopped
+    causes = np.full(len(found), -1)
+    if invalid.any():
+        causes[invalid] = ready.of_range[rows[invalid].argmin(axis=1)]
+    until = np.where(invalid, np.minimum(first, ticks - 1), rolled.stopped)
+    return until.astype(np.int64), causes
+
+
+def _units(servo: Servo, loads: Sequence[str]) -> dict[str, str]:
     """Units of the signals whose extremes a result contains."""
     model = servo.model
     controls = zip(model.control_names, model.control_units, strict=True)
     units = {f"torque:{name}": unit for name, unit in controls}
+    units |= {f"load:{name}": "N" for name in loads}
     for output in servo.outputs:
         kinds = list(dict.fromkeys(output.coordinate_units))
         for unit in kinds:

@@ -121,19 +121,26 @@ class CampaignReport:
             return "no world was evaluated"
         if not self.result.columns:
             return "no requirement was evaluated"
-        if rate.passed < rate.worlds:
+        failed, invalid = rate.worlds - rate.passed, len(self.result.invalid)
+        if invalid:
             return (
-                f"{rate.worlds - rate.passed} of {rate.worlds} sampled worlds break a requirement"
+                f"{failed} of {rate.worlds} sampled worlds fail; in {invalid} of them the run is "
+                "not valid"
             )
+        if failed:
+            return f"{failed} of {rate.worlds} sampled worlds break a requirement"
         if not self.passed:
             return "the search found a world that breaks a requirement"
         return f"all {rate.worlds} sampled worlds keep all requirements"
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Each broken requirement, most often broken first, with its strongest influence."""
+        """Causes of invalid runs, then each broken requirement, most often broken first.
+
+        With the strongest influence on it.
+        """
         broken = [rate for rate in self.rates[1:] if rate.passed < rate.worlds]
-        found = []
+        found = [f"not valid: {text}" for text in _causes(self.result.invalid)]
         for rate in sorted(broken, key=lambda one: one.passed):
             text = f"{rate.name}: {rate.worlds - rate.passed} of {rate.worlds} worlds fail"
             strongest = self._strongest(rate.name)
@@ -147,12 +154,7 @@ class CampaignReport:
     @property
     def crashes(self) -> tuple[str, ...]:
         """Each cause of crashed worlds, most frequent first, with the first of its worlds."""
-        found = []
-        for why, numbers in causes_of(self.result.crashes):
-            listed = ", ".join(map(str, numbers[:_LISTED]))
-            more = f" and {len(numbers) - _LISTED} more" if len(numbers) > _LISTED else ""
-            found.append(f"world{'s' * (len(numbers) > 1)} {listed}{more}: {why}")
-        return tuple(found)
+        return tuple(_causes(self.result.crashes))
 
     def as_dict(self) -> dict[str, Any]:
         """Content for JSON, in SI units; missing and infinite numbers are null.
@@ -172,10 +174,13 @@ class CampaignReport:
             "looks": list(result.looks),
             "duration": result.duration,
             "key": result.key,
-            "crashed": [
-                {"reason": why, "worlds": len(numbers), "numbers": numbers[:_LISTED]}
-                for why, numbers in causes_of(result.crashes)
-            ],
+            **{
+                name: [
+                    {"reason": why, "worlds": len(numbers), "numbers": numbers[:_LISTED]}
+                    for why, numbers in causes_of(reasons)
+                ]
+                for name, reasons in (("crashed", result.crashes), ("invalid", result.invalid))
+            },
             "rates": [rate.as_dict() for rate in self.rates],
             "requirements": [
                 {
@@ -281,6 +286,7 @@ class CampaignReport:
             "Duration": f"{result.duration:.6g} s",
             "Uncertain quantities": ", ".join(f"{n} [{u or '1'}]" for n, u in result.quantities),
             "Crashed worlds": "; ".join(self.crashes) or "–",
+            "Invalid runs": "; ".join(_causes(result.invalid)) or "–",
             "Key": result.key,
             **self.facts,
         }
@@ -378,6 +384,14 @@ class CampaignReport:
             figures[f"worst-{k}"] = (figure, f"{name} over the quantities that matter most.")
         text = "The sampled world with the lowest robustness, and the lowest one of the search."
         yield section("Worst worlds", text, head, rows, figures)
+
+
+def _causes(reasons: Mapping[int, str]) -> Iterator[str]:
+    """Each cause, most frequent first, with the first of its worlds."""
+    for why, numbers in causes_of(reasons):
+        listed = ", ".join(map(str, numbers[:_LISTED]))
+        more = f" and {len(numbers) - _LISTED} more" if len(numbers) > _LISTED else ""
+        yield f"world{'s' * (len(numbers) > 1)} {listed}{more}: {why}"
 
 
 def _form(one: RankInfluence) -> str:

@@ -70,6 +70,9 @@ class CampaignResult:
     limits : mapping of str to (float, float), optional
         Lower and upper limit of an extreme by the name of its signal, for figures; an absent
         limit is infinite.
+    invalid : mapping of int to str, optional
+        Reason for each world whose run is not valid from some time on, by its number. Such a world
+        fails every requirement.
     looks : sequence of int, optional
         Numbers of worlds at which answers of this campaign were given. That of the result is
         added, so that a result with more rows keeps the earlier ones.
@@ -110,6 +113,7 @@ class CampaignResult:
     extremes: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     crashes: dict[int, str] = field(default_factory=dict)
     limits: dict[str, tuple[float, float]] = field(default_factory=dict)
+    invalid: dict[int, str] = field(default_factory=dict)
     looks: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -139,8 +143,9 @@ class CampaignResult:
             array = array[order]
             array.setflags(write=False)
             object.__setattr__(self, name, array)
-        crashes = {int(number): str(reason) for number, reason in dict(self.crashes).items()}
-        object.__setattr__(self, "crashes", dict(sorted(crashes.items())))
+        for name in ("crashes", "invalid"):
+            reasons = {int(number): str(why) for number, why in dict(getattr(self, name)).items()}
+            object.__setattr__(self, name, dict(sorted(reasons.items())))
         limits = {str(name): (float(a), float(b)) for name, (a, b) in dict(self.limits).items()}
         object.__setattr__(self, "limits", limits)
         object.__setattr__(self, "looks", tuple(sorted({*self._looks(), n})))
@@ -166,14 +171,15 @@ class CampaignResult:
                 came=f"world {doubled[0]} twice",
                 cure="Count each world once.",
             )
-        strange = sorted(set(self.crashes) - set(self.numbers.tolist()))
-        if strange:
-            raise ConcurError(
-                "campaign, `crashes`",
-                expected="numbers of the campaign",
-                came=f"world {strange[0]}",
-                cure="Give each crashed world a row, with NaN as its values.",
-            )
+        for name in ("crashes", "invalid"):
+            strange = sorted(set(getattr(self, name)) - set(self.numbers.tolist()))
+            if strange:
+                raise ConcurError(
+                    f"campaign, `{name}`",
+                    expected="numbers of the campaign",
+                    came=f"world {strange[0]}",
+                    cure="Give each of these worlds a row; a crashed one has NaN as its values.",
+                )
         if self.method not in get_args(Method):
             raise ConcurError(
                 "campaign, `method`",
@@ -210,8 +216,9 @@ class CampaignResult:
 
     @property
     def held(self) -> np.ndarray:
-        """Whether each requirement holds in each world, shape (n, m)."""
-        return np.asarray(self.robustness > 0.0)
+        """Whether each requirement holds in each world, whose run is valid, shape (n, m)."""
+        valid = np.isin(self.numbers, list(self.invalid), invert=True)
+        return np.asarray((self.robustness > 0.0) & valid[:, None])
 
     @property
     def passed(self) -> np.ndarray:
@@ -282,6 +289,7 @@ class CampaignResult:
             "key": self.key,
             "crashes": list(self.crashes.items()),
             "limits": self.limits,
+            "invalid": list(self.invalid.items()),
             "looks": self.looks,
         }
         return write_arrays(path, arrays, {}, {"campaign": json.dumps(head)})
@@ -313,7 +321,7 @@ class CampaignResult:
                     raise ValueError("another version of the format")
                 head |= {name: file.array(name) for name in _ARRAYS if name != "numbers"}
                 head["numbers"] = file.array("numbers", kinds="iu")
-                return cls(**head | {"crashes": dict(head["crashes"])})
+                return cls(**head | {name: dict(head[name]) for name in ("crashes", "invalid")})
             except DescriptionError:
                 raise
             except (*_INVALID, ConcurError) as problem:

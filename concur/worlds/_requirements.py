@@ -26,7 +26,8 @@ class Requirement:
     Parameters
     ----------
     kind : str
-        "settle", "error", "torque", "margin", "joint", "speed", "base", "slip" or "ticks".
+        "settle", "error", "torque", "margin", "joint", "speed", "base", "slip", "load", "tipping"
+        or "ticks".
     name : str
         Name of its column, unique among the requirements of a task.
     bounds : tuple of (str, float, float)
@@ -156,7 +157,13 @@ class Requirement:
         whole = (done >= ticks) & np.isfinite(worst)
         return np.asarray(np.where(whole, worst, early))
 
-    def robustness(self, series: Mapping[str, ArrayLike], ticks: int, period: float) -> float:
+    def robustness(
+        self,
+        series: Mapping[str, ArrayLike],
+        ticks: int,
+        period: float,
+        stopped: int | None = None,
+    ) -> float:
         """Robustness of one recorded run.
 
         Parameters
@@ -168,6 +175,8 @@ class Requirement:
             Number of ticks of a whole run.
         period : float
             Time between ticks, s.
+        stopped : int, optional
+            Tick from which on the run is not valid, which stops it for `value`; None: it is valid.
 
         Returns
         -------
@@ -183,6 +192,7 @@ class Requirement:
             if math.isfinite(low):
                 reduced.append(values.min(initial=math.inf))
         done = min((len(values) for values in recorded.values()), default=0)
+        done = done if stopped is None else min(done, stopped)
         return float(self.value([reduced], [done], ticks)[0])
 
     def _first(self, ticks: int, period: float) -> int:

@@ -109,6 +109,7 @@ def reduced(demand: Demand, signal: np.ndarray) -> float:
     """Value of a demand on a signal, shape (ticks, evaluations)."""
     window = signal[demand.first : demand.last + 1]
     above = demand.first + np.argwhere(window > demand.threshold)[:, 0]
+    below = demand.first + np.argwhere(window < demand.threshold)[:, 0]
     return {
         "max": lambda: window.max(),
         "min": lambda: window.min(),
@@ -116,6 +117,7 @@ def reduced(demand: Demand, signal: np.ndarray) -> float:
         "last_above": lambda: above.max(initial=demand.first - 1),
         "first_above": lambda: above.min(initial=demand.last + 1),
         "count_above": lambda: len(above),
+        "first_below": lambda: below.min(initial=demand.last + 1),
     }[demand.kind]()
 
 
@@ -192,7 +194,9 @@ def test_same_bits_in_any_arrangement(compiler: None) -> None:
             blocks.append(rollout()(*some, **few).values)
         assert_array_equal(np.concatenate(blocks), whole.values)
     named["seed"] = 78
-    assert (rollout()(*arrays, **named).values[:, 6 * 3] != whole.values[:, 6 * 3]).all()
+    assert (
+        rollout()(*arrays, **named).values[:, len(KINDS) * 3] != whole.values[:, len(KINDS) * 3]
+    ).all()
 
 
 def runaway() -> tuple[ca.Function, ca.Function]:

@@ -8,7 +8,7 @@
 #endif
 
 #define LARGEST 1e6
-enum { MOST, LEAST, LAST, LAST_ABOVE, FIRST_ABOVE, COUNT_ABOVE };
+enum { MOST, LEAST, LAST, LAST_ABOVE, FIRST_ABOVE, COUNT_ABOVE, FIRST_BELOW };
 
 /* Numbers of the caller's arrays are aligned to 8 bytes only. */
 typedef double loose __attribute__((vector_size(8 * WIDTH), aligned(8), may_alias));
@@ -96,6 +96,7 @@ static void reduce(
       case LAST_ABOVE: new = lane_where(above, at, old); break;
       case FIRST_ABOVE: new = lane_where(above & (old > at), at, old); break;
       case COUNT_ABOVE: new = old + lane_truth(above); break;
+      case FIRST_BELOW: new = lane_where((now < d.threshold) & (old > at), at, old); break;
     }
     values[i] = lane_where(live, new, old);
   }

@@ -1,0 +1,170 @@
+"""Ranges that the signals of a valid run keep: where a plant cannot go, its run proves nothing.
+
+The plane holds the base down, joints have no stops in the plant, and motors give any torque. So a
+run is not valid from the time on at which a wheel or support would lift off, at which wheels that
+roll would slip, or at which a joint or a control is beyond a limit of the robot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concur.control import JointLimits
+from concur.multibody import Mechanism
+from concur.simulation._program import coordinate_signals
+from concur.simulation._run_data import RunData
+from concur.simulation._slip import LEAST_LOAD, Slip, load_names
+from concur.system import System
+
+
+@dataclass(frozen=True)
+class ValidRange:
+    """Range of a signal, outside of which a run is not valid.
+
+    Parameters
+    ----------
+    signal : str
+        Name of the signal, as of `Program.signals`.
+    low, high : float
+        Ends of the range, which belong to it; infinite without.
+    event : str
+        What happens where the signal leaves the range: "front_caster lifts off".
+
+    Examples
+    --------
+    >>> from concur.simulation import ValidRange
+    >>> ValidRange("load:caster", 0.0, float("inf"), "caster lifts off").reason(1.96)
+    'caster lifts off at 1.96 s: the run is not valid from there on'
+    """
+
+    signal: str
+    low: float
+    high: float
+    event: str
+
+    def reason(self, time: float) -> str:
+        """Reason why a run is not valid.
+
+        Parameters
+        ----------
+        time : float
+            Time at which the signal leaves the range, s.
+
+        Returns
+        -------
+        str
+            Event, time and consequence.
+        """
+        return f"{self.event} at {time:.3g} s: the run is not valid from there on"
+
+    def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Whether values of the signal lie outside of the range.
+
+        Parameters
+        ----------
+        values : numpy.ndarray
+            Values, any shape.
+
+        Returns
+        -------
+        numpy.ndarray
+            Same shape; NaN lies outside.
+        """
+        return np.asarray(~((values >= self.low) & (values <= self.high)))
+
+
+def valid_ranges(
+    robot: System, slip: Slip | None, limits: JointLimits, constraint: float
+) -> tuple[ValidRange, ...]:
+    """Ranges that a run has to keep to be valid.
+
+    Parameters
+    ----------
+    robot : System
+        The robot that moves.
+    slip : Slip, optional
+        Friction of wheels that may slip; None: they roll.
+    limits : JointLimits
+        Limits of joints and controls, with the names of their robot.
+    constraint : float
+        Largest residual of constraints of wheels that roll, m/s.
+
+    Returns
+    -------
+    tuple of ValidRange
+        Loads of wheels and supports, if they are computed; the residual of the constraints of
+        wheels that roll; coordinates, speeds and controls that have limits.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> from concur.control import JointLimits
+    >>> robot = cc.robots.rover_arm()
+    >>> ranges = cc.simulation.valid_ranges(robot, None, JointLimits.of(robot), 1e-9)
+    >>> ranges[0].signal, ranges[0].high
+    ('constraint', 1e-09)
+    """
+    found = []
+    if slip is not None and isinstance(robot, Mechanism) and slip.loads is None:
+        found += [
+            ValidRange(f"load:{name}", LEAST_LOAD, np.inf, f"{name} lifts off")
+            for name in load_names(robot, slip)
+        ]
+    elif slip is None and robot.nf:
+        event = f"wheels that roll slip by more than {constraint:.3g} m/s"
+        found.append(ValidRange("constraint", -np.inf, constraint, event))
+    return (*found, *_within(limits.widened)) if limits.any else tuple(found)
+
+
+def first_invalid(
+    ranges: Sequence[ValidRange], signals: Mapping[str, NDArray[np.float64]]
+) -> tuple[int, ValidRange] | None:
+    """First row of a record at which its run is not valid.
+
+    Parameters
+    ----------
+    ranges : sequence of ValidRange
+        Ranges of the run.
+    signals : mapping of str to numpy.ndarray
+        Signals by name, shape (k,), as of `run_signals`.
+
+    Returns
+    -------
+    tuple of int and ValidRange, or None
+        The row and the range that is left; None for a valid run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from concur.simulation import ValidRange, first_invalid
+    >>> loads = {"load:caster": np.array([9.0, 0.0, -1.0, 2.0])}
+    >>> first_invalid([ValidRange("load:caster", 0.0, np.inf, "caster lifts off")], loads)[0]
+    2
+    """
+    found = []
+    for one in ranges:
+        outside = one.outside(np.asarray(signals[one.signal], dtype=float))
+        if outside.any():
+            found.append((int(np.argmax(outside)), one))
+    return min(found, key=lambda pair: pair[0], default=None)
+
+
+def _within(limits: JointLimits) -> Iterator[ValidRange]:
+    """Ranges of what has a limit."""
+    robot = limits.robot
+    names = [coordinate_signals(robot), robot.freedom_names, robot.control_names]
+    ends = [limits.positions, *(np.outer(x, (-1, 1)) for x in (limits.speeds, limits.torques))]
+    for kind, own, pairs in zip(("", "speed:", "torque:"), names, ends, strict=True):
+        for name, (low, high) in zip(own, pairs.tolist(), strict=True):
+            if np.isfinite((low, high)).any():
+                words = (kind + name).replace(":", " of ")
+                yield ValidRange(kind + name, low, high, f"{words} leaves its limits")
+
+
+def ranges_of_run(run: RunData, constraint: float) -> tuple[ValidRange, ...]:
+    """Ranges of a recorded run."""
+    return valid_ranges(run.robot, run.slip, run.joint_limits, constraint)
