@@ -54,9 +54,9 @@ from concur.simulation import (
     Slip,
     Tolerances,
     first_invalid,
-    ranges_of_run,
     run_signals,
     simulate,
+    valid_ranges,
 )
 from concur.worlds import Requirement, Uncertainty, World
 
@@ -386,7 +386,9 @@ class Task:
         period = self.control_period or self.dt
         ticks, stride = round(self.duration / period), max(round(period / (run.dt or period)), 1)
         signals = run_signals(run)
-        invalid = first_invalid(ranges_of_run(run, self.tolerances.constraint), signals)
+        invalid = first_invalid(
+            valid_ranges(run.robot, run.slip, run.joint_limits, self.tolerances.constraint), signals
+        )
         stopped = None if invalid is None else min(invalid[0] // stride, ticks - 1)
         # The last row has no period.
         rows = {name: values[:-1:stride] for name, values in signals.items()}

@@ -24,7 +24,7 @@ from concur.simulation._slip import Slip, load_arms
 from concur.simulation._start import FASTEST_START, LONGEST_RUN, MOST_STEPS, SHORTEST_STEP
 from concur.simulation._step import step_function
 from concur.simulation._stiffness import check_friction
-from concur.simulation._validity import ValidRange, first_invalid, ranges_of_run, valid_ranges
+from concur.simulation._validity import ValidRange, first_invalid, valid_ranges
 
 __all__ = [
     "FASTEST_START",
@@ -62,7 +62,6 @@ __all__ = [
     "load_arms",
     "loop_program",
     "program_run",
-    "ranges_of_run",
     "reconstruct",
     "recorded_run",
     "run_signals",

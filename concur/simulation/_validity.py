@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from concur.control import JointLimits
 from concur.multibody import Mechanism
 from concur.simulation._program import coordinate_signals
-from concur.simulation._run_data import RunData
 from concur.simulation._slip import LEAST_LOAD, Slip, load_names
 from concur.system import System
 
@@ -163,8 +162,3 @@ def _within(limits: JointLimits) -> Iterator[ValidRange]:
             if np.isfinite((low, high)).any():
                 words = (kind + name).replace(":", " of ")
                 yield ValidRange(kind + name, low, high, f"{words} leaves its limits")
-
-
-def ranges_of_run(run: RunData, constraint: float) -> tuple[ValidRange, ...]:
-    """Ranges of a recorded run."""
-    return valid_ranges(run.robot, run.slip, run.joint_limits, constraint)
