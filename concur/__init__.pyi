@@ -15,6 +15,7 @@ from .control import Output as Output
 from .control import PassiveServo as PassiveServo
 from .control import ReferenceSample as ReferenceSample
 from .control import Servo as Servo
+from .control import design_gains as design_gains
 from .control import inverse_kinematics as inverse_kinematics
 from .control import laws as laws
 from .control import lqr_gains as lqr_gains

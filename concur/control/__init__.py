@@ -5,6 +5,7 @@ from concur.control._allocation import read_limits
 from concur.control._control_law import Law
 from concur.control._design import (
     Gains,
+    design_gains,
     lqr_gains,
     place_gains,
     read_each,
@@ -83,6 +84,7 @@ __all__ = [
     "TrackingLaw",
     "decoupling_margin",
     "decoupling_margins",
+    "design_gains",
     "inverse_kinematics",
     "law_function",
     "laws",

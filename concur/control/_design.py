@@ -16,7 +16,8 @@ from scipy.optimize import brentq
 
 from concur.codegen import as_floats, nonfinite_error, shape_error
 from concur.control._output import Output
-from concur.errors import ConcurError, OutputError, ShapeError
+from concur.errors import ConcurError, OutputError, ShapeError, shown
+from concur.mechanism import unknown_name
 
 BAND = 0.02
 """Half width of the band in which a step response has settled, relative to the step."""
@@ -213,6 +214,63 @@ def lqr_gains(
     checked = read_outputs(outputs)
     channels = _regulate(checked, error_weight, rate_weight, effort_weight)
     return _gains(checked, "lqr", channels, length)
+
+
+def design_gains(
+    outputs: Sequence[Output],
+    settling_time: Any = None,
+    damping_ratio: Any = None,
+    method: str = "pole",
+    **options: Any,
+) -> Gains:
+    """Find gains by a method that is chosen by its name.
+
+    Parameters
+    ----------
+    outputs : sequence of Output
+        The outputs, in the servo's order.
+    settling_time, damping_ratio : float or sequence of float, optional
+        Time, s, and ratio of `place_gains`; a regulator takes neither.
+    method : str
+        "pole" for `place_gains`, "lqr" for `lqr_gains`.
+    **options : object
+        Further arguments of that function: `poles`, or `error_weight`, `rate_weight`,
+        `effort_weight`; `length`.
+
+    Returns
+    -------
+    Gains
+        Matrices for the servo, with the poles and the settling time reached.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such method.
+    OutputError
+        If a regulator gets a settling time or a damping ratio, or as of the function.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    >>> float(cc.design_gains([hand], settling_time=2.0).settling_time[0].round(6))
+    2.0
+    >>> cc.design_gains([hand], method="lqr", error_weight=16.0).natural_frequency
+    array([2.])
+    """
+    if method == "pole":
+        return place_gains(outputs, settling_time, damping_ratio, **options)
+    if method != "lqr":
+        raise unknown_name("gains, `method`", "method", method, ["pole", "lqr"])
+    for name, value in (("settling_time", settling_time), ("damping_ratio", damping_ratio)):
+        if value is not None:
+            raise OutputError(
+                f"gains, `{name}`",
+                expected="weights only, for a regulator",
+                came=shown(value),
+                cure='Leave it out, or take method="pole".',
+            )
+    return lqr_gains(outputs, **options)
 
 
 def _gains(outputs: tuple[Output, ...], method: str, channels: np.ndarray, length: Any) -> Gains:

@@ -10,10 +10,10 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import signal
 
-from concur.control import Gains, Output, Servo, lqr_gains, place_gains
+from concur.control import Gains, Output, Servo, design_gains, lqr_gains, place_gains
 from concur.control._design import time_to_settle
 from concur.control._loop import _least_delay
-from concur.errors import NonFiniteError, OutputError, ShapeError
+from concur.errors import NonFiniteError, OutputError, ShapeError, UnknownNameError
 from tests.control._cases import case_study, refused
 
 BASE = Output("base", "chassis", "R2", point=(0.25, 0.0, 0.0))
@@ -287,3 +287,22 @@ def test_least_delay_brings_a_crossing_to_minus_one(crossings):
 
     assert distance(delay) < 1e-12
     assert min(distance(time) for time in np.linspace(0.0, 0.98 * delay, 500)) > 1e-3
+
+
+def test_method_by_name_is_the_function_of_that_method() -> None:
+    hand = Output("hand", "forearm", "R3")
+    for found, due in (
+        (design_gains([hand], 2.0, 0.7), place_gains([hand], 2.0, 0.7)),
+        (
+            design_gains([hand], method="lqr", error_weight=16.0),
+            lqr_gains([hand], error_weight=16.0),
+        ),
+    ):
+        for one, other in zip(found, due, strict=True):
+            np.testing.assert_array_equal(one, other)
+    with pytest.raises(UnknownNameError):
+        design_gains([hand], 2.0, method="certified")
+    with pytest.raises(OutputError):
+        design_gains([hand], 2.0, method="lqr", error_weight=16.0)
+    with pytest.raises(TypeError):
+        design_gains([hand], settling_tim=2.0)
