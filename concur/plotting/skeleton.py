@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from concur.errors import ConcurError
 from concur.plotting.protocols import Floats, RobotLike, on_bodies
 from concur.plotting.shapes import surfaces
 
@@ -81,6 +82,13 @@ class Outline:
     """
 
     def __init__(self, robot: RobotLike, q: Floats, outputs: Sequence[Any] = ()) -> None:
+        if not hasattr(robot, "bodies"):
+            raise ConcurError(
+                f"figure of `{robot.name}`",
+                expected="a robot with bodies",
+                came="a system without bodies",
+                cure="Plot its configuration over time.",
+            )
         self.robot = robot
         self.outputs = on_bodies(outputs)
         self.root = next(body.name for body in robot.bodies if body.parent is None)

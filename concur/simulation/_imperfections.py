@@ -18,7 +18,7 @@ from concur.errors import (
     UnknownNameError,
     shown,
 )
-from concur.multibody import Mechanism
+from concur.multibody import Mechanism, as_tree
 from concur.simulation._disturbances import Disturbance, GravityGradient, Wrench
 from concur.simulation._friction import STRIBECK_SPEED, Friction, by_name
 
@@ -362,7 +362,7 @@ def imperfections_from(text: str | None) -> Imperfections | None:
 def joint_places(robot: Mechanism) -> dict[str, tuple[int, int]]:
     """Joints of one coordinate by name of their body: where they are in q and in v."""
     places = {}
-    for body in robot.bodies:
+    for body in as_tree(robot, f"joints of `{robot.name}`").bodies:
         q, v = robot.q_slice(body.name), robot.v_slice(body.name)
         if v.stop - v.start == q.stop - q.start == 1:
             places[body.name] = q.start, v.start

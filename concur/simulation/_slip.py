@@ -13,7 +13,7 @@ from concur.errors import ConcurError, SimulationError, UnknownNameError, shown
 from concur.kinematics import plane_normal, wheel_rows
 from concur.mechanism import Tree
 from concur.mechanism.joints import Planar, shortest_rotation
-from concur.multibody import Mechanism
+from concur.multibody import Mechanism, as_tree
 
 DAMPING = 1e6
 """Force per slip speed of a wheel that does not slide, N s/m."""
@@ -196,7 +196,7 @@ class Slip:
 
 def wheel_names(robot: Tree) -> tuple[str, ...]:
     """Name of each wheel: its body's, with a number behind it if the body has several."""
-    bodies = [wheel.body for wheel in robot.wheels]
+    bodies = [wheel.body for wheel in as_tree(robot, f"wheels of `{robot.name}`").wheels]
     return tuple(
         name if bodies.count(name) == 1 else f"{name}[{bodies[:k].count(name)}]"
         for k, name in enumerate(bodies)

@@ -234,7 +234,7 @@ def _of(**numbers: Any) -> Callable[[Any], Any]:
 
 
 def _last(robot: Any) -> str:
-    return str(robot.bodies[-1].name)
+    return str(robot.bodies[-1].name) if hasattr(robot, "bodies") else "arm"
 
 
 IMPERFECTIONS: dict[str, Callable[[Any], Any]] = {
@@ -352,7 +352,6 @@ OF_SYSTEMS: dict[str, Call] = {
         s.system.kinetic_energy(s.case.q0, np.zeros(s.system.nv)),
         s.system.potential_energy(s.case.q0),
         s.system.integrate(s.case.q0, np.zeros(s.system.nv)),
-        s.system.difference(s.case.q0, s.case.q0),
         s.system.random(np.random.default_rng(0)),
         s.system.normalize(s.case.q0),
         repr(s.system),
@@ -395,9 +394,9 @@ OF_SYSTEMS: dict[str, Call] = {
         cc.singularities(s.system, s.case.outputs, [s.case.q0, s.case.q0])
     ),
     "plan_loop": lambda s: cc.plan_loop(
-        s.model, np.full(s.system.base.joint.nv, 1e-3), cycles=1, harmonics=1
+        s.model, np.full(s.model.robot.base.joint.nv, 1e-3), cycles=1, harmonics=1
     ),
-    "plan_loop rest": lambda s: cc.plan_loop(s.model, np.zeros(s.system.base.joint.nv)),
+    "plan_loop rest": lambda s: cc.plan_loop(s.model, np.zeros(s.model.robot.base.joint.nv)),
     "geometric_phase": lambda s: cc.geometric_phase(s.model, np.zeros((5, s.model.ns)), s.case.q0),
     "place_gains": lambda s: cc.place_gains(s.case.outputs, settling_time=1.0),
     "lqr_gains": lambda s: cc.lqr_gains(s.case.outputs, 1.0),
