@@ -166,7 +166,10 @@ class Slip:
         >>> plant.load_names
         ('left_wheel', 'right_wheel', 'front')
         """
-        wheels, points = wheel_names(robot), robot.supports if supports is None else supports
+        wheels, points = (
+            wheel_names(as_tree(robot, f"wheels of `{robot.name}`")),
+            robot.supports if supports is None else supports,
+        )
         everything = (*wheels, *points)
 
         def each(
@@ -196,7 +199,7 @@ class Slip:
 
 def wheel_names(robot: Tree) -> tuple[str, ...]:
     """Name of each wheel: its body's, with a number behind it if the body has several."""
-    bodies = [wheel.body for wheel in as_tree(robot, f"wheels of `{robot.name}`").wheels]
+    bodies = [wheel.body for wheel in robot.wheels]
     return tuple(
         name if bodies.count(name) == 1 else f"{name}[{bodies[:k].count(name)}]"
         for k, name in enumerate(bodies)
