@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import casadi as ca
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp, trapezoid
@@ -18,6 +19,7 @@ from concur.simulation import (
     check_friction,
     loop_program,
 )
+from concur.simulation._friction import stopping_impulses
 from tests.simulation.loops import Stay, rolled
 
 INERTIA = 0.4  # kg m^2
@@ -285,3 +287,64 @@ def test_friction_of_a_motor_behind_a_spring_holds_it(wheel):
         motor, speed = (program.state(x, name)[:, 0] for name in ("motor", "v"))
         assert bool(np.abs(motor[1:]).max() < 1e-15) is holds
         assert bool(np.abs(speed[-100:]).max() < 0.1 * np.abs(speed).max()) is holds
+
+
+def test_impulses_of_friction_never_give_energy():
+    """Random couplings of five controls; for most of them the rounds end, at the minimum."""
+    n, rng, ended = 5, np.random.default_rng(1), 0
+    shapes = [ca.SX.sym("mobility", n, n), *(ca.SX.sym(name, n) for name in "vsi")]
+    function = ca.Function("impulses", shapes, [stopping_impulses(*shapes)])
+    for _ in range(400):
+        root = rng.normal(size=(n, n))
+        mobility, speed = root @ root.T + 0.01 * np.eye(n), rng.normal(size=n)
+        share, impulse = rng.uniform(-1.0, 1.0, n), rng.uniform(0.0, 2.0, n)
+        low, high = -impulse * (1.0 - share), impulse * (1.0 + share)
+        found = np.array(function(mobility, speed, share, impulse)).ravel()
+        assert ((found >= low) & (found <= high)).all()
+        gradient = speed + mobility @ found
+        assert found @ (speed + gradient) / 2.0 <= 0.0
+        # First-order conditions of the minimum in the box.
+        step = np.clip(found - gradient, low, high) - found
+        ended += np.abs(step).max() < 1e-9
+    assert 380 <= ended < 400
+
+
+def train(wheels):
+    """A base on wheels in one line, which roll and all turn together."""
+    bodies = [
+        cc.Body("base", cc.joints.Planar(), inertia=cc.Inertia(24.0, moments=(0.4, 0.7, 1.0)))
+    ]
+    bodies += [
+        cc.Body(
+            f"wheel_{k}",
+            cc.joints.Revolute((0, 1, 0)),
+            parent="base",
+            placement=cc.Pose((0.21 * k - 0.2, 0.22, 0.0)),
+            inertia=cc.Inertia(1.4, moments=(0.004, 0.007, 0.004)),
+        )
+        for k in range(wheels)
+    ]
+    rolling = [cc.Wheel(f"wheel_{k}", 0.1) for k in range(wheels)]
+    return cc.Mechanism("train", bodies, wheels=rolling, gravity=(0, 0, -9.81))
+
+
+@pytest.mark.parametrize("route", ["rk4", "program", "plant"])
+def test_drives_that_turn_together_hold_by_the_sum_of_their_friction(route):
+    """The controls are coupled so that their mobility is singular."""
+    robot, levels = train(3), (0.513, 0.47, 0.61)
+    inertia = (24.0 + 3 * 1.4) * 0.1**2 + 3 * 0.007
+    friction = Friction((0.0,) * 3, levels)
+    assert robot.control_names == ("wheel_0", "wheel_1", "wheel_2")
+    q0, rest = np.zeros(robot.nq), np.zeros(robot.nv if route == "plant" else 1)
+    for u, moves in (([3.0, -2.0, 0.592], False), ([3.0, -2.0, 0.594], True)):
+        _, v = ROUTES[route](robot, friction, u, q0, rest, 300)
+        speed = (sum(u) - sum(levels)) / inertia * 0.3
+        assert np.abs(v[-1, 3:] - speed * moves).max() < 1e-9
+
+
+def test_drives_that_turn_together_come_to_rest():
+    robot = train(3)
+    friction = Friction((0.0,) * 3, (0.513, 0.47, 0.61))
+    v0 = np.array([0.05, 0.0, 0.0, 0.5, 0.5, 0.5])
+    _, v = by_plant(robot, friction, [3.0, -2.0, 0.3], np.zeros(robot.nq), v0, 900)
+    assert np.abs(v[-1]).max() < 1e-12
