@@ -68,6 +68,19 @@ def _contacts(model: Any) -> list[str]:
     return _some(shapes and not is_disabled(model, "contact"))
 
 
+def _switched_off(model: Any) -> list[str]:
+    """Actuators of groups that are switched off."""
+    groups = int(model.opt.disableactuator)
+    off = [k for k in range(model.nu) if groups >> max(int(model.actuator_group[k]), 0) & 1]
+    return [f"actuator `{shown(str(model.actuator(k).name))}`" for k in off]
+
+
+def _inactive(model: Any) -> list[str]:
+    """Couplings of two joints that are not active at the start."""
+    off = np.flatnonzero((model.eq_type == _COUPLING) & (model.eq_active0 == 0))
+    return [f"coupling of `{shown(str(model.joint(int(model.eq_obj1id[k])).name))}`" for k in off]
+
+
 def _balls(model: Any) -> list[str]:
     chosen = np.flatnonzero((model.jnt_type == _BALL) & (model.jnt_limited != 0))
     return [f"joint `{shown(str(model.joint(int(j)).name))}`" for j in chosen]
@@ -86,6 +99,8 @@ RULES: tuple[tuple[str, bool, str, Callable[[Any], Iterable[str]]], ...] = (
     ("wind", True, "wind", lambda m: _some(np.any(m.opt.wind))),
     ("density", True, "forces of a fluid", lambda m: _some(m.opt.density)),
     ("viscosity", True, "forces of a fluid", lambda m: _some(m.opt.viscosity)),
+    ("actuatorgroupdisable", True, "actuators that are switched off", _switched_off),
+    ("active", False, "couplings that are switched off", _inactive),
     ("mocap", True, "bodies that the simulation moves", _mocap),
     (
         *("armature", True, "the inertia of rotors"),

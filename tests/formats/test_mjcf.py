@@ -267,6 +267,19 @@ ELEMENTS = [
     ("<actuator>", '<equality><joint joint1="bend"/></equality><actuator>', "equality", None),
     ("<actuator>", f"<equality>{PINNED}</equality><actuator>", "equality", None),
     ("</worldbody>", f"{LED}</spatial></tendon>", "spatial", None),
+    (
+        "<actuator>",
+        '<equality><joint joint1="bend" joint2="slide" active="false"/></equality><actuator>',
+        *("active", "coupling of `bend`"),
+    ),
+    *(
+        (
+            'gravity="0 0 -3"/>',
+            f'gravity="0 0 -3" actuatorgroupdisable="{group}"/>',
+            *(element, None),
+        )
+        for group, element in (("0", "actuatorgroupdisable"), ("1 30", None))
+    ),
     ("<actuator>", '<sensor><jointpos joint="bend"/></sensor><actuator>', "sensor", "sensors"),
     ("<actuator>", "<keyframe><key/></keyframe><actuator>", "keyframe", "stored states"),
     *(
