@@ -40,6 +40,8 @@ def _refused(meaning: str, *rest: str) -> Rule:
 _ZERO = ("0", "")
 _STRICT = ("origin@", "axis@", "mass@", "inertia@", "mimic@")
 """Contexts in which an unknown attribute acts on the motion, unless it is zero or a note."""
+_SI = ("", "si", "m", "kg", "rad", "kg m^2", "kg*m^2", "kgm2", "kg.m2")
+_UNITS = dict.fromkeys(("unit", "units"), _refused("units other than those of URDF", *_SI))
 
 _MOTORS = "motors and transmissions; torques of the model are those of the joints"
 _SIMULATOR = "settings of a simulator"
@@ -79,7 +81,10 @@ CONTEXTS: dict[str, Mapping[str, Rule | None]] = {
         "audio_source": _listed(_SIMULATOR),
         "gravity": _refused("a link without gravity", "1", "true"),
     },
-    "link@": dict.fromkeys(("name", "type", "drake_ignore"), READ),
+    "link@": {
+        **dict.fromkeys(("name", "type"), READ),
+        "drake_ignore": _refused("a link that Drake leaves out", "false"),
+    },
     "inertial": dict.fromkeys(("origin", "mass", "inertia"), READ),
     "joint": {
         **dict.fromkeys(("origin", "parent", "child", "axis", "limit", "mimic"), READ),
@@ -94,12 +99,16 @@ CONTEXTS: dict[str, Mapping[str, Rule | None]] = {
         "drake:screw_thread_pitch": _refused("a screw"),
         "screw_thread_pitch": _refused("a screw"),
     },
-    "joint@": dict.fromkeys(("name", "type"), READ),
+    "joint@": {
+        **dict.fromkeys(("name", "type"), READ),
+        "drake_ignore": _refused("a joint that Drake leaves out", "false"),
+    },
     "axis@": dict.fromkeys(("xyz",), READ),
-    "origin@": dict.fromkeys(("xyz", "rpy"), READ),
-    "mass@": dict.fromkeys(("value",), READ),
-    "inertia@": dict.fromkeys(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), READ),
+    "origin@": {**dict.fromkeys(("xyz", "rpy"), READ), **_UNITS},
+    "mass@": {**dict.fromkeys(("value",), READ), **_UNITS},
+    "inertia@": {**dict.fromkeys(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), READ), **_UNITS},
     "limit@": {
+        **_UNITS,
         **dict.fromkeys(("lower", "upper", "effort", "velocity"), READ),
         **dict.fromkeys(
             ("acceleration", "deceleration", "jerk", "drake:acceleration"),

@@ -88,6 +88,30 @@ def test_what_changes_the_motion_is_refused(element, parts, tmp_path):
         assert allowed == plain
 
 
+ATTRIBUTES = [
+    ("<mass ", "mass@unit", "unit", "g", "kg"),
+    ("<mass ", "mass@units", "units", "lb", "SI"),
+    ("<inertia ", "inertia@unit", "unit", "kg cm^2", "kg m^2"),
+    ("<limit ", "limit@unit", "unit", "degree", "rad"),
+    ('<joint name="j" ', "joint@drake_ignore", "drake_ignore", "true", "false"),
+    ('<link name="fore"', "link@drake_ignore", "drake_ignore", "true", "False"),
+]
+
+
+@pytest.mark.parametrize(("place", "element", "name", "other", "same"), ATTRIBUTES)
+def test_attributes_that_change_the_motion_are_refused(place, element, name, other, same, tmp_path):
+    """Units, and links that another reader leaves out."""
+    plain = loaded(tmp_path, arm())
+    given = place if place.endswith(" ") else f"{place} "
+    assert place in arm()
+    assert loaded(tmp_path, arm().replace(place, f'{given}{name}="{same}" ', 1)) == plain
+    text = arm().replace(place, f'{given}{name}="{other}" ', 1)
+    with pytest.raises(DescriptionError, match="changes its motion") as caught:
+        loaded(tmp_path, text)
+    assert caught.value.element == element
+    assert loaded(tmp_path, text, f'ignore = ["{element}"]').unread
+
+
 LISTED = [
     ("dynamics", "joint `j`", {"inner": '<dynamics damping="0.5"/>'}),
     ("dynamics", "joint `j`", {"inner": '<dynamics friction="0.5" damping="0"/>'}),
