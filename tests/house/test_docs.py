@@ -310,6 +310,34 @@ def test_links_lead_to_files_and_headings(page):
     assert not missing, f"{page} points to files or headings that do not exist: {missing}"
 
 
+def uneven_rows(text):
+    """Rows with another number of cells than the head of their table, as (line, row)."""
+    rows, width = [], 0
+    text = re.sub(
+        r"^```.*?^```", lambda m: "\n" * m[0].count("\n"), text, flags=re.DOTALL | re.MULTILINE
+    )
+    for number, line in enumerate(text.split("\n"), 1):
+        cells = len(re.findall(r"(?<!\\)\|", line)) if line.startswith("|") else 0
+        if cells and width and cells != width:
+            rows.append((number, line))
+        width = cells if not cells or not width else width
+    return rows
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_rows_of_tables_have_the_cells_of_the_head(page):
+    assert not uneven_rows((ROOT / page).read_text(encoding="utf-8"))
+
+
+def test_uneven_rows_are_found():
+    head = "| a | b |\n| --- | --- |\n"
+    assert not uneven_rows(f"{head}| 1 \\| 2 | |\n\n| c |\n| --- |\n")
+    assert uneven_rows(f"{head}| 1 | | 2 |\n") == [(3, "| 1 | | 2 |")]
+    assert uneven_rows("```text\n| x |\n```\n| a | b |\n| --- | --- | --- |\n") == [
+        (5, "| --- | --- | --- |")
+    ]
+
+
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/decisions/0*.md")), ids=lambda p: p.stem)
 def test_decision_is_complete_and_listed(page):
     text = page.read_text(encoding="utf-8")
