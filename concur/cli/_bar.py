@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,17 +31,22 @@ def progress_bar(title: str, console: Console) -> Iterator[Callable[[float], Non
     )  # fmt: skip
     work = bar.add_task(title, total=1.0)
     began = time.perf_counter()
+    # A timer, because the first report may come late.
+    timer = threading.Timer(_PATIENCE, bar.start)
+    timer.daemon = True
 
     def report(part: float) -> None:
         taken = time.perf_counter() - began
-        late = taken > _PATIENCE
-        # Only on a terminal: in a file a removed bar would leave empty lines.
-        if late and console.is_terminal and not bar.live.is_started:
-            bar.start()
         bar.update(work, completed=part, description=title + time_left(taken, part))
 
+    # Only on a terminal: in a file a removed bar would leave empty lines.
+    if console.is_terminal:
+        timer.start()
     try:
         yield report
     finally:
+        timer.cancel()
+        if console.is_terminal:
+            timer.join()
         if bar.live.is_started:
             bar.stop()

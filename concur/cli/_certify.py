@@ -99,7 +99,8 @@ def _certified(
     x, ve = servo.error(task.q0, task.shape_velocities(servo), sample)
     start = (np.asarray(x, dtype=float), np.asarray(ve, dtype=float))
     console.print(f"[bold]{escape(task.name)}[/]: {escape(task.robot.name)}", highlight=False)
-    console.print(escape(f"{servo.size} outputs: {', '.join(o.name for o in servo.outputs)}"))
+    listed = ", ".join(f"{output.name} on {output.group}" for output in servo.outputs)
+    console.print(escape(f"outputs: {listed}; {servo.size} coordinates"))
 
     radians = math.radians(angle)
     operating = _operating(task, servo, console)
@@ -395,7 +396,7 @@ def _table(result: CertifyResult) -> Table:
     table = Table(title=title, title_justify="left")
     table.add_column("channel")
     table.add_column("status")
-    for name in ("rate [1/s]", "of linearized rate", "transient bound", "boxes", "time [s]"):
+    for name in ("rate [1/s]", "of linearized rate", "transient bound", "boxes", r"time \[s]"):
         table.add_column(name, justify="right")
     names = component_names(result.task)
     for part in found.parts:

@@ -42,6 +42,12 @@ def task_facts(task: Task, servo: TrackingLaw) -> list[tuple[str, str]]:
         plant = f"{task.plant.name} ({task.plant_file}), instead of the task's robot"
     if task.plant_momentum is not None:
         plant += f", with the momentum {_momentum(task.plant_momentum)}"
+    beside = {
+        "[imperfections]": task.imperfections, "[plant.slip]": task.slip, "[world]": task.world
+    }  # fmt: skip
+    tables = [name for name, table in beside.items() if table is not None]
+    if tables:
+        plant += f", with {' and '.join(tables)} of the task"
     return [*facts, ("Plant", plant)]
 
 

@@ -6,6 +6,7 @@ import casadi as ca
 import numpy as np
 
 from concur.control.references import Reference
+from concur.errors import OutputError
 from concur.proofs._models import Floats, Model, Space, Walker
 from concur.proofs._wheeled import not_covered
 
@@ -26,7 +27,16 @@ class Motion:
         pose, twist, acceleration = pieces.function(t, *rows)
         jerk = ca.jacobian(acceleration, t)
         results = [ca.densify(part) for part in (pose, twist, acceleration, jerk)]
-        self._walker = Walker(ca.Function("reference", [t, *rows], results, {"cse": True}), where)
+        formula = ca.Function("reference", [t, *rows], results, {"cse": True})
+        try:
+            self._walker = Walker(formula, where)
+        except OutputError as error:
+            raise not_covered(
+                where,
+                "a reference without conditionals, as `rest_to_rest` has at its begin and end",
+                error.came,
+                "Write the motion as `waypoints`, `polynomial`, `circle` or `hold`.",
+            ) from error
         self.where = where
 
     def jumps(self, knots: Floats) -> Floats:

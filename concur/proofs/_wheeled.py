@@ -27,14 +27,23 @@ OUTPUTS = (slice(0, 2), slice(2, 5))
 """Coordinates of base and hand."""
 
 
-def not_covered(where: str, expected: str, came: str) -> OutputError:
+COVERED = (
+    "Proofs of tasks cover one R2 output on a planar base with wheels, ahead of the axle, "
+    "and one R3 output, with the same gains in all directions of an output."
+)
+UNPLACED = (
+    "Leave the placement out: places then count from the frame in which the base starts. Change "
+    "start and references by the placement."
+)
+
+
+def not_covered(where: str, expected: str, came: str, cure: str = COVERED) -> OutputError:
     """Error about a robot, law or reference that proofs of wheeled robots do not cover."""
     return OutputError(
         where,
         expected=expected,
         came=came,
-        cure="Proofs of tasks cover one R2 output on a planar base with wheels, ahead of the axle, "
-        "and one R3 output, with the same gains in all directions of an output.",
+        cure=cure,
     )
 
 
@@ -98,7 +107,8 @@ class Robot:
         if not (upright and tuple(robot.gravity[:2]) == (0.0, 0.0)):
             raise not_covered(where, "a base on a horizontal plane", str(robot.base.joint))
         if robot.base.placement != Pose():
-            raise not_covered(where, "a base without placement", str(robot.base.placement))
+            came = str(robot.base.placement)
+            raise not_covered(where, "a base without placement", came, UNPLACED)
         if servo.options:
             raise not_covered(where, "a servo without options", ", ".join(servo.options))
         self.channels = [self._channel(k) for k in range(2)]

@@ -238,7 +238,7 @@ def check_step(where: str, slip: Slip | None, dt: float) -> None:
             f"{where}, `dt`",
             f"steps up to {2 * slip.time:g} s: friction stops a slip in {slip.time:g} s",
             f"{dt:g} s",
-            f"Write Slip.of(robot, grip, time={2 * dt:g}), or take shorter steps.",
+            f"Give the slip the `time` {2 * dt:g}, or take shorter steps.",
         )
 
 

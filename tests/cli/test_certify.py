@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import time
 from pathlib import Path
 
 import numpy as np
@@ -152,7 +153,16 @@ def test_people_get_a_table(tmp_path):
     result = run(path, "--method", "thesis", "--out", tmp_path)
     assert result.exit_code == 0, result.output
     text = "".join(result.output.split())  # paths may be wrapped anywhere
-    for part in ("wholeloop", "base.x", "proved", "inside", "proof.json", "confirmed", "%"):
+    for part in (
+        "wholeloop",
+        "base.x",
+        "proved",
+        "inside",
+        "proof.json",
+        "confirmed",
+        "%",
+        "time[s]",
+    ):
         assert part in text, part
 
 
@@ -324,19 +334,24 @@ def test_a_start_outside_of_the_region_is_not_moved(certificate):
 # --- progress ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("reported", [False, True])
 @pytest.mark.parametrize(
     ("patience", "terminal", "shown"),
     [(0.0, True, True), (1e9, True, False), (0.0, False, False)],
 )
-def test_a_bar_is_shown_when_it_takes_long(monkeypatch, patience, terminal, shown):
+def test_a_bar_is_shown_when_it_takes_long(monkeypatch, patience, terminal, shown, reported):
     monkeypatch.setattr("concur.cli._bar._PATIENCE", patience)
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=terminal, width=80)
     with command.progress_bar("certifying", console) as report:
-        report(0.5)
-    text = stream.getvalue()
-    assert ("certifying" in text) is shown
-    assert shown or not text
+        if reported:
+            report(0.5)
+        end = time.monotonic() + (30.0 if shown else 0.05)
+        while "certifying" not in stream.getvalue() and time.monotonic() < end:
+            time.sleep(0.001)
+        before = stream.getvalue()
+    assert ("certifying" in before) is shown
+    assert shown or not stream.getvalue()
 
 
 @pytest.mark.parametrize(

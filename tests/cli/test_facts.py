@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from concur.cli._facts import task_facts
 from concur.formats import load_task
 
@@ -94,3 +96,24 @@ def test_momenta_of_stages_have_the_unit_of_each_component(tmp_path: Path) -> No
     shown = dict(task_facts(task, task.servo))["Momenta of further stages"]
     # A cylindrical joint slides and turns, in this order.
     assert shown == "`puck` (0.3 N s, -0.2 N m s); `disc` 0.5 N m s; `cart` 0.7 N s"
+
+
+NOISE = "[imperfections]\ncoulomb = 0.1\n"
+WORLD = "[world]\nnumber = 1\nseed = 2\n[world.mass]\nhand = 0.1\n"
+
+
+@pytest.mark.parametrize(
+    ("tables", "more"),
+    [
+        ("", ""),
+        (NOISE, ", with [imperfections] of the task"),
+        (NOISE + WORLD, ", with [imperfections] and [world] of the task"),
+    ],
+)
+def test_the_plant_is_shown_with_the_tables_that_change_it(
+    tmp_path: Path, tables: str, more: str
+) -> None:
+    text = TASK.replace("{measured}", "false").split("[plant]")[0] + tables
+    (tmp_path / "task.toml").write_text(text, encoding="utf-8")
+    task = load_task(tmp_path / "task.toml")
+    assert dict(task_facts(task, task.servo))["Plant"] == f"the robot of the servo's model{more}"

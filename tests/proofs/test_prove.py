@@ -13,6 +13,7 @@ from concur.control import references
 from concur.errors import OutputError
 from concur.mechanism import Pose
 from concur.proofs import _prove
+from concur.proofs._motion import Motion
 from concur.proofs._prove import prove
 from concur.proofs._statement import Statement
 from concur.simulation import Integrator, Plant
@@ -200,3 +201,17 @@ def test_held_torques_come_from_all_segments_that_the_hold_reaches_into(hold, fi
     assert case._reach(replace(NEAR, period=hold, delay=0.0), 4) == first
     assert case._reach(replace(NEAR, period=hold / 2, delay=hold / 2), 4) == first
     assert case._reach(replace(NEAR, period=hold), 0) == 0
+
+
+def test_references_with_conditionals_are_rejected_and_the_same_as_polynomial_is_covered() -> None:
+    task = rover()
+    base, hand = np.array([0.0, 0.0]), cc.references.hold([0.4, 0.75, 0.15])
+    moved = base + np.array([0.1, 0.0])
+    rest = cc.references.stack(cc.references.rest_to_rest(base, moved, 2.0), hand)
+    with pytest.raises(OutputError, match="without conditionals") as caught:
+        Motion(rest, "proof")
+    assert "`waypoints`" in caught.value.cure
+    d = moved - base
+    powers = [base, 0 * d, 0 * d, 10 * d / 2**3, -15 * d / 2**4, 6 * d / 2**5]
+    Motion(cc.references.stack(cc.references.polynomial(powers), hand), "proof")
+    Motion(task.reference, "proof")
