@@ -31,14 +31,19 @@ class FixResult:
     def show(self, console: Console) -> None:
         """Print the result."""
         lines = [
-            f"line {inertia.line}, link `{inertia.link}`: second moments changed by "
-            f"{inertia.change:.2g} of their norm; principal moments now "
-            f"({', '.join(f'{x:.6g}' for x in inertia.moments)}) kg m^2"
+            f"line {inertia.line}, link `{inertia.link}`: {_change(inertia)}; principal moments "
+            f"now ({', '.join(f'{x:.6g}' for x in inertia.moments)}) kg m^2"
             for inertia in self.fixed
         ]
         count = f"{len(self.fixed)} inertias replaced" if self.fixed else "an identical copy"
         for line in (*lines, f"written: {self.out}: {count}"):
             console.print(escape(line), highlight=False, soft_wrap=True)
+
+
+def _change(inertia: FixedInertia) -> str:
+    if inertia.change is None:
+        return "no tensor: assumed a solid ball of its mass with the density of water"
+    return f"second moments changed by {inertia.change:.2g} of their norm"
 
 
 def write_urdf(

@@ -256,7 +256,9 @@ def load(
 
     ``unread`` of the robot lists what its URDF or MJCF file has beside it, such as damping,
     transmissions and contacts. What changes the motion, such as closed loops, springs and armature,
-    is refused, unless the field ``ignore`` of the sidecar names it.
+    is refused, unless the field ``ignore`` of the sidecar names it. It also lists what a
+    URDF file has with other numbers: the wider of two limits, a missing tensor, and moments that
+    are rounding.
 
     Parameters
     ----------

@@ -14,11 +14,18 @@ from scipy.spatial.transform import Rotation
 
 from concur.errors import ConcurError, InertiaError, shown
 from concur.formats._drives import drive_of
-from concur.formats._unread import Unread
+from concur.formats._unread import Part, Unread
 from concur.formats._urdf_elements import unread_urdf
 from concur.formats._urdf_held import held_joints, locked_joints
 from concur.formats._urdf_sidecar import UrdfSidecarTable, sidecar_table
-from concur.formats._urdf_tree import ONE_COORDINATE, Link, UrdfJoint, contents, primitive
+from concur.formats._urdf_tree import (
+    FIX_POINT,
+    ONE_COORDINATE,
+    Link,
+    UrdfJoint,
+    contents,
+    primitive,
+)
 from concur.formats._urdf_xml import Node, parsed, tag_of, urdf_text
 from concur.formats._wheels import steering_of, wheel_of
 from concur.formats.tables import (
@@ -94,6 +101,12 @@ def load_urdf(
     links, tree = contents(root)
     unread = Unread(file, table.ignore or ())
     unread_urdf(root, unread)
+    noted = [("inertia", link.note) for link in links.values()]
+    noted += [("limit", joint.note) for joint in tree.values()]
+    if table.base is None and "world" in links.keys() - {joint.child for joint in tree.values()}:
+        meaning = "the inertial frame, because of its name; under another name the base is free"
+        noted.append(("world", f"{meaning} (line {links['world'].node.line})"))
+    unread.parts += [Part(name, "", note) for name, note in noted if note]
     listed = unread.close(side)
     moving = held_joints(locked_joints(tree, table, side), links, table)
     groups = _bodies(root, links, moving, table.base, side, keep_fixed)
@@ -146,6 +159,10 @@ def load_urdf(
                     error.came += f"; links without mass: {shown(', '.join(empty), 300)}"
                     if next(iter(groups)) in empty:
                         error.cure += ' Or hold the root: base = "fixed" in the sidecar.'
+                points = [name for name, link in links.items() if link.is_point]
+                if isinstance(error, InertiaError) and points:
+                    error.came += f"; links read as points: {shown(', '.join(points), 300)}"
+                    error.cure += f" {FIX_POINT}"
                 raise
         label = f'[[{found[1].removesuffix("ing")}s]] "{found[2]}"' if found else ""
         with located(side if given else file, label):

@@ -13,7 +13,7 @@ from typing import Any
 
 from concur.errors import shown
 from concur.formats._unread import Part, Unread, is_mechanical
-from concur.formats._urdf_xml import Node
+from concur.formats._urdf_xml import UNDECLARED, Node
 
 READ = None
 """Rule of what the reader takes over."""
@@ -175,6 +175,23 @@ def unread_urdf(root: Node, found: Unread) -> None:
         if _name(link) == "link" and any(True for _ in link.iter("mesh")):
             found.parts.append(Part("mesh", "", "shapes that are not drawn, beside primitives"))
             break
+    for prefix, uri in root.element.nsmap.items():
+        if uri.startswith(UNDECLARED):
+            _add(f"xmlns:{prefix}", _listed(_lacking(root.element, uri)), "", "", 0, found)
+
+
+def _lacking(root: Any, uri: str) -> str:
+    """Meaning of a prefix without declaration, with the lines that use it."""
+    start = f"{{{uri}}}"
+    lines = [
+        str(element.sourceline)
+        for element in root.iter()
+        if any(str(name).startswith(start) for name in (element.tag, *element.attrib))
+    ]
+    more = "" if len(lines) < 2 else f" and {len(lines) - 1} more"
+    return (
+        f"a declaration that the file lacks; read as that of an extension (line {lines[0]}{more})"
+    )
 
 
 def _without_meaning(joint: Any, found: Unread) -> None:
@@ -228,7 +245,11 @@ def _children(element: Any, context: str, owner: str, found: Unread) -> None:
 def _attributes(element: Any, context: str, found: Unread) -> None:
     rules = CONTEXTS.get(f"{context}@", {})
     for key, value in element.attrib.items():
-        local = str(key).rpartition("}")[2]
+        uri, _, local = str(key).rpartition("}")
+        if uri:  # the name in the table with a prefix, or an own one that is not read
+            prefix = next((p for p, own in element.nsmap.items() if own == uri[1:]), None)
+            named = f"{prefix}:{local}"
+            local = local if named not in rules and rules.get(local) else named
         strict = f"{context}@" in _STRICT and (context == "mimic" or _is_numbers(value))
         if strict and local not in rules:
             rule: Rule | None = Rule("an unknown attribute that acts on the motion", True, _ZERO)

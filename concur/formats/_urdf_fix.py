@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from os import PathLike
@@ -12,7 +13,14 @@ import numpy as np
 
 from concur.errors import DescriptionError, InertiaError
 from concur.files import read_bytes
-from concur.formats._urdf_tree import inertial_of
+from concur.formats._urdf_inertia import (
+    ball,
+    inertial_of,
+    largest_gyration,
+    nearest_tensor,
+    second_moments,
+    without_rounding,
+)
 from concur.formats._urdf_xml import Node, blank_declaration, parsed, tag_of, urdf_text
 from concur.formats.tables import LARGEST_TOML, file_named, located
 from concur.mechanism import Inertia
@@ -39,16 +47,17 @@ class FixedInertia:
         Name of the link.
     line : int
         Line of ``<inertia>`` in the file.
-    change : float
+    change : float, optional
         Relative change of the second moments of mass about the centre of mass, in the Frobenius
-        norm.
+        norm; None if the link had a mass but no tensor, or one that is rounding. It has that of a
+        ball now.
     moments : tuple of float
         New principal moments, shape (3,), ascending, kg m^2.
     """
 
     link: str
     line: int
-    change: float
+    change: float | None
     moments: tuple[float, ...]
 
 
@@ -61,6 +70,10 @@ def fix_inertias(path: str | PathLike[str]) -> tuple[bytes, tuple[FixedInertia, 
     projection onto the positive semidefinite matrices in the Frobenius norm sets the negative
     eigenvalues of S to zero, and keeps the mass and the centre of mass. On a link without mass the
     moments become zero.
+
+    A link with a mass and no tensor, or one that is nothing but rounding, gets the tensor of a
+    solid ball of its mass with the density of water. This is an assumption, which `load` does not
+    make: it reads such a link as a point.
 
     Parameters
     ----------
@@ -99,6 +112,7 @@ def fix_inertias(path: str | PathLike[str]) -> tuple[bytes, tuple[FixedInertia, 
     found: list[FixedInertia] = []
     # Old and new ones, by number of the element in the file.
     tensors: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+    gyration = functools.cache(lambda: largest_gyration(Node(root, file)))
     numbers = {element: number for number, element in enumerate(root.iter())}
     for element in root:
         if tag_of(element) != "link":
@@ -108,42 +122,26 @@ def fix_inertias(path: str | PathLike[str]) -> tuple[bytes, tuple[FixedInertia, 
         read = inertial_of(link)
         if read is None:
             continue
-        inertia, mass, _, tensor = read
-        if _is_physical(inertia, file, mass, tensor):
+        inertia, mass, pose, tensor = read
+        missing = inertia.tag == "inertial" and mass > 0.0
+        if not missing and _is_physical(inertia, file, mass, tensor):
             continue
-        new = nearest_tensor(tensor) if mass else np.zeros((3, 3))
+        rounded = without_rounding(mass, pose[:3, 3], tensor, gyration()) if mass else None
+        change: float | None = None
+        if missing or (rounded is not None and not rounded.any()):
+            new = ball(mass)
+        else:
+            new = nearest_tensor(tensor) if mass else np.zeros((3, 3))
+            size = np.abs(tensor).max()  # squares of small moments are zero
+            before, after = second_moments(tensor / size), second_moments(new / size)
+            change = float(np.linalg.norm(after - before) / np.linalg.norm(before))
         tensors[numbers[inertia.element]] = tensor, new
-        size = np.abs(tensor).max()  # squares of small moments are zero
-        before, after = _second_moments(tensor / size), _second_moments(new / size)
-        change = float(np.linalg.norm(after - before) / np.linalg.norm(before))
         moments = tuple(np.maximum(np.linalg.eigvalsh(new), 0.0).tolist())
         found.append(FixedInertia(name, inertia.line, change, moments))
     starts = _starts(data, file) if tensors else []
     for number in sorted(tensors, reverse=True):
         data = _with_tensor(data, starts[number], *tensors[number])
     return mark + data, tuple(found)
-
-
-def nearest_tensor(tensor: np.ndarray) -> np.ndarray:
-    """Tensor (3, 3) about the centre of mass with the nearest semidefinite second moments.
-
-    Parameters
-    ----------
-    tensor : numpy.ndarray
-        Symmetric matrix, shape (3, 3), kg m^2.
-
-    Returns
-    -------
-    numpy.ndarray
-        Tensor of a rigid body, shape (3, 3), kg m^2; entries that need no change are identical.
-    """
-    values, vectors = np.linalg.eigh(_second_moments(tensor))
-    more = vectors @ np.diag(np.maximum(-values, 0.0)) @ vectors.T
-    return np.asarray(tensor + np.trace(more) * np.eye(3) - 0.5 * (more + more.T))
-
-
-def _second_moments(tensor: np.ndarray) -> np.ndarray:
-    return np.asarray(0.5 * np.trace(tensor) * np.eye(3) - tensor)
 
 
 def _is_physical(inertia: Node, file: Path, mass: float, tensor: np.ndarray) -> bool:
@@ -177,9 +175,16 @@ def _starts(data: bytes, file: Path) -> list[int]:
 
 
 def _with_tensor(data: bytes, start: int, old: np.ndarray, tensor: np.ndarray) -> bytes:
-    """Write a tensor into the tag at an offset; numbers that are equal keep their text."""
+    """Write a tensor into the tag at an offset; numbers that are equal keep their text.
+
+    If the tag is <inertial>, a new tag <inertia> becomes its first child.
+    """
     tag = _TAG.match(data, start)
     assert tag is not None  # the parsers have read it
+    if tag[0].split(maxsplit=1)[0].rstrip(b">") == b"<inertial":
+        values = ((name, float(tensor[at])) for name, at in _ENTRIES.items())
+        text = b"<inertia " + " ".join(f'{k}="{v!r}"' for k, v in values).encode() + b"/>"
+        return data[: tag.end()] + text + data[tag.end() :]
     text = tag[1]
     for name, at in _ENTRIES.items():
         value = f"{float(tensor[at])!r}".encode()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +11,12 @@ from typing import Any
 import numpy as np
 
 from concur.errors import InertiaError, shown
+from concur.formats._urdf_inertia import (
+    inertial_of,
+    largest_gyration,
+    second_moments,
+    without_rounding,
+)
 from concur.formats._urdf_xml import TAGS, Node, tag_of
 from concur.formats.tables import (
     located,
@@ -25,6 +33,9 @@ MOST_LINKS = 50_000
 
 FIX = "`concur check robot.urdf --fix OUT.urdf` writes the nearest physical inertias."
 """Cure for an inertia that no rigid body has."""
+
+FIX_POINT = "`concur check robot.urdf --fix OUT.urdf` writes an assumed tensor for each of them."
+"""Cure for a mass without tensor where the motion needs one."""
 
 _SIZES: dict[str, Callable[[Node], tuple[float, ...]]] = {
     "box": lambda node: node.numbers("size", 3, None),
@@ -48,6 +59,12 @@ class Link:
     mass: float
     com: np.ndarray
     tensor: np.ndarray
+    note: str = ""  # of what differs from the file
+
+    @property
+    def is_point(self) -> bool:
+        """Whether a tensor of zero replaces a missing or invalid one."""
+        return bool(self.note) and not self.tensor.any()
 
 
 @dataclass(frozen=True)
@@ -65,6 +82,7 @@ class UrdfJoint:
     joint: joints.Joint
     limits: dict[str, Any]
     mimic: tuple[str, float, float] | None = None
+    note: str = ""  # of what differs from the file
 
 
 def contents(root: Node) -> tuple[dict[str, Link], dict[str, UrdfJoint]]:
@@ -76,13 +94,14 @@ def contents(root: Node) -> tuple[dict[str, Link], dict[str, UrdfJoint]]:
     if len(found) > MOST_LINKS:
         cure = "Remove the parts that do not move."
         root.refuse(f"at most {MOST_LINKS} links and joints", f"{len(found)}", cure)
+    gyration = functools.cache(lambda: largest_gyration(root))
     for element in found:
         node = Node(element, root.path)
         name = node.named()
         if name in (links if node.tag == "link" else tree):
             node.refuse(f"each {node.tag} name once", f"a second `{name}`", "Rename one of them.")
         if node.tag == "link":
-            links[name] = _link(node)
+            links[name] = _link(node, gyration)
         else:
             tree[name] = _joint(node)
     if not links:
@@ -103,37 +122,31 @@ def contents(root: Node) -> tuple[dict[str, Link], dict[str, UrdfJoint]]:
     return links, tree
 
 
-def inertial_of(link: Node) -> tuple[Node, float, np.ndarray, np.ndarray] | None:
-    """Read <inertia>, mass, pose (4, 4) of the inertial frame and tensor (3, 3) in its axes."""
-    inertial = link.parts().get("inertial")
-    if inertial is None:
-        return None
-    parts = inertial.parts()
-    for tag in ("mass", "inertia"):
-        if tag not in parts:
-            inertial.refuse(f"the element <{tag}>", "no such element", f"Add <{tag}>.")
-    mass = parts["mass"].number("value", None)
-    xx, yy, zz = (parts["inertia"].number(name, None) for name in ("ixx", "iyy", "izz"))
-    xy, xz, yz = (parts["inertia"].number(name, 0.0) for name in ("ixy", "ixz", "iyz"))
-    tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    return parts["inertia"], mass, inertial.pose(), tensor
-
-
-def _link(node: Node) -> Link:
+def _link(node: Node, gyration: Callable[[], float]) -> Link:
     """Read a link; without <inertial> it has no mass. The inertia must be physical."""
     found = inertial_of(node)
     if found is None:
         return Link(node, 0.0, np.zeros(3), np.zeros((3, 3)))
     inertia, mass, pose, tensor = found
-    with located(node.path, inertia.place):
-        try:
-            Inertia(mass, (0.0, 0.0, 0.0), tuple(map(tuple, tensor)))
-        except InertiaError as error:
-            if mass >= 0.0:
-                error.cure += f" {FIX}"
-            raise
-    R = pose[:3, :3]
-    return Link(node, mass, pose[:3, 3], R @ tensor @ R.T)
+    R, com, note = pose[:3, :3], pose[:3, 3], ""
+    try:
+        Inertia(mass, (0.0, 0.0, 0.0), tuple(map(tuple, tensor)))
+    except InertiaError as error:
+        exact = None if mass <= 0.0 else without_rounding(mass, com, tensor, gyration())
+        if exact is None:
+            with located(node.path, inertia.place):
+                if mass >= 0.0:
+                    error.cure += f" {FIX}"
+                raise
+        moments = ", ".join(f"{x:.3g}" for x in np.maximum(np.linalg.eigvalsh(exact), 0.0))
+        note = (
+            f"a second moment of {np.linalg.eigvalsh(second_moments(tensor))[0]:.3g} kg m^2, which "
+            f"is rounding; without it the principal moments are ({moments}) kg m^2"
+        )
+        tensor = exact
+    if inertia.tag == "inertial" and mass:
+        note = "missing beside a mass, which is read as a point, as Pinocchio does"
+    return Link(node, mass, com, R @ tensor @ R.T, note and f"{note} ({inertia.place})")
 
 
 def _joint(node: Node) -> UrdfJoint:
@@ -159,9 +172,7 @@ def _joint(node: Node) -> UrdfJoint:
                 joint = joints.Planar(axis)
             else:
                 joint = joints.Prismatic(axis) if kind == "prismatic" else joints.Revolute(axis)
-    limits: dict[str, Any] = {}
-    if "limit" in parts and kind in ONE_COORDINATE:
-        limits = _limits(parts["limit"], kind)
+    limits, note = _tightest(node, kind) if kind in ONE_COORDINATE else ({}, "")
     mimic = None
     if "mimic" in parts and kind != "fixed":
         if kind not in ONE_COORDINATE:
@@ -169,7 +180,33 @@ def _joint(node: Node) -> UrdfJoint:
             node.refuse(expected, f"a {kind} joint", "Remove <mimic>.")
         other = parts["mimic"]
         mimic = other.text("joint"), other.number("multiplier", 1.0), other.number("offset", 0.0)
-    return UrdfJoint(node, kind, ends[0], ends[1], node.pose(), joint, limits, mimic)
+    return UrdfJoint(node, kind, ends[0], ends[1], node.pose(), joint, limits, mimic, note)
+
+
+def _tightest(joint: Node, kind: str) -> tuple[dict[str, Any], str]:
+    """Limits that all elements <limit> of a joint allow, and a note if there are several."""
+    elements = joint.limits()
+    each = [_limits(element, kind) for element in elements]
+    if len(each) < 2:
+        return (each[0] if each else {}), ""
+    found: dict[str, Any] = {}
+    if ranges := [one["limits"] for one in each if "limits" in one]:
+        lower, upper = max(low for low, _ in ranges), min(high for _, high in ranges)
+        if not lower < upper:
+            texts = " and ".join(f"{low:g} to {high:g}" for low, high in ranges)
+            joint.refuse("limits that overlap", texts, "Remove all <limit> but one.")
+        found["limits"] = (lower, upper)
+    for name in ("torque_limit", "speed_limit"):
+        if values := [one[name] for one in each if name in one]:
+            found[name] = min(values)
+    lower, upper = found.get("limits", (-math.inf, math.inf))
+    taken = (
+        f"lower {lower:g}, upper {upper:g}, effort {found.get('torque_limit', math.inf):g}, "
+        f"velocity {found.get('speed_limit', math.inf):g}"
+    )
+    lines = ", ".join(str(element.line) for element in elements)
+    note = f"all but the tightest of {len(each)}, which leaves {taken}; Pinocchio takes the first"
+    return found, f"{note} ({joint.place}, <limit> at lines {lines})"
 
 
 def _limits(node: Node, kind: str) -> dict[str, Any]:

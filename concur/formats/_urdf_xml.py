@@ -26,6 +26,16 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 _INFINITE = re.compile(r"[-+]?inf(inity)?", re.IGNORECASE)
 
+UNDECLARED = "undeclared:"
+"""Start of the namespace of a prefix that the file uses without declaring it."""
+
+MOST_PREFIXES = 50
+"""Largest number of prefixes that a file may use without declaring them."""
+
+_ROOT = re.compile(r"(?:\s|<!--.*?-->|<\?.*?\?>)*<[^\s/>!?]+", re.DOTALL)
+
+_LACKING = re.compile(r"Namespace prefix (\S+) (?:for .* )?on .* is not defined")
+
 _DECLARATION = re.compile(r"(?:\s|<!--.*?-->)*(<\?xml\b[^>]*\?>)", re.DOTALL)
 
 # Tags that are read, with their attributes. A tag or attribute that resembles one is refused.
@@ -90,17 +100,25 @@ class Node:
         )
 
     def parts(self) -> dict[str, Node]:
-        """Child elements that are read, by tag; each may occur once, `visual` and others often."""
+        """First child element of each tag that is read; only shapes and limits may occur often."""
         known = TAGS[self.tag]
         self.check_near("element", map(tag_of, self.element), known, 0.75)
         found: dict[str, Node] = {}
         for element in self.element:
             tag = tag_of(element)
             if tag in known and tag not in ("visual", "collision"):
-                if tag in found:
+                if tag not in found:
+                    found[tag] = self._inner(element)
+                elif tag != "limit":
                     self.refuse(f"one element <{tag}>", "several", "Remove all but one.")
-                found[tag] = Node(element, self.path, self.place.partition(", ")[2])
         return found
+
+    def limits(self) -> list[Node]:
+        """All elements <limit> of a joint."""
+        return [self._inner(element) for element in self.element if tag_of(element) == "limit"]
+
+    def _inner(self, element: Any) -> Node:
+        return Node(element, self.path, self.place.partition(", ")[2])
 
     def check_near(
         self, kind: str, names: Iterable[str], known: tuple[str, ...], cutoff: float
@@ -214,7 +232,10 @@ def blank_declaration(text: str) -> str:
 
 
 def parsed(text: str, file: Path) -> Any:
-    """Parse the text of a file without entities, external files and deep nesting."""
+    """Parse the text of a file without entities, external files and deep nesting.
+
+    Prefixes that the file does not declare belong to the namespaces "undeclared:PREFIX".
+    """
     from lxml import etree
 
     def refuse(line: int, came: str, cure: str) -> NoReturn:
@@ -231,17 +252,16 @@ def parsed(text: str, file: Path) -> Any:
     if doctype >= 0:
         line = text.count("\n", 0, doctype) + 1
         refuse(line, "a document type", "Remove <!DOCTYPE>, and write its entities out.")
-    parser = etree.XMLParser(
-        encoding="utf-8",
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        huge_tree=False,
-        remove_comments=True,
-        remove_pis=True,
-    )
+    text = blank_declaration(text)
+    parser = _parser()
     try:
-        root = etree.fromstring(blank_declaration(text).encode(), parser)
+        try:
+            root = etree.fromstring(text.encode(), parser)
+        except etree.XMLSyntaxError:
+            declared = _with_prefixes(text, [entry.message for entry in parser.error_log])
+            if declared == text:
+                raise
+            root = etree.fromstring(declared.encode(), _parser())
     except etree.XMLSyntaxError as error:
         refuse(error.lineno or 1, f"`{shown(str(error.msg), 100)}`", "Correct the XML.")
     macro = next((e for e in root.iter() if "xacro}" in str(e.tag)), None)
@@ -250,6 +270,30 @@ def parsed(text: str, file: Path) -> Any:
     if tag_of(root) != "robot":
         refuse(root.sourceline, f"<{shown(tag_of(root))}>", "Give the path of a URDF file.")
     return root
+
+
+def _parser() -> Any:
+    from lxml import etree
+
+    return etree.XMLParser(
+        encoding="utf-8",
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+
+
+def _with_prefixes(text: str, messages: list[str]) -> str:
+    """Declare the prefixes that messages of the parser name in the root element."""
+    prefixes = sorted({found[1] for found in map(_LACKING.match, messages) if found})
+    root = _ROOT.match(text)
+    if root is None or len(prefixes) > MOST_PREFIXES:
+        return text
+    declared = "".join(f' xmlns:{prefix}="{UNDECLARED}{prefix}"' for prefix in prefixes)
+    return text[: root.end()] + declared + text[root.end() :]
 
 
 def tag_of(element: Any) -> str:

@@ -65,8 +65,8 @@ class Mechanism(ScrewMethods):
         Frictionless supports beside the wheels, such as casters, for plants with slip: by name the
         point of contact in the frame of the base, shape (3,), m. Its height does not matter.
     unread : sequence of str
-        Parts of its URDF or MJCF file that the robot lacks, a sentence for each kind; `load` fills
-        it in. It has no meaning for the motion, and equal robots may differ in it.
+        Parts of its URDF or MJCF file that the robot lacks or changes, a sentence for each kind;
+        `load` fills it in. It has no meaning for the motion, and equal robots may differ in it.
 
     Raises
     ------
