@@ -213,13 +213,16 @@ def _guess(link: Link, axis: np.ndarray, height: float) -> tuple[float, str]:
 
 
 def _cylinders(links: dict[str, Link], tree: dict[str, UrdfJoint]) -> list[_Rolling]:
-    """Lowest cylinders on continuous joints with axes parallel to the ground."""
+    """Lowest cylinders that end a chain, on continuous joints with axes parallel to the ground."""
     found = []
     ends = {joint.child: (name, joint) for name, joint in tree.items()}
+    carriers = {joint.parent for joint in tree.values() if joint.joint.nv}
     for link in links:
         name, joint = ends.get(link, ("", None))
-        if joint is None or joint.kind != "continuous":
+        if joint is None or joint.kind != "continuous" or OTHER_NAMES.search(f"{link} {name}"):
             continue
+        if link in carriers and not WHEEL_NAMES.search(f"{link} {name}"):
+            continue  # a link of an arm
         pose, steered = _pose(joint, ends)
         own = np.array(joint.joint.axis)  # type: ignore[attr-defined]
         axis = pose[:3, :3] @ own

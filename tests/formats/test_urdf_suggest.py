@@ -197,6 +197,26 @@ def test_satellites_keep_a_free_base(
     assert text.count("[[wheels]]") == 2 * (base == "Planar")
 
 
+@pytest.mark.parametrize(
+    ("names", "count"), [(("reaction_wheel_1", "momentum_wheel_2"), 0), (("wheel_1", "wheel_2"), 2)]
+)
+def test_cylinders_of_satellites_do_not_roll(names: Any, count: int, tmp_path: Path) -> None:
+    pair = [wheel(name, 0, y) for name, y in zip(names, (0.3, -0.3), strict=True)]
+    ours = suggested(tmp_path, *pair)[1]
+    assert len(ours.wheels) == count
+    assert isinstance(ours.base.joint, cc.joints.Planar if count else cc.joints.Free)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "rolls"),
+    [("hub", "fixed", True), ("hub", "revolute", False), ("wheel", "revolute", True)],
+)
+def test_links_of_arms_do_not_roll(name: str, kind: str, rolls: bool, tmp_path: Path) -> None:
+    """A cylinder that carries a joint is a shoulder, unless its name is that of a wheel."""
+    ours = suggested(tmp_path, wheel(name, 0, 0), link("arm") + joint("lift", kind, name, "arm"))[1]
+    assert bool(ours.wheels) is rolls
+
+
 @pytest.mark.parametrize("kind", ["continuous", "fixed"])
 def test_wheels_that_cannot_roll_leave_no_free_base(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "cart.urdf"
