@@ -32,6 +32,7 @@ from concur.certify._structure import Structure
 from concur.codegen import finite_floats
 from concur.control import ErrorDynamics
 from concur.errors import shown
+from concur.rounding import percent_down, rounded_down, rounded_up
 
 Method = Literal["tight", "thesis"]
 
@@ -252,8 +253,9 @@ class Certificate:
 
     def __repr__(self) -> str:
         channels = ", ".join(part.channel.name for part in self.parts)
+        rate = rounded_down(self.rate, 4)
         return (
-            f"<certificate: {self.status.name}, rate {self.rate:.4g} 1/s, {shown(channels, 100)}; "
+            f"<certificate: {self.status.name}, rate {rate} 1/s, {shown(channels, 100)}; "
             f"if {len(self.conditions)} conditions hold>"
         )
 
@@ -266,14 +268,19 @@ class Certificate:
         lines = [f"{self.status.name}. {self.status.value}"]
         if self.counterexample is not None:
             return "\n".join([*lines, str(self.counterexample)])
-        share = f"{self.rate / self.true_rate:.1%} of the " if self.true_rate > 0.0 else ""
-        lines.append(f"Rate {self.rate:.4g} 1/s, {share}linearized rate {self.true_rate:.4g} 1/s.")
+        share = (
+            f"{percent_down(self.rate / self.true_rate)} of the " if self.true_rate > 0.0 else ""
+        )
+        rate = rounded_down(self.rate, 4)
+        lines.append(f"Rate {rate} 1/s, {share}linearized rate {self.true_rate:.4g} 1/s.")
         if not math.isnan(self.transient_bound):
-            lines.append(f"Transient bound {self.transient_bound:.4g}; method `{self.method}`.")
+            lines.append(
+                f"Transient bound {rounded_up(self.transient_bound, 4)}; method `{self.method}`."
+            )
         if self.low_transient is not None:
             lines.append(
-                f"At {self.low_transient.rate:.4g} 1/s the transient bound is "
-                f"{self.low_transient.transient_bound:.4g}."
+                f"At {rounded_down(self.low_transient.rate, 4)} 1/s the transient bound is "
+                f"{rounded_up(self.low_transient.transient_bound, 4)}."
             )
         lines += [f"- {part}" for part in self.parts]
         return "\n".join([*lines, *texts(self.conditions)])

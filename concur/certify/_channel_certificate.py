@@ -12,6 +12,7 @@ from concur.certify._bounds import root_above
 from concur.certify._channels import Channel
 from concur.certify._status import Status
 from concur.certify._thesis_constants import ThesisConstants
+from concur.rounding import rounded_down
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,13 +106,13 @@ class ChannelCertificate:
 
     def __str__(self) -> str:
         room = [] if self.angle is None else [f"angle {np.degrees(self.angle):.4g} deg"]
-        room += [] if self.distance is None else [f"distance {self.distance:.4g} m"]
+        room += [] if self.distance is None else [f"distance {rounded_down(self.distance, 4)} m"]
         if self.level < math.inf:
-            room.append(f"(x KP x + ve I ve) / 2 below {self.level:.4g}")
+            room.append(f"(x KP x + ve I ve) / 2 below {rounded_down(self.level, 4)}")
         elif self.status is Status.PROVED:
             room = ["from any start"]
         where = ", ".join(room) or "no region"
         return (
-            f"{self.channel.name}: {self.status.name}, rate {self.rate:.4g} 1/s of "
+            f"{self.channel.name}: {self.status.name}, rate {rounded_down(self.rate, 4)} 1/s of "
             f"{self.true_rate:.4g} 1/s, {where}. {self.reason}"
         )

@@ -29,6 +29,7 @@ from concur.certify._status import ESTIMATE, Status
 from concur.control import ErrorDynamics, Output, Servo
 from concur.control.output_groups import Product
 from concur.errors import OutputError
+from concur.rounding import rounded_down
 
 RATIOS = (0.95, 0.85, 0.75, 0.65)
 """Damping ratios tried. At 1 rates are a few percent higher, transient bounds a hundredfold."""
@@ -179,7 +180,7 @@ class CertifiedGains:
 
     def __str__(self) -> str:
         lines = [
-            f"gains by certified rate: {self.rate:.4g} 1/s, {self.status.name}",
+            f"gains by certified rate: {rounded_down(self.rate, 4)} 1/s, {self.status.name}",
             f"  {'output':<20}  kp [1/s^2]  kd [1/s]  damping ratio",
         ]
         frequency, ratio = self.natural_frequency, self.damping_ratio

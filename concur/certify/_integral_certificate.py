@@ -20,6 +20,7 @@ from concur.certify._structure import Structure
 from concur.codegen import finite_floats
 from concur.control import ErrorDynamics
 from concur.errors import shown
+from concur.rounding import rounded_down
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +91,7 @@ class IntegralPart:
         anywhere = "from any start" if self.status is Status.PROVED else "no region"
         room = f"angle {np.degrees(self.angle):.4g} deg" if self.angle else anywhere
         return (
-            f"{self.name}: {self.status.name}, rate {self.rate:.4g} 1/s of "
+            f"{self.name}: {self.status.name}, rate {rounded_down(self.rate, 4)} 1/s of "
             f"{self.true_rate:.4g} 1/s, {room}. {self.reason}"
         )
 
@@ -232,8 +233,9 @@ class IntegralCertificate:
 
     def __repr__(self) -> str:
         names = shown(", ".join(part.name for part in self.parts), 100)
+        rate = rounded_down(self.rate, 4)
         return (
-            f"<certificate with integral: {self.status.name}, rate {self.rate:.4g} 1/s, {names}; "
+            f"<certificate with integral: {self.status.name}, rate {rate} 1/s, {names}; "
             f"if {len(self.conditions)} conditions hold>"
         )
 
@@ -241,6 +243,6 @@ class IntegralCertificate:
         lines = [f"{self.status.name}. {self.status.value}"]
         if self.counterexample is not None:
             return "\n".join([*lines, str(self.counterexample)])
-        lines.append(f"Rate {self.rate:.4g} 1/s, with integral action.")
+        lines.append(f"Rate {rounded_down(self.rate, 4)} 1/s, with integral action.")
         lines += [f"- {part}" for part in self.parts]
         return "\n".join([*lines, *texts(self.conditions)])

@@ -12,6 +12,7 @@ from concur.certify._bounds import rational
 from concur.certify._channels import Channel
 from concur.certify._status import ESTIMATE, Status
 from concur.codegen import finite_floats
+from concur.rounding import rounded_down
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +149,7 @@ class ThesisConstants:
             else f"bounds from a grid: {ESTIMATE}"
         )
         return (
-            f"Theorem 5.4.2, {self.channel.name}: rate {self.rate:.4g} 1/s of "
+            f"Theorem 5.4.2, {self.channel.name}: rate {rounded_down(self.rate, 4)} 1/s of "
             f"{self.channel.true_rate:.4g} 1/s for angles below {np.degrees(self.angle):.4g} deg "
             f"({source})"
         )

@@ -22,11 +22,12 @@ from concur.certify._recheck_conditions import LIMITS, conditions_of
 from concur.certify._recheck_law import operating_laws
 from concur.certify._status import Status
 from concur.control import Servo
+from concur.rounding import rounded_down
 
 
 def limited(part: ChannelCertificate) -> ChannelCertificate:
     """Channel of a law with torque limits without a claim, with what is missing."""
-    rate = f" at {part.rate:.4g} 1/s" if part.status is Status.PROVED else ""
+    rate = f" at {rounded_down(part.rate, 4)} 1/s" if part.status is Status.PROVED else ""
     reason = (
         f"The errors decay{rate} while no torque reaches its limit, which is not shown: give "
         f"`operating`, a proved box of `operating_bounds`. {part.reason}"

@@ -49,6 +49,7 @@ from concur.plotting.certificate import decay_figure, rate_figure, tube_figure
 from concur.plotting.disturbed import disturbed_motions
 from concur.plotting.files import writing
 from concur.plotting.style import DPI
+from concur.rounding import percent_down, rounded_down, rounded_up
 
 METHODS = ("tight", "thesis")
 # Angles of the figure of rates, in degrees, in addition to the requested one.
@@ -433,13 +434,13 @@ def _integral_table(result: CertifyResult, found: IntegralCertificate) -> Table:
     names = component_names(result.task)
     for part in found.parts:
         own = escape(", ".join(names[i] for i in part.index))
-        table.add_row(own, _MARKS[part.status], f"{part.rate:.4g}", f"{part.true_rate:.4g}")
+        table.add_row(own, _MARKS[part.status], rounded_down(part.rate, 4), f"{part.true_rate:.4g}")
     return table
 
 
 def _numbers(status: Status, rate: float, most: float, overshoot: float, boxes: int) -> list[str]:
     if status is not Status.PROVED:
         return [f"{rate:.4g} ({ESTIMATE})" if rate > 0.0 else "none", "", "", str(boxes)]
-    share = f"{rate / most:.1%}" if most > 0.0 else ""
-    shown = f"{overshoot:.4g}" if math.isfinite(overshoot) else ""
-    return [f"{rate:.4g}", share, shown, str(boxes)]
+    share = percent_down(rate / most) if most > 0.0 else ""
+    shown = rounded_up(overshoot, 4) if math.isfinite(overshoot) else ""
+    return [rounded_down(rate, 4), share, shown, str(boxes)]

@@ -29,6 +29,7 @@ from concur.errors import ConcurError, SimulationError, UnknownNameError
 from concur.files import replace_files, writing
 from concur.formats import Task, load_task
 from concur.formats.tables import read_toml
+from concur.rounding import rounded_down
 
 METHODS = {"place": "pole placement", "lqr": "quadratic cost", "certified": "proved rate"}
 
@@ -371,7 +372,7 @@ def _loop_table(result: GainsResult) -> Table:
         "control rate, least, Hz": [f"{1.0 / m.hold_limit:.3g}" for m in margins],
         "control rate, advised, Hz": [f"{ADVISED / m.common_delay_margin:.3g}" for m in margins],
         "proved decay, 1/s": [
-            "" if design.rate is None else f"{design.rate:.4g}" for design in result.designs
+            "" if design.rate is None else rounded_down(design.rate, 4) for design in result.designs
         ],
         "proof covers the start": [covers[design.covers_start] for design in result.designs],
         "largest share of a torque limit": [_share_text(design) for design in result.designs],

@@ -11,6 +11,7 @@ import numpy as np
 from concur.proofs._models import Floats
 from concur.proofs._quantity import Quantity
 from concur.proofs._statement import Statement
+from concur.rounding import rounded_down, rounded_up
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +87,8 @@ class Bound:
         return bool(np.isfinite(self.profile).all()) and self.slack >= 0.0
 
     def __str__(self) -> str:
-        text = f"{self.kind} {self.name} {self.value:.4g} {self.unit}".rstrip()
+        value = (rounded_up if self.sign > 0.0 else rounded_down)(self.value, 4)
+        text = f"{self.kind} {self.name} {value} {self.unit}".rstrip()
         limit = "" if self.limit is None else f" (limit {self.limit:.4g})"
         return f"{text}{limit} at {self.time:.2f} s"
 
@@ -116,21 +118,23 @@ def conditions(given: Statement, base: str) -> str:
         f"torques held for {1e3 * given.period:g} ms",
     ]
     if any(given.momentum_error):
-        linear, angular = given.momentum_error
-        facts.append(f"a momentum within {linear:g} kg m/s and {angular:g} kg m^2/s")
+        linear, angular = (rounded_down(part, 6) for part in given.momentum_error)
+        facts.append(f"a momentum within {linear} kg m/s and {angular} kg m^2/s")
     if given.delay:
         facts.append(f"a delay of {1e3 * given.delay:g} ms")
     if any(given.torque_error):
-        facts.append(f"torque errors up to {max(given.torque_error):g} N m")
+        facts.append(f"torque errors up to {rounded_down(max(given.torque_error), 6)} N m")
     if any(given.push):
-        facts.append(f"pushes up to {max(given.push):g} m/s^2")
+        facts.append(f"pushes up to {rounded_down(max(given.push), 6)} m/s^2")
     if given.reading is not None:
         facts.append(f"readings wrong by up to {given.reading.sentence}")
     units = ("m", "m/s", "rad")
     if base == "base pose":
         units = ("(m, rad)", "(m/s, rad/s)", "(m, rad)")
     radii = (max(given.place), max(given.speed), given.heading)
-    place, speed, angle = (f"{r:g} {unit}" for r, unit in zip(radii, units, strict=True))
+    place, speed, angle = (
+        f"{rounded_down(r, 6)} {unit}" for r, unit in zip(radii, units, strict=True)
+    )
     return (
         f"starts within {place}, {speed} and {angle} of {base} of the declared one, "
         f"with {', '.join(facts)}"
@@ -140,22 +144,22 @@ def conditions(given: Statement, base: str) -> str:
 def _kept(bounds: Sequence[Bound]) -> list[str]:
     """A phrase for each kind of bound."""
 
-    def extreme(kind: str) -> list[float]:
+    def extreme(kind: str) -> list[str]:
         own = [b for b in bounds if b.kind == kind]
         return [_rounded(b.sign * max(b.sign * c.value for c in own), b.sign) for b in own[:1]]
 
-    found = [f"torques at most {value:g} N m" for value in extreme("torque")]
-    found += [f"joint speeds at most {value:g} rad/s" for value in extreme("speed")]
-    found += [f"decoupling margin above {value:g}" for value in extreme("margin")]
+    found = [f"torques at most {value} N m" for value in extreme("torque")]
+    found += [f"joint speeds at most {value} rad/s" for value in extreme("speed")]
+    found += [f"decoupling margin above {value}" for value in extreme("margin")]
     angles = [b.slack for b in bounds if b.kind.startswith("angle") and b.slack < math.inf]
     if angles:
-        found.append(f"joints within their limits by {_rounded(min(angles), -1.0):g} rad")
-    found += [f"wheels and supports loaded by at least {value:g} N" for value in extreme("load")]
-    found += [f"moments that hold the base at least {value:g} N m" for value in extreme("tipping")]
-    found += [f"distances from obstacles of at least {value:g} m" for value in extreme("clearance")]
-    found += [f"wheels in need of a grip of at most {value:g}" for value in extreme("grip")]
+        found.append(f"joints within their limits by {_rounded(min(angles), -1.0)} rad")
+    found += [f"wheels and supports loaded by at least {value} N" for value in extreme("load")]
+    found += [f"moments that hold the base at least {value} N m" for value in extreme("tipping")]
+    found += [f"distances from obstacles of at least {value} m" for value in extreme("clearance")]
+    found += [f"wheels in need of a grip of at most {value}" for value in extreme("grip")]
     return found + [
-        f"{b.name} within {_rounded(b.value, 1.0):g} {b.unit} of its path"
+        f"{b.name} within {_rounded(b.value, 1.0)} {b.unit} of its path"
         for b in bounds
         if b.kind == "corridor"
     ]
@@ -177,9 +181,6 @@ def _order(bound: Bound) -> tuple[bool, float]:
     return limited, -bound.slack if limited else bound.sign * bound.value
 
 
-def _rounded(value: float, sign: float) -> float:
+def _rounded(value: float, sign: float) -> str:
     """Value with three digits, not below it for an upper bound and not above it for a lower one."""
-    if value == 0.0 or not math.isfinite(value):
-        return value
-    digits = 2 - math.floor(math.log10(abs(value)))
-    return sign * math.ceil(round(sign * value * 10.0**digits, 6)) / 10.0**digits
+    return (rounded_up if sign > 0.0 else rounded_down)(value, 3)
