@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from concur.control import Output
-from concur.errors import shown
-from concur.formats import load
+from concur.formats import recorded_robot
 from concur.hdf5 import hdf5_file
 from concur.multibody import Mechanism
 
@@ -40,18 +37,10 @@ def read_recorded(name: str, arrays: Iterable[str]) -> Recorded:
     expected = "the file of a run with its robot, as this version of concur writes it"
     cure = "`concur track TASK` writes run.h5 into the folder of its results."
     with hdf5_file(path, expected, cure) as file:
-        robot, outputs = file.text("robot"), file.text("outputs")
         facts = file.attributes()
         if "plant" not in facts:
             file.refuse("another file (no attribute `plant`)")
-        try:
-            made = tuple(Output(**fields) for fields in json.loads(outputs))
-        except (ValueError, TypeError, RecursionError) as problem:
-            file.refuse(f"another file ({shown(str(problem), 100)})", "outputs")
-        with tempfile.TemporaryDirectory() as folder:
-            description = Path(folder) / "robot.toml"
-            description.write_text(robot, encoding="utf-8", errors="replace")
-            mechanism = load(description)
+        mechanism, made = recorded_robot(file)
         columns = {key: file.columns(key) for key in arrays}
         widths = {key: _width(key, mechanism, columns[key]) for key in columns}
         values = file.table(widths)

@@ -221,7 +221,12 @@ def design_gains(
     settling_time: Any = None,
     damping_ratio: Any = None,
     method: str = "pole",
-    **options: Any,
+    *,
+    poles: Any = None,
+    error_weight: Any = None,
+    rate_weight: Any = None,
+    effort_weight: Any = None,
+    length: Any = 1.0,
 ) -> Gains:
     """Find gains by a method that is chosen by its name.
 
@@ -230,12 +235,15 @@ def design_gains(
     outputs : sequence of Output
         The outputs, in the servo's order.
     settling_time, damping_ratio : float or sequence of float, optional
-        Time, s, and ratio of `place_gains`; a regulator takes neither.
+        Time, s, and ratio of `place_gains`.
     method : str
         "pole" for `place_gains`, "lqr" for `lqr_gains`.
-    **options : object
-        Further arguments of that function: `poles`, or `error_weight`, `rate_weight`,
-        `effort_weight`; `length`.
+    poles : sequence of complex, optional
+        Poles of `place_gains`, 1/s.
+    error_weight, rate_weight, effort_weight : float or sequence of float, optional
+        Weights of `lqr_gains`.
+    length : float or sequence of float
+        As of both, m.
 
     Returns
     -------
@@ -247,7 +255,7 @@ def design_gains(
     UnknownNameError
         If there is no such method.
     OutputError
-        If a regulator gets a settling time or a damping ratio, or as of the function.
+        If an argument belongs to the other method, or as of the function.
 
     Examples
     --------
@@ -258,19 +266,23 @@ def design_gains(
     >>> cc.design_gains([hand], method="lqr", error_weight=16.0).natural_frequency
     array([2.])
     """
-    if method == "pole":
-        return place_gains(outputs, settling_time, damping_ratio, **options)
-    if method != "lqr":
+    placed = {"settling_time": settling_time, "damping_ratio": damping_ratio, "poles": poles}
+    weights = {
+        "error_weight": error_weight, "rate_weight": rate_weight, "effort_weight": effort_weight
+    }  # fmt: skip
+    if method not in ("pole", "lqr"):
         raise unknown_name("gains, `method`", "method", method, ["pole", "lqr"])
-    for name, value in (("settling_time", settling_time), ("damping_ratio", damping_ratio)):
+    own, others = (placed, weights) if method == "pole" else (weights, placed)
+    for name, value in others.items():
         if value is not None:
             raise OutputError(
                 f"gains, `{name}`",
-                expected="weights only, for a regulator",
+                expected=f'no value with method="{method}", which takes {", ".join(own)}',
                 came=shown(value),
-                cure='Leave it out, or take method="pole".',
+                cure="Leave it out, or take the other method.",
             )
-    return lqr_gains(outputs, **options)
+    given = {name: value for name, value in own.items() if value is not None}
+    return (place_gains if method == "pole" else lqr_gains)(outputs, **given, length=length)
 
 
 def _gains(outputs: tuple[Output, ...], method: str, channels: np.ndarray, length: Any) -> Gains:

@@ -1,6 +1,7 @@
 """Readers of robot and task files."""
 
 from concur.formats._proof_reader import load_proof_task
+from concur.formats._recorded import recorded_law, recorded_robot
 from concur.formats._robot import load, load_shipped, shipped_names
 from concur.formats._task import Task, load_task
 from concur.formats._urdf_fix import FixedInertia, fix_inertias
@@ -18,6 +19,8 @@ __all__ = [
     "load_proof_task",
     "load_shipped",
     "load_task",
+    "recorded_law",
+    "recorded_robot",
     "shipped_names",
     "suggest_sidecar",
     "suspicious_urdf",

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, fields
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -212,15 +213,18 @@ class Run(Stored, RunData):
         return write_arrays(path, arrays, {**self._facts(), **(facts or {})}, texts)
 
     @classmethod
-    def load(cls, path: str | PathLike[str], servo: Law, plant: System | None = None) -> Run:
+    def load(
+        cls, path: str | PathLike[str], servo: Law | None = None, plant: System | None = None
+    ) -> Run:
         """Read a run from a file that `save` has written.
 
         Parameters
         ----------
         path : str or path-like
             The file.
-        servo : Law
-            The law of the run, such as the servo of its task.
+        servo : Law, optional
+            The law of the run, such as the servo of its task; default the servo that the file
+            describes.
         plant : Mechanism or System, optional
             The robot that was simulated; default that of the law's model.
 
@@ -232,7 +236,8 @@ class Run(Stored, RunData):
         Raises
         ------
         DescriptionError
-            If the file cannot be read, or belongs to a robot or a law with other names.
+            If the file cannot be read, belongs to a robot or a law with other names, or does not
+            describe its law.
         OutputError
             If `servo` is no law.
 
@@ -241,6 +246,8 @@ class Run(Stored, RunData):
         >>> task = concur.load_task("examples/rover_arm.toml")           # doctest: +SKIP
         >>> run = Run.load("out/rover_arm/run.h5", task.servo)           # doctest: +SKIP
         """
+        if servo is None:  # readers of robots are above this package
+            servo = import_module("concur.formats").recorded_law(path)
         law = tracking_law(servo, "run, `servo`")
         robot: Any = law.model.system if plant is None else plant
         size, poses = law.size, sum(output.pose_size for output in law.outputs)
@@ -420,6 +427,12 @@ class Run(Stored, RunData):
         slip = {} if self.slip is None else {"slip": json.dumps(asdict(self.slip))}
         return {
             "concur_version": __version__,
+            "law": type(servo).__name__,
+            "law_options": list(getattr(servo, "options", ())),
+            "singular_margin": servo.singular_margin,
+            **({} if servo.torque_limits is None else {"torque_limits": servo.torque_limits}),
+            **({"model_momentum": servo.model.momentum} if self.floats else {}),
+            "model_differences": ", ".join(self.model_differences),
             "robot": servo.model.name,
             "plant": self.robot.name,
             "plant_differences": ", ".join(self.plant_differences),

@@ -75,15 +75,20 @@ class RunData:
 
     @cached_property
     def plant_differences(self) -> tuple[str, ...]:
-        """What of the simulated robot differs from the servo's model, in words."""
-        model, plant = self.servo.model.system, self.robot
+        """What of the plant differs from the servo's model, in words."""
         rubs = ["friction"] * (self.friction is not None)
         rubs += [] if self.imperfections is None else self.imperfections.effects
         rubs += ["wheels that may slip"] * (self.slip is not None)
+        return (*self.model_differences, *rubs)
+
+    @property
+    def model_differences(self) -> tuple[str, ...]:
+        """What of the simulated robot differs from that of the servo's model, in words."""
+        model, plant = self.servo.model.system, self.robot
         if model is plant:
-            return tuple(rubs)
+            return ()
         if not isinstance(model, Mechanism):
-            return (*["energies or constraints"] * (model != plant), *rubs)
+            return ("energies or constraints",) * (model != plant)
         found = []
         for known, moving in zip(model.bodies, plant.bodies, strict=True):
             parts = (("inertia", "inertia"), ("joint", "joint axis"), ("placement", "placement"))
@@ -96,7 +101,7 @@ class RunData:
             found.append("wheels")
         if tuple(model.gravity) != tuple(plant.gravity):
             found.append("gravity")
-        return (*found, *rubs)
+        return tuple(found)
 
     @property
     def deviation(self) -> np.ndarray:

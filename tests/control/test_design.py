@@ -304,5 +304,5 @@ def test_method_by_name_is_the_function_of_that_method() -> None:
         design_gains([hand], 2.0, method="certified")
     with pytest.raises(OutputError):
         design_gains([hand], 2.0, method="lqr", error_weight=16.0)
-    with pytest.raises(TypeError):
-        design_gains([hand], settling_tim=2.0)
+    with pytest.raises(OutputError):
+        design_gains([hand], 2.0, error_weight=16.0)

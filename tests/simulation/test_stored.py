@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from mcap.reader import make_reader
 
+import concur as cc
 from concur.control import Output, Servo, references
 from concur.control.laws import PD
 from concur.errors import ConcurError, DescriptionError, OutputError
@@ -158,3 +160,69 @@ def test_the_suffix_is_the_format(run: Run, motion: Motion, tmp_path: Path) -> N
                 record.save(tmp_path / name)
             assert caught.value.where == str(tmp_path / name)
             assert not (tmp_path / name).exists()
+
+
+LIMITED = [30.0, 30.0, 20.0, 20.0, 20.0]
+
+
+def _short_run(law: str) -> cc.Run:
+    """A run of some law, of the rover or of a satellite that tumbles."""
+    if law == "floater":
+        robot = cc.robots.free_flyer()
+        model = cc.reduce(robot, momentum=[0, 0, 0, 0.5, 0.2, 0.1])
+        servo = cc.Servo(model, [cc.Output("hand", "tool", "R3xSO3")], 4.0, 4.0)
+        q0 = [-0.5, -0.15, -0.2, 0, 0, 0, 1, 0.5, -1.5, 2.1, 0.2, -0.4, 0.8]
+    else:
+        robot = cc.robots.rover_arm()
+        model, q0 = cc.reduce(robot), [0, 0, 0, 0, 0, -0.1, 1.0, -1.6]
+        outputs = [
+            cc.Output("base", "chassis", "R2", point=(0.25, 0, 0)),
+            cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0)),
+        ]
+        if law == "passive":
+            servo = cc.PassiveServo(model, outputs, 4.0, 4.0, rate=1.0)
+        else:
+            options = {"limited": {"torque_limits": LIMITED}, "damped": {"damping_threshold": 0.1}}
+            servo = cc.Servo(model, outputs, 4.0, 3.0, **options.get(law, {}))
+    group = "R3xSO3" if law == "floater" else None
+    goal = cc.references.hold(servo.output(q0), group=group)
+    plant = cc.Plant(robot, friction=cc.simulation.Friction.of(robot, 0.1))
+    return cc.simulate(robot, servo, goal, 0.05, q0, [0.0] * model.ns, dt=0.01, plant=plant)
+
+
+@pytest.mark.parametrize("law", ["plain", "limited", "floater"])
+def test_a_file_of_a_servo_is_read_without_its_law(law: str, tmp_path: Path) -> None:
+    run = _short_run(law)
+    again = cc.Run.load(run.save(tmp_path / "run.h5"))
+    for name in ("q", "v", "u", "error", "reference"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(run, name))
+    q, s = run.q[-1], run.s[-1]
+    group = "R3xSO3" if law == "floater" else None
+    sample = cc.references.hold(run.servo.output(run.q[0]), group=group)(0.0)
+    np.testing.assert_allclose(
+        again.servo.torque(q, s, sample), run.servo.torque(q, s, sample), rtol=1e-12, atol=1e-12
+    )
+    tolerances = cc.simulation.Tolerances(1e-3)
+    assert again.findings(tolerances) == run.findings(tolerances)
+    assert again.plant_differences == run.plant_differences == ("friction",)
+
+
+@pytest.mark.parametrize("law", ["damped", "passive"])
+def test_a_file_that_does_not_describe_its_law_asks_for_it(law: str, tmp_path: Path) -> None:
+    run = _short_run(law)
+    path = run.save(tmp_path / "run.h5")
+    with pytest.raises(DescriptionError) as refused:
+        cc.Run.load(path)
+    assert "servo" in refused.value.cure
+    np.testing.assert_array_equal(cc.Run.load(path, run.servo).q, run.q)
+
+
+def test_a_run_of_a_heavier_plant_asks_for_its_law(tmp_path: Path) -> None:
+    robot = cc.robots.rover_arm()
+    bodies = [replace(b, inertia=cc.Inertia(9.0, moments=(1, 1, 1))) if b.name == "chassis" else b
+              for b in robot.bodies]  # fmt: skip
+    run = replace(_short_run("plain"), robot=replace(robot, bodies=bodies))
+    path = run.save(tmp_path / "run.h5")
+    with pytest.raises(DescriptionError):
+        cc.Run.load(path)
+    assert cc.Run.load(path, run.servo, run.robot).plant_differences[0] == "inertia of `chassis`"

@@ -341,7 +341,7 @@ def test_a_port_in_use_is_reported(kind):
 
 def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "zmq", None)
-    with pytest.raises(RigError, match=r"concur-control\[rig\]"):
+    with pytest.raises(RigError, match=r"\[rig\]"):
         PoseReceiver(PoseSettings(kind="zmq", port=0))
     with pytest.raises(RigError, match=r"pyzmq.*got import of zmq halted"):
         PoseSender("zmq", "127.0.0.1", 47111)
