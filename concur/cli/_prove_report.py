@@ -11,6 +11,7 @@ from typing import Any
 from concur.cli._prove_result import ProveResult, bound_cells, shown
 from concur.plotting.report import section, table_row, write_sections
 from concur.proofs import TaskProof
+from concur.rounding import percent_down
 
 
 def write_proof_report(result: ProveResult, figures: Mapping[str, Path], folder: Path) -> Path:
@@ -74,7 +75,7 @@ def _statement(found: TaskProof) -> Iterator[tuple[str, str]]:
     yield "Start, outputs", f"within {places} {'(m, rad)' if pose else 'm'}"
     yield "Start, velocities", f"within {speeds} {'(m/s, rad/s)' if pose else 'm/s'}"
     yield f"Start, {found.base}", f"within {given.heading:g} {'(m, rad)' if pose else 'rad'}"
-    yield "Masses and inertias", f"within {100 * given.masses:g} %"
+    yield "Masses and inertias", f"within {percent_down(given.masses)}"
     if any(given.momentum_error):
         linear, angular = given.momentum_error
         yield "Momentum", f"within {linear:g} kg m/s and {angular:g} kg m²/s of the declared one"

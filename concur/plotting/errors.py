@@ -18,6 +18,7 @@ from concur.plotting.style import (
     side_legend,
     styled,
 )
+from concur.rounding import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -251,8 +252,8 @@ def _torque_limits(run: RunLike) -> Floats:
 def _draw_scale(axes: Axes, run: RunLike) -> None:
     """Draw the scale factor of the commanded acceleration due to torque limits."""
     scale = np.asarray(run.scale, dtype=float)
-    share = 100.0 * float(np.mean(scale < 1.0))
-    label = f"least {scale.min():.3g}\n  below 1 for {share:.3g} % of the time"
+    share = float(np.mean(scale < 1.0))
+    label = f"least {scale.min():.3g}\n  below 1 for {percent(share)} of the time"
     axes.plot(run.t, scale, color=PALETTE[0], linestyle="-", label=label)
     axes.set_title("Scale factor of the commanded acceleration: 1 = limits inactive")
     axes.set_ylabel("scale [1]")

@@ -11,7 +11,7 @@ import numpy as np
 from concur.proofs._models import Floats
 from concur.proofs._quantity import Quantity
 from concur.proofs._statement import Statement
-from concur.rounding import rounded_down, rounded_up
+from concur.rounding import percent_down, rounded_down, rounded_up
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ def claimed(given: Statement, bounds: Sequence[Bound], base: str) -> str:
 def conditions(given: Statement, base: str) -> str:
     """Starts and imperfections of a statement, in words."""
     facts = [
-        f"masses within {100 * given.masses:.3g} %",
+        f"masses within {percent_down(given.masses)}",
         f"torques held for {1e3 * given.period:g} ms",
     ]
     if any(given.momentum_error):

@@ -13,6 +13,8 @@ import concur as cc
 from concur.certify import certify_integral, narrow_decays, operating_bounds
 from concur.documents import document_hash
 from concur.errors import OutputError
+from concur.proofs import Statement
+from concur.proofs._bound import conditions
 
 LIMIT = 0.1  # N
 CART = cc.Body("cart", cc.joints.Prismatic((1, 0, 0)), "rail", inertia=cc.Inertia(1.0))
@@ -151,3 +153,24 @@ def test_conditions_cannot_be_forged_away(tmp_path, kept):
     found.pop("hash")
     path.write_text(json.dumps(found | {"hash": document_hash(found)}))
     assert cc.recheck(path, law).status is cc.Status.UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("rate", "share", "words"),
+    [
+        (1.99996, 0.99998, ("Rate 1.999 1/s, 99.998 % of", "rate 1.999 1/s")),
+        (2.0, 1.0, ("Rate 2 1/s, 100 % of", "rate 2 1/s")),
+    ],
+)
+def test_a_proved_rate_is_written_rounded_down(monkeypatch, rate, share, words):
+    found = cc.certify(slider())
+    monkeypatch.setattr(type(found), "rate", rate)
+    monkeypatch.setattr(type(found), "true_rate", rate / share)
+    for text, word in zip((str(found), repr(found)), words, strict=True):
+        assert word in text
+
+
+@pytest.mark.parametrize(("masses", "words"), [(0.0999999, "9.99 %"), (0.1, "10 %")])
+def test_masses_of_a_statement_are_not_rounded_up(masses, words):
+    given = Statement((0.1,), (0.1,), 0.1, masses=masses)
+    assert f"masses within {words}" in conditions(given, "heading")
