@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib import resources
 from os import PathLike
 from typing import Annotated, Any, ClassVar
@@ -221,7 +221,7 @@ def load(
     path: str | PathLike[str],
     *,
     sidecar: str | PathLike[str] | None = None,
-    keep_fixed: bool = False,
+    keep_fixed: bool | Collection[str] = False,
 ) -> Mechanism:
     """Read a robot from a TOML, URDF or MJCF file.
 
@@ -267,8 +267,10 @@ def load(
     sidecar : path, optional
         TOML file beside a URDF or MJCF file. Default: the file of the same name with the ending
         .toml in its folder, if it exists.
-    keep_fixed : bool
-        Whether links on fixed joints of a URDF file become bodies on `Fixed` joints.
+    keep_fixed : bool or collection of str
+        Whether links on fixed joints of a URDF file become bodies on `Fixed` joints; or names of
+        links that become bodies without mass there, such as frames of tools for outputs, while
+        their mass stays in the body that carries them. Names of other links have no effect.
 
     Returns
     -------

@@ -555,7 +555,8 @@ def load_task(path: str | PathLike[str]) -> Task:
     task = check(TaskTable, data, path)
     check_times(task, path)
     check_initial(task.initial, path)
-    robot = read_robot(task.robot, path)
+    frames = {name for table in task.outputs for name in (table.body, table.relative_to) if name}
+    robot = read_robot(task.robot, path, frames)
     outputs = tuple(read_output(table, robot, task.outputs, path) for table in task.outputs)
     moving = task.plant
     read = Task(
@@ -574,7 +575,7 @@ def load_task(path: str | PathLike[str]) -> Task:
         method=task.simulation.method,
         control_period=task.simulation.control_period,
         tolerances=read_tolerances(task),
-        plant=None if moving.file is None else read_plant(moving.file, robot, path),
+        plant=None if moving.file is None else read_plant(moving.file, robot, path, frames),
         plant_file=moving.file,
         plant_momentum=None if moving.momentum is None else frozen(moving.momentum),
         servo_options=read_servo(task.servo, robot, path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
@@ -86,27 +86,33 @@ def read_stages(
     return stages
 
 
-def read_robot(name: str, path: str | PathLike[str]) -> Mechanism:
+def read_robot(name: str, path: str | PathLike[str], frames: Collection[str] = ()) -> Mechanism:
     if is_robot_file(name):
         file = Path(path).parent / name
         if not is_file(file):
             raise missing_file(path, "", "robot", "a robot file", file)
-        return load(file)
+        return load_with_frames(file, frames)
     known = shipped_names()
     if name not in known:
         raise unknown(path, "", "robot", "a shipped robot or a .toml file", name, known)
     return load_shipped(name)
 
 
+def load_with_frames(file: Path, frames: Collection[str]) -> Mechanism:
+    return load(file, keep_fixed=frames if file.suffix.lower() == ".urdf" else False)
+
+
 def is_robot_file(name: str) -> bool:
     return "/" in name or "\\" in name or Path(name).suffix.lower() in (".toml", ".urdf")
 
 
-def read_plant(file: str, robot: Mechanism, path: str | PathLike[str]) -> Mechanism:
+def read_plant(
+    file: str, robot: Mechanism, path: str | PathLike[str], frames: Collection[str] = ()
+) -> Mechanism:
     whole = Path(path).parent / file
     if not is_file(whole):
         raise missing_file(path, "[plant]", "file", "a robot file", whole)
-    plant = load(whole)
+    plant = load_with_frames(whole, frames)
     expected, found = _structure(robot), _structure(plant)
     if expected != found:
         odd = [line for line in found if line not in expected]

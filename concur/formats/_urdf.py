@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from os import PathLike
@@ -92,7 +93,9 @@ class _Group:
 
 
 def load_urdf(
-    path: str | PathLike[str], sidecar: str | PathLike[str] | None, keep_fixed: bool
+    path: str | PathLike[str],
+    sidecar: str | PathLike[str] | None,
+    keep_fixed: bool | Collection[str],
 ) -> Mechanism:
     """Read a robot from a URDF file; parameters and errors as of `load`."""
     file = file_named(path)
@@ -175,7 +178,7 @@ def _bodies(
     tree: dict[str, UrdfJoint],
     base: str | None,
     side: Path,
-    keep_fixed: bool,
+    keep_fixed: bool | Collection[str],
 ) -> dict[str, _Group]:
     """Group links to bodies from the root on, parents first."""
     children: dict[str, list[UrdfJoint]] = {}
@@ -216,8 +219,10 @@ def _bodies(
         groups[body].add(links[name], pose)
         for joint in children.get(name, []):
             placement = pose @ joint.pose
-            if joint.kind == "fixed" and not keep_fixed:
+            if joint.kind == "fixed" and keep_fixed is not True:
                 at[joint.child] = (body, placement)
+                if keep_fixed and joint.child in keep_fixed:  # a frame; the mass is merged
+                    groups[joint.child] = _Group(joint.joint, body, placement)
             else:
                 groups[joint.child] = _Group(joint.joint, body, placement, joint.limits)
                 at[joint.child] = (joint.child, np.eye(4))
