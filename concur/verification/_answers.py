@@ -274,7 +274,7 @@ def no_interval(result: CampaignResult) -> str:
 
 
 def check_confidence(confidence: float) -> None:
-    if not 0.0 < confidence < 1.0:
+    if not (0.0 < confidence < 1.0 and 1.0 - confidence < 1.0):  # a risk of one bounds nothing
         raise ConcurError(
             "campaign, `confidence`",
             expected="a number between 0 and 1",

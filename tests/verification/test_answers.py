@@ -157,3 +157,17 @@ def test_paired_interval_covers_the_difference():
             assert zero_outside > 0.95 * 300
         if p_first == p_second:
             assert zero_outside < 0.05 * 300
+
+
+def test_a_confidence_whose_risk_is_one_in_floats_is_refused():
+    """With a risk of one, the bound of one pass in two worlds would be "at least 100 %"."""
+    made = CampaignResult(
+        quantities=(), columns=[("error", "m")], numbers=[0, 1], worlds=np.zeros((2, 0)),
+        values=[[1.0], [-1.0]], stopped=[1.0, 1.0], duration=1.0, method="independent", seed=0,
+        key="",
+    )  # fmt: skip
+    for confidence in (5e-324, 2.0**-54, 0.0, 1.0, -1e-9, np.nan):
+        with pytest.raises(ConcurError, match="confidence"):
+            pass_rates(made, confidence)
+    for confidence in (2.0**-53, 1.0 - 2.0**-53):
+        assert "at least 100 %" not in str(pass_rates(made, confidence)[0])
