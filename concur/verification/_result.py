@@ -180,6 +180,17 @@ class CampaignResult:
                     came=f"world {strange[0]}",
                     cure="Give each of these worlds a row; a crashed one has NaN as its values.",
                 )
+        whole = (int, np.integer)
+        for name, kinds in (("duration", (*whole, float, np.floating)), ("seed", whole)):
+            given: Any = getattr(self, name)
+            number = isinstance(given, kinds) and not isinstance(given, bool)
+            if not number or not abs(float(given)) < np.inf:
+                raise ConcurError(
+                    f"campaign, `{name}`",
+                    expected="a finite number" if name == "duration" else "a whole number",
+                    came=shown(given),
+                    cure="Pass that of the campaign.",
+                )
         if self.method not in get_args(Method):
             raise ConcurError(
                 "campaign, `method`",

@@ -1,5 +1,8 @@
 """Table of a campaign: one order, nothing twice, nothing that never passes counted as passed."""
 
+import json
+
+import h5py
 import numpy as np
 import pytest
 
@@ -81,3 +84,22 @@ def test_tables_that_do_not_fit_are_refused():
     assert table().requirement("torque") == 1
     with pytest.raises(UnknownNameError, match="one of settle, torque"):
         table().requirement("speed")
+
+
+@pytest.mark.parametrize(
+    "forged", [{"duration": "x"}, {"duration": float("nan")}, {"seed": None}, {"seed": 1.5}]
+)
+def test_numbers_of_a_forged_file_are_checked(tmp_path, forged):
+    path = tmp_path / "campaign.h5"
+    made = CampaignResult(
+        quantities=(), columns=(), numbers=[0], worlds=np.zeros((1, 0)), values=np.zeros((1, 0)),
+        stopped=[1.0], duration=1.0, method="independent", seed=0, key="",
+    )  # fmt: skip
+    made.save(path)
+    assert CampaignResult.load(path).seed == 0
+    with h5py.File(path, "r+") as file:
+        head = json.loads(file["campaign"][()]) | forged
+        del file["campaign"]
+        file["campaign"] = json.dumps(head)
+    with pytest.raises(DescriptionError):
+        CampaignResult.load(path)
