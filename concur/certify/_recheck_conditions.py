@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 CONTINUOUS = "the law acts in continuous time on the true state: no hold, delay or noise"
 EXACT = "the robot is the model: no wrong masses or momentum, no friction, no disturbance"
 FOLLOWED = "the errors obey the error dynamics: no torque limit, damping or singular configuration"
@@ -22,7 +24,8 @@ def conditions_of(law: Any) -> tuple[str, ...]:
     else:
         least = max(law.singular_margin, law.damping_threshold)
         found.append(f"no damping near singular configurations: the margin stays above {least:g}")
-    found += [LIMITS] if law.torque_limits is not None else []
+    limits = law.torque_limits
+    found += [LIMITS] if limits is not None and np.isfinite(limits).any() else []
     return (*found, INTERNAL) if law.redundancy is not None else tuple(found)
 
 

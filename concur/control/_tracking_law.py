@@ -630,7 +630,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
         q = as_floats(q, f"servo of `{self.name}`, argument `q`")
         model = self.model
         regular = np.asarray([model.regularity(q)], dtype=float)
-        if not model.driven_directly:
+        if self.size and not model.driven_directly:  # without outputs nothing is commanded
             regular = np.minimum(regular, model.leverages(np.asarray(model.input_matrix(q))[None]))
         rows, metric = (
             np.asarray(part)[None] for part in (self.decoupling(q), model.mass_matrix(q))

@@ -103,6 +103,11 @@ class ImperfectionsTable(Table):
         default=None,
         description="Excess of the friction at breakaway by control, N m or N. Default: `0`.",
     )
+    full_speed: Positive | None = Field(
+        default=None,
+        description="Without effect, rad/s or m/s: dry friction sticks, and has its full value at "
+        "any speed. Default: none.",
+    )
     stribeck_speed: Positive | None = Field(
         default=None,
         description="Speed at which the excess of friction has fallen to 1/e, rad/s or m/s. "
@@ -196,7 +201,7 @@ def read_imperfections(
     if table.gravity_gradient is not None:
         with located(path, "[imperfections.gravity_gradient]"):
             disturbances.append(GravityGradient(**table.gravity_gradient.given()))
-    for name in ("timing", "wrenches", "gravity_gradient"):
+    for name in ("timing", "wrenches", "gravity_gradient", "full_speed"):
         given.pop(name, None)
     with located(path, "[imperfections]"):
         return Imperfections.of(robot, **given, **table.timing.given(), disturbances=disturbances)

@@ -58,7 +58,7 @@ class Recorder:
         rows = decoupling.reshape(k, ns, size).transpose(0, 2, 1)
         metric = mass.reshape(k, ns, ns)
         regular, model = regularity[:, 0], self._servo.model
-        if not model.driven_directly:
+        if size and not model.driven_directly:
             matrices = actuation.reshape(k, model.nu, ns).transpose(0, 2, 1)
             regular = np.minimum(regular, model.leverages(matrices))
         margins = decoupling_margins(self._servo.scales[0], rows, metric, regular)

@@ -80,6 +80,13 @@ def test_conditions_are_part_of_every_form_of_a_claim(tmp_path, options, words):
     assert all(one in str(answer) for one in answer.conditions)
 
 
+@pytest.mark.parametrize(("limit", "claims"), [(np.inf, True), (1e30, False)])
+def test_infinite_torque_limits_are_none(limit, claims):
+    found = cc.certify(slider(torque_limits=limit))
+    assert (found.status is cc.Status.PROVED) is claims
+    assert ("no torque reaches its limit" in found.conditions) is not claims
+
+
 def test_with_torque_limits_nothing_is_claimed_without_a_box(tmp_path):
     law, path = slider(torque_limits=LIMIT), tmp_path / "proof.json"
     own = replace(law, integral=1.0)

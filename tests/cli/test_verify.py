@@ -222,7 +222,7 @@ def test_bad_options(tmp_path, monkeypatch):
     )
     refused("--samples", tmp_path / "task.toml", "--samples", 0)
     monkeypatch.setitem(sys.modules, "distributed", None)
-    refused("concur-control[cluster]", tmp_path / "task.toml", "--scheduler", "tcp://127.0.0.1:1")
+    refused("[cluster]", tmp_path / "task.toml", "--scheduler", "tcp://127.0.0.1:1")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "notes.txt").write_text("mine")
     refused("notes.txt", tmp_path / "task.toml")

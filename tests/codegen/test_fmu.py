@@ -14,6 +14,7 @@ from fmpy.validation import validate_fmu
 from concur.codegen import CompilerWarning, FmuModel, FmuVariable, write_fmu
 from concur.codegen._fmu_description import base_units
 from concur.errors import ConcurError, UnknownNameError
+from concur.simulation._runge_kutta import runge_kutta
 from tests.codegen._units import (
     DISCARD,
     ERROR,
@@ -32,7 +33,8 @@ RATE = np.array([[-0.1, 2.0], [-2.0, -0.1]])
 def spiral():
     """Two numbers that turn and decay, pushed by an input; the start has to be within 10."""
     x, x0, push = ca.SX.sym("x", 2), ca.SX.sym("x0", 2), ca.SX.sym("push")
-    names = {"allow_duplicate_io_names": True}
+    names, h = {"allow_duplicate_io_names": True}, ca.SX.sym("h")
+    moved = runge_kutta(lambda _, x: [RATE @ x + push * ca.DM([1, 0])], [x], h)
     return FmuModel(
         name="a spiral",
         description='A spiral with "marks" & <signs>.',
@@ -45,10 +47,7 @@ def spiral():
         state=("x",),
         outputs=ca.Function("outputs", [x], [ca.norm_2(x)], ["x"], ["length"]),
         initial=ca.Function("initial", [x0], [x0, ca.norm_2(x0) <= 10], ["x0"], ["x", "sound"]),
-        rates=ca.Function(
-            "rates", [x, push], [RATE @ x + push * ca.DM([1, 0])], ["x", "push"], ["x"], names
-        ),
-        settle=ca.Function("settle", [x], [x], ["x"], ["x"], names),
+        move=ca.Function("move", [x, push, h], moved, ["x", "push", "h"], ["x"], names),
         unsound="they are too large.",
         step_size=0.01,
     )

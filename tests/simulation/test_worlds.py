@@ -373,8 +373,8 @@ def test_declarations_that_cannot_be_are_refused() -> None:
 def test_worlds_that_do_not_fit_are_refused() -> None:
     plant = Plant(ROBOTS["rover"], uncertain={"forearm": ("mass", "com")})
     for worlds, kind, text in (
-        ([0.1], SimulationError, "by body and quantity"),
-        ({"forearm": 0.1}, SimulationError, "by body and quantity"),
+        ([0.1], SimulationError, "by name"),
+        ({"forearm": 0.1}, SimulationError, "by name"),
         ({"turret": {"mass": 0.1}}, UnknownNameError, "forearm: mass, com"),
         ({"forearm": {"moments": np.zeros(6)}}, UnknownNameError, "moments"),
         ({"forearm": {"com": 0.1}}, ShapeError, "(3,)"),
