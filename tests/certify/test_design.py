@@ -18,6 +18,7 @@ from concur.errors import (
     SingularConfigurationError,
     UnknownNameError,
 )
+from concur.rounding import rounded_down
 
 BASE = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
 HAND = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
@@ -217,7 +218,7 @@ def test_rates_are_higher_than_those_of_poles_within_the_same_limits(designed):
 def test_the_text_says_what_is_proved_and_what_is_not(designed):
     _, gains = designed
     text = str(gains)
-    assert f"{gains.rate:.4g} 1/s, PROVED" in text
+    assert f"{rounded_down(gains.rate, 4)} 1/s, PROVED" in text
     assert "estimate, not proved" in text
     assert all(name in text for name in (*gains.controls, *gains.outputs))
 

@@ -400,6 +400,7 @@ OF_SYSTEMS: dict[str, Call] = {
     "geometric_phase": lambda s: cc.geometric_phase(s.model, np.zeros((5, s.model.ns)), s.case.q0),
     "place_gains": lambda s: cc.place_gains(s.case.outputs, settling_time=1.0),
     "lqr_gains": lambda s: cc.lqr_gains(s.case.outputs, 1.0),
+    "design_gains": lambda s: cc.design_gains(s.case.outputs, 1.0),
     "certified_gains": lambda s: cc.certified_gains(
         s.case.outputs, s.model, 50.0, [s.case.q0], angle=0.5, distance=0.1
     ),

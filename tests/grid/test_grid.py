@@ -20,8 +20,9 @@ PLACED = {
     "Body Inertia Mechanism Output Pose Wheel joints LagrangianSystem": "systems",
     "PassiveServo Servo laws": "laws",
     "references ReferenceSample": "references",
-    "Plant Run Status certified_gains certify compare geometric_phase inverse_kinematics "
-    "lqr_gains place_gains plan_loop recheck reduce simulate singularities symmetry": "calls",
+    "Plant Run Status certified_gains certify compare design_gains geometric_phase "
+    "inverse_kinematics lqr_gains place_gains plan_loop recheck reduce simulate singularities "
+    "symmetry": "calls",
     "load load_task verify": "files: tests/fuzz, tests/cli",
     "robots": "shipped systems",
     "codegen control errors mechanism plotting reduction simulation": "packages",
