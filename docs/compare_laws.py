@@ -207,7 +207,7 @@ def cell(scene_name: str, law_name: str, case: str) -> RunRecord:
         plant = cc.Plant(robot, friction=Friction.of(robot, *scene.friction))
     if case == "delay 2 ms":
         return _delayed(scene, law, reference, plant)
-    dt = PERIOD / 4 if case == "friction" else PERIOD  # the slope of friction at rest is steep
+    dt = PERIOD
     integrator = Integrator("rkmk4", dt, control_period=PERIOD)
     run = cc.simulate(
         robot, law, reference, scene.duration, scene.q0, scene.s0, plant=plant,
