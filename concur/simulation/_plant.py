@@ -15,7 +15,7 @@ import numpy as np
 from concur.codegen import EvaluatedMethods, Vector, as_floats, evaluated, normalised, write_fmu
 from concur.dynamics import forward_dynamics, solve_positive_definite
 from concur.errors import SimulationError, UnknownNameError, shown
-from concur.mechanism import Tree
+from concur.mechanism import Tree, unknown_name
 from concur.multibody import Mechanism, SymbolicRobot, as_tree, control_velocities
 from concur.reduction import ReducedModel, along
 from concur.simulation._fmu import plant_fmu
@@ -27,6 +27,7 @@ from concur.simulation._ground import (
     tipping_edges,
     tipping_moments,
 )
+from concur.simulation._integrator import FIXED_STEP
 from concur.simulation._runge_kutta import graph_of, stepped
 from concur.simulation._slip import Slip, check_slip, load_names, wheel_names
 from concur.simulation._uncertain import Uncertain
@@ -412,7 +413,17 @@ class Plant(EvaluatedMethods):
         -------
         casadi.Function
             From (q, v, u, h), the length h in s, to (q, v) after the step.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such method with fixed steps.
+        SimulationError
+            If quantities are uncertain, or wheels may slip.
         """
+        if method not in FIXED_STEP:
+            where = f"plant of `{self.name}`, `method`"
+            raise unknown_name(where, "method with fixed steps", method, FIXED_STEP)
         q, v, u = (
             ca.MX.sym(*part) for part in zip("qvu", (self.nq, self.nv, self.nu), strict=True)
         )

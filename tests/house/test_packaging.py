@@ -112,7 +112,7 @@ def targets(text):
 
 
 def refused(target):
-    """Why a target of `pip install` is none that works; None if it works from a clone."""
+    """Why a target of `pip install` does not work from a clone; None if it does."""
     if re.fullmatch(r"\$\(.*|.*\.whl", target):
         return None  # a list of requirements, and a wheel that was built before
     own = re.fullmatch(r"\.(?:\[([\w,]+)\])?", target)

@@ -93,6 +93,16 @@ def test_runs_know_the_friction_of_their_plant(wheel, tmp_path):
     )
 
 
+def test_steps_of_plants_have_fixed_methods_and_known_numbers(wheel):
+    for method in ("rk4", "rkmk4"):
+        assert cc.Plant(wheel).step_function(method).n_out() == 2
+    with pytest.raises(UnknownNameError):
+        cc.Plant(wheel).step_function("dop853")
+    for friction in (None, Friction.of(wheel, 0.1, 0.1)):
+        with pytest.raises(SimulationError):
+            cc.Plant(wheel, uncertain={"wheel": ("moments",)}, friction=friction).step_function()
+
+
 def test_friction_is_checked_against_a_step(wheel):
     def plant(rate):
         return cc.Plant(wheel, friction=Friction.of(wheel, rate * INERTIA))
