@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     )
     from concur.groups import quaternion, se3
     from concur.mcap import Quantity, write_mcap
-    from concur.multibody import Mechanism
     from concur.plotting.errors import TIME
     from concur.plotting.files import make_directory, writing
     from concur.plotting.report import page_style
@@ -77,6 +76,7 @@ if TYPE_CHECKING:
     )
     from concur.proofs import Reading
     from concur.reduction import ReducedModel
+    from concur.robot import Mechanism
     from concur.simulation import (
         Friction,
         Latency,
@@ -113,7 +113,7 @@ _PLACES = {
     ),
     "concur.groups": "quaternion se3",
     "concur.mcap": "Quantity write_mcap",
-    "concur.multibody": "Mechanism",
+    "concur.robot": "Mechanism",
     "concur.plotting.errors": "TIME",
     "concur.plotting.files": "make_directory writing",
     "concur.plotting.report": "page_style",

@@ -46,7 +46,7 @@ from concur.certify._thesis import thesis_constants
 from concur.certify._within import box_conditions, limited, within
 from concur.control import ErrorDynamics, PassiveServo, Servo
 from concur.errors import OutputError, shown
-from concur.mechanism import scalar
+from concur.robot import scalar
 
 _RATES = (1.0, 0.97, 0.9, 0.75, 0.5, 0.25)
 """Fractions of the rate found by the search, tried in order until one is proved."""

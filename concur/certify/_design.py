@@ -20,8 +20,8 @@ from concur.control import (
     singular_error,
 )
 from concur.errors import OutputError
-from concur.mechanism import scalar
 from concur.reduction import ReducedModel
+from concur.robot import scalar
 
 
 def certified_gains(

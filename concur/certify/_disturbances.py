@@ -29,7 +29,7 @@ from concur.certify._disturbance import Disturbance
 from concur.codegen import finite_floats, shape_error
 from concur.control import Servo
 from concur.errors import ReductionError
-from concur.multibody import Mechanism
+from concur.robot import Mechanism
 
 MOST_CORNERS = 1 << 16
 """Largest number of corners evaluated, over all configurations."""

@@ -17,7 +17,7 @@ import casadi as ca
 import numpy as np
 
 from concur.control import Servo
-from concur.dynamics import solve_positive_definite
+from concur.robot import solve_positive_definite
 
 STEPS = 4
 """Steps of an ascent; from zero error the first is exact for a law linear in the error."""

@@ -30,7 +30,7 @@ from concur.certify._checks import check
 from concur.certify._intervals import flint
 from concur.certify._status import Status
 from concur.errors import OutputError
-from concur.mechanism import scalar
+from concur.robot import scalar
 
 _STEP = 1.0 / 16.0
 """Length of a step times the largest row of F; a step loosens the bound by about 0.1 %."""

@@ -48,7 +48,7 @@ from concur.certify._recheck_law import operating_laws
 from concur.certify._status import Status
 from concur.control import Servo, read_limits
 from concur.errors import ConcurError
-from concur.mechanism import scalar
+from concur.robot import scalar
 
 _SMALL = 0.1  # control inputs below this fraction of the largest need no sharp bound
 _PLACES = 16  # boxes at whose middle a state beyond the limits is searched

@@ -27,11 +27,10 @@ import numpy as np
 from concur.certify._arrays import array, matrix
 from concur.certify._intervals import PRECISION, Walker, flint
 from concur.certify._taylor import Model, TaylorWalker, combined
-from concur.codegen import Array, Vector
+from concur.codegen import Array, Vector, constant
 from concur.control import Servo
-from concur.dynamics import solve_positive_definite
 from concur.errors import OutputError, ReductionError
-from concur.kinematics import constant
+from concur.robot import solve_positive_definite
 
 SAMPLES = 4
 """Random configurations that test the dependence on a coordinate."""

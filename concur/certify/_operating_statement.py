@@ -16,7 +16,7 @@ from concur.certify._operating_graph import momentum_size
 from concur.codegen import finite_floats
 from concur.control import Servo
 from concur.errors import OutputError, UnknownNameError
-from concur.mechanism import scalar
+from concur.robot import scalar
 
 _FARTHEST = 1e6  # rad and m: beyond it floats are too coarse for a joint coordinate
 

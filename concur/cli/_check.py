@@ -20,9 +20,8 @@ from concur.errors import UnknownNameError
 from concur.files import is_file
 from concur.formats import load, load_shipped, load_task, shipped_names
 from concur.formats.tables import located, read_toml, suggest_file
-from concur.mechanism import Body
-from concur.multibody import Mechanism
 from concur.reduction import Audit, JointSymmetry, ReducedModel, SymmetryReport, reduce, symmetry
+from concur.robot import Body, Mechanism
 from concur.verification import Campaign
 
 

@@ -23,9 +23,8 @@ from concur.control import Output, Servo
 from concur.errors import ConcurError, DescriptionError, UnknownNameError
 from concur.files import writing
 from concur.formats import load, load_task, suggest_sidecar
-from concur.mechanism import robot_size
-from concur.multibody import Mechanism
 from concur.reduction import ReducedModel, reduce
+from concur.robot import Mechanism, robot_size
 
 KINDS = ("rover", "floater", "urdf")
 

@@ -11,7 +11,7 @@ import numpy as np
 from concur.control import Output
 from concur.formats import recorded_robot
 from concur.hdf5 import hdf5_file
-from concur.multibody import Mechanism
+from concur.robot import Mechanism
 
 
 @dataclass(frozen=True, eq=False)

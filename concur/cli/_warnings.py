@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from concur.formats import Task, suspicious_urdf
-from concur.mechanism import (
+from concur.robot import (
+    Mechanism,
     suspicious_inertias,
     suspicious_points,
     suspicious_start,
     suspicious_units,
 )
-from concur.multibody import Mechanism
 
 SINGULAR = 1e-7
 """Smallest eigenvalue of the mass matrix with unit diagonal below which it is suspicious. Of 125

@@ -11,9 +11,8 @@ import numpy as np
 from concur.control._output import Output
 from concur.control._output_kinematics import carriers
 from concur.control._output_motion import output_motion
-from concur.mechanism import robot_size
-from concur.multibody import Mechanism
 from concur.reduction import ReducedModel
+from concur.robot import Mechanism, robot_size
 
 PART = 0.05
 """Share of the largest part of a motion from which on a joint takes part in it."""

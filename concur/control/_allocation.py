@@ -49,7 +49,7 @@ import numpy as np
 
 from concur.codegen import FINITE, as_floats, finite_floats, qp_hole, zero_unless_finite
 from concur.errors import NonFiniteError, OutputError, ShapeError, UnknownNameError
-from concur.mechanism import unknown_name
+from concur.robot import unknown_name
 
 INPUTS = (
     "decoupling",

@@ -12,8 +12,8 @@ from concur.control._singularity import lost_direction
 from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
 from concur.errors import InfeasibleReferenceError
-from concur.multibody import as_tree
 from concur.reduction import CON4, Audit, AuditRow, AuditStatus, ReducedModel
+from concur.robot import as_tree
 
 INT = "internal motion does not grow"
 """Statement of INT."""

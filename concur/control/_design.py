@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 from concur.codegen import as_floats, nonfinite_error, shape_error
 from concur.control._output import Output
 from concur.errors import ConcurError, OutputError, ShapeError, shown
-from concur.mechanism import unknown_name
+from concur.robot import unknown_name
 
 BAND = 0.02
 """Half width of the band in which a step response has settled, relative to the step."""

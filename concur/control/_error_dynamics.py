@@ -14,9 +14,8 @@ import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
-from concur.codegen import EvaluatedMethods, Scalar, Vector, evaluated
+from concur.codegen import EvaluatedMethods, Scalar, Vector, constant, evaluated
 from concur.control.output_groups import OutputGroup
-from concur.kinematics import constant
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,7 @@ from concur.control._singularity import lost_direction
 from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
 from concur.errors import InfeasibleReferenceError
-from concur.mechanism import robot_size, scalar
-from concur.multibody import as_tree
+from concur.robot import as_tree, robot_size, scalar
 
 SIMULATE = "Simulate the loop: run.error, run.margin and run.findings(tolerances) answer."
 """What to do instead for a system without bodies."""

@@ -24,8 +24,7 @@ from concur.control.output_groups import (
 )
 from concur.control.output_groups import Vector as Position
 from concur.errors import OutputError, ShapeError, shown
-from concur.kinematics import Placed
-from concur.mechanism import unknown_name
+from concur.robot import Placed, unknown_name
 from concur.system import System
 
 SHAPES = {"SO2": (1, 1), "SE2": (3, 1), "SO3": (3, 3), "SE3": (4, 4), "R3xSO3": (4, 4)}

@@ -10,7 +10,7 @@ import numpy as np
 from concur.codegen import as_floats, nonfinite_error, shape_error
 from concur.control._output import Output
 from concur.errors import OutputError, ShapeError
-from concur.mechanism import scalar
+from concur.robot import scalar
 
 
 def read_gain(

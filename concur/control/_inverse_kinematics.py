@@ -23,8 +23,7 @@ from concur.control._output import Output
 from concur.control._output_kinematics import carriers, checked_outputs, free_bodies
 from concur.control._sample import ReferenceSample
 from concur.errors import OutputError, ShapeError
-from concur.mechanism import Body, joints, scalar
-from concur.multibody import Mechanism
+from concur.robot import Body, Mechanism, joints, scalar
 
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-12, 1e8
 SLOW = 0.02

@@ -13,9 +13,7 @@ from concur.control._output import Output
 from concur.control._output_kinematics import freedoms
 from concur.control._output_motion import output_motion
 from concur.control.output_groups import Product
-from concur.dynamics import solve_positive_definite
-from concur.mechanism import Body
-from concur.multibody import Mechanism
+from concur.robot import Body, Mechanism, solve_positive_definite
 
 TASK = "inverse kinematics"
 

@@ -13,7 +13,7 @@ from concur.control._labels import labels
 from concur.control._loop import loop_of
 from concur.control._singularity import refusal
 from concur.control._tracking_law import TrackingLaw
-from concur.multibody import coordinates
+from concur.robot import coordinates
 
 if TYPE_CHECKING:
     import control

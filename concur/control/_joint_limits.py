@@ -12,8 +12,8 @@ from concur.control._feasibility import Feasibility
 from concur.control._law import law_function
 from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
-from concur.multibody import Mechanism, controls
 from concur.reduction import AuditRow, AuditStatus
+from concur.robot import Mechanism, controls
 from concur.system import System
 
 SLACK = 1e-9

@@ -21,20 +21,19 @@ from typing import NamedTuple
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array, Vector
+from concur.codegen import Array, Vector, constant
 from concur.control._allocation import SOLVER, allocation
 from concur.control._output_motion import output_motion
 from concur.control._sharing import minus_inverse, share, unfelt
 from concur.control._tracking import command
 from concur.control._tracking_law import TrackingLaw
-from concur.dynamics import (
+from concur.reduction import UNDETERMINED, ReducedModel
+from concur.robot import (
     articulated,
     least_eigenvalue,
     side_of_factor,
     solve_positive_definite,
 )
-from concur.kinematics import constant
-from concur.reduction import UNDETERMINED, ReducedModel
 
 OUTPUTS = ("u", "pivot", "missed", "scale", "side")
 """Results of the law: torques; margin bound; acceleration residual; scale factor of torque limits;

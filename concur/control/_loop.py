@@ -22,8 +22,8 @@ from concur.control._labels import labels
 from concur.control._linear_model import linear_model
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import OutputError
-from concur.mechanism import scalar
 from concur.reduction import ReducedModel
+from concur.robot import scalar
 
 if TYPE_CHECKING:
     import control

@@ -8,9 +8,8 @@ import numpy as np
 
 from concur.codegen import Array
 from concur.control._output import Output
-from concur.mechanism import robot_size
-from concur.multibody import Mechanism
 from concur.reduction import UNDETERMINED, ReducedModel
+from concur.robot import Mechanism, robot_size
 
 SINGULAR = 1e-3
 """Default margin below which a configuration counts as singular."""

@@ -7,8 +7,8 @@ from typing import Any
 from concur.control._output import Output
 from concur.control._output_kinematics import check_planar, checked_outputs
 from concur.errors import OutputError
-from concur.multibody import Mechanism
 from concur.reduction import STAGES_HINT, ReducedModel
+from concur.robot import Mechanism
 
 
 def matching_outputs(model: Any, outputs: Any) -> tuple[Output, ...]:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from concur.codegen import DRIFT, Array, as_floats, nonfinite_error, shape_error
+from concur.codegen import DRIFT, Array, as_floats, constant, nonfinite_error, shape_error
 from concur.control.output_groups import (
     AXES,
     Angle,
@@ -20,9 +20,8 @@ from concur.control.output_groups import (
     Vector,
 )
 from concur.errors import OutputError, ShapeError, shown
-from concur.kinematics import Placed, Twist, constant, cross
-from concur.mechanism import Pose as Frame
-from concur.mechanism import unknown_name
+from concur.robot import Placed, Twist, cross, unknown_name
+from concur.robot import Pose as Frame
 
 GROUPS = ("R3xSO3", "SE3", "SO3", "R3", "SE2", "R2", "SO2", "R")
 _VECTORS = {"R": "x", "R2": "xy", "R3": "xyz"}

@@ -10,7 +10,7 @@ import numpy as np
 from concur.control._function_output import FunctionOutput
 from concur.control._output import Output
 from concur.errors import OutputError, entries, shown
-from concur.multibody import Mechanism, as_tree
+from concur.robot import Mechanism, as_tree
 
 SOLVE = (
     "Solve servo.pose_error(q, pose) = 0 with scipy.optimize.least_squares, and pass this q to "

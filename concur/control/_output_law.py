@@ -30,8 +30,8 @@ from concur.control._tick import Tick
 from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
 from concur.errors import OutputError
-from concur.mechanism import scalar
 from concur.reduction import Audit
+from concur.robot import scalar
 
 if TYPE_CHECKING:
     import control

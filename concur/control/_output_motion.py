@@ -16,19 +16,21 @@ from typing import Protocol
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array
+from concur.codegen import Array, constant
 from concur.control._function_output import FunctionMotion, FunctionOutput
 from concur.control._output import Output
 from concur.control.output_groups import AXES, OutputGroup, Pose, Product, Rotation, Vector
-from concur.kinematics import (
+from concur.reduction import along
+from concur.robot import (
+    Mechanism,
     Placed,
     Twist,
+    as_tree,
     body_accelerations,
     body_poses,
     body_twists,
     bracket,
     compose,
-    constant,
     cross,
     invert,
     jacobian,
@@ -41,8 +43,6 @@ from concur.kinematics import (
     root_axes,
     twist_to_child,
 )
-from concur.multibody import Mechanism, as_tree
-from concur.reduction import along
 from concur.system import System
 
 

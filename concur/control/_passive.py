@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 
-from concur.codegen import Array, Scalar, Vector, as_floats, evaluated, finite_floats
+from concur.codegen import Array, Scalar, Vector, as_floats, constant, evaluated, finite_floats
 from concur.control._allocation import SOLVER
 from concur.control._gains import read_gain
 from concur.control._law import OUTPUTS, controls, least_root, solve_scaled
@@ -35,12 +35,9 @@ from concur.control._sample import ReferenceSample
 from concur.control._singularity import check_decoupling
 from concur.control._state_bounds import FARTHEST, StateBounds, slowest_period
 from concur.control._tracking import proportional, tracked_outputs
-from concur.dynamics import solve_positive_definite
 from concur.errors import OutputError
-from concur.kinematics import constant
-from concur.mechanism import scalar
-from concur.multibody import as_tree
 from concur.reduction import along
+from concur.robot import as_tree, scalar, solve_positive_definite
 
 
 class _Following(NamedTuple):

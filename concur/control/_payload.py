@@ -5,17 +5,9 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array, Vector
+from concur.codegen import Array, Vector, constant
 from concur.control._margins import natural_units
-from concur.kinematics import (
-    constant,
-    cross,
-    jacobian,
-    link_frames,
-    link_motions,
-    link_steps,
-)
-from concur.multibody import Mechanism
+from concur.robot import Mechanism, cross, jacobian, link_frames, link_motions, link_steps
 
 PARAMETERS = 10
 """Mass, kg; first moment (3,), kg m; inertia xx, yy, zz, xy, xz, yz about the body's origin,

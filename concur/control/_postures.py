@@ -13,7 +13,7 @@ from concur.control._inverse_kinematics_step import coupled_bounds, coupling
 from concur.control._output_kinematics import freedoms
 from concur.control._output_motion import output_motion
 from concur.control._tracking_law import TrackingLaw
-from concur.mechanism import robot_size
+from concur.robot import robot_size
 
 COMFORTABLE = 20.0
 """Multiple of the singular margin above which other postures are not sought."""

@@ -15,8 +15,7 @@ from concur.control._output_kinematics import SOLVE
 from concur.control._sample import ReferenceSample
 from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
-from concur.mechanism import robot_size
-from concur.multibody import as_tree
+from concur.robot import as_tree, robot_size
 
 INSTANTS = 21
 """Number of times at which the reference is sought."""

@@ -10,14 +10,11 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array, Vector, as_floats, nonfinite_error, shape_error
+from concur.codegen import Array, Vector, as_floats, constant, nonfinite_error, shape_error
 from concur.control._sharing import share
-from concur.dynamics import solve_positive_definite
 from concur.errors import OutputError
-from concur.kinematics import constant
-from concur.mechanism import scalar, unknown_name
-from concur.multibody import Mechanism
 from concur.reduction import ReducedModel, gradient
+from concur.robot import Mechanism, scalar, solve_positive_definite, unknown_name
 
 WEIGHTS = ("energy", "torque")
 OBJECTIVES = ("rest", "posture", "base_rotation")

@@ -20,7 +20,7 @@ from concur.control._output_law import OutputLaw
 from concur.control._redundancy import Redundancy
 from concur.control._singularity import check_decoupling
 from concur.errors import OutputError
-from concur.mechanism import scalar
+from concur.robot import scalar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ import numpy as np
 from concur.codegen import Entry, Signal, plain_text
 from concur.control._output import Output, pose_quaternions
 from concur.control._tracking_law import TrackingLaw
-from concur.multibody import coordinates
+from concur.robot import coordinates
 
 BAD_INPUT = "a number that came in is not finite, or above 1e18"
 

@@ -22,9 +22,8 @@ from concur.control._output_kinematics import (
 )
 from concur.control._output_motion import output_motion, twist_rows
 from concur.errors import OutputError, ShapeError
-from concur.mechanism import robot_size, scalar
-from concur.multibody import Mechanism
 from concur.reduction import ReducedModel
+from concur.robot import Mechanism, robot_size, scalar
 
 TASK = "singularities"
 

@@ -12,7 +12,7 @@ from concur.control._margins import natural_units
 from concur.control._output import Output
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import ConcurError, NonFiniteError, OutputError, SingularConfigurationError
-from concur.multibody import Mechanism, control_velocities
+from concur.robot import Mechanism, control_velocities
 
 SAMPLES = 16
 """Random configurations at which outputs are tried before a servo is made of them."""

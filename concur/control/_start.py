@@ -22,8 +22,7 @@ from concur.control._singularity import lost_direction
 from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
 from concur.errors import InfeasibleReferenceError, OutputError, UnknownNameError
-from concur.mechanism import robot_size, scalar
-from concur.multibody import as_tree
+from concur.robot import as_tree, robot_size, scalar
 
 SPEEDS = ("reference", "rest")
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from concur.codegen import LARGEST, finite_floats
 from concur.errors import ConcurError, OutputError
-from concur.mechanism import scalar
+from concur.robot import scalar
 
 SLOWEST = 3.0
 """Period times fastest rate of the errors above which no sampled loop is stable: with any gains,

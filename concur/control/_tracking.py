@@ -12,13 +12,13 @@ from typing import TypeAlias
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array, Vector
+from concur.codegen import Array, Vector, constant
 from concur.control._error_dynamics import ErrorDynamics
 from concur.control.output_groups import OutputGroup, Pose, Product, Rotation
 from concur.groups import quaternion
 from concur.groups.along_matrix import along_matrix
 from concur.groups.stumpff import INVERSE_SERIES, horner
-from concur.kinematics import Placed, constant
+from concur.robot import Placed
 
 NEAR = 0.04
 """Squared angle, rad^2, below which the coefficients come from their series."""

@@ -44,8 +44,8 @@ from concur.control._sample import ReferenceSample
 from concur.control._state_bounds import StateBounds, integral_bounds, slowest_period
 from concur.control.output_groups import Product
 from concur.errors import ConcurError, ShapeError, shown
-from concur.multibody import Mechanism
 from concur.reduction import ReducedModel
+from concur.robot import Mechanism
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concur.formats.tables import fault, is_number, located, show, unknown
-from concur.multibody import Mechanism
+from concur.robot import Mechanism
 
 
 def read_configuration(

@@ -20,7 +20,7 @@ from concur.formats.tables import (
     located,
     unknown,
 )
-from concur.mechanism import Drive, Mimic
+from concur.robot import Drive, Mimic
 
 
 class DriveTable(Table):

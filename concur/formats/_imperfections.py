@@ -22,7 +22,7 @@ from concur.formats.tables import (
     table_of,
     unknown,
 )
-from concur.multibody import Mechanism
+from concur.robot import Mechanism
 from concur.simulation import GravityGradient, Imperfections, Plant, Slip, Wrench
 
 

@@ -32,8 +32,7 @@ from concur.formats.tables import (
     unknown,
 )
 from concur.interop import Link, chain
-from concur.mechanism import Body, Drive, Inertia, Mimic, Pose, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Drive, Inertia, Mechanism, Mimic, Pose, joints
 
 _BASES = {"free": joints.Free, "planar": joints.Planar, "fixed": joints.Fixed}
 _REPLACED = (joints.Free, joints.Planar, joints.PlanarPrismatic, joints.Fixed)

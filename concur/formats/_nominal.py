@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concur.formats.tables import is_number
-from concur.multibody import Mechanism
+from concur.robot import Mechanism
 from concur.simulation import KINDS, Imperfections, Slip
 
 PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))

@@ -31,8 +31,8 @@ from concur.formats.tables import (
 )
 
 if TYPE_CHECKING:
-    from concur.multibody import Mechanism
     from concur.proofs import Clearance, Expression, Ground, Reading, Statement
+    from concur.robot import Mechanism
 
 _TABLE = "[proof]"
 

@@ -14,8 +14,8 @@ from concur.control import Output, Servo
 from concur.errors import ConcurError, DescriptionError, shown
 from concur.formats._robot import load
 from concur.hdf5 import Hdf5File, hdf5_file
-from concur.multibody import Mechanism
 from concur.reduction import reduce
+from concur.robot import Mechanism
 
 OPTIONS = {"torque_limits"}
 """Options of a servo that a file contains."""

@@ -31,7 +31,7 @@ from concur.formats.tables import (
     show,
     unknown,
 )
-from concur.mechanism import Pose
+from concur.robot import Pose
 
 Points = Annotated[list[NumberOrList], Expected("a list of points, one for each time")]
 

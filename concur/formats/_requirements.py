@@ -26,7 +26,7 @@ from concur.formats.tables import (
     located,
     unknown,
 )
-from concur.multibody import Mechanism
+from concur.robot import Mechanism
 from concur.simulation import Plant, Slip, Tolerances
 from concur.worlds import Requirement
 

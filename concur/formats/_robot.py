@@ -36,8 +36,7 @@ from concur.formats.tables import (
     show,
     unknown,
 )
-from concur.mechanism import Body, Inertia, Pose, Shape, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Inertia, Mechanism, Pose, Shape, joints
 
 _LIMITS = "a pair [lower, upper], or a list of one pair per coordinate of the joint"
 
@@ -48,7 +47,7 @@ _NO_JOINTS = {
     "HelicalPlane": "Write two bodies: one with a Sliding joint and, on it, one with a Helical "
     "joint; the first may have no inertia. One joint would not reach all poses of this group by "
     "screw motions, as its exponential map is not onto. In Python "
-    "`concur.mechanism.helical_plane` makes both bodies."
+    "`concur.robot.helical_plane` makes both bodies."
 }
 
 

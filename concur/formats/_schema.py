@@ -15,7 +15,7 @@ from concur.formats._task_tables import TaskTable
 from concur.formats._uncertainty import WAYS
 from concur.formats._urdf_sidecar import UrdfSidecarTable
 from concur.formats.tables import NUMBER, PAIR, Shape, Table, any_of, list_of, table_of
-from concur.mechanism import joints
+from concur.robot import joints
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
 """Dialect of JSON schema that the usual editors of TOML read."""

@@ -29,7 +29,7 @@ from concur.formats.tables import (
     table_of,
     unknown,
 )
-from concur.multibody import Mechanism
+from concur.robot import Mechanism
 
 
 def _limit(value: Any) -> bool:

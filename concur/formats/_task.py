@@ -44,8 +44,8 @@ from concur.formats._uncertainty import read_uncertainty, read_world
 from concur.formats._world_file import write_world
 from concur.formats._world_loop import WorldLoop
 from concur.formats.tables import check, fault, located, read_toml
-from concur.multibody import Mechanism
 from concur.reduction import ReducedModel, reduce
+from concur.robot import Mechanism
 from concur.simulation import (
     Imperfections,
     Integrator,

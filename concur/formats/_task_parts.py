@@ -17,7 +17,7 @@ from concur.formats._reference import REFERENCE_KINDS
 from concur.formats._robot import load, load_shipped, shipped_names
 from concur.formats._task_tables import OperatingTable, OutputTable, TaskTable
 from concur.formats.tables import fault, is_number, located, missing_file, show, unknown
-from concur.multibody import Mechanism
+from concur.robot import Mechanism
 from concur.simulation import MOST_STEPS, Tolerances
 
 

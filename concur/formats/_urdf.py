@@ -37,8 +37,7 @@ from concur.formats.tables import (
     show,
     unknown,
 )
-from concur.mechanism import Body, Inertia, Mimic, Pose, Shape, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Inertia, Mechanism, Mimic, Pose, Shape, joints
 
 _BASES = {"free": joints.Free, "planar": joints.Planar, "fixed": joints.Fixed}
 

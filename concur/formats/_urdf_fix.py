@@ -23,7 +23,7 @@ from concur.formats._urdf_inertia import (
 )
 from concur.formats._urdf_xml import Node, blank_declaration, parsed, tag_of, urdf_text
 from concur.formats.tables import LARGEST_TOML, file_named, located
-from concur.mechanism import Inertia
+from concur.robot import Inertia
 
 _ENTRIES = {
     "ixx": (0, 0),

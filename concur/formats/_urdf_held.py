@@ -16,7 +16,7 @@ from concur.formats.tables import (
     suggest,
     unknown,
 )
-from concur.mechanism import joints
+from concur.robot import joints
 
 
 def locked_joints(

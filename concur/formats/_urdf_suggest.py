@@ -21,8 +21,8 @@ from concur.formats._urdf_sidecar import sidecar_of
 from concur.formats._urdf_tree import Link, UrdfJoint, contents
 from concur.formats._urdf_xml import Node, parsed, urdf_text
 from concur.formats.tables import file_named
-from concur.multibody import Mechanism
 from concur.reduction import reduce
+from concur.robot import Mechanism
 
 PARALLEL = 1e-3
 """Sine of the angle between an axis and the ground, or between two axes, below which they are

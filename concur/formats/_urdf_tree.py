@@ -22,7 +22,7 @@ from concur.formats.tables import (
     located,
     suggest,
 )
-from concur.mechanism import Inertia, joints
+from concur.robot import Inertia, joints
 
 ONE_COORDINATE = ("revolute", "continuous", "prismatic")
 

@@ -20,7 +20,7 @@ from concur.formats.tables import (
     located,
     unknown,
 )
-from concur.mechanism import Steering, Support, Wheel
+from concur.robot import Steering, Support, Wheel
 
 WHEELS = ["disk", "omni", "mecanum", "slider", "ball", "rubber_ball"]
 

@@ -17,7 +17,7 @@ from concur.control.references import Reference
 from concur.errors import ConcurError, SimulationError
 from concur.formats._nominal import BY_AXIS, OF_ROBOT
 from concur.formats.tables import fault, located
-from concur.multibody import Mechanism
+from concur.robot import Mechanism
 from concur.simulation import (
     KINDS,
     Imperfections,

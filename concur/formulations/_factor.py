@@ -15,7 +15,7 @@ from concur.codegen import Array, Vector, finite_floats
 from concur.errors import DescriptionError, UnknownNameError, shown
 from concur.groups import so3
 from concur.groups.stumpff import stumpff
-from concur.mechanism.joints import Free, Planar, Revolute, Spherical
+from concur.robot.joints import Free, Planar, Revolute, Spherical
 
 GROUPS = {"SO2": Revolute((0.0, 0.0, 1.0)), "SO3": Spherical(), "SE2": Planar(), "SE3": Free()}
 """Joints whose coordinates and velocities are those of a group."""

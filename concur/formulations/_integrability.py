@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from concur.codegen import Array
 from concur.errors import ReductionError, shown
 from concur.formulations._lagrangian import LagrangianSystem
-from concur.multibody import Mechanism
+from concur.robot import Mechanism
 
 VANISHES = 1e-8
 """Part of a bracket, relative to its terms, below which it counts as zero."""

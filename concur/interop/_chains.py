@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from concur.errors import DescriptionError
-from concur.mechanism import Body, joints
+from concur.robot import Body, joints
 
 
 @dataclass(frozen=True)

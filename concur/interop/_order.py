@@ -19,7 +19,7 @@ from concur.interop._parts import (
     pinocchio_part,
     standing_part,
 )
-from concur.mechanism import Body, Tree, joints
+from concur.robot import Body, Tree, joints
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from concur.codegen import DRIFT
 from concur.errors import SingularConfigurationError
 from concur.interop._chains import chain, is_native
-from concur.mechanism import Body, Tree, joints
+from concur.robot import Body, Tree, joints
 
 Array = np.ndarray
 

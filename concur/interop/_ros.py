@@ -13,7 +13,7 @@ from concur.codegen import attitude_error, finite_floats
 from concur.errors import DescriptionError, shown
 from concur.interop._chains import urdf_joints
 from concur.interop._parts import Array, Part, in_plane_axes, same, three_angles
-from concur.mechanism import Body, Tree, joints
+from concur.robot import Body, Tree, joints
 
 
 @dataclass(frozen=True)

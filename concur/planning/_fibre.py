@@ -17,8 +17,8 @@ import numpy as np
 from concur.codegen import Array, Vector
 from concur.errors import ReductionError
 from concur.groups import se3
-from concur.mechanism.joints import Joint
 from concur.reduction import ReducedModel, check_model
+from concur.robot.joints import Joint
 
 SAMPLES = 4
 """Random configurations at which the symmetry of the lift is checked."""

@@ -12,9 +12,9 @@ import casadi as ca
 import numpy as np
 
 from concur.groups import Subgroup, classify, se3
-from concur.mechanism import robot_size
 from concur.planning._fibre import Fibre
 from concur.planning._transport import transport
+from concur.robot import robot_size
 
 SAMPLES = 8
 """Shapes at which the curvature is evaluated."""

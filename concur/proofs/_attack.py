@@ -18,9 +18,7 @@ import numpy as np
 
 from concur.codegen import Demand, Rollout
 from concur.control import Servo
-from concur.dynamics import base_wrench
 from concur.errors import ConcurError, OutputError, install_command
-from concur.mechanism import Tree
 from concur.proofs._bases import base_of
 from concur.proofs._declared_motion import declared_motion, true_errors
 from concur.proofs._models import Floats
@@ -29,6 +27,7 @@ from concur.proofs._provable import Provable, plain_law
 from concur.proofs._quantity import Quantity, quantities_of
 from concur.proofs._statement import Statement
 from concur.proofs._within import Balls, Starts, scaled_masses
+from concur.robot import Tree, base_wrench
 from concur.simulation import Plant, loop_program
 
 SQUARINGS = 6

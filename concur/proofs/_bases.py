@@ -11,8 +11,8 @@ from scipy.spatial.transform import Rotation
 
 from concur.control import Servo
 from concur.errors import OutputError
-from concur.mechanism import joints
 from concur.proofs._models import Floats
+from concur.robot import joints
 
 
 class Base(ABC):

@@ -11,10 +11,9 @@ import numpy as np
 
 from concur.codegen import constant, finite_floats
 from concur.errors import OutputError, shown
-from concur.mechanism import Shape
-from concur.multibody import Mechanism
 from concur.proofs._models import Floats
 from concur.proofs._quantity import Quantity, require_known
+from concur.robot import Mechanism, Shape
 
 FRAMES = ("world", "base")
 """Frames to which an obstacle may be fixed."""

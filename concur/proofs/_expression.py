@@ -11,8 +11,8 @@ import casadi as ca
 import numpy as np
 
 from concur.errors import OutputError, shown
-from concur.mechanism import unknown_name
 from concur.proofs._quantity import Quantity
+from concur.robot import unknown_name
 
 LONGEST, DEEPEST, POWER = 1000, 200, 8
 """Most characters of a formula, most parts within each other, and largest power."""

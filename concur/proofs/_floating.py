@@ -29,7 +29,6 @@ import numpy as np
 
 from concur.control import Servo
 from concur.errors import OutputError
-from concur.mechanism import Pose, joints
 from concur.proofs._configurations import Configurations, Equations
 from concur.proofs._linear_solve import Solver
 from concur.proofs._models import Floats, Model, norm_bound, walker
@@ -42,6 +41,7 @@ from concur.proofs._pose_formulas import (
     tails,
 )
 from concur.proofs._symbols import DEVIATIONS, Symbols
+from concur.robot import Pose, joints
 
 
 def refusal(where: str, expected: str, came: str) -> OutputError:

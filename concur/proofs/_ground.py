@@ -24,9 +24,9 @@ import casadi as ca
 import numpy as np
 
 from concur.errors import OutputError
-from concur.multibody import Mechanism
 from concur.proofs._models import Floats
 from concur.proofs._quantity import Quantity, require_known
+from concur.robot import Mechanism
 from concur.simulation import Plant, Slip, contact_edges, load_arms
 
 LIFTED = 1e9

@@ -9,9 +9,9 @@ import numpy as np
 
 from concur.control import Servo
 from concur.control.references import Reference
-from concur.multibody import Mechanism
 from concur.proofs._models import Floats
 from concur.proofs._statement import Statement
+from concur.robot import Mechanism
 
 
 class Provable(Protocol):

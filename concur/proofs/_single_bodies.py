@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from concur.mechanism import Inertia
-from concur.multibody import Mechanism, with_numbers
+from concur.robot import Inertia, Mechanism, with_numbers
 
 
 def single_bodies(robot: Mechanism) -> list[Mechanism]:

@@ -9,7 +9,6 @@ from typing import TypeAlias
 import numpy as np
 
 from concur.errors import OutputError
-from concur.mechanism import joints
 from concur.proofs._file import Source
 from concur.proofs._floater import Prover as FloaterProver
 from concur.proofs._floater import proof_of as proof_of_floater
@@ -19,6 +18,7 @@ from concur.proofs._provable import Provable, plain_law, torque_room
 from concur.proofs._prove import Prover, proof_of, refuted
 from concur.proofs._sampled import counterexample
 from concur.proofs._statement import Statement
+from concur.robot import joints
 from concur.writers import to_toml
 
 Progress: TypeAlias = Callable[[int, int], None]

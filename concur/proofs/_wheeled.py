@@ -13,15 +13,13 @@ import casadi as ca
 import numpy as np
 
 from concur.control import Servo
-from concur.dynamics import base_wrench, inverse_dynamics
 from concur.errors import OutputError
-from concur.mechanism import Pose, joints
-from concur.multibody import Mechanism
 from concur.proofs._configurations import Equations
 from concur.proofs._errors import Channel
 from concur.proofs._models import Walker, walker
 from concur.proofs._quantity import quantities_of
 from concur.proofs._single_bodies import single_bodies
+from concur.robot import Mechanism, Pose, base_wrench, inverse_dynamics, joints
 
 OUTPUTS = (slice(0, 2), slice(2, 5))
 """Coordinates of base and hand."""

@@ -17,10 +17,9 @@ from numpy.typing import ArrayLike
 
 from concur.codegen import as_floats
 from concur.errors import ShapeError
-from concur.mechanism import unknown_name
-from concur.multibody import Mechanism, as_tree
 from concur.reduction._dependents import orientation, rows_change, spread
 from concur.reduction._lift import STAGES_HINT, Lift
+from concur.robot import Mechanism, as_tree, unknown_name
 
 SAMPLES = 32
 """Configurations at which a condition is tested, the neutral one included."""

@@ -21,10 +21,9 @@ import casadi as ca
 import numpy as np
 
 from concur.errors import DescriptionError, UnknownNameError
-from concur.mechanism import unknown_name
-from concur.multibody import Mechanism, control_velocities
 from concur.reduction._derivative import along
 from concur.reduction._model import ReducedModel, check_model
+from concur.robot import Mechanism, control_velocities, unknown_name
 
 SAMPLES = 6
 """Random states at which conservation is tested."""

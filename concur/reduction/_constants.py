@@ -25,13 +25,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.errors import ReductionError
-from concur.mechanism import unknown_name
 from concur.reduction._constant import ConstantOfMotion
 from concur.reduction._constant_set import ConstantSet
 from concur.reduction._constants_search import search
 from concur.reduction._level_set import LevelSet, level_set
 from concur.reduction._model import ReducedModel
 from concur.reduction._phase_space import ROUNDING, PhaseSpace, phase_space
+from concur.robot import unknown_name
 
 Candidate: TypeAlias = Callable[[Any, Any], Any]
 """Function h(q, p) over CasADi SX, scalar."""

@@ -8,13 +8,11 @@ from itertools import combinations
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array, Matrix, Scalar, Vector, evaluated
-from concur.dynamics import solve_positive_definite
+from concur.codegen import Array, Matrix, Scalar, Vector, constant, evaluated
 from concur.errors import ReductionError
-from concur.kinematics import constant
-from concur.multibody import control_velocities
 from concur.reduction._derivative import along
 from concur.reduction._model import ReducedModel
+from concur.robot import control_velocities, solve_positive_definite
 from concur.system import System
 
 REGULAR = 1e-9

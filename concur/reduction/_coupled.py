@@ -8,13 +8,11 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array, Matrix, Scalar, Vector, evaluated
-from concur.dynamics import solve_positive_definite
-from concur.kinematics import constant
-from concur.multibody import Mechanism
+from concur.codegen import Array, Matrix, Scalar, Vector, constant, evaluated
 from concur.reduction._derivative import along
 from concur.reduction._model import ReducedModel
 from concur.reduction._wheels import WheelReduction
+from concur.robot import Mechanism, solve_positive_definite
 from concur.system import System
 
 

@@ -7,8 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from concur.errors import ReductionError
-from concur.kinematics import freedom_lengths
-from concur.multibody import Mechanism
+from concur.robot import Mechanism, freedom_lengths
 
 
 def choose_dependents(robot: Mechanism, samples: list[np.ndarray]) -> tuple[int, ...]:

@@ -7,9 +7,8 @@ from collections.abc import Callable
 import casadi as ca
 
 from concur.codegen import Array, Vector
-from concur.dynamics import inverse_dynamics, solve_positive_definite
 from concur.errors import ReductionError
-from concur.multibody import Mechanism
+from concur.robot import Mechanism, inverse_dynamics, solve_positive_definite
 from concur.system import System
 
 

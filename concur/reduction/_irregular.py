@@ -9,10 +9,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from concur.errors import ConcurError, ReductionError
-from concur.kinematics import comparable_rows
-from concur.mechanism import Steering
-from concur.multibody import Mechanism
 from concur.reduction._dependents import platform_freedoms
+from concur.robot import Mechanism, Steering, comparable_rows
 
 STARTS = 6
 """Configurations from which the worst point is sought."""

@@ -9,8 +9,8 @@ from typing import TypeAlias
 import casadi as ca
 import numpy as np
 
+from concur.codegen import constant
 from concur.errors import ReductionError, UnknownNameError
-from concur.kinematics import constant
 from concur.reduction._conserved import ROUNDING, Conservation, conservation
 from concur.reduction._model import ReducedModel
 from concur.reduction._parts import (

@@ -19,9 +19,16 @@ from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 from scipy.linalg import qr
 
-from concur.codegen import Array, EvaluatedMethods, Scalar, Vector, evaluated, finite_floats
+from concur.codegen import (
+    Array,
+    EvaluatedMethods,
+    Scalar,
+    Vector,
+    constant,
+    evaluated,
+    finite_floats,
+)
 from concur.errors import ReductionError
-from concur.kinematics import constant
 from concur.reduction._constant_set import ConstantSet
 from concur.reduction._phase_space import ROUNDING
 

@@ -13,12 +13,10 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array, EvaluatedMethods, Matrix, Scalar, Vector, evaluated
-from concur.dynamics import solve_positive_definite
+from concur.codegen import Array, EvaluatedMethods, Matrix, Scalar, Vector, constant, evaluated
 from concur.errors import ReductionError, shown
-from concur.kinematics import constant
-from concur.multibody import Mechanism, as_tree, control_velocities, controls
 from concur.reduction._derivative import along, following_forces
+from concur.robot import Mechanism, as_tree, control_velocities, controls, solve_positive_definite
 from concur.system import System
 
 UNDETERMINED = 1e-8

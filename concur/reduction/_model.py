@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array, Matrix, Scalar, Vector, evaluated
-from concur.dynamics import solve_positive_definite
 from concur.errors import ReductionError
 from concur.reduction._audit import Audit, audit
 from concur.reduction._derivative import along, gradient
 from concur.reduction._lift import Lift
+from concur.robot import solve_positive_definite
 from concur.system import System
 
 

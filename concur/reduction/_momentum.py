@@ -24,21 +24,22 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array, Matrix, Scalar, Vector, evaluated, finite_floats
-from concur.dynamics import (
+from concur.codegen import Array, Matrix, Scalar, Vector, constant, evaluated, finite_floats
+from concur.errors import ShapeError
+from concur.groups import classify
+from concur.reduction._derivative import along, gradient
+from concur.reduction._model import ReducedModel
+from concur.robot import (
+    Mechanism,
     inverse_dynamics,
+    joint_basis,
+    joint_pose,
+    joints,
     mass_times,
     moment_of_motion,
     solve_positive_definite,
     solve_rigid,
 )
-from concur.errors import ShapeError
-from concur.groups import classify
-from concur.kinematics import constant, joint_basis, joint_pose
-from concur.mechanism import joints
-from concur.multibody import Mechanism
-from concur.reduction._derivative import along, gradient
-from concur.reduction._model import ReducedModel
 
 
 @dataclass(frozen=True, repr=False)

@@ -15,13 +15,12 @@ from itertools import combinations
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array, Vector
+from concur.codegen import Array, Vector, constant
 from concur.groups import Subgroup, classify
-from concur.kinematics import constant
-from concur.mechanism.joints import Joint
 from concur.reduction._conserved import random_state, rate_terms, regular_configurations
 from concur.reduction._model import ReducedModel
 from concur.reduction._spin import carries_joints, link_terms
+from concur.robot.joints import Joint
 
 SAMPLES = 4
 """Sets of random states at which parts are looked for."""

@@ -19,9 +19,8 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array, EvaluatedMethods, Matrix, Vector, evaluated
+from concur.codegen import Array, EvaluatedMethods, Matrix, Vector, constant, evaluated
 from concur.errors import ReductionError
-from concur.kinematics import constant
 from concur.reduction._model import ReducedModel, check_model
 
 SAMPLES = 6

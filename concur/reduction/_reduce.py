@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.errors import ReductionError
-from concur.mechanism.joints import Fixed, Free
-from concur.multibody import Mechanism, as_tree
 from concur.reduction._conserved import ROUNDING
 from concur.reduction._constraints import by_constraints
 from concur.reduction._coupled import CoupledReduction, coupled, following, rolling
@@ -28,6 +26,8 @@ from concur.reduction._stages import (
     without_spins,
 )
 from concur.reduction._wheels import WheelReduction
+from concur.robot import Mechanism, as_tree
+from concur.robot.joints import Fixed, Free
 from concur.system import System, check_system
 
 SAMPLES = 12

@@ -14,11 +14,10 @@ from collections.abc import Sequence
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array, Vector
+from concur.codegen import Array, Vector, constant
 from concur.groups import se3
-from concur.kinematics import constant
-from concur.multibody import Mechanism
 from concur.reduction._model import ReducedModel
+from concur.robot import Mechanism
 
 _ROUNDED = 1e-15  # part of the terms of a sum below which it is zero
 

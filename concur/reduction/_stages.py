@@ -33,16 +33,12 @@ from concur.codegen import (
     Scalar,
     Vector,
     as_floats,
+    constant,
     evaluated,
     finite_floats,
     shape_error,
 )
-from concur.dynamics import solve_positive_definite
 from concur.errors import ReductionError
-from concur.kinematics import constant
-from concur.mechanism import unknown_name
-from concur.mechanism.joints import Joint
-from concur.multibody import Mechanism
 from concur.reduction._conserved import ROUNDING, read_tolerance
 from concur.reduction._derivative import along
 from concur.reduction._kept import Kept, Used, cable_kept, demand_kept, kept_parts, next_kept
@@ -50,6 +46,8 @@ from concur.reduction._lift import STAGES_HINT
 from concur.reduction._model import ReducedModel
 from concur.reduction._parts import coordinates_of, in_body
 from concur.reduction._spin import link_metric, link_rate, link_weights
+from concur.robot import Mechanism, solve_positive_definite, unknown_name
+from concur.robot.joints import Joint
 from concur.system import System
 
 Stages: TypeAlias = str | Sequence[str] | Mapping[str, Any]

@@ -24,14 +24,9 @@ from typing import TypeAlias
 import casadi as ca
 import numpy as np
 
-from concur import dynamics
 from concur.codegen import Array, Evaluator
 from concur.errors import DescriptionError, ReductionError
 from concur.groups import Subgroup, classify, se3
-from concur.kinematics import is_abelian
-from concur.mechanism import Body, Pose, Tree
-from concur.mechanism.joints import Free
-from concur.multibody import Mechanism
 from concur.reduction._dependents import choose_dependents
 from concur.reduction._derivative import along
 from concur.reduction._model import ReducedModel
@@ -42,6 +37,8 @@ from concur.reduction._symmetry_report import (
     SymmetryReport,
     judged,
 )
+from concur.robot import Body, Mechanism, Pose, Tree, _mass_matrix, is_abelian
+from concur.robot.joints import Free
 
 SAMPLES = 12
 """Random configurations at which a group is looked for, and again as many to confirm it."""
@@ -372,10 +369,10 @@ class _Carried:
         self._tree = _detached(robot, carried)
         self._own = self._tree.v_slice(self.name)
         q = ca.SX.sym("q", self._tree.nq)
-        mass = dynamics.mass_matrix(self._tree, q)
+        mass = _mass_matrix.mass_matrix(self._tree, q)
         size = (self._tree.nv, self._tree.nv)
         self._mass = Evaluator(ca.Function("mass", [q], [mass]), [size], self.name)
-        self._change = _derivative(self._tree, lambda x: dynamics.mass_matrix(self._tree, x))
+        self._change = _derivative(self._tree, lambda x: _mass_matrix.mass_matrix(self._tree, x))
 
         seen = np.array([self._mass(self._configuration(state)) for state in states])
         self.mass = float(seen[0, 0, 0])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from concur.groups import Subgroup
-from concur.mechanism import unknown_name
+from concur.robot import unknown_name
 
 DIRECTION = 1e-6
 """Axes and twists closer than this (rad, lengths of the part) are the same."""

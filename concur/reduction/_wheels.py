@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import casadi as ca
 
 from concur.codegen import Scalar, Vector, evaluated
-from concur.dynamics import side_of_factor
-from concur.kinematics import wheel_rows
 from concur.reduction._constraints import ConstraintReduction
 from concur.reduction._dependents import freedom_scales
+from concur.robot import side_of_factor, wheel_rows
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,7 +1,7 @@
 """Robots that come with the package: one function and one TOML file each."""
 
 from concur.formats import load_shipped
-from concur.multibody import Mechanism
+from concur.robot import Mechanism
 
 __all__ = [
     "car_arm",

@@ -15,7 +15,7 @@ from scipy.integrate import trapezoid
 
 from concur.control import JointLimits, Output, Reference, TrackingLaw, reference_for
 from concur.errors import ConcurError, SimulationError, shown
-from concur.multibody import Mechanism, control_velocities, coordinates
+from concur.robot import Mechanism, control_velocities, coordinates
 from concur.simulation._findings import SETTLED, settling_time
 from concur.simulation._plant import Plant
 from concur.simulation._record import Recorder

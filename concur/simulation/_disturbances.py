@@ -10,8 +10,7 @@ import numpy as np
 
 from concur.codegen import Array, as_floats, finite_floats
 from concur.errors import SimulationError, shown
-from concur.kinematics import cross, jacobian, pose
-from concur.mechanism import Tree
+from concur.robot import Tree, cross, jacobian, pose
 
 FRAMES = ("world", "body")
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from concur.codegen import normalised
 from concur.errors import SimulationError
-from concur.multibody import Mechanism, control_velocities
+from concur.robot import Mechanism, control_velocities
 from concur.simulation._disturbances import (
     GravityGradient,
     active_share,

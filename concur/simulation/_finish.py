@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from concur.multibody import Mechanism
+from concur.robot import Mechanism
 from concur.simulation._imperfections import Imperfections
 from concur.simulation._loop import Loop
 from concur.simulation._record import Recorder

@@ -17,8 +17,8 @@ from concur.codegen import (
     plain_text,
 )
 from concur.errors import SimulationError
-from concur.multibody import Mechanism
 from concur.reduction import ReducedModel
+from concur.robot import Mechanism
 
 SLIP = 1e-6
 """Share of the velocities by which wheels may slip at the start."""

@@ -18,9 +18,8 @@ from scipy.integrate import DOP853
 from concur._progress import track
 from concur.codegen import Array, Evaluator
 from concur.errors import ConcurError, SimulationError
-from concur.mechanism import unknown_name
-from concur.multibody import Mechanism, control_velocities
 from concur.reduction import UNDETERMINED, ReducedModel
+from concur.robot import Mechanism, control_velocities, unknown_name
 from concur.simulation._machine_code import is_compiled, machine_code
 from concur.simulation._motion import Motion
 from concur.simulation._runge_kutta import runge_kutta

@@ -17,9 +17,8 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Array, Vector, as_floats
-from concur.dynamics import solve_positive_definite
 from concur.errors import SimulationError, UnknownNameError, shown
-from concur.mechanism import scalar
+from concur.robot import scalar, solve_positive_definite
 
 STRIBECK_SPEED = 0.1
 """Speed at which friction in excess of Coulomb friction has fallen to 1/e, rad/s or m/s."""

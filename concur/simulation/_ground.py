@@ -9,11 +9,16 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Vector, constant
-from concur.dynamics import base_wrench, solve_positive_definite
-from concur.kinematics import coupling_rows, wheel_rows
-from concur.mechanism import Tree
-from concur.multibody import Mechanism, SymbolicRobot
 from concur.reduction import along
+from concur.robot import (
+    Mechanism,
+    SymbolicRobot,
+    Tree,
+    base_wrench,
+    coupling_rows,
+    solve_positive_definite,
+    wheel_rows,
+)
 from concur.simulation._slip import Slip, load_arms, plane_axes
 
 SWEEPS = 4

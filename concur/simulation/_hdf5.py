@@ -12,7 +12,7 @@ import numpy as np
 
 from concur.errors import ConcurError, DescriptionError, shown
 from concur.hdf5 import hdf5_file
-from concur.multibody import Mechanism, coordinates
+from concur.robot import Mechanism, coordinates
 from concur.system import System
 
 Columns: TypeAlias = Sequence[tuple[str, str]]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from concur.errors import DescriptionError
-from concur.multibody import Mechanism, control_velocities
+from concur.robot import Mechanism, control_velocities
 from concur.simulation._stored import check_names
 from concur.system import System
 

@@ -18,7 +18,7 @@ from concur.errors import (
     UnknownNameError,
     shown,
 )
-from concur.multibody import Mechanism, as_tree
+from concur.robot import Mechanism, as_tree
 from concur.simulation._disturbances import Disturbance, GravityGradient, Wrench
 from concur.simulation._friction import STRIBECK_SPEED, Friction, by_name
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from concur.mechanism import unknown_name
+from concur.robot import unknown_name
 from concur.simulation._start import check_compiled, check_time
 
 FIXED_STEP = ("rk4", "rkmk4")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from concur.multibody import Mechanism
+from concur.robot import Mechanism
 
 SMALL = 1e-3
 """Share of the other kind of momentum below which one counts as zero."""

@@ -15,8 +15,8 @@ import numpy as np
 from concur._version import __version__
 from concur.codegen import Array, Vector
 from concur.errors import SimulationError, shown
-from concur.multibody import Mechanism
 from concur.reduction import ReducedModel
+from concur.robot import Mechanism
 from concur.simulation._hdf5 import (
     MOMENTUM_COLUMNS,
     Columns,

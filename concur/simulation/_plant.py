@@ -13,11 +13,18 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import EvaluatedMethods, Vector, as_floats, evaluated, normalised, write_fmu
-from concur.dynamics import forward_dynamics, solve_positive_definite
 from concur.errors import SimulationError, UnknownNameError, shown
-from concur.mechanism import Tree, unknown_name
-from concur.multibody import Mechanism, SymbolicRobot, as_tree, control_velocities
 from concur.reduction import ReducedModel, along
+from concur.robot import (
+    Mechanism,
+    SymbolicRobot,
+    Tree,
+    as_tree,
+    control_velocities,
+    forward_dynamics,
+    solve_positive_definite,
+    unknown_name,
+)
 from concur.simulation._fmu import plant_fmu
 from concur.simulation._friction import Friction, HeldShares, Sticking
 from concur.simulation._ground import (

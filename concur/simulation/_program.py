@@ -28,8 +28,7 @@ from concur.control import (
     tracking_law,
 )
 from concur.errors import ShapeError, SimulationError, UnknownNameError, shown
-from concur.mechanism import unknown_name
-from concur.multibody import Mechanism
+from concur.robot import Mechanism, unknown_name
 from concur.simulation._drives import Drives
 from concur.simulation._encoder import encoder_reading
 from concur.simulation._friction import HeldShares

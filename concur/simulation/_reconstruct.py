@@ -14,8 +14,8 @@ from scipy.interpolate import make_interp_spline
 
 from concur.codegen import Evaluator, finite_floats, shape_error
 from concur.errors import SimulationError
-from concur.multibody import Mechanism
 from concur.reduction import ReducedModel
+from concur.robot import Mechanism
 from concur.simulation._machine_code import is_compiled, machine_code
 from concur.simulation._start import check_tolerance
 

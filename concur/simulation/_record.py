@@ -9,7 +9,7 @@ import numpy as np
 
 from concur.codegen import Evaluator
 from concur.control import TrackingLaw, decoupling_margins, side
-from concur.multibody import Mechanism
+from concur.robot import Mechanism
 from concur.simulation._plant import Plant
 
 TOGETHER = 200

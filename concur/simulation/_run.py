@@ -17,7 +17,7 @@ import numpy as np
 from concur._version import __version__
 from concur.control import Law, Output, tracking_law
 from concur.errors import ConcurError, DescriptionError, shown
-from concur.multibody import Mechanism, as_tree
+from concur.robot import Mechanism, as_tree
 from concur.simulation._compare import Comparison, RunRecord
 from concur.simulation._findings import Finding, Tolerances, findings
 from concur.simulation._friction import Friction

@@ -9,8 +9,7 @@ import numpy as np
 
 from concur.control import JointLimits, MomentumMismatch, TrackingLaw, momentum_mismatch
 from concur.errors import shown
-from concur.mechanism import robot_size
-from concur.multibody import Mechanism, as_tree
+from concur.robot import Mechanism, as_tree, robot_size
 from concur.simulation._friction import Friction
 from concur.simulation._imperfections import Imperfections
 from concur.simulation._momentum import momentum_drift

@@ -23,7 +23,7 @@ from concur.control import (
     tracking_law,
 )
 from concur.errors import ConcurError, SimulationError
-from concur.multibody import Mechanism, controls
+from concur.robot import Mechanism, controls
 from concur.simulation._chunk import continuous_chunk, held_chunk
 from concur.simulation._finish import finish
 from concur.simulation._imperfections import Imperfections, Scalar

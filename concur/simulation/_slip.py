@@ -10,10 +10,8 @@ import numpy as np
 
 from concur.codegen import constant, finite_floats
 from concur.errors import ConcurError, SimulationError, UnknownNameError, shown
-from concur.kinematics import plane_normal, wheel_rows
-from concur.mechanism import Tree
-from concur.mechanism.joints import Planar, shortest_rotation
-from concur.multibody import Mechanism, as_tree
+from concur.robot import Mechanism, Tree, as_tree, plane_normal, wheel_rows
+from concur.robot.joints import Planar, shortest_rotation
 
 DAMPING = 1e6
 """Force per slip speed of a wheel that does not slide, N s/m."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import casadi as ca
 
-from concur.multibody import control_velocities
 from concur.reduction import ReducedModel
+from concur.robot import control_velocities
 from concur.simulation._plant import Plant
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from concur.codegen import constant
 from concur.errors import SimulationError
-from concur.multibody import controls
+from concur.robot import controls
 from concur.simulation._plant import Plant
 
 FASTEST_DECAY = 2.0

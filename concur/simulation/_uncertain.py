@@ -17,11 +17,23 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from concur.codegen import Array, constant
-from concur.dynamics import link_numbers
 from concur.errors import InertiaError, SimulationError
-from concur.kinematics import Link, Seat, displaced, link_frames
-from concur.mechanism import Body, Drive, RobotNumbers, Wheel, robot_size
-from concur.multibody import Mechanism, SymbolicRobot, with_numbers, without_mass
+from concur.robot import (
+    Body,
+    Drive,
+    Link,
+    Mechanism,
+    RobotNumbers,
+    Seat,
+    SymbolicRobot,
+    Wheel,
+    displaced,
+    link_frames,
+    link_numbers,
+    robot_size,
+    with_numbers,
+    without_mass,
+)
 from concur.simulation._worlds import (
     PAIRS,
     RATIO,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concur.control import JointLimits
-from concur.multibody import Mechanism
+from concur.robot import Mechanism
 from concur.simulation._program import coordinate_signals
 from concur.simulation._slip import LEAST_LOAD, Slip, load_names
 from concur.system import System

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from concur.codegen import finite_floats
 from concur.errors import InertiaError, ShapeError, SimulationError, UnknownNameError, shown
-from concur.mechanism import Body, Inertia, Support, unphysical
-from concur.multibody import Mechanism
+from concur.robot import Body, Inertia, Mechanism, Support, unphysical
 
 QUANTITIES: dict[str, tuple[int, ...]] = {
     "mass": (),

@@ -12,8 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from concur import interop
 from concur.errors import SimulationError, install_command
-from concur.mechanism import BALLS
-from concur.multibody import Mechanism
+from concur.robot import BALLS, Mechanism
 from concur.writers import Contacts, to_mjcf
 
 REST = 1e-6

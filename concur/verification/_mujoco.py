@@ -23,7 +23,7 @@ from concur.control import (
     tracking_law,
 )
 from concur.errors import ConcurError, SimulationError
-from concur.multibody import Mechanism
+from concur.robot import Mechanism
 from concur.simulation import Finding, Plant, Run, Tolerances, recorded_run
 from concur.verification._contact_model import ContactModel
 from concur.writers import Contacts

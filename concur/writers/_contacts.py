@@ -9,7 +9,7 @@ import numpy as np
 
 from concur.codegen import finite_floats
 from concur.errors import DescriptionError, shown
-from concur.mechanism import Tree, joints, scalar
+from concur.robot import Tree, joints, scalar
 from concur.writers._names import refuse
 
 TIME_CONSTANT = 4.0

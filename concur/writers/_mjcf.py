@@ -9,8 +9,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from concur.interop import Link, chain
-from concur.kinematics import check_wheels, wheel_axis
-from concur.mechanism import Body, Shape, Tree, Wheel, joints
+from concur.robot import Body, Shape, Tree, Wheel, check_wheels, joints, wheel_axis
 from concur.writers._contacts import SOLVER, Contacts, contact_options, support_radius
 from concur.writers._names import bounded, check, check_gears, check_unique, refuse, text
 

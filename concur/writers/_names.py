@@ -10,7 +10,7 @@ from typing import NoReturn
 import numpy as np
 
 from concur.errors import DescriptionError, shown
-from concur.mechanism import Tree
+from concur.robot import Tree
 
 LONGEST_NAME = 255
 LARGEST = 1e9

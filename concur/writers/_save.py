@@ -8,7 +8,7 @@ from pathlib import Path
 
 from concur.errors import ConcurError, DescriptionError
 from concur.files import file_to_write, is_file, read_text, replace_files
-from concur.mechanism import Tree
+from concur.robot import Tree
 from concur.writers._mjcf import to_mjcf
 from concur.writers._toml import to_toml
 from concur.writers._urdf import to_urdf

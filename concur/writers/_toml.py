@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from concur.mechanism import (
+from concur.robot import (
     Body,
     Drive,
     Inertia,

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from concur.interop import chain, is_native, roll_pitch_yaw, urdf_joints
-from concur.mechanism import Body, Pose, Shape, Tree, joints
+from concur.robot import Body, Pose, Shape, Tree, joints
 from concur.writers._names import bounded, check, check_gears, check_unique, refuse, text
 from concur.writers._toml import drive_fields, points, steering_fields, tables, wheel_fields
 

@@ -14,9 +14,8 @@ from concur.certify._bounds import float_below, rational, smallest_eigenvalue
 from concur.certify._region import region_radius
 from concur.certify._suprema import CLOSED, Suprema
 from concur.certify._thesis import constants_of
-from concur.codegen import Evaluator
+from concur.codegen import Evaluator, constant
 from concur.control import ErrorDynamics
-from concur.kinematics import constant
 
 Objective = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 """Values (k,) of N and T, each (k, n, n), at points (k, m) of the unit ball."""

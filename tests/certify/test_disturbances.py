@@ -14,8 +14,8 @@ from concur.certify._disturbances import (
 )
 from concur.control import Output, ReferenceSample, Servo
 from concur.errors import NonFiniteError, OutputError, ReductionError, ShapeError
-from concur.mechanism import Inertia
 from concur.reduction import reduce
+from concur.robot import Inertia
 from tests.control._cases import Q0, S0, case_study
 from tests.control._floating_cases import OutputOracle, build, states
 from tests.control.test_case_study import Hand, N

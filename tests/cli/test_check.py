@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import concur as cc
 from concur.cli import main
 from concur.cli._warnings import robot_warnings
-from concur.mechanism import Body, Drive, Inertia, Mimic, joints
+from concur.robot import Body, Drive, Inertia, Mimic, joints
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my_robot.toml"
 

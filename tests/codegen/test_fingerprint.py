@@ -14,9 +14,8 @@ from numpy.testing import assert_array_equal
 
 from concur.codegen import _compiler, _fingerprint, fingerprint, recalled
 from concur.control import Output, Redundancy, Servo
-from concur.mechanism import Body, Inertia, joints
-from concur.multibody import Mechanism
 from concur.reduction import reduce
+from concur.robot import Body, Inertia, Mechanism, joints
 from concur.robots import free_flyer, station_arm
 from tests.control._cases import Q0, S0, case_study, case_study_sample
 

@@ -54,9 +54,9 @@ SOUND: dict[str, tuple[str, dict[str, str]]] = {
             "ground": "0.0",
         },
     ),
-    "Drive": ("cc.mechanism.Drive", {"name": '"d"', "joints": '{"arm": 2.0}'}),
+    "Drive": ("cc.robot.Drive", {"name": '"d"', "joints": '{"arm": 2.0}'}),
     "Mimic": (
-        "cc.mechanism.Mimic",
+        "cc.robot.Mimic",
         {"body": '"a"', "of": '"b"', "multiplier": "1.0", "offset": "0.0"},
     ),
     "Mechanism": (
@@ -199,19 +199,19 @@ EXPRESSIONS = (
     "cc.Inertia(0.0, moments=(1, 1, 1))",
     "cc.Inertia(1.0, moments=[[1, 0.5, 0], [0.4, 1, 0], [0, 0, 1]])",
     # Couplings.
-    'cc.Mechanism("r", [base, upright], drives=[cc.mechanism.Drive("d", {"ghost": 1.0})])',
+    'cc.Mechanism("r", [base, upright], drives=[cc.robot.Drive("d", {"ghost": 1.0})])',
     'cc.Mechanism("r", [base, upright], actuated=["mast"], '
-    'drives=[cc.mechanism.Drive("d", {"mast": 1.0})])',
-    'cc.Mechanism("r", [base, upright], mimics=[cc.mechanism.Mimic("mast", "ghost")])',
-    'cc.Mechanism("r", [base, upright], mimics=[cc.mechanism.Mimic("mast", "base")])',
-    'cc.Mechanism("r", [base, upright, wheel], mimics=[cc.mechanism.Mimic("mast", "wheel"), '
-    'cc.mechanism.Mimic("wheel", "mast")])',
-    'cc.mechanism.Drive("d", {"arm": 0.0})',
-    'cc.mechanism.Drive("d")',
-    'cc.mechanism.Drive("d", body="arm", wrench=(0, 0, 0, 0, 0, 0))',
-    'cc.mechanism.Mimic("arm", of="arm")',
-    'cc.mechanism.Steering("a", guides=("b",))',
-    'cc.mechanism.Steering("a", guides=("a", "b"))',
+    'drives=[cc.robot.Drive("d", {"mast": 1.0})])',
+    'cc.Mechanism("r", [base, upright], mimics=[cc.robot.Mimic("mast", "ghost")])',
+    'cc.Mechanism("r", [base, upright], mimics=[cc.robot.Mimic("mast", "base")])',
+    'cc.Mechanism("r", [base, upright, wheel], mimics=[cc.robot.Mimic("mast", "wheel"), '
+    'cc.robot.Mimic("wheel", "mast")])',
+    'cc.robot.Drive("d", {"arm": 0.0})',
+    'cc.robot.Drive("d")',
+    'cc.robot.Drive("d", body="arm", wrench=(0, 0, 0, 0, 0, 0))',
+    'cc.robot.Mimic("arm", of="arm")',
+    'cc.robot.Steering("a", guides=("b",))',
+    'cc.robot.Steering("a", guides=("a", "b"))',
     # Wheels.
     'cc.Wheel("wheel", 0.0)',
     'cc.Wheel("wheel", 0.1, kind="mecanum")',

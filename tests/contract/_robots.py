@@ -178,10 +178,10 @@ def _gripper() -> Any:
         bodies,
         actuated=["boom", "left"],
         drives=[
-            cc.mechanism.Drive("sum", {"elbow": 3.0, "wrist": 2.0}),
-            cc.mechanism.Drive("difference", {"elbow": 3.0, "wrist": -2.0}),
+            cc.robot.Drive("sum", {"elbow": 3.0, "wrist": 2.0}),
+            cc.robot.Drive("difference", {"elbow": 3.0, "wrist": -2.0}),
         ],
-        mimics=[cc.mechanism.Mimic("right", of="left", multiplier=-0.8, offset=0.05)],
+        mimics=[cc.robot.Mimic("right", of="left", multiplier=-0.8, offset=0.05)],
     )
 
 

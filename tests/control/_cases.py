@@ -12,9 +12,8 @@ from scipy.spatial.transform import Rotation
 
 from concur.control import Output, Reference, ReferenceSample, Servo, references
 from concur.errors import ConcurError
-from concur.mechanism import Body, Inertia, Pose, Wheel, joints
-from concur.multibody import Mechanism
 from concur.reduction import reduce
+from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
 from tests.groups.oracles import bracket, conjugation, twist_matrix
 from tests.oracles import CASE_STUDY, RoverNumbers, rover
 

@@ -17,8 +17,8 @@ from scipy.spatial.transform import Rotation
 
 from concur import robots
 from concur.control import Output, Reference, ReferenceSample, Servo
-from concur.multibody import Mechanism
 from concur.reduction import reduce
+from concur.robot import Mechanism
 from tests.groups.oracles import bracket, conjugation, cross_matrix, integral, pose_of, twist_matrix
 from tests.oracles import Pinocchio
 

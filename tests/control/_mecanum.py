@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from concur.control import Output
-from concur.mechanism import Body, Inertia, Pose, Wheel, joints
-from concur.multibody import Mechanism
 from concur.reduction import reduce
+from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
 
 R = 0.076
 CORNERS = {"fl": (1, 1, -45), "fr": (1, -1, 45), "rl": (-1, 1, 45), "rr": (-1, -1, -45)}

@@ -8,9 +8,8 @@ import pytest
 from concur import robots
 from concur.control import Output, Servo, lost_direction, singularities
 from concur.errors import OutputError
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.multibody import Mechanism
 from concur.reduction import reduce
+from concur.robot import Body, Inertia, Mechanism, Pose, joints
 
 BASE = Output("base", "chassis", "R2", point=(0.5, 0.1, 0.0))
 TOOL = Output("tool", "forearm", "R3", point=(0.2, 0.0, 0.1))

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from concur.formats import load_shipped
-from concur.mechanism import Inertia
-from concur.multibody import Mechanism
 from concur.reduction import AuditStatus, reduce
+from concur.robot import Inertia, Mechanism
 from tests.control._cases import (
     Q0,
     arm_servo,

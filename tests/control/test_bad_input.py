@@ -21,8 +21,8 @@ from concur.errors import (
     SingularConfigurationError,
     UnknownNameError,
 )
-from concur.multibody import Mechanism
 from concur.reduction import reduce
+from concur.robot import Mechanism
 from tests.codegen._fmu_cases import flyer
 from tests.control._cases import (
     Q0,

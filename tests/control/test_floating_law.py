@@ -19,8 +19,8 @@ from scipy.spatial.transform import Rotation
 from concur import robots
 from concur.control import Output, ReferenceSample, Servo
 from concur.errors import DescriptionError, OutputError, ReductionError
-from concur.mechanism import joints
 from concur.reduction import AuditStatus, reduce
+from concur.robot import joints
 from concur.simulation import simulate
 from tests.control._cases import refused
 from tests.control._floating_cases import (

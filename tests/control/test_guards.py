@@ -12,9 +12,8 @@ import pytest
 
 from concur.control import Output, ReferenceSample, Servo, decoupling_margins
 from concur.errors import NonFiniteError, OutputError, SingularConfigurationError
-from concur.mechanism import Body, Inertia, Pose, Wheel, joints
-from concur.multibody import Mechanism
 from concur.reduction import reduce
+from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
 from concur.simulation import Plant, simulate
 from concur.simulation._record import Recorder
 from tests.control._cases import Q0, S0, case_study, case_study_reference, case_study_sample

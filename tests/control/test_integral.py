@@ -17,9 +17,8 @@ from concur.control import ErrorDynamics, Output, ReferenceSample, Servo, linear
 from concur.control.output_groups import Rotation, Vector
 from concur.documents import document_hash
 from concur.errors import ConcurError, DescriptionError, NonFiniteError, OutputError
-from concur.mechanism import Body, Inertia, joints
-from concur.multibody import Mechanism
 from concur.reduction import reduce
+from concur.robot import Body, Inertia, Mechanism, joints
 from concur.simulation import Integrator, Plant, simulate
 from hil.controller import Mode
 from hil.reasons import Reason, State

@@ -18,7 +18,7 @@ def gripper(multiplier: float = -0.5, limits: object = None) -> cc.Mechanism:
         cc.Body("fore", ABOUT_Z, "upper", cc.Pose((1, 0, 0)), SMALL),
         cc.Body("finger", ABOUT_Z, "fore", cc.Pose((0.7, 0, 0)), SMALL, limits),
     ]
-    follows = cc.mechanism.Mimic("finger", of="fore", multiplier=multiplier, offset=0.2)
+    follows = cc.robot.Mimic("finger", of="fore", multiplier=multiplier, offset=0.2)
     return cc.Mechanism("gripper", bodies, mimics=[follows])
 
 
@@ -63,7 +63,7 @@ def test_bodies_that_stand_still_hold_the_joints_coupled_to_them():
         cc.Body("hand", cc.joints.Fixed()),
         *(cc.Body(side, ABOUT_Z, "hand", inertia=SMALL) for side in ("left", "right")),
     ]
-    pair = cc.Mechanism("jaws", jaws, mimics=[cc.mechanism.Mimic("right", of="left")])
+    pair = cc.Mechanism("jaws", jaws, mimics=[cc.robot.Mimic("right", of="left")])
     for moved, fixed in (("left", "right"), ("right", "left")):
         output = cc.Output("tip", moved, "R2", point=(0.1, 0, 0))
         assert cc.inverse_kinematics(pair, [output], [0.0, 0.1]).solved

@@ -30,9 +30,8 @@ from concur.control import (
 )
 from concur.control.output_groups import Product, Vector
 from concur.errors import NonFiniteError, OutputError, SingularConfigurationError
-from concur.mechanism import Body, Inertia, joints
-from concur.multibody import Mechanism
 from concur.reduction import reduce
+from concur.robot import Body, Inertia, Mechanism, joints
 from concur.simulation import simulate
 from tests.control._cases import (
     ARM_Q0,

@@ -13,9 +13,8 @@ from scipy.linalg import expm
 import concur as cc
 from concur.control import Law, ReferenceTick, Tick, laws, references
 from concur.errors import InfeasibleReferenceError, OutputError, ReductionError, ShapeError
-from concur.mechanism import Body, Inertia, joints
-from concur.multibody import Mechanism
 from concur.reduction import ReducedModel, reduce
+from concur.robot import Body, Inertia, Mechanism, joints
 from concur.simulation import Integrator, simulate
 from hil.controller import Mode
 from hil.reasons import Reason

@@ -12,9 +12,8 @@ from scipy.optimize import linprog
 from concur import robots
 from concur.control import Output, ReferenceSample, Servo
 from concur.control.references import hold
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.multibody import Mechanism
 from concur.reduction import reduce
+from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from concur.simulation import Integrator, Tolerances, simulate
 from tests.oracles import Pinocchio
 

@@ -22,11 +22,10 @@ from concur.control import (
 )
 from concur.control._singularity import check_decoupling, lacks_leverage, refusal
 from concur.errors import NonFiniteError, OutputError, SingularConfigurationError
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.mechanism._size import POINT
-from concur.multibody import Mechanism
 from concur.reduction import reduce
 from concur.reduction._lift import Lift
+from concur.robot import Body, Inertia, Mechanism, Pose, joints
+from concur.robot._size import POINT
 from tests.oracles import Units
 
 STRETCHED = np.array([0.3, 0.02, -0.03])

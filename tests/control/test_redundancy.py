@@ -14,9 +14,8 @@ from scipy.spatial.transform import Rotation
 from concur import robots
 from concur.control import Output, Redundancy, Servo, references
 from concur.errors import ConcurError, NonFiniteError, OutputError, ShapeError, UnknownNameError
-from concur.mechanism import Body, Inertia, Mimic, Pose, joints
-from concur.multibody import Mechanism
 from concur.reduction import AuditStatus, reduce
+from concur.robot import Body, Inertia, Mechanism, Mimic, Pose, joints
 from concur.simulation import Run, simulate
 from tests.control._cases import refused
 from tests.control._floating_cases import (

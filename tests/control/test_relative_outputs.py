@@ -19,10 +19,9 @@ from concur.control._output_motion import output_motion
 from concur.control.references import hold, polynomial, stack
 from concur.errors import OutputError, UnknownNameError
 from concur.formats import load_task
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.multibody import Mechanism
 from concur.plotting._outputs import positions
 from concur.reduction import reduce
+from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from concur.simulation import Integrator, Run, simulate
 from tests.control._cases import refused
 from tests.oracles import (

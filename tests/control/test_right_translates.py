@@ -15,8 +15,7 @@ from concur.control import Output
 from concur.control._output_kinematics import check_planar
 from concur.control._output_motion import output_motion
 from concur.errors import NonFiniteError, OutputError, ShapeError
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from tests.control._cases import PoseCurve, refused
 from tests.groups.oracles import bracket, conjugation, twist_matrix, twist_of
 from tests.oracles import assert_close, difference_quotient

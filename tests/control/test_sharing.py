@@ -11,8 +11,7 @@ from scipy.optimize import linprog, nnls
 import concur as cc
 from concur.control import Output, ReferenceSample, Servo, references
 from concur.errors import ConcurError
-from concur.mechanism import Body, Drive, Inertia, Pose, Wheel, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Drive, Inertia, Mechanism, Pose, Wheel, joints
 from concur.simulation import Integrator
 from tests.control._mecanum import ACTUATION, FOUR, OUTPUTS, THREE, WEIGHTS, WHEELS, base
 from tests.oracles import assert_close

@@ -16,9 +16,8 @@ from concur.control._exact_speeds import ExactSpeeds
 from concur.errors import InfeasibleReferenceError, NonFiniteError, OutputError, ShapeError
 from concur.errors import UnknownNameError as UnknownName
 from concur.formats import Task, load_task
-from concur.mechanism import Body, Inertia, Mimic, Pose, joints, robot_size
-from concur.multibody import Mechanism
 from concur.reduction import reduce
+from concur.robot import Body, Inertia, Mechanism, Mimic, Pose, joints, robot_size
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TASKS = sorted(

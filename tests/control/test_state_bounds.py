@@ -201,7 +201,7 @@ def test_no_sampled_loop_is_stable_beyond_the_default() -> None:
 
 def test_default_bounds_of_states_are_those_of_a_far_error() -> None:
     servo = law("integral")
-    size = 100.0 * cc.mechanism.robot_size(servo.model.robot)
+    size = 100.0 * cc.robot.robot_size(servo.model.robot)
     wanted = size * np.array([4, 4, 9, 9, 9]) / np.array([3, 3, 8, 8, 8])
     assert_allclose(servo.state_bounds.state, wanted, rtol=1e-9)
     # Outputs without integral action have a bound too, which holds what has no effect.

@@ -18,9 +18,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from concur import robots
 from concur.control import Output, ReferenceSample, Servo, Tick, TickStatus, tick_function
 from concur.errors import NonFiniteError, ShapeError, SingularConfigurationError
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.multibody import Mechanism
 from concur.reduction import StagedReduction, reduce
+from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from tests.control._cases import Q0, S0, case_study, case_study_sample
 from tests.control._floating_cases import CHECK_A_MOMENTUM, CHECK_A_Q0, CHECK_A_S0, check_a_demand
 from tests.oracles import Pinocchio, assert_close

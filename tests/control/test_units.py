@@ -15,8 +15,8 @@ from concur.certify import OperatingCertificate, operating_bounds
 from concur.control import ReferenceSample, Servo
 from concur.control._feasibility import LEAST, MOST, STEP, _instants
 from concur.errors import OutputError
-from concur.mechanism._size import robot_size
 from concur.reduction import conservation, symmetry
+from concur.robot._size import robot_size
 from concur.simulation import Tolerances
 from concur.simulation._findings import findings
 from tests.oracles import Units

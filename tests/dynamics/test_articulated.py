@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import concur as cc
-from concur.dynamics import articulated, forward_dynamics
+from concur.robot import articulated, forward_dynamics
 from tests.benchmarks._robots import chain
 from tests.oracles import Pinocchio, assert_close, random_robot, random_tree
 

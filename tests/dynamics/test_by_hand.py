@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Inertia, Mechanism, Pose, joints
 
 FLOOR = Body("floor", joints.Fixed())
 G = 9.81

@@ -9,8 +9,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from concur.codegen import instructions
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from concur.robots import free_flyer
 from tests.oracles import (
     Pinocchio,

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from concur.mechanism import joints
-from concur.multibody import Mechanism
+from concur.robot import Mechanism, joints
 from tests.oracles import (
     CASE_STUDY,
     Pinocchio,

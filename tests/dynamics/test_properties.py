@@ -10,9 +10,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
-from concur.dynamics import least_eigenvalue
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Inertia, Mechanism, Pose, joints, least_eigenvalue
 from tests.oracles import (
     Pinocchio,
     assert_close,

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from concur import mechanism, simulation
+from concur import robot as mechanism
+from concur import simulation
 from concur.control import Output, Redundancy, Servo, references
 from concur.formats import (
     _drives,
@@ -26,7 +27,7 @@ from concur.formats import (
     load_task,
 )
 from concur.formats._nominal import OF_ROBOT, QUANTITIES, nominal_values
-from concur.mechanism import joints
+from concur.robot import joints
 from concur.simulation import KINDS, METHODS
 
 ROOT = Path(__file__).parents[2]

@@ -12,8 +12,7 @@ import pytest
 import concur as cc
 from concur import interop
 from concur.errors import ConcurError, DescriptionError
-from concur.mechanism import Body, Drive, Inertia, Mimic, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Drive, Inertia, Mechanism, Mimic, joints
 from tests.oracles import EVERY_JOINT, assert_close, random_robot, random_velocity
 
 NO_SCREW = tuple(kind for kind in EVERY_JOINT if kind != "Helical")

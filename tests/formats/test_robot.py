@@ -15,7 +15,7 @@ from concur.errors import (
     WheelError,
 )
 from concur.formats import load, load_shipped, load_task, shipped_names
-from concur.mechanism import joints
+from concur.robot import joints
 
 CART = """
 name = "cart"

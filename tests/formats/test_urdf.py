@@ -358,7 +358,7 @@ def hand(mimic: str, kind: str = "prismatic", more: str = "") -> str:
 def test_mimic_joints_follow_the_joint_that_they_name(tmp_path: Path) -> None:
     text = hand('<mimic joint="first" multiplier="-2" offset="0.03"/>')
     loaded = load(tmp_path, text)
-    assert loaded.mimics == (cc.mechanism.Mimic("b", "a", -2.0, 0.03),)
+    assert loaded.mimics == (cc.robot.Mimic("b", "a", -2.0, 0.03),)
     assert loaded.control_names == ("a",)
     assert loaded.neutral()[-1] == 0.03
     assert_close(loaded.constraints(loaded.neutral()) @ [*np.zeros(6), 1.0, -2.0], 0.0, 1e-15)

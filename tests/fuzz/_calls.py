@@ -84,7 +84,7 @@ def _sound(folder: Path) -> list[Call]:
         ),
         (
             "helical_plane",
-            cc.mechanism.helical_plane,
+            cc.robot.helical_plane,
             {"name": "h", "normal": (0, 0, 1), "pitch": 0.1},
         ),
         ("Revolute", cc.joints.Revolute, {"axis": (0, 0, 1)}),

@@ -13,8 +13,8 @@ import numpy as np
 import concur as cc
 from concur.control import FunctionOutput
 from concur.formulations import Factor
-from concur.mechanism import Drive, Mimic
 from concur.reduction import ReducedModel
+from concur.robot import Drive, Mimic
 
 Z = (0.0, 0.0, 1.0)
 HEAVY = (0.0, 0.0, -9.81)

@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 
 from concur.errors import DescriptionError, NonFiniteError, ShapeError
 from concur.groups import classify
-from concur.mechanism import joints
+from concur.robot import joints
 
 from .oracles import bracket, conjugation, near, often
 

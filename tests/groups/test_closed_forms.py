@@ -12,8 +12,7 @@ from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
 from concur.groups import classify, se2, se3, so3
-from concur.mechanism import Body, Inertia, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Inertia, Mechanism, joints
 
 from .oracles import bracket, conjugation, cross_matrix, near, twist_matrix
 

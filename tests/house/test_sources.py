@@ -122,7 +122,7 @@ def plain(page: str) -> str:
 def test_page_is_filled(equations) -> None:
     page = plain(equations.filled(PAGE))
     (row,) = (line for line in page.splitlines() if line.startswith("| (2.1.5) |"))
-    assert "`concur.kinematics.admissible`" in row
+    assert "`concur.robot.admissible`" in row
     assert "`tests/kinematics/test_screw.py::test_rolling_on_a_circle`" in row
     (row,) = (line for line in page.splitlines() if line.startswith("| (2.3.8), (2.3.10) |"))
     assert row.endswith("| text | text |")

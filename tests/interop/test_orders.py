@@ -15,8 +15,7 @@ import concur as cc
 from concur import interop
 from concur.errors import ConcurError, DescriptionError, ShapeError, SingularConfigurationError
 from concur.interop import Order
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from concur.writers import to_urdf
 from tests.oracles import EVERY_JOINT, Mujoco, assert_close, random_robot, random_velocity
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from concur.kinematics._contact import _rank
+from concur.robot._contact import _rank
 
 
 @pytest.mark.parametrize(("least", "rank"), [(0.9e-9, 2), (1.1e-9, 3)])

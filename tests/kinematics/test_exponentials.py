@@ -9,10 +9,10 @@ import pytest
 from scipy.linalg import block_diag, expm
 from scipy.spatial.transform import Rotation
 
-from concur import kinematics, robots
+from concur import robot as kinematics
+from concur import robots
 from concur.errors import ShapeError, UnknownNameError
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Inertia, Mechanism, Pose, joints
 
 DATA = Path(__file__).parents[1] / "data" / "kinematics_reference.json"
 REFERENCE = json.loads(DATA.read_text(encoding="utf-8"))

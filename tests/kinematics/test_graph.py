@@ -4,8 +4,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from concur import kinematics
-from concur.mechanism import Body, Tree, joints
+from concur import robot as kinematics
+from concur.robot import Body, Tree, joints
 
 
 def tree(parents):

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from concur.errors import WheelError
-from concur.kinematics._contact import ROUNDING
-from concur.mechanism import Body, Inertia, Pose, Wheel, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
+from concur.robot._contact import ROUNDING
 from tests.oracles import Units
 
 SOLID = Inertia(0.5, moments=(0.002, 0.002, 0.002))

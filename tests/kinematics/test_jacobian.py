@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from concur.kinematics import jacobian
+from concur.robot import jacobian
 from tests.benchmarks._robots import bent, chain
 from tests.oracles import Pinocchio, assert_close
 

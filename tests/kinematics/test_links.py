@@ -6,16 +6,16 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from concur.dynamics import mass_times
-from concur.kinematics import (
+from concur.robot import (
+    joints,
     link_frames,
     link_motions,
     link_steps,
     link_twists,
+    mass_times,
     root_axes,
     stacked,
 )
-from concur.mechanism import joints
 from tests.oracles import assert_close, random_tree, random_velocity
 
 TREES = range(12)

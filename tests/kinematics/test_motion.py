@@ -6,10 +6,9 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from concur import kinematics
+from concur import robot as kinematics
 from concur.errors import UnknownNameError
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from tests.oracles import (
     Pinocchio,
     assert_close,

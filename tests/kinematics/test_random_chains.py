@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from concur import kinematics
-from concur.mechanism import Body, Inertia, Pose, Tree, joints
+from concur import robot as kinematics
+from concur.robot import Body, Inertia, Pose, Tree, joints
 from tests.oracles import Pinocchio
 
 BATCHES, CHAINS = 10, 50

@@ -7,10 +7,9 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
-from concur import kinematics
+from concur import robot as kinematics
 from concur.errors import DescriptionError, NonFiniteError, ShapeError, SingularConfigurationError
-from concur.mechanism import Body, Inertia, Pose, Tree, Wheel, helical_plane, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Inertia, Mechanism, Pose, Tree, Wheel, helical_plane, joints
 
 SLANTED = (0.6, -0.3, 1.1)
 ABELIAN = [

@@ -9,9 +9,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from concur.errors import ReductionError
-from concur.mechanism import Body, Inertia, Pose, Wheel, joints
-from concur.multibody import Mechanism
 from concur.reduction import reduce
+from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
 from tests.oracles import Pinocchio, assert_close, crane, random_rover, rover
 
 DISK = Inertia(0.5, moments=(0.001, 0.002, 0.001))

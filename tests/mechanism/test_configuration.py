@@ -8,8 +8,7 @@ import pytest
 from scipy.linalg import expm
 
 from concur.errors import NonFiniteError, ShapeError
-from concur.mechanism import Body, Inertia, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Inertia, Mechanism, joints
 from tests.oracles import Pinocchio, assert_close, difference_quotient, random_tree, random_velocity
 
 JOINTS = {

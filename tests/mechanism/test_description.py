@@ -19,8 +19,7 @@ from concur.errors import (
     WheelError,
 )
 from concur.formats import load
-from concur.mechanism import Body, Inertia, Pose, Wheel, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
 from tests.oracles import random_tree, rover
 
 LINK = Inertia(1.0, moments=(0.1, 0.1, 0.1))

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from concur.kinematics import freedom_lengths
-from concur.mechanism import Body, Inertia, Pose, Wheel, joints
-from concur.mechanism._inertia_lint import suspicious_inertias
-from concur.mechanism._size import POINT, extent, robot_size
-from concur.multibody import Mechanism
+from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, freedom_lengths, joints
+from concur.robot._inertia_lint import suspicious_inertias
+from concur.robot._size import POINT, extent, robot_size
 from tests.oracles import Units
 
 SOLID = Inertia(2.0, (0.3, 0.0, 0.0), moments=(0.02, 0.02, 0.02))

@@ -10,9 +10,8 @@ import pytest
 
 from concur import robots
 from concur.formats import load_shipped, shipped_names
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.mechanism._unit_lint import suspicious_points, suspicious_start, suspicious_units
-from concur.multibody import Mechanism
+from concur.robot import Body, Inertia, Mechanism, Pose, joints
+from concur.robot._unit_lint import suspicious_points, suspicious_start, suspicious_units
 
 Z = joints.Revolute((0, 0, 1))
 

@@ -53,7 +53,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "concur/proofs/_recheck_fl*.py",
         *(f"concur/proofs/_recheck_{name}*.py" for name in ("p", "t", "wr")),
     ),
-    "rolling": ("concur/kinematics/_rolling.py", "concur/kinematics/_contact.py"),
+    "rolling": ("concur/robot/_rolling.py", "concur/robot/_contact.py"),
 }
 """Modules of each group, as patterns below the root."""
 
@@ -124,7 +124,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     ),
     "concur/reduction/_audit": ("control/test_audit*.py", "reduction/test_refused_wheels.py"),
     "concur/simulation/_findings": ("simulation/test_stage_findings.py", "control/test_units.py"),
-    "concur/kinematics/": (
+    "concur/robot/": (
         "kinematics/test_ground.py",
         "kinematics/test_wheels.py",
         "reduction/test_refused_wheels.py",

@@ -24,10 +24,10 @@ from concur.codegen import (
     Matrix,
     Scalar,
     Vector,
+    constant,
     evaluated,
 )
-from concur.dynamics import solve_positive_definite
-from concur.kinematics import constant
+from concur.robot import solve_positive_definite
 from tests.oracles._antisymmetric import solve_antisymmetric
 from tests.oracles._orbit_slice import REGULAR, OrbitSlice, unit
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from concur.mechanism import Body, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Mechanism, joints
 from tests.oracles._pinocchio import Pinocchio
 from tests.oracles._random import _direction, _inertia, _joint, _placement
 

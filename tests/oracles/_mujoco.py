@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 
 from concur import interop
-from concur.multibody import Mechanism
+from concur.robot import Mechanism
 from concur.writers import to_mjcf
 
 Law = Callable[[float, np.ndarray, np.ndarray], np.ndarray]

@@ -15,10 +15,10 @@ from concur.codegen import (
     Matrix,
     Scalar,
     Vector,
+    constant,
     evaluated,
 )
 from concur.groups import Isotropy, isotropy, se3
-from concur.kinematics import constant
 from concur.reduction import MomentumReduction
 from tests.oracles._antisymmetric import pfaffian
 

@@ -10,7 +10,7 @@ import pinocchio as pin
 from scipy.spatial.transform import Rotation
 
 from concur import interop
-from concur.mechanism import Body, Pose, Tree, joints
+from concur.robot import Body, Pose, Tree, joints
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from concur.mechanism import Body, Inertia, Pose, Wheel, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
 
 
 def _direction(rng: np.random.Generator) -> np.ndarray:

@@ -11,8 +11,8 @@ import numpy as np
 import concur as cc
 from concur.control import ReferenceSample, Servo
 from concur.control.references import Reference, from_function
-from concur.mechanism.joints import Helical
 from concur.reduction import ReducedModel
+from concur.robot.joints import Helical
 
 
 @dataclass(frozen=True)

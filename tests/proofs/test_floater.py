@@ -12,7 +12,6 @@ import concur as cc
 from concur.cli._prove import ProveResult
 from concur.control import references
 from concur.errors import OutputError
-from concur.mechanism import Pose
 from concur.plotting.proof import proof_figure
 from concur.proofs import Expression, Ground, Reading, prove_task
 from concur.proofs._decided import Decided
@@ -23,6 +22,7 @@ from concur.proofs._recheck_floater import case_of_floater
 from concur.proofs._recheck_smooth import Rejection
 from concur.proofs._symbols import Symbols
 from concur.proofs._variations import kernels
+from concur.robot import Pose
 from concur.simulation import Integrator
 from tests.proofs._flier import (
     EXAMPLES,

@@ -13,7 +13,6 @@ from scipy.spatial.transform import Rotation
 import concur as cc
 from concur.control import references
 from concur.errors import OutputError
-from concur.multibody import Mechanism, with_numbers
 from concur.proofs import Statement, prove_task, sample_statement
 from concur.proofs._floater import Prover, proof_of
 from concur.proofs._floater_quantities import UNSEEN
@@ -21,6 +20,7 @@ from concur.proofs._recheck_flight import BALLS, course, state
 from concur.proofs._recheck_floater import _errors, _rate, case_of_floater, verify_floater
 from concur.proofs._recheck_tube import curve
 from concur.proofs._recheck_wrenches import needs
+from concur.robot import Mechanism, with_numbers
 from concur.simulation import Plant
 from tests.proofs._flier import EXAMPLES, NEAR, base_deviation, deviated, encloses, flier
 from tests.proofs._restated import restated

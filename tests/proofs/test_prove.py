@@ -11,11 +11,11 @@ import concur as cc
 from concur.certify import Status
 from concur.control import references
 from concur.errors import OutputError
-from concur.mechanism import Pose
 from concur.proofs import _prove
 from concur.proofs._motion import Motion
 from concur.proofs._prove import prove
 from concur.proofs._statement import Statement
+from concur.robot import Pose
 from concur.simulation import Integrator, Plant
 from tests.proofs._rover import NEAR, prover, rover, states, swept
 

@@ -14,7 +14,6 @@ from scipy.spatial.transform import Rotation
 
 import concur as cc
 from concur.control import references
-from concur.mechanism import Pose
 from concur.proofs._prove import prove
 from concur.proofs._recheck import verify
 from concur.proofs._recheck_arm import dynamics, forward, rover_of, solve
@@ -32,6 +31,7 @@ from concur.proofs._recheck_smooth import (
 )
 from concur.proofs._recheck_sweep import SWINGS, Sweep
 from concur.proofs._statement import Statement
+from concur.robot import Pose
 from concur.simulation import Plant
 from tests.proofs._rover import NEAR, prover, rover, states
 from tests.proofs._stored import stored_of

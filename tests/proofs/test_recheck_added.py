@@ -12,7 +12,6 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from concur.multibody import with_numbers
 from concur.proofs import (
     Capsule,
     Clearance,
@@ -32,6 +31,7 @@ from concur.proofs._recheck_ground import _edges, stand_of
 from concur.proofs._recheck_motion import Channel
 from concur.proofs._recheck_smooth import Rejection, symbols
 from concur.proofs._statement import Statement
+from concur.robot import with_numbers
 from tests.proofs import test_jumps
 from tests.proofs._rover import NEAR, prover, rover, states
 from tests.proofs._spatial import friction, loads, wrench

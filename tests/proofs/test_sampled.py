@@ -13,7 +13,6 @@ from scipy.linalg import expm
 import concur as cc
 from concur.certify import Status
 from concur.errors import OutputError
-from concur.multibody import with_numbers
 from concur.proofs._attack import Attack
 from concur.proofs._bound import Bound
 from concur.proofs._proof import TaskProof
@@ -21,6 +20,7 @@ from concur.proofs._prove import prove
 from concur.proofs._sampled import Sampled, sample_statement
 from concur.proofs._statement import Statement
 from concur.proofs._within import scaled_masses
+from concur.robot import with_numbers
 from concur.simulation import Integrator
 from tests.proofs._rover import NEAR, rover
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Inertia, Mechanism, Pose, joints
 
 G = 9.81
 MASSES, LENGTHS = (1.0, 0.7, 0.5), (0.8, 0.6, 0.9)

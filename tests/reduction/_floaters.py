@@ -10,9 +10,8 @@ from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
 import concur as cc
-from concur.mechanism import Body, Inertia, Pose, Tree, joints
-from concur.multibody import Mechanism
 from concur.reduction import MomentumReduction
+from concur.robot import Body, Inertia, Mechanism, Pose, Tree, joints
 from tests.oracles import Pinocchio, difference_quotient
 
 AXIS = np.array([0.36, -0.48, 0.8])

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from concur.mechanism import Body, Inertia, Pose, Wheel, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
 from tests.oracles import rover
 from tests.oracles._kkt import Rows
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from concur.mechanism import Body, Inertia, Pose, Wheel, joints
-from concur.multibody import Mechanism
 from concur.reduction import ReducedModel
+from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
 from tests.oracles import Pinocchio, assert_close, difference_quotient, rover
 
 Equations = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]

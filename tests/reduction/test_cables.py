@@ -13,9 +13,8 @@ from scipy.spatial.transform import Rotation
 
 from concur.control import Output, Servo, linear_loop
 from concur.errors import InertiaError, OutputError, ReductionError, SimulationError
-from concur.mechanism import Body, Drive, Inertia, Mimic, Pose, joints
-from concur.multibody import Mechanism
 from concur.reduction import ReducedModel, conservation, reduce, symmetry
+from concur.robot import Body, Drive, Inertia, Mechanism, Mimic, Pose, joints
 from concur.robots import crane_car
 from concur.simulation import Plant, forced_motion
 from tests.oracles import Pinocchio, assert_close

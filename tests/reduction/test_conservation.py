@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from concur.errors import DescriptionError, ReductionError, UnknownNameError
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.multibody import Mechanism
 from concur.reduction import Conservation, ReducedModel, conservation, reduce
+from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from tests.oracles import (
     BASES,
     Constrained,

@@ -17,8 +17,6 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from concur.errors import ReductionError, ShapeError, UnknownNameError
-from concur.mechanism import Body, Inertia, Pose, Wheel, joints
-from concur.multibody import Mechanism
 from concur.reduction import (
     ConstantOfMotion,
     ConstantsOfMotion,
@@ -29,6 +27,7 @@ from concur.reduction import (
 )
 from concur.reduction._constants import constants_on
 from concur.reduction._phase_space import PhaseSpace, phase_space
+from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
 from concur.robots import chaplygin_sleigh, crane_car, planar_floater, rover_arm, tractor_trailers
 from tests.oracles import (
     Constrained,

@@ -25,9 +25,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from concur.mechanism import Inertia, Pose
-from concur.multibody import Mechanism
 from concur.reduction import ReducedModel, conservation, reduce
+from concur.robot import Inertia, Mechanism, Pose
 from tests.oracles import CraneNumbers, Pinocchio, crane, crane_rows, difference_quotient
 from tests.reduction.test_crane import Q0, S0, SHAPE, V0, connection, upsilon
 

@@ -12,8 +12,7 @@ import pytest
 import concur as cc
 from concur.control import ReferenceSample
 from concur.errors import ConcurError, DescriptionError, OutputError, ReductionError
-from concur.mechanism import Body, Drive, Inertia, Mimic, Pose, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Drive, Inertia, Mechanism, Mimic, Pose, joints
 from concur.simulation import Plant
 from concur.simulation._fmu import _controls, _initial
 from hil.rig._checks import sorted_axes

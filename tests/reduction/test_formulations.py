@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from concur.mechanism import Body, Inertia, Pose, Wheel, joints
-from concur.multibody import Mechanism
 from concur.reduction import ReducedModel, reduce
+from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
 from tests.oracles import (
     CASE_STUDY,
     Constrained,

@@ -7,10 +7,9 @@ import pytest
 
 from concur import robots
 from concur.errors import ReductionError
-from concur.mechanism import Body, Inertia, Pose, Wheel, joints
-from concur.multibody import Mechanism
 from concur.reduction import reduce
 from concur.reduction._irregular import LOST, check_regular, worst_point
+from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
 
 Mount = tuple[float, float, float, bool]
 """Place of a wheel, angle of its mount, and whether it steers."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from concur.mechanism import Body, Inertia, Pose, Wheel, joints
-from concur.multibody import Mechanism
 from concur.reduction import ReducedModel, reduce
+from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
 from tests.oracles import Constrained, Pinocchio, assert_close
 from tests.reduction._reduced import Reference, torques
 

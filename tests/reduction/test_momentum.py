@@ -15,9 +15,8 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
-from concur.mechanism import Body, Inertia, Pose
-from concur.multibody import Mechanism
 from concur.reduction import MomentumReduction
+from concur.robot import Body, Inertia, Mechanism, Pose
 from tests.oracles import assert_close, difference_quotient
 from tests.reduction._floaters import BASES, Formulas, FullOrder, adjoint, exp, floater, reduced
 

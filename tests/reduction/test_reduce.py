@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from concur.errors import NonFiniteError, ReductionError, ShapeError
-from concur.mechanism import Body, Inertia, Pose, Wheel, joints
-from concur.multibody import Mechanism
 from concur.reduction import AuditStatus, reduce
+from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
 from tests.oracles import Pinocchio, assert_close, crane, random_tree, random_velocity, rover
 
 Z = (0, 0, 1)

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from concur.errors import ReductionError, WheelError
-from concur.mechanism import Body, Inertia, Pose, Wheel, joints
-from concur.multibody import Mechanism
 from concur.reduction import reduce
+from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
 
 Place = tuple[float, float]
 

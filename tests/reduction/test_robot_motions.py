@@ -16,9 +16,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from concur import robots
-from concur.mechanism import joints
-from concur.multibody import Mechanism
 from concur.reduction import Conservation, ReducedModel, StagedReduction, conservation, reduce
+from concur.robot import Mechanism, joints
 from concur.simulation import Plant
 from tests.oracles import (
     Constrained,

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.multibody import Mechanism
 from concur.reduction import AuditStatus, MomentumReduction, reduce
+from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from concur.simulation import forced_motion, reconstruct
 from tests.oracles import MomentumChart, Pinocchio, assert_close
 

@@ -14,8 +14,8 @@ from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
 import concur as cc
-from concur.multibody import Mechanism
 from concur.reduction import MomentumReduction
+from concur.robot import Mechanism
 from tests.oracles import assert_close, difference_quotient
 from tests.reduction._floaters import FullOrder, ad, reduced, skew
 

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 from concur import robots
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.multibody import Mechanism
 from concur.reduction import StagedReduction, reduce
+from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from tests.oracles import Constrained, Pinocchio, assert_close, difference_quotient
 from tests.reduction._parts import DOWN, Component, body_axes, equations_of, with_ball
 from tests.reduction._reduced import Reference

@@ -13,10 +13,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from concur.errors import ReductionError, ShapeError, SimulationError, UnknownNameError
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.multibody import Mechanism
 from concur.reduction import ReducedModel, StagedReduction, reduce, symmetry
 from concur.reduction._parts import conserved_parts
+from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from concur.simulation import forced_motion
 from tests.oracles import Constrained, Pinocchio, assert_close, full_order, random_tree
 from tests.reduction._parts import (

@@ -15,8 +15,6 @@ import pytest
 
 from concur import robots
 from concur.errors import ConcurError, NonFiniteError, ReductionError, ShapeError, UnknownNameError
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.multibody import Mechanism
 from concur.reduction import (
     MomentumReduction,
     ReducedModel,
@@ -24,6 +22,7 @@ from concur.reduction import (
     WheelReduction,
     reduce,
 )
+from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from tests.oracles import (
     Constrained,
     CraneNumbers,

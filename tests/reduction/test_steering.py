@@ -17,9 +17,8 @@ from concur.errors import (
     ReductionError,
     SingularConfigurationError,
 )
-from concur.mechanism import Body, Inertia, Mimic, Pose, Steering, Wheel, joints
-from concur.multibody import Mechanism
 from concur.reduction import AuditStatus, WheelReduction, reduce
+from concur.robot import Body, Inertia, Mechanism, Mimic, Pose, Steering, Wheel, joints
 from concur.simulation import Integrator, forced_motion
 from concur.simulation._fmu import _initial
 from hil.rig._checks import sorted_axes

@@ -16,9 +16,8 @@ from scipy.integrate import solve_ivp
 from concur import robots
 from concur.control import Output, ReferenceSample, Servo, lost_direction
 from concur.errors import ShapeError, SingularConfigurationError
-from concur.mechanism import Pose
-from concur.multibody import Mechanism
 from concur.reduction import AuditStatus, ReducedModel, reduce
+from concur.robot import Mechanism, Pose
 from concur.simulation import Plant, forced_motion
 from tests.oracles import CraneNumbers, Pinocchio, assert_close, crane_rows, difference_quotient
 from tests.reduction.test_crane import P0, Q0, S0, SHAPE, STATES, V0, law, upsilon

@@ -8,7 +8,7 @@ import pytest
 
 import concur as cc
 from concur.errors import ReductionError
-from concur.mechanism import Mimic, Pose
+from concur.robot import Mimic, Pose
 from tests.oracles import assert_close
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "drives"

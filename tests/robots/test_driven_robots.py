@@ -7,9 +7,8 @@ import pytest
 
 from concur import robots
 from concur.control import Output, Servo
-from concur.mechanism import Wheel
-from concur.multibody import Mechanism
 from concur.reduction import AuditStatus, ReducedModel, reduce
+from concur.robot import Mechanism, Wheel
 from concur.simulation import forced_motion
 from tests.oracles import Constrained, Pinocchio, assert_close
 from tests.oracles._kkt import Rows, car_rows, mecanum_rows, trailer_rows

@@ -7,8 +7,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from concur import robots
-from concur.mechanism import joints
-from concur.mechanism._inertia_lint import suspicious_inertias
+from concur.robot import joints
+from concur.robot._inertia_lint import suspicious_inertias
 from tests.oracles._pinocchio import Pinocchio
 
 # Freedoms of the joints and total mass (kg), added up by hand from the parts.

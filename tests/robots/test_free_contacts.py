@@ -15,10 +15,18 @@ from concur.control import Output, Servo
 from concur.control.references import hold
 from concur.errors import ConcurError, OutputError, WheelError
 from concur.formats import load
-from concur.kinematics import comparable_rows
-from concur.mechanism import Body, Drive, Inertia, Pose, Support, Wheel, joints
-from concur.multibody import Mechanism
 from concur.reduction import WheelReduction, reduce
+from concur.robot import (
+    Body,
+    Drive,
+    Inertia,
+    Mechanism,
+    Pose,
+    Support,
+    Wheel,
+    comparable_rows,
+    joints,
+)
 from concur.simulation import Plant, forced_motion, simulate
 from tests.oracles import Pinocchio
 from tests.robots._contacts import at_point, check_motion

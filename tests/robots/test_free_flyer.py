@@ -8,7 +8,7 @@ from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
 from concur import robots
-from concur.mechanism import joints
+from concur.robot import joints
 from tests.oracles._pinocchio import Pinocchio
 
 MOMENTUM = [

@@ -12,9 +12,8 @@ from numpy.testing import assert_allclose
 
 from concur.errors import DescriptionError, ReductionError
 from concur.formats import load, load_task
-from concur.mechanism import Body, Drive, joints
-from concur.multibody import Mechanism
 from concur.reduction import WheelReduction, reduce
+from concur.robot import Body, Drive, Mechanism, joints
 from tests.oracles import Pinocchio, assert_close
 from tests.robots._contacts import at_point, check_motion
 

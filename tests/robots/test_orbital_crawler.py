@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import concur as cc
-from concur.mechanism import joints
+from concur.robot import joints
 
 # Poses computed independently, with 60 digits, from the frames that the file states.
 INITIAL = {

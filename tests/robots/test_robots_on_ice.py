@@ -11,9 +11,8 @@ from scipy.integrate import cumulative_simpson
 from concur import robots
 from concur.control import Output, Servo
 from concur.errors import OutputError, SimulationError
-from concur.mechanism import Body, Inertia, Wheel, joints
-from concur.multibody import Mechanism
 from concur.reduction import AuditStatus, ReducedModel, reduce
+from concur.robot import Body, Inertia, Mechanism, Wheel, joints
 from concur.simulation import forced_motion
 from tests.oracles import Constrained, Pinocchio, Units, assert_close
 from tests.oracles._kkt import sleigh_rows, snakeboard_rows

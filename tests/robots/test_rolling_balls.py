@@ -8,9 +8,8 @@ from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
 from concur.errors import WheelError
-from concur.mechanism import Body, Inertia, Pose, Wheel, joints
-from concur.multibody import Mechanism
 from concur.reduction import AuditStatus, ReducedModel, reduce
+from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
 from concur.simulation import forced_motion
 from tests.oracles import Pinocchio, assert_close, difference_quotient
 

@@ -11,7 +11,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from concur import robots
-from concur.mechanism import joints
+from concur.robot import joints
 from tests.oracles._pinocchio import Pinocchio
 
 MOMENTUM = np.array([0.0, 20.0, 0.0, 5.0, 0.0, 0.0])  # spatial, N s and N m s

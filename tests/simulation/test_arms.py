@@ -9,9 +9,8 @@ from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
 from concur.control import Output, ReferenceSample, Servo
-from concur.mechanism import Body, Inertia, Pose
-from concur.multibody import Mechanism
 from concur.reduction import reduce
+from concur.robot import Body, Inertia, Mechanism, Pose
 from concur.simulation import Run, simulate
 from tests.control._cases import (
     ARM_Q0,

@@ -17,9 +17,8 @@ from concur.errors import (
     SingularConfigurationError,
     UnknownNameError,
 )
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.multibody import Mechanism
 from concur.reduction import reduce
+from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from concur.simulation import Integrator, Plant, forced_motion, reconstruct, simulate
 from concur.simulation._run import UNITS
 from tests.control._cases import (

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import concur as cc
-from concur.multibody import Mechanism
+from concur.robot import Mechanism
 from concur.simulation import Plant
 from tests.oracles import (
     BASES,

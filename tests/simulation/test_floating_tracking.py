@@ -19,8 +19,8 @@ from scipy.spatial.transform import Rotation
 from concur import robots
 from concur.control import Output, Redundancy, Servo, references
 from concur.errors import SingularConfigurationError
-from concur.multibody import Mechanism
 from concur.reduction import reduce
+from concur.robot import Mechanism
 from concur.simulation import Run, simulate
 from tests.control._floating_cases import (
     Chain,

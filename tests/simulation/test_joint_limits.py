@@ -11,9 +11,8 @@ import pytest
 from concur.control import Output, Servo
 from concur.control.references import hold, rest_to_rest
 from concur.errors import DescriptionError
-from concur.mechanism import Body, joints
-from concur.multibody import Mechanism
 from concur.reduction import AuditStatus, reduce
+from concur.robot import Body, Mechanism, joints
 from concur.robots import planar_floater
 from concur.simulation import Finding, Integrator, Run, Tolerances, simulate
 

@@ -10,8 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from concur.simulation import Integrator, Plant, simulate
 from concur.simulation._step import step_function
 from tests.control._cases import ARM_S0, arm_servo, demand, gantry, hand_pose, hand_twist

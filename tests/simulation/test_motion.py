@@ -19,9 +19,8 @@ from concur.errors import (
     SimulationError,
     UnknownNameError,
 )
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.multibody import Mechanism
 from concur.reduction import ReducedModel
+from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from concur.simulation import Motion, forced_motion, reconstruct
 from tests.control._cases import refused
 from tests.oracles import (

@@ -16,8 +16,8 @@ from scipy.spatial.transform import Rotation
 
 from concur import robots
 from concur.control import Output, Reference, Servo, references
-from concur.multibody import Mechanism
 from concur.reduction import reduce
+from concur.robot import Mechanism
 from tests.control._floating_cases import OutputOracle, Tumble, full_velocity, swing
 from tests.oracles import Mujoco, Pinocchio
 

@@ -10,9 +10,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 
-from concur.dynamics import forward_dynamics, solve_positive_definite
 from concur.errors import SimulationError
-from concur.multibody import Mechanism
+from concur.robot import Mechanism, forward_dynamics, solve_positive_definite
 from concur.simulation import Plant
 from tests.benchmarks._robots import chain
 from tests.control._cases import caster, caster_rows, gantry

@@ -16,9 +16,8 @@ from concur import robots
 from concur.control import Output, Servo, references
 from concur.errors import SimulationError
 from concur.formats import load_task
-from concur.mechanism import Inertia
-from concur.multibody import Mechanism
 from concur.reduction import AuditStatus, reduce
+from concur.robot import Inertia, Mechanism
 from concur.simulation import Run, simulate
 from tests.oracles import Constrained, Pinocchio, crane_rows
 from tests.reduction._reduced import Reference

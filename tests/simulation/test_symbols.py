@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import concur as cc
-from concur import dynamics, kinematics
+from concur import robot as robot_functions
 from concur.errors import ConcurError, SimulationError
 from concur.simulation import Slip
 from tests.oracles import assert_close
@@ -93,7 +93,7 @@ def test_functions_take_the_numbers_of_a_symbolic_robot_or_refuse_it(name: str) 
     given |= {"body": robot.bodies[-1].name, "bodies": (robot.bodies[-1].name,)}
     given |= {"tau": v, "forces": v, "index": len(robot.bodies) - 1, "columns": ca.SX.eye(robot.nv)}
     seen, refused = set(), set()
-    for module in (dynamics, kinematics):
+    for module in (robot_functions,):
         for function, act in inspect.getmembers(module, inspect.isfunction):
             needs = [
                 n for n, x in inspect.signature(act).parameters.items() if x.default is x.empty

@@ -14,7 +14,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import concur as cc
-from concur import dynamics
+from concur import robot as dynamics
 from concur.codegen import Rollout, instructions
 from concur.codegen._compiler import Compiler
 from concur.codegen._rollout_c import expanded, results_only
@@ -27,8 +27,18 @@ from concur.errors import (
     SimulationError,
     UnknownNameError,
 )
-from concur.mechanism import Body, Drive, Inertia, Mimic, Pose, Support, Wheel, joints, unphysical
-from concur.multibody import Mechanism
+from concur.robot import (
+    Body,
+    Drive,
+    Inertia,
+    Mechanism,
+    Mimic,
+    Pose,
+    Support,
+    Wheel,
+    joints,
+    unphysical,
+)
 from concur.simulation import Friction, Integrator, Plant, loop_program, step_function
 from concur.simulation._runge_kutta import graph_of
 from concur.simulation._worlds import QUANTITIES

@@ -12,8 +12,7 @@ from scipy.spatial.transform import Rotation
 
 import concur as cc
 from concur.errors import ConcurError, ShapeError, SimulationError, UnknownNameError
-from concur.mechanism import Body, Drive, Inertia, Pose, Support, Wheel, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Drive, Inertia, Mechanism, Pose, Support, Wheel, joints
 from concur.simulation import Plant
 from tests.oracles import Pinocchio, assert_close
 from tests.simulation.test_worlds import ALL, EXAMPLES, ROBOTS, declared, lengths, odd, refused

@@ -13,8 +13,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import concur as cc
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from tests.oracles import (
     Constrained,
     Forms,

@@ -13,8 +13,7 @@ import pinocchio as pin
 from scipy.linalg import block_diag, expm
 from scipy.spatial.transform import Rotation
 
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from tests.oracles import (
     Pinocchio,
     Trivialized,

@@ -10,8 +10,8 @@ from scipy.linalg import logm
 from scipy.spatial.transform import Rotation
 
 import concur as cc
-from concur.multibody import Mechanism
 from concur.reduction import MomentumReduction
+from concur.robot import Mechanism
 from tests.certify._thesis_cases import error_maps, rotation
 from tests.oracles import (
     Constrained,

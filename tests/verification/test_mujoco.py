@@ -16,8 +16,7 @@ import concur as cc
 from concur import interop, verification
 from concur.control import references
 from concur.errors import ConcurError, DescriptionError, SimulationError
-from concur.mechanism import Body, Inertia, Pose, Wheel, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
 from concur.simulation import Tolerances
 from concur.verification import ContactRun, mujoco_run
 from concur.verification._contact_model import ContactModel

@@ -17,8 +17,8 @@ from concur.cli import main
 from concur.cli._view import read_film
 from concur.errors import ConcurError
 from concur.formats import load_task
-from concur.mechanism import Mimic
 from concur.plotting.style import ARM, COM
+from concur.robot import Mimic
 from concur.viewing import RobotViewer
 from concur.viewing._scene import color
 from tests.ports import free_port

@@ -12,8 +12,7 @@ import pytest
 import concur as cc
 from concur import interop
 from concur.errors import ConcurError, DescriptionError
-from concur.mechanism import Body, Drive, Inertia, Mimic, Wheel, joints
-from concur.multibody import Mechanism
+from concur.robot import Body, Drive, Inertia, Mechanism, Mimic, Wheel, joints
 from concur.simulation import Plant
 from concur.writers import to_mjcf, to_toml, to_urdf
 from tests.oracles import EVERY_JOINT, assert_close, random_robot, random_rover, random_velocity

@@ -23,8 +23,7 @@ from concur.control.references._inputs import homogeneous, numbers
 from concur.control.references._reference import Expression, Reference
 from concur.errors import ConcurError, ShapeError
 from concur.groups import quaternion
-from concur.kinematics import cross
-from concur.mechanism import unknown_name
+from concur.robot import cross, unknown_name
 
 LIE: dict[str, OutputGroup] = {
     "R3xSO3": Product([Vector("xyz"), Rotation()]),

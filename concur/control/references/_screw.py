@@ -13,7 +13,7 @@ from concur.control.references._poses import LIE, Read, check_group, group_of
 from concur.control.references._reference import Reference, check_reference
 from concur.errors import ConcurError
 from concur.groups import se3
-from concur.mechanism import unknown_name
+from concur.robot import unknown_name
 
 FRAMES = ("body", "spatial")
 

@@ -1,0 +1,174 @@
+"""Articulated bodies: the mass matrix factored without being formed, in as many steps as joints.
+
+The inertia that a link shows to its parent, all joints further out being free, is handed inwards
+(Featherstone); what the joint of a link resists to is a pivot of the mass matrix, eliminated from
+the outermost joint to the base.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+
+from concur.codegen import Array, Vector
+from concur.robot._distribution import Distribution, regrouped
+from concur.robot._flow import link_bases, step_inwards
+from concur.robot._links import Link, Step, link_frames, link_steps
+from concur.robot._motion import Twist, cross
+from concur.robot._newton_euler import inertial_wrenches
+from concur.robot._solve import solve_small
+from concur.robot._tree import Tree
+
+
+@dataclass(frozen=True, eq=False)
+class Articulated:
+    """The mass matrix as the product of its factors, M = L D L^T.
+
+    Parameters
+    ----------
+    links : list of Link
+        The links.
+    steps : list of Step
+        Poses of the links in their parents.
+    bases : list of tuple
+        Twist basis of each joint in the link's frame, parts (3, nv of the joint).
+    pivots : list of casadi.SX
+        Blocks of D: resistance of each joint, shape (nv of the joint, nv of the joint).
+    shares : list of tuple
+        Wrench on a link of a unit force of its joint, all joints further out being free, in the
+        link's frame, parts (3, nv of the joint).
+    """
+
+    links: list[Link]
+    steps: list[Step]
+    bases: list[Twist]
+    pivots: list[Array]
+    shares: list[Twist]
+
+    def inwards(self, forces: Array, wrenches: list[Twist] | None = None) -> Array:
+        """L^-1 forces (nv, k): forces on joints, less those that joints further out pass on.
+
+        Wrenches, parts (3, k), that the links require are subtracted from the forces.
+        """
+        count = forces.shape[1]
+        still = ca.SX(3, count), ca.SX(3, count)
+        passed = list(wrenches) if wrenches else [still] * len(self.links)
+        left: list[Array] = [ca.SX(0, count)] * len(self.links)
+        for i in reversed(range(len(self.links))):
+            link, basis, share = self.links[i], self.bases[i], self.shares[i]
+            left[i] = forces[link.span, :] - _power(basis, passed[i])
+            if link.parent is not None:
+                wrench = passed[i][0] + share[0] @ left[i], passed[i][1] + share[1] @ left[i]
+                moved, outer = step_inwards(self.steps[i], wrench), passed[link.parent]
+                passed[link.parent] = outer[0] + moved[0], outer[1] + moved[1]
+        return ca.vertcat(*left)
+
+    def yielding(self, forces: Array) -> Array:
+        """D^-1 forces (nv, k), from `inwards`: joint accelerations on links that do not move."""
+        return ca.vertcat(
+            *[
+                solve_small(pivot, forces[link.span, :])
+                for link, pivot in zip(self.links, self.pivots, strict=True)
+            ]
+        )
+
+    def outwards(self, accelerations: Array) -> Array:
+        """L^-T accelerations (nv,), from `yielding`: joint accelerations on links that move."""
+        moving: list[Twist] = []
+        found: list[Array] = []
+        for i, (link, step) in enumerate(zip(self.links, self.steps, strict=True)):
+            own, carried = accelerations[link.span, :], (ca.SX(3, 1), ca.SX(3, 1))
+            if link.parent is not None:
+                linear, angular = moving[link.parent]
+                point = linear - cross(step.offset, angular)
+                carried = step.outwards(point), step.outwards(angular)
+                own -= _power(self.shares[i], carried)
+            basis = self.bases[i]
+            moving.append((carried[0] + basis[0] @ own, carried[1] + basis[1] @ own))
+            found.append(own)
+        return ca.vertcat(*found)
+
+
+def articulated(tree: Tree, q: Vector) -> Articulated:
+    """Factor the mass matrix of a robot at the configuration q, shape (nq,)."""
+    links, seats = link_frames(tree)
+    steps, bases = link_steps(tree, links, q), link_bases(links)
+    inertias = [_Inertia.of(mass) for mass in regrouped(tree, links, seats)]
+    pivots: list[Array] = [ca.SX(0, 0)] * len(links)
+    shares = [(ca.SX(3, 0), ca.SX(3, 0))] * len(links)
+    for i in reversed(range(len(links))):
+        link, inertia = links[i], inertias[i]
+        wrenches = inertia.momentum(bases[i])
+        pivot = _power(bases[i], wrenches)
+        pivots[i] = ca.triu2symm(ca.triu(pivot))
+        linear, angular = (solve_small(pivots[i], part.T).T for part in wrenches)
+        shares[i] = linear, angular
+        if link.parent is not None:
+            seen = inertia.yielding(wrenches, shares[i], link.axial).seen_inwards(steps[i])
+            inertias[link.parent] = inertias[link.parent].plus(seen)
+    return Articulated(links, steps, bases, pivots, shares)
+
+
+@dataclass(frozen=True, eq=False)
+class _Inertia:
+    """Articulated inertia about a link's origin: blocks of linear, mixed and angular parts.
+
+    Momentum is linear v + mixed w and mixed^T v + angular w, for velocities v and w.
+    """
+
+    linear: Array
+    mixed: Array
+    angular: Array
+
+    @staticmethod
+    def of(mass: Distribution) -> _Inertia:
+        x, y, z = (mass.first[k] for k in range(3))
+        mixed = ca.SX(3, 3)
+        mixed[0, 1], mixed[1, 2], mixed[2, 0] = z, x, y
+        mixed[1, 0], mixed[2, 1], mixed[0, 2] = -z, -x, -y
+        linear = ca.sparsify(mass.mass * ca.SX.eye(3))
+        return _Inertia(linear, ca.sparsify(mixed), mass.tensor)
+
+    def momentum(self, twist: Twist) -> Twist:
+        linear, angular = twist
+        return (
+            self.linear @ linear + self.mixed @ angular,
+            self.mixed.T @ linear + self.angular @ angular,
+        )
+
+    def plus(self, other: _Inertia) -> _Inertia:
+        return _Inertia(
+            self.linear + other.linear, self.mixed + other.mixed, self.angular + other.angular
+        )
+
+    def yielding(self, wrenches: Twist, shares: Twist, axial: bool) -> _Inertia:
+        """Inertia that remains once the joint is free."""
+        linear = self.linear - ca.triu2symm(ca.triu(wrenches[0] @ shares[0].T))
+        mixed = self.mixed - wrenches[0] @ shares[1].T
+        angular = self.angular - ca.triu2symm(ca.triu(wrenches[1] @ shares[1].T))
+        if axial:
+            # A link that may turn about z takes no torque about it.
+            mixed[:, 2], angular[:, 2], angular[2, :] = 0.0, 0.0, 0.0
+        return _Inertia(*map(ca.sparsify, (linear, mixed, angular)))
+
+    def seen_inwards(self, step: Step) -> _Inertia:
+        """The same about the origin of the link's parent, along its axes."""
+        linear, turned = step.seen_inwards(self.linear), step.seen_inwards(self.angular)
+        mixed = step.inwards(step.inwards(self.mixed).T).T
+        # w at the parent is v - offset x w here, and a force f here is offset x f more torque.
+        moved = mixed + cross(step.offset, linear).T
+        angular = turned + cross(step.offset, mixed).T + cross(step.offset, moved)
+        return _Inertia(linear, moved, ca.triu2symm(ca.triu(angular)))
+
+
+def _power(a: Twist, b: Twist) -> Array:
+    return a[0].T @ b[0] + a[1].T @ b[1]
+
+
+def forward_dynamics(tree: Tree, q: Vector, v: Vector, forces: Vector) -> Vector:
+    """Acceleration (nv,) under joint forces (nv,), N and N m: M vdot + bias = forces."""
+    links, seats = link_frames(tree)
+    factors = articulated(tree, q)
+    wrenches = inertial_wrenches(tree, links, seats, factors.steps, v, ca.SX(tree.nv, 1))
+    return factors.outwards(factors.yielding(factors.inwards(forces, wrenches)))

@@ -1,0 +1,154 @@
+"""A rigid body and the joint that carries it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from concur.errors import ConcurError, DescriptionError, entries, shown
+from concur.robot._inertia import Inertia
+from concur.robot._pose import Pose
+from concur.robot._shape import Shape
+from concur.robot.joints import Joint
+
+
+@dataclass(frozen=True)
+class Body:
+    """A rigid body together with the joint that connects it to its parent.
+
+    The body frame is the joint frame moved along with the body: at the joint's neutral
+    configuration the two coincide.
+
+    Parameters
+    ----------
+    name : str
+        Name of the body and of its joint, unique in a mechanism.
+    joint : Joint
+        What the body may do relative to its parent.
+    parent : str, optional
+        Name of the parent body; none for the body that hangs on the inertial frame.
+    placement : Pose
+        Joint frame in the parent's body frame (in the inertial frame without a parent).
+    inertia : Inertia
+        Mass, centre of mass and moments in the body frame.
+    limits : sequence, optional
+        Lower and upper bound of each configuration coordinate of the joint, m or rad: one
+        pair for a joint with one coordinate, else one pair (or None) per coordinate. A joint
+        with a quaternion has none. They bound inverse kinematics and are part of the verdict of a
+        run; the dynamics have no stops.
+    speed_limit : float or sequence of float, optional
+        Largest speed of the joint, either way, m/s or rad/s: a number for all its freedoms, or one
+        per freedom. Part of the verdict of a run.
+    torque_limit : float or sequence of float, optional
+        Largest force or torque of the joint's drive, either way, N or N m, in the same form. Part
+        of the verdict of a run; `Servo` limits its torques only by its own `torque_limits`.
+    shape : Shape or sequence of Shape, optional
+        Shapes that drawings show; the dynamics do not use them.
+
+    Raises
+    ------
+    DescriptionError
+        If a part is of the wrong kind, or the limits do not fit the joint.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> inertia = cc.Inertia(20.0, moments=(1, 1, 1))
+    >>> hull = cc.Body("hull", cc.joints.Free(), inertia=inertia)
+    >>> hull.name, hull.inertia.mass
+    ('hull', 20.0)
+    """
+
+    name: str
+    joint: Joint
+    parent: str | None = None
+    placement: Pose = field(default_factory=Pose)
+    inertia: Inertia = field(default_factory=lambda: Inertia(0.0))
+    limits: Any = None
+    speed_limit: Any = None
+    torque_limit: Any = None
+    shape: Any = None
+
+    def __post_init__(self) -> None:
+        where = f"body `{self.name}`"
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise _wrong_kind("Body, `name`", "a name (text that is not empty)", self.name)
+        for attribute, kind in (("joint", Joint), ("placement", Pose), ("inertia", Inertia)):
+            value = getattr(self, attribute)
+            if not isinstance(value, kind):
+                if kind is Joint:
+                    raise _wrong_joint(where, value)
+                article = "an" if kind is Inertia else "a"
+                raise _wrong_kind(f"{where}, `{attribute}`", f"{article} {kind.__name__}", value)
+        if not (self.parent is None or isinstance(self.parent, str)):
+            raise _wrong_kind(f"{where}, `parent`", "the name of a body or None", self.parent)
+        object.__setattr__(self, "limits", _limits(where, self.joint, self.limits))
+        for attribute in ("speed_limit", "torque_limit"):
+            value = getattr(self, attribute)
+            largest = _largest(f"{where}, `{attribute}`", self.joint, value)
+            object.__setattr__(self, attribute, largest)
+        shapes = [self.shape] if isinstance(self.shape, Shape) else self.shape or ()
+        shapes = entries(shapes, Shape)
+        if shapes is None:
+            raise _wrong_kind(f"{where}, `shape`", "a Shape or a list of them", self.shape)
+        object.__setattr__(self, "shape", shapes)
+
+
+def _limits(where: str, joint: Joint, value: Any) -> tuple[tuple[float, float], ...]:
+    """Pairs (lower, upper) for each coordinate; infinite where there is no bound."""
+    free = (-math.inf, math.inf)
+    if value is None:
+        return (free,) * joint.nq
+    expected = f"{joint.nq} pairs (lower, upper) with lower < upper, one per coordinate"
+    if joint.quaternion_at is not None:
+        expected = f"no limits: a {type(joint).__name__} joint has a quaternion"
+    try:
+        if joint.nq == 1 and len(value) == 2 and not any(hasattr(x, "__len__") for x in value):
+            value = (value,)
+        pairs = tuple(free if pair is None else (float(pair[0]), float(pair[1])) for pair in value)
+    except (TypeError, ValueError, IndexError, KeyError, OverflowError):
+        raise _wrong_kind(f"{where}, `limits`", expected, value) from None
+    fits = len(pairs) == joint.nq and all(low < high for low, high in pairs)
+    if not fits or (joint.quaternion_at is not None and any(pair != free for pair in pairs)):
+        raise _wrong_kind(f"{where}, `limits`", expected, value)
+    return pairs
+
+
+def _largest(where: str, joint: Joint, value: Any) -> tuple[float, ...]:
+    """Bound of each freedom, infinite by default."""
+    if value is None:
+        return (math.inf,) * joint.nv
+    expected = f"a number above zero, or {joint.nv} of them, one per freedom of the joint"
+    if not joint.nv:
+        expected = "no limit: a Fixed joint does not move"
+    try:
+        entries = tuple(value) if hasattr(value, "__len__") else (value,) * max(1, joint.nv)
+        numbers = tuple(float(entry) for entry in entries)
+    except (TypeError, ValueError):
+        raise _wrong_kind(where, expected, value) from None
+    if len(numbers) != joint.nv or not all(number > 0.0 for number in numbers):
+        raise _wrong_kind(where, expected, value)
+    return numbers
+
+
+def _wrong_joint(where: str, value: object) -> ConcurError:
+    """Build the error for what is no joint: often its name, or its class without an axis."""
+    name = value if isinstance(value, str) else getattr(value, "__name__", "")
+    kind = next((k for k in ("Revolute", "Prismatic") if k.lower() == str(name).lower()), "")
+    example = f"cc.joints.{kind or 'Revolute'}((0, 0, 1))"
+    return DescriptionError(
+        f"{where}, `joint`",
+        expected="a Joint",
+        came=f"{type(value).__name__} {value!r:.60}",
+        cure=f"Make one, for example {example}, after `import concur as cc`.",
+    )
+
+
+def _wrong_kind(where: str, expected: str, value: object) -> ConcurError:
+    return DescriptionError(
+        where,
+        expected=expected,
+        came=f"{type(value).__name__} {shown(value)}",
+        cure="See the documentation of the constructor.",
+    )

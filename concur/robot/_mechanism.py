@@ -1,0 +1,625 @@
+"""The robot as one object, with kinematics and dynamics as methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from concur.codegen import Matrix, Scalar, Vector, constant, evaluated
+from concur.errors import WheelError, shown
+from concur.robot import _controls, _coriolis, _jacobian, _mass_matrix, _newton_euler, _rolling
+from concur.robot._constraint_rows import constraint_rows
+from concur.robot._contact import check_wheels
+from concur.robot._masses import check_masses
+from concur.robot._screw_methods import ScrewMethods
+from concur.robot._size import robot_size
+from concur.robot._wheel import Wheel
+
+FLAT = 1e-6
+"""Sine of the angle between axis and normal below which a disk lies flat."""
+
+TOUCH = 1e-6
+"""Largest gap of a contact at the start of a motion, in parts of the robot's size."""
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from concur.viewing import RobotViewer
+
+
+@dataclass(frozen=True)
+class Mechanism(ScrewMethods):
+    """A robot: bodies in a tree, wheels on a plane, gravity and actuators.
+
+    All methods take NumPy arrays (and return arrays of floats) or CasADi SX (and return SX).
+    Velocities are body-twist coordinates of each joint in its own basis; twists are
+    [linear; angular].
+
+    Parameters
+    ----------
+    name : str
+        Name of the robot.
+    bodies : sequence of Body
+        The bodies in any order; exactly one has no parent: the base. They are kept with
+        parents before children.
+    wheels : sequence of Wheel
+        Rolling contacts with the plane of the base.
+    gravity : sequence of float
+        Acceleration of gravity in the inertial frame, shape (3,), m/s^2.
+    actuated : sequence of str, optional
+        Names of the bodies whose joints have a motor each; default all but the base, the joints
+        of `drives` and those that follow others.
+    drives : sequence of Drive
+        Motors on several joints, and thrusters.
+    mimics : sequence of Mimic
+        Joints that follow others.
+    steering : sequence of Steering
+        Steered wheels whose axles meet those of two others in one point.
+    supports : mapping of str to sequence of float
+        Frictionless supports beside the wheels, such as casters, for plants with slip: by name the
+        point of contact in the frame of the base, shape (3,), m. Its height does not matter.
+    unread : sequence of str
+        Parts of its URDF or MJCF file that the robot lacks or changes, a sentence for each kind;
+        `load` fills it in. It has no meaning for the motion, and equal robots may differ in it.
+
+    Raises
+    ------
+    DescriptionError
+        If names repeat, the parents form no tree, the base is actuated, a joint of `drives` is
+        actuated too, joints follow each other in a cycle, a wheel cannot follow its guides, or a
+        support has the name of a wheel.
+    UnknownNameError
+        If a parent, a wheel's body, an actuator, or a joint of a drive does not exist.
+    InertiaError
+        If some joint could move without moving any mass.
+    WheelError
+        If a wheel does not fit the plane, or the rolling constraints are not regular.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> arm = cc.Mechanism(
+    ...     "pendulum",
+    ...     [
+    ...         cc.Body("ceiling", cc.joints.Fixed()),
+    ...         cc.Body(
+    ...             "rod",
+    ...             cc.joints.Revolute((0, 1, 0)),
+    ...             parent="ceiling",
+    ...             inertia=cc.Inertia(2.0, com=(0, 0, -0.5), moments=(0.1, 0.1, 0.01)),
+    ...         ),
+    ...     ],
+    ...     gravity=(0, 0, -9.81),
+    ... )
+    >>> float(arm.mass_matrix([0.0])[0, 0])
+    0.6
+    """
+
+    COMPILED = (
+        "mass_matrix",
+        "bias",
+        "inverse_dynamics",
+        "momentum",
+        "momentum_matrix",
+        "kinetic_energy",
+    )
+
+    unread: Sequence[str] = field(default=(), repr=False, compare=False)
+    _kept_rows: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    _row_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    _ground: float | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.nv:
+            rng = np.random.default_rng(7)
+            check_masses(self, [self.random(rng) for _ in range(2)])
+        names = _controls.coupling_names(self)
+        kept, ground = tuple(range(len(names))), None
+        if self.wheels:
+            kept, names, ground = check_wheels(self)
+        object.__setattr__(self, "unread", tuple(self.unread))
+        object.__setattr__(self, "_kept_rows", kept)
+        object.__setattr__(self, "_row_names", names)
+        object.__setattr__(self, "_ground", ground)
+
+    def __repr__(self) -> str:
+        sizes = f"{len(self.bodies)} bodies, nq = {self.nq}, nv = {self.nv}, {self.nu} controls"
+        return f"<robot {shown(self.name)}: {sizes}>"
+
+    def _repr_html_(self) -> str:
+        from concur.plotting.notebook import robot_html
+
+        return robot_html(self)
+
+    @property
+    def nf(self) -> int:
+        """Number of independent constraints: of wheels, and of joints that follow others."""
+        return len(self._kept_rows)
+
+    @property
+    def constraint_names(self) -> tuple[str, ...]:
+        """Name of each row of `constraints`: wheel and what it forbids, or joint that follows."""
+        return self._row_names
+
+    @property
+    def ground_height(self) -> float | None:
+        """Height of the plane under the wheels above the plane of the base's frame, m.
+
+        Counted along the normal of the base's joint; none without wheels that touch it.
+        """
+        return self._ground
+
+    def wheel_axis(self, wheel: Wheel) -> np.ndarray:
+        """Axis of a wheel in its body's frame.
+
+        Parameters
+        ----------
+        wheel : Wheel
+            One of `wheels`.
+
+        Returns
+        -------
+        numpy.ndarray
+            Unit vector (3,).
+        """
+        return _rolling.wheel_axis(self, wheel)
+
+    def check_contacts(self, q: np.ndarray, where: str) -> None:
+        """Demand that every wheel with a `support` touches it.
+
+        Parameters
+        ----------
+        q : numpy.ndarray
+            Configuration, shape (nq,).
+        where : str
+            Place named in errors.
+
+        Raises
+        ------
+        WheelError
+            If a gap is larger than 1e-6 of the robot's size, or a disk lies flat.
+        """
+        for wheel in self.wheels:
+            if wheel.support is not None:
+                rows = _rolling.wheel_rows(self, constant(q), wheel)
+                upright, gap = float(ca.DM(rows.upright)), float(ca.DM(rows.height))
+                if not upright > FLAT:
+                    raise WheelError(
+                        f"robot `{self.name}`, wheel `{wheel.body}`, {where}",
+                        expected="a disk that touches its support in one point",
+                        came="a disk that lies flat",
+                        cure="Tilt it: its rolling constraints are singular there.",
+                    )
+                if not abs(gap) <= TOUCH * robot_size(self):
+                    raise WheelError(
+                        f"robot `{self.name}`, wheel `{wheel.body}`, {where}",
+                        expected="contact with its support",
+                        came=f"a gap of {gap:.6g} m",
+                        cure="Move its body along the normal by this gap.",
+                        gap=gap,
+                    )
+
+    @evaluated("(nq)->(4,4)")
+    def pose(self, q: Vector, body: str) -> Matrix:
+        """Pose of a body in the inertial frame, body to world, m, (2.2.6).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        body : str
+            Name of the body.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (4, 4).
+        """
+        return _jacobian.pose(self, q, body)
+
+    @evaluated("(nq)->(6,nv)")
+    def jacobian(self, q: Vector, body: str) -> Matrix:
+        """Map from joint velocities to the body twist, [linear; angular], body form of (2.3.7).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        body : str
+            Name of the body.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (6, nv).
+        """
+        return _jacobian.jacobian(self, q, body)
+
+    @evaluated("(nq),(nv)->(6)")
+    def twist(self, q: Vector, v: Vector, body: str) -> Vector:
+        """Body twist relative to the inertial frame, [linear; angular], m/s and rad/s.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+        body : str
+            Name of the body.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (6,).
+        """
+        return _jacobian.twist(self, q, v, body)
+
+    @evaluated("(nq),(nv)->(6)")
+    def velocity_product(self, q: Vector, v: Vector, body: str) -> Vector:
+        """Derivative of a body twist at zero joint accelerations: Jdot v, m/s^2 and rad/s^2.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+        body : str
+            Name of the body.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (6,).
+        """
+        return _jacobian.velocity_product(self, q, v, body)
+
+    @evaluated("(nq)->(nv,nv)")
+    def mass_matrix(self, q: Vector) -> Matrix:
+        """Symmetric mass matrix in left-trivialised velocities, by composite bodies, SI units.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv, nv).
+
+        References
+        ----------
+        Thesis, (3.2.12), (3.3.31).
+        """
+        return _mass_matrix.mass_matrix(self, q)
+
+    @evaluated("(nq),(nv)->(nv)")
+    def bias(self, q: Vector, v: Vector) -> Vector:
+        """Coriolis, centrifugal and gravity forces: M vdot + bias = tau, N and N m.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv,).
+        """
+        return _newton_euler.bias(self, q, v)
+
+    @evaluated("(nq),(nv),(nv)->(nv)")
+    def inverse_dynamics(self, q: Vector, v: Vector, vdot: Vector) -> Vector:
+        """Generalised forces for an acceleration, by Newton-Euler: M vdot + bias, N and N m.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+        vdot : array_like
+            Derivative of the velocity, shape (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv,).
+        """
+        return _newton_euler.inverse_dynamics(self, q, v, vdot)
+
+    @evaluated("(nq),(nv)->(nv,nv)")
+    def coriolis(self, q: Vector, v: Vector) -> Matrix:
+        """Factor C of the Coriolis forces with Mdot = C + C^T.
+
+        C v plus the gravity forces is `bias`.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv, nv).
+        """
+        return _coriolis.coriolis(self, q, v)
+
+    @evaluated("(nq),(nv)->(6)")
+    def momentum(self, q: Vector, v: Vector) -> Vector:
+        """Spatial momentum about the inertial origin, [linear; angular], SI units, (3.3.35).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (6,).
+
+        References
+        ----------
+        Thesis, (3.2.14)-(3.2.16), (3.3.34), (3.3.35).
+        """
+        return _newton_euler.momentum(self, q, v)
+
+    @evaluated("(nq)->(6,nv)")
+    def momentum_matrix(self, q: Vector) -> Matrix:
+        """Map from velocities to `momentum`, rows [linear; angular], SI units, (3.3.35).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (6, nv).
+        """
+        return _newton_euler.momentum_matrix(self, q)
+
+    @evaluated("(nq),(nv)->()")
+    def kinetic_energy(self, q: Vector, v: Vector) -> Scalar:
+        """Kinetic energy, J.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+
+        Returns
+        -------
+        float or casadi.SX
+            The value.
+
+        References
+        ----------
+        Thesis, (4.4.28).
+        """
+        return _mass_matrix.kinetic_energy(self, q, v)
+
+    @evaluated("(nq)->()")
+    def potential_energy(self, q: Vector) -> Scalar:
+        """Potential energy of gravity, zero at the inertial origin, J.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        float or casadi.SX
+            The value.
+
+        References
+        ----------
+        Thesis, (3.3.32).
+        """
+        return _mass_matrix.potential_energy(self, q)
+
+    @evaluated("(nq)->(nf,nv)")
+    def constraints(self, q: Vector) -> Matrix:
+        """Rolling constraints and couplings, of full row rank: constraints(q) @ v = 0.
+
+        Rows that follow from others are left out; `constraint_names` names those kept.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nf, nv).
+
+        References
+        ----------
+        Thesis, (4.2.8), (4.3.23).
+        """
+        return constraint_rows(self, q, self._kept_rows)
+
+    @evaluated("(nq)->(nv,nu)")
+    def actuation(self, q: Vector) -> Matrix:
+        """Actuation matrix B: controls to generalised forces, M vdot + bias = B u + C^T lambda.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv, nu).
+        """
+        return _controls.control_velocities(self, q, ca.SX.eye(self.nv)).T
+
+    def plot(
+        self,
+        q: ArrayLike | None = None,
+        outputs: Iterable[Any] = (),
+        ax: Any = None,
+    ) -> Figure:
+        """Draw the robot: links, wheels, body frames and names, each joint by its kind.
+
+        Parameters
+        ----------
+        q : array_like, optional
+            Configuration, shape (nq,); default the neutral one.
+        outputs : iterable of Output
+            Outputs whose points are drawn too.
+        ax : mpl_toolkits.mplot3d.axes3d.Axes3D, optional
+            Three-dimensional axes to draw into; default a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure; its ``savefig`` writes a file, no window is opened.
+
+        Raises
+        ------
+        ShapeError, NonFiniteError
+            If the configuration does not fit the robot.
+        DescriptionError
+            If the axes have two dimensions.
+
+        Examples
+        --------
+        >>> import concur as cc
+        >>> robot = cc.robots.rover_arm()
+        >>> robot.plot().savefig("rover_arm.png")    # doctest: +SKIP
+        """
+        from concur.plotting import robot_portrait
+
+        at = self.neutral() if q is None else self.check_configuration(q)
+        return robot_portrait(self, at, tuple(outputs), ax)
+
+    def view(
+        self,
+        q: ArrayLike | None = None,
+        outputs: Iterable[Any] = (),
+        servo: Any = None,
+        *,
+        port: int = 0,
+        browser: bool = True,
+    ) -> RobotViewer:
+        """Show the robot in three dimensions in a browser, with a slider for each joint.
+
+        The page is served by a thread of this process: call `wait` of the result at the end of a
+        script.
+
+        Parameters
+        ----------
+        q : array_like, optional
+            Configuration, shape (nq,); default the neutral one.
+        outputs : iterable of Output
+            Outputs whose poses are shown; default those of the servo.
+        servo : Servo, optional
+            Law whose decoupling margin is shown.
+        port : int
+            Port of this machine; 0: any free port.
+        browser : bool
+            Whether to open the page in a browser, if this machine has a screen.
+
+        Returns
+        -------
+        RobotViewer
+            The viewer, with the address `url`; `close` ends it.
+
+        Raises
+        ------
+        ShapeError, NonFiniteError
+            If the configuration does not fit the robot.
+        ConcurError
+            If the port is in use.
+        """
+        from concur.viewing import RobotViewer
+
+        at = self.neutral() if q is None else self.check_configuration(q)
+        shown = tuple(outputs) or tuple(getattr(servo, "outputs", ()))
+        return RobotViewer(self, at, shown, servo, port, browser)
+
+    def save(self, path: str | PathLike[str]) -> tuple[Path, ...]:
+        """Write the robot to a file: TOML, URDF or MJCF, by the ending of its name.
+
+        TOML keeps everything: `concur.load` reads an equal robot. MJCF and URDF keep bodies,
+        joints, limits and actuators; see ``docs/files.md`` for joints and wheels that they cannot
+        express.
+
+        Parameters
+        ----------
+        path : path
+            Name with the ending .toml, .urdf, .xml or .mjcf. A file of this name is replaced.
+
+        Returns
+        -------
+        tuple of pathlib.Path
+            The files written: beside a URDF file a sidecar of the same name with the ending
+            .toml.
+
+        Raises
+        ------
+        DescriptionError
+            If the ending is another one, the format cannot express the robot, or the sidecar would
+            replace a file that is no sidecar.
+        ConcurError
+            If a file cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> import concur as cc
+        >>> robot, folder = cc.robots.free_flyer(), pathlib.Path(tempfile.mkdtemp())
+        >>> [file.name for file in robot.save(folder / "flyer.urdf")]
+        ['flyer.urdf', 'flyer.toml']
+        >>> robot.save(folder / "copy.toml") and cc.load(folder / "copy.toml") == robot
+        True
+        """
+        # By name: a robot stands below what writes it.
+        files: tuple[Path, ...] = import_module("concur.writers").save(self, path)
+        return files
+
+    def summary(self) -> str:
+        """Describe the robot in plain text, with numbers in SI units.
+
+        Returns
+        -------
+        str
+            Tables of the joints (axis, pitch, freedoms, limits, drive), of the masses and
+            principal moments and, with wheels, of these and the rolling constraints.
+
+        Examples
+        --------
+        >>> import concur as cc
+        >>> print(cc.robots.orbital_crawler().summary().splitlines()[0])
+        orbital_crawler: 6 bodies, nq = 17, nv = 15, 9 driven freedoms
+        """
+        from concur.plotting import summarise
+
+        return summarise(self)

@@ -1,0 +1,611 @@
+"""A tree of bodies with wheels, motors and couplings, and its configuration space."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from concur.codegen import Array, Vector, attitude_error, evaluated, finite_floats
+from concur.errors import DescriptionError, entries, shown
+from concur.robot._bodies import BodyTree, unknown_name
+from concur.robot._cables import Cable, find_cables
+from concur.robot._drive import Drive, Mimic
+from concur.robot._mimics import ordered_mimics
+from concur.robot._pose import vector
+from concur.robot._steering import Linkage, Steering, linkages
+from concur.robot._wheel import Wheel
+from concur.robot.joints import Free, Planar, Sliding
+
+COUPLED = 1e-6
+"""Largest error of a joint that follows another, rad and m, and relative beyond one."""
+
+
+@dataclass(frozen=True)
+class Tree(BodyTree):
+    """Bodies in a tree with their wheels and actuators, and its configuration space.
+
+    Parameters
+    ----------
+    name : str
+        Name of the robot.
+    bodies : sequence of Body
+        The bodies in any order; exactly one has no parent: the base. They are kept with
+        parents before children.
+    wheels : sequence of Wheel
+        Rolling contacts with a plane or a sphere.
+    gravity : sequence of float
+        Acceleration of gravity in the inertial frame, shape (3,), m/s^2.
+    actuated : sequence of str, optional
+        Names of the bodies whose joints have a motor each; default all but the base, the joints
+        of `drives` and those that follow others.
+    drives : sequence of Drive
+        Motors on several joints, and thrusters.
+    mimics : sequence of Mimic
+        Joints that follow others.
+    steering : sequence of Steering
+        Steered wheels whose axles meet those of two others in one point.
+    supports : mapping of str to sequence of float
+        Frictionless supports beside the wheels, such as casters, for plants with slip: by name the
+        point of contact in the frame of the base, shape (3,), m. Its height does not matter.
+
+    Raises
+    ------
+    DescriptionError
+        If names repeat, the parents form no tree, the base is actuated, a joint of `drives` is
+        actuated too, joints follow each other in a cycle, a wheel cannot follow its guides, or a
+        support has the name of a wheel.
+    UnknownNameError
+        If a parent, a wheel's body, an actuator, or a joint of a drive does not exist.
+    """
+
+    wheels: Sequence[Wheel] = ()
+    gravity: Sequence[float] = (0.0, 0.0, 0.0)
+    actuated: Sequence[str] | None = None
+    drives: Sequence[Drive] = ()
+    mimics: Sequence[Mimic] = ()
+    steering: Sequence[Steering] = ()
+    supports: Mapping[str, Sequence[float]] = field(default_factory=dict, hash=False)
+    _linkages: tuple[Linkage, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        where = self._where
+        wheels = self._entries("wheels", Wheel)
+        mimics = ordered_mimics(where, self.bodies, self._entries("mimics", Mimic))
+        for attribute, value in (
+            ("wheels", wheels),
+            ("drives", self._entries("drives", Drive)),
+            ("mimics", mimics),
+            ("steering", self._entries("steering", Steering)),
+            ("gravity", vector(self.gravity, 3, f"{where}, `gravity`")),
+            ("supports", self._check_supports(where, wheels)),
+        ):
+            object.__setattr__(self, attribute, value)
+        for wheel in wheels:
+            self.index(wheel.body)
+            if wheel.support is not None and wheel.support.body is not None:
+                self.index(wheel.support.body)
+        found = linkages(where, self.bodies, wheels, self.steering)
+        object.__setattr__(self, "_linkages", found)
+        self._check_linkages(where)
+        geared = self._check_drives(where)
+        object.__setattr__(self, "actuated", self._check_actuated(where, geared))
+
+    def _check_supports(self, where: str, wheels: Sequence[Wheel]) -> dict[str, tuple[float, ...]]:
+        """Points of the supports, none of which has the name of a wheel."""
+        if not isinstance(self.supports, Mapping):
+            raise DescriptionError(
+                f"{where}, `supports`",
+                expected="points by name",
+                came=shown(self.supports),
+                cure='Write {"caster": (0.5, 0.0, 0.0)}.',
+            )
+        for name in self.supports:
+            if not isinstance(name, str) or name in [wheel.body for wheel in wheels]:
+                raise DescriptionError(
+                    f"{where}, `supports`",
+                    expected="names that no wheel has",
+                    came=shown(name),
+                    cure="Rename the support.",
+                )
+        return {
+            name: vector(at, 3, f"{where}, support `{shown(name)}`")
+            for name, at in self.supports.items()
+        }
+
+    def _check_linkages(self, where: str) -> None:
+        """Refuse wheels that follow guides, and are coupled by `mimics` too."""
+        for mimic in self.mimics:
+            for linkage in self._linkages:
+                if linkage.joint in (mimic.body, mimic.of):
+                    raise DescriptionError(
+                        f"{where}, mimic `{mimic.body}`",
+                        expected="joints without a wheel that follows guides",
+                        came=f"`{linkage.joint}`: {linkage.text}",
+                        cure="Remove the coupling, or couple the steering joints of the guides.",
+                    )
+
+    def _check_drives(self, where: str) -> dict[str, str]:
+        """Check the drives; by body, the drive that moves its joint."""
+        names = self.freedom_names
+        bodies = {self.freedom_names[i]: b.name for b in self.bodies for i in self.freedoms(b.name)}
+        geared: dict[str, str] = {}
+        drives = [drive.name for drive in self.drives]
+        for drive in self.drives:
+            place = f"{where}, drive `{drive.name}`"
+            own = drive.name in (drive.joints or ())  # a gear on one joint may have its name
+            if drives.count(drive.name) > 1 or (drive.name in names and not own):
+                raise DescriptionError(
+                    place,
+                    expected="a name that no joint and no other drive has",
+                    came=f"`{drive.name}` twice",
+                    cure="Rename the drive.",
+                )
+            if drive.body is not None:
+                self.index(drive.body)
+            for name in drive.joints or ():
+                if name not in names:
+                    raise unknown_name(f"{place}, `joints`", "joint", name, names)
+                if bodies[name] == self.base.name and self._floats:
+                    raise DescriptionError(
+                        f"{place}, `joints`",
+                        expected="joints other than the base",
+                        came=f"the base `{self.base.name}`",
+                        cure="A floating base has no motor: describe a thruster by `body` and "
+                        "`wrench`.",
+                    )
+                geared[bodies[name]] = drive.name
+        return geared
+
+    @property
+    def _floats(self) -> bool:
+        """Whether the base is one that no motor can move."""
+        return bool(self.wheels) or isinstance(self.base.joint, Free)
+
+    def _check_actuated(self, where: str, geared: Mapping[str, str]) -> tuple[str, ...]:
+        base = self.bodies[0].name
+        if self.actuated is None:
+            passive = {*geared, *self.following}
+            passive |= {self.bodies[i].name for i in self.platforms}
+            return tuple(b.name for b in self.bodies[1:] if b.joint.nv and b.name not in passive)
+        names = None if isinstance(self.actuated, str) else entries(self.actuated, str)
+        if names is None:
+            raise DescriptionError(
+                f"{where}, `actuated`",
+                expected="a list of body names",
+                came=f"{type(self.actuated).__name__} {shown(self.actuated)}",
+                cure='Write ["left", "right"].',
+            )
+        for name in names:
+            body = self.bodies[self.index(name)]
+            if name == base and self._floats:
+                raise DescriptionError(
+                    f"{where}, `actuated`",
+                    expected="joints other than the base",
+                    came=f"the base `{base}`",
+                    cure="A floating base is unactuated: its pose follows from the wheels or "
+                    "from momentum. Remove it from the list.",
+                )
+            if self.index(name) in self.platforms:
+                raise DescriptionError(
+                    f"{where}, `actuated`",
+                    expected="joints other than those of bodies that stand on wheels",
+                    came=f"`{name}`",
+                    cure="Its pose follows from the wheels. Remove it from the list.",
+                )
+            if name in geared:
+                raise DescriptionError(
+                    f"{where}, `actuated`",
+                    expected="joints without a drive",
+                    came=f"`{name}`, which the drive `{geared[name]}` moves",
+                    cure="Remove it from the list, or give its own motor as a drive too.",
+                )
+            if body.joint.nv == 0:
+                raise DescriptionError(
+                    f"{where}, `actuated`",
+                    expected="joints that can move",
+                    came=f"the fixed joint of `{name}`",
+                    cure="Remove it from the list.",
+                )
+        if len(set(names)) != len(names):
+            raise DescriptionError(
+                f"{where}, `actuated`",
+                expected="each joint once",
+                came=", ".join(names),
+                cure="Remove the repeated name.",
+            )
+        return tuple(sorted(names, key=self.index))
+
+    @property
+    def linkages(self) -> tuple[Linkage, ...]:
+        """Axles of the wheels of each entry of `steering`."""
+        return self._linkages
+
+    def beyond_support(self, wheel: Wheel) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Bodies that move a wheel and its support relative to each other.
+
+        Parameters
+        ----------
+        wheel : Wheel
+            One of `wheels`, with a `support`.
+
+        Returns
+        -------
+        wheel_path, support_path : tuple of int
+            Indices of the bodies from the last one that carries both, which is not included, to
+            the wheel and to the support.
+        """
+        path = self.path(self.index(wheel.body))
+        on = wheel.support.body if wheel.support else None
+        other = () if on is None else self.path(self.index(on))
+        common = sum(i in other for i in path)
+        return path[common:], other[common:]
+
+    def platform(self, wheel: Wheel) -> int:
+        """Body that moves on the surface on which a wheel rolls.
+
+        Parameters
+        ----------
+        wheel : Wheel
+            One of `wheels`.
+
+        Returns
+        -------
+        int
+            Index of the first body between the base and the wheel, both included, whose joint is
+            planar or sliding; the base without such. With a `support` the first body that moves
+            relative to it.
+        """
+        if wheel.support is not None:
+            own, other = self.beyond_support(wheel)
+            return next((i for i in (*own, *other) if self.bodies[i].joint.nv), 0)
+        path = self.path(self.index(wheel.body))
+        return next((i for i in path if isinstance(self.bodies[i].joint, Planar | Sliding)), 0)
+
+    @property
+    def platforms(self) -> tuple[int, ...]:
+        """Bodies that stand on wheels, in order."""
+        return tuple(sorted({self.platform(wheel) for wheel in self.wheels}))
+
+    @property
+    def below_platforms(self) -> tuple[str, ...]:
+        """Bodies between those that stand on wheels and the wheels, the wheels included."""
+        found = set[int]()
+        for wheel in self.wheels:
+            path = self.path(self.index(wheel.body))
+            if wheel.support is not None:
+                path = tuple(i for half in self.beyond_support(wheel) for i in half)
+            start = path.index(self.platform(wheel)) if self.platform(wheel) in path else -1
+            found |= set(path[start + 1 :])
+        return tuple(self.bodies[i].name for i in sorted(found - set(self.platforms)))
+
+    @property
+    def actuated_freedoms(self) -> tuple[int, ...]:
+        """Indices in v of the driven freedoms."""
+        return tuple(self.freedoms(*(self.actuated or ())))
+
+    @property
+    def nu(self) -> int:
+        """Number of controls: driven freedoms in `actuated`, then `drives`."""
+        return len(self.actuated_freedoms) + len(self.drives)
+
+    @property
+    def control_names(self) -> tuple[str, ...]:
+        """Name of each control, (nu,): of the freedom that it drives alone, or of the drive."""
+        names = self.freedom_names
+        alone = [names[i] for i in self.actuated_freedoms]
+        return (*alone, *(drive.name for drive in self.drives))
+
+    @property
+    def control_units(self) -> tuple[str, ...]:
+        """Unit of each control, N or N m, (nu,).
+
+        That of a motor on several joints is N if all of them slide, that of a thruster N unless
+        its wrench is a moment.
+        """
+        each = self.effort_units
+        units = [each[i] for i in self.actuated_freedoms]
+        of_joint = dict(zip(self.freedom_names, each, strict=True))
+        for drive in self.drives:
+            if drive.joints is None:
+                forces = any(drive.at_origin[:3])
+            else:
+                forces = all(of_joint[name] == "N" for name in drive.joints)
+            units.append("N" if forces else "N m")
+        return tuple(units)
+
+    @property
+    def control_limits(self) -> np.ndarray:
+        """Largest force or torque of each control, shape (nu,), N and N m; infinite without one.
+
+        A drive without a limit has that of its joints, divided by the ratio, if no other drive
+        moves them.
+        """
+        each = self.torque_limits
+        limits = [each[i] for i in self.actuated_freedoms]
+        of_joint = dict(zip(self.freedom_names, each, strict=True))
+        for drive in self.drives:
+            limit = drive.torque_limit
+            if limit == np.inf and drive.joints is not None:
+                others = {n for d in self.drives if d is not drive for n in d.joints or ()}
+                if not others & drive.joints.keys():
+                    limit = min(of_joint[n] / abs(ratio) for n, ratio in drive.joints.items())
+            limits.append(limit)
+        return np.array(limits, dtype=float)
+
+    @property
+    def driven_freedoms(self) -> tuple[int, ...]:
+        """Indices in v of the freedoms that a control moves, alone or with others.
+
+        A thruster moves the freedoms of its body's joint along which its wrench acts.
+        """
+        found = set(self.actuated_freedoms)
+        for drive in self.drives:
+            found |= {self.freedom_names.index(name) for name in drive.joints or ()}
+            if drive.body is not None:
+                acting = self.bodies[self.index(drive.body)].joint.basis.T @ drive.at_origin
+                found |= {self.v_slice(drive.body).start + int(i) for i in np.flatnonzero(acting)}
+        return tuple(sorted(found))
+
+    @property
+    def driven_bodies(self) -> tuple[str, ...]:
+        """Bodies whose joints a control moves, alone or with others."""
+        driven = set(self.driven_freedoms)
+        return tuple(b.name for b in self.bodies if driven.intersection(self.freedoms(b.name)))
+
+    @cached_property
+    def cables(self) -> dict[str, Cable]:
+        """Links on cables, by body: those on ball joints whose spin moves no mass."""
+        thrust = [drive.body for drive in self.drives if drive.body is not None]
+        rolling = {i for wheel in self.wheels for i in self.path(self.index(wheel.body))}
+        pushed = {*self.driven_bodies, *thrust, *(self.bodies[i].name for i in rolling)}
+        return find_cables(self, pushed)
+
+    @property
+    def tensors(self) -> np.ndarray:
+        """Inertia tensors about the centres of mass, in body axes, shape (bodies, 3, 3), kg m^2.
+
+        A link on a cable has a moment about its line, so that its spin, which is divided out, has
+        an inertia.
+        """
+        tensors = np.array([body.inertia.tensor for body in self.bodies])
+        for name, cable in self.cables.items():
+            tensors[self.index(name)] += cable.moment * np.outer(cable.axis, cable.axis)
+        return tensors
+
+    @property
+    def inertia_matrices(self) -> np.ndarray:
+        """Spatial inertias in body axes, shape (bodies, 6, 6): the matrices I of body twists."""
+        matrices = np.array([body.inertia.matrix for body in self.bodies])
+        described = np.array([body.inertia.tensor for body in self.bodies])
+        matrices[:, 3:, 3:] += self.tensors - described
+        return matrices
+
+    @property
+    def thrusters(self) -> tuple[Drive, ...]:
+        """Drives that act on a body, not on joints."""
+        return tuple(drive for drive in self.drives if drive.joints is None)
+
+    @property
+    def following(self) -> dict[str, str]:
+        """Bodies whose joints follow others, and what they follow: of `mimics`, then `steering`."""
+        found = {
+            mimic.body: f"{mimic.multiplier:g} times the coordinate of `{mimic.of}` plus "
+            f"{mimic.offset:g}"
+            for mimic in self.mimics
+        }
+        return found | {linkage.joint: linkage.text for linkage in self._linkages}
+
+    @property
+    def followers(self) -> tuple[int, ...]:
+        """Indices in v of the velocities of joints that follow others."""
+        return tuple(self.freedoms(*self.following))
+
+    @property
+    def steering_joints(self) -> tuple[tuple[list[str], str], ...]:
+        """Bodies on the steering joints of guides, and on the joint that follows, of `steering`."""
+        return tuple(
+            ([axle.joint for axle in found.axles[:2] if axle.joint is not None], found.joint)
+            for found in self._linkages
+        )
+
+    def neutral(self) -> np.ndarray:
+        """Configuration in which every joint is at its identity, or follows one that is.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (nq,).
+        """
+        return self.coupled(self._identities())
+
+    def coupled(self, q: np.ndarray, given: Collection[str] = ()) -> np.ndarray:
+        """Give joints that follow others the coordinates that belong to them.
+
+        Parameters
+        ----------
+        q : numpy.ndarray
+            Configuration, shape (nq,).
+        given : collection of str
+            Bodies whose joints keep their coordinates.
+
+        Returns
+        -------
+        numpy.ndarray
+            The configuration with ``q = multiplier q_other + offset`` for each of `mimics`, and
+            with each wheel of `steering` at its angle, on the branch that is within a quarter turn
+            of zero where the guides are at zero, (nq,).
+        """
+        found = self._geared(q)
+        found = np.asarray(self._steered(found, False)) if self._linkages else found
+        for name in self.following.keys() & set(given):
+            found[self.q_slice(name)] = q[self.q_slice(name)]
+        return found
+
+    def _geared(self, q: np.ndarray) -> np.ndarray:
+        q = q.copy()
+        for mimic in self.mimics:  # each after the joint that it follows
+            q[self.q_slice(mimic.body)] = (
+                mimic.multiplier * q[self.q_slice(mimic.of)] + mimic.offset
+            )
+        return q
+
+    @evaluated("(nq)->(nq)")
+    def _steered(self, q: Vector, nearest: bool) -> Vector:
+        """Turn wheels that follow guides: to the nearest angle that fits, or to the branch's."""
+        return self._followed(q, nearest)
+
+    def _followed(self, q: Vector, nearest: bool) -> Vector:
+        q = ca.SX(q)
+        for linkage in self._linkages:
+            value, (_, _, slope) = linkage.condition(self._angles(linkage, q))
+            # The determinant is value cos + slope sin after a turn; a line has no direction.
+            step = ca.atan2(-value, slope)
+            if nearest:
+                step = ca.atan2(-2.0 * value * slope, slope**2 - value**2) / 2.0
+            q[self.q_slice(linkage.joint)] += step
+        return q
+
+    def _angles(self, linkage: Linkage, q: Array) -> list[Array]:
+        """Steering angles of the axles of a linkage."""
+        joints = [axle.joint for axle in linkage.axles]
+        return [0.0 if name is None else q[self.q_slice(name)] for name in joints]
+
+    def steering_rows(self, q: Vector) -> Array:
+        """Derivative of the conditions of wheels that follow guides: rows @ v = 0.
+
+        Parameters
+        ----------
+        q : casadi.SX
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        casadi.SX
+            Shape (steering, nv), without unit.
+        """
+        rows = ca.SX(len(self._linkages), self.nv)
+        for k, linkage in enumerate(self._linkages):
+            slopes = linkage.condition(self._angles(linkage, q))[1]
+            for axle, slope in zip(linkage.axles, slopes, strict=True):
+                if axle.joint is not None:
+                    rows[k, self.v_slice(axle.joint)] += slope
+        return ca.sparsify(rows)
+
+    def lost_steering(self, q: np.ndarray, below: float) -> str:
+        """Describe why steering angles of wheels that follow guides are not determined.
+
+        Parameters
+        ----------
+        q : numpy.ndarray
+            Configuration, shape (nq,).
+        below : float
+            Distance, without unit, from a singular configuration that counts as singular.
+
+        Returns
+        -------
+        str
+            Clauses that name the wheels; empty if all angles are determined.
+        """
+        found = [
+            linkage.lost([float(np.sum(angle)) for angle in self._angles(linkage, q)])
+            for linkage in self._linkages
+        ]
+        return " and ".join(dict.fromkeys(text for distance, text in found if distance < below))
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw a configuration joint by joint.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (nq,).
+        """
+        return self.coupled(np.concatenate([body.joint.random(rng) for body in self.bodies]))
+
+    def check_configuration(self, q: ArrayLike, where: str = "configuration") -> np.ndarray:
+        """Check a configuration and normalise its quaternions.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        where : str
+            Place named in errors.
+
+        Returns
+        -------
+        numpy.ndarray
+            The configuration with unit quaternions and coupled joints, shape (nq,).
+
+        Raises
+        ------
+        ShapeError
+            If the count is wrong or a quaternion's norm is not near one.
+        NonFiniteError
+            If a number is NaN or infinite.
+        DescriptionError
+            If a joint that follows others is off by more than 1e-6 rad or m.
+        """
+        where = f"robot `{self.name}`, {where}"
+        array = finite_floats(q, where, (self.nq,)).copy()
+        error = attitude_error(where, "q", array, self.quaternions)
+        if error is not None:
+            raise error
+        for start in self.quaternions:
+            array[start : start + 4] /= np.linalg.norm(array[start : start + 4])
+        if not self.following:
+            return array
+        coupled = self._geared(array)
+        if self._linkages:
+            coupled = np.asarray(self._steered(coupled, True))
+        for body, other in self.following.items():
+            span = self.q_slice(body)
+            came, due = float(array[span][0]), float(coupled[span][0])
+            if abs(came - due) > COUPLED * max(1.0, abs(due)):
+                raise DescriptionError(
+                    f"{where}, joint of `{body}`",
+                    expected=f"{round(due, 12) + 0.0:.9g}: {other}",
+                    came=f"{came:.9g}",
+                    cure="Give it this coordinate, as robot.coupled(q) does: it follows.",
+                )
+        return coupled
+
+    @evaluated("(nq)->(nq)")
+    def normalize(self, coordinates: Vector) -> Vector:
+        """Bring quaternions back to unit norm, and wheels that follow guides to their angles.
+
+        Parameters
+        ----------
+        coordinates : array_like
+            Configuration whose quaternions may be of any norm but zero, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (nq,).
+        """
+        unit = self._unit(coordinates)
+        return self._steered(unit, True) if self._linkages else unit
+
+    def _unit(self, coordinates: Vector) -> Vector:
+        """Coordinates with quaternions of unit norm."""
+        parts = []
+        for i, body in enumerate(self.bodies):
+            part = coordinates[self._starts[i][0] : self._starts[i + 1][0], :]
+            at = body.joint.quaternion_at
+            if at is not None:
+                unit = part[at : at + 4] / ca.sqrt(ca.sumsqr(part[at : at + 4]))
+                part = ca.vertcat(part[:at], unit, part[at + 4 :])
+            parts.append(part)
+        return ca.vertcat(*parts)
