@@ -16,7 +16,7 @@ from scipy.linalg import expm
 
 from concur.certify import Certificate, Status, certify, prove, search, split
 from concur.control import ErrorDynamics
-from concur.control.output_groups import Pose
+from concur.outputs.groups import Pose
 
 PAGE = Path(__file__).resolve().with_name("certificates.md")
 GAINS = ((4.0, 2.8), (4.0, 4.0), (9.0, 5.0))

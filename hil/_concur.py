@@ -22,15 +22,7 @@ if TYPE_CHECKING:
         fingerprint,
         recalled,
     )
-    from concur.control import (
-        Law,
-        Servo,
-        Tick,
-        TickStatus,
-        TrackingLaw,
-        reference_for,
-        tracking_law,
-    )
+    from concur.control import Law, Servo, Tick, TickStatus, TrackingLaw, tracking_law
     from concur.errors import ConcurError, DescriptionError, install_command, printable, shown
     from concur.files import (
         confined,
@@ -61,6 +53,7 @@ if TYPE_CHECKING:
     )
     from concur.groups import quaternion, se3
     from concur.mcap import Quantity, write_mcap
+    from concur.outputs import reference_for
     from concur.plotting.errors import TIME
     from concur.plotting.files import make_directory, writing
     from concur.plotting.report import page_style
@@ -103,7 +96,7 @@ _PLACES = {
     "concur.certify": "OPERATING",
     "concur.checker": "StoredTaskProof confirmed is_task_proof load_task_proof",
     "concur.codegen": "Array CompilerWarning DRIFT Evaluator compiled fingerprint recalled",
-    "concur.control": "Law Servo Tick TickStatus TrackingLaw reference_for tracking_law",
+    "concur.control": "Law Servo Tick TickStatus TrackingLaw tracking_law",
     "concur.errors": "ConcurError DescriptionError install_command printable shown",
     "concur.files": "confined copy_of escape_output folder_named is_file read_bytes read_json",
     "concur.formats": "Task load_task",
@@ -114,6 +107,7 @@ _PLACES = {
     "concur.groups": "quaternion se3",
     "concur.mcap": "Quantity write_mcap",
     "concur.robot": "Mechanism",
+    "concur.outputs": "reference_for",
     "concur.plotting.errors": "TIME",
     "concur.plotting.files": "make_directory writing",
     "concur.plotting.report": "page_style",

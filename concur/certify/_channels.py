@@ -18,14 +18,8 @@ from scipy.sparse.csgraph import connected_components
 from concur.certify._checks import check
 from concur.codegen import as_floats, nonfinite_error
 from concur.control import ErrorDynamics
-from concur.control.output_groups import (
-    OutputGroup,
-    PlanarPose,
-    Pose,
-    Product,
-    Rotation,
-)
 from concur.errors import ShapeError
+from concur.outputs.groups import OutputGroup, PlanarPose, Pose, Product, Rotation
 
 Kind = Literal["linear", "SO3 isotropic", "SO3", "SE3 isotropic", "SE3", "SE2", "general"]
 """Structure of a channel's equation, which determines the argument of the proof."""

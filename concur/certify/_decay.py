@@ -30,8 +30,8 @@ from concur.certify._channels import Channel, is_flat
 from concur.certify._checks import check
 from concur.certify._status import Status
 from concur.codegen import finite_floats
-from concur.control.output_groups import OutputGroup
 from concur.errors import OutputError
+from concur.outputs.groups import OutputGroup
 
 _ZERO = Fraction(0)
 

@@ -11,15 +11,9 @@ from numpy.typing import ArrayLike
 from concur.certify._disturbances import rows
 from concur.certify._gains import CertifiedGains, GainSpec, fastest_gains
 from concur.codegen import as_floats
-from concur.control import (
-    Output,
-    Servo,
-    read_each,
-    read_limits,
-    read_outputs,
-    singular_error,
-)
+from concur.control import Servo, read_each, read_limits, read_outputs, singular_error
 from concur.errors import OutputError
+from concur.outputs import Output
 from concur.reduction import ReducedModel
 from concur.robot import scalar
 

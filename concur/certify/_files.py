@@ -12,7 +12,8 @@ from concur import documents
 from concur.certify._recheck_document import GAINS, VERSION, law_hash
 from concur.certify._status import Status
 from concur.control import ErrorDynamics
-from concur.control.output_groups import (
+from concur.errors import OutputError
+from concur.outputs.groups import (
     Angle,
     Coordinates,
     OutputGroup,
@@ -22,7 +23,6 @@ from concur.control.output_groups import (
     Rotation,
     Vector,
 )
-from concur.errors import OutputError
 
 _NAMES: dict[type[OutputGroup], str] = {
     Angle: "SO2",

@@ -26,9 +26,10 @@ from concur.certify._recheck_conditions import texts
 from concur.certify._region import region_level
 from concur.certify._search import search
 from concur.certify._status import ESTIMATE, Status
-from concur.control import ErrorDynamics, Output, Servo
-from concur.control.output_groups import Product
+from concur.control import ErrorDynamics, Servo
 from concur.errors import OutputError
+from concur.outputs import Output
+from concur.outputs.groups import Product
 from concur.rounding import rounded_down
 
 RATIOS = (0.95, 0.85, 0.75, 0.65)

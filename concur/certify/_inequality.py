@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from concur.certify._channels import Channel
-from concur.control.output_groups import Pose, Rotation
+from concur.outputs.groups import Pose, Rotation
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ import numpy as np
 from concur.certify._channels import Channel
 from concur.certify._checks import check, check_angle
 from concur.certify._inequality import Claim
-from concur.control.output_groups import (
+from concur.outputs.groups import (
     Angle,
     Coordinates,
     OutputGroup,

@@ -12,9 +12,9 @@ import numpy as np
 from concur.certify import Status
 from concur.checker._receipts import confirmed
 from concur.control import Servo
-from concur.control.references import Reference
 from concur.documents import as_path
 from concur.formats import Task, load_proof_task
+from concur.outputs.references import Reference
 from concur.proofs import Bound, Statement, TaskDocument
 
 

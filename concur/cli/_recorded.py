@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from concur.control import Output
 from concur.formats import recorded_robot
 from concur.hdf5 import hdf5_file
+from concur.outputs import Output
 from concur.robot import Mechanism
 
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from concur.cli._check import is_task, named_robot
 from concur.cli._recorded import is_run, read_recorded
-from concur.control import Output
 from concur.errors import ConcurError, DescriptionError
 from concur.formats import load_task
+from concur.outputs import Output
 from concur.viewing import FILMED, Film, RobotViewer, RunViewer, Viewer
 
 

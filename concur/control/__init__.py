@@ -1,6 +1,6 @@
 """Outputs that follow references: linearization, servo, error dynamics, audit."""
 
-from concur.control import laws, output_groups, references
+from concur.control import laws
 from concur.control._allocation import read_limits
 from concur.control._control_law import Law
 from concur.control._design import (
@@ -14,8 +14,6 @@ from concur.control._design import (
 from concur.control._error_dynamics import ErrorDynamics
 from concur.control._export import SPEED_LIMIT
 from concur.control._feasibility import Feasibility
-from concur.control._fitting import reference_for
-from concur.control._function_output import FunctionOutput
 from concur.control._inverse_kinematics import (
     InverseKinematics,
     InverseKinematicsSolver,
@@ -33,13 +31,11 @@ from concur.control._loop import (
 )
 from concur.control._margins import decoupling_margins
 from concur.control._mismatch import MomentumMismatch, momentum_mismatch
-from concur.control._output import Output
 from concur.control._own_law import tracking_law
 from concur.control._passive import PassiveServo
 from concur.control._reach import Reach
 from concur.control._redundancy import Redundancy
 from concur.control._reference_tick import ReferenceTick
-from concur.control._sample import ReferenceSample
 from concur.control._servo import Servo
 from concur.control._singularities import (
     SingularityPath,
@@ -51,13 +47,11 @@ from concur.control._start import Start
 from concur.control._state_bounds import StateBounds
 from concur.control._tick import Tick, TickBuffers, TickStatus, tick_function
 from concur.control._tracking_law import TrackingLaw
-from concur.control.references import Reference
 
 __all__ = [
     "SPEED_LIMIT",
     "ErrorDynamics",
     "Feasibility",
-    "FunctionOutput",
     "Gains",
     "InverseKinematics",
     "InverseKinematicsSolver",
@@ -66,12 +60,9 @@ __all__ = [
     "LoopMargins",
     "LoopResponse",
     "MomentumMismatch",
-    "Output",
     "PassiveServo",
     "Reach",
     "Redundancy",
-    "Reference",
-    "ReferenceSample",
     "ReferenceTick",
     "Servo",
     "SingularityPath",
@@ -94,14 +85,11 @@ __all__ = [
     "lost_direction",
     "lqr_gains",
     "momentum_mismatch",
-    "output_groups",
     "peak_label",
     "place_gains",
     "read_each",
     "read_limits",
     "read_outputs",
-    "reference_for",
-    "references",
     "side",
     "singular_error",
     "singularities",

@@ -8,9 +8,9 @@ from dataclasses import replace
 import casadi as ca
 import numpy as np
 
-from concur.control._output import Output
-from concur.control._output_kinematics import carriers
-from concur.control._output_motion import output_motion
+from concur.outputs._kinematics import carriers
+from concur.outputs._motion import output_motion
+from concur.outputs._output import Output
 from concur.reduction import ReducedModel
 from concur.robot import Mechanism, robot_size
 

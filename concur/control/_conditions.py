@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.control._feasibility import SIMULATE, Feasibility, feasibility
-from concur.control._fitting import reference_for
 from concur.control._joint_limits import within_limits
 from concur.control._singularity import lost_direction
 from concur.control._tracking_law import TrackingLaw
-from concur.control.references import Reference
 from concur.errors import InfeasibleReferenceError
+from concur.outputs._fitting import reference_for
+from concur.outputs.references import Reference
 from concur.reduction import CON4, Audit, AuditRow, AuditStatus, ReducedModel
 from concur.robot import as_tree
 

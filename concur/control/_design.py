@@ -15,8 +15,8 @@ import numpy as np
 from scipy.optimize import brentq
 
 from concur.codegen import as_floats, nonfinite_error, shape_error
-from concur.control._output import Output
 from concur.errors import ConcurError, OutputError, ShapeError, shown
+from concur.outputs._output import Output
 from concur.robot import unknown_name
 
 BAND = 0.02

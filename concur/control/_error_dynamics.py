@@ -15,7 +15,7 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 from concur.codegen import EvaluatedMethods, Scalar, Vector, constant, evaluated
-from concur.control.output_groups import OutputGroup
+from concur.outputs.groups import OutputGroup
 
 
 @dataclass(frozen=True, eq=False)

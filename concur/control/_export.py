@@ -28,17 +28,17 @@ from concur.codegen import (
     real_type,
     write_c,
 )
-from concur.control._fitting import reference_for
 from concur.control._fmu import export_fmu
 from concur.control._reference_tick import ReferenceTick, exported_tick
-from concur.control._sample import ReferenceSample
 from concur.control._signals import input_signals, meaning, output_signals, state_signal
 from concur.control._tick import KEPT, SAMPLE, BufferedLaw, Tick, TickStatus
 from concur.control._tracking_law import TrackingLaw
-from concur.control.references import LARGEST as LATEST
-from concur.control.references import Reference
 from concur.errors import ConcurError, UnknownNameError
 from concur.files import folder_named
+from concur.outputs._fitting import reference_for
+from concur.outputs._sample import ReferenceSample
+from concur.outputs.references import LARGEST as LATEST
+from concur.outputs.references import Reference
 
 TARGETS = ("c", "fmu")
 """Targets of an export."""

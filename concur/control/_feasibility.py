@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.control._exact_speeds import ExactSpeeds
-from concur.control._fitting import reference_for
-from concur.control._sample import ReferenceSample
 from concur.control._singularity import lost_direction
 from concur.control._tracking_law import TrackingLaw
-from concur.control.references import Reference
 from concur.errors import InfeasibleReferenceError
+from concur.outputs._fitting import reference_for
+from concur.outputs._sample import ReferenceSample
+from concur.outputs.references import Reference
 from concur.robot import as_tree, robot_size, scalar
 
 SIMULATE = "Simulate the loop: run.error, run.margin and run.findings(tolerances) answer."

@@ -12,7 +12,7 @@ from concur.control._reference_tick import exported_tick
 from concur.control._signals import input_signals, meaning, output_signals, state_signal
 from concur.control._tick import KEPT, TickStatus
 from concur.control._tracking_law import TrackingLaw
-from concur.control.references import Reference
+from concur.outputs.references import Reference
 
 
 def export_fmu(

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from concur.codegen import as_floats, nonfinite_error, shape_error
-from concur.control._output import Output
 from concur.errors import OutputError, ShapeError
+from concur.outputs._output import Output
 from concur.robot import scalar
 
 

@@ -19,10 +19,10 @@ from numpy.typing import ArrayLike
 
 from concur.control._inverse_kinematics_step import TASK, coupled_bounds, leaders, step_of
 from concur.control._inverse_kinematics_target import flat_target
-from concur.control._output import Output
-from concur.control._output_kinematics import carriers, checked_outputs, free_bodies
-from concur.control._sample import ReferenceSample
 from concur.errors import OutputError, ShapeError
+from concur.outputs._kinematics import carriers, checked_outputs, free_bodies
+from concur.outputs._output import Output
+from concur.outputs._sample import ReferenceSample
 from concur.robot import Body, Mechanism, joints, scalar
 
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-12, 1e8

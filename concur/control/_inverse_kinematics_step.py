@@ -9,10 +9,10 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Array, Evaluator, Vector
-from concur.control._output import Output
-from concur.control._output_kinematics import freedoms
-from concur.control._output_motion import output_motion
-from concur.control.output_groups import Product
+from concur.outputs._kinematics import freedoms
+from concur.outputs._motion import output_motion
+from concur.outputs._output import Output
+from concur.outputs.groups import Product
 from concur.robot import Body, Mechanism, solve_positive_definite
 
 TASK = "inverse kinematics"

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import as_floats, nonfinite_error, shape_error
-from concur.control._output import Output
-from concur.control._sample import ReferenceSample, pose_numbers
 from concur.errors import ShapeError
+from concur.outputs._output import Output
+from concur.outputs._sample import ReferenceSample, pose_numbers
 
 POSES = ("SE3", "R3xSO3")
 FARTHEST = 1e12

@@ -11,7 +11,7 @@ import numpy as np
 from concur.control._feasibility import Feasibility
 from concur.control._law import law_function
 from concur.control._tracking_law import TrackingLaw
-from concur.control.references import Reference
+from concur.outputs.references import Reference
 from concur.reduction import AuditRow, AuditStatus
 from concur.robot import Mechanism, controls
 from concur.system import System

@@ -23,10 +23,10 @@ import numpy as np
 
 from concur.codegen import Array, Vector, constant
 from concur.control._allocation import SOLVER, allocation
-from concur.control._output_motion import output_motion
 from concur.control._sharing import minus_inverse, share, unfelt
 from concur.control._tracking import command
 from concur.control._tracking_law import TrackingLaw
+from concur.outputs._motion import output_motion
 from concur.reduction import UNDETERMINED, ReducedModel
 from concur.robot import (
     articulated,

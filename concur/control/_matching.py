@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from concur.control._output import Output
-from concur.control._output_kinematics import check_planar, checked_outputs
 from concur.errors import OutputError
+from concur.outputs._kinematics import check_planar, checked_outputs
+from concur.outputs._output import Output
 from concur.reduction import STAGES_HINT, ReducedModel
 from concur.robot import Mechanism
 

@@ -22,14 +22,14 @@ from concur.control._iosystem import to_iosystem
 from concur.control._mismatch import MomentumMismatch, momentum_mismatch
 from concur.control._reach import Reach, reach
 from concur.control._reference_tick import ReferenceTick
-from concur.control._sample import ReferenceSample
 from concur.control._singularity import vouched
 from concur.control._start import Start, start
 from concur.control._state_bounds import check_bounds, check_state
 from concur.control._tick import Tick
 from concur.control._tracking_law import TrackingLaw
-from concur.control.references import Reference
 from concur.errors import OutputError
+from concur.outputs._sample import ReferenceSample
+from concur.outputs.references import Reference
 from concur.reduction import Audit
 from concur.robot import scalar
 

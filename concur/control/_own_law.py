@@ -11,11 +11,11 @@ import numpy as np
 from concur.codegen import LARGEST, Array, shape_error
 from concur.control._allocation import SOLVER
 from concur.control._control_law import Law
-from concur.control._output_kinematics import checked_outputs
-from concur.control._sample import ReferenceSample
 from concur.control._state_bounds import USUAL_PERIOD, StateBounds, check_bounds
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import OutputError
+from concur.outputs._kinematics import checked_outputs
+from concur.outputs._sample import ReferenceSample
 
 NOTHING = ReferenceSample([], [], [])
 """Sample for a law that follows no outputs."""

@@ -29,13 +29,13 @@ from concur.control._gains import read_gain
 from concur.control._law import OUTPUTS, controls, least_root, solve_scaled
 from concur.control._matching import matching_outputs
 from concur.control._output_law import OutputLaw
-from concur.control._output_motion import following_rate, output_motion
 from concur.control._payload import LOAD, PARAMETERS, load_forces, load_gains, load_units
-from concur.control._sample import ReferenceSample
 from concur.control._singularity import check_decoupling
 from concur.control._state_bounds import FARTHEST, StateBounds, slowest_period
 from concur.control._tracking import proportional, tracked_outputs
 from concur.errors import OutputError
+from concur.outputs._motion import following_rate, output_motion
+from concur.outputs._sample import ReferenceSample
 from concur.reduction import along
 from concur.robot import as_tree, scalar, solve_positive_definite
 

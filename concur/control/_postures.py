@@ -10,9 +10,9 @@ import numpy as np
 
 from concur.control._inverse_kinematics import InverseKinematicsSolver, within, wound
 from concur.control._inverse_kinematics_step import coupled_bounds, coupling
-from concur.control._output_kinematics import freedoms
-from concur.control._output_motion import output_motion
 from concur.control._tracking_law import TrackingLaw
+from concur.outputs._kinematics import freedoms
+from concur.outputs._motion import output_motion
 from concur.robot import robot_size
 
 COMFORTABLE = 20.0

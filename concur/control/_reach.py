@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from concur.control._feasibility import REACHED, check_reference
 from concur.control._inverse_kinematics import InverseKinematicsSolver
 from concur.control._inverse_kinematics_step import coupled_bounds
-from concur.control._output_kinematics import SOLVE
-from concur.control._sample import ReferenceSample
 from concur.control._tracking_law import TrackingLaw
-from concur.control.references import Reference
+from concur.outputs._kinematics import SOLVE
+from concur.outputs._sample import ReferenceSample
+from concur.outputs.references import Reference
 from concur.robot import as_tree, robot_size
 
 INSTANTS = 21

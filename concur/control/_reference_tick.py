@@ -13,14 +13,14 @@ import numpy as np
 from concur.codegen import Vector, nonfinite_error
 from concur.control._allocation import HOLE, SOLVER
 from concur.control._control_law import Law
-from concur.control._fitting import reference_for
 from concur.control._own_law import tracking_law
-from concur.control._sample import ReferenceSample
 from concur.control._tick import ALL, RESULTS, SAMPLE, BufferedLaw, TickStatus, tick_function
 from concur.control._tracking_law import TrackingLaw
-from concur.control.references import LARGEST as LATEST
-from concur.control.references import Reference
 from concur.errors import ConcurError
+from concur.outputs._fitting import reference_for
+from concur.outputs._sample import ReferenceSample
+from concur.outputs.references import LARGEST as LATEST
+from concur.outputs.references import Reference
 
 
 class ReferenceTick(BufferedLaw):

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from concur.codegen import Entry, Signal, plain_text
-from concur.control._output import Output, pose_quaternions
 from concur.control._tracking_law import TrackingLaw
+from concur.outputs._output import Output, pose_quaternions
 from concur.robot import coordinates
 
 BAD_INPUT = "a number that came in is not finite, or above 1e18"

@@ -14,14 +14,10 @@ from scipy.linalg import qr
 from concur.codegen import Evaluator, as_floats, shape_error
 from concur.control._alignment import aligned_joints
 from concur.control._margins import SINGULAR
-from concur.control._output import Output
-from concur.control._output_kinematics import (
-    checked_outputs,
-    free_bodies,
-    freedoms,
-)
-from concur.control._output_motion import output_motion, twist_rows
 from concur.errors import OutputError, ShapeError
+from concur.outputs._kinematics import checked_outputs, free_bodies, freedoms
+from concur.outputs._motion import output_motion, twist_rows
+from concur.outputs._output import Output
 from concur.reduction import ReducedModel
 from concur.robot import Mechanism, robot_size, scalar
 

@@ -7,11 +7,11 @@ import numpy as np
 
 from concur.codegen import LARGEST
 from concur.control._alignment import NEAR, aligned_joints, immobile_body
-from concur.control._function_output import FunctionOutput
 from concur.control._margins import natural_units
-from concur.control._output import Output
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import ConcurError, NonFiniteError, OutputError, SingularConfigurationError
+from concur.outputs._functions import FunctionOutput
+from concur.outputs._output import Output
 from concur.robot import Mechanism, control_velocities
 
 SAMPLES = 16

@@ -13,15 +13,15 @@ from numpy.typing import ArrayLike
 from concur.codegen import finite_floats
 from concur.control._exact_speeds import ExactSpeeds
 from concur.control._feasibility import REACHED
-from concur.control._fitting import reference_for
-from concur.control._output import Output
-from concur.control._output_kinematics import SOLVE
 from concur.control._postures import Postures
-from concur.control._sample import ReferenceSample
 from concur.control._singularity import lost_direction
 from concur.control._tracking_law import TrackingLaw
-from concur.control.references import Reference
 from concur.errors import InfeasibleReferenceError, OutputError, UnknownNameError
+from concur.outputs._fitting import reference_for
+from concur.outputs._kinematics import SOLVE
+from concur.outputs._output import Output
+from concur.outputs._sample import ReferenceSample
+from concur.outputs.references import Reference
 from concur.robot import as_tree, robot_size, scalar
 
 SPEEDS = ("reference", "rest")

@@ -31,11 +31,11 @@ from concur.control._allocation import SOLVER
 from concur.control._attitudes import attitudes
 from concur.control._control_law import Law
 from concur.control._own_law import tracking_law
-from concur.control._sample import ReferenceSample
 from concur.control._singularity import answer_scale, passed_error, refusal
 from concur.control._state_bounds import check_state
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import ConcurError, NonFiniteError
+from concur.outputs._sample import ReferenceSample
 
 SAMPLE = ("pose", "twist", "acceleration")
 """Parts of a flat reference."""

@@ -14,10 +14,10 @@ import numpy as np
 
 from concur.codegen import Array, Vector, constant
 from concur.control._error_dynamics import ErrorDynamics
-from concur.control.output_groups import OutputGroup, Pose, Product, Rotation
 from concur.groups import quaternion
 from concur.groups.along_matrix import along_matrix
 from concur.groups.stumpff import INVERSE_SERIES, horner
+from concur.outputs.groups import OutputGroup, Pose, Product, Rotation
 from concur.robot import Placed
 
 NEAR = 0.04

@@ -36,14 +36,14 @@ from concur.control._margins import (
     natural_units,
     row_scales,
 )
-from concur.control._output import Output, pose_quaternions
-from concur.control._output_motion import output_motion
-from concur.control._parts import check_parts
 from concur.control._redundancy import Redundancy
-from concur.control._sample import ReferenceSample
 from concur.control._state_bounds import StateBounds, integral_bounds, slowest_period
-from concur.control.output_groups import Product
 from concur.errors import ConcurError, ShapeError, shown
+from concur.outputs._motion import output_motion
+from concur.outputs._output import Output, pose_quaternions
+from concur.outputs._parts import check_parts
+from concur.outputs._sample import ReferenceSample
+from concur.outputs.groups import Product
 from concur.reduction import ReducedModel
 from concur.robot import Mechanism
 

@@ -16,16 +16,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array, as_floats, constant, finite_floats
-from concur.control import references
 from concur.control._allocation import read_limits
 from concur.control._control_law import Law
 from concur.control._feasibility import feasibility
 from concur.control._law import controls
 from concur.control._matching import check_controls
 from concur.control._own_law import tracking_law
-from concur.control._sample import ReferenceSample
-from concur.control.references import Reference
 from concur.errors import OutputError
+from concur.outputs import references
+from concur.outputs._sample import ReferenceSample
+from concur.outputs.references import Reference
 from concur.reduction import ReducedModel, check_model
 
 __all__ = ["PD", "ComputedTorque", "joint_reference"]

@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import AfterValidator, Field
 
-from concur.control import Output, Servo, Start
-from concur.control.references import Reference
+from concur.control import Servo, Start
 from concur.formats._configuration import read_configuration
 from concur.formats.tables import (
     Expected,
@@ -22,6 +21,8 @@ from concur.formats.tables import (
     show,
     unknown,
 )
+from concur.outputs import Output
+from concur.outputs.references import Reference
 from concur.simulation import FASTEST_START
 
 ON_REFERENCE = "on reference"

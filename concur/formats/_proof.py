@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from concur.control import JointLimits, Output, Servo
+from concur.control import JointLimits, Servo
 from concur.errors import OutputError
 from concur.formats._imperfections import NumbersByName, Time
 from concur.formats._wheels import Supports
@@ -29,6 +29,7 @@ from concur.formats.tables import (
     show,
     unknown,
 )
+from concur.outputs import Output
 
 if TYPE_CHECKING:
     from concur.proofs import Clearance, Expression, Ground, Reading, Statement

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from concur.control import Output
 from concur.errors import OutputError
+from concur.outputs import Output
 
 ROBOT = "robot.toml"
 """Name of the robot's file beside that of the task."""

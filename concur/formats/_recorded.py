@@ -10,10 +10,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from concur.control import Output, Servo
+from concur.control import Servo
 from concur.errors import ConcurError, DescriptionError, shown
 from concur.formats._robot import load
 from concur.hdf5 import Hdf5File, hdf5_file
+from concur.outputs import Output
 from concur.reduction import reduce
 from concur.robot import Mechanism
 

@@ -9,8 +9,6 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from concur.control import Output, references
-from concur.control.references import Reference
 from concur.formats._robot import PlacementTable
 from concur.formats.tables import (
     Expected,
@@ -31,6 +29,8 @@ from concur.formats.tables import (
     show,
     unknown,
 )
+from concur.outputs import Output, references
+from concur.outputs.references import Reference
 from concur.robot import Pose
 
 Points = Annotated[list[NumberOrList], Expected("a list of points, one for each time")]

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from concur.control import JointLimits, Output
+from concur.control import JointLimits
 from concur.formats.tables import (
     LARGEST,
     PAIR,
@@ -26,6 +26,7 @@ from concur.formats.tables import (
     located,
     unknown,
 )
+from concur.outputs import Output
 from concur.robot import Mechanism
 from concur.simulation import Plant, Slip, Tolerances
 from concur.worlds import Requirement

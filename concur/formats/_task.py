@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from concur._progress import busy
-from concur.control import JointLimits, Output, Servo
-from concur.control.references import Reference
+from concur.control import JointLimits, Servo
 from concur.errors import ConcurError, DescriptionError, SingularConfigurationError
 from concur.formats._configuration import read_configuration
 from concur.formats._imperfections import read_imperfections, read_slip
@@ -44,6 +43,8 @@ from concur.formats._uncertainty import read_uncertainty, read_world
 from concur.formats._world_file import write_world
 from concur.formats._world_loop import WorldLoop
 from concur.formats.tables import check, fault, located, read_toml
+from concur.outputs import Output
+from concur.outputs.references import Reference
 from concur.reduction import ReducedModel, reduce
 from concur.robot import Mechanism
 from concur.simulation import (

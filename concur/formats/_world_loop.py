@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from concur.codegen import Rollout
 from concur.control import JointLimits, Servo
-from concur.control.references import Reference
 from concur.errors import ConcurError, SimulationError
 from concur.formats._nominal import BY_AXIS, OF_ROBOT
 from concur.formats.tables import fault, located
+from concur.outputs.references import Reference
 from concur.robot import Mechanism
 from concur.simulation import (
     KINDS,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from concur.control.references import Loop
 from concur.errors import ReductionError, shown
+from concur.outputs.references import Loop
 from concur.planning._fibre import fibre_of
 from concur.planning._phase import GeometricPhase
 from concur.reduction import ReducedModel

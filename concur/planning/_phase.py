@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
-from concur.control.references import Loop
 from concur.errors import ShapeError, SimulationError, shown
+from concur.outputs.references import Loop
 from concur.planning._fibre import Fibre, fibre_of
 from concur.reduction import ReducedModel
 

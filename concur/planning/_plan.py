@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import as_floats, finite_floats
-from concur.control.references import Loop
 from concur.errors import ConcurError, InfeasibleReferenceError, ReductionError, ShapeError
+from concur.outputs.references import Loop
 from concur.planning._fibre import Fibre, fibre_of
 from concur.planning._loop_plan import LoopPlan
 from concur.planning._phase import GeometricPhase, geometric_phase

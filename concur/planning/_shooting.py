@@ -15,8 +15,8 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Array
-from concur.control.references import Loop
 from concur.groups import se3
+from concur.outputs.references import Loop
 from concur.planning._fibre import Fibre
 from concur.planning._transport import transport
 

@@ -14,8 +14,8 @@ import casadi as ca
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from concur.control.references import Reference
 from concur.errors import OutputError
+from concur.outputs.references import Reference
 from concur.proofs._configurations import Configurations
 from concur.proofs._decided import Decided
 from concur.proofs._floating import Demand, Floater, State

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from concur.certify import Status
 from concur.control import Servo
-from concur.control.references import Reference
+from concur.outputs.references import Reference
 from concur.proofs._base_pose import BLOCK, PARTS, Declared, Tube
 from concur.proofs._bound import Bound, bounds_of
 from concur.proofs._floater_quantities import Found, Quantities

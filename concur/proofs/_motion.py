@@ -5,8 +5,8 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from concur.control.references import Reference
 from concur.errors import OutputError
+from concur.outputs.references import Reference
 from concur.proofs._models import Floats, Model, Space, Walker
 from concur.proofs._wheeled import not_covered
 

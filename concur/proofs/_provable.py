@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from concur.control import Servo
-from concur.control.references import Reference
+from concur.outputs.references import Reference
 from concur.proofs._models import Floats
 from concur.proofs._statement import Statement
 from concur.robot import Mechanism

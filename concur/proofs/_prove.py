@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 
 from concur.certify import Status
 from concur.control import Servo
-from concur.control.references import Reference
 from concur.errors import OutputError
+from concur.outputs.references import Reference
 from concur.proofs._added import Added
 from concur.proofs._bound import Bound, bounds_of
 from concur.proofs._cells import MOST, Lattice, reached

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from concur.control import Servo
-from concur.control.references import Reference
+from concur.outputs.references import Reference
 from concur.proofs._bound import Bound, claimed, conditions, tightest
 from concur.proofs._clearance import Capsule, Clearance, Obstacle
 from concur.proofs._expression import Expression

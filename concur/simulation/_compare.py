@@ -13,8 +13,9 @@ import casadi as ca
 import numpy as np
 from scipy.integrate import trapezoid
 
-from concur.control import JointLimits, Output, Reference, TrackingLaw, reference_for
+from concur.control import JointLimits, TrackingLaw
 from concur.errors import ConcurError, SimulationError, shown
+from concur.outputs import Output, Reference, reference_for
 from concur.robot import Mechanism, control_velocities, coordinates
 from concur.simulation._findings import SETTLED, settling_time
 from concur.simulation._plant import Plant

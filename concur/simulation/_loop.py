@@ -12,7 +12,7 @@ from scipy.integrate import solve_ivp
 
 from concur.codegen import Evaluator
 from concur.control import Tick, TrackingLaw
-from concur.control.references import Reference
+from concur.outputs.references import Reference
 from concur.simulation._integrator import ADAPTIVE
 from concur.simulation._plant import Plant
 from concur.simulation._record import Recorder

@@ -17,17 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import LONGEST_DELAY, finite_floats
-from concur.control import (
-    Law,
-    Reference,
-    ReferenceSample,
-    TrackingLaw,
-    decoupling_margin,
-    reference_for,
-    tick_function,
-    tracking_law,
-)
+from concur.control import Law, TrackingLaw, decoupling_margin, tick_function, tracking_law
 from concur.errors import ShapeError, SimulationError, UnknownNameError, shown
+from concur.outputs import Reference, ReferenceSample, reference_for
 from concur.robot import Mechanism, unknown_name
 from concur.simulation._drives import Drives
 from concur.simulation._encoder import encoder_reading

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Rollout
-from concur.control import Reference, ReferenceSample, TickStatus, reference_for
+from concur.control import TickStatus
 from concur.errors import SimulationError
+from concur.outputs import Reference, ReferenceSample, reference_for
 from concur.simulation._machine_code import is_compiled
 from concur.simulation._program import Program
 from concur.simulation._recorded import recorded_run

@@ -6,7 +6,8 @@ import time
 
 import numpy as np
 
-from concur.control import Reference, TrackingLaw
+from concur.control import TrackingLaw
+from concur.outputs import Reference
 from concur.simulation._finish import finish
 from concur.simulation._imperfections import Imperfections
 from concur.simulation._loop import Loop, Setting

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from concur._version import __version__
-from concur.control import Law, Output, tracking_law
+from concur.control import Law, tracking_law
 from concur.errors import ConcurError, DescriptionError, shown
+from concur.outputs import Output
 from concur.robot import Mechanism, as_tree
 from concur.simulation._compare import Comparison, RunRecord
 from concur.simulation._findings import Finding, Tolerances, findings

@@ -12,17 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur._progress import busy, track
-from concur.control import (
-    Law,
-    Reference,
-    ReferenceSample,
-    TrackingLaw,
-    lost_direction,
-    reference_for,
-    singular_error,
-    tracking_law,
-)
+from concur.control import Law, TrackingLaw, lost_direction, singular_error, tracking_law
 from concur.errors import ConcurError, SimulationError
+from concur.outputs import Reference, ReferenceSample, reference_for
 from concur.robot import Mechanism, controls
 from concur.simulation._chunk import continuous_chunk, held_chunk
 from concur.simulation._finish import finish

@@ -12,17 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur._progress import track
-from concur.control import (
-    Law,
-    Reference,
-    ReferenceSample,
-    Tick,
-    TickStatus,
-    TrackingLaw,
-    reference_for,
-    tracking_law,
-)
+from concur.control import Law, Tick, TickStatus, TrackingLaw, tracking_law
 from concur.errors import ConcurError, SimulationError
+from concur.outputs import Reference, ReferenceSample, reference_for
 from concur.robot import Mechanism
 from concur.simulation import Finding, Plant, Run, Tolerances, recorded_run
 from concur.verification._contact_model import ContactModel

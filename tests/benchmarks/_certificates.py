@@ -12,7 +12,7 @@ import numpy as np
 import concur as cc
 from concur.certify import Certificate
 from concur.control import ErrorDynamics
-from concur.control.output_groups import OutputGroup, Pose, Product, Rotation, Vector
+from concur.outputs.groups import OutputGroup, Pose, Product, Rotation, Vector
 from tests.benchmarks._report import duration
 from tests.benchmarks._thesis_grid import thesis_rate
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from concur.control.output_groups import (
+from concur.outputs.groups import (
     Angle,
     OutputGroup,
     PlanarPose,

@@ -6,7 +6,7 @@ from scipy.special import bernoulli, factorial
 
 from concur.certify._channels import split
 from concur.control import ErrorDynamics
-from concur.control.output_groups import Pose, Rotation
+from concur.outputs.groups import Pose, Rotation
 
 SETS = {"A": (4.0, 5.0, 4.0, 5.0), "B": (4.0, 2.8, 4.0, 2.8), "C": (1.0, 2.5, 9.0, 7.5)}
 """Stiffness and damping of position, then of rotation, over unit inertia."""

@@ -14,8 +14,10 @@ from concur.certify._certificate import Certificate
 from concur.certify._certify import certify
 from concur.certify._recheck import examine, recheck
 from concur.certify._status import Status
-from concur.control import ErrorDynamics, Output, Servo
-from concur.control.output_groups import (
+from concur.control import ErrorDynamics, Servo
+from concur.errors import ConcurError, DescriptionError, NonFiniteError, OutputError, ShapeError
+from concur.outputs import Output
+from concur.outputs.groups import (
     Angle,
     OutputGroup,
     PlanarPose,
@@ -24,7 +26,6 @@ from concur.control.output_groups import (
     Rotation,
     Vector,
 )
-from concur.errors import ConcurError, DescriptionError, NonFiniteError, OutputError, ShapeError
 from concur.reduction import reduce
 from concur.rounding import rounded_down
 from tests.certify._stored import total_map, write

@@ -12,8 +12,8 @@ from concur.certify._recheck import recheck
 from concur.certify._search import search
 from concur.certify._status import Status
 from concur.control import ErrorDynamics
-from concur.control.output_groups import Pose, Product, Rotation, Vector
 from concur.errors import OutputError
+from concur.outputs.groups import Pose, Product, Rotation, Vector
 from concur.rounding import rounded_up
 from tests.certify._motions import motions
 from tests.certify.test_soundness import certify_law, draw

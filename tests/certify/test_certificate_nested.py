@@ -5,7 +5,7 @@ import pytest
 
 from concur.certify import Status, certify
 from concur.control import ErrorDynamics
-from concur.control.output_groups import Pose, Rotation
+from concur.outputs.groups import Pose, Rotation
 
 
 @pytest.mark.extended

@@ -11,7 +11,7 @@ from concur.certify import Status, certify, recheck
 from concur.certify._chain import ChannelChain, chain_of
 from concur.certify._region import region_level
 from concur.control import ErrorDynamics
-from concur.control.output_groups import Pose, Rotation, Vector
+from concur.outputs.groups import Pose, Rotation, Vector
 from tests.certify._channel import channel
 from tests.certify._stored import error_map, write
 

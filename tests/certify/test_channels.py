@@ -9,9 +9,9 @@ from scipy.linalg import block_diag
 import concur as cc
 from concur.certify._channels import split
 from concur.control import ErrorDynamics
-from concur.control.output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
 from concur.errors import NonFiniteError, OutputError, ShapeError
 from concur.groups import so3
+from concur.outputs.groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
 
 FACTORS = [Vector("xyz"), Rotation(), PlanarPose(), Angle(), Pose(), Vector("y")]
 EVERYTHING = Product(FACTORS)

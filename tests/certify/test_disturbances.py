@@ -12,8 +12,9 @@ from concur.certify._disturbances import (
     torque_disturbance,
     torque_effect,
 )
-from concur.control import Output, ReferenceSample, Servo
+from concur.control import Servo
 from concur.errors import NonFiniteError, OutputError, ReductionError, ShapeError
+from concur.outputs import Output, ReferenceSample
 from concur.reduction import reduce
 from concur.robot import Inertia
 from tests.control._cases import Q0, S0, case_study

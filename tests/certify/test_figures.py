@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose
 from concur.certify._decay import Decay
 from concur.certify._robust import tube
 from concur.certify._status import Status
-from concur.control.output_groups import Product, Rotation, Vector
 from concur.errors import OutputError, ShapeError
+from concur.outputs.groups import Product, Rotation, Vector
 from concur.plotting import decay_figure, disturbed_motions, rate_figure, tube_figure
 from tests.certify._channel import channel
 from tests.certify.test_robust import form, reference

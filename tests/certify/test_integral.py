@@ -20,9 +20,9 @@ from concur.certify import IntegralCertificate, Status, certify_integral, rechec
 from concur.certify._recheck import examine
 from concur.certify._recheck_document import law_hash
 from concur.control import ErrorDynamics
-from concur.control.output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
 from concur.documents import document_hash
 from concur.errors import ConcurError, OutputError
+from concur.outputs.groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
 
 KP, KD = 4.0, 3.0
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from concur.certify._affine_form import BAND
 from concur.certify._intervals import Walker, as_array, flint, interval
-from concur.control.output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
 from concur.errors import ConcurError, OutputError, ShapeError
+from concur.outputs.groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
 
 GROUPS = {
     "SO3": Rotation(),

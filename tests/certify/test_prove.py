@@ -11,8 +11,8 @@ from concur.certify._prove import prove
 from concur.certify._reduction import affine_in_positions
 from concur.certify._search import search
 from concur.certify._status import Status
-from concur.control.output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
 from concur.errors import OutputError, ShapeError
+from concur.outputs.groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
 from tests.certify._channel import channel, random_error, slack
 
 POSE = channel(Pose(), 4.0, 2.8)

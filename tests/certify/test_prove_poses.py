@@ -12,7 +12,7 @@ from concur.certify._prove import prove
 from concur.certify._recheck import examine
 from concur.certify._reduction import reduce_domain
 from concur.certify._status import Status
-from concur.control.output_groups import Pose
+from concur.outputs.groups import Pose
 from tests.certify._channel import channel, random_error, slack
 from tests.certify._motions import error_maps, motions
 

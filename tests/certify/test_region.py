@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 from concur.certify._channels import split
 from concur.certify._region import region_level, region_radius
 from concur.control import ErrorDynamics
-from concur.control.output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
 from concur.errors import OutputError
+from concur.outputs.groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
 from tests.certify._thesis_cases import channel, pose, positive, rotation
 
 COUPLED = {

@@ -15,15 +15,8 @@ from concur.certify._narrow import narrow_decays, search_narrow
 from concur.certify._robust import tube, tubes
 from concur.certify._status import Status
 from concur.control import ErrorDynamics
-from concur.control.output_groups import (
-    Angle,
-    PlanarPose,
-    Pose,
-    Product,
-    Rotation,
-    Vector,
-)
 from concur.errors import OutputError
+from concur.outputs.groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
 from tests.certify._channel import channel, random_error, slack
 from tests.certify._thesis_cases import pose
 

@@ -20,9 +20,10 @@ from concur.certify._sampling import (
     sample_limits,
 )
 from concur.certify._status import Status
-from concur.control import ErrorDynamics, Output, Servo
-from concur.control.output_groups import Product, Vector
+from concur.control import ErrorDynamics, Servo
 from concur.errors import NonFiniteError, OutputError, ShapeError
+from concur.outputs import Output
+from concur.outputs.groups import Product, Vector
 from concur.reduction import reduce
 from concur.simulation import Integrator, simulate
 from tests.certify._thesis_cases import channel, pose, positive

@@ -5,8 +5,8 @@ import pytest
 
 from concur.certify import _problem
 from concur.certify._search import search
-from concur.control.output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
 from concur.errors import ConcurError, OutputError
+from concur.outputs.groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
 from tests.certify._channel import channel, random_error, slack
 
 A = {"stiffness": 4.0, "damping": 5.0}

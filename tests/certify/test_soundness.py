@@ -15,7 +15,7 @@ from scipy.linalg import expm
 
 from concur.certify import Certificate, ChannelCertificate, Status, certify, prove, recheck
 from concur.control import ErrorDynamics
-from concur.control.output_groups import (
+from concur.outputs.groups import (
     Angle,
     OutputGroup,
     PlanarPose,

@@ -18,8 +18,8 @@ from concur.certify._structure import (
     routh_column,
 )
 from concur.control import ErrorDynamics
-from concur.control.output_groups import Pose, Product, Rotation, Vector
 from concur.errors import NonFiniteError, ShapeError
+from concur.outputs.groups import Pose, Product, Rotation, Vector
 
 HALF, TINY = Fraction(1, 2), Fraction(1, 2**80)
 SMALLEST = 5e-324

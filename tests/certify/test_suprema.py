@@ -6,7 +6,7 @@ import pytest
 
 from concur.certify._region import region_radius
 from concur.certify._suprema import suprema
-from concur.control.output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
+from concur.outputs.groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
 from tests.benchmarks._thesis_grid import suprema as on_a_grid
 from tests.certify._thesis_cases import (
     ball,

@@ -12,8 +12,8 @@ from scipy.linalg import eigh
 from concur.certify._region import region_level
 from concur.certify._status import Status
 from concur.certify._thesis import thesis_constants as in_closed_form
-from concur.control.output_groups import PlanarPose, Pose, Product, Rotation, Vector
 from concur.errors import NonFiniteError, OutputError, ShapeError
+from concur.outputs.groups import PlanarPose, Pose, Product, Rotation, Vector
 from tests.benchmarks._thesis_grid import constants as thesis_constants
 from tests.certify._thesis_cases import (
     TRUE_RATES,

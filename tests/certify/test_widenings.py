@@ -21,7 +21,7 @@ from concur.certify._prove import _Search
 from concur.certify._recheck_boxes import _outside, _polygon
 from concur.certify._robust import _push, _settled
 from concur.control import Servo
-from concur.control.output_groups import Vector
+from concur.outputs.groups import Vector
 from tests.certify._channel import channel
 
 

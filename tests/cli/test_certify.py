@@ -18,7 +18,7 @@ from concur.cli import main
 from concur.cli._bar import time_left
 from concur.cli._decay import simulate_decay
 from concur.control import ErrorDynamics
-from concur.control.output_groups import Product, Rotation, Vector
+from concur.outputs.groups import Product, Rotation, Vector
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from concur import robots
 from concur.codegen._c_export import CFolder
-from concur.control import Output, Servo
+from concur.control import Servo
+from concur.outputs import Output
 from concur.reduction import reduce
 from tests.control._cases import case_study, two_links
 from tests.control._floating_cases import CHECK_A_MOMENTUM

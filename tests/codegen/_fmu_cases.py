@@ -10,7 +10,8 @@ import pytest
 from numpy.typing import ArrayLike
 
 from concur import robots
-from concur.control import Output, ReferenceSample, Servo
+from concur.control import Servo
+from concur.outputs import Output, ReferenceSample
 from concur.reduction import reduce
 from concur.simulation import Plant
 from tests.codegen._units import Unit, with_compiler

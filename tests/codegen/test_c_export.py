@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from concur.control import ReferenceSample, Tick
+from concur.control import Tick
+from concur.outputs import ReferenceSample
 from tests.codegen._export import (
     COMPILERS,
     NAME,

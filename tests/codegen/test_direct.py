@@ -16,8 +16,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from concur.codegen import Array, EvaluatedMethods, Evaluator, evaluated
-from concur.control import Output, singularities
+from concur.control import singularities
 from concur.errors import ConcurError
+from concur.outputs import Output
 from concur.robots import free_flyer, rover_arm
 
 pytestmark = pytest.mark.usefixtures("compiler")

@@ -12,8 +12,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from concur.codegen import Array, EvaluatedMethods, Evaluator, as_floats, evaluated
-from concur.control import Output, ReferenceSample, Servo
+from concur.control import Servo
 from concur.errors import ConcurError, NonFiniteError, ShapeError
+from concur.outputs import Output, ReferenceSample
 from concur.reduction import reduce
 from concur.robots import free_flyer, rover_arm
 

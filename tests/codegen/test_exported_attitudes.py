@@ -7,9 +7,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from concur import robots
-from concur.control import Output, ReferenceSample, Servo
+from concur.control import Servo
 from concur.control._export import ExportStatus
-from concur.control._output import pose_quaternions
+from concur.outputs import Output, ReferenceSample
+from concur.outputs._output import pose_quaternions
 from concur.reduction import reduce
 from tests.codegen._export import servo as exported
 from tests.codegen._fmu_cases import FLYER, drawn, flyer, parts

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from concur.codegen import FmuModel
-from concur.control import ReferenceSample, Servo, references
+from concur.control import Servo
 from concur.control._fmu import servo_fmu
 from concur.errors import ConcurError
+from concur.outputs import ReferenceSample, references
 from tests.codegen._export import COMPILERS, NAME, STRICT, compile_replay, run
 from tests.control._cases import Q0, S0, case_study, refused
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from concur.control import ReferenceSample, TickStatus
+from concur.control import TickStatus
 from concur.control._signals import input_signals
 from concur.control._tick import KEPT
+from concur.outputs import ReferenceSample
 from tests.codegen._export import NAME, Library, servo
 from tests.codegen._fmu_cases import fill
 from tests.codegen._units import VERSIONS, WARNING, Unit, with_compiler

@@ -13,7 +13,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from concur.codegen import _compiler, _fingerprint, fingerprint, recalled
-from concur.control import Output, Redundancy, Servo
+from concur.control import Redundancy, Servo
+from concur.outputs import Output
 from concur.reduction import reduce
 from concur.robot import Body, Inertia, Mechanism, joints
 from concur.robots import free_flyer, station_arm

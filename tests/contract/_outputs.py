@@ -89,7 +89,7 @@ def motions(case: Case, q: Array, v: Array, vdot: Array) -> list[Motion]:
 
 def _motion(case: Case, output: Any, q: Array, v: Array, vdot: Array) -> Motion:
     twin, none = case.twin, np.zeros(5)
-    if isinstance(output, cc.control.FunctionOutput):  # a coordinate of the cart and its pole
+    if isinstance(output, cc.outputs.FunctionOutput):  # a coordinate of the cart and its pole
         index = ["x", "angle"].index(output.name)
         pose = np.eye(4)
         pose[0, 3] = q[index]

@@ -158,7 +158,7 @@ def _cart_system() -> Any:
 
 def _coordinate(name: str, index: int) -> Any:
     q = ca.SX.sym("q", 2)
-    return cc.control.FunctionOutput(name, ca.Function(name, [q], [q[index]]), "R")
+    return cc.outputs.FunctionOutput(name, ca.Function(name, [q], [q[index]]), "R")
 
 
 def _gripper() -> Any:

@@ -10,8 +10,9 @@ import pytest
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
-from concur.control import Output, Reference, ReferenceSample, Servo, references
+from concur.control import Servo
 from concur.errors import ConcurError
+from concur.outputs import Output, Reference, ReferenceSample, references
 from concur.reduction import reduce
 from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
 from tests.groups.oracles import bracket, conjugation, twist_matrix

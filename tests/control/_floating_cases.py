@@ -16,7 +16,8 @@ from scipy.linalg import block_diag, expm
 from scipy.spatial.transform import Rotation
 
 from concur import robots
-from concur.control import Output, Reference, ReferenceSample, Servo
+from concur.control import Servo
+from concur.outputs import Output, Reference, ReferenceSample
 from concur.reduction import reduce
 from concur.robot import Mechanism
 from tests.groups.oracles import bracket, conjugation, cross_matrix, integral, pose_of, twist_matrix

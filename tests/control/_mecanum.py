@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from concur.control import Output
+from concur.outputs import Output
 from concur.reduction import reduce
 from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
 

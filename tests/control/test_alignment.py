@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from concur import robots
-from concur.control import Output, Servo, lost_direction, singularities
+from concur.control import Servo, lost_direction, singularities
 from concur.errors import OutputError
+from concur.outputs import Output
 from concur.reduction import reduce
 from concur.robot import Body, Inertia, Mechanism, Pose, joints
 

@@ -10,8 +10,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from concur.codegen import DRIFT, LARGEST, normalised
-from concur.control import ReferenceSample, TickStatus, tick_function
+from concur.control import TickStatus, tick_function
 from concur.errors import NonFiniteError, ShapeError, SingularConfigurationError
+from concur.outputs import ReferenceSample
 from concur.simulation import Plant
 from tests.codegen._fmu_cases import flyer
 from tests.control._floating_cases import CHECK_A_Q0, CHECK_A_S0, check_a_demand

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from concur import robots
-from concur.control import Output, Reference, ReferenceSample, Servo, references
+from concur.control import Servo
 from concur.errors import (
     ConcurError,
     DescriptionError,
@@ -21,6 +21,7 @@ from concur.errors import (
     SingularConfigurationError,
     UnknownNameError,
 )
+from concur.outputs import Output, Reference, ReferenceSample, references
 from concur.reduction import reduce
 from concur.robot import Mechanism
 from tests.codegen._fmu_cases import flyer

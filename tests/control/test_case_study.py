@@ -12,8 +12,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.linalg import expm
 
-from concur.control import ReferenceSample, Servo
+from concur.control import Servo
 from concur.errors import OutputError
+from concur.outputs import ReferenceSample
 from concur.reduction import reduce
 from concur.simulation import simulate
 from tests.control._cases import (

@@ -10,8 +10,9 @@ from numpy.testing import assert_allclose
 from scipy.optimize import brentq
 
 from concur import robots
-from concur.control import Output, Redundancy, Servo
+from concur.control import Redundancy, Servo
 from concur.errors import ConcurError, OutputError, SimulationError, SingularConfigurationError
+from concur.outputs import Output
 from concur.reduction import AuditStatus, reduce
 from concur.simulation import Run, simulate
 from tests.control._cases import refused

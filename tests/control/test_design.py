@@ -10,10 +10,11 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import signal
 
-from concur.control import Gains, Output, Servo, design_gains, lqr_gains, place_gains
+from concur.control import Gains, Servo, design_gains, lqr_gains, place_gains
 from concur.control._design import time_to_settle
 from concur.control._loop import _least_delay
 from concur.errors import NonFiniteError, OutputError, ShapeError, UnknownNameError
+from concur.outputs import Output
 from tests.control._cases import case_study, refused
 
 BASE = Output("base", "chassis", "R2", point=(0.25, 0.0, 0.0))

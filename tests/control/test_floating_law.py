@@ -17,8 +17,9 @@ from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
 from concur import robots
-from concur.control import Output, ReferenceSample, Servo
+from concur.control import Servo
 from concur.errors import DescriptionError, OutputError, ReductionError
+from concur.outputs import Output, ReferenceSample
 from concur.reduction import AuditStatus, reduce
 from concur.robot import joints
 from concur.simulation import simulate

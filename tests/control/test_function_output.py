@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import concur as cc
-from concur.control import FunctionOutput
 from concur.errors import OutputError, ReductionError, ShapeError, UnknownNameError
 from concur.formulations import Factor
+from concur.outputs import FunctionOutput
 from tests.formulations.textbook import chain, rebuilt
 
 ROVER, FLYER = cc.robots.rover_arm(), cc.robots.free_flyer()
@@ -62,7 +62,7 @@ def test_functions_give_the_torques_of_bodies(servos):
 @pytest.mark.extended
 def test_functions_on_all_groups_move_as_outputs_of_bodies():
     rng, model = np.random.default_rng(1), cc.reduce(FLYER)
-    still = cc.control.ReferenceSample
+    still = cc.outputs.ReferenceSample
     for body, group, robot, reduced in (
         ("hand", "R3", FLYER, model),
         ("hand", "SO3", FLYER, model),
@@ -125,7 +125,7 @@ def test_floater_rebuilt_from_its_energies_has_the_torques_and_the_run_of_the_ro
     rng = np.random.default_rng(2)
     q, s = FLYER.random(rng), rng.normal(size=6)
     pose = known.output(q)
-    sample = cc.control.ReferenceSample(pose, rng.normal(size=6), rng.normal(size=6))
+    sample = cc.outputs.ReferenceSample(pose, rng.normal(size=6), rng.normal(size=6))
     assert servo.torque(q, s, sample) == pytest.approx(known.torque(q, s, sample), abs=1e-9)
     goal = cc.references.hold(pose, "R3xSO3")
     runs = [

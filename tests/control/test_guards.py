@@ -10,8 +10,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from concur.control import Output, ReferenceSample, Servo, decoupling_margins
+from concur.control import Servo, decoupling_margins
 from concur.errors import NonFiniteError, OutputError, SingularConfigurationError
+from concur.outputs import Output, ReferenceSample
 from concur.reduction import reduce
 from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
 from concur.simulation import Plant, simulate

@@ -13,10 +13,11 @@ from scipy.linalg import expm
 
 import concur as cc
 from concur.certify import Status, certify, recheck, sample_limits
-from concur.control import ErrorDynamics, Output, ReferenceSample, Servo, linear_loop, references
-from concur.control.output_groups import Rotation, Vector
+from concur.control import ErrorDynamics, Servo, linear_loop
 from concur.documents import document_hash
 from concur.errors import ConcurError, DescriptionError, NonFiniteError, OutputError
+from concur.outputs import Output, ReferenceSample, references
+from concur.outputs.groups import Rotation, Vector
 from concur.reduction import reduce
 from concur.robot import Body, Inertia, Mechanism, joints
 from concur.simulation import Integrator, Plant, simulate

@@ -20,16 +20,15 @@ from scipy.linalg import expm
 from concur import robots
 from concur.control import (
     ErrorDynamics,
-    Output,
     Servo,
     linear_loop,
     loop_margins,
     loop_response,
-    references,
     to_iosystem,
 )
-from concur.control.output_groups import Product, Vector
 from concur.errors import NonFiniteError, OutputError, SingularConfigurationError
+from concur.outputs import Output, references
+from concur.outputs.groups import Product, Vector
 from concur.reduction import reduce
 from concur.robot import Body, Inertia, Mechanism, joints
 from concur.simulation import simulate

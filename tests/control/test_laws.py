@@ -11,8 +11,9 @@ from numpy.testing import assert_allclose
 from scipy.linalg import expm
 
 import concur as cc
-from concur.control import Law, ReferenceTick, Tick, laws, references
+from concur.control import Law, ReferenceTick, Tick, laws
 from concur.errors import InfeasibleReferenceError, OutputError, ReductionError, ShapeError
+from concur.outputs import references
 from concur.reduction import ReducedModel, reduce
 from concur.robot import Body, Inertia, Mechanism, joints
 from concur.simulation import Integrator, simulate

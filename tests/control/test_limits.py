@@ -10,8 +10,9 @@ from numpy.testing import assert_allclose
 from scipy.optimize import linprog
 
 from concur import robots
-from concur.control import Output, ReferenceSample, Servo
-from concur.control.references import hold
+from concur.control import Servo
+from concur.outputs import Output, ReferenceSample
+from concur.outputs.references import hold
 from concur.reduction import reduce
 from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from concur.simulation import Integrator, Tolerances, simulate

@@ -9,7 +9,7 @@ import pytest
 
 from concur.control import ErrorDynamics, loop_margins, loop_response
 from concur.control._loop import LoopMargins, _gain_margin
-from concur.control.output_groups import Product, Vector
+from concur.outputs.groups import Product, Vector
 
 
 def plane(stiffness: float, damping: float) -> ErrorDynamics:

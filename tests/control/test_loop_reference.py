@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from concur.control.references import Loop
 from concur.errors import ConcurError, ShapeError
+from concur.outputs.references import Loop
 
 
 def test_rates_are_derivatives_and_ends_are_the_start() -> None:

@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 from concur.control import (
-    Output,
     Redundancy,
-    ReferenceSample,
     Servo,
     _law,
     _singularity,
@@ -22,6 +20,7 @@ from concur.control import (
 )
 from concur.control._singularity import check_decoupling, lacks_leverage, refusal
 from concur.errors import NonFiniteError, OutputError, SingularConfigurationError
+from concur.outputs import Output, ReferenceSample
 from concur.reduction import reduce
 from concur.reduction._lift import Lift
 from concur.robot import Body, Inertia, Mechanism, Pose, joints

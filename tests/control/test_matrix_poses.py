@@ -7,9 +7,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from concur import robots
-from concur.control import Output, ReferenceSample, Servo, _sample
+from concur.control import Servo
 from concur.errors import ShapeError
 from concur.groups import quaternion, se3
+from concur.outputs import Output, ReferenceSample, _sample
 from concur.reduction import reduce
 from tests.codegen._fmu_cases import flyer
 from tests.control._floating_cases import CHECK_A_MOMENTUM, CHECK_A_Q0, CHECK_A_S0

@@ -7,9 +7,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from concur import robots
-from concur.control import Output, Redundancy, ReferenceSample, Servo
-from concur.control.references import hold
+from concur.control import Redundancy, Servo
 from concur.errors import ConcurError, NonFiniteError, ReductionError, ShapeError
+from concur.outputs import Output, ReferenceSample
+from concur.outputs.references import hold
 from concur.reduction import reduce
 from concur.simulation import simulate
 from tests.control._cases import case_study, refused

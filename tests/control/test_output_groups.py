@@ -13,7 +13,8 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import block_diag, expm, logm
 from scipy.spatial.transform import Rotation
 
-from concur.control import ErrorDynamics, Output
+from concur.control import ErrorDynamics
+from concur.outputs import Output
 from tests.control._cases import PoseCurve
 from tests.groups.oracles import bracket, conjugation, integral, twist_matrix, twist_of
 from tests.oracles import assert_close, difference_quotient

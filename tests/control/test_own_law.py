@@ -13,16 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import solve_ivp
 
 from concur import robots
-from concur.control import (
-    Law,
-    Output,
-    ReferenceSample,
-    ReferenceTick,
-    Tick,
-    TickStatus,
-    references,
-    tracking_law,
-)
+from concur.control import Law, ReferenceTick, Tick, TickStatus, tracking_law
 from concur.errors import (
     ConcurError,
     NonFiniteError,
@@ -30,6 +21,7 @@ from concur.errors import (
     ShapeError,
     SingularConfigurationError,
 )
+from concur.outputs import Output, ReferenceSample, references
 from concur.reduction import ReducedModel, reduce
 from concur.simulation import Integrator, simulate
 from hil.controller import Mode

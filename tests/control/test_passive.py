@@ -11,7 +11,7 @@ from fmpy.validation import validate_fmu
 
 import concur as cc
 from concur.certify import certify
-from concur.control import FunctionOutput, Tick, linear_loop
+from concur.control import Tick, linear_loop
 from concur.control._payload import load_gains
 from concur.control._tracking import Tracked
 from concur.errors import (
@@ -20,6 +20,7 @@ from concur.errors import (
     SingularConfigurationError,
     UnknownNameError,
 )
+from concur.outputs import FunctionOutput
 from tests.codegen._export import COMPILERS, NAME, STRICT, compile_replay, run
 from tests.control._cases import Q0, case_study, case_study_sample, two_links
 from tests.formulations.textbook import rebuilt

@@ -12,8 +12,9 @@ from scipy.linalg import null_space
 from scipy.spatial.transform import Rotation
 
 from concur import robots
-from concur.control import Output, Redundancy, Servo, references
+from concur.control import Redundancy, Servo
 from concur.errors import ConcurError, NonFiniteError, OutputError, ShapeError, UnknownNameError
+from concur.outputs import Output, references
 from concur.reduction import AuditStatus, reduce
 from concur.robot import Body, Inertia, Mechanism, Mimic, Pose, joints
 from concur.simulation import Run, simulate

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation
 
-from concur.control import ReferenceSample, references
-from concur.control.references import Reference
+from concur.outputs import ReferenceSample, references
+from concur.outputs.references import Reference
 from tests.oracles import difference_quotient
 
 Curve = Callable[[float, int], np.ndarray]

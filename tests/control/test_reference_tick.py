@@ -12,17 +12,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from concur import robots
-from concur.control import (
-    Output,
-    ReferenceSample,
-    ReferenceTick,
-    Servo,
-    Tick,
-    TickStatus,
-    references,
-)
-from concur.control.references import Reference
+from concur.control import ReferenceTick, Servo, Tick, TickStatus
 from concur.errors import ConcurError, NonFiniteError, ShapeError, SingularConfigurationError
+from concur.outputs import Output, ReferenceSample, references
+from concur.outputs.references import Reference
 from concur.reduction import reduce
 from tests.control._cases import Q0, S0, case_study, refused
 

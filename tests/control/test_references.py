@@ -16,8 +16,6 @@ from scipy.linalg import expm, logm
 from scipy.spatial.transform import Rotation
 
 from concur import robots
-from concur.control import Output, ReferenceSample, references
-from concur.control.references import Reference, as_reference, check
 from concur.errors import (
     ConcurError,
     NonFiniteError,
@@ -25,6 +23,8 @@ from concur.errors import (
     ShapeError,
     UnknownNameError,
 )
+from concur.outputs import Output, ReferenceSample, references
+from concur.outputs.references import Reference, as_reference, check
 from tests.groups.oracles import conjugation, twist_matrix, twist_of
 from tests.oracles import assert_close, difference_quotient
 

@@ -14,11 +14,12 @@ from scipy.spatial.transform import Rotation
 
 from concur import robots
 from concur.certify import operating_bounds
-from concur.control import InverseKinematicsSolver, Output, ReferenceSample, Servo
-from concur.control._output_motion import output_motion
-from concur.control.references import hold, polynomial, stack
+from concur.control import InverseKinematicsSolver, Servo
 from concur.errors import OutputError, UnknownNameError
 from concur.formats import load_task
+from concur.outputs import Output, ReferenceSample
+from concur.outputs._motion import output_motion
+from concur.outputs.references import hold, polynomial, stack
 from concur.plotting._outputs import positions
 from concur.reduction import reduce
 from concur.robot import Body, Inertia, Mechanism, Pose, joints

@@ -11,10 +11,10 @@ from numpy.testing import assert_allclose
 from scipy.linalg import block_diag, expm, logm
 from scipy.spatial.transform import Rotation
 
-from concur.control import Output
-from concur.control._output_kinematics import check_planar
-from concur.control._output_motion import output_motion
 from concur.errors import NonFiniteError, OutputError, ShapeError
+from concur.outputs import Output
+from concur.outputs._kinematics import check_planar
+from concur.outputs._motion import output_motion
 from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from tests.control._cases import PoseCurve, refused
 from tests.groups.oracles import bracket, conjugation, twist_matrix, twist_of

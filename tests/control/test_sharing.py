@@ -9,8 +9,9 @@ import pytest
 from scipy.optimize import linprog, nnls
 
 import concur as cc
-from concur.control import Output, ReferenceSample, Servo, references
+from concur.control import Servo
 from concur.errors import ConcurError
+from concur.outputs import Output, ReferenceSample, references
 from concur.robot import Body, Drive, Inertia, Mechanism, Pose, Wheel, joints
 from concur.simulation import Integrator
 from tests.control._mecanum import ACTUATION, FOUR, OUTPUTS, THREE, WEIGHTS, WHEELS, base

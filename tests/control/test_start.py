@@ -11,11 +11,12 @@ from scipy.linalg import expm
 from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
-from concur.control import Output, Redundancy, Reference, Servo, Start, references
+from concur.control import Redundancy, Servo, Start
 from concur.control._exact_speeds import ExactSpeeds
 from concur.errors import InfeasibleReferenceError, NonFiniteError, OutputError, ShapeError
 from concur.errors import UnknownNameError as UnknownName
 from concur.formats import Task, load_task
+from concur.outputs import Output, Reference, references
 from concur.reduction import reduce
 from concur.robot import Body, Inertia, Mechanism, Mimic, Pose, joints, robot_size
 

@@ -16,8 +16,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from concur import robots
-from concur.control import Output, ReferenceSample, Servo, Tick, TickStatus, tick_function
+from concur.control import Servo, Tick, TickStatus, tick_function
 from concur.errors import NonFiniteError, ShapeError, SingularConfigurationError
+from concur.outputs import Output, ReferenceSample
 from concur.reduction import StagedReduction, reduce
 from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from tests.control._cases import Q0, S0, case_study, case_study_sample

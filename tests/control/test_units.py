@@ -12,9 +12,10 @@ import pytest
 
 import concur as cc
 from concur.certify import OperatingCertificate, operating_bounds
-from concur.control import ReferenceSample, Servo
+from concur.control import Servo
 from concur.control._feasibility import LEAST, MOST, STEP, _instants
 from concur.errors import OutputError
+from concur.outputs import ReferenceSample
 from concur.reduction import conservation, symmetry
 from concur.robot._size import robot_size
 from concur.simulation import Tolerances

@@ -11,11 +11,12 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from concur import robots
-from concur.control import Output, ReferenceSample, Servo, Tick, TickStatus
+from concur.control import Servo, Tick, TickStatus
 from concur.control._law import side
 from concur.control._singularity import answer_scale
 from concur.control._tick import LEAP, RUNAWAY
 from concur.errors import SingularConfigurationError
+from concur.outputs import Output, ReferenceSample
 from concur.reduction import reduce
 from tests.control._cases import case_study, two_links
 

@@ -8,9 +8,10 @@ import pytest
 
 import concur as cc
 from concur.certify import operating_bounds
-from concur.control import FunctionOutput, decoupling_margin
+from concur.control import decoupling_margin
 from concur.errors import ConcurError, OutputError
 from concur.formulations import Factor
+from concur.outputs import FunctionOutput
 
 MIX = np.array([[1.0, 0.4, -0.2], [0.3, 1.2, 0.5], [-0.6, 0.2, 0.9]])
 

@@ -14,7 +14,7 @@ import pytest
 
 from concur import robot as mechanism
 from concur import simulation
-from concur.control import Output, Redundancy, Servo, references
+from concur.control import Redundancy, Servo
 from concur.formats import (
     _drives,
     _imperfections,
@@ -27,6 +27,7 @@ from concur.formats import (
     load_task,
 )
 from concur.formats._nominal import OF_ROBOT, QUANTITIES, nominal_values
+from concur.outputs import Output, references
 from concur.robot import joints
 from concur.simulation import KINDS, METHODS
 

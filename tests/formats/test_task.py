@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from concur import formats
-from concur.control import references
 from concur.errors import ConcurError, DescriptionError
 from concur.formats import load_task
+from concur.outputs import references
 from concur.reduction import StagedReduction
 from concur.simulation import Tolerances
 

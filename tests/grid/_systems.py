@@ -11,8 +11,8 @@ import casadi as ca
 import numpy as np
 
 import concur as cc
-from concur.control import FunctionOutput
 from concur.formulations import Factor
+from concur.outputs import FunctionOutput
 from concur.reduction import ReducedModel
 from concur.robot import Drive, Mimic
 

@@ -39,8 +39,8 @@ import can
 import numpy as np
 import pytest
 
-from concur.control import ReferenceSample
 from concur.errors import NonFiniteError
+from concur.outputs import ReferenceSample
 from hil._plan import sample_plan
 from hil.controller import Mode
 from hil.emulator import DriveSettings, Fault

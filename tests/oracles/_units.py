@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 import concur as cc
-from concur.control import ReferenceSample, Servo
-from concur.control.references import Reference, from_function
+from concur.control import Servo
+from concur.outputs import ReferenceSample
+from concur.outputs.references import Reference, from_function
 from concur.reduction import ReducedModel
 from concur.robot.joints import Helical
 

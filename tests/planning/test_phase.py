@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import concur as cc
-from concur.control.references import Loop
 from concur.errors import ReductionError, ShapeError
+from concur.outputs.references import Loop
 from concur.reduction import ReducedModel
 from concur.simulation import reconstruct
 from tests.oracles import assert_close

@@ -10,8 +10,8 @@ from scipy.spatial.transform import Rotation
 
 import concur as cc
 from concur.cli._prove import ProveResult
-from concur.control import references
 from concur.errors import OutputError
+from concur.outputs import references
 from concur.plotting.proof import proof_figure
 from concur.proofs import Expression, Ground, Reading, prove_task
 from concur.proofs._decided import Decided

@@ -11,8 +11,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import concur as cc
-from concur.control import references
 from concur.errors import OutputError
+from concur.outputs import references
 from concur.proofs import Statement, prove_task, sample_statement
 from concur.proofs._floater import Prover, proof_of
 from concur.proofs._floater_quantities import UNSEEN

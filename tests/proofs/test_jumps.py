@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from concur.certify import Status
-from concur.control import references
-from concur.control.references._expression import Pieces
 from concur.errors import OutputError
+from concur.outputs import references
+from concur.outputs.references._expression import Pieces
 from concur.proofs import sample_statement
 from concur.proofs._errors import Channel
 from concur.proofs._prove import Prover, prove

@@ -9,8 +9,8 @@ import pytest
 
 import concur as cc
 from concur.certify import Status
-from concur.control import references
 from concur.errors import OutputError
+from concur.outputs import references
 from concur.proofs import _prove
 from concur.proofs._motion import Motion
 from concur.proofs._prove import prove

@@ -13,7 +13,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import concur as cc
-from concur.control import references
+from concur.outputs import references
 from concur.proofs._prove import prove
 from concur.proofs._recheck import verify
 from concur.proofs._recheck_arm import dynamics, forward, rover_of, solve

@@ -14,7 +14,7 @@ from scipy.linalg import expm, logm
 from scipy.spatial.transform import Rotation
 
 import concur as cc
-from concur.control import references
+from concur.outputs import references
 from concur.proofs._expression import Expression
 from concur.proofs._floater import Prover, proof_of
 from concur.proofs._ground import Ground

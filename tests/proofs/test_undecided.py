@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from concur.certify import Status
-from concur.control import references
+from concur.outputs import references
 from concur.proofs import _cells
 from concur.proofs._prove import prove
 from concur.proofs._statement import Statement

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from concur.control import Output, Servo, linear_loop
+from concur.control import Servo, linear_loop
 from concur.errors import InertiaError, OutputError, ReductionError, SimulationError
+from concur.outputs import Output
 from concur.reduction import ReducedModel, conservation, reduce, symmetry
 from concur.robot import Body, Drive, Inertia, Mechanism, Mimic, Pose, joints
 from concur.robots import crane_car

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import concur as cc
-from concur.control import ReferenceSample
 from concur.errors import ConcurError, DescriptionError, OutputError, ReductionError
+from concur.outputs import ReferenceSample
 from concur.robot import Body, Drive, Inertia, Mechanism, Mimic, Pose, joints
 from concur.simulation import Plant
 from concur.simulation._fmu import _controls, _initial

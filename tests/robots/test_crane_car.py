@@ -14,8 +14,9 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from concur import robots
-from concur.control import Output, ReferenceSample, Servo, lost_direction
+from concur.control import Servo, lost_direction
 from concur.errors import ShapeError, SingularConfigurationError
+from concur.outputs import Output, ReferenceSample
 from concur.reduction import AuditStatus, ReducedModel, reduce
 from concur.robot import Mechanism, Pose
 from concur.simulation import Plant, forced_motion

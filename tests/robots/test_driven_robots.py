@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from concur import robots
-from concur.control import Output, Servo
+from concur.control import Servo
+from concur.outputs import Output
 from concur.reduction import AuditStatus, ReducedModel, reduce
 from concur.robot import Mechanism, Wheel
 from concur.simulation import forced_motion

@@ -11,10 +11,11 @@ from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
-from concur.control import Output, Servo
-from concur.control.references import hold
+from concur.control import Servo
 from concur.errors import ConcurError, OutputError, WheelError
 from concur.formats import load
+from concur.outputs import Output
+from concur.outputs.references import hold
 from concur.reduction import WheelReduction, reduce
 from concur.robot import (
     Body,

@@ -9,8 +9,9 @@ import pytest
 from scipy.integrate import cumulative_simpson
 
 from concur import robots
-from concur.control import Output, Servo
+from concur.control import Servo
 from concur.errors import OutputError, SimulationError
+from concur.outputs import Output
 from concur.reduction import AuditStatus, ReducedModel, reduce
 from concur.robot import Body, Inertia, Mechanism, Wheel, joints
 from concur.simulation import forced_motion

@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
-from concur.control import Output, ReferenceSample, Servo
+from concur.control import Servo
+from concur.outputs import Output, ReferenceSample
 from concur.reduction import reduce
 from concur.robot import Body, Inertia, Mechanism, Pose
 from concur.simulation import Run, simulate

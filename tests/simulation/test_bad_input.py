@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from concur import robots
-from concur.control import Output, Reference, Servo, references
+from concur.control import Servo
 from concur.errors import (
     ConcurError,
     DescriptionError,
@@ -17,6 +17,7 @@ from concur.errors import (
     SingularConfigurationError,
     UnknownNameError,
 )
+from concur.outputs import Output, Reference, references
 from concur.reduction import reduce
 from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from concur.simulation import Integrator, Plant, forced_motion, reconstruct, simulate
@@ -296,7 +297,7 @@ def test_reference_that_breaks_off_gives_no_torque(hold: float | None) -> None:
 
 
 def test_sample_that_is_not_finite() -> None:
-    from concur.control import ReferenceSample
+    from concur.outputs import ReferenceSample
 
     def sample(t: float) -> ReferenceSample:
         return case_study_sample(t) if t < 0.05 else ReferenceSample([np.nan] * 5, [0] * 5, [0] * 5)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import concur as cc
-from concur.control import JointLimits, Output, Servo, references
+from concur.control import JointLimits, Servo
 from concur.errors import ConcurError, SimulationError
+from concur.outputs import Output, references
 from concur.reduction import reduce
 from concur.robots import planar_floater
 from concur.simulation import Integrator, RunRecord

@@ -13,9 +13,10 @@ from numpy.testing import assert_allclose
 
 import concur as cc
 from concur.codegen import CompilerWarning, _compiler
-from concur.control import Reference, Servo, references
+from concur.control import Servo
 from concur.errors import SimulationError
 from concur.formats import load_task
+from concur.outputs import Reference, references
 from concur.simulation import Integrator, Plant, Run, _machine_code, _simulate, simulate
 from concur.simulation._machine_code import LONG, is_compiled
 from concur.simulation._run import UNITS

@@ -8,8 +8,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from concur.control import Output, Servo
-from concur.control.references import hold
+from concur.control import Servo
+from concur.outputs import Output
+from concur.outputs.references import hold
 from concur.reduction import reduce
 from concur.robots import free_flyer, planar_floater
 from concur.simulation import Tolerances, simulate

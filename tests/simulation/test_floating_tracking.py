@@ -17,8 +17,9 @@ from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
 
 from concur import robots
-from concur.control import Output, Redundancy, Servo, references
+from concur.control import Redundancy, Servo
 from concur.errors import SingularConfigurationError
+from concur.outputs import Output, references
 from concur.reduction import reduce
 from concur.robot import Mechanism
 from concur.simulation import Run, simulate

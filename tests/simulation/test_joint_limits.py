@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from concur.control import Output, Servo
-from concur.control.references import hold, rest_to_rest
+from concur.control import Servo
 from concur.errors import DescriptionError
+from concur.outputs import Output
+from concur.outputs.references import hold, rest_to_rest
 from concur.reduction import AuditStatus, reduce
 from concur.robot import Body, Mechanism, joints
 from concur.robots import planar_floater

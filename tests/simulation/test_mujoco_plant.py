@@ -15,7 +15,8 @@ from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
 
 from concur import robots
-from concur.control import Output, Reference, Servo, references
+from concur.control import Servo
+from concur.outputs import Output, Reference, references
 from concur.reduction import reduce
 from concur.robot import Mechanism
 from tests.control._floating_cases import OutputOracle, Tumble, full_velocity, swing

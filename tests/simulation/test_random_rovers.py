@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from concur.control import Output, Reference, Servo, references
+from concur.control import Servo
+from concur.outputs import Output, Reference, references
 from concur.reduction import reduce
 from concur.simulation import Run, simulate
 from tests.oracles import Constrained, Pinocchio, RandomRover, assert_close, random_rover

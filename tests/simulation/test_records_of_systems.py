@@ -11,9 +11,9 @@ import pytest
 from scipy.optimize import least_squares
 
 import concur as cc
-from concur.control import FunctionOutput
 from concur.errors import ConcurError, DescriptionError
 from concur.formulations import Factor
+from concur.outputs import FunctionOutput
 from concur.plotting import save_figures, write_report
 from concur.simulation import Motion, forced_motion
 from tests.formulations.textbook import chain

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from concur.control import Output, Reference, Servo, references
+from concur.control import Servo
+from concur.outputs import Output, Reference, references
 from concur.reduction import reduce
 from concur.simulation import Integrator, Plant, simulate
 from tests.control._cases import (

@@ -13,9 +13,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from concur import robots
-from concur.control import Output, Servo, references
+from concur.control import Servo
 from concur.errors import SimulationError
 from concur.formats import load_task
+from concur.outputs import Output, references
 from concur.reduction import AuditStatus, reduce
 from concur.robot import Inertia, Mechanism
 from concur.simulation import Run, simulate

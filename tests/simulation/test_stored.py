@@ -14,9 +14,10 @@ import pytest
 from mcap.reader import make_reader
 
 import concur as cc
-from concur.control import Output, Servo, references
+from concur.control import Servo
 from concur.control.laws import PD
 from concur.errors import ConcurError, DescriptionError, OutputError
+from concur.outputs import Output, references
 from concur.reduction import reduce
 from concur.robots import free_flyer, planar_floater
 from concur.simulation import Motion, Run, forced_motion, simulate

@@ -14,8 +14,8 @@ from scipy.spatial.transform import Rotation
 
 import concur as cc
 from concur import interop, verification
-from concur.control import references
 from concur.errors import ConcurError, DescriptionError, SimulationError
+from concur.outputs import references
 from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
 from concur.simulation import Tolerances
 from concur.verification import ContactRun, mujoco_run

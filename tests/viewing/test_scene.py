@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import viser
 
-from concur.control import Output
 from concur.formats import load_task
+from concur.outputs import Output
 from concur.viewing._scene import Scene, color, demanded_place, placed
 from tests.ports import free_port
 

@@ -8,10 +8,10 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Array, as_floats
-from concur.control._sample import Part
-from concur.control.references._expression import Motion, Reader
-from concur.control.references._reference import Expression, Reference, check_reference
 from concur.errors import ConcurError, ShapeError, shown
+from concur.outputs._sample import Part
+from concur.outputs.references._expression import Motion, Reader
+from concur.outputs.references._reference import Expression, Reference, check_reference
 
 
 def stack(*references: Reference) -> Reference:
@@ -34,7 +34,7 @@ def stack(*references: Reference) -> Reference:
 
     Examples
     --------
-    >>> from concur.control.references import hold
+    >>> from concur.outputs.references import hold
     >>> stack(hold([1.0, 2.0]), hold([3.0]))(0.0).pose
     array([1., 2., 3.])
     """
@@ -78,7 +78,7 @@ def relative(
 
     Examples
     --------
-    >>> from concur.control.references import hold, polynomial
+    >>> from concur.outputs.references import hold, polynomial
     >>> path = polynomial([[0.0, 0.0], [1.0, 0.0]])
     >>> relative(hold([0.1, 0.2, 0.3]), path)(1.0).pose
     array([1.1, 0.2, 0.3])

@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import DRIFT, Array
-from concur.control._parts import factors
-from concur.control._sample import Part, pose_numbers
-from concur.control.output_groups import OutputGroup, Pose, Product, Rotation, Vector
-from concur.control.references._columns import Columns, Floats, column_function
-from concur.control.references._expression import Motion, Reader
-from concur.control.references._inputs import homogeneous, numbers
-from concur.control.references._reference import Expression, Reference
 from concur.errors import ConcurError, ShapeError
 from concur.groups import quaternion
+from concur.outputs._parts import factors
+from concur.outputs._sample import Part, pose_numbers
+from concur.outputs.groups import OutputGroup, Pose, Product, Rotation, Vector
+from concur.outputs.references._columns import Columns, Floats, column_function
+from concur.outputs.references._expression import Motion, Reader
+from concur.outputs.references._inputs import homogeneous, numbers
+from concur.outputs.references._reference import Expression, Reference
 from concur.robot import cross, unknown_name
 
 LIE: dict[str, OutputGroup] = {

@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import shape_error
-from concur.control._sample import pose_numbers
-from concur.control.references._along import Along, Straight
-from concur.control.references._inputs import homogeneous, numbers
-from concur.control.references._poses import LIE, Read, check_group, group_of
-from concur.control.references._reference import Reference, check_reference
 from concur.errors import ConcurError
 from concur.groups import se3
+from concur.outputs._sample import pose_numbers
+from concur.outputs.references._along import Along, Straight
+from concur.outputs.references._inputs import homogeneous, numbers
+from concur.outputs.references._poses import LIE, Read, check_group, group_of
+from concur.outputs.references._reference import Reference, check_reference
 from concur.robot import unknown_name
 
 FRAMES = ("body", "spatial")

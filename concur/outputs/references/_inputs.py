@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from concur.control._sample import finite
 from concur.errors import ConcurError, ShapeError
+from concur.outputs._sample import finite
 
 LARGEST = 1e9
 """Size of a number in a reference, SI units: their squares stay far within double precision."""

@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array
-from concur.control._sample import Part, pose_numbers
-from concur.control.references._columns import Floats
-from concur.control.references._expression import Motion, Reader
-from concur.control.references._inputs import homogeneous, numbers
-from concur.control.references._poses import check_group, unit_quaternion
-from concur.control.references._reference import Expression, Reference
 from concur.errors import ShapeError
+from concur.outputs._sample import Part, pose_numbers
+from concur.outputs.references._columns import Floats
+from concur.outputs.references._expression import Motion, Reader
+from concur.outputs.references._inputs import homogeneous, numbers
+from concur.outputs.references._poses import check_group, unit_quaternion
+from concur.outputs.references._reference import Expression, Reference
 
 SIZES = {
     "R": (1, 1),

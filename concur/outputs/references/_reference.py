@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array
-from concur.control._output import Output
-from concur.control._parts import check_parts
-from concur.control._sample import Part, ReferenceSample
-from concur.control.references._columns import Floats
-from concur.control.references._expression import Graph, Motion, Pieces, Reader, Rows, Samples
-from concur.control.references._inputs import numbers
 from concur.errors import ConcurError, OutputError
+from concur.outputs._output import Output
+from concur.outputs._parts import check_parts
+from concur.outputs._sample import Part, ReferenceSample
+from concur.outputs.references._columns import Floats
+from concur.outputs.references._expression import Graph, Motion, Pieces, Reader, Rows, Samples
+from concur.outputs.references._inputs import numbers
 
 
 class Reference(ABC):
@@ -111,7 +111,7 @@ class Reference(ABC):
 
         Examples
         --------
-        >>> from concur.control.references import polynomial
+        >>> from concur.outputs.references import polynomial
         >>> polynomial([[1.0], [2.0]]).graph()(3.0)[0]
         DM(7)
         """

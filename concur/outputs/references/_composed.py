@@ -8,13 +8,13 @@ from typing import Any
 import casadi as ca
 
 from concur.codegen import Array
-from concur.control._sample import Part
-from concur.control.references._columns import column_function
-from concur.control.references._expression import Motion, Reader
-from concur.control.references._poses import LIE, Read, check_group, group_of, to_body
-from concur.control.references._reference import Expression, Reference, check_reference
 from concur.errors import ConcurError
 from concur.groups import quaternion, se3
+from concur.outputs._sample import Part
+from concur.outputs.references._columns import column_function
+from concur.outputs.references._expression import Motion, Reader
+from concur.outputs.references._poses import LIE, Read, check_group, group_of, to_body
+from concur.outputs.references._reference import Expression, Reference, check_reference
 
 
 def composed(base: Reference, *factors: Reference, group: str = "R3xSO3") -> Reference:
@@ -54,7 +54,7 @@ def composed(base: Reference, *factors: Reference, group: str = "R3xSO3") -> Ref
     A hand that nods in a frame that drifts:
 
     >>> import numpy as np
-    >>> from concur.control.references import polynomial, screw
+    >>> from concur.outputs.references import polynomial, screw
     >>> drift = polynomial([[0.0, 0.0, 0.0], [0.1, 0.0, 0.0]])
     >>> nod = screw(np.eye(4), [0, 0, 0, 0, 0.2, 0])
     >>> composed(drift, nod)(2.0).twist

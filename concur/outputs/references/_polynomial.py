@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array
-from concur.control.references._along import Along, Straight
-from concur.control.references._columns import Floats
-from concur.control.references._expression import Motion, Reader
-from concur.control.references._inputs import number, numbers, positive
-from concur.control.references._poses import LIE, check_group, flat_pose, logarithm
-from concur.control.references._reference import Path, Reference
 from concur.errors import ConcurError, ShapeError
+from concur.outputs.references._along import Along, Straight
+from concur.outputs.references._columns import Floats
+from concur.outputs.references._expression import Motion, Reader
+from concur.outputs.references._inputs import number, numbers, positive
+from concur.outputs.references._poses import LIE, check_group, flat_pose, logarithm
+from concur.outputs.references._reference import Path, Reference
 
 
 def polynomial(

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from concur.control._function_output import FunctionOutput
-from concur.control._output import Output
 from concur.errors import OutputError, entries, shown
+from concur.outputs._functions import FunctionOutput
+from concur.outputs._output import Output
 from concur.robot import Mechanism, as_tree
 
 SOLVE = (

@@ -9,13 +9,13 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Array, Vector
-from concur.control._sample import Part
-from concur.control.references._along import exponential
-from concur.control.references._columns import Columns, Floats, column_function
-from concur.control.references._expression import Motion, Reader, Table
-from concur.control.references._poses import LIE, logarithm
-from concur.control.references._reference import Expression
 from concur.errors import ConcurError
+from concur.outputs._sample import Part
+from concur.outputs.references._along import exponential
+from concur.outputs.references._columns import Columns, Floats, column_function
+from concur.outputs.references._expression import Motion, Reader, Table
+from concur.outputs.references._poses import LIE, logarithm
+from concur.outputs.references._reference import Expression
 
 HALF_TURN = np.pi - 1e-6
 """Angle (rad) at which it is not clear which way round is the shorter."""

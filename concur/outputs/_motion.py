@@ -17,9 +17,9 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Array, constant
-from concur.control._function_output import FunctionMotion, FunctionOutput
-from concur.control._output import Output
-from concur.control.output_groups import AXES, OutputGroup, Pose, Product, Rotation, Vector
+from concur.outputs._functions import FunctionMotion, FunctionOutput
+from concur.outputs._output import Output
+from concur.outputs.groups import AXES, OutputGroup, Pose, Product, Rotation, Vector
 from concur.reduction import along
 from concur.robot import (
     Mechanism,

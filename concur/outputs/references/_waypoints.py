@@ -8,13 +8,13 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 
 from concur.codegen import Array, shape_error
-from concur.control.references._columns import Floats
-from concur.control.references._expression import Motion, Reader, Table
-from concur.control.references._inputs import SHORTEST, numbers
-from concur.control.references._pose_waypoints import PoseWaypoints
-from concur.control.references._poses import LIE, check_group, flat_pose
-from concur.control.references._reference import Path, Reference
 from concur.errors import ConcurError, ShapeError
+from concur.outputs.references._columns import Floats
+from concur.outputs.references._expression import Motion, Reader, Table
+from concur.outputs.references._inputs import SHORTEST, numbers
+from concur.outputs.references._pose_waypoints import PoseWaypoints
+from concur.outputs.references._poses import LIE, check_group, flat_pose
+from concur.outputs.references._reference import Path, Reference
 
 
 def waypoints(

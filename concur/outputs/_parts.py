@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from concur.control._output import Output
-from concur.control._sample import Part
 from concur.errors import OutputError, ShapeError
+from concur.outputs._output import Output
+from concur.outputs._sample import Part
 
 _LINE: Part = (1, 1, "R")
 _SIZES: tuple[int, Part] = (-1, _LINE)

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array
-from concur.control.references._columns import Floats
-from concur.control.references._expression import Motion, Reader
-from concur.control.references._inputs import numbers, positive
-from concur.control.references._reference import Path
 from concur.errors import ConcurError, ShapeError
+from concur.outputs.references._columns import Floats
+from concur.outputs.references._expression import Motion, Reader
+from concur.outputs.references._inputs import numbers, positive
+from concur.outputs.references._reference import Path
 
 
 class Loop(Path):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from concur.control import references
-from concur.control._output import Output
-from concur.control._sample import ReferenceSample
-from concur.control.references import Reference
+from concur.outputs import references
+from concur.outputs._output import Output
+from concur.outputs._sample import ReferenceSample
+from concur.outputs.references import Reference
 
 
 def reference_for(

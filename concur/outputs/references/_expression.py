@@ -15,7 +15,7 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Array
-from concur.control.references._columns import Columns, Floats
+from concur.outputs.references._columns import Columns, Floats
 
 Samples: TypeAlias = tuple[Floats, Floats, Floats]
 Motion: TypeAlias = tuple[Array, Array, Array]

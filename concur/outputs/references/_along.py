@@ -8,12 +8,12 @@ from typing import Any
 import casadi as ca
 
 from concur.codegen import Array, Vector
-from concur.control._sample import Part
-from concur.control.references._columns import Floats, column_function
-from concur.control.references._expression import Motion, Reader
-from concur.control.references._poses import LIE
-from concur.control.references._reference import Expression, Path, Reference
 from concur.groups import quaternion, se3, so3
+from concur.outputs._sample import Part
+from concur.outputs.references._columns import Floats, column_function
+from concur.outputs.references._expression import Motion, Reader
+from concur.outputs.references._poses import LIE
+from concur.outputs.references._reference import Expression, Path, Reference
 
 
 class Along(Expression):

@@ -12,8 +12,9 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Array, Vector
-from concur.control._output import Output
-from concur.control.output_groups import (
+from concur.errors import OutputError, ShapeError, shown
+from concur.outputs._output import Output
+from concur.outputs.groups import (
     Angle,
     Coordinates,
     OutputGroup,
@@ -22,8 +23,7 @@ from concur.control.output_groups import (
     Product,
     Rotation,
 )
-from concur.control.output_groups import Vector as Position
-from concur.errors import OutputError, ShapeError, shown
+from concur.outputs.groups import Vector as Position
 from concur.robot import Placed, unknown_name
 from concur.system import System
 
@@ -69,7 +69,7 @@ class FunctionOutput(Output):
     >>> robot = cc.robots.rover_arm()
     >>> q = ca.SX.sym("q", robot.nq)
     >>> height = ca.Function("height", [q], [robot.pose(q, "forearm")[2, 3]])
-    >>> cc.control.FunctionOutput("height", height, "R").dim
+    >>> cc.outputs.FunctionOutput("height", height, "R").dim
     1
     """
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import casadi as ca
 
 from concur.codegen import Array
-from concur.control._sample import Part
-from concur.control.references._expression import Motion, Reader
-from concur.control.references._reference import Expression, Reference, check_reference
 from concur.errors import ShapeError
+from concur.outputs._sample import Part
+from concur.outputs.references._expression import Motion, Reader
+from concur.outputs.references._reference import Expression, Reference, check_reference
 
 
 def planar(reference: Reference) -> Reference:
@@ -34,7 +34,7 @@ def planar(reference: Reference) -> Reference:
 
     Examples
     --------
-    >>> from concur.control.references import polynomial
+    >>> from concur.outputs.references import polynomial
     >>> sideways = polynomial([[0.0, 0.0, 1.5707963267948966], [0.0, 1.0, 0.0]])
     >>> planar(sideways)(0.0).twist.round(12)
     array([1., 0., 0.])

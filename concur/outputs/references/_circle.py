@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array
-from concur.control.references._along import Along, Straight
-from concur.control.references._columns import Floats
-from concur.control.references._composed import Composed
-from concur.control.references._expression import Motion, Reader
-from concur.control.references._inputs import SHORTEST, number, numbers, positive
-from concur.control.references._poses import Read, check_group, flat_pose
-from concur.control.references._reference import Path, Reference
 from concur.errors import ConcurError, ShapeError, shown
 from concur.groups import quaternion
+from concur.outputs.references._along import Along, Straight
+from concur.outputs.references._columns import Floats
+from concur.outputs.references._composed import Composed
+from concur.outputs.references._expression import Motion, Reader
+from concur.outputs.references._inputs import SHORTEST, number, numbers, positive
+from concur.outputs.references._poses import Read, check_group, flat_pose
+from concur.outputs.references._reference import Path, Reference
 
 
 def circle(

@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from concur.codegen import DRIFT, Array, as_floats, constant, nonfinite_error, shape_error
-from concur.control.output_groups import (
+from concur.errors import OutputError, ShapeError, shown
+from concur.outputs.groups import (
     AXES,
     Angle,
     OutputGroup,
@@ -19,7 +20,6 @@ from concur.control.output_groups import (
     Rotation,
     Vector,
 )
-from concur.errors import OutputError, ShapeError, shown
 from concur.robot import Placed, Twist, cross, unknown_name
 from concur.robot import Pose as Frame
 

@@ -7,15 +7,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array, shape_error
-from concur.control._sample import Part
-from concur.control.references._columns import Floats
-from concur.control.references._composed import Composed, space_group
-from concur.control.references._expression import Motion, Reader
-from concur.control.references._inputs import number, numbers
-from concur.control.references._poses import Read, group_of
-from concur.control.references._reference import Expression, Reference, check_reference
-from concur.control.references._screw import screw
 from concur.errors import ConcurError
+from concur.outputs._sample import Part
+from concur.outputs.references._columns import Floats
+from concur.outputs.references._composed import Composed, space_group
+from concur.outputs.references._expression import Motion, Reader
+from concur.outputs.references._inputs import number, numbers
+from concur.outputs.references._poses import Read, group_of
+from concur.outputs.references._reference import Expression, Reference, check_reference
+from concur.outputs.references._screw import screw
 
 
 def drifting(reference: Reference, velocity: ArrayLike, start: float = 0.0) -> Reference:
@@ -49,7 +49,7 @@ def drifting(reference: Reference, velocity: ArrayLike, start: float = 0.0) -> R
 
     Examples
     --------
-    >>> from concur.control.references import hold
+    >>> from concur.outputs.references import hold
     >>> drifting(hold([1.0, 2.0, 3.0]), [0.1, 0.0, 0.0])(10.0).pose
     array([2., 2., 3.])
     """
@@ -109,7 +109,7 @@ def moving(reference: Reference, twist: ArrayLike, start: float = 0.0) -> Refere
     --------
     A point that stands still in a frame that turns about z:
 
-    >>> from concur.control.references import hold
+    >>> from concur.outputs.references import hold
     >>> float(moving(hold([1.0, 0.0, 0.0]), [0, 0, 0, 0, 0, 0.5])(0.0).twist[1])
     0.5
     """

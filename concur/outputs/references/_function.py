@@ -7,11 +7,11 @@ from collections.abc import Callable
 import casadi as ca
 import numpy as np
 
-from concur.control._sample import ReferenceSample
-from concur.control.references._columns import Floats
-from concur.control.references._expression import Samples
-from concur.control.references._reference import Reference
 from concur.errors import ConcurError, ShapeError
+from concur.outputs._sample import ReferenceSample
+from concur.outputs.references._columns import Floats
+from concur.outputs.references._expression import Samples
+from concur.outputs.references._reference import Reference
 
 
 def from_function(

@@ -1,0 +1,18 @@
+"""What a law controls, on Lie groups, and the references that it follows."""
+
+from concur.outputs import groups, references
+from concur.outputs._fitting import reference_for
+from concur.outputs._functions import FunctionOutput
+from concur.outputs._output import Output
+from concur.outputs._sample import ReferenceSample
+from concur.outputs.references import Reference
+
+__all__ = [
+    "FunctionOutput",
+    "Output",
+    "Reference",
+    "ReferenceSample",
+    "groups",
+    "reference_for",
+    "references",
+]
