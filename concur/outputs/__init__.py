@@ -1,4 +1,4 @@
-"""What a law controls, on Lie groups, and the references that it follows."""
+"""Outputs on Lie groups, which a law controls, and the references that they follow."""
 
 from concur.outputs import groups, references
 from concur.outputs._fitting import reference_for

@@ -87,7 +87,7 @@ def test_tables_follow_the_contracts(contracts, name):
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("| `control` | outputs", "| `steering` | outputs", "modules ['control', 'steering']"),
+        ("| `control` | errors", "| `steering` | outputs", "modules ['control', 'steering']"),
         ("| `cli` | the", "| `errors` | the", "modules ['cli']"),
         ("| `files` | reading", "| `files`, `codegen` | reading", "order at files"),
     ],

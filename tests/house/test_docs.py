@@ -64,10 +64,10 @@ SUBPACKAGES = (
         "control",
         "formats",
         "formulations",
-        "mechanism",
+        "outputs",
         "planning",
     ),
-    *("plotting", "proofs", "reduction", "simulation", "verification", "worlds"),
+    *("plotting", "proofs", "reduction", "robot", "simulation", "verification", "worlds"),
 )
 
 
@@ -135,7 +135,7 @@ def has_own_signature(cls):
 
 
 # Modules whose names docs/api.md does not list: a sentence may replace the sections of a function.
-INTERNAL = re.compile(r"concur\.(dynamics|kinematics|viewing)\._(?!graph|screw)")
+INTERNAL = re.compile(r"concur\.(robot|viewing)\._")
 
 
 def complaints(path, value):
@@ -386,15 +386,14 @@ def test_first_page_links_each_section_once():
 
 OWNERS = {
     "model": (concur.reduction.MomentumReduction, concur.reduction.StagedReduction),
-    "robot": (concur.Mechanism,),
+    "robot": (concur.Mechanism, concur.robot),
     "servo": (concur.Servo,),
     "cc": (concur,),
     "groups": (concur.groups,),
     "se3": (concur.groups.se3,),
-    **{name: (importlib.import_module(f"concur.{name}"),) for name in ("certify", "reduction")},
     **{
         name: (importlib.import_module(f"concur.{name}"),)
-        for name in ("formulations", "kinematics")
+        for name in ("certify", "formulations", "reduction")
     },
 }
 
