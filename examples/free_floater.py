@@ -61,7 +61,7 @@ print(servo.feasibility(reference, 6.0, q0).why)
 # The law relies on the assumed momentum. If the true momentum is 95 % of it, `mismatch` estimates
 # the tracking error without a simulation.
 true = 0.95 * np.array(momentum)
-v = model.at_momentum(true).velocity(q0, np.zeros(6))
+v = model.velocity(q0, np.zeros(6), true)
 print(servo.mismatch(q0, v))
 
 # Three runs on the full-order robot: with the assumed momentum, with the other momentum, and with

@@ -271,7 +271,8 @@ def evaluated(
         ``"(nq),(nv)->(nv)"``; ``()`` is a scalar. A name is an attribute of the object that
         the method belongs to; ``*`` in a result stands for any size. The leading arguments of
         the function are the arrays; further arguments must be hashable and select another
-        function.
+        function. The last array may be optional, with the default None: a call without it has
+        another graph, which `compile_functions` means unless the name of the array is given.
     symbols : str, optional
         Attribute of the object that holds the symbol type of its graph: `casadi.SX`, or
         `casadi.MX` where SX cannot represent the computation; default SX.
@@ -288,6 +289,7 @@ def evaluated(
         names = list(parameters.parameters)
         first = 1 if names[0] == "self" else 0
         last = first + len(shapes_in)
+        optional = [*parameters.parameters.values()][last - 1].default is None
         own_cache: dict[Any, _Entry] = {}
         bound = LARGEST if first and "q" in names[first:last] else np.inf
         count, qualified = len(names), function.__qualname__
@@ -299,13 +301,15 @@ def evaluated(
                 bound.apply_defaults()
                 args = bound.args
             cache = args[0].__dict__.get("_evaluators", _NONE) if first else own_cache
+            arrays, static = args[first:last], args[last:]
+            if optional:
+                arrays, static = _given(arrays, static)
             try:
-                entry = cache.get((qualified, args[last:]))
+                entry = cache.get((qualified, static))
             except TypeError:
-                raise _not_a_name(_where(args), args[last:]) from None
-            arrays = args[first:last]
+                raise _not_a_name(_where(args), static) from None
             if entry is None:
-                entry = _entry(args)
+                entry = _entry(args, static)
             if all(map(_NUMBERS, map(type, arrays))):
                 return (entry.evaluator or entry.numeric(*_labels(args)))(*arrays)
             if any(isinstance(a, ca.SX) for a in arrays):
@@ -316,16 +320,22 @@ def evaluated(
                 return _alone(evaluator.function.call(expressions)[:-1])
             return evaluator(*arrays)
 
-        def _entry(args: Any) -> _Entry:
+        def _given(arrays: Any, static: Any) -> tuple[Any, Any]:
+            """Arrays without an optional one that is missing, and the key of their graph."""
+            if arrays[-1] is None:
+                return arrays[:-1], static
+            return arrays, (*static, names[last - 1])
+
+        def _entry(args: Any, static: Any) -> _Entry:
             """The graph for given arguments, built at the first call."""
             owner = args[0] if first else None
             if first:
                 _compile_again(owner)
             cache = owner.__dict__.setdefault("_evaluators", {}) if first else own_cache
-            key = (qualified, args[last:])
+            key = (qualified, static)
             entry: _Entry | None = cache.get(key)
             if entry is None:
-                entry = cache[key] = _Entry(_build(args, args[last:]))
+                entry = cache[key] = _Entry(_build(args, len(static) > len(args[last:])))
             return entry
 
         def _labels(args: Any) -> Any:
@@ -337,18 +347,22 @@ def evaluated(
 
         def evaluator_for(owner: Any, *static: Any) -> Evaluator:
             """Evaluator for an object and the arguments that select a function."""
-            bound = parameters.bind(owner, *[None] * (last - first), *static)
+            chosen = static[:-1] if optional and static[-1:] == (names[last - 1],) else static
+            bound = parameters.bind(owner, *[None] * (last - first), *chosen)
             bound.apply_defaults()
-            return _entry(bound.args).numeric(*_labels(bound.args))
+            own = bound.args[last:] + static[len(chosen) :]
+            return _entry(bound.args, own).numeric(*_labels(bound.args))
 
         def direct_for(owner: Any) -> Callable[..., Any] | None:
             """Direct call of machine code for an object; None if nothing is compiled."""
             found = {
                 static: evaluator
                 for (name, static), evaluator in _numeric(owner).items()
-                if name == qualified and evaluator.compiled
+                if name == qualified and evaluator.compiled and len(static) == count - last
             }
-            return direct(call, last - first, found)
+            if optional:  # of several arrays, those without the last
+                found = {(None, *static): evaluator for static, evaluator in found.items()}
+            return direct(call, last - first - optional, found)
 
         def _where(args: Any) -> str:
             if not first:
@@ -359,7 +373,7 @@ def evaluated(
 
         def _expressions(args: Any, arrays: Any, kind: Any) -> list[Any]:
             expressions = []
-            for shape, array, name in zip(shapes_in, arrays, names[first:last], strict=True):
+            for shape, array, name in zip(shapes_in, arrays, names[first:last], strict=False):
                 where = f"{_where(args)}, argument `{name}`"
                 expected = _casadi_shape(_resolve(shape, args))
                 if not isinstance(array, kind):
@@ -374,19 +388,20 @@ def evaluated(
                 expressions.append(array)
             return expressions
 
-        def _build(args: Any, static: Any) -> ca.Function:
+        def _build(args: Any, whole: bool) -> ca.Function:
             kind = ca.SX if symbols is None else getattr(args[0], symbols)
+            missing = [None] if optional and not whole else []
             inputs = [
                 kind.sym(name, *_casadi_shape(_resolve(shape, args)))
-                for shape, name in zip(shapes_in, names[first:last], strict=True)
+                for shape, name in zip(shapes_in, names[first : last - len(missing)], strict=False)
             ]
-            results: Any = function(*args[:first], *inputs, *static)  # type: ignore[call-arg]
+            results: Any = function(*args[:first], *inputs, *missing, *args[last:])  # type: ignore
             results = results if isinstance(results, tuple) else (results,)
             graph = ca.Function(
                 re.sub(r"\W", "_", function.__name__.strip("_")),
                 inputs,
                 [kind(r) for r in results],
-                names[first:last],
+                names[first : first + len(inputs)],
                 [f"result{i}" for i in range(len(results))],
                 {"cse": kind is ca.SX, "allow_free": True},
             )

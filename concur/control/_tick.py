@@ -500,7 +500,7 @@ def tick_function(servo: TrackingLaw, solver: str = SOLVER, watched: bool = Fals
 def _velocity(servo: TrackingLaw) -> ca.Function:
     """All velocities, from those of the shape and the momentum."""
     inputs = [ca.SX.sym("q", servo.nq), ca.SX.sym("s", servo.ns), ca.SX.sym("momentum", 6)]
-    v = ca.densify(servo.model.velocity_at(*inputs))
+    v = ca.densify(servo.model.velocity(*inputs))
     return ca.Function("velocity", inputs, [v], {"cse": True})
 
 

@@ -162,7 +162,7 @@ class Quantities:
         names = ("phi", "s", "pi", "a", "true", "turning")
         phi, s, momentum, a, true, turning = (ca.SX.sym(name, 6) for name in names)
         q = ca.vertcat(0, 0, 0, 0, 0, 0, 1, phi)
-        v = model.velocity_at(q, s, momentum)
+        v = model.velocity(q, s, momentum)
         decoupling, mass = servo.decoupling(q), model.mass_matrix(q)
         drift, forces = servo.motion(q, v)[1], model.shape_forces(q, v, a)
 
@@ -187,11 +187,11 @@ class Quantities:
         """Graphs of single bodies, and of a law that does not measure the base's twist."""
         robot, model = self._robot, self._robot.servo.model
         where, (phi, s, momentum, a, true) = robot.where, given
-        v, wrench = model.velocity_at(q, s, momentum), ca.SX.sym("wrench", 6)
+        v, wrench = model.velocity(q, s, momentum), ca.SX.sym("wrench", 6)
         lift = model.lift(q)[0]
         carried = _carried_by(robot, q, wrench)
         moving = lift @ true + model.velocity_drift(q, v)
-        moving += model.velocity_at(q, ca.SX(6, 1), wrench)
+        moving += model.velocity(q, ca.SX(6, 1), wrench)
         single = single_bodies(model.robot)
         momenta = ca.horzcat(*[(one.mass_matrix(q) @ v)[:6] for one in single])
         whole = ca.horzcat(*[inverse_dynamics(one, q, v, moving) for one in single])
@@ -325,7 +325,7 @@ def _inverse(solver: Solver, space: Space) -> np.ndarray:
 def _carried_by(robot: Floater, q: ca.SX, momentum: ca.SX) -> ca.SX:
     """Velocity of the output that a momentum of the base gives, J1 M11^-1 Pi."""
     model = robot.servo.model
-    return robot.servo.motion(q, model.velocity_at(q, ca.SX(6, 1), momentum))[0]
+    return robot.servo.motion(q, model.velocity(q, ca.SX(6, 1), momentum))[0]
 
 
 def _sum(a: Sequence[Model] | np.ndarray, b: Sequence[Model] | np.ndarray) -> list[Model]:

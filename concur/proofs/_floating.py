@@ -228,7 +228,7 @@ class Floater:
             ca.SX.sym(name, n) for name, n in (("phi", 6), ("s", 6), ("pi", 6), ("p", 12))
         )
         q = ca.vertcat(0, 0, 0, 0, 0, 0, 1, phi)
-        drift = servo.motion(q, model.velocity_at(q, ca.SX(6, 1), momentum))[0]
+        drift = servo.motion(q, model.velocity(q, ca.SX(6, 1), momentum))[0]
         place, turn = self._hand(q)
         apart = turn.T @ ca.reshape(p[3:], 3, 3)
         skew = ca.vertcat(
@@ -240,7 +240,7 @@ class Floater:
         self.equation_slopes = walker([phi, p], slopes, where)
         self.matrices = walker([phi], [servo.decoupling(q), model.mass_matrix(q)], where)
         self.drift = walker([phi, momentum], [drift], where)
-        v = model.velocity_at(q, s, momentum)
+        v = model.velocity(q, s, momentum)
         self.base = walker([phi, s, momentum], [v[:6]], where)
         hand, base = servo.motion(q, v)[0], v[:6]
         slopes = [ca.jacobian(hand, phi), ca.jacobian(hand, momentum)]

@@ -23,8 +23,8 @@ REGULAR = 1e-9
 class ConstraintReduction(ReducedModel):
     """A system in the shape velocities that its constraints leave: ``H = [-C_d^-1 C_s; 1]``."""
 
-    @evaluated("(nq)->(nv,ns),(nv)")
-    def lift(self, q: Vector) -> tuple[Matrix, Vector]:
+    @evaluated("(nq),(nm)->(nv,ns),(nv)")
+    def lift(self, q: Vector, momentum: Vector | None = None) -> tuple[Matrix, Vector]:
         horizontal = self._on_shape()
         constraints = self.system.constraints(q)
         own, shape = constraints[:, list(self.dependent)], constraints[:, list(self.shape)]

@@ -57,10 +57,6 @@ class CoupledReduction(ReducedModel):
     def wheel_dependents(self) -> tuple[int, ...]:
         return self.wheels.dependent if self.wheels else self.inner.wheel_dependents
 
-    @property
-    def takes_momentum(self) -> bool:
-        return self.inner.takes_momentum
-
     def at_momentum(self, momentum: ArrayLike) -> CoupledReduction:
         inner = self.inner.at_momentum(momentum)
         return rolling(inner, self.wheels) if self.wheels else coupled(inner)
@@ -69,13 +65,9 @@ class CoupledReduction(ReducedModel):
         wheels = replace(self.wheels, system=robot) if self.wheels else None
         return replace(self, system=robot, inner=self.inner.on(robot), wheels=wheels)
 
-    @evaluated("(nq),(ns),(nm)->(nv)")
-    def velocity_at(self, q: Vector, s: Vector, momentum: Vector) -> Vector:
-        return self.inner.velocity_at(q, self._coupling(q) @ s, momentum)
-
-    @evaluated("(nq)->(nv,ns),(nv)")
-    def lift(self, q: Vector) -> tuple[Matrix, Vector]:
-        horizontal, drift = self.inner.lift(q)
+    @evaluated("(nq),(nm)->(nv,ns),(nv)")
+    def lift(self, q: Vector, momentum: Vector | None = None) -> tuple[Matrix, Vector]:
+        horizontal, drift = self.inner.lift(q, momentum)
         return horizontal @ self._coupling(q), drift
 
     @evaluated("(nq)->()")

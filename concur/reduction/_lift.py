@@ -51,7 +51,7 @@ class Lift(EvaluatedMethods):
         """Indices in v of the velocities that the wheels give."""
         return self.first.dependent
 
-    @property
+    @cached_property
     def robot(self) -> Mechanism:
         """The robot as a tree of bodies.
 
@@ -62,7 +62,7 @@ class Lift(EvaluatedMethods):
         """
         return as_tree(self.system, f"reduced model of `{self.name}`")
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Name of the robot."""
         return self.system.name
@@ -72,22 +72,22 @@ class Lift(EvaluatedMethods):
         """Where the quaternions start in q, and the bodies whose joints they turn."""
         return self.system.quaternions
 
-    @property
+    @cached_property
     def nq(self) -> int:
         """Number of configuration coordinates."""
         return self.system.nq
 
-    @property
+    @cached_property
     def nv(self) -> int:
         """Number of velocity coordinates of the robot."""
         return self.system.nv
 
-    @property
+    @cached_property
     def ns(self) -> int:
         """Number of shape velocities."""
         return len(self.shape)
 
-    @property
+    @cached_property
     def nu(self) -> int:
         """Number of controls: motors and thrusters of the robot."""
         return int(getattr(self.system, "nu", len(self.system.actuated_freedoms)))
@@ -148,14 +148,22 @@ class Lift(EvaluatedMethods):
         """Unit of each control, N or N m."""
         return controls(self.system)[1]
 
-    @evaluated("(nq)->(nv,ns),(nv)")
-    def lift(self, q: Vector) -> tuple[Matrix, Vector]:
+    @property
+    def nm(self) -> int:
+        """Number of entries of the momentum on which the lift rests: 6, or 0 for none."""
+        return 0
+
+    @evaluated("(nq),(nm)->(nv,ns),(nv)")
+    def lift(self, q: Vector, momentum: Vector | None = None) -> tuple[Matrix, Vector]:
         """Affine lift of the shape velocities: v = H s + h, (3.3.38) and (4.3.25).
 
         Parameters
         ----------
         q : array_like
             Configuration, shape (nq,).
+        momentum : array_like, optional
+            Spatial momentum about the inertial origin, kg m/s and kg m^2/s, shape (nm,), such as
+            one that is estimated while the robot runs; default that of the model.
 
         Returns
         -------
@@ -204,8 +212,8 @@ class Lift(EvaluatedMethods):
         """
         return ca.SX(1)
 
-    @evaluated("(nq),(ns)->(nv)")
-    def velocity(self, q: Vector, s: Vector) -> Vector:
+    @evaluated("(nq),(ns),(nm)->(nv)")
+    def velocity(self, q: Vector, s: Vector, momentum: Vector | None = None) -> Vector:
         """Velocity of the robot for shape velocities: v = H s + h, (5.1.8) and (5.1.10).
 
         Parameters
@@ -214,6 +222,8 @@ class Lift(EvaluatedMethods):
             Configuration, shape (nq,).
         s : array_like
             Shape velocities, shape (ns,).
+        momentum : array_like, optional
+            Spatial momentum, as of `lift`; default that of the model.
 
         Returns
         -------
@@ -224,7 +234,7 @@ class Lift(EvaluatedMethods):
         ----------
         Thesis, (5.1.8), (5.1.10), (5.3.22), (5.3.23); source 000, (6.1)-(6.3).
         """
-        horizontal, drift = self.lift(q)
+        horizontal, drift = self.lift(q, momentum)
         return horizontal @ s + drift
 
     @evaluated("(nq),(ns)->(nv)")

@@ -65,14 +65,13 @@ class ReducedModel(Lift):
         return ()
 
     @property
-    def takes_momentum(self) -> bool:
-        """Whether the robot floats, so that its velocities depend on a constant momentum."""
-        return self.first is not self and self.first.takes_momentum
+    def nm(self) -> int:
+        return self.first.nm if self.first is not self else 0
 
     @property
-    def nm(self) -> int:
-        """Number of entries of the momentum that `velocity_at` takes: 6, or 0 for none."""
-        return 6 if self.takes_momentum else 0
+    def takes_momentum(self) -> bool:
+        """Whether the robot floats, so that its velocities depend on a constant momentum."""
+        return self.nm > 0
 
     @property
     def momentum(self) -> tuple[float, ...]:
@@ -96,13 +95,15 @@ class ReducedModel(Lift):
         """
         return self._floating("com_velocity").com_velocity
 
-    def body_momentum(self, q: Vector) -> Array:
-        """Momentum in the base's frame at the constant spatial momentum: Pi = Ad*_q1 mu.
+    def body_momentum(self, q: Vector, momentum: Vector | None = None) -> Array:
+        """Momentum in the base's frame at a constant spatial momentum: Pi = Ad*_q1 mu.
 
         Parameters
         ----------
         q : array_like
             Configuration, shape (nq,).
+        momentum : array_like, optional
+            Spatial momentum, as of `lift`; default that of the model.
 
         Returns
         -------
@@ -114,7 +115,7 @@ class ReducedModel(Lift):
         ReductionError
             If the robot does not float.
         """
-        return self._floating("body_momentum").body_momentum(q)
+        return self._floating("body_momentum").body_momentum(q, momentum)
 
     def locked_inertia(self, q: Vector) -> Array:
         """Locked inertia of a robot that floats, in the base's frame: M11, (3.3.36).
@@ -163,29 +164,6 @@ class ReducedModel(Lift):
             If the momentum is not six finite numbers.
         """
         return self._floating("at_momentum").at_momentum(momentum)
-
-    @evaluated("(nq),(ns),(nm)->(nv)")
-    def velocity_at(self, q: Vector, s: Vector, momentum: Vector) -> Vector:
-        """Velocity of the robot for shape velocities, at a momentum given now.
-
-        For a momentum that is estimated while the robot runs; it has no entries (nm = 0) for a
-        robot that does not float.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-        s : array_like
-            Shape velocities, shape (ns,).
-        momentum : array_like
-            Spatial momentum about the inertial origin, kg m/s and kg m^2/s, shape (nm,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            The value, shape (nv,).
-        """
-        return self.velocity(q, s)
 
     def _floating(self, asked: str) -> ReducedModel:
         """First stage of a robot that floats."""

@@ -19,6 +19,7 @@ with the left-trivialised derivative D along the shape, at Pi and phat fixed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import casadi as ca
 import numpy as np
@@ -77,14 +78,14 @@ class MomentumReduction(ReducedModel):
 
     momentum: tuple[float, ...] = (0.0,) * 6
 
-    @property
+    @cached_property
     def nb(self) -> int:
         """Number of velocities of the base: dimension of the group G."""
         return self.robot.base.joint.nv
 
     @property
-    def takes_momentum(self) -> bool:
-        return True
+    def nm(self) -> int:
+        return 6
 
     @property
     def nz(self) -> int:
@@ -109,17 +110,11 @@ class MomentumReduction(ReducedModel):
         value = read_momentum(f"robot `{self.name}`, `momentum`", momentum)
         return replace(self, momentum=value, reason=momentum_reason(self.robot, value))
 
-    @evaluated("(nq),(ns),(nm)->(nv)")
-    def velocity_at(self, q: Vector, s: Vector, momentum: Vector) -> Vector:
-        carried = self._carried(q, momentum)
-        locked = self._locked(self.locked_inertia(q), carried)
-        return ca.vertcat(locked - self.connection(q) @ s, s)
-
-    @evaluated("(nq)->(nv,ns),(nv)")
-    def lift(self, q: Vector) -> tuple[Matrix, Vector]:
+    @evaluated("(nq),(nm)->(nv,ns),(nv)")
+    def lift(self, q: Vector, momentum: Vector | None = None) -> tuple[Matrix, Vector]:
         horizontal, drift = self._on_shape(), ca.SX(self.nv, 1)
         own, coupling, _ = self._blocks(q)
-        solved = self._locked(own, ca.horzcat(coupling, self.body_momentum(q)))
+        solved = self._locked(own, ca.horzcat(coupling, self.body_momentum(q, momentum)))
         horizontal[: self.nb, :] = -solved[:, : self.ns]
         drift[: self.nb] = solved[:, self.ns]
         return horizontal, ca.sparsify(drift)
@@ -191,9 +186,14 @@ class MomentumReduction(ReducedModel):
     def locked_inertia(self, q: Vector) -> Matrix:
         return self._blocks(q)[0]
 
-    @evaluated("(nq)->(nb)")
-    def body_momentum(self, q: Vector) -> Vector:
-        return self._carried(q, constant(self.momentum))
+    @evaluated("(nq),(nm)->(nb)")
+    def body_momentum(self, q: Vector, momentum: Vector | None = None) -> Vector:
+        mu = constant(self.momentum) if momentum is None else momentum
+        rotation, translation = joint_pose(self.robot, q, 0)
+        basis = joint_basis(self.robot, 0)
+        force = rotation.T @ mu[:3]
+        torque = rotation.T @ (mu[3:] - ca.cross(translation, mu[:3]))
+        return basis[0].T @ force + basis[1].T @ torque
 
     @evaluated("(nq)->(nb)")
     def locked_velocity(self, q: Vector) -> Vector:
@@ -383,14 +383,6 @@ class MomentumReduction(ReducedModel):
                 [-coupling.T, -ca.SX.eye(ns), curved - shape],
             ]
         )
-
-    def _carried(self, q: Vector, momentum: Vector) -> Array:
-        """Spatial momentum carried to the base's frame and basis: Ad*_q1 mu."""
-        rotation, translation = joint_pose(self.robot, q, 0)
-        basis = joint_basis(self.robot, 0)
-        force = rotation.T @ momentum[:3]
-        torque = rotation.T @ (momentum[3:] - ca.cross(translation, momentum[:3]))
-        return basis[0].T @ force + basis[1].T @ torque
 
     def _locked(self, inertia: Array, momenta: Array) -> Array:
         """Velocities of the base, joints locked, for momenta (nb, k) in its basis."""

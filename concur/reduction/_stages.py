@@ -163,17 +163,6 @@ class StagedReduction(ReducedModel):
     def chain(self) -> tuple[StagedReduction, ...]:
         return (*self.inner.chain, self)
 
-    @evaluated("(nq),(ns),(nm)->(nv)")
-    def velocity_at(self, q: Vector, s: Vector, momentum: Vector) -> Vector:
-        # The joint of the stage moves such that its momentum stays constant in all earlier stages.
-        still = ca.SX(self.inner.ns, 1)
-        still[self._rest] = s
-        v = self.inner.velocity_at(q, still, momentum)
-        moving = self.inner.lift(q)[0][:, self._group]
-        weights = self._weights(q)
-        excess = weights @ v - self.stage_momentum(q)
-        return v - moving @ ca.solve(ca.densify(weights @ moving), ca.densify(excess))
-
     @evaluated("(nq),(nv)->(nn),(nn)")
     def momentum_residual(self, q: Vector, v: Vector) -> tuple[Vector, Vector]:
         """How far a state is from the constant momentum of the joint.
@@ -203,9 +192,10 @@ class StagedReduction(ReducedModel):
         """Unit of each constant momentum: N m s about an axis, N s along one."""
         return momentum_units(self.robot, self.joint, self.generators)
 
-    @evaluated("(nq)->(nv,ns),(nv)")
-    def lift(self, q: Vector) -> tuple[Matrix, Vector]:
-        horizontal, drift = self.inner.lift(q)
+    @evaluated("(nq),(nm)->(nv,ns),(nv)")
+    def lift(self, q: Vector, momentum: Vector | None = None) -> tuple[Matrix, Vector]:
+        # The joint of the stage moves such that its momentum stays constant in all earlier stages.
+        horizontal, drift = self.inner.lift(q, momentum)
         momenta = self._momenta(q)
         missing = self.stage_momentum(q) - self._weights(q) @ drift
         solved = self._solve(momenta, ca.horzcat(momenta[:, self._rest], missing))

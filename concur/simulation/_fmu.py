@@ -156,7 +156,7 @@ def _initial(robot: Mechanism, model: ReducedModel | None) -> ca.Function:
         momentum = ca.SX.sym("momentum0", model.nm)
         if model.takes_momentum:
             inputs["momentum0"] = momentum
-        v = model.velocity_at(q, s, momentum)
+        v = model.velocity(q, s, momentum)
     v = ca.densify(v)
     sound = ca.logic_and(near, ca.fabs(ca.sum1(ca.fabs(q0)) + ca.sum1(ca.fabs(v))) <= FINITE)
     for mimic in robot.mimics:

@@ -21,7 +21,7 @@ def start_function(model: ReducedModel, plant: Plant) -> ca.Function:
     momentum, p = ca.SX.sym("momentum", model.nm), ca.SX.sym("p", plant.n_numbers)
     robot = plant.symbolic(p)
     at = robot.normalize(q) if plant.n_numbers else q
-    v = model.velocity_at(at, s, momentum) if model.takes_momentum else model.velocity(at, s)
+    v = model.velocity(at, s, momentum)
     dependent, shape = list(model.first.dependent), list(model.first.shape)
     if (plant.n_numbers or plant.robot is not model.system) and dependent:
         if model.takes_momentum:

@@ -304,3 +304,20 @@ def test_robots_compile_whatever_else_is_kept_with_them() -> None:
     assert robot.compile_functions("bias").compiled
     assert robot.compile_functions().compiled
     assert_allclose(robot.mass_matrix(q), before, rtol=0.0, atol=1e-13 * np.abs(before).max())
+
+
+def test_an_optional_array_selects_another_graph() -> None:
+    mu = np.array([0.0, 0.0, 0.0, 0.5, 0.2, 0.1])
+    model = cc.reduce(cc.robots.free_flyer(), momentum=mu)
+    q = model.robot.random(np.random.default_rng(1))
+    expected = model.lift(q), model.lift(q, 2 * mu)
+    assert_allclose(expected[1][1], 2 * expected[0][1], rtol=0, atol=1e-14)
+    assert model.compile_functions("lift", ("lift", "momentum")).compiled
+    assert "lift" in model.__dict__
+    for made in (model, pickle.loads(pickle.dumps(model))):
+        for given, due in (((q,), expected[0]), ((q, 2 * mu), expected[1])):
+            assert_allclose(made.lift(*given)[0], due[0], rtol=0, atol=1e-14)
+            assert_allclose(made.lift(*given)[1], due[1], rtol=0, atol=1e-14)
+    assert_allclose(model.buffered("lift", "momentum")(q, 2 * mu)[1], expected[1][1], atol=1e-14)
+    with pytest.raises(ShapeError, match="argument `momentum`"):
+        model.lift(q, np.zeros(5))

@@ -69,7 +69,7 @@ def test_disturbance_is_what_the_robot_lacks(group: str) -> None:
     servo = Servo(model, [Output("hand", "tool", group)], 4.0, 3.0, redundancy=rule)
     rng = np.random.default_rng(3)
     s = rng.normal(0, 0.1, model.ns)
-    v = model.velocity_at(Q0, s, ASSUMED + WRONG_BY)
+    v = model.velocity(Q0, s, ASSUMED + WRONG_BY)
     found = servo.mismatch(Q0, v)
 
     still = np.zeros(servo.size)

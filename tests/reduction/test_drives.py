@@ -165,7 +165,7 @@ def test_joints_that_follow_others(base: joints.Joint) -> None:
             kept = slice(0, 6) if base.nv == 6 else [0, 1, 5]
             assert_close(measured[kept], momentum[kept], 1e-11)
             other = model.at_momentum(2 * momentum)
-            assert_close(other.velocity(q, s), model.velocity_at(q, s, 2 * momentum), 1e-12)
+            assert_close(other.velocity(q, s), model.velocity(q, s, 2 * momentum), 1e-12)
 
 
 def test_coupled_gripper_keeps_energy_minus_work_and_its_couplings() -> None:

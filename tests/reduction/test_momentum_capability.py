@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -24,14 +25,19 @@ def test_velocity_at_a_momentum_has_it_and_keeps_those_of_the_stages(stages) -> 
     assert model.stages == tuple(stages or ())
     rng = np.random.default_rng(5)
     q, s = robot.random(rng), rng.normal(size=model.ns)
-    v = model.velocity_at(q, s, OTHER)
+    v = model.velocity(q, s, OTHER)
     assert_close(Pinocchio(robot).momentum(q, v), OTHER, 1e-12)
     assert_close(v[list(model.shape)], s, 1e-12)
     for stage in model.chain:
         residual, own = stage.momentum_residual(q, v)
         assert np.abs(residual).max() < 1e-12 * np.abs(own).max()
-    assert_close(model.velocity_at(q, s, MU), model.velocity(q, s), 1e-12)
-    assert_close(model.velocity_at(q, s, OTHER), model.at_momentum(OTHER).velocity(q, s), 1e-12)
+    assert_close(model.velocity(q, s, MU), model.velocity(q, s), 1e-12)
+    horizontal, drift = model.lift(q, momentum=OTHER)
+    assert_close(horizontal @ s + drift, v, 1e-12)
+    symbol = ca.SX.sym("momentum", 6)
+    graph = ca.Function("v", [symbol], [model.velocity(q, s, symbol)])
+    assert_close(np.array(graph(OTHER)).ravel(), v, 1e-12)
+    assert_close(model.velocity(q, s, OTHER), model.at_momentum(OTHER).velocity(q, s), 1e-12)
 
 
 @pytest.mark.parametrize("stages", [(), ("column",)])
@@ -41,7 +47,7 @@ def test_a_robot_that_rolls_takes_none(stages) -> None:
     assert (model.takes_momentum, model.nm, model.stages) == (False, 0, stages)
     rng = np.random.default_rng(6)
     q, s = robot.random(rng), rng.normal(size=model.ns)
-    assert_close(model.velocity_at(q, s, np.zeros(0)), model.velocity(q, s), 1e-12)
+    assert_close(model.velocity(q, s, np.zeros(0)), model.velocity(q, s), 1e-12)
     asked = {
         "momentum": lambda: model.momentum,
         "com_velocity": lambda: model.com_velocity,

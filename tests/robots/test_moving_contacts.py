@@ -46,7 +46,7 @@ def test_crawler_rolls_on_its_spacecraft() -> None:
     q, s = robot.random(rng), rng.uniform(-1, 1, 8)
     assert_allclose(oracle.momentum(q, model.velocity(q, s)), MOMENTUM, rtol=0, atol=1e-12)
     other = model.at_momentum(np.zeros(6))
-    assert_allclose(other.velocity(q, s), model.velocity_at(q, s, np.zeros(6)), rtol=0, atol=1e-14)
+    assert_allclose(other.velocity(q, s), model.velocity(q, s, np.zeros(6)), rtol=0, atol=1e-14)
     # Hamilton's equations are those of the acceleration.
     p = model.mass_matrix(q) @ s
     v, pdot = model.vector_field(q, p, np.zeros(8))
