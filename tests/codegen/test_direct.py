@@ -17,8 +17,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from concur.codegen import Array, EvaluatedMethods, Evaluator, evaluated
 from concur.control import singularities
-from concur.errors import ConcurError
+from concur.errors import ConcurError, ShapeError
 from concur.outputs import Output
+from concur.reduction import reduce
 from concur.robots import free_flyer, rover_arm
 
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -308,7 +309,7 @@ def test_robots_compile_whatever_else_is_kept_with_them() -> None:
 
 def test_an_optional_array_selects_another_graph() -> None:
     mu = np.array([0.0, 0.0, 0.0, 0.5, 0.2, 0.1])
-    model = cc.reduce(cc.robots.free_flyer(), momentum=mu)
+    model = reduce(free_flyer(), momentum=mu)
     q = model.robot.random(np.random.default_rng(1))
     expected = model.lift(q), model.lift(q, 2 * mu)
     assert_allclose(expected[1][1], 2 * expected[0][1], rtol=0, atol=1e-14)
