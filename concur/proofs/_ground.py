@@ -1,17 +1,9 @@
 """How a base with wheels stands: supports, the loads they share, and limits of load and grip.
 
-With the wrench W of the whole robot about a point o of the ground, in axes of the base
-(`task-proof`, section 5), supports at p_j that carry forces N_j along the normal obey
-
-    sum N_j = F_z,   sum p_jy N_j = M_x,   -sum p_jx N_j = M_y.
-
-Horizontal forces act in the ground and have no moment about its axes, so loads follow without
-them. Three supports that are not in line determine N; more of them share it as springs of a
-declared compliance. Without one, some N >= 0 exists exactly if M keeps its sign about each edge of
-the polygon of supports. Wheels alone carry horizontal forces: along two wheels of one axle the
-forces X_j follow from F_x and M_z; their common lateral force F_y is split in an unknown way.
-Neither wheel slips, whatever the split, if |(X_j, F_y)| is at most the friction coefficient times
-N_j for both.
+`concur.reduction._ground` has the loads of a wrench, and the forces X_j along two wheels of one
+axle with their common lateral force F_y, which is split between them in an unknown way. Neither
+wheel slips, whatever the split, if |(X_j, F_y)| is at most the friction coefficient times N_j for
+both.
 """
 
 from __future__ import annotations
@@ -26,14 +18,20 @@ import numpy as np
 from concur.errors import OutputError
 from concur.proofs._models import Floats
 from concur.proofs._quantity import Quantity, require_known
+from concur.reduction._ground import (
+    DETERMINATE,
+    axle_rows,
+    contact_edges,
+    contact_points,
+    load_arms,
+    load_shares,
+    tipping_rows,
+)
 from concur.robot import Mechanism
-from concur.simulation import Plant, Slip, contact_edges, load_arms
+from concur.simulation import Plant, Slip
 
 LIFTED = 1e9
 """Friction coefficient of a wheel that has lifted off; it keeps no limit."""
-
-DETERMINATE = 3
-"""Supports whose loads follow from equilibrium."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +134,7 @@ class Ground:
             robot, 1.0, supports=slip.supports, compliance=1.0 if compliance is None else compliance
         )
         names = Plant(robot, slip=shared).load_names  # checks gravity, names and places
-        arms = load_arms(robot, ca.SX.sym("q", robot.nq), slip)
+        arms = load_arms(robot, ca.SX.sym("q", robot.nq), slip.supports)
         if robot.base.placement.rotation_matrix.tolist() != np.eye(3).tolist() or (
             robot.ground_height is None or not arms.is_constant()
         ):
@@ -146,7 +144,7 @@ class Ground:
                 came="another base, or wheels that move against it",
                 cure="Remove supports, loads and grip from the statement.",
             )
-        points = [(-float(y), float(x)) for _, x, y in np.asarray(ca.DM(arms)).T]
+        points = contact_points(arms)
         disks = len(robot.wheels) == 2 and all(wheel.kind == "disk" for wheel in robot.wheels)
         (x, left), (behind, right) = points[:2]
         paired = disks and abs(x - behind) <= 1e-12 * abs(left - right)
@@ -225,28 +223,14 @@ class Ground:
         # About the point of the ground below the origin.
         down = np.eye(6)
         down[3, 1], down[4, 0] = self.height, -self.height
-        points = np.array(self.places)
+        x, y = np.array(self.places).T
+        arms = np.vstack([np.ones(len(x)), y, -x])
         if self.loose:
-            moments = np.zeros((len(self.edges), 6))
-            for k, (i, j) in enumerate(self.edges):
-                way = (points[j] - points[i]) / np.linalg.norm(points[j] - points[i])
-                x, y = -way[1], way[0]  # inwards
-                moments[k, 2:5] = -(x * points[i, 0] + y * points[i, 1]), y, -x
-            return np.asarray(moments @ down)
-        arms = np.vstack([np.ones(len(points)), points[:, 1], -points[:, 0]])
-        soft = np.array(self.compliance or [1.0] * len(points))
-        stiff = np.diag(soft.min() / soft)
-        loads = np.zeros((len(points), 6))
-        loads[:, 2:5] = stiff @ arms.T @ np.linalg.inv(arms @ stiff @ arms.T)
-        if not self.axle:
-            return np.asarray(loads @ down)
-        (x, left), (_, right) = points[:2]
-        along = np.zeros((3, 6))
-        # sum X_j = F_x, -sum p_jy X_j = M_z - x F_y: lateral forces act on the axle.
-        pair = np.linalg.inv([[1.0, 1.0], [-left, -right]])
-        along[:2, 0], along[:2, 5], along[:2, 1] = pair[:, 0], pair[:, 1], -x * pair[:, 1]
-        along[2, 1] = 1.0
-        return np.vstack([loads @ down, along])
+            own = np.asarray(ca.DM(tipping_rows(ca.SX(arms), self.edges)))
+        else:
+            own = load_shares(arms, self.compliance)
+        bounded = own @ down[2:5]
+        return np.vstack([bounded, axle_rows(self.places)]) if self.axle else bounded
 
     def seen(self, wrench: ca.SX) -> ca.SX:
         """Loads and grips, or moments about edges, in a motion.

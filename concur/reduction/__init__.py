@@ -6,6 +6,7 @@ from concur.reduction._constant import ConstantOfMotion
 from concur.reduction._constants import ConstantsOfMotion, constants_of_motion
 from concur.reduction._coupled import CoupledReduction
 from concur.reduction._derivative import along, gradient
+from concur.reduction._ground import contact_edges
 from concur.reduction._level_set import LevelSet
 from concur.reduction._lift import STAGES_HINT, UNDETERMINED
 from concur.reduction._model import ReducedModel, check_model
@@ -39,6 +40,7 @@ __all__ = [
     "check_model",
     "conservation",
     "constants_of_motion",
+    "contact_edges",
     "gradient",
     "momenta_text",
     "reduce",

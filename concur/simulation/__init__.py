@@ -6,7 +6,6 @@ from concur.simulation._encoder import encoder_count, encoder_reading
 from concur.simulation._findings import Finding, Tolerances
 from concur.simulation._forced import MOTION_METHODS, forced_motion
 from concur.simulation._friction import Friction
-from concur.simulation._ground import contact_edges
 from concur.simulation._hdf5 import coordinate_columns, velocity_columns, write_arrays
 from concur.simulation._imperfections import KINDS, Imperfections
 from concur.simulation._integrator import METHODS, Integrator
@@ -20,7 +19,7 @@ from concur.simulation._recorded import recorded_run
 from concur.simulation._run import Run
 from concur.simulation._run_signals import run_signals
 from concur.simulation._simulate import simulate
-from concur.simulation._slip import Slip, load_arms
+from concur.simulation._slip import Slip
 from concur.simulation._start import FASTEST_START, LONGEST_RUN, MOST_STEPS, SHORTEST_STEP
 from concur.simulation._step import step_function
 from concur.simulation._stiffness import check_friction
@@ -53,13 +52,11 @@ __all__ = [
     "Wrench",
     "check_friction",
     "compare",
-    "contact_edges",
     "coordinate_columns",
     "encoder_count",
     "encoder_reading",
     "first_invalid",
     "forced_motion",
-    "load_arms",
     "loop_program",
     "program_run",
     "reconstruct",

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from concur.control import peak_label
+from concur.reduction._ground import LEAST_LOAD, wheel_names
 from concur.simulation._run_data import RunData
-from concur.simulation._slip import LEAST_LOAD, load_names, wheel_names
+from concur.simulation._slip import load_names
 
 SETTLED = 0.02
 """Share of the initial error within which an output counts as settled."""

@@ -15,6 +15,13 @@ import numpy as np
 from concur.codegen import EvaluatedMethods, Vector, as_floats, evaluated, normalised, write_fmu
 from concur.errors import SimulationError, UnknownNameError, shown
 from concur.reduction import ReducedModel, along
+from concur.reduction._ground import (
+    ground_loads,
+    load_arms,
+    tipping_edges,
+    tipping_rows,
+    wheel_names,
+)
 from concur.robot import (
     Mechanism,
     SymbolicRobot,
@@ -27,16 +34,9 @@ from concur.robot import (
 )
 from concur.simulation._fmu import plant_fmu
 from concur.simulation._friction import Friction, HeldShares, Sticking
-from concur.simulation._ground import (
-    ground_loads,
-    slip_speeds,
-    slipping,
-    tipping_edges,
-    tipping_moments,
-)
 from concur.simulation._integrator import FIXED_STEP
 from concur.simulation._runge_kutta import graph_of, stepped
-from concur.simulation._slip import Slip, check_slip, load_names, wheel_names
+from concur.simulation._slip import Slip, check_slip, load_names, slip_speeds, slipping
 from concur.simulation._uncertain import Uncertain
 from concur.simulation._worlds import Worlds, declaration
 from concur.system import System, check_system
@@ -203,7 +203,10 @@ class Plant(EvaluatedMethods):
 
         None unless loads are states, at places that are fixed to the base.
         """
-        return () if self.slip is None else tuple(tipping_edges(self.tree, self.slip))
+        slip = self.slip
+        if slip is None or slip.loads is not None:
+            return ()
+        return tuple(tipping_edges(self.tree, slip.supports))
 
     @property
     def edge_names(self) -> tuple[str, ...]:
@@ -594,9 +597,18 @@ class Plant(EvaluatedMethods):
         vdot, forces = slipping(robot, slip, limits, self.stabilisation, q, v, force)
         if not self.nl:
             return vdot, forces, ca.SX(0, 1)
-        height = self.tree.ground_height or 0.0
-        carried = ground_loads(robot, slip, height, q, v, vdot, pushed)
+        carried = self._loads(robot, slip, q, v, vdot, pushed)
         return vdot, forces, (carried - loads) / slip.time
+
+    def _loads(
+        self,
+        robot: Mechanism | SymbolicRobot,
+        slip: Slip,
+        *motion: Vector | None,
+    ) -> ca.SX:
+        """Loads in a motion q, v and vdot, perhaps with a wrench on the base."""
+        height = self.tree.ground_height or 0.0
+        return ground_loads(robot, slip.supports, slip.compliance, height, *motion)
 
     @evaluated("(nq),(nv),(nv),(n_numbers)->(nl)")
     def loads(self, q: Vector, v: Vector, vdot: Vector, p: Vector) -> Vector:
@@ -621,8 +633,7 @@ class Plant(EvaluatedMethods):
             If no wheel may slip.
         """
         robot, slip = self._wheeled(p, "loads")
-        height = self.tree.ground_height or 0.0
-        return ground_loads(robot, slip, height, q, v, vdot) if self.nl else ca.SX(0, 1)
+        return self._loads(robot, slip, q, v, vdot) if self.nl else ca.SX(0, 1)
 
     @evaluated("(nq),(nv),(n_numbers)->(*)")
     def slip_speeds(self, q: Vector, v: Vector, p: Vector) -> Vector:
@@ -673,7 +684,8 @@ class Plant(EvaluatedMethods):
             If no wheel may slip.
         """
         robot, slip = self._wheeled(p, "tipping")
-        return tipping_moments(robot, slip, self.edges, q, loads)
+        arms = load_arms(robot, q, slip.supports)
+        return tipping_rows(arms, self.edges) @ (arms @ loads) if self.edges else ca.SX(0, 1)
 
     def _wheeled(self, p: ca.SX, method: str) -> tuple[Mechanism | SymbolicRobot, Slip]:
         """The robot with its uncertain numbers, and the slip of its wheels."""

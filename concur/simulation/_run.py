@@ -18,6 +18,7 @@ from concur._version import __version__
 from concur.control import Law, tracking_law
 from concur.errors import ConcurError, DescriptionError, shown
 from concur.outputs import Output
+from concur.reduction._ground import wheel_names
 from concur.robot import Mechanism, as_tree
 from concur.simulation._compare import Comparison, RunRecord
 from concur.simulation._findings import Finding, Tolerances, findings
@@ -33,7 +34,7 @@ from concur.simulation._hdf5 import (
 from concur.simulation._identity import check_identity, identity
 from concur.simulation._imperfections import imperfections_from
 from concur.simulation._run_data import RunData
-from concur.simulation._slip import Slip, load_names, wheel_names
+from concur.simulation._slip import Slip, load_names
 from concur.simulation._stored import Stored
 from concur.system import System
 from concur.writers import to_toml

@@ -7,10 +7,10 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
+from concur.reduction._ground import wheel_names
 from concur.simulation._plant import Plant
 from concur.simulation._program import coordinate_signals
 from concur.simulation._run_data import RunData
-from concur.simulation._slip import wheel_names
 
 
 def run_signals(run: RunData) -> dict[str, NDArray[np.float64]]:

@@ -8,10 +8,20 @@ from dataclasses import dataclass, field
 import casadi as ca
 import numpy as np
 
-from concur.codegen import constant, finite_floats
-from concur.errors import ConcurError, SimulationError, UnknownNameError, shown
-from concur.robot import Mechanism, Tree, as_tree, plane_normal, wheel_rows
-from concur.robot.joints import Planar, shortest_rotation
+from concur.codegen import Vector, constant, finite_floats
+from concur.errors import SimulationError, UnknownNameError, shown
+from concur.reduction import along
+from concur.reduction._ground import check_loads, refusal, wheel_names
+from concur.robot import (
+    Mechanism,
+    SymbolicRobot,
+    Tree,
+    as_tree,
+    coupling_rows,
+    solve_positive_definite,
+    wheel_rows,
+)
+from concur.robot.joints import Planar
 
 DAMPING = 1e6
 """Force per slip speed of a wheel that does not slide, N s/m."""
@@ -19,14 +29,11 @@ DAMPING = 1e6
 TIME = 2e-3
 """Time within which friction stops a slip, s: two steps of 1 ms."""
 
-IN_LINE = 1e-6
-"""Singular value of the supports' places, over the largest, below which they are in one line."""
+SWEEPS = 4
+"""Sweeps over the wheels that redistribute forces after the limit is imposed."""
 
-LEAST_LOAD = 0.0
-"""Load, N, below which a wheel or support would lift off."""
-
-DETERMINATE = 3
-"""Supports whose loads follow from equilibrium."""
+TINY = 1e-30
+"""Square of a force, N^2, by which the direction of a zero force stays finite."""
 
 
 @dataclass(frozen=True)
@@ -195,44 +202,35 @@ class Slip:
         )
 
 
-def wheel_names(robot: Tree) -> tuple[str, ...]:
-    """Name of each wheel: its body's, with a number behind it if the body has several."""
-    bodies = [wheel.body for wheel in robot.wheels]
-    return tuple(
-        name if bodies.count(name) == 1 else f"{name}[{bodies[:k].count(name)}]"
-        for k, name in enumerate(bodies)
-    )
-
-
 def check_slip(robot: Mechanism, slip: Slip) -> None:
     """Refuse wheels whose friction or loads have no sound model here."""
     where = f"plant of `{robot.name}`, `slip`"
     if len(slip.grip) != len(robot.wheels) or not robot.wheels:
         came, cure = f"{len(robot.wheels)} wheels", "Make it with Slip.of(robot, grip)."
-        raise _refusal(where, f"a robot with {len(slip.grip) or 'some'} wheels", came, cure)
+        raise refusal(where, f"a robot with {len(slip.grip) or 'some'} wheels", came, cure)
     for wheel in robot.wheels:
         if wheel.kind == "rubber_ball" or wheel.support is not None:
-            raise _refusal(
+            raise refusal(
                 f"{where}, wheel `{wheel.body}`",
                 "wheels on the plane of the base, whose friction is a force in this plane",
                 f"a {wheel.kind}" + " with a `support`" * (wheel.support is not None),
                 "Leave `slip` out: friction torques and contacts in space are not modelled.",
             )
     if robot.platforms != (0,) or not isinstance(robot.base.joint, Planar):
-        raise _refusal(
+        raise refusal(
             where,
             "a base on a Planar joint that carries all wheels",
             f"a {type(robot.base.joint).__name__} base, wheels on {len(robot.platforms)} planes",
             "Leave `slip` out: loads follow from the wrench across one plane.",
         )
     if slip.loads is None:
-        _check_loads(where, robot, slip)
+        check_loads(where, robot, slip.supports, slip.compliance)
 
 
 def check_step(where: str, slip: Slip | None, dt: float) -> None:
     """Refuse steps for which friction is stiff: they lose stability at 2.78 times its time."""
     if slip is not None and dt > 2 * slip.time:
-        raise _refusal(
+        raise refusal(
             f"{where}, `dt`",
             f"steps up to {2 * slip.time:g} s: friction stops a slip in {slip.time:g} s",
             f"{dt:g} s",
@@ -240,92 +238,77 @@ def check_step(where: str, slip: Slip | None, dt: float) -> None:
         )
 
 
-def _check_loads(where: str, robot: Mechanism, slip: Slip) -> None:
-    names, own = load_names(robot, slip), wheel_names(robot)
-    if len(set(names)) < len(names):
-        came = f"{shown(names)}"
-        raise _refusal(f"{where}, `supports`", "names unlike those of wheels", came, "Rename one.")
-    normal = robot.base.placement.rotation_matrix @ plane_normal(robot)
-    if not float(normal @ np.array(robot.gravity)) < 0.0:
-        raise _refusal(
-            where,
-            "gravity that presses the wheels on their plane",
-            f"gravity {tuple(robot.gravity)}, normal {tuple(normal.tolist())}",
-            "Set the gravity of the robot, or give constant `loads`.",
-        )
-    pushing = [drive.name for drive in robot.drives if drive.joints is None]
-    if pushing:
-        raise _refusal(
-            where,
-            "motors, whose torques are internal",
-            f"the thruster `{pushing[0]}`, which loads the wheels too",
-            "Give constant `loads`.",
-        )
-    if len(names) < DETERMINATE:
-        raise _refusal(
-            f"{where}, `supports`",
-            "three supports or more",
-            f"{len(names)}: {', '.join(names)}",
-            'Declare frictionless ones: supports={"caster": (0.5, 0.0, -0.1)}; or give constant '
-            "`loads`.",
-        )
-    if len(names) > DETERMINATE and slip.compliance is None:
-        raise _refusal(
-            f"{where}, `compliance`",
-            f"the compliance of each of {len(names)} supports: equilibrium determines three loads",
-            "no value",
-            "Give compliance=1.0 if all yield alike; only ratios matter.",
-        )
-    q = ca.SX.sym("q", robot.nq)
-    places = ca.Function("places", [q], [ca.densify(load_arms(robot, q, slip))])
-    rng = np.random.default_rng(0)
-    for sample in [robot.neutral(), *(robot.random(rng) for _ in range(3))]:
-        arms = np.array(places(sample))
-        arms[1:] -= arms[1:].mean(axis=1, keepdims=True)
-        arms[1:] /= np.abs(arms[1:]).max() or 1.0
-        if np.linalg.svd(arms)[1][-1] < IN_LINE:
-            raise _refusal(
-                f"{where}, `supports`",
-                "supports that are not in one line",
-                f"{', '.join(names)} in one line",
-                f"Add a frictionless one beside {', '.join(own)}.",
-            )
-
-
 def load_names(robot: Tree, slip: Slip) -> tuple[str, ...]:
     """Names of what has a load: wheels, then supports, which have none if loads are constant."""
     return (*wheel_names(robot), *(slip.supports if slip.loads is None else ()))
 
 
-def plane_axes(robot: Tree) -> np.ndarray:
-    """Axes of the base's plane and its normal as columns (3, 3), in the frame of the base."""
-    return np.array(shortest_rotation(plane_normal(robot).tolist()))
+def contact_rows(robot: Tree, q: Vector) -> list[ca.SX]:
+    """Rows that map velocities to the slip of each wheel, m/s: along it, then across it."""
+    return [wheel_rows(robot, q, wheel).rows for wheel in robot.wheels]
 
 
-def load_arms(robot: Tree, q: ca.SX, slip: Slip) -> ca.SX:
-    """Force along the normal and torques about both axes of the plane by loads of 1 N.
+def slip_speeds(robot: Tree, q: Vector, v: Vector) -> ca.SX:
+    """Slip speed of each wheel, shape (wheels,), m/s."""
+    return ca.vertcat(*[ca.norm_2(rows @ v) for rows in contact_rows(robot, q)])
 
-    Parameters
-    ----------
-    robot : Tree
-        Robot with wheels.
-    q : casadi.SX
-        Its configuration, shape (nq,).
-    slip : Slip
-        Its supports.
 
-    Returns
-    -------
-    casadi.SX
-        A column for each wheel, then for each support, shape (3, loads); the torques are about the
-        origin of the base.
+def slipping(
+    robot: Mechanism | SymbolicRobot,
+    slip: Slip,
+    limits: Sequence[ca.SX | float],
+    stabilisation: float,
+    q: Vector,
+    v: Vector,
+    force: ca.SX,
+) -> tuple[ca.SX, ca.SX]:
+    """Acceleration (nv,) under joint forces less bias (nv,), and forces on the wheels, N.
+
+    With the slip s = C v, the forces solve F = limit(F + b - A F) for
+    A = C M^-1 C^T + 1 / (damping time) and b = -(s / time + Cdot v + C a), a without friction:
+    the forces that dissipate most. A start that is exact without limits is clipped and improved by
+    projected Gauss-Seidel sweeps. Forces across a wheel are divided by `side`, which makes the
+    friction ellipse a circle.
     """
-    axes = plane_axes(robot)
-    points = [wheel_rows(robot, q, wheel).point for wheel in robot.wheels]
-    points += [constant(np.array(at)) for at in slip.supports.values()]
-    x, y = (constant(axes[:, k]).T @ ca.horzcat(*points) for k in range(2))
-    return ca.vertcat(ca.SX.ones(1, len(points)), y, -x)
+    per_wheel, couplings = contact_rows(robot, q), coupling_rows(robot, q)
+    rows, nc = ca.vertcat(*per_wheel), couplings.shape[0]
+    mass, rate = robot.mass_matrix(q), robot.rate(q, v)
+    solved = solve_positive_definite(mass, ca.horzcat(rows.T, force, couplings.T))
+    moved, held = solved[:, : rows.shape[0] + 1], solved[:, rows.shape[0] + 1 :]
+    if nc:
+        # Couplings act without a limit: forces of the ground move what they leave free.
+        turning = along(lambda q: coupling_rows(robot, q), q, rate) @ v
+        rest = couplings @ moved
+        rest[:, -1] += turning + stabilisation * (couplings @ v)
+        moved -= held @ solve_positive_definite(couplings @ held, rest)
+    reaction, free = moved[:, :-1], moved[:, -1]
+    turning = along(lambda q: ca.vertcat(*contact_rows(robot, q)), q, rate) @ v
+
+    ratios = [1.0] * rows.shape[0]
+    spans, start = [], 0
+    for wheel, side, own in zip(robot.wheels, slip.side, per_wheel, strict=True):
+        spans.append(slice(start, start + own.shape[0]))
+        if own.shape[0] == 2:
+            ratios[start + 1] = side
+        elif wheel.kind == "slider":
+            ratios[start] = side
+        start += own.shape[0]
+    ratio = constant(np.diag(ratios))
+    matrix = ratio @ (rows @ reaction) @ ratio
+    matrix += constant(np.diag(np.square(ratios) / (slip.damping * slip.time)))
+    right = -ratio @ (rows @ v / slip.time + turning + rows @ free)
+    found = solve_positive_definite(matrix, right)
+    for span, limit in zip(spans, limits, strict=True):
+        found[span] = _clipped(found[span], limit)
+    for _ in range(SWEEPS):
+        for span, limit in zip(spans, limits, strict=True):
+            rest = right[span] - matrix[span, :] @ found
+            found[span] = _clipped(found[span] + rest / ca.trace(matrix[span, span]), limit)
+    forces = ratio @ found
+    return free + reaction @ forces, forces
 
 
-def _refusal(where: str, expected: str, came: str, cure: str) -> ConcurError:
-    return SimulationError(where, expected=expected, came=came, cure=cure)
+def _clipped(force: ca.SX, limit: ca.SX | float) -> ca.SX:
+    """The point of a circle that is nearest to a force."""
+    size = ca.sqrt(ca.sumsqr(force) + TINY)
+    return force * (limit / ca.fmax(limit, size))

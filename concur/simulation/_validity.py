@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concur.control import JointLimits
+from concur.reduction._ground import LEAST_LOAD
 from concur.robot import Mechanism
 from concur.simulation._program import coordinate_signals
-from concur.simulation._slip import LEAST_LOAD, Slip, load_names
+from concur.simulation._slip import Slip, load_names
 from concur.system import System
 
 

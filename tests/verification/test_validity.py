@@ -10,10 +10,10 @@ import concur as cc
 from concur.control import JointLimits
 from concur.errors import ConcurError, DescriptionError
 from concur.formats import load_task
+from concur.reduction import contact_edges
 from concur.simulation import (
     Slip,
     ValidRange,
-    contact_edges,
     first_invalid,
     run_signals,
     valid_ranges,
