@@ -25,7 +25,7 @@ PLACED = {
     "symmetry": "calls",
     "load load_task verify": "files: tests/fuzz, tests/cli",
     "robots": "shipped systems",
-    "codegen control errors mechanism plotting reduction simulation": "packages",
+    "codegen control errors outputs plotting reduction robot simulation": "packages",
     "__version__": "a text",
 }
 """Where the grid has each public name."""
