@@ -1,8 +1,67 @@
-"""Commands of the rig without their pictures, which take longer than a short run."""
+"""What makes runs in one process quick: tasks are read once, and a bus in memory costs little."""
 
+import dataclasses
+from pathlib import Path
+
+import can
 import pytest
+from can.interfaces.virtual import VirtualBus
 
 from hil.cli import _replay, _run
+from hil.rig import _load
+
+_READ = _load.load_task
+_TASKS = {}
+
+
+def _task(path):
+    """Hand out one task for each file; files of one text share it if its robot is a shipped one."""
+    text = Path(path).read_text(encoding="utf-8")
+    known = _TASKS.get((text, Path(path)))
+    if known is None:
+        base = _TASKS.get(text)
+        known = _READ(path) if base is None else dataclasses.replace(base, path=Path(path))
+        if known.robot_file is not None:
+            return known
+        _TASKS[text, Path(path)] = _TASKS[text] = known
+    return known
+
+
+@pytest.fixture(scope="session", autouse=True)
+def tasks_read_once():
+    """Tasks do not change: rigs of one process share them, with their laws."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_load, "load_task", _task)
+        yield
+
+
+_RECEIVE = VirtualBus._recv_internal
+_FIELDS = [name for name in can.Message.__slots__ if name != "__weakref__"]
+
+
+def _receive(bus, timeout):
+    """Tell at once that nothing waits, without the locks of a queue."""
+    if timeout == 0 and bus._open and not bus.queue.queue:
+        return None, False
+    return _RECEIVE(bus, timeout)
+
+
+def _copied(frame, _):
+    """Copy a frame without checking its fields again."""
+    copy = object.__new__(can.Message)
+    for name in _FIELDS:
+        setattr(copy, name, getattr(frame, name))
+    copy.data = bytearray(frame.data)
+    return copy
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_bus():
+    """Emulated rigs exchange thousands of frames within a process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(VirtualBus, "_recv_internal", _receive)
+        patch.setattr(can.Message, "__deepcopy__", _copied)
+        yield
 
 
 @pytest.fixture
