@@ -7,7 +7,6 @@ of the rig do not.
 import math
 import struct
 import time
-import zlib
 
 import can
 import numpy as np
@@ -19,48 +18,6 @@ from hil.drives._network import Nmt, SdoSession
 from hil.drives.feedback import Feedback
 from hil.state.estimator import Estimator
 
-FULL_SCALE = 10.0
-END = 2.0
-
-
-class Joint:
-    """A joint with a hard end, and a drive that reads NaN as full scale."""
-
-    def __init__(self, dt=0.004, inertia=0.5):
-        self.q = self.v = 0.0
-        self.dt, self.inertia = dt, inertia
-        self.hit = False
-
-    def apply(self, torque):
-        if math.isnan(torque):
-            torque = FULL_SCALE
-        torque = min(FULL_SCALE, max(-FULL_SCALE, torque))
-        self.v += self.dt * torque / self.inertia
-        self.q += self.dt * self.v
-        if abs(self.q) > END:
-            self.q, self.v, self.hit = math.copysign(END, self.q), 0.0, True
-
-
-class WatchedDrive:
-    """A drive that removes torque after 0.1 s without a command, and resumes with the next."""
-
-    def __init__(self, watchdog=0.1):
-        self.watchdog, self.age, self.torque = watchdog, math.inf, 0.0
-        self.trips = 0
-        self.powered = True
-
-    def command(self, torque):
-        self.age, self.torque = 0.0, torque
-
-    def pass_time(self, dt):
-        tripped = self.age > self.watchdog
-        self.age += dt
-        self.trips += not tripped and self.age > self.watchdog
-
-    @property
-    def acting(self):
-        return self.torque if self.powered and self.age <= self.watchdog else 0.0
-
 
 def clip_guard(demand, limit):
     """Accident 1: NaN passes `np.clip`."""
@@ -70,29 +27,6 @@ def clip_guard(demand, limit):
 def minmax_guard(demand, limit):
     """Accident 2: a comparison with NaN is false, so full scale is left."""
     return [max(-limit, min(limit, torque)) for torque in demand]
-
-
-def send_each(demand, limit, send):
-    """Accident 3: the check stands within the loop that sends."""
-    for axis, torque in enumerate(demand):
-        if not math.isfinite(torque):
-            raise ValueError(f"axis {axis}: torque {torque}")
-        send(axis, max(-limit, min(limit, torque)))
-
-
-def packed(values):
-    data = struct.pack(f"<{len(values)}d", *values)
-    return data + struct.pack("<I", zlib.crc32(data))
-
-
-def run_setpoints(frames, send):
-    """Accident 4: the checksum covers the bytes, but not the validity of the numbers."""
-    for frame in frames:
-        data, (checksum,) = frame[:-4], struct.unpack("<I", frame[-4:])
-        if zlib.crc32(data) != checksum:
-            return "checksum"
-        send(struct.unpack(f"<{len(data) // 8}d", data))
-    return "success"
 
 
 class PacketWatchdog:
@@ -117,45 +51,9 @@ class UnlatchedStop:
         return 0.0 if fault else demand
 
 
-class SendOnChange:
-    """Accident 8: an unchanged command is not sent again."""
-
-    def __init__(self, send):
-        self.send, self.last = send, None
-
-    def cycle(self, torque):
-        if torque != self.last:
-            self.send(torque)
-            self.last = torque
-
-
 def stop_torque(mode, last, velocity):
     """Accident 9: every mode has its own idea of a stop."""
     return {"drive": 0.0, "shadow": last, "listen": last, "mock": -velocity}[mode]
-
-
-class Resuming:
-    """Accident 10: the command outlives the drive it was meant for."""
-
-    def __init__(self):
-        self.command = 0.0
-
-    def cycle(self, demand, enabled):
-        if enabled:
-            self.command = demand
-        return self.command
-
-
-class GainsSetOnce:
-    """Accident 11: the drive is asked to hold a position with gains it was given at its start."""
-
-    def __init__(self, drive):
-        self.drive = drive
-        drive["gain"] = 1.0
-
-    def torque(self, wished):
-        """Torque by way of a position error, as the drive turns it into torque."""
-        return self.drive["gain"] * (wished / 1.0)
 
 
 def guard_unless_mock(demand, limit, mode):
@@ -188,11 +86,6 @@ class MisreadLimit:
 
     def torque(self, demand):
         return max(-self.limit, min(self.limit, demand))
-
-
-def per_mille(torque, rated):
-    """Accident 16: per mille of rated torque, for any unit of the drive."""
-    return round(1000.0 * torque / rated)
 
 
 def as_integer(number):

@@ -223,6 +223,7 @@ STOPPED_BY = [
     ("delay", "to_host", {"value": 0.06}, (Reason.LOST, Reason.STALE)),
     ("delay", "to_drive", {"value": 0.15}, WATCHDOG),
     ("corrupt", "to_host", {}, WRONG_NUMBERS),
+    ("corrupt", "to_drive", {}, WATCHDOG),
     ("nan", "to_host", {}, WATCHDOG),
     ("stale", "to_host", {}, WRONG_NUMBERS),
     ("freeze", "both", {}, (Reason.STUCK,)),
@@ -231,7 +232,7 @@ STOPPED_BY = [
     ("power_cycle", "both", {}, WATCHDOG),
 ]
 LONG_BY_DEFAULT = {
-    (ROVER, "turret"): ("drop to_drive", "delay to_host", "freeze both"),
+    (ROVER, "turret"): ("drop to_drive", "delay to_host", "freeze both", "corrupt to_drive"),
     (ROVER, "*"): ("bus_off both", "power_cycle both"),
     (ROVER_MIT, "turret"): ("nan to_host", "corrupt to_host"),
     (ROVER_MIT, "*"): ("drive_fault both", "stale to_host"),
@@ -252,7 +253,7 @@ LONG_CASES = [
 ]
 
 
-@pytest.mark.by_default(5)
+@pytest.mark.by_default(6)
 @pytest.mark.parametrize(("file", "axis", "kind", "way", "others", "reasons"), LONG_CASES)
 def test_a_long_fault_stops_the_rig(file, axis, kind, way, others, reasons):
     with Bench(file, duration=DURATION) as bench:

@@ -21,8 +21,40 @@ from hil.guard import (
     largest_speed,
     policy_torque,
 )
-from hil.rig import Policies, Policy
-from tests.hil._guarded import PERIOD, axis, limits, wheels
+from hil.rig import Axis, Policies, Policy
+
+PERIOD = 0.004
+
+
+def axis(name="joint", **changes):
+    values = {
+        "name": name,
+        "drive": "mit",
+        "node": 1,
+        "torque_limit": 10.0,
+        "torque_rate_limit": 500.0,
+        "speed_limit": 4.0,
+        "position_limits": (-2.0, 2.0),
+        "power_limit": 30.0,
+        "damping": 2.0,
+        "stiffness": 50.0,
+    }
+    return Axis(**(values | changes))
+
+
+def limits(size=3, largest_age=None, **changes):
+    return Limits.from_axes([axis(f"j{i}", **changes) for i in range(size)], PERIOD, largest_age)
+
+
+def wheels(size=3, **changes):
+    """Limits without ends, power bound or a rate that would be felt."""
+    free = {
+        "position_limits": (-np.inf, np.inf),
+        "power_limit": np.inf,
+        "torque_rate_limit": 1e9,
+    }
+    return limits(size, **(free | changes))
+
 
 N = 3
 FRESH = np.full(N, 0.001)

@@ -58,9 +58,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 """Modules of each group, as patterns below the root."""
 
 _PROOFS = ("certify/test_widenings.py", "certify/test_prove.py", "certify/test_soundness.py")
-_RUNS = tuple(
-    f"hil/test_{name}.py" for name in ("controller", "faults", "accidents_in_runs", "review")
-)
+_RUNS = tuple(f"hil/test_{name}.py" for name in ("controller", "faults", "accidents", "review"))
 _LIMITS = ("control/test_margins_reported.py", "control/test_guards.py")
 _FLOATERS = ("proofs/test_floater.py", "proofs/test_floater_masses.py")
 _FLIERS = ("proofs/test_recheck_floater.py",)
@@ -161,7 +159,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "concur/proofs/_variations": _FLOATERS,
     "concur/proofs/_within": _FLOATERS,
     "concur/checker/": ("checker/test_recheck.py",),
-    "hil/": ("hil/test_guard.py", "hil/test_latch.py", "hil/test_accidents.py"),
+    "hil/": ("hil/test_guard.py", "hil/test_latch.py"),
     "hil/state/": (
         "hil/state/test_differentiation*.py",
         "hil/state/test_reconstruction*.py",
