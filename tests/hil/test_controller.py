@@ -3,7 +3,6 @@
 import dataclasses
 import os
 import signal
-from types import SimpleNamespace
 
 import can
 import numpy as np
@@ -13,7 +12,6 @@ import hil._torque
 from concur.control import TickStatus
 from hil import guard
 from hil.bus import open_bus
-from hil.clock import SteppedClock
 from hil.controller import Controller, Mode
 from hil.controller._controller import HOLDING, PATIENCE
 from hil.controller._preparation import OPERATOR_PATIENCE
@@ -130,8 +128,8 @@ def test_without_a_heartbeat_no_drive_is_armed():
         waited = bench.clock.now() - begin
         assert OPERATOR_PATIENCE <= waited <= OPERATOR_PATIENCE + 1.0
         assert len(bench) == 0
-        assert not any(drive.enabled for drive in bench.world.drives)
-        assert not any(has_torque(ROVER, data) for _, _, data in bench.sent)
+        # Another controller may drive this rig: this host must not remove its torque.
+        assert not bench.sent
 
 
 def test_a_plan_of_another_period_is_refused():
@@ -202,17 +200,6 @@ def test_a_deadman_let_go(file):
         # Challenges are as old as the distance between them, and no heartbeat is younger.
         assert 0.1 - 0.1 / CHALLENGES - 2 * PERIOD <= silence <= 0.1 + PERIOD
         assert len(braked_in_time(bench)) >= 5
-        bench.check()
-
-
-def test_a_deadman_let_go_before_the_run():
-    """While the drives are being asked, which takes longer than the timeout."""
-    with Bench(mode=Mode.DRIVE) as bench:
-        bench.beats = False
-        bench.hold()
-        outcome = bench.run()
-        assert outcome.reason is Reason.DEADMAN
-        assert not bench.run_rows.any()
         bench.check()
 
 
@@ -434,14 +421,6 @@ def break_estimator(bench, error):
     bench.controller.estimator.update = failing(error)
 
 
-def break_decoding(bench, error):
-    bench.controller.drives[1].receive = failing(error)
-
-
-def break_errors(bench, error):
-    bench.controller._law.errors = SimpleNamespace(view=failing(error))
-
-
 def break_latch(bench, error):
     bench.controller.latch.step = failing(error)
 
@@ -472,36 +451,9 @@ def break_record(bench, error):
     bench.ring.publish = failing(error)
 
 
-def break_clock(bench, error):
-    """Once: it is needed to leave."""
-    sleep = type(bench.clock).sleep_until
-    broken = []
-
-    def sleep_until(clock, instant):
-        if not broken:
-            broken.append(clock)
-            raise error
-        sleep(clock, instant)
-
-    bench.clock.broken = sleep_until
-
-
-class Breakable(SteppedClock):
-    """A clock that can be made to fail."""
-
-    broken = None
-
-    def sleep_until(self, instant):
-        if self.broken is not None:
-            self.broken(self, instant)
-        super().sleep_until(instant)
-
-
 PLACES = [
     break_law,
     slow(break_estimator),
-    slow(break_decoding),
-    slow(break_errors),
     slow(break_latch),
     break_encoding,
     break_sending,
@@ -546,24 +498,6 @@ def test_not_only_exceptions(place, error):
     with Bench(ROVER_MIT) as bench:
         bench.at(30, place, bench, error())
         with pytest.raises(error):
-            bench.run()
-        leaves_in_order(bench)
-
-
-@pytest.mark.slow
-def test_a_clock_that_fails_once():
-    with Bench(clock=Breakable()) as bench:
-        bench.at(30, setattr, bench.clock, "broken", None)
-        armed = []
-
-        def sleep_until(clock, instant):
-            if bench.cycle == 30 and not armed:
-                armed.append(instant)
-                raise InjectedError
-
-        bench.clock.broken = sleep_until
-        bench._acts.clear()
-        with pytest.raises(InjectedError):
             bench.run()
         leaves_in_order(bench)
 

@@ -310,6 +310,19 @@ def test_a_pause_ends_with_the_second_heartbeat(desk):
         assert desk.after(PERIOD) is Reason.NONE
 
 
+def test_what_waited_for_long_is_a_stop_and_no_heartbeat(desk):
+    """After two seconds without reading, the instants of waiting datagrams are unknown."""
+    with desk.sender() as sender:
+        assert held(desk, sender) is Reason.NONE
+        for _ in range(10):
+            sender.heartbeat()
+        assert desk.after(2.0) is Reason.DEADMAN
+        sender.heartbeat()
+        assert desk.after(PERIOD) is Reason.NONE
+        sender.stop()
+        assert desk.after(2.0) is Reason.OPERATOR
+
+
 # --- challenges -------------------------------------------------------------------------------
 
 

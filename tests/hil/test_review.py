@@ -1,7 +1,6 @@
 """Findings of a review of the rig: ways in which wrong torque could be sent, or a stop could be
 missing or end too early. Each of these tests failed before the correction."""
 
-import contextlib
 import dataclasses
 import math
 
@@ -12,16 +11,15 @@ import pytest
 from hil import session
 from hil.bus import Bus
 from hil.clock import MonotonicClock
-from hil.controller import Controller, Mode
+from hil.controller import Mode
 from hil.drives._network import SdoSession
 from hil.emulator import EmulatorProcesses, Fault
 from hil.errors import ArmError, DriveError, RigError
 from hil.guard import Flag, Phase, Reason, State
-from hil.operator import CHALLENGES, OperatorChannel, OperatorSender
-from hil.replay import replay
-from hil.rig import BusSettings, OperatorSettings, Policy, load_rig
+from hil.operator import CHALLENGES, OperatorSender
+from hil.rig import BusSettings, Policy, load_rig
 from hil.session import SessionOptions
-from tests.hil.bench import EXAMPLES, FLOATER, ROVER, ROVER_MIT, Bench, law_of, rig_of
+from tests.hil.bench import EXAMPLES, FLOATER, ROVER, ROVER_MIT, Bench, rig_of
 
 PERIOD = 0.004
 slow = pytest.mark.slow
@@ -32,52 +30,6 @@ def hang(bench, time):
 
 
 # -- the operator ------------------------------------------------------------------------------
-
-
-class Hand:
-    """A clock that is set by hand."""
-
-    def __init__(self):
-        self.time = 1000.0
-
-    def now(self):
-        return self.time
-
-
-@contextlib.contextmanager
-def operator(timeout=0.3):
-    clock = Hand()
-    settings = OperatorSettings(port=0, timeout=timeout)
-    with (
-        OperatorChannel(settings, clock, PERIOD) as channel,
-        OperatorSender("127.0.0.1", channel.port, channel.token) as sender,
-    ):
-        sender.heartbeat()  # asks for a challenge
-        channel.poll(clock.now())
-        yield clock, channel, sender
-
-
-def test_heartbeats_that_waited_for_long_are_not_fresh():
-    """After two seconds without reading, the instants of waiting frames are unknown."""
-    with operator() as (clock, channel, sender):
-        sender.heartbeat()
-        assert channel.poll(clock.now()) is Reason.NONE
-        for _ in range(10):
-            sender.heartbeat()
-        clock.time += 2.0
-        assert channel.poll(clock.now()) is Reason.DEADMAN
-        sender.heartbeat()
-        clock.time += PERIOD
-        assert channel.poll(clock.now()) is Reason.NONE
-
-
-def test_a_stop_that_waited_for_long_is_a_stop():
-    with operator() as (clock, channel, sender):
-        sender.heartbeat()
-        channel.poll(clock.now())
-        sender.stop()
-        clock.time += 2.0
-        assert channel.poll(clock.now()) is Reason.OPERATOR
 
 
 def test_a_deadman_let_go_while_the_drives_are_prepared_does_not_run():
@@ -127,15 +79,6 @@ def test_driving_without_a_required_operator_is_refused():
     rig = rig_of(operator={"port": 0, "required": False})
     with pytest.raises(ArmError, match="required"), Bench(rig=rig, mode=Mode.DRIVE):
         pass
-
-
-def test_who_never_armed_sends_nothing():
-    """Another controller may drive this rig: this host must not remove its torque."""
-    with Bench(mode=Mode.DRIVE) as bench:
-        bench.beats = False
-        with pytest.raises(ArmError, match="enabling device"):
-            bench.run()
-        assert not bench.sent
 
 
 # -- a stop that holds -------------------------------------------------------------------------
@@ -202,31 +145,6 @@ def test_letting_go_of_the_deadman_in_a_run_does_not_hold():
         bench.check()
 
 
-def test_a_shadow_does_not_hold_forever():
-    rig = rig_of(policies=CATEGORY_2, operator={"port": 0})
-    with Bench(rig=rig, mode=Mode.DRIVE, duration=0.2) as bench:
-        bench.controller._talks = False  # the bus is not tested here
-        bench.controller.mode = Mode.SHADOW
-        bench.beats = False
-        cycles = holding(bench, lambda: None)
-        with contextlib.suppress(ArmError):
-            bench.controller._prepare()
-        latch = bench.controller.latch
-        latch.arm()
-        for _ in range(12):
-            hang(bench, PERIOD)
-            latch.step(bench.clock.now(), Reason.NONE, 0.0)
-        latch.run()
-        latch.stop(Reason.END)
-        for _ in range(200):
-            if latch.phase is Phase.OFF:
-                break
-            hang(bench, PERIOD)
-            bench.controller._cycle(bench.clock.now())
-        assert latch.phase is Phase.OFF
-        assert len(cycles) <= 2
-
-
 # -- cycles and deadlines ----------------------------------------------------------------------
 
 
@@ -273,15 +191,6 @@ def test_a_cycle_that_takes_longer_than_the_watchdogs_removes_power_at_once():
         assert bench.stopped == bench.begun + 21  # in the same cycle, before its torque is sent
         assert not bench["torque"][bench.stopped :].any()
         bench.check()
-
-
-@slow
-def test_one_hiccup_within_patience_is_tolerated():
-    with Bench() as bench:
-        stall(bench, 20, 4.1)
-        outcome = bench.run()
-        assert outcome.done
-        assert (bench["flags"][bench.begun + 22].astype(int) & Flag.HELD) != 0
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=slow), pytest.param(2, marks=slow)])
@@ -370,37 +279,6 @@ def test_axes_that_are_lost_in_turn_do_not_keep_an_old_torque_forever():
         bench.check()
 
 
-class Slow(Controller):
-    """Held up in the middle of some cycles."""
-
-    def _estimate(self, now):
-        reason = super()._estimate(now)
-        if self.quality.cycles in (60, 90, 91, 150):
-            hang(self, 3.2 * PERIOD)
-        return reason
-
-
-@slow
-def test_replay_counts_late_cycles_and_lost_reports_as_the_loop_does(tmp_path):
-    rig = load_rig(EXAMPLES / ROVER)
-    servo = law_of(ROVER)[0]
-    drops = tuple(
-        Fault("drop", axis.name, at=at + 0.001 * k, lasting=0.0035, way="to_host")
-        for k, axis in enumerate(rig.axes)
-        for at in (2.0, 2.02, 2.1)
-    )
-    wishes = SessionOptions(Mode.MOCK, duration=3.0, folder=tmp_path / "run", faults=drops)
-    result = session.run_session(rig, wishes, servo, controller=Slow)
-    quality = result.outcome.quality
-    assert result.outcome.done
-    assert quality.skipped >= 4
-    assert quality.lost >= 10
-    report = replay(result.folder, rig, servo=servo)
-    assert report.differences == ()
-    assert report.left_out == 0
-    assert report.judged > 700
-
-
 # -- the bus -----------------------------------------------------------------------------------
 
 
@@ -441,126 +319,6 @@ def test_one_drive_that_gets_no_command_any_more_stops_the_rig():
         # Whose frame was refused comes first next time: each drive heard of the stop.
         after = bench["time"][bench.stopped] + 0.02
         assert not bench.torque_since(after).any()
-
-
-@slow
-def test_a_queue_that_is_full_once_is_tolerated():
-    with Bench() as bench:
-        send, refused = bench.bus.bus.send, []
-
-        def full(frame, timeout=None):
-            if frame.arbitration_id >= 0x200 and len(refused) < 3:
-                refused.append(frame)
-                raise can.CanOperationError("no buffer space")
-            return send(frame, timeout)
-
-        bench.at(20, setattr, bench.bus.bus, "send", full)
-        outcome = bench.run()
-        assert outcome.done
-        assert outcome.quality.refused == 3
-
-
-def test_somebody_else_who_commands_the_drives_stops_the_rig():
-    with Bench() as bench:
-        other = can.Bus(interface="virtual", channel=bench.rig.bus.channel)
-        identifier = bench.controller.drives[1].sent_identifiers[0]
-        frame = can.Message(
-            arbitration_id=identifier, data=b"\x0f\x00\x10\x00", is_extended_id=False
-        )
-        for cycle in range(20, 30):
-            bench.at(cycle, other.send, frame)
-        outcome = bench.run()
-        other.shutdown()
-        assert outcome.reason is Reason.FOREIGN
-        assert bench.stopped <= bench.begun + 25
-        bench.check()
-
-
-def test_echoes_of_an_adapter_are_not_foreign():
-    with Bench(duration=0.2) as bench:
-        send, receive, echoes = bench.bus.bus.send, bench.bus.bus._recv_internal, []
-
-        def sent(frame, timeout=None):
-            send(frame, timeout)
-            echoes.append(
-                can.Message(
-                    arbitration_id=frame.arbitration_id,
-                    data=bytes(frame.data),
-                    is_extended_id=False,
-                )
-            )
-
-        def received(timeout):
-            return (echoes.pop(0), True) if echoes else receive(timeout)
-
-        bench.bus.bus.send, bench.bus.bus._recv_internal = sent, received
-        assert bench.run().done
-
-
-class Babble:
-    """Frames of no use, without end, each of which takes its time."""
-
-    def __init__(self, bench, receive, on):
-        self.bench, self.receive, self.on = bench, receive, on
-        self.count = 0
-
-    def __call__(self, timeout):
-        if not self.on():
-            return self.receive(timeout)
-        self.count += 1
-        assert self.count < 100_000, "the loop does not get out"
-        clock = self.bench.clock
-        clock._now += 20e-6
-        return can.Message(arbitration_id=0x123, data=b"\x00", is_extended_id=False), True
-
-
-def test_a_babbling_node_cannot_hold_the_loop():
-    with Bench() as bench:
-        bus, on = bench.bus.bus, [False]
-        bus._recv_internal = Babble(bench, bus._recv_internal, lambda: on[0])
-        bench.at(20, on.__setitem__, 0, True)
-        inner = bench.controller._leave
-
-        def leave():
-            on[0] = False
-            inner()
-
-        bench.controller._leave = leave
-        outcome = bench.run()
-        assert outcome.reason in (Reason.LOST, Reason.LATE, Reason.STALE)
-        took = bench["time"][bench.begun + 21] - bench["time"][bench.begun + 20]
-        assert took <= 2 * PERIOD
-        bench.check()
-
-
-def test_a_report_that_comes_after_the_window_is_as_old_as_it_is():
-    """It was sampled at the SYNC of the cycle before: it is not taken for one of this cycle."""
-    with Bench(rig=rig_of(loop={"receive_window": 2.5e-3})) as bench:
-        delay = 1.2e-3  # after the window, before the next cycle
-        bench.at(20, bench.world.fault, Fault("delay", "turret", value=delay, way="to_host"))
-        outcome = bench.run()
-        assert outcome.done
-        index = bench.names.index("turret")
-        rows = slice(bench.begun + 25, bench.begun + 90)
-        opened = bench["time"][rows]
-        latency = bench.rig.estimator.latency
-        sampled = bench["report_time"][rows, index] - latency
-        np.testing.assert_allclose(opened - sampled, PERIOD, atol=0.3e-3)
-
-
-def test_a_report_that_answered_a_command_is_as_old_as_the_command():
-    """Reports of MIT drives wait for the next cycle: they were not sampled when they are read."""
-    with Bench(ROVER_MIT) as bench:
-        assert bench.run().done
-        rows = np.flatnonzero(bench.run_rows)[5:]
-        latency = bench.rig.estimator.latency
-        sampled = bench["report_time"][rows] - latency
-        first = bench.commands(0)
-        sent = np.array([time for time, _, _ in first])
-        for k, row in enumerate(rows):
-            before = sent[sent < bench["time"][row] - 1e-9][-1]
-            # From the host to the drive takes as long as back.
-            np.testing.assert_allclose(sampled[k], before + latency, atol=1e-4)
 
 
 # -- before and during a run -------------------------------------------------------------------
@@ -651,43 +409,6 @@ def test_a_fault_that_disappears_does_not_bring_the_torque_back():
         assert not bench["enabled"][stopped + 2 :, index].any()
         assert bench["fault"][-1, index] != 0
         bench.check()
-
-
-@pytest.mark.parametrize("unit", [pytest.param("rated", marks=slow), "maximum"])
-def test_per_mille_of_either_torque_end_to_end(unit):
-    """Host and drive mean the same torque, whichever 1000 per mille are of."""
-    rig = rig_of()
-    rig = dataclasses.replace(
-        rig, axes=tuple(dataclasses.replace(axis, torque_unit=unit) for axis in rig.axes)
-    )
-    with Bench(rig=rig) as bench:
-        outcome = bench.run()
-        assert outcome.done
-        run = np.flatnonzero(bench.run_rows)[5:-2]
-        times = np.array([time for time, _ in bench.loads])
-        loads = np.array([torque for _, torque in bench.loads])
-        steps = np.array([drive.scale.step for drive in bench.controller.drives])
-        for k in run:
-            # The command has arrived by then, and the next one not.
-            place = np.searchsorted(times, bench["time"][k + 1] + 1e-3) - 1
-            np.testing.assert_array_less(np.abs(loads[place] - bench["torque"][k]), 0.51 * steps)
-        assert np.abs(bench["torque"][run]).max() > 100 * steps.min()
-        bench.check()
-
-
-@slow
-def test_a_drive_whose_per_mille_are_of_the_other_torque_is_not_what_the_host_believes():
-    """The reference of the per mille cannot be queried: only the bound on the error and the torque
-    that the drive reports can show it. The torque stays within the drive's own limit."""
-    from hil.emulator import DriveSettings
-
-    settings = {"turret": DriveSettings(torque_unit="maximum")}
-    with Bench(settings=settings) as bench:
-        bench.run()
-        index = bench.names.index("turret")
-        limit = bench.limits.torque[index]
-        loads = np.array([torque[index] for _, torque in bench.loads])
-        assert np.abs(loads).max() <= limit * 1.002
 
 
 # -- faults of the emulator --------------------------------------------------------------------

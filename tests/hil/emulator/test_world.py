@@ -12,7 +12,7 @@ from concur.codegen import Demand, Rollout
 from concur.simulation import Latency
 from hil.bus import open_bus
 from hil.clock import SteppedClock
-from hil.drives import Wanted, make_drives
+from hil.drives import FaultCode, Wanted, make_drives
 from hil.emulator import DriveSettings, Fault, World
 from hil.errors import ArmError, DriveError, RigError, UnitError
 from hil.rig import BusSettings
@@ -47,6 +47,13 @@ def test_torques_reach_the_robot_and_positions_the_host(path):
         apart = driver.feedback.position - driver.world.plant.positions()
         speed = np.abs(driver.world.plant.velocities())
         assert (np.abs(apart) < 0.006 * speed + 2.0 * math.tau / 4096).all()
+        if path == ROVER_MIT:
+            velocities = driver.world.plant.velocities()
+            np.testing.assert_allclose(driver.feedback.velocity, velocities, atol=0.3)
+        assert driver.feedback.invalid.sum() == 0
+        driver.cycle(Wanted.OFF, [0.0] * 5, 4)
+        assert not any(drive.enabled for drive in driver.world.drives)
+        assert not driver.world.torque.any()
 
 
 @pytest.mark.extended
@@ -81,33 +88,58 @@ def test_frames_take_their_latency_both_ways():
 
 
 @pytest.mark.parametrize("path", [ROVER, ROVER_MIT])
-def test_silence_ends_the_torque_within_the_watchdog(path):
+def test_silence_ends_the_torque_within_the_watchdog_and_nothing_resumes(path):
     for driver in driven(path, after=0.5):
         for axis in driver.rig.axes:
             free = driver.world.torque_free_after(axis.name)
             assert 0.9 * axis.watchdog <= free <= axis.watchdog + 1e-6
         assert not driver.world.torque.any()
+        driver.cycle(Wanted.TORQUE, TORQUES, 10)
+        assert not driver.world.torque.any()
+        assert driver.feedback.fault.all()
 
 
-def test_a_drive_without_watchdog_is_not_armed():
-    settings = {"turret": DriveSettings(watchdog=False)}
-    with pytest.raises(ArmError, match=r"turret.*watchdog"):
-        next(driven(settings=settings))
-    with pytest.raises(ArmError, match="turret"):
-        next(driven(ROVER_MIT, settings=settings))
+@pytest.mark.parametrize("path", [ROVER, ROVER_MIT])
+def test_drives_are_armed_again_after_their_release(path):
+    for driver in driven(path, cycles=0):
+        for _ in range(2):
+            for drive in driver.drives:  # without any frame that switches off before
+                drive.release(driver.bus)
+            driver.clock.sleep_until(driver.clock.now() + 0.05)
+            assert not any(drive.enabled for drive in driver.world.drives)
+            assert not driver.feedback.fault.any()
+            driver.prepare()
+            driver.cycle(Wanted.READY, [0.0] * 5, 20)
+            assert driver.feedback.enabled.all()
+
+
+@pytest.mark.parametrize("path", [ROVER, ROVER_MIT])
+def test_set_up_survives_lost_frames(path):
+    for driver in driven(path, cycles=0, loss=0.03):
+        driver.cycle(Wanted.READY, [0.0] * 5, 2)
+        assert driver.feedback.enabled.all()
 
 
 @pytest.mark.parametrize(
-    ("settings", "error", "told"),
+    ("path", "settings", "error", "told"),
     [
-        (DriveSettings(rated_torque=5.0), UnitError, "0x6076"),
-        (DriveSettings(counts=4000), UnitError, "0x608F"),
-        (DriveSettings(limit="ignored"), (ArmError, DriveError), "0x6072"),
+        (ROVER, {"rated_torque": 5.0}, UnitError, "0x6076"),
+        (ROVER, {"counts": 4000}, UnitError, "0x608F"),
+        (ROVER, {"limit": "ignored"}, (ArmError, DriveError), "0x6072"),
+        (ROVER, {"watchdog": False}, ArmError, "watchdog"),
+        (ROVER_MIT, {"watchdog": False}, ArmError, ""),
+        (ROVER_MIT, {"timeout": 1.0}, ArmError, ""),
+        (ROVER_MIT, {"report_length": 6}, ArmError, ""),
     ],
 )
-def test_drives_that_are_not_those_of_the_file_are_not_armed(settings, error, told):
-    with pytest.raises(error, match=rf"turret.*{told}"):
-        next(driven(settings={"turret": settings}))
+def test_drives_that_are_not_those_of_the_file_are_not_armed(path, settings, error, told):
+    rig, clock = virtual_rig(path), SteppedClock()
+    own = {"turret": DriveSettings(**settings)}
+    with World(rig, clock, settings=own) as world, open_bus(rig.bus, clock) as bus:
+        with pytest.raises(error, match=rf"turret.*{told}"):
+            Driver(rig, world, bus, make_drives(rig)).prepare()
+        assert not world.torque.any()
+        assert not any(drive.enabled for drive in world.drives)
 
 
 def test_a_drive_that_is_silent_is_not_armed():
@@ -115,16 +147,20 @@ def test_a_drive_that_is_silent_is_not_armed():
         next(driven(faults=[Fault("bus_off", "turret")]))
 
 
-def test_a_power_cycle_in_the_loop():
-    for driver in driven():
+@pytest.mark.parametrize("path", [ROVER, ROVER_MIT])
+def test_a_drive_that_was_power_cycled_stays_off(path):
+    for driver in driven(path, cycles=0):
+        driver.cycle(Wanted.TORQUE, [2.5] * 5, 3)
         driver.world.fault(Fault("power_cycle", "turret"))
-        driver.cycle(Wanted.TORQUE, TORQUES, 50)
+        driver.cycle(Wanted.TORQUE, [2.5] * 5, 60)
         assert driver.world.torque[2] == 0.0
         assert driver.world.torque[3] != 0.0
-        assert driver.feedback.fault[2] != 0
+        assert driver.feedback.fault[2] in (FaultCode.RESTARTED, FaultCode.FELL)
         assert not driver.feedback.enabled[2]
         assert math.isfinite(driver.world.torque_free_after("turret"))
         assert driver.world.torque_free_after("upper_arm") == math.inf
+        driver.cycle(Wanted.READY, [0.0] * 5, 20)
+        assert not driver.world.drive("turret").enabled
 
 
 @pytest.mark.parametrize("path", [ROVER, ROVER_MIT])

@@ -13,7 +13,7 @@ import pytest
 import hil.views.dashboard
 from hil.clock import MonotonicClock
 from hil.controller import Mode
-from hil.errors import ArmError, RigError
+from hil.errors import RigError
 from hil.guard import Flag
 from hil.latch import Reason, State
 from hil.operator import OperatorChannel, OperatorSender
@@ -326,19 +326,6 @@ def test_member_and_number():
     assert member(State, 2.0) is State.RUN
     assert all(member(State, value) is None for value in (np.nan, np.inf, -1.0, 99.0))
     assert (number(1.23456), number(np.nan), number(-np.inf)) == ("1.235", "–", "–")
-
-
-def test_pressed_while_the_loop_waits_for_its_operator_nothing_is_armed():
-    with Bench(mode=Mode.DRIVE) as bench:
-        with OperatorSender("127.0.0.1", bench.channel.port) as sender:
-            page = Dashboard(bench.rig, bench.ring, sender, port=free_port())
-            try:
-                page.stop()
-            finally:
-                page.close()
-        with pytest.raises(ArmError, match="a stop request"):
-            bench.run()
-        assert len(bench) == 0
 
 
 # -- in a browser ------------------------------------------------------------------------------
