@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from concur.cli._answer import answer
 from concur.cli._results import results
-from concur.codegen import CFolder
+from concur.control import CFolder
 from concur.formats import load_task
 from concur.formats.tables import located
 

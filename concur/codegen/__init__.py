@@ -1,10 +1,10 @@
-"""Numeric evaluation of expressions: evaluator, C compiler, and export."""
+"""Numeric evaluation of expressions: evaluator, C sources, compiler, many worlds in time."""
 
 from concur.codegen._attitude import DRIFT, attitude_error, normalised
-from concur.codegen._c_export import CFolder, write_c
 from concur.codegen._c_qp import qp_hole
-from concur.codegen._c_text import real_type
+from concur.codegen._c_text import c_text
 from concur.codegen._compiler import (
+    CompilationError,
     CompilerWarning,
     cache_directory,
     find_compiler,
@@ -29,18 +29,7 @@ from concur.codegen._evaluator import (
     oversized_error,
     shape_error,
 )
-from concur.codegen._exported import (
-    Code,
-    Entry,
-    Exported,
-    ReferenceVector,
-    Signal,
-    placed,
-    plain_text,
-)
 from concur.codegen._fingerprint import fingerprint
-from concur.codegen._fmu import write_fmu
-from concur.codegen._fmu_model import FmuModel, FmuVariable
 from concur.codegen._library import Compiled, compiled, instructions, recalled
 from concur.codegen._one_thread import OneThread
 from concur.codegen._rollout import Rollout
@@ -54,28 +43,22 @@ __all__ = [
     "LONGEST_DELAY",
     "Array",
     "Build",
-    "CFolder",
-    "Code",
+    "CompilationError",
     "Compiled",
     "CompilerWarning",
     "Demand",
-    "Entry",
     "EvaluatedMethods",
     "Evaluator",
-    "Exported",
-    "FmuModel",
-    "FmuVariable",
     "Matrix",
     "OneThread",
     "Record",
-    "ReferenceVector",
     "Rolled",
     "Rollout",
     "Scalar",
-    "Signal",
     "Vector",
     "as_floats",
     "attitude_error",
+    "c_text",
     "cache_directory",
     "compiled",
     "constant",
@@ -89,14 +72,9 @@ __all__ = [
     "normalised",
     "oversized_error",
     "part",
-    "placed",
-    "plain_text",
     "qp_hole",
-    "real_type",
     "recalled",
     "shape_error",
     "uniform",
-    "write_c",
-    "write_fmu",
     "zero_unless_finite",
 ]

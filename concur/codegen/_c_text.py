@@ -17,10 +17,6 @@ from concur.codegen._c_qp import fill_holes
 from concur.codegen._sources import START
 from concur.errors import ConcurError
 
-PRECISIONS = ("double", "single")
-"""Floating-point precisions of exported code."""
-
-_REAL = {"double": "double", "single": "float"}
 _TINY, _HUGE = 2.0**-126, 3.4028234663852886e38  # normal numbers of single precision
 _CONSTANT = re.compile(r"^static const \w+ (casadi_\w+)\[\d+\] =[^;]*;\n", re.MULTILINE)
 _SIGNATURE = re.compile(
@@ -91,8 +87,26 @@ class CText:
     further: int
 
 
-def c_text(function: ca.Function, precision: str) -> CText:
-    """Write a function in C99: over SX, or over MX with calls of SX functions and QP holes."""
+def c_text(function: ca.Function, single: bool = False) -> CText:
+    """Write a function in C99: over SX, or over MX with calls of SX functions and QP holes.
+
+    Parameters
+    ----------
+    function : casadi.Function
+        The function.
+    single : bool
+        Whether its numbers are in single precision.
+
+    Returns
+    -------
+    CText
+        The text, which contains no libraries but that of mathematics.
+
+    Raises
+    ------
+    ConcurError
+        If CasADi needs a library for it.
+    """
     named = _renamed(function)
     generator = ca.CodeGenerator("law.c", {"with_header": False})
     generator.add(named)
@@ -140,7 +154,7 @@ def c_text(function: ca.Function, precision: str) -> CText:
         raise _unknown(f"`{unknown[0]}`")
     support = "".join(code for name, code in _SUPPORT.items() if name in used) + support
     text = f"{support}\n{text}"
-    if precision == "single":
+    if single:
         text = _MATHS.sub(r"\1f(", _NUMBER.sub(_short, text))
     return CText(
         text.strip() + "\n",
@@ -150,34 +164,6 @@ def c_text(function: ca.Function, precision: str) -> CText:
         1 if function.is_a("SXFunction") else _numbers(named, text),
         max(1, further),
     )
-
-
-def real_type(precision: str) -> str:
-    """Return the type in C of a precision.
-
-    Parameters
-    ----------
-    precision : str
-        "double" or "single".
-
-    Returns
-    -------
-    str
-        "double" or "float".
-
-    Raises
-    ------
-    ConcurError
-        If the precision is another one.
-    """
-    if precision not in PRECISIONS:
-        raise ConcurError(
-            "export, `precision`",
-            expected=" or ".join(f'"{name}"' for name in PRECISIONS),
-            came=repr(precision),
-            cure='Use "single" for controllers without double precision in hardware.',
-        )
-    return _REAL[precision]
 
 
 def _plain_types(text: str) -> str:

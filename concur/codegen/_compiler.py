@@ -69,8 +69,17 @@ class CompilerWarning(UserWarning):
         super().__init__(message)
 
 
-class _CompilationError(Exception):
-    """A failed compilation, with the compiler's last message."""
+class CompilationError(Exception):
+    """A failed compilation.
+
+    Parameters
+    ----------
+    message : str
+        Last message of the compiler.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
 
 
 @dataclass(frozen=True)
@@ -96,7 +105,7 @@ class Compiler:
 
     def build(self, code: Sources, library: Path) -> None:
         """Compile sources to a library, with the object files in the same folder."""
-        flags = [*self.command, *_flags(code), *_EXTRA_FLAGS, _EXPORT]
+        flags = [*_flags(code), *_EXTRA_FLAGS, _EXPORT]
         names = [f"part{index}" for index in range(len(code.files))]
         for name, text in zip(names, code.files, strict=True):
             (library.parent / f"{name}.c").write_text(text, encoding="utf-8")
@@ -105,13 +114,18 @@ class Compiler:
         # Relative names: the library must not contain the folder of its compilation.
         commands = [[*flags, "-c", f"{name}.c", "-o", f"{name}.o"] for name in names]
         with ThreadPoolExecutor(_processors()) as pool:
-            list(pool.map(lambda command: _run(command, library.parent), commands))
+            list(pool.map(lambda command: self.run(command, library.parent), commands))
         objects = [f"{name}.o" for name in names]
         solver = [str(_solver_library())] if code.solver else []
-        _run(
-            [*self.command, "-shared", *objects, *solver, "-lm", "-o", library.name],
-            library.parent,
-        )
+        self.run(["-shared", *objects, *solver, "-lm", "-o", library.name], library.parent)
+
+    def run(self, arguments: Sequence[str], directory: Path) -> None:
+        """Run the compiler in a directory; a failure raises a `CompilationError`."""
+        words = [*self.command, *arguments]
+        done = subprocess.run(words, cwd=directory, capture_output=True, text=True, check=False)
+        if done.returncode:
+            last = (done.stderr or done.stdout).strip().splitlines()[-1:]
+            raise CompilationError(last[0] if last else f"exit status {done.returncode}")
 
 
 _EXTRA_FLAGS = () if sys.platform == "win32" else ("-fno-semantic-interposition",)
@@ -249,7 +263,7 @@ def library(code: Sources, compiler: Compiler) -> tuple[Path, bool] | None:
             built.chmod(0o700)
             os.replace(built, kept)
             os.replace(seal, _seal(kept))
-    except (_CompilationError, OSError) as error:
+    except (CompilationError, OSError) as error:
         warn_once(
             f"`{' '.join(compiler.command)}` did not compile ({error}): expressions are "
             "interpreted, which is ten times slower. Set CONCUR_CC to another compiler."
@@ -301,13 +315,6 @@ def _flags(code: Sources) -> tuple[str, ...]:
     return ("-O2", *FLAGS)
 
 
-def _run(command: Sequence[str], directory: Path) -> None:
-    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
-    if done.returncode:
-        last = (done.stderr or done.stdout).strip().splitlines()[-1:]
-        raise _CompilationError(last[0] if last else f"exit status {done.returncode}")
-
-
 def _processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -329,7 +336,7 @@ def _solver_library() -> Path:
     for name in ("libdaqpstat.a", "daqpstat.lib"):
         if (place / name).exists():
             return place / name
-    raise _CompilationError("CasADi came without the library of its solver DAQP")
+    raise CompilationError("CasADi came without the library of its solver DAQP")
 
 
 def _seal(path: Path) -> Path:

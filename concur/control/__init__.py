@@ -12,14 +12,12 @@ from concur.control._design import (
     read_outputs,
 )
 from concur.control._error_dynamics import ErrorDynamics
-from concur.control._export import SPEED_LIMIT
 from concur.control._feasibility import Feasibility
 from concur.control._inverse_kinematics import (
     InverseKinematics,
     InverseKinematicsSolver,
     inverse_kinematics,
 )
-from concur.control._iosystem import to_iosystem
 from concur.control._joint_limits import JointLimits, peak_label
 from concur.control._law import decoupling_margin, law_function, side
 from concur.control._loop import (
@@ -31,6 +29,7 @@ from concur.control._loop import (
 )
 from concur.control._margins import decoupling_margins
 from concur.control._mismatch import MomentumMismatch, momentum_mismatch
+from concur.control._output_law import SPEED_LIMIT, CFolder, SingleError
 from concur.control._own_law import tracking_law
 from concur.control._passive import PassiveServo
 from concur.control._reach import Reach
@@ -50,6 +49,7 @@ from concur.control._tracking_law import TrackingLaw
 
 __all__ = [
     "SPEED_LIMIT",
+    "CFolder",
     "ErrorDynamics",
     "Feasibility",
     "Gains",
@@ -65,6 +65,7 @@ __all__ = [
     "Redundancy",
     "ReferenceTick",
     "Servo",
+    "SingleError",
     "SingularityPath",
     "SingularityReport",
     "Start",
@@ -94,6 +95,5 @@ __all__ = [
     "singular_error",
     "singularities",
     "tick_function",
-    "to_iosystem",
     "tracking_law",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
@@ -16,9 +17,7 @@ from numpy.typing import ArrayLike
 from concur.codegen import Array, Vector
 from concur.control._allocation import read_limits, read_weights
 from concur.control._conditions import audit
-from concur.control._export import SPEED_LIMIT, export_servo
 from concur.control._feasibility import Feasibility, feasibility
-from concur.control._iosystem import to_iosystem
 from concur.control._mismatch import MomentumMismatch, momentum_mismatch
 from concur.control._reach import Reach, reach
 from concur.control._reference_tick import ReferenceTick
@@ -36,7 +35,50 @@ from concur.robot import scalar
 if TYPE_CHECKING:
     import control
 
-    from concur.codegen import CFolder
+SPEED_LIMIT = 1000.0
+"""Velocity above which exported code refuses a state, m/s or rad/s, by default."""
+
+
+@dataclass(frozen=True)
+class SingleError:
+    """Estimated relative error of outputs in single precision.
+
+    It is how far outputs in double precision move if each input moves to a neighbour in single
+    precision.
+
+    Parameters
+    ----------
+    largest, usual : float
+        The largest of some states, and their median.
+    states : int
+        Number of states.
+    """
+
+    largest: float
+    usual: float
+    states: int
+
+
+@dataclass(frozen=True)
+class CFolder:
+    """Exported C.
+
+    Parameters
+    ----------
+    name : str
+        Name of the code, the prefix of all its public names.
+    files : tuple of pathlib.Path
+        The written files.
+    states : int
+        Number of states in its replay.
+    error : SingleError or None
+        Estimated error of single precision; None in double precision.
+    """
+
+    name: str
+    files: tuple[Path, ...]
+    states: int
+    error: SingleError | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -335,7 +377,10 @@ class OutputLaw(TrackingLaw):
         control.NonlinearIOSystem
             A system without states, from state and reference to controls; or the closed loop.
         """
-        return to_iosystem(self, closed_loop)
+        system: control.NonlinearIOSystem = import_module("concur.export").to_iosystem(
+            self, closed_loop
+        )
+        return system
 
     @overload
     def compile(self, reference: None = None, *, interpreted: bool = False) -> Tick: ...
@@ -439,4 +484,7 @@ class OutputLaw(TrackingLaw):
             If an option is out of range, the law cannot be exported so, or the files cannot be
             written.
         """
-        return export_servo(self, directory, target, name, precision, speed_limit, fmi, reference)
+        written: CFolder | Path = import_module("concur.export").export_law(
+            self, directory, target, name, precision, speed_limit, fmi, reference
+        )
+        return written

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import casadi as ca
 
-from concur.codegen import (
-    FINITE,
-    Array,
-    Entry,
-    FmuModel,
-    FmuVariable,
-    Signal,
-    normalised,
-    plain_text,
-)
+from concur.codegen import FINITE, Array, normalised
 from concur.errors import SimulationError
+from concur.export import Entry, FmuModel, Signal, configuration, momentum, velocities
 from concur.reduction import ReducedModel
 from concur.robot import Mechanism
 
@@ -52,31 +42,45 @@ def plant_fmu(
                 cure="Give what `reduce` makes of the robot.",
             )
         model = model.on(robot)
-    variables = [
-        _controls(robot),
-        _configuration(robot, "q0", "parameter", "configuration at the start"),
-        *_start_variables(robot, model),
-        _configuration(robot, "q", "output", "configuration"),
-        _velocities(robot, range(robot.nv), "v", "output", "all velocities, body twists"),
-    ]
-    if model is not None:
-        variables.append(_velocities(robot, model.shape, "s", "output", "velocities of the shape"))
-    variables += [
-        FmuVariable(
+    every, moving = (
+        {i: robot.freedom_names[i] for i in freedoms}
+        for freedoms in (range(robot.nv), () if model is None else model.shape)
+    )
+    controls = map(Entry, robot.control_names, robot.control_units)
+    of_robot = "momentum of the whole robot, about the inertial origin, in inertial axes"
+    of_robot = "momentum of the whole robot, about the inertial origin, in inertial axes"
+    at_start, of_shape = "at the start", list[Signal]()
+    if model is None:
+        starts = [velocities(robot, every, "v0", "parameter", f"all velocities {at_start}")]
+    else:
+        meaning = "velocities of the shape"
+        starts = [velocities(robot, moving, "s0", "parameter", f"{meaning} {at_start}")]
+        of_shape = [velocities(robot, moving, "s", "output", meaning)]
+        if model.takes_momentum:
+            starts.append(momentum("momentum0", "parameter", of_robot, model.momentum))
+    signals = [
+        Signal("u", "input", "forces and torques of the drives", tuple(controls)),
+        configuration(robot, "q0", "parameter", f"configuration {at_start}"),
+        *starts,
+        configuration(robot, "q", "output", "configuration"),
+        velocities(robot, every, "v", "output", "all velocities, body twists"),
+        *of_shape,
+        Signal(
             "energy",
             "output",
-            "Kinetic energy and potential energy of gravity, the latter zero at the inertial "
-            "origin.",
-            units=("J",),
+            "kinetic energy and potential energy of gravity, the latter zero at the inertial "
+            "origin",
+            (Entry("", "J"),),
+            scalar=True,
         ),
-        _momentum("momentum", "output", "momentum of the whole robot"),
+        momentum("momentum", "output", of_robot),
     ]
     slip = "; `v0` has to leave the wheels without slip" if robot.nf and model is None else ""
     return FmuModel(
         name=f"{robot.name}_plant",
         description=f"Full-order dynamics of {robot.name}: motion under controls that are held "
         "over a step.",
-        variables=variables,
+        signals=signals,
         outputs=_outputs(robot, model),
         state=("q", "v"),
         initial=_initial(robot, model),
@@ -84,63 +88,6 @@ def plant_fmu(
         unsound=f"numbers have to be finite and quaternions within 1e-3 of unit length{slip}.",
         step_size=step,
     )
-
-
-def _start_variables(robot: Mechanism, model: ReducedModel | None) -> list[FmuVariable]:
-    if model is None:
-        every = range(robot.nv)
-        return [_velocities(robot, every, "v0", "parameter", "all velocities at the start")]
-    word = "velocities of the shape at the start"
-    variables = [_velocities(robot, model.shape, "s0", "parameter", word)]
-    if model.takes_momentum:
-        known = tuple(map(float, model.momentum))
-        word = "momentum that the whole robot has"
-        variables.append(_momentum("momentum0", "parameter", word, known))
-    return variables
-
-
-def _variable(
-    name: str,
-    causality: str,
-    meaning: str,
-    entries: Iterable[tuple[str, str]],
-    preset: tuple[float, ...] = (),
-) -> FmuVariable:
-    named = tuple(Entry(plain_text(name), unit) for name, unit in entries)
-    return FmuVariable.of(Signal(name, meaning, named, preset), causality)
-
-
-def _configuration(robot: Mechanism, name: str, causality: str, meaning: str) -> FmuVariable:
-    entries = [
-        (body.name if body.joint.nq == 1 else f"{body.name}[{coordinate}]", unit)
-        for body in robot.bodies
-        for coordinate, unit in zip(
-            body.joint.coordinate_names, body.joint.coordinate_units, strict=True
-        )
-    ]
-    return _variable(name, causality, meaning, entries, tuple(robot.neutral()))
-
-
-def _velocities(
-    robot: Mechanism, freedoms: Iterable[int], name: str, causality: str, meaning: str
-) -> FmuVariable:
-    units = [f"{unit}/s" for body in robot.bodies for unit in body.joint.freedom_units]
-    entries = [(robot.freedom_names[i], units[i]) for i in freedoms]
-    return _variable(name, causality, meaning, entries)
-
-
-def _controls(robot: Mechanism) -> FmuVariable:
-    entries = list(zip(robot.control_names, robot.control_units, strict=True))
-    return _variable("u", "input", "forces and torques of the drives", entries)
-
-
-def _momentum(
-    name: str, causality: str, meaning: str, preset: tuple[float, ...] = ()
-) -> FmuVariable:
-    where = f"{meaning}, about the inertial origin, in inertial axes"
-    units = {"linear": "kg m/s", "angular": "kg m^2/s"}
-    entries = [(f"{kind}_{axis}", unit) for kind, unit in units.items() for axis in "xyz"]
-    return _variable(name, causality, where, entries, preset)
 
 
 def _initial(robot: Mechanism, model: ReducedModel | None) -> ca.Function:

@@ -12,8 +12,9 @@ from typing import ClassVar
 import casadi as ca
 import numpy as np
 
-from concur.codegen import EvaluatedMethods, Vector, as_floats, evaluated, normalised, write_fmu
+from concur.codegen import EvaluatedMethods, Vector, as_floats, evaluated, normalised
 from concur.errors import SimulationError, UnknownNameError, shown
+from concur.export import write_fmu
 from concur.reduction import ReducedModel, along
 from concur.reduction._ground import (
     ground_loads,

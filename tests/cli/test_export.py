@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from concur.cli import main
-from tests.codegen._export import COMPILERS
+from tests.export._export import COMPILERS
 
 ROOT = Path(__file__).parents[2]
 ROVER = str(ROOT / "examples/rover_arm.toml")

@@ -14,7 +14,7 @@ from scipy.optimize import linprog, lsq_linear
 from concur.codegen._c_qp import qp_hole
 from concur.codegen._c_text import c_text
 from concur.control._allocation import allocation
-from tests.codegen._export import COMPILERS, STRICT, run
+from tests.export._export import COMPILERS, STRICT, run
 
 POINTER = ctypes.POINTER(ctypes.c_double)
 _ENTRY = """#include <float.h>
@@ -40,7 +40,7 @@ class Compiled:
     """A function with holes as a library."""
 
     def __init__(self, function, folder: Path):
-        text = c_text(function, "double")
+        text = c_text(function)
         numbers = {name: getattr(text, name) for name in vars(text)}
         source = _ENTRY.format(**numbers, n_in=function.n_in(), n_out=function.n_out())
         (folder / "entry.c").write_text(source)

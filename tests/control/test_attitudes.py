@@ -14,8 +14,8 @@ from concur.control import TickStatus, tick_function
 from concur.errors import NonFiniteError, ShapeError, SingularConfigurationError
 from concur.outputs import ReferenceSample
 from concur.simulation import Plant
-from tests.codegen._fmu_cases import flyer
 from tests.control._floating_cases import CHECK_A_Q0, CHECK_A_S0, check_a_demand
+from tests.export._fmu_cases import flyer
 
 SAMPLE = check_a_demand()(0.3)
 POSE, TWIST, ACCELERATION = SAMPLE.flat_pose, SAMPLE.twist, SAMPLE.acceleration

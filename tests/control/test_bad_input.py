@@ -24,7 +24,6 @@ from concur.errors import (
 from concur.outputs import Output, Reference, ReferenceSample, references
 from concur.reduction import reduce
 from concur.robot import Mechanism
-from tests.codegen._fmu_cases import flyer
 from tests.control._cases import (
     Q0,
     S0,
@@ -36,6 +35,7 @@ from tests.control._cases import (
     refused,
 )
 from tests.control._floating_cases import CHECK_A_Q0, CHECK_A_S0
+from tests.export._fmu_cases import flyer
 from tests.oracles import CASE_STUDY, rover
 from tests.reduction._staged import satellite
 

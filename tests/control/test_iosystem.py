@@ -24,9 +24,9 @@ from concur.control import (
     linear_loop,
     loop_margins,
     loop_response,
-    to_iosystem,
 )
 from concur.errors import NonFiniteError, OutputError, SingularConfigurationError
+from concur.export import to_iosystem
 from concur.outputs import Output, references
 from concur.outputs.groups import Product, Vector
 from concur.reduction import reduce

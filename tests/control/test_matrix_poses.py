@@ -12,8 +12,8 @@ from concur.errors import ShapeError
 from concur.groups import quaternion, se3
 from concur.outputs import Output, ReferenceSample, _sample
 from concur.reduction import reduce
-from tests.codegen._fmu_cases import flyer
 from tests.control._floating_cases import CHECK_A_MOMENTUM, CHECK_A_Q0, CHECK_A_S0
+from tests.export._fmu_cases import flyer
 
 STILL = np.zeros(6)
 

@@ -21,8 +21,8 @@ from concur.errors import (
     UnknownNameError,
 )
 from concur.outputs import FunctionOutput
-from tests.codegen._export import COMPILERS, NAME, STRICT, compile_replay, run
 from tests.control._cases import Q0, case_study, case_study_sample, two_links
+from tests.export._export import COMPILERS, NAME, STRICT, compile_replay, run
 from tests.formulations.textbook import rebuilt
 from tests.oracles import assert_close, crane, difference_quotient
 

@@ -1,0 +1,309 @@
+"""Models of co-simulation units (FMUs), and their C sources and descriptions in FMI 2.0 and 3.0."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+from markupsafe import Markup
+
+from concur.codegen import c_text
+from concur.export._signals import Entry, Signal
+from concur.export._templates import templates
+
+ROLES = ("input", "parameter", "output")
+"""Order of the variables."""
+
+TOKEN = "@TOKEN@"
+"""Placeholder of the hash of the contents."""
+
+_STEP_SIZE = Signal(
+    "step_size",
+    "parameter",
+    "longest step of the fourth-order Runge-Kutta method; a longer communication step is divided "
+    "into equal parts",
+    (Entry("", "s"),),
+    scalar=True,
+)
+_LONGEST_STEP = Signal(
+    "longest_step",
+    "parameter",
+    "longest communication step, by which the state of the law is advanced; a longer one is "
+    "rejected as bad input",
+    (Entry("", "s"),),
+    positive=True,
+    scalar=True,
+)
+_FACTOR = re.compile(r"(kg|rad|m|s|N|J)(-?\d*)")
+_BASE = {
+    "kg": {"kg": 1},
+    "m": {"m": 1},
+    "s": {"s": 1},
+    "rad": {"rad": 1},
+    "N": {"kg": 1, "m": 1, "s": -2},
+    "J": {"kg": 1, "m": 2, "s": -2},
+}
+
+
+@dataclass(frozen=True)
+class FmuModel:
+    """Model of an FMU for co-simulation, independent of the version of FMI.
+
+    Parameters
+    ----------
+    name : str
+        Name, from which the identifier in C is derived.
+    description : str
+        One sentence.
+    signals : sequence of Signal
+        Inputs, parameters and outputs; the functions use the same names.
+    outputs : casadi.Function
+        Function of the inputs, or of the state, that returns the outputs.
+    state : tuple of str
+        Outputs that form the state; empty without a state.
+    initial : casadi.Function, optional
+        Function of the parameters that returns the state and `sound`: whether the parameters are
+        valid.
+    move : casadi.Function, optional
+        Function of the state, the inputs and the length "h" of a step, s, that returns the state
+        after it.
+    unsound : str
+        Error message for invalid parameters.
+    messages : tuple of str
+        Message of each value of the output `status`, if there is one.
+    memory : int
+        Size of the memory from step to step. The input `before`, the last of `outputs`, is
+        `after`, its last result, of the previous step; zeros at the start.
+    remembered : str
+        Output that shows the last numbers of the memory, which are the state of a law; empty
+        without one.
+    longest_step : float
+        Longest communication step, s, of a function with an input `period`, which is the length of
+        the step; 0 without one.
+    step_size : float
+        Default step, s: that of the integration, if there is a state.
+    """
+
+    name: str
+    description: str
+    signals: Sequence[Signal]
+    outputs: ca.Function
+    state: tuple[str, ...] = ()
+    initial: ca.Function | None = None
+    move: ca.Function | None = None
+    unsound: str = ""
+    messages: tuple[str, ...] = ()
+    memory: int = 0
+    remembered: str = ""
+    longest_step: float = 0.0
+    step_size: float = 1e-3
+
+    @property
+    def identifier(self) -> str:
+        """The name as an identifier in C."""
+        # Limit of the length for file names and C identifiers.
+        name = re.sub(r"\W", "_", self.name, flags=re.ASCII)[:100]
+        return name if name[:1].isalpha() else f"unit_{name}"
+
+    @property
+    def all_signals(self) -> list[Signal]:
+        """The signals, with the steps after the parameters."""
+        own = list(self.signals)
+        if self.longest_step:
+            longest = (self.longest_step,)
+            own.append(replace(_LONGEST_STEP, start=longest, largest=longest))
+        if self.state:
+            own.append(replace(_STEP_SIZE, start=(self.step_size,)))
+        return sorted(own, key=lambda signal: ROLES.index(signal.role))
+
+    @cached_property
+    def functions(self) -> dict[str, ca.Function]:
+        """The functions that exist, by purpose."""
+        named = {"outputs": self.outputs, "initial": self.initial, "move": self.move}
+        return {name: function for name, function in named.items() if function is not None}
+
+
+@dataclass(frozen=True)
+class _Variable:
+    """A variable of FMI: a whole signal, or in FMI 2.0 one of its numbers."""
+
+    signal: Signal
+    reference: int
+    offset: int
+    name: str
+    description: str
+    units: tuple[str, ...]
+    start: tuple[float, ...]
+    bounds: tuple[float, ...]
+
+    @property
+    def size(self) -> int:
+        return len(self.units)
+
+    @property
+    def variability(self) -> str:
+        varying = "fixed" if self.signal.role == "parameter" else "continuous"
+        return "discrete" if self.signal.integer else varying
+
+
+def fmu_files(model: FmuModel, version: str) -> dict[str, str]:
+    """Texts of an FMU, by their path in its archive; those that end with `.c` must be compiled."""
+    texts = {name: c_text(function) for name, function in model.functions.items()}
+    offsets, values = _offsets(model)
+    variables = _variables(model, offsets, version)
+    inputs = [v.reference for v in variables if v.signal.role == "input"]
+    parameters = [
+        v.reference for v in variables if v.signal.role == "parameter" and v.name != _STEP_SIZE.name
+    ]
+    units = {unit for variable in variables for unit in variable.units} | {"s"}
+    places, place = dict[str, int](), 0
+    for signal in model.signals:
+        if signal.name in model.state:
+            places[signal.name] = place
+            place += signal.size
+    sizes = {signal.name: signal.size for signal in model.signals}
+    interface = f"fmi{version[0]}.c"
+    names = sorted([interface, *(f"{name}.c" for name in texts)])
+    given = {
+        "model": model,
+        "token": TOKEN,
+        "variables": variables,
+        "units": {name: base_units(name) for name in sorted(units - {"1"})},
+        # What the outputs depend on: in operation, and at the start.
+        "dependencies": ([], parameters) if model.state else (inputs, inputs),
+        "sources": names,
+        "texts": texts,
+        "offsets": offsets,
+        "sizes": sizes,
+        "states": place,
+        "start": values,
+        "calls": {name: _call(model, name, offsets, places) for name in texts},
+    }
+    environment = templates("fmu", escaped=True)
+    environment.filters |= {
+        "sentence": sentence,
+        "unit": unit_name,
+        "quoted": lambda text: Markup(json.dumps(text)),
+    }
+    files = {
+        "modelDescription.xml": f"description{version[0]}.xml.j2",
+        "documentation/index.html": "page.html.j2",
+        "sources/model.h": "model.h.j2",
+    }
+    if version == "3.0":
+        files["sources/buildDescription.xml"] = "build.xml.j2"
+    written = {path: environment.get_template(name).render(given) for path, name in files.items()}
+    for name in (interface, "unit.h"):
+        source = environment.loader.get_source(environment, name)  # type: ignore[union-attr]
+        written[f"sources/{name}"] = source[0]
+    for name, text in texts.items():
+        signature = (
+            f"int {model.identifier}_{name}"
+            "(const double **arg, double **res, int *iw, double *w, double *more)"
+        )
+        written[f"sources/{name}.c"] = (
+            f"/* {model.identifier}: {name}. */\n\n#include <math.h>\n\ntypedef double real_t;\n\n"
+            f"{signature};\n\n{text.text}\n"
+            f"{signature} {{\n  return law(arg, res, iw, w, more);\n}}\n"
+        )
+    return written
+
+
+def _offsets(model: FmuModel) -> tuple[dict[str, int], list[float]]:
+    """Place of each signal among the numbers of an instance, and these at the start."""
+    offsets, values = dict[str, int](), list[float]()
+    signals = [signal for signal in model.all_signals if signal.name != model.remembered]
+    # The state comes first among the outputs and is contiguous.
+    for signal in sorted(signals, key=lambda s: s.role == "output" and s.name not in model.state):
+        offsets[signal.name] = len(values)
+        values += signal.start
+    if model.memory:
+        offsets |= {"before": len(values), "after": len(values) + model.memory}
+        for signal in model.signals:
+            if signal.name == model.remembered:
+                offsets[signal.name] = offsets["after"] - signal.size
+        values += [0.0] * (3 * model.memory)
+    if model.longest_step:
+        offsets["period"] = len(values)
+        values.append(0.0)
+    return offsets, values
+
+
+def _variables(model: FmuModel, offsets: Mapping[str, int], version: str) -> list[_Variable]:
+    """Variables in the order of their references, from 1; 0 is the time."""
+    found = list[_Variable]()
+    for signal in model.all_signals:
+        whole = version == "3.0" or signal.scalar
+        for k in [None] if whole else range(signal.size):
+            chosen = slice(None) if k is None else slice(k, k + 1)
+            units = [unit_name(entry.unit) for entry in signal.entries[chosen]]
+            description = sentence(signal.meaning)
+            if k is not None:
+                description += f" Entry: {signal.entries[k].name}."
+            elif not signal.scalar:
+                alike = len(set(units)) == 1
+                named = (
+                    entry.name if alike or unit == "1" else f"{entry.name} ({unit})"
+                    for entry, unit in zip(signal.entries, units, strict=True)
+                )
+                description += f" Entries: {', '.join(named)}."
+            bounds: tuple[float, ...] = ()
+            if signal.largest:
+                bounds = min(signal.smallest[chosen]), max(signal.largest[chosen])
+            found.append(
+                _Variable(
+                    signal,
+                    len(found) + 1,
+                    offsets[signal.name] + (k or 0),
+                    signal.name if k is None else f"{signal.name}[{k + 1}]",
+                    description,
+                    tuple(units),
+                    tuple(map(float, signal.start[chosen])),
+                    bounds,
+                )
+            )
+    return found
+
+
+def _call(
+    model: FmuModel, name: str, offsets: Mapping[str, int], places: Mapping[str, int]
+) -> tuple[list[str], list[str]]:
+    """Pointers in C through which a graph reads and writes the numbers in place."""
+    function, own = model.functions[name], places if name == "move" else {}
+
+    def place(signal: str, state: str) -> str:
+        return f"{state} + {own[signal]}" if signal in own else f"x + {offsets[signal]}"
+
+    return (
+        ["&h" if taken == "h" else place(taken, "state") for taken in function.name_in()],
+        ["&sound" if given == "sound" else place(given, "moved") for given in function.name_out()],
+    )
+
+
+def sentence(text: str) -> str:
+    """A text as a sentence."""
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def unit_name(unit: str) -> str:
+    """A unit as FMI writes it: "1" for none."""
+    return unit.replace(" ", ".").replace("^", "") or "1"
+
+
+def base_units(unit: str) -> dict[str, Any]:
+    """Exponents of kg, m, s and rad in a unit like "kg.m/s"; ValueError for any other text."""
+    exponents = dict[str, int]()
+    above, _, below = unit.partition("/")
+    for parts, sign in ((above, 1), (below, -1)):
+        for part in filter(None, parts.split(".")):
+            found = _FACTOR.fullmatch(part)
+            if found is None:
+                raise ValueError(unit)
+            for name, power in _BASE[found[1]].items():
+                exponents[name] = exponents.get(name, 0) + sign * power * int(found[2] or 1)
+    return {name: power for name, power in exponents.items() if power}

@@ -1,0 +1,164 @@
+"""The folder of exported C: its contents are correct and reproducible, and can be linked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from concur.control import TickStatus
+from concur.errors import ConcurError, UnknownNameError
+from concur.export._c import ExportStatus
+from tests.export._export import (
+    COMPILERS,
+    NAME,
+    run,
+    servo,
+)
+
+
+@pytest.mark.extended
+def test_replay_finds_what_is_wrong(libraries, tmp_path):
+    library = libraries("rover")
+    for path in library.folder.files:
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    text = (tmp_path / f"{NAME}.c").read_text()
+    for found, other in [
+        ("output->u[i] = context->u[i];", "output->u[i] = context->u[i] * 1.00001;"),
+        (f"return rejected(output, {NAME.upper()}_TOO_FAST)", "break"),
+        ("clear(output->u, 5);", ""),
+    ]:
+        assert text.count(found) == 1
+        (tmp_path / f"{NAME}.c").write_text(text.replace(found, other))
+        assert (
+            run(
+                COMPILERS[0], f"{NAME}.c", "replay.c", "-o", "replay", "-lm", cwd=tmp_path
+            ).returncode
+            == 0
+        )
+        done = run("./replay", cwd=tmp_path)
+        assert done.returncode == 1, found
+        assert "expected" in done.stdout
+
+
+@pytest.mark.parametrize("flag", ["-ffast-math", "-Ofast", "-ffinite-math-only"])
+def test_refuses_flags_that_delete_its_tests(libraries, flag):
+    done = run(
+        COMPILERS[0], flag, "-c", f"{NAME}.c", "-o", "x.o", cwd=libraries("rover").path.parent
+    )
+    assert done.returncode != 0
+    assert "deletes the checks for NaN" in done.stderr
+
+
+@pytest.mark.extended
+def test_two_laws_link_together_and_with_c_plus_plus(tmp_path):
+    for kind, name in (("rover", "one"), ("tractor", "two")):
+        servo(kind).export(tmp_path, name=name)
+    (tmp_path / "both.cpp").write_text(
+        '#include "one.h"\n#include "two.h"\nstatic one_context a; static two_context b;\n'
+        "int main() { one_input x; one_output u; two_input y; two_output v; one_preset(&x);\n"
+        "two_preset(&y); return one_tick(&a, &x, &u) == 6 || two_tick(&b, &y, &v) == 6; }\n"
+    )
+    for name in ("one", "two"):
+        assert run(COMPILERS[0], "-c", f"{name}.c", cwd=tmp_path).returncode == 0
+    compiler = "g++" if COMPILERS[0] == "gcc" else "clang++"
+    done = run(compiler, "both.cpp", "one.o", "two.o", "-o", "both", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert run("./both", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.extended
+def test_same_servo_gives_the_same_bytes(libraries, tmp_path):
+    root = Path(__file__).parents[2]
+    script = (
+        "import sys; from tests.export._export import servo, NAME\n"
+        "servo('rover').export(sys.argv[1], name=NAME)"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "77", "LC_ALL": "C", "PYTHONPATH": str(root)}
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], env=environment, check=True)
+    for path in libraries("rover").folder.files:
+        assert path.read_bytes() == (tmp_path / path.name).read_bytes(), path.name
+
+
+def test_manifest_says_what_is_in_the_folder(libraries):
+    library = libraries("free-flyer")
+    manifest = json.loads((library.path.parent / "manifest.json").read_text())
+    names = {path.name for path in library.folder.files} - {"manifest.json"}
+    assert set(manifest["files"]) == names
+    for name, digest in manifest["files"].items():
+        assert hashlib.sha256((library.path.parent / name).read_bytes()).hexdigest() == digest
+    assert manifest["robot"] == library.servo.name
+    np.testing.assert_array_equal(manifest["stiffness"], library.servo.stiffness)
+    sizes = {signal["name"]: signal["size"] for signal in manifest["inputs"]}
+    assert sizes == {"q": 13, "s": 6, "pose": 7, "twist": 6, "acceleration": 6, "momentum": 6}
+    units = [entry["unit"] for signal in manifest["inputs"] for entry in signal["entries"]]
+    assert set(units) == {"1", "m", "rad", "m/s", "rad/s", "m/s^2", "rad/s^2", "kg m/s", "kg m^2/s"}
+
+
+@pytest.mark.extended
+def test_page_of_the_manual_is_true(tmp_path):
+    page = (Path(__file__).parents[2] / "docs/export.md").read_text(encoding="utf-8")
+    python = "".join(re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE))
+    assert "servo.export(" in python
+    assert "buffers.momentum" in python
+    (shell,) = re.findall(r"^```bash\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    done = run(sys.executable, "-c", python, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    done = run("bash", "-euo", "pipefail", "-c", shell, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "0 wrong" in done.stdout
+    for status in ExportStatus:
+        assert f"| {int(status)} | `{status.name}` |" in page
+    for status in list(TickStatus)[1:]:
+        assert f"`{status.name}` {int(status)}" in " ".join(page.split()).replace("is ", "")
+
+
+def test_readme_is_true(libraries, tmp_path):
+    library = libraries("rover")
+    for path in library.folder.files:
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    readme = (tmp_path / "README.md").read_text()
+    (block,) = re.findall(r"^```bash\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+    done = run("bash", "-euo", "pipefail", "-c", block, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "0 wrong" in done.stdout
+    (use,) = re.findall(r"^```c\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+    (tmp_path / "use.c").write_text(use)
+    assert (
+        run(COMPILERS[0], "-std=c99", "-Wall", "-Werror", "-c", "use.c", cwd=tmp_path).returncode
+        == 0
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "words"),
+    [
+        ({"target": "rust"}, UnknownNameError, "`target`"),
+        ({"precision": "half"}, ConcurError, "`precision`"),
+        ({"name": "2fast"}, ConcurError, "`name`"),
+        ({"name": "replay"}, ConcurError, "`name`"),
+        ({"speed_limit": 0.0}, ConcurError, "`speed_limit`"),
+        ({"speed_limit": [1.0, 2.0]}, ConcurError, "`speed_limit`"),
+        ({"speed_limit": np.nan}, ConcurError, "`speed_limit`"),
+    ],
+    ids=str,
+)
+def test_options_out_of_range_are_refused(tmp_path, options, kind, words):
+    with pytest.raises(kind) as caught:
+        servo("rover").export(tmp_path / "new", **options)
+    assert words in caught.value.where
+    assert not (tmp_path / "new").exists()
+
+
+def test_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConcurError, match="a folder that can be written") as caught:
+        servo("rover").export(tmp_path / "file")
+    assert str(tmp_path / "file") in caught.value.where
