@@ -1,4 +1,4 @@
-"""States with which exported code is tested: valid and invalid ones, and what the law answers."""
+"""States with which exported code is tested, valid and invalid ones, with outputs of the law."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_the_time_is_an_input_in_place_of_the_reference(servo, tmp_path):
 def test_units_with_a_reference_take_the_time(servo):
     reference = table(servo, 20)
     model = law_fmu(servo, reference=reference)
-    assert [v.name for v in model.variables if v.causality == "input"] == ["t", "q", "s"]
+    assert [s.name for s in model.signals if s.role == "input"] == ["t", "q", "s"]
     u = np.array(model.outputs(1.3, Q0, S0, np.zeros(kept(model)))[0])[:, 0]
     expected = servo.torque(Q0, S0, reference(1.3))
     np.testing.assert_allclose(u, expected, rtol=1e-9, atol=1e-9)
