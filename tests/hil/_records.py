@@ -1,10 +1,13 @@
 """A rig without hardware, its layout, and records of it."""
 
 import functools
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 
+import hil.record.recorder
 from concur.formats import load_task
 from hil.record.rows import Layout
 from hil.rig import Axis, BusSettings, RecorderSettings, Rig
@@ -43,3 +46,19 @@ def layout_of_rig(rig):
 def numbered(layout, first, count):
     """Rows whose entries all equal their number."""
     return np.arange(first, first + count, dtype=float)[:, None] + np.arange(layout.width) / 1024
+
+
+def limit_recorder(monkeypatch, size=None):
+    """Let recorders give up a full disk soon, on which they may write so many bytes."""
+    drain = (
+        "import resource, sys, hil.record._drain as drain\n"
+        f"size = {size}\n"
+        "if size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))\n"
+        "drain.PATIENCE = 0.2\n"
+        "sys.exit(drain.main(*sys.argv[1:]))\n"
+    )
+
+    def start(name, folder):
+        return subprocess.Popen([sys.executable, "-c", drain, name, str(folder)], cwd=ROOT)
+
+    monkeypatch.setattr(hil.record.recorder, "_start", start)

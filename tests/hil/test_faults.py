@@ -3,8 +3,6 @@
 import dataclasses
 import functools
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -17,6 +15,7 @@ from hil.errors import RigError
 from hil.guard import Reason, State
 from hil.record import Record
 from hil.session import SessionOptions, run_session
+from tests.hil._records import limit_recorder
 from tests.hil.bench import (
     EXAMPLES,
     FLOATER,
@@ -329,18 +328,7 @@ def test_a_floating_robot_that_needs_its_cameras_stops_without():
 @pytest.fixture
 def full_disk(monkeypatch):
     """A disk on which the recorder may write 100 kB."""
-    drain = (
-        "import resource, sys, hil.record._drain as drain\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
-        "drain.PATIENCE = 0.2\n"
-        "sys.exit(drain.main(*sys.argv[1:]))\n"
-    )
-
-    def limited(name, folder):
-        words = [sys.executable, "-c", drain, name, str(folder)]
-        return subprocess.Popen(words, cwd=EXAMPLES.parent)
-
-    monkeypatch.setattr(hil.record.recorder, "_start", limited)
+    limit_recorder(monkeypatch, 100_000)
 
 
 def test_a_full_disk_stops_the_rig(full_disk, monkeypatch, tmp_path):

@@ -226,16 +226,6 @@ def test_positions_turned_round_in_the_drive_are_refused(polarity, refused):
             make_drive().prepare(bus)
 
 
-def test_a_property_that_is_not_reported_is_unknown_and_no_obstacle():
-    with station(without=(0x6502, 0x1018)) as (bus, _):
-        checks = {c.what.split(" (")[0]: c for c in make_drive().prepare(bus)}
-        assert "identity" not in checks
-        assert checks["cyclic synchronous torque"].finding is Finding.UNKNOWN
-    with station(without=(0x6076,)) as (bus, _):
-        checks = findings(make_drive().prepare(bus))
-        assert checks["rated torque"] is Finding.UNKNOWN
-
-
 def test_a_drive_that_does_not_answer_sync_is_refused():
     with station() as (bus, drive):
         drive.network.unsubscribe(0x080)
@@ -306,24 +296,6 @@ def test_a_watchdog_that_exceeds_its_time_is_rejected():
         with pytest.raises(ArmError, match="stores none"):
             make_drive().prepare(bus)
         assert drive.node.nmt.state != "OPERATIONAL"
-
-
-def test_the_next_best_reaction_to_a_lost_host_is_taken():
-    with station(extra={(0x605A, 0): ("h", "rw", 6)}) as (bus, drive):
-        accepted = drive.node.set_data
-
-        def only_quick_stop(index, subindex, data, check_writable=False):
-            if index == 0x6007 and struct.unpack("<h", data)[0] != 3:
-                drive.refuses[0x6007, 0] = 0x06090030
-            else:
-                drive.refuses.pop((0x6007, 0), None)
-            accepted(index, subindex, data, check_writable)
-
-        drive.node.set_data = only_quick_stop
-        checks = make_drive().prepare(bus)
-        assert drive.value(0x6007) == 3
-        assert drive.value(0x605A) == 0
-        assert any("quick stop" in check.came for check in checks)
 
 
 def test_a_drive_that_keeps_its_mode_is_refused():
@@ -397,23 +369,6 @@ def test_way_up_and_torque_only_when_enabled():
     assert command_of(drive, Wanted.OFF, 20.0) == (0x00, 0)
 
 
-def test_one_message_is_reused():
-    drive = make_drive()
-    first = drive.command(Wanted.OFF, 0.0)
-    data = first.data
-    drive.receive(report(ENABLED, 0, 0), 0.0, Feedback(1))
-    assert drive.command(Wanted.TORQUE, 3.0) is first
-    assert first.data is data
-
-
-def test_opening_frames_and_load():
-    drive = make_drive()
-    sync, heartbeat = drive.opening_frames(drive.rig)
-    assert (sync.arbitration_id, len(sync.data)) == (0x80, 0)
-    assert (heartbeat.arbitration_id, bytes(heartbeat.data)) == (0x77F, b"\x05")
-    assert [(f.length, f.to_drive) for f in drive.cycle_frames()] == [(8, False), (4, True)]
-
-
 @pytest.mark.parametrize(
     ("status", "enabled"),
     [
@@ -463,14 +418,6 @@ def test_any_report_is_read_as_it_was_packed(status, counts, per_mille):
     motor = (feedback.position[0] - axis.offset) * axis.direction * axis.gear
     assert motor / (2 * np.pi) * 4096 == pytest.approx(counts, abs=1e-3, rel=1e-9)
     assert feedback.torque[0] == pytest.approx(-per_mille * 1e-3 * 2.0 * 10)
-
-
-@given(torque=st.floats(-30.0, 30.0))
-def test_torque_arrives_within_half_a_step(torque):
-    drive = make_drive()
-    drive.receive(report(ENABLED, 0, 0), 0.0, Feedback(1))
-    _, target = command_of(drive, Wanted.TORQUE, torque)
-    assert -target * 1e-3 * 2.0 * 10 == pytest.approx(torque, abs=0.01 + 1e-9)
 
 
 def test_wheels_turn_on_past_the_end_of_the_counter():
@@ -630,23 +577,6 @@ def test_listening_does_not_latch_what_others_do():
         command_of(drive, Wanted.TORQUE, 1.0)
     assert feedback.fault[0] == 0
     assert feedback.enabled[0]
-
-
-def test_values_of_an_earlier_arming_are_not_believed():
-    """A drive that restarted has its defaults; a host that remembers having set it is wrong."""
-    with station() as (bus, other):
-        drive, _ = prepared(bus)
-        naive_knows = {0x6072: other.value(0x6072), 0x6060: other.value(0x6060)}
-        other.node.data_store.clear()  # power-cycled
-        assert naive_knows != {0x6072: other.value(0x6072), 0x6060: other.value(0x6060)}
-        drive.prepare(bus)
-        assert naive_knows == {0x6072: other.value(0x6072), 0x6060: other.value(0x6060)}
-        assert other.value(0x1400, 5) == 50
-
-        # gains that the drive now has otherwise, and will not change, forbid to arm
-        other.ignores.add(0x6072)
-        with pytest.raises(ArmError, match="1500 per mille in force"):
-            drive.prepare(bus)
 
 
 def test_per_mille_of_the_maximum_torque_follow_the_limit_that_was_set():

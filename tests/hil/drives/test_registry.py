@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-import doctest
-import struct
-
-import can
 import pytest
 
-from hil.clock import SteppedClock
 from hil.drives import (
-    AxisCheck,
     Cia402Drive,
-    CycleFrame,
     Drive,
-    Finding,
     MitDrive,
-    Wanted,
-    _drive,
     _registry,
     drive_kinds,
     make_drives,
     register_drive,
 )
-from hil.drives.feedback import Feedback
 from hil.errors import RigFileError
-from hil.rig.busload import bus_load
 from tests.hil._acme import forgotten
 from tests.hil.drives._stations import (
-    frame,
     make_axis,
     make_mit_axis,
     make_rig,
-    take_all,
-    virtual_pair,
 )
 
 
@@ -117,40 +102,6 @@ def test_registrations_are_removed_after_an_error(kinds):
     register_drive("own", Own)
     assert drive_kinds() == ("cia402", "mit", "own")
     assert heard == ["own", "mit"]
-
-
-def test_a_third_kind_by_the_recipe(kinds):
-    """The example of the documentation is run as it stands, and then used."""
-    names = {
-        "AxisCheck": AxisCheck,
-        "CycleFrame": CycleFrame,
-        "Drive": Drive,
-        "Finding": Finding,
-        "Wanted": Wanted,
-        "can": can,
-        "register_drive": register_drive,
-        "struct": struct,
-    }
-    example = doctest.DocTestParser().get_doctest(_drive.__doc__, names, "recipe", None, None)
-    failed, tried = doctest.DocTestRunner().run(example, clear_globs=False)
-    assert (failed, tried) == (0, 2)
-
-    axis = make_axis(drive="silent", node=6)
-    rig = make_rig(axis, make_axis())
-    drives = make_drives(rig)
-    assert type(drives[0]).__name__ == "SilentDrive"
-    assert bus_load(rig, drives).share > bus_load(make_rig(make_axis()), drives[1:]).share
-    with virtual_pair(SteppedClock()) as (bus, far):
-        bus.send(drives[0].command(Wanted.TORQUE, -0.5))
-        bus.send(drives[0].command(Wanted.READY, -0.5))
-        assert [struct.unpack("<i", m.data)[0] for m in take_all(far)] == [-500000, 0]
-        feedback = Feedback(2)
-        assert drives[0].receive(frame(0x506, struct.pack("<i", 250000)), 1.0, feedback)
-        assert feedback.position[0] == 0.25
-        assert not drives[0].receive(frame(0x506, b"123"), 1.0, feedback)
-        assert feedback.invalid[0] == 1
-        assert drives[0].prepare(bus)[0].finding is Finding.UNKNOWN
-        drives[0].release(bus)
 
 
 def test_identifiers_of_a_third_kind_may_not_meet_those_of_others(kinds):

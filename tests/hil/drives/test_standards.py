@@ -126,28 +126,6 @@ def test_the_trial_is_made_twice_at_a_torque_and_is_silent_for_its_time():
         assert drive.value(0x6071) == 0
 
 
-def test_a_watchdog_that_is_stored_and_ignored_is_refused():
-    for confirmed in (False, True):  # a person cannot confirm a watchdog that fails the test
-        drive = StandardsDrive(NODE, ignores_watchdog=True)
-        with Setting(drive, watchdog_confirmed=confirmed) as setting:
-            with pytest.raises(ArmError, match="has left operation enabled") as caught:
-                setting.arm()
-            assert "got operation enabled" in str(caught.value)
-            assert "ignores it" in caught.value.cure
-            assert drive.value(0x1400, 5) == 50  # it had stored it
-            assert drive.state == DISABLED
-
-
-@pytest.mark.parametrize(("late", "armed"), [(1.45, True), (1.6, False)])
-def test_a_watchdog_must_act_within_one_and_a_half_of_its_time(late, armed):
-    with Setting(StandardsDrive(NODE, late=late), watchdog=0.1) as setting:
-        if armed:
-            setting.arm()
-        else:
-            with pytest.raises(ArmError, match="has left operation enabled"):
-                setting.arm()
-
-
 def test_drives_are_tried_together_and_one_bad_one_is_found():
     good = [StandardsDrive(node) for node in (2, 3, 4)]
     with Setting(*good) as setting:

@@ -66,7 +66,7 @@ class Jointed(Setting):
 # -- CiA 402: drives that must not be armed ------------------------------------------------------
 
 REFUSED = {
-    "never": ({"ignores_watchdog": True}, 1, "operation enabled"),
+    "never, though it stores it": ({"ignores_watchdog": True}, 1, "operation enabled"),
     "works once": ({"works": 1}, 2, "operation enabled"),
     "at zero torque only": ({"later": math.inf}, 1, "operation enabled"),
     "1.5 s late under load": ({"later": 1.5}, 1, "operation enabled"),
@@ -81,7 +81,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.by_default(8)
+@pytest.mark.by_default(9)
 @pytest.mark.parametrize(("quirks", "number", "came"), REFUSED.values(), ids=REFUSED)
 @pytest.mark.parametrize("confirmed", [False, True])
 def test_a_drive_that_keeps_its_torque_is_refused_and_free(quirks, number, came, confirmed):
@@ -157,15 +157,16 @@ def test_the_loads_have_both_directions_and_the_declared_size():
 
 
 @pytest.mark.parametrize(("late", "armed"), [(1.45, True), (1.6, False)])
-def test_the_second_reaction_must_be_in_time_too(late, armed):
-    drive = StandardsDrive(NODE, late_again=late)
+@pytest.mark.parametrize(("quirk", "number"), [("late", 1), ("late_again", 2)])
+def test_both_reactions_must_be_in_time(quirk, number, late, armed):
+    drive = StandardsDrive(NODE, **{quirk: late})
     with Jointed(drive, watchdog=0.1) as setting:
         if armed:
             assert setting.arm()
             return
         with pytest.raises(ArmError) as caught:
             setting.arm()
-        assert caught.value.test == 2
+        assert caught.value.test == number
 
 
 @pytest.mark.parametrize("late", [None, 0.05, 0.15])

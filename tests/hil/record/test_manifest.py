@@ -114,6 +114,7 @@ def test_the_manifest_contains_the_status_of_the_certificate(rig, tmp_path, text
     assert made["certificate"]["sha256"] == file_hash(path)
 
 
+@pytest.mark.extended
 def test_a_certificate_of_the_law_is_recognised(rig, tmp_path):
     certificate = cc.certify(task_and_servo()[1])
     certificate.save(tmp_path / "certificate.json")
