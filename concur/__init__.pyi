@@ -17,8 +17,6 @@ from .control import Servo as Servo
 from .control import design_gains as design_gains
 from .control import inverse_kinematics as inverse_kinematics
 from .control import laws as laws
-from .control import lqr_gains as lqr_gains
-from .control import place_gains as place_gains
 from .control import singularities as singularities
 from .formats import load as load
 from .formats import load_task as load_task

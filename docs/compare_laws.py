@@ -49,7 +49,7 @@ class TransposedJacobian:
 
     def graph(self) -> ca.Function:
         """The law from state and reference to controls."""
-        sizes = {name: self.servo.sizes()[name] for name in ("q", "s", "pose", "twist")}
+        sizes = {name: self.servo.inputs()[name] for name in ("q", "s", "pose", "twist")}
         q, s, pose, twist = (ca.SX.sym(name, size) for name, size in sizes.items())
         x, ve = self.servo.errors(q, s, pose, twist)
         force = self.stiffness * x - self.damping * ve

@@ -42,7 +42,7 @@ print("largest relative drift of the momentum:", swing.momentum_drift.max())
 # The hand tracks a full pose, an element of SE(3). The gains follow from a settling time: a small
 # error falls to 2 % within 1.5 s.
 hand = cc.Output("hand", "tool", "SE3")
-gains = cc.place_gains([hand], settling_time=1.5)
+gains = cc.design_gains([hand], settling_time=1.5)
 print(gains)
 servo = cc.Servo(model, [hand], *gains)
 

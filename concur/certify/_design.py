@@ -58,7 +58,7 @@ def certified_gains(
     damping_ratio : float or sequence of float, optional
         Damping ratio of each output; default the best of several from 0.65 to 0.95.
     length : float or sequence of float, optional
-        Length as for `place_gains`, m. Default 1. For poses the default makes the tube reach
+        Length as for `design_gains`, m. Default 1. For poses the default makes the tube reach
         `angle` and `distance`, with the best of several ratios of angular to linear frequency;
         with a given length the two frequencies are equal.
 
@@ -103,7 +103,10 @@ def certified_gains(
         "twist": twist,
         "acceleration": acceleration,
     }
-    ratio = None if damping_ratio is None else read_each("damping_ratio", damping_ratio, checked)
+    names = [output.name for output in checked]
+    ratio = (
+        None if damping_ratio is None else read_each("gains, `damping_ratio`", damping_ratio, names)
+    )
     return fastest_gains(_spec(checked, ratio, length, own))
 
 
@@ -146,7 +149,7 @@ def _spec(
         demand.append(rows(servo, value, servo.size, name, count))
     return GainSpec(
         servo,
-        None if length is None else read_each("length", length, outputs),
+        None if length is None else read_each("gains, `length`", length, [o.name for o in outputs]),
         angle,
         distance,
         limits,

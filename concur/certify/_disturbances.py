@@ -158,14 +158,14 @@ def model_disturbance(
             where,
             expected="a law that measures its velocities",
             came="one that computes the base velocity from the momentum and the inertias",
-            cure="Use servo.as_measured and give all velocities.",
+            cure="Use dataclasses.replace(servo, use_measured_velocity=True), and all velocities.",
         )
     check_square(servo, where)
     states = rows(servo, q, servo.nq, "q")
     speeds = rows(servo, w, servo.nw, "w", len(states))
     given = np.zeros((len(states), servo.size)) if commands is None else commands
     commanded = rows(servo, given, servo.size, "commands", len(states))
-    truth = replace(servo, model=servo.model.on(robot)).as_measured
+    truth = replace(servo, model=servo.model.on(robot), use_measured_velocity=True)
     rest, growth = [], []
     for at, speed, nu in zip(states, speeds, commanded, strict=True):
         drift, effect = _response(servo, truth, at, speed)
@@ -250,7 +250,8 @@ def check_square(servo: Servo, where: str) -> None:
 def check_unmeasured(servo: Servo, where: str) -> None:
     """Reject a servo that measures all velocities, or has integral action."""
     expected, came = "a law that takes shape velocities", "one that measures all velocities"
-    check(not servo.use_measured_velocity, where, expected, came, "Use servo.unmeasured.")
+    cure = "Use dataclasses.replace(servo, use_measured_velocity=False)."
+    check(not servo.use_measured_velocity, where, expected, came, cure)
     cure = "Pass dataclasses.replace(servo, integral=None) for the law without it."
     check(servo.integral is None, where, "a law without a state", "integral action", cure)
 

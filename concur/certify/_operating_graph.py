@@ -262,7 +262,7 @@ class Graph:
             own = solve_positive_definite(model.locked_inertia(q), ca.SX.eye(nb))
             carried = ca.vertcat(own, ca.SX(model.ns, nb))
         v = ca.horzcat(horizontal, carried) @ w
-        velocity, drift = servo.as_measured.output_motion(q, v)
+        velocity, drift = servo.motion(q, v)
         forces = model.shape_forces(q, v, ca.SX.zeros(model.ns))
         return [*parts, ca.jacobian(velocity, w), ca.vertcat(rows @ drift, forces)]
 

@@ -154,7 +154,9 @@ def _operating(task: Task, servo: Servo, console: Console) -> OperatingCertifica
     if task.operating is None or servo.nz:
         return None
     with progress_bar("operating box", console) as report, located(task.path, "[operating]"):
-        return operating_bounds(servo.unmeasured, **task.operating, progress=report)
+        return operating_bounds(
+            replace(servo, use_measured_velocity=False), **task.operating, progress=report
+        )
 
 
 def usable(found: OperatingCertificate | None) -> bool:

@@ -21,9 +21,8 @@ from concur.control import (
     JointLimits,
     LoopResponse,
     Servo,
+    design_gains,
     loop_response,
-    lqr_gains,
-    place_gains,
 )
 from concur.errors import ConcurError, SimulationError, UnknownNameError
 from concur.files import replace_files, writing
@@ -217,12 +216,9 @@ def _found(
 ) -> Gains | CertifiedGains:
     """Gains by one method; all with unit length, as a task file has no metric."""
     if method == "place":
-        return place_gains(task.outputs, settling, damping_ratio)
+        return design_gains(task.outputs, settling, damping_ratio)
     if method == "lqr":
-        # The cost of error and effort alone gives (error / effort)^(1/4) as natural frequency, at
-        # one damping ratio, so that the settling time is inversely proportional to it.
-        once = lqr_gains(task.outputs, error_weight=1.0)
-        return lqr_gains(task.outputs, error_weight=(once.settling_time / settling) ** 4)
+        return design_gains(task.outputs, settling, method="lqr")
     way = servo.feasibility(task.reference, task.duration, task.q0)
     way.require(task.name)
     chosen = np.unique(np.linspace(0, len(way.times) - 1, INSTANTS).round().astype(int))

@@ -125,7 +125,9 @@ def verify_task(
             certificate = certify(task.servo)
             if task.operating is not None and not task.servo.nz:
                 with located(task.path, "[operating]"):
-                    operating = operating_bounds(task.servo.unmeasured, **task.operating)
+                    operating = operating_bounds(
+                        replace(task.servo, use_measured_velocity=False), **task.operating
+                    )
     with ExitStack() as stack:
         kept = stack.enter_context(results(folder, "verify", overwrite, keep=(WORLDS,)))
         executor = None if scheduler is None else stack.enter_context(cluster(scheduler))

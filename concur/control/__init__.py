@@ -1,16 +1,7 @@
 """Outputs that follow references: linearization, servo, error dynamics, audit."""
 
 from concur.control import laws
-from concur.control._allocation import read_limits
-from concur.control._control_law import Law
-from concur.control._design import (
-    Gains,
-    design_gains,
-    lqr_gains,
-    place_gains,
-    read_each,
-    read_outputs,
-)
+from concur.control._design import Gains, design_gains
 from concur.control._error_dynamics import ErrorDynamics
 from concur.control._feasibility import Feasibility
 from concur.control._inverse_kinematics import (
@@ -30,11 +21,11 @@ from concur.control._loop import (
 from concur.control._margins import decoupling_margins
 from concur.control._mismatch import MomentumMismatch, momentum_mismatch
 from concur.control._output_law import SPEED_LIMIT, CFolder, SingleError
-from concur.control._own_law import tracking_law
+from concur.control._own_law import Law, tracking_law
 from concur.control._passive import PassiveServo
 from concur.control._reach import Reach
+from concur.control._reading import read_each, read_limits, read_outputs
 from concur.control._redundancy import Redundancy
-from concur.control._reference_tick import ReferenceTick
 from concur.control._servo import Servo
 from concur.control._singularities import (
     SingularityPath,
@@ -44,7 +35,8 @@ from concur.control._singularities import (
 from concur.control._singularity import lost_direction, singular_error
 from concur.control._start import Start
 from concur.control._state_bounds import StateBounds
-from concur.control._tick import Tick, TickBuffers, TickStatus, tick_function
+from concur.control._tick import ReferenceTick, Tick, TickBuffers
+from concur.control._tick_graph import TickStatus, tick_function
 from concur.control._tracking_law import TrackingLaw
 
 __all__ = [
@@ -84,10 +76,8 @@ __all__ = [
     "loop_margins",
     "loop_response",
     "lost_direction",
-    "lqr_gains",
     "momentum_mismatch",
     "peak_label",
-    "place_gains",
     "read_each",
     "read_limits",
     "read_outputs",

@@ -41,15 +41,13 @@ accuracy; HPIPM takes problems with stages only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
-from concur.codegen import FINITE, as_floats, finite_floats, qp_hole, zero_unless_finite
-from concur.errors import NonFiniteError, OutputError, ShapeError, UnknownNameError
-from concur.robot import unknown_name
+from concur.codegen import FINITE, qp_hole, zero_unless_finite
+from concur.errors import ShapeError
 
 INPUTS = (
     "decoupling",
@@ -411,156 +409,3 @@ def _all(conditions: Any) -> Any:
 
 def _largest(values: Any) -> Any:
     return ca.mmax(ca.fabs(ca.vec(ca.densify(values))))
-
-
-def read_limits(where: str, value: Any, control_names: Sequence[str]) -> np.ndarray:
-    """Read torque limits as a user writes them.
-
-    Parameters
-    ----------
-    where : str
-        Place named in errors.
-    value : float, sequence, mapping or None
-        One limit for all controls; one per control; or a mapping from names of controls to
-        limits, where the others have none. A limit is a number (the largest size in
-        both directions), a pair (lower, upper), or None or infinity for no limit.
-        N for forces, N m for torques.
-    control_names : sequence of str
-        The controls, in order.
-
-    Returns
-    -------
-    numpy.ndarray
-        Lower and upper limits, shape (nu, 2), not writable.
-
-    Raises
-    ------
-    ShapeError
-        If the entries do not fit the controls or are not numeric.
-    UnknownNameError
-        If a name is not that of a control.
-    NonFiniteError
-        If a number is NaN.
-    OutputError
-        If a lower limit is not below its upper one.
-    """
-    names = list(control_names)
-    if isinstance(value, Mapping):
-        unknown = [name for name in value if name not in names]
-        if unknown:
-            raise UnknownNameError(
-                where,
-                expected=f"names of controls ({', '.join(names)})",
-                came=f"`{unknown[0]}`",
-                cure="Correct the name or remove the entry.",
-                name=unknown[0],
-            )
-        entries = [value.get(name) for name in names]
-    elif value is None or not np.iterable(value) or isinstance(value, str):
-        entries = [value] * len(names)
-    else:
-        entries = list(value)
-        if len(entries) != len(names):
-            raise ShapeError(
-                where,
-                expected=f"{len(names)} limits, one per control ({', '.join(names)})",
-                came=f"{len(entries)}",
-                cure="Write a number or a pair [lower, upper] for each control, or name them.",
-            )
-    pairs = [
-        _read_limit(f"{where}, control `{name}`", entry)
-        for name, entry in zip(names, entries, strict=True)
-    ]
-    limits = np.array(pairs, dtype=float).reshape(-1, 2)
-    limits.setflags(write=False)
-    return limits
-
-
-def read_weights(where: str, value: Any, control_names: Sequence[str]) -> np.ndarray:
-    """Read weights of the controls as a user writes them.
-
-    Parameters
-    ----------
-    where : str
-        Place named in errors.
-    value : array_like or mapping
-        One weight per control, or a mapping from names of controls to weights, else one.
-    control_names : sequence of str
-        The controls, in order.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (nu,), not writable.
-
-    Raises
-    ------
-    UnknownNameError
-        If a name is no control's.
-    ShapeError, NonFiniteError
-        If the entries do not fit the controls or are not finite.
-    OutputError
-        If a weight is not above zero.
-    """
-    names = list(control_names)
-    if isinstance(value, Mapping):
-        for name in value:
-            if name not in names:
-                raise unknown_name(where, "control", name, names)
-        value = [value.get(name, 1.0) for name in names]
-    weights = finite_floats(value, where, (len(names),)).copy()
-    if not (weights > 0.0).all():
-        raise OutputError(
-            where,
-            expected="weights above zero",
-            came=f"{weights.min():g}",
-            cure="A small weight lets a control take more; remove its motor to leave it out.",
-        )
-    weights.setflags(write=False)
-    return weights
-
-
-def _read_limit(where: str, entry: Any) -> tuple[float, float]:
-    pair = np.iterable(entry) and not isinstance(entry, (str, Mapping))
-    parts = list(entry) if pair else [entry, entry]
-    if len(parts) != 2:
-        raise ShapeError(
-            where,
-            expected="a number or a pair (lower, upper)",
-            came=f"{len(parts)} numbers",
-            cure="Write for example 5.0 or [-2.0, 5.0].",
-        )
-    lower, upper = (_read_part(where, part) for part in parts)
-    lower = -np.inf if lower is None else lower if pair else -lower
-    upper = np.inf if upper is None else upper
-    if np.isnan([lower, upper]).any():
-        raise NonFiniteError(
-            where,
-            expected="limits that are numbers or infinite",
-            came=f"{entry!r:.60}",
-            cure="Write inf, or leave the control out, where there is no limit.",
-        )
-    if not lower < upper or lower == np.inf or upper == -np.inf:
-        raise OutputError(
-            where,
-            expected="a number above zero, or a lower limit below the upper one",
-            came=f"{entry!r:.60}",
-            cure="The control would have no room: correct the limits.",
-            lower=lower,
-            upper=upper,
-        )
-    return float(lower), float(upper)
-
-
-def _read_part(where: str, part: Any) -> float | None:
-    if part is None:
-        return None
-    number = as_floats(part, where)
-    if number.shape != ():
-        raise ShapeError(
-            where,
-            expected="a number or a pair (lower, upper)",
-            came=f"{part!r:.60}",
-            cure="Write for example 5.0 or [-2.0, 5.0].",
-        )
-    return float(number)

@@ -14,21 +14,25 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from concur.codegen import as_floats, nonfinite_error, shape_error
-from concur.errors import ConcurError, OutputError, ShapeError, shown
+from concur.codegen import nonfinite_error
+from concur.control._reading import read_each, read_outputs, unequal
+from concur.errors import OutputError, ShapeError, shown
 from concur.outputs._output import Output
 from concur.robot import unknown_name
 
 BAND = 0.02
 """Half width of the band in which a step response has settled, relative to the step."""
 
-_CHANNEL = np.array([[0.0, -1.0], [0.0, 0.0]]), np.array([[0.0], [1.0]])
-"""Error x and velocity error ve of one coordinate under the command nu = d/dt ve."""
+METHODS = {
+    "pole": ("poles", {"settling_time": "damping_ratio", "poles": ""}),
+    "lqr": ("error_weight", {"settling_time": "", "error_weight": "rate_weight"}),
+}
+"""Of each method: what it takes instead of a settling time, and what each of both may come with."""
 
 
 @dataclass(frozen=True, eq=False)
 class Gains:
-    """Gains of a servo, with poles and settling times; made by `place_gains` and `lqr_gains`.
+    """Gains of a servo, with poles and settling times; made by `design_gains`.
 
     Unpacks into the arguments of a servo: ``Servo(model, outputs, *gains)``.
 
@@ -48,7 +52,7 @@ class Gains:
     --------
     >>> import concur as cc
     >>> hand = cc.Output("hand", "tool", "R3")
-    >>> gains = cc.place_gains([hand], settling_time=2.0)
+    >>> gains = cc.design_gains([hand], settling_time=2.0)
     >>> servo_gains = [*gains]
     >>> len(servo_gains)
     3
@@ -105,15 +109,18 @@ class Gains:
         return "\n".join(lines)
 
 
-def place_gains(
+def design_gains(
     outputs: Sequence[Output],
     settling_time: Any = None,
     damping_ratio: Any = None,
+    method: str = "pole",
     *,
     poles: Any = None,
+    error_weight: Any = None,
+    rate_weight: Any = None,
     length: Any = 1.0,
 ) -> Gains:
-    """Find gains from a settling time or from poles.
+    """Find gains from a settling time, from poles, or from the weights of a quadratic cost.
 
     Every coordinate of an output gets the same channel. The result holds for small errors, where
     the error dynamics are linear, and on vector outputs for errors of any size. Each argument is
@@ -126,10 +133,20 @@ def place_gains(
     settling_time : float or sequence of float, optional
         Time after which an error, at rest at first, stays below 2 %, s.
     damping_ratio : float or sequence of float, optional
-        With a settling time: damping ratio zeta above zero, default 0.8.
+        With a settling time and "pole": damping ratio zeta above zero, default 0.8.
+    method : str
+        "pole" places poles; "lqr" minimizes the integral of
+        error_weight x^2 + rate_weight ve^2 + nu^2 for small errors, with nu = d/dt ve. From a
+        settling time "lqr" takes the error weight that makes it, without a rate weight.
     poles : sequence of complex, optional
-        Instead of a settling time: two stable poles, real or conjugate, 1/s; or one such pair per
-        output, shape (k, 2).
+        With "pole", instead of a settling time: two stable poles, real or conjugate, 1/s; or one
+        such pair per output, shape (k, 2).
+    error_weight : float or sequence of float, optional
+        With "lqr", instead of a settling time: cost of errors over that of effort, above zero,
+        1/s^4.
+    rate_weight : float or sequence of float, optional
+        With an error weight: cost of velocity errors over that of effort, not below zero, 1/s^2;
+        default zero.
     length : float or sequence of float
         Length l that makes an angle comparable with a distance, m: the metric I is l^2 on
         angular coordinates. In SE(3) and SE(2) it also sets how strongly large position errors
@@ -142,166 +159,89 @@ def place_gains(
 
     Raises
     ------
+    UnknownNameError
+        If there is no such method.
     ShapeError
         If an argument does not fit the outputs.
     NonFiniteError
         If a number is NaN or infinite.
     OutputError
-        If a number is out of its range, or poles are unstable or no pair.
+        If a number is out of its range, poles are unstable or no pair, or arguments contradict each
+        other or the method.
 
     Examples
     --------
     >>> import concur as cc
     >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
     >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
-    >>> gains = cc.place_gains([base, hand], settling_time=[3.0, 2.0])
+    >>> gains = cc.design_gains([base, hand], settling_time=[3.0, 2.0])
     >>> gains.settling_time.round(6)
     array([3., 2.])
     >>> servo = cc.Servo(cc.reduce(cc.robots.rover_arm()), [base, hand], *gains)
-    """
-    checked = read_outputs(outputs)
-    return _gains(checked, "pole", _place(checked, settling_time, damping_ratio, poles), length)
-
-
-def lqr_gains(
-    outputs: Sequence[Output],
-    error_weight: Any,
-    rate_weight: Any = 0.0,
-    effort_weight: Any = 1.0,
-    *,
-    length: Any = 1.0,
-) -> Gains:
-    """Find the gains that minimize a quadratic cost of small errors.
-
-    The cost is int(error_weight x^2 + rate_weight ve^2 + effort_weight nu^2) dt with nu = d/dt ve.
-    Every coordinate of an output gets the same channel. Each argument is one number for all outputs
-    or a sequence of one per output.
-
-    Parameters
-    ----------
-    outputs : sequence of Output
-        The outputs, in the servo's order.
-    error_weight : float or sequence of float
-        Above zero, 1/m^2 or 1/rad^2.
-    rate_weight : float or sequence of float
-        Not below zero, s^2/m^2 or s^2/rad^2.
-    effort_weight : float or sequence of float
-        Above zero, s^4/m^2 or s^4/rad^2.
-    length : float or sequence of float
-        As of `place_gains`, m.
-
-    Returns
-    -------
-    Gains
-        Matrices for the servo, with the poles and the settling time reached.
-
-    Raises
-    ------
-    ShapeError
-        If an argument does not fit the outputs.
-    NonFiniteError
-        If a number is NaN or infinite.
-    OutputError
-        If a number is out of its range.
-
-    Examples
-    --------
-    >>> import concur as cc
-    >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
-    >>> cc.lqr_gains([hand], error_weight=16.0).natural_frequency
-    array([2.])
-    """
-    checked = read_outputs(outputs)
-    channels = _regulate(checked, error_weight, rate_weight, effort_weight)
-    return _gains(checked, "lqr", channels, length)
-
-
-def design_gains(
-    outputs: Sequence[Output],
-    settling_time: Any = None,
-    damping_ratio: Any = None,
-    method: str = "pole",
-    *,
-    poles: Any = None,
-    error_weight: Any = None,
-    rate_weight: Any = None,
-    effort_weight: Any = None,
-    length: Any = 1.0,
-) -> Gains:
-    """Find gains by a method that is chosen by its name.
-
-    Parameters
-    ----------
-    outputs : sequence of Output
-        The outputs, in the servo's order.
-    settling_time, damping_ratio : float or sequence of float, optional
-        Time, s, and ratio of `place_gains`.
-    method : str
-        "pole" for `place_gains`, "lqr" for `lqr_gains`.
-    poles : sequence of complex, optional
-        Poles of `place_gains`, 1/s.
-    error_weight, rate_weight, effort_weight : float or sequence of float, optional
-        Weights of `lqr_gains`.
-    length : float or sequence of float
-        As of both, m.
-
-    Returns
-    -------
-    Gains
-        Matrices for the servo, with the poles and the settling time reached.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such method.
-    OutputError
-        If an argument belongs to the other method, or as of the function.
-
-    Examples
-    --------
-    >>> import concur as cc
-    >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
-    >>> float(cc.design_gains([hand], settling_time=2.0).settling_time[0].round(6))
-    2.0
     >>> cc.design_gains([hand], method="lqr", error_weight=16.0).natural_frequency
     array([2.])
     """
-    placed = {"settling_time": settling_time, "damping_ratio": damping_ratio, "poles": poles}
-    weights = {
-        "error_weight": error_weight, "rate_weight": rate_weight, "effort_weight": effort_weight
+    checked = read_outputs(outputs)
+    names = [output.name for output in checked]
+    given = {
+        "settling_time": settling_time, "damping_ratio": damping_ratio, "poles": poles,
+        "error_weight": error_weight, "rate_weight": rate_weight,
     }  # fmt: skip
-    if method not in ("pole", "lqr"):
-        raise unknown_name("gains, `method`", "method", method, ["pole", "lqr"])
-    own, others = (placed, weights) if method == "pole" else (weights, placed)
-    for name, value in others.items():
-        if value is not None:
+    if method not in METHODS:
+        raise unknown_name("gains, `method`", "method", method, [*METHODS])
+    main, with_it = METHODS[method]
+    first = "settling_time" if settling_time is not None or given[main] is None else main
+    if given[first] is None:
+        raise OutputError(
+            "gains",
+            expected=f'`settling_time` or `{main}` with method="{method}"',
+            came="neither",
+            cure="Write for example settling_time=2.0, in s.",
+        )
+    for name, value in given.items():
+        if value is not None and name not in (first, with_it[first]):
             raise OutputError(
-                f"gains, `{name}`",
-                expected=f'no value with method="{method}", which takes {", ".join(own)}',
+                "gains" if name == main else f"gains, `{name}`",
+                expected=f'no value together with `{first}` and method="{method}"',
                 came=shown(value),
-                cure="Leave it out, or take the other method.",
+                cure="Leave it out.",
             )
-    given = {name: value for name, value in own.items() if value is not None}
-    return (place_gains if method == "pole" else lqr_gains)(outputs, **given, length=length)
+    if first == "poles":
+        pairs = _read_poles(poles, checked)
+        channels = np.column_stack([pairs.prod(axis=1), -pairs.sum(axis=1)]).real
+    elif first == "settling_time":
+        times = read_each("gains, `settling_time`", settling_time, names)
+        usual = 0.8 if method == "pole" else np.sqrt(0.5)
+        damping_ratio = usual if damping_ratio is None else damping_ratio
+        ratios = read_each("gains, `damping_ratio`", damping_ratio, names)
+        frequencies = [time_to_settle(1.0, ratio) for ratio in ratios] / times
+        channels = np.column_stack([frequencies**2, 2.0 * ratios * frequencies])
+    else:
+        # The Riccati equation of a double integrator has a closed form.
+        stiffness = np.sqrt(read_each("gains, `error_weight`", error_weight, names))
+        rate_weight = 0.0 if rate_weight is None else rate_weight
+        rates = read_each("gains, `rate_weight`", rate_weight, names, zero=True)
+        channels = np.column_stack([stiffness, np.sqrt(rates + 2.0 * stiffness)])
+    return _gains(checked, method, channels, length)
 
 
 def _gains(outputs: tuple[Output, ...], method: str, channels: np.ndarray, length: Any) -> Gains:
     """Gains of outputs from stiffness and damping of their channels, (k, 2)."""
+    names = tuple(output.name for output in outputs)
+    lengths = zip(outputs, read_each("gains, `length`", length, names), strict=True)
     metric = np.concatenate(
         [
             [each**2 if unit == "rad" else 1.0 for unit in output.coordinate_units]
-            for output, each in zip(outputs, read_each("length", length, outputs), strict=True)
+            for output, each in lengths
         ]
     )
     sizes = [output.dim for output in outputs]
-    matrices = [
-        np.diag(metric * np.repeat(gain, sizes)) for gain in (*channels.T, np.ones(len(sizes)))
-    ]
+    gains = (*channels.T, np.ones(len(sizes)))
+    stiffness, damping, inertia = (np.diag(metric * np.repeat(gain, sizes)) for gain in gains)
     pairs = np.array([_roots(np.sqrt(kp), kd / (2.0 * np.sqrt(kp))) for kp, kd in channels])
-    for array in (*matrices, pairs):
+    for array in (stiffness, damping, inertia, pairs):
         array.setflags(write=False)
-    names = tuple(output.name for output in outputs)
-    return Gains(names, method, matrices[0], matrices[1], matrices[2], pairs)
+    return Gains(names, method, stiffness, damping, inertia, pairs)
 
 
 def time_to_settle(natural_frequency: float, damping_ratio: float, band: float = BAND) -> float:
@@ -348,142 +288,6 @@ def _roots(frequency: float, ratio: float) -> np.ndarray:
     return -frequency * np.array([1.0 / far, far])
 
 
-def _place(
-    outputs: Sequence[Output], settling_time: Any, damping_ratio: Any, poles: Any
-) -> np.ndarray:
-    """Stiffness and damping of each channel, (k, 2), from its poles."""
-    import control
-
-    if (settling_time is None) == (poles is None):
-        raise OutputError(
-            "gains",
-            expected="either `settling_time` or `poles`",
-            came="neither" if poles is None else "both",
-            cure="Write for example settling_time=2.0, in s.",
-        )
-    if poles is not None:
-        if damping_ratio is not None:
-            raise OutputError(
-                "gains, `damping_ratio`",
-                expected="no value together with `poles`",
-                came="a value",
-                cure="The poles determine the damping: omit `damping_ratio`.",
-            )
-        pairs = _read_poles(poles, outputs)
-    else:
-        times = read_each("settling_time", settling_time, outputs)
-        ratios = read_each(
-            "damping_ratio", 0.8 if damping_ratio is None else damping_ratio, outputs
-        )
-        frequencies = [time_to_settle(1.0, zeta) for zeta in ratios] / times
-        pairs = frequencies[:, None] * np.array([_roots(1.0, zeta) for zeta in ratios])
-    # Ackermann's formula, because `control.place` refuses the double pole of critical damping.
-    return np.array([_channel_gains(control.acker(*_CHANNEL, list(pair))) for pair in pairs])
-
-
-def _regulate(
-    outputs: Sequence[Output], error_weight: Any, rate_weight: Any, effort_weight: Any
-) -> np.ndarray:
-    """Stiffness and damping of each channel, (k, 2), from the weights of a quadratic cost."""
-    import control
-
-    error = read_each("error_weight", error_weight, outputs)
-    rate = read_each("rate_weight", rate_weight, outputs, zero=True)
-    effort = read_each("effort_weight", effort_weight, outputs)
-    # A unit of time in which the three weights are near each other: the Riccati solver loses
-    # digits where they are orders of magnitude apart.
-    pace = (error / effort) ** 0.25
-    found = []
-    for speed, damped, price in zip(pace, rate, effort, strict=True):
-        weights = np.diag([1.0, damped / price / speed**2])
-        kp, kd = _channel_gains(control.lqr(*_CHANNEL, weights, np.eye(1))[0])
-        found.append([kp * speed**2, kd * speed])
-    return np.array(found)
-
-
-def _channel_gains(feedback: np.ndarray) -> tuple[float, float]:
-    """Stiffness and damping from the feedback matrix [-kp, kd] of nu = kp x - kd ve."""
-    stiffness, damping = np.real(np.ravel(feedback))
-    return -float(stiffness), float(damping)
-
-
-def read_outputs(outputs: Any) -> tuple[Output, ...]:
-    """Read the outputs that gains are for.
-
-    Parameters
-    ----------
-    outputs : sequence of Output
-        The outputs, or one output.
-
-    Returns
-    -------
-    tuple of Output
-        The outputs.
-
-    Raises
-    ------
-    OutputError
-        If there is no output, or an entry is not an `Output`.
-    """
-    listed = [outputs] if isinstance(outputs, Output) or not np.iterable(outputs) else [*outputs]
-    if not listed or not all(isinstance(output, Output) for output in listed):
-        raise OutputError(
-            "gains, `outputs`",
-            expected="a sequence of Output",
-            came=repr(outputs)[:60],
-            cure="Pass the outputs that the servo gets.",
-        )
-    return tuple(listed)
-
-
-def read_each(
-    name: str, value: Any, outputs: Sequence[Output], *, zero: bool = False
-) -> np.ndarray:
-    """Read one number for all outputs or one per output.
-
-    Parameters
-    ----------
-    name : str
-        Name of the argument.
-    value : float or sequence of float
-        The numbers, above zero.
-    outputs : sequence of Output
-        The outputs.
-    zero : bool
-        Whether zero is allowed.
-
-    Returns
-    -------
-    numpy.ndarray
-        One number for each output, shape (k,).
-
-    Raises
-    ------
-    ShapeError
-        If the numbers do not fit the outputs.
-    NonFiniteError
-        If one is NaN or infinite.
-    OutputError
-        If one is below its range.
-    """
-    where = f"gains, `{name}`"
-    numbers = as_floats(value, where)
-    if numbers.shape not in ((), (len(outputs),)):
-        raise _unequal(where, "number", outputs, numbers.shape)
-    if not np.isfinite(numbers).all():
-        raise nonfinite_error(where, numbers)
-    each = np.broadcast_to(numbers, (len(outputs),))
-    for output, number in zip(outputs, each, strict=True):
-        if number < 0.0 or (number == 0.0 and not zero):
-            raise OutputError(
-                f"{where}, output `{output.name}`",
-                expected="a number not below zero" if zero else "a number above zero",
-                came=f"{number:.6g}",
-                cure="Give one for all outputs, or one for each.",
-            )
-    return each
-
-
 def _read_poles(value: Any, outputs: Sequence[Output]) -> np.ndarray:
     where = "gains, `poles`"
     try:
@@ -496,7 +300,7 @@ def _read_poles(value: Any, outputs: Sequence[Output]) -> np.ndarray:
             cure="Write for example poles=(-1.4 + 1.43j, -1.4 - 1.43j).",
         ) from None
     if numbers.shape not in ((2,), (len(outputs), 2)):
-        raise _unequal(where, "pair of poles", outputs, numbers.shape)
+        raise unequal(where, "pair of poles", [o.name for o in outputs], "output", numbers.shape)
     if not np.isfinite(numbers).all():
         raise nonfinite_error(where, numbers)
     pairs = np.broadcast_to(numbers, (len(outputs), 2))
@@ -513,19 +317,6 @@ def _read_poles(value: Any, outputs: Sequence[Output]) -> np.ndarray:
             cure="Move them into the left half plane." if paired else "Give -a + bj and -a - bj.",
         )
     return pairs
-
-
-def _unequal(
-    where: str, what: str, outputs: Sequence[Output], shape: tuple[int, ...]
-) -> ConcurError:
-    names = ", ".join(output.name for output in outputs)
-    error = shape_error(where, (len(outputs),), shape)
-    return ShapeError(
-        where,
-        expected=f"one {what}, or one for each of the {len(outputs)} outputs {names}",
-        came=error.came,
-        cure="Give them in the outputs' order.",
-    )
 
 
 def _pole_text(pair: np.ndarray) -> str:

@@ -8,6 +8,7 @@ integral action I^-1 KI z comes on top of vedot, with ``zdot = x``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import casadi as ca
 import numpy as np
@@ -38,7 +39,7 @@ class ErrorDynamics(EvaluatedMethods):
     inertia: np.ndarray
     integral: np.ndarray | None = None
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Dimension of the outputs."""
         return self.group.dim

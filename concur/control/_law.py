@@ -13,7 +13,7 @@ taken.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from operator import mul
 from typing import NamedTuple
@@ -25,7 +25,7 @@ from concur.codegen import Array, Vector, constant
 from concur.control._allocation import SOLVER, allocation
 from concur.control._sharing import minus_inverse, share, unfelt
 from concur.control._tracking import command
-from concur.control._tracking_law import TrackingLaw
+from concur.control._tracking_law import TrackingLaw, law_graph
 from concur.outputs._motion import output_motion
 from concur.reduction import UNDETERMINED, ReducedModel
 from concur.robot import (
@@ -34,11 +34,6 @@ from concur.robot import (
     side_of_factor,
     solve_positive_definite,
 )
-
-OUTPUTS = ("u", "pivot", "missed", "scale", "side")
-"""Results of the law: torques; margin bound; acceleration residual; scale factor of torque limits;
-and, if requested, the side of singular configurations, 1 or -1. Of a law with an integral its rate
-comes last."""
 
 MANY = 10
 """Shape velocities beyond which articulated bodies are shorter than a mass matrix's factor."""
@@ -80,18 +75,9 @@ class ShapeCommand(NamedTuple):
 
 
 def shape_command(
-    servo: TrackingLaw,
-    q: Vector,
-    v: Vector,
-    pose: Array,
-    twist: Vector,
-    acceleration: Vector,
-    z: Array | None = None,
+    servo: TrackingLaw, q: Vector, v: Vector, inputs: Mapping[str, Array]
 ) -> ShapeCommand:
-    """Linearize: the shape acceleration for all velocities v (nv,) and a flat reference.
-
-    The integral z (size,) is for a law that has one.
-    """
+    """Linearize: the shape acceleration for all velocities v (nv,) and the other inputs by name."""
     model = servo.model
     seen = output_motion(model.system, servo.outputs, q, v, base_axes=True)
     groups = [output.lie for output in servo.outputs]
@@ -99,8 +85,7 @@ def shape_command(
         servo.error_dynamics,
         list(zip(groups, seen.poses, strict=True)),
         seen.velocity,
-        (pose, twist, acceleration),
-        z,
+        inputs,
     )
     jacobian = seen.jacobian
     residual = seen.turned(commanded - seen.acceleration) - jacobian @ model.velocity_drift(q, v)
@@ -143,19 +128,6 @@ def shape_command(
     return ShapeCommand(decoupling, residual, solution, pivot, metric, missed, side, error)
 
 
-def law(servo: TrackingLaw, q: Vector, v: Vector, *given: Array) -> tuple[Array, ...]:
-    """Torques for all velocities v (nv,) and a flat reference, as named in `OUTPUTS`; no limits.
-
-    Of a law with an integral, this is given after the reference, and its rate returned at the end.
-    """
-    found = shape_command(servo, q, v, *given)
-    force = servo.model.shape_forces(q, v, found.shape_acceleration)
-    torque, pivot, side = controls(servo.model, q, force, servo.torque_weights)
-    least = ca.fmin(found.pivot, pivot)
-    rate = [_integral_rate(servo, found.error, found.missed)] if servo.nz else []
-    return torque, least, found.missed, ca.SX(1), found.side * side, *rate
-
-
 def _integral_rate(servo: TrackingLaw, error: Array, missed: Array) -> Array:
     """Rate of the integral: the pose error, with conditional integration against windup.
 
@@ -178,95 +150,77 @@ def law_function(
     servo: TrackingLaw,
     solver: str = SOLVER,
     sided: bool = False,
-    measured: bool | None = None,
+    free: bool = False,
     limited: bool = True,
 ) -> ca.Function:
-    """The law that linearizes, as a function of flat arrays, with torque limits if there are any.
+    """The law that linearizes, as `TrackingLaw.graph` has it.
 
     Parameters
     ----------
     servo : TrackingLaw
         Model, outputs, gains and options.
-    solver : str
-        As for `allocation`, which torque limits need.
-    sided : bool
-        Whether to give `side` too.
-    measured : bool, optional
-        Whether it takes all velocities in place of the shape's; default as the servo.
+    solver, sided, free : str and bool
+        As of `TrackingLaw.graph`.
     limited : bool
-        Whether it keeps torque limits.
+        Whether it keeps torque limits, by a quadratic program that follows the law.
 
     Returns
     -------
     casadi.Function
-        From the servo's `sizes` to the results named in `OUTPUTS`. Over MX with torque limits: a
-        small quadratic program follows the law.
+        The law.
     """
-    sizes = servo.sizes(measured)
-    symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
-    given = symbols.copy()
-    if "s" in sizes:
-        given[1] = servo.model.velocity(*symbols[:2])
-    names = [*(OUTPUTS if sided else OUTPUTS[:-1]), *(["zdot"] if servo.nz else [])]
-    if limited and servo.torque_limits is not None:
-        return _limited(servo, solver, sizes, symbols, given, names)
-    found = dict(zip((*OUTPUTS, "zdot"), law(servo, *given), strict=False))
-    results = [ca.densify(found[name]) for name in names]
-    return ca.Function("law", symbols, results, list(sizes), names, {"cse": True})
+    inputs = {name: ca.SX.sym(name, size) for name, size in servo.inputs(free).items()}
+    q, v, model = inputs["q"], servo.velocities(inputs), servo.model
+    found = shape_command(servo, q, v, inputs)
+    limited = limited and servo.torque_limits is not None
+    forces = model.shape_forces(q, v, ca.SX(servo.ns, 1) if limited else found.shape_acceleration)
+    if limited:
+        forces = ca.horzcat(model.mass_matrix(q), forces)
+    torques, leverage, side = controls(model, q, forces, servo.torque_weights)
+    pivot, side = ca.fmin(found.pivot, leverage), found.side * side
+    if limited:
+        return _limited(servo, solver, sided, inputs, found, torques, pivot, side)
+    results = {"u": torques, "pivot": pivot, "missed": found.missed, "scale": 1, "side": side}
+    rate = _integral_rate(servo, found.error, found.missed) if servo.nz else None
+    return law_graph(servo, inputs, results | {"zdot": rate}, sided)
 
 
 def _limited(
     servo: TrackingLaw,
     solver: str,
-    sizes: dict[str, int],
-    symbols: list[Array],
-    given: list[Array],
-    names: Sequence[str],
+    sided: bool,
+    inputs: dict[str, Array],
+    found: ShapeCommand,
+    torques: Array,
+    pivot: Array,
+    side: Array,
 ) -> ca.Function:
-    """The law followed by a quadratic program, from symbols and the law's arguments in them."""
-    q, v = given[:2]
-    found = shape_command(servo, *given)
-    still = servo.model.shape_forces(q, v, ca.SX(servo.ns, 1))
-    forces = ca.horzcat(servo.model.mass_matrix(q), still)
-    both, pivot, side = controls(servo.model, q, forces, servo.torque_weights)
+    """The law followed by a quadratic program; torques are [map, offset] of shape accelerations."""
+    ns = servo.ns
     # The program does not restore what damping removes.
-    met = found.residual - found.missed
-    parts = [
-        found.decoupling,
-        met,
-        found.shape_acceleration,
-        both[:, : servo.ns],
-        both[:, servo.ns],
-        found.metric,
-    ]
-    if servo.nu > servo.ns:
-        parts = _with_sharing(servo, q, parts)
-    least = ca.fmin(found.pivot, pivot)
-    linear = ca.Function(
-        "linearization",
-        symbols,
-        [*map(ca.densify, [*parts, found.residual, least, found.side * side, found.error])],
-        {"cse": True},
-    )
-    inputs = [ca.MX.sym(name, size) for name, size in sizes.items()]
-    *given, residual, pivot, turned, error = linear(*inputs)
-    rows, limits = servo.scales[0], np.asarray(servo.torque_limits)
+    parts = [found.decoupling, found.residual - found.missed, found.shape_acceleration]
+    parts += [torques[:, :ns], torques[:, ns], found.metric]
+    if servo.nu > ns:
+        parts = _with_sharing(servo, inputs["q"], parts)
+    parts = [*map(ca.densify, [*parts, found.residual, pivot, side, found.error])]
+    linear = ca.Function("linearization", [*inputs.values()], parts, {"cse": True})
+    symbols = {name: ca.MX.sym(name, symbol.shape[0]) for name, symbol in inputs.items()}
+    *given, residual, pivot, side, error = linear(*symbols.values())
+    bounds = map(ca.DM, np.asarray(servo.torque_limits).T)
     solve = allocation(servo.size, servo.nu, solver)
-    bounds = ca.DM(limits[:, 0]), ca.DM(limits[:, 1])
-    sdot, u, scale, lost, active, status = solve(*given, ca.DM(rows), *bounds)
+    sdot, u, scale, lost, active, status = solve(*given, ca.DM(servo.scales[0]), *bounds)
     # Where no limit is active the residual is that of damping, to the last bit.
     missed = residual - ca.if_else(active > 0, given[0] @ sdot, given[1])
-    # Where the command loses its direction the scale factor is zero.
+    # Where the command loses its direction the scale factor is zero; a failed program counts as
+    # singular: no torque is returned.
     scale = ca.if_else(ca.norm_inf(lost) > 0, 0.0, scale)
-    # A failed program counts as singular: no torque is returned.
-    results = [u, ca.if_else(status > 0, pivot, 0.0), missed, scale, turned]
+    pivot = ca.if_else(status > 0, pivot, 0.0)
+    results = {"u": u, "pivot": pivot, "missed": missed, "scale": scale, "side": side}
     if servo.nz:
-        x, lost = ca.SX.sym("x", servo.size), ca.SX.sym("lost", servo.size)
-        rate = ca.Function("rate", [x, lost], [ca.densify(_integral_rate(servo, x, lost))])
-        results.append(rate(error, missed))
-    found_by_name = dict(zip((*OUTPUTS, "zdot"), results, strict=False))
-    results = [found_by_name[name] for name in names]
-    return ca.Function("limited_law", inputs, results, list(sizes), list(names))
+        x, short = ca.SX.sym("x", servo.size), ca.SX.sym("short", servo.size)
+        rate = ca.Function("rate", [x, short], [ca.densify(_integral_rate(servo, x, short))])
+        results["zdot"] = rate(error, missed)
+    return law_graph(servo, symbols, results, sided)
 
 
 def _with_sharing(servo: TrackingLaw, q: Vector, parts: list[Array]) -> list[Array]:

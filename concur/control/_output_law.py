@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array, Vector
-from concur.control._allocation import read_limits, read_weights
 from concur.control._conditions import audit
 from concur.control._feasibility import Feasibility, feasibility
 from concur.control._mismatch import MomentumMismatch, momentum_mismatch
 from concur.control._reach import Reach, reach
-from concur.control._reference_tick import ReferenceTick
+from concur.control._reading import check_bounds, positive, read_each, read_limits
 from concur.control._singularity import vouched
 from concur.control._start import Start, start
-from concur.control._state_bounds import check_bounds, check_state
-from concur.control._tick import Tick
+from concur.control._state_bounds import check_state
+from concur.control._tick import ReferenceTick, Tick
 from concur.control._tracking_law import TrackingLaw
-from concur.errors import OutputError
+from concur.errors import ConcurError, OutputError
 from concur.outputs._sample import ReferenceSample
 from concur.outputs.references import Reference
 from concur.reduction import Audit
-from concur.robot import scalar
 
 if TYPE_CHECKING:
     import control
@@ -85,17 +82,11 @@ class CFolder:
 class OutputLaw(TrackingLaw):
     """A law of outputs with its methods for users; `TrackingLaw` lists its parameters."""
 
-    def _check_common(self, where: str) -> None:
-        """Check the options that all these laws have."""
-        least = scalar(self.singular_margin, f"{where}, `singular_margin`")
-        if not least > 0.0:
-            raise OutputError(
-                f"{where}, `singular_margin`",
-                expected="a margin above zero",
-                came=str(least),
-                cure="Leave it out for the default; to pass singular configurations there is "
-                "`damping_threshold`.",
-            )
+    def _check_common(self, where: str, nz: int) -> None:
+        """Check the options that all these laws have, and keep sizes."""
+        cure = "Leave it out for the default; singular configurations need `damping_threshold`."
+        margin = f"{where}, `singular_margin`"
+        least = positive(margin, self.singular_margin, "a margin above zero", cure)
         object.__setattr__(self, "singular_margin", least)
         if not isinstance(self.use_measured_velocity, (bool, np.bool_)):
             raise OutputError(
@@ -104,15 +95,14 @@ class OutputLaw(TrackingLaw):
                 came=repr(self.use_measured_velocity)[:40],
                 cure="True if the law takes all measured velocities.",
             )
+        self._keep_sizes(nz)
+        names = self.model.control_names
         if self.torque_limits is not None:
-            names = self.model.control_names
             limits = read_limits(f"{where}, `torque_limits`", self.torque_limits, names)
-            limits.setflags(write=False)
             object.__setattr__(self, "torque_limits", limits)
         if self.torque_weights is not None:
-            weights = read_weights(
-                f"{where}, `torque_weights`", self.torque_weights, self.model.control_names
-            )
+            where_weights = f"{where}, `torque_weights`"
+            weights = read_each(where_weights, self.torque_weights, names, "control")
             object.__setattr__(self, "torque_weights", weights)
         check_bounds(where, self.longest_period, self.largest_state, self.nz)
 
@@ -149,10 +139,17 @@ class OutputLaw(TrackingLaw):
         ----------
         Thesis, (5.3.29), (5.4.30), (5.4.31), (5.4.33).
         """
-        given = (q, s, *self.flat(sample))
-        if self.nz and z is not None and not isinstance(z, (ca.SX, ca.MX)):
-            check_state(f"law of `{self.name}`, argument `z`", z, self.state_bounds.state)
-        u, pivot = (self.law(*given) if z is None else self.law_with_state(*given, z))[:2]
+        where = f"law of `{self.name}`, argument `z`"
+        if z is not None and not self.nz:
+            raise ConcurError(
+                where,
+                expected="no state, as the law has no integral action",
+                came="a state",
+                cure="Leave `z` out.",
+            )
+        if z is not None and not isinstance(z, (ca.SX, ca.MX)):
+            check_state(where, z, self.state_bounds.state)
+        u, pivot, *_ = self.law(q, s, *self.flat(sample), z)
         return vouched(self, q, u, pivot) if isinstance(u, np.ndarray) else u
 
     def error(self, q: Vector, s: Vector, sample: ReferenceSample) -> tuple[Vector, Vector]:
@@ -315,16 +312,6 @@ class OutputLaw(TrackingLaw):
             If the duration is not above zero.
         """
         return reach(self, reference, duration, q0)
-
-    @cached_property
-    def as_measured(self) -> Self:
-        """The same law, which takes all measured velocities."""
-        return self if self.use_measured_velocity else replace(self, use_measured_velocity=True)
-
-    @cached_property
-    def unmeasured(self) -> Self:
-        """The same law, which takes shape velocities."""
-        return replace(self, use_measured_velocity=False) if self.use_measured_velocity else self
 
     def mismatch(self, q: ArrayLike, v: ArrayLike) -> MomentumMismatch:
         """Compare the momentum that the law assumes with that of a measured state.

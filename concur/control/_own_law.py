@@ -1,24 +1,92 @@
-"""Laws of a user's own, in the form in which this package computes with laws."""
+"""Controllers: what simulation, compilation and the rig need of one, and laws of a user's own."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import casadi as ca
 import numpy as np
 
 from concur.codegen import LARGEST, Array, shape_error
 from concur.control._allocation import SOLVER
-from concur.control._control_law import Law
-from concur.control._state_bounds import USUAL_PERIOD, StateBounds, check_bounds
-from concur.control._tracking_law import TrackingLaw
+from concur.control._reading import check_bounds
+from concur.control._state_bounds import USUAL_PERIOD, StateBounds
+from concur.control._tracking_law import TrackingLaw, law_graph
 from concur.errors import OutputError
 from concur.outputs._kinematics import checked_outputs
 from concur.outputs._sample import ReferenceSample
+from concur.reduction import ReducedModel
 
 NOTHING = ReferenceSample([], [], [])
 """Sample for a law that follows no outputs."""
+
+
+@runtime_checkable
+class Law(Protocol):
+    """A controller: forces and torques of the controls from time, configuration and velocities.
+
+    `simulate`, `Tick`, `ReferenceTick` and the rig take any object with these members. A `Servo`
+    has them. A law that follows a reference has one more member, `outputs`, a sequence of `Output`;
+    its graph may take the reference of these outputs. Together with a reference, and without
+    outputs, a law is a function of time, configuration and velocities.
+
+    A law with a state may have two more members: `longest_period`, the longest time from a tick to
+    the next, s, default 1 s, and `largest_state`, the largest magnitude of its state, a number or
+    one for each entry, default 1e18. Ticks reject numbers beyond them.
+
+    Attributes
+    ----------
+    model : ReducedModel
+        The reduced robot: names and numbers of q, s, v and u.
+    torque_limits : numpy.ndarray or None
+        Lower and upper limits of u that the law itself keeps, shape (nu, 2), N and N m; None if it
+        keeps none.
+
+    Examples
+    --------
+    A brake, with the weight of the arm held:
+
+    >>> import casadi as ca, concur as cc
+    >>> class Brake:
+    ...     torque_limits = None
+    ...
+    ...     def __init__(self, model):
+    ...         self.model = model
+    ...
+    ...     def graph(self):
+    ...         q, s = ca.SX.sym("q", self.model.nq), ca.SX.sym("s", self.model.ns)
+    ...         u = self.model.bias(q, s) - 5.0 * s
+    ...         return ca.Function("brake", [q, s], [u], ["q", "s"], ["u"])
+    >>> robot = cc.robots.rover_arm()
+    >>> tick = cc.control.Tick(Brake(cc.reduce(robot)), interpreted=True)
+    >>> tick(robot.neutral(), [1.0, 1.0, 0.0, 0.0, 0.0])[:2]
+    array([-5., -5.])
+    """
+
+    @property
+    def model(self) -> ReducedModel:
+        """The reduced robot."""
+
+    @property
+    def torque_limits(self) -> np.ndarray | None:
+        """Limits that the law itself keeps, shape (nu, 2)."""
+
+    def graph(self) -> ca.Function:
+        """The whole law as one function of named inputs.
+
+        Returns
+        -------
+        casadi.Function
+            Inputs, any of them in any order: time `t`, s; configuration `q`, shape (nq,);
+            either shape velocities `s`, shape (ns,), or all measured velocities `v`, shape (nv,);
+            and, for a law with a state, such as an integral, the state `z` of any length, zero at
+            the start. With `outputs` also `pose`, `twist` and `acceleration` of their reference,
+            flat as in `ReferenceSample`.
+            Outputs: `u`, shape (nu,), N and N m; with a state its rate `zdot`; and, if the law is
+            not defined everywhere, `margin_bound`, its distance from there without unit: below 1e-3
+            no torque is returned.
+        """
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,13 +95,12 @@ class OwnLaw(TrackingLaw):
 
     own: Any = field(default=None, repr=False)
 
+    def __post_init__(self) -> None:
+        self._keep_sizes(int(self.own.size1_in("z")) if "z" in self.own.name_in() else 0)
+
     @property
     def sampled(self) -> dict[str, int]:
         return super().sampled | {"t": 1} if "t" in self.own.name_in() else super().sampled
-
-    @property
-    def nz(self) -> int:
-        return int(self.own.size1_in("z")) if "z" in self.own.name_in() else 0
 
     @property
     def state_entries(self) -> tuple[tuple[str, str], ...]:
@@ -65,15 +132,12 @@ class OwnLaw(TrackingLaw):
     def flat(self, sample: ReferenceSample | None) -> tuple[Array, Array, Array]:
         return super().flat(NOTHING if sample is None else sample)
 
-    def graph(
-        self, solver: str = SOLVER, sided: bool = False, measured: bool | None = None
-    ) -> ca.Function:
-        inputs = {name: self.symbols.sym(name, size) for name, size in self.sizes(measured).items()}
-        found = self.own.call({name: inputs[name] for name in self.own.name_in()})
-        bound = found.get("margin_bound", 1)
-        results = [found["u"], bound, np.zeros((self.size, 1)), 1, *([1] if sided else [])]
-        results += [found["zdot"]] if self.nz else []
-        return ca.Function("law", [*inputs.values()], [*map(self.symbols, results)], [*inputs], [])
+    def graph(self, solver: str = SOLVER, sided: bool = False, free: bool = False) -> ca.Function:
+        inputs = {name: self.symbols.sym(name, size) for name, size in self.inputs().items()}
+        given = inputs | {"v": inputs["s"]}
+        found = self.own.call({name: given[name] for name in self.own.name_in()})
+        usual = {"pivot": found.get("margin_bound", 1), "missed": np.zeros((self.size, 1))}
+        return law_graph(self, inputs, {"scale": 1, "side": 1} | usual | found, sided)
 
 
 def tracking_law(law: Law, where: str) -> TrackingLaw:
@@ -109,12 +173,14 @@ def tracking_law(law: Law, where: str) -> TrackingLaw:
     outputs = tuple(getattr(law, "outputs", ()))
     if outputs:
         outputs = checked_outputs(model.system, outputs, where, functions=True)
-    names, size = own.name_in(), sum(output.dim for output in outputs)
-    state = own.size1_in("z") if "z" in names else 0
-    known = {"t": 1, "q": model.nq, "s": model.ns, "v": model.nv, "z": state}
+    names, results = own.name_in(), own.name_out()
+    size, state = sum(output.dim for output in outputs), 0
+    known = {"t": 1, "q": model.nq, "s": model.ns, "v": model.nv}
+    if "z" in names:
+        known["z"] = state = int(own.size1_in("z"))
     if outputs:
         known["pose"] = sum(output.pose_size for output in outputs)
-        known |= dict.fromkeys(("twist", "acceleration"), size)
+        known |= {"twist": size, "acceleration": size}
     if not set(names) <= set(known) or {"s", "v"} <= set(names):
         raise OutputError(
             f"{where}, inputs of its graph",
@@ -123,9 +189,8 @@ def tracking_law(law: Law, where: str) -> TrackingLaw:
             cure="Name the inputs of the casadi.Function; a law that takes pose, twist and "
             "acceleration of a reference lists its `outputs`.",
         )
-    results = own.name_out()
     needed = {"u", "zdot"} if state else {"u"}
-    if not needed <= set(results) or not set(results) <= needed | {"margin_bound"}:
+    if not needed <= set(results) <= needed | {"margin_bound"}:
         raise OutputError(
             f"{where}, outputs of its graph",
             expected=f"{' and '.join(sorted(needed))}, and margin_bound if the law is not defined "
@@ -133,13 +198,13 @@ def tracking_law(law: Law, where: str) -> TrackingLaw:
             came=", ".join(results),
             cure="Name the outputs of the casadi.Function.",
         )
-    sizes = {"u": (model.nu, 1), "margin_bound": (1, 1), "zdot": (state, 1)}
-    shapes = [(name, (known[name], 1), own.size_in(name)) for name in names]
-    shapes += [(name, sizes[name], own.size_out(name)) for name in results]
+    made = {"u": model.nu, "margin_bound": 1, "zdot": state}
+    shapes = [(name, known[name], own.size_in(name)) for name in names]
+    shapes += [(name, made[name], own.size_out(name)) for name in results]
     for name, wanted, came in shapes:
-        if tuple(came) != wanted:
-            raise shape_error(f"{where}, `{name}` of its graph", wanted, tuple(came))
-    none, limits = np.zeros((size, size)), law.torque_limits
+        if tuple(came) != (wanted, 1):
+            raise shape_error(f"{where}, `{name}` of its graph", (wanted, 1), tuple(came))
+    none = np.zeros((size, size))
     longest, largest = (getattr(law, name, None) for name in ("longest_period", "largest_state"))
     check_bounds(where, longest, largest, state)
     return OwnLaw(
@@ -148,7 +213,7 @@ def tracking_law(law: Law, where: str) -> TrackingLaw:
         none,
         none,
         np.eye(size),
-        torque_limits=limits,
+        torque_limits=law.torque_limits,
         use_measured_velocity="v" in names,
         longest_period=longest,
         largest_state=largest,

@@ -23,21 +23,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 
-from concur.codegen import Array, Scalar, Vector, as_floats, constant, evaluated, finite_floats
+from concur.codegen import Array, Scalar, Vector, as_floats, constant, evaluated
 from concur.control._allocation import SOLVER
-from concur.control._gains import read_gain
-from concur.control._law import OUTPUTS, controls, least_root, solve_scaled
+from concur.control._law import controls, least_root, solve_scaled
 from concur.control._matching import matching_outputs
 from concur.control._output_law import OutputLaw
 from concur.control._payload import LOAD, PARAMETERS, load_forces, load_gains, load_units
+from concur.control._reading import positive, read_each, read_gain
 from concur.control._singularity import check_decoupling
 from concur.control._state_bounds import FARTHEST, StateBounds, slowest_period
 from concur.control._tracking import proportional, tracked_outputs
+from concur.control._tracking_law import law_graph
 from concur.errors import OutputError
 from concur.outputs._motion import following_rate, output_motion
 from concur.outputs._sample import ReferenceSample
 from concur.reduction import along
-from concur.robot import as_tree, scalar, solve_positive_definite
+from concur.robot import as_tree, solve_positive_definite
 
 
 class _Following(NamedTuple):
@@ -145,25 +146,17 @@ class PassiveServo(OutputLaw):
     def __post_init__(self) -> None:
         outputs = matching_outputs(self.model, self.outputs)
         object.__setattr__(self, "outputs", outputs)
-        where = f"passive servo of `{self.name}`"
-        object.__setattr__(self, "inertia", np.eye(sum(output.dim for output in outputs)))
+        where = f"passive servo of `{self.model.name}`"
         for name in ("stiffness", "damping"):
             matrix = read_gain(f"{where}, `{name}`", getattr(self, name), outputs)
             object.__setattr__(self, name, matrix)
         object.__setattr__(self, "rate", self._read_rate(f"{where}, `rate`"))
         for name in ("internal_damping", "adaptation"):
-            value = scalar(getattr(self, name), f"{where}, `{name}`")
-            if not value > 0.0:
-                raise OutputError(
-                    f"{where}, `{name}`",
-                    expected="a number above zero",
-                    came=f"{value:g}",
-                    cure="Leave it out for the default.",
-                )
+            value = positive(f"{where}, `{name}`", getattr(self, name))
             object.__setattr__(self, name, value)
         if self.payload is not None:
             self._check_payload(f"{where}, `payload`")
-        self._check_common(where)
+        self._check_common(where, 0 if self.payload is None else PARAMETERS)
         # The unit in which stiffness counts as an acceleration: the mass that can move.
         object.__setattr__(self, "inertia", np.diag(self.scales[0] ** 2))
         check_decoupling(self)
@@ -181,21 +174,14 @@ class PassiveServo(OutputLaw):
 
     def _read_rate(self, where: str) -> np.ndarray:
         """Rates, one per output, checked with the stiffness."""
-        count, none = len(self.outputs), self.rate is None
-        given = as_floats(0.0 if none else self.rate, where)
-        spread = np.full(count, given) if given.shape == () else given
-        rates = finite_floats(spread, where, (count,)).copy()
-        least = float(np.linalg.eigvalsh(self._pulled(rates))[0])
-        if not (least > 0.0 and (rates > 0.0).all()):
+        rates = read_each(where, self.rate, [output.name for output in self.outputs])
+        if not np.linalg.eigvalsh(self._pulled(rates))[0] > 0.0:
             raise OutputError(
                 where,
-                expected="rates above zero, 1/s, with which stiffness times rate is positive",
-                came="no value" if none else ", ".join(f"{rate:g}" for rate in rates),
-                cure="Write a number, or one for each of "
-                + ", ".join(output.name for output in self.outputs)
-                + ".",
+                expected="rates with which stiffness times rate is positive",
+                came=", ".join(f"{rate:g}" for rate in rates),
+                cure="Give outputs that the stiffness couples the same rate.",
             )
-        rates.setflags(write=False)
         return rates
 
     def _each(self, rates: np.ndarray) -> np.ndarray:
@@ -229,10 +215,6 @@ class PassiveServo(OutputLaw):
         return False
 
     @property
-    def nz(self) -> int:
-        return 0 if self.payload is None else PARAMETERS
-
-    @property
     def state_entries(self) -> tuple[tuple[str, str], ...]:
         return () if self.payload is None else LOAD
 
@@ -246,19 +228,14 @@ class PassiveServo(OutputLaw):
     def symbols(self) -> Any:
         return ca.SX
 
-    def graph(
-        self, solver: str = SOLVER, sided: bool = False, measured: bool | None = None
-    ) -> ca.Function:
-        sizes = self.sizes(measured)
-        symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
-        q, v, *reference = symbols
-        if "s" in sizes:
-            v = self.model.velocity(q, v)
-        found = self._following(q, v, *reference[:3])
+    def graph(self, solver: str = SOLVER, sided: bool = False, free: bool = False) -> ca.Function:
+        inputs = {name: ca.SX.sym(name, size) for name, size in self.inputs(free).items()}
+        q, v = inputs["q"], self.velocities(inputs)
+        found = self._following(q, v, inputs["pose"], inputs["twist"], inputs["acceleration"])
         forces = self.model.following_forces(q, v, found.velocity, found.rate) + found.forces
         learnt = ca.SX(self.nz, 1)
         if self.payload is not None:
-            added, learnt = self._adapted(q, v, found, reference[3])
+            added, learnt = self._adapted(q, v, found, inputs["z"])
             forces += added
         u, leverage, side = controls(self.model, q, forces, self.torque_weights)
         if self.torque_limits is not None:
@@ -266,12 +243,9 @@ class PassiveServo(OutputLaw):
             kept = ca.fmin(ca.fmax(u, low), high)
             # Errors at torque limits are no sign of a load.
             u, learnt = kept, ca.if_else(ca.sumsqr(u - kept) > 0.0, 0.0, learnt)
-        pivot = ca.fmin(found.pivot, leverage)
-        results = [u, pivot, ca.SX(self.size, 1), ca.SX(1)]
-        results += [*([found.side * side] if sided else []), *([learnt] if self.nz else [])]
-        names = [*(OUTPUTS if sided else OUTPUTS[:-1]), *(["zdot"] if self.nz else [])]
-        dense = [ca.densify(result) for result in results]
-        return ca.Function("law", symbols, dense, list(sizes), names, {"cse": True})
+        results = {"u": u, "pivot": ca.fmin(found.pivot, leverage), "side": found.side * side}
+        results |= {"missed": ca.SX(self.size, 1), "scale": 1, "zdot": learnt}
+        return law_graph(self, inputs, results, sided)
 
     def _adapted(self, q: Vector, v: Vector, found: _Following, z: Array) -> tuple[Array, Array]:
         """Forces of the estimated load on the shape, and the rate of the estimate."""

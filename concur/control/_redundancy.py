@@ -10,11 +10,12 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array, Vector, as_floats, constant, nonfinite_error, shape_error
+from concur.codegen import Array, Vector, as_floats, constant, shape_error
+from concur.control._reading import definite_matrix, positive
 from concur.control._sharing import share
 from concur.errors import OutputError
 from concur.reduction import ReducedModel, gradient
-from concur.robot import Mechanism, scalar, solve_positive_definite, unknown_name
+from concur.robot import Mechanism, solve_positive_definite, unknown_name
 
 WEIGHTS = ("energy", "torque")
 OBJECTIVES = ("rest", "posture", "base_rotation")
@@ -97,17 +98,10 @@ class Redundancy:
                 came=f"{type(self.objective).__name__} {self.objective!r:.40}",
                 cure='Write for example objective="rest".',
             )
-        for name, least in (("stiffness", 0.0), ("damping", 0.0), ("base_weight", 0.0)):
-            value = scalar(getattr(self, name), f"redundancy, `{name}`")
-            if not value > least:
-                raise OutputError(
-                    f"redundancy, `{name}`",
-                    expected="a number above zero",
-                    came=str(value),
-                    cure="Internal motion that nothing damps would not come to rest."
-                    if name == "damping"
-                    else "Leave it out for the default.",
-                )
+        for name in ("stiffness", "damping", "base_weight"):
+            undamped = "Internal motion that nothing damps would not come to rest."
+            cure = undamped if name == "damping" else None
+            value = positive(f"redundancy, `{name}`", getattr(self, name), cure=cure)
             object.__setattr__(self, name, value)
         if self.objective == "posture" and self.posture is None:
             raise OutputError(
@@ -292,22 +286,11 @@ def _rotational_inertia(model: ReducedModel) -> float:
 
 def _matrix(where: str, weight: Any, model: ReducedModel) -> np.ndarray:
     numbers = as_floats(weight, where)
-    if not np.isfinite(numbers).all():
-        raise nonfinite_error(where, numbers)
     if numbers.shape == (model.ns,):
         numbers = np.diag(numbers)
     if numbers.shape != (model.ns, model.ns):
         raise shape_error(where, (model.ns,), numbers.shape)
-    symmetric = np.abs(numbers - numbers.T).max() <= 1e-12 * np.abs(numbers).max()
-    lowest = float(np.linalg.eigvalsh(numbers)[0]) if symmetric else float("nan")
-    if not lowest > 0.0:
-        raise OutputError(
-            where,
-            expected="positive numbers or a symmetric positive definite matrix",
-            came=f"smallest eigenvalue {lowest:.6g}" if symmetric else "an unsymmetric matrix",
-            cure="Give each shape velocity a weight above zero.",
-        )
-    return numbers
+    return definite_matrix(where, numbers, "Give each shape velocity a weight above zero.")
 
 
 def _try(where: str, objective: Callable[[Array], Array], model: ReducedModel) -> None:

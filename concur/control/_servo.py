@@ -12,15 +12,14 @@ import casadi as ca
 import numpy as np
 
 from concur.control._allocation import SOLVER
-from concur.control._gains import read_gain
 from concur.control._law import law_function
 from concur.control._loop import loop_response
 from concur.control._matching import matching_outputs
 from concur.control._output_law import OutputLaw
+from concur.control._reading import positive, read_gain
 from concur.control._redundancy import Redundancy
 from concur.control._singularity import check_decoupling
 from concur.errors import OutputError
-from concur.robot import scalar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -103,7 +102,7 @@ class Servo(OutputLaw):
     def __post_init__(self) -> None:
         outputs = matching_outputs(self.model, self.outputs)
         object.__setattr__(self, "outputs", outputs)
-        where = f"servo of `{self.name}`"
+        where = f"servo of `{self.model.name}`"
         if self.inertia is None:
             object.__setattr__(self, "inertia", 1.0)
         for name in ("stiffness", "damping", "inertia"):
@@ -117,7 +116,7 @@ class Servo(OutputLaw):
 
     def _check_options(self, where: str) -> None:
         size = sum(output.dim for output in self.outputs)
-        self._check_common(where)
+        self._check_common(where, 0 if self.integral is None else size)
         rule = self.redundancy
         if rule is not None and not isinstance(rule, Redundancy):
             raise OutputError(
@@ -126,22 +125,16 @@ class Servo(OutputLaw):
                 came=f"{type(rule).__name__} {rule!r:.40}",
                 cure='Write for example Redundancy(objective="rest").',
             )
-        if size == self.model.ns:
+        if self.size == self.ns:
             # Nothing is left over for a rule to act on.
             object.__setattr__(self, "redundancy", None)
         else:
             rule = (rule or Redundancy()).checked(f"{where}, `redundancy`", self.model)
             object.__setattr__(self, "redundancy", rule)
         if self.damping_threshold is not None:
-            zone = scalar(self.damping_threshold, f"{where}, `damping_threshold`")
-            if not zone > 0.0:
-                raise OutputError(
-                    f"{where}, `damping_threshold`",
-                    expected="a margin above zero",
-                    came=str(zone),
-                    cure="A quarter of `servo.margin` at a good configuration is usual; leave it "
-                    "out to refuse singular configurations.",
-                )
+            cure = "A quarter of `servo.margin` at a good configuration is usual."
+            place = f"{where}, `damping_threshold`"
+            zone = positive(place, self.damping_threshold, "a margin above zero", cure)
             object.__setattr__(self, "damping_threshold", zone)
 
     def __str__(self) -> str:
@@ -175,10 +168,8 @@ class Servo(OutputLaw):
             lines.append("takes measured velocities")
         return "\n".join(lines)
 
-    def graph(
-        self, solver: str = SOLVER, sided: bool = False, measured: bool | None = None
-    ) -> ca.Function:
-        return law_function(self, solver, sided, measured)
+    def graph(self, solver: str = SOLVER, sided: bool = False, free: bool = False) -> ca.Function:
+        return law_function(self, solver, sided, free)
 
     def plot_loop(self, duration: float | None = None) -> tuple[Figure, Figure]:
         """Draw the linearised loop: how errors settle, and what margins there are.

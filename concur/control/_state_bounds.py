@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from concur.codegen import LARGEST, finite_floats
-from concur.errors import ConcurError, OutputError
-from concur.robot import scalar
+from concur.codegen import finite_floats
+from concur.errors import ConcurError
 
 SLOWEST = 3.0
 """Period times fastest rate of the errors above which no sampled loop is stable: with any gains,
@@ -64,26 +63,6 @@ def integral_bounds(stiffness: np.ndarray, integral: np.ndarray, units: np.ndarr
     # An integral without a gain has no effect: the slowest of the others bounds it.
     longest = float((bounds / units).max())
     return FARTHEST * np.where(bounds > 0.0, bounds, longest * units)
-
-
-def check_bounds(where: str, longest_period: Any, largest_state: Any, nz: int) -> None:
-    """Reject bounds that are not positive and finite, or do not fit the state."""
-    if longest_period is not None and not scalar(longest_period, f"{where}, `longest_period`") > 0:
-        raise OutputError(
-            f"{where}, `longest_period`",
-            expected="a time above zero, s",
-            came=f"{longest_period!r:.40}",
-            cure="Leave it out for the default, or give the longest time between two ticks.",
-        )
-    if largest_state is not None and nz:
-        bounds = finite_floats(largest_state, f"{where}, `largest_state`", (), (nz,))
-        if not ((bounds > 0.0) & (bounds <= LARGEST)).all():
-            raise OutputError(
-                f"{where}, `largest_state`",
-                expected=f"magnitudes above zero and up to {LARGEST:g}",
-                came=f"{largest_state!r:.60}",
-                cure="Leave it out for the default, or give a number or one for each entry of z.",
-            )
 
 
 def check_state(where: str, state: Any, bounds: np.ndarray) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-from enum import IntEnum
-from functools import reduce
+from dataclasses import dataclass, field, fields, replace
 from threading import get_ident
 from typing import Any
 
@@ -27,62 +25,26 @@ from concur.codegen import (
     recalled,
     shape_error,
 )
-from concur.control._allocation import SOLVER
-from concur.control._attitudes import attitudes
-from concur.control._control_law import Law
-from concur.control._own_law import tracking_law
-from concur.control._singularity import answer_scale, passed_error, refusal
+from concur.control._allocation import HOLE
+from concur.control._own_law import Law, tracking_law
+from concur.control._singularity import passed_error, refusal
 from concur.control._state_bounds import check_state
+from concur.control._tick_graph import KEPT, SAMPLE, TickStatus, tick_function
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import ConcurError, NonFiniteError
+from concur.outputs._fitting import reference_for
 from concur.outputs._sample import ReferenceSample
-
-SAMPLE = ("pose", "twist", "acceleration")
-"""Parts of a flat reference."""
+from concur.outputs.references import LARGEST as LATEST
+from concur.outputs.references import Reference
 
 INPUTS = ("q", "s", *SAMPLE, "t", "momentum", "period")
 """Inputs of a tick's graph, as far as the law takes them."""
 
-RESULTS = ("u", "pivot", "missed", "scale", "status")
-"""Results of a tick's graph, in order."""
-
 BUFFERS = {"pivot": "margin_bound", "missed": "acceleration_residual"}
 """Buffers of results, where the name differs."""
 
-KEPT = 2
-"""Numbers that a watched tick keeps for the next, before the law's state: side of singular, and
-size of the answer."""
-
 ALL = slice(None)
 """All of a memory: made once, as making a slice takes as long as a comparison."""
-
-LEAP = 10.0
-"""Growth of the answer from one tick to the next, from which on it is compared with `RUNAWAY`."""
-
-RUNAWAY = 1e4
-"""Answer, times the distance from singular, above which one that leapt is not believed; 1 is the
-answer to an error of the robot's size."""
-
-
-class TickStatus(IntEnum):
-    """Status of a tick; with any but OK the controls are zero."""
-
-    OK = 0
-    """The controls may be used."""
-    BAD_INPUT = 1
-    """An input is not finite, or above 1e18; or the period or the state of the law is beyond its
-    `state_bounds`."""
-    INVALID_QUATERNION = 2
-    """A quaternion of the configuration or of the reference pose is off unit norm by over 1e-3."""
-    SINGULAR = 3
-    """The law is nearer to singular than the servo's `singular_margin`, or passed a singular
-    configuration since the last tick: a determinant changed its sign, or the answer leapt."""
-    NO_RESULT = 4
-    """The controls are not finite, or above 1e18: the commanded acceleration is too large."""
-    NO_TORQUE_WITHIN_LIMITS = 5
-    """No torques within limits were found, or the configuration is singular to the last bit."""
-    FAILED = 6
-    """The evaluation did not run to its end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,14 +112,12 @@ class BufferedLaw(OneThread):
         The law.
     interpreted : bool
         Whether to leave the graph to CasADi's interpreter.
-    value : object
-        Value that determines the graph, for the fingerprint of compiled code.
-    graph : callable
-        Makes the graph: watched, with `before` as the last input and `after` as the last result.
+    reference : casadi.Function, optional
+        Graph of a reference inside.
     """
 
     def __init__(
-        self, servo: TrackingLaw, interpreted: bool, value: Any, graph: Callable[[], ca.Function]
+        self, servo: TrackingLaw, interpreted: bool, reference: ca.Function | None = None
     ) -> None:
         start = time.perf_counter()
         self._where = where = f"tick of `{servo.name}`"
@@ -170,24 +130,28 @@ class BufferedLaw(OneThread):
             )
         self.servo = servo
         self._interpreted = interpreted
+        value = servo if reference is None else (servo, reference.serialize())
         key = None if interpreted else fingerprint("tick", value)
         made, seconds = recalled(key), 0.0
         # With compiled code not even the graph is built.
-        function = graph() if made is None else made.functions[0]
+        function = (
+            tick_function(servo, watched=True, reference=reference, shown=True)
+            if made is None
+            else made.functions[0]
+        )
         shapes = [function.size_out(i) for i in range(function.n_out())]
         can_fail = servo.symbols is ca.MX if made is None else made.solver
         evaluator = Evaluator(function, shapes, where, can_fail=can_fail, kept=True)
         if made is None:
             seconds = time.perf_counter() - start
             made = None if interpreted else evaluator.compile(key)
-        self._evaluator = evaluator
-        self.compiled, self.build_times = made is not None, {"graph": seconds}
-        if made is None:
-            self.instructions = instructions(evaluator.function)
-            self.build_times |= {"written": 0.0, "built": 0.0}
-        else:
-            self.instructions = made.instructions[0]
-            self.build_times |= {"written": made.written, "built": made.built}
+        self._evaluator, self.compiled = evaluator, made is not None
+        self.instructions = made.instructions[0] if made else instructions(evaluator.function)
+        self.build_times = {
+            "graph": seconds,
+            "written": made.written if made else 0.0,
+            "built": made.built if made else 0.0,
+        }
         parts = {field.name: np.empty(0) for field in fields(TickBuffers)}
         views = [*zip(function.name_in(), evaluator.inputs, strict=True)]
         views += zip(function.name_out()[:-1], evaluator.outputs[:-1], strict=True)
@@ -203,6 +167,10 @@ class BufferedLaw(OneThread):
         self._status = memoryview(self.buffers.status.data)
         self._trigger = evaluator.trigger
         self._can_fail = evaluator.can_fail
+
+    def _memories(self, *names: str) -> tuple[Any, ...]:
+        """Memories of buffers, which take vectors faster than arrays do, and take nothing else."""
+        return tuple(memoryview(getattr(self.buffers, name).data) for name in names)
 
     def __repr__(self) -> str:
         taken = [f"{name} {getattr(self.buffers, name).size}" for name in ("q", "s", "pose")]
@@ -279,15 +247,14 @@ class BufferedLaw(OneThread):
 
     def _take(self, name: str, values: Vector) -> None:
         """Copy numbers of another type than the buffer's, or raise an error on what is wrong."""
-        where = f"tick of `{self.servo.name}`, argument `{name}`"
+        where = f"{self._where}, argument `{name}`"
         array, buffer = as_floats(values, where), getattr(self.buffers, name)
         if array.shape != buffer.shape:
             raise shape_error(where, buffer.shape, array.shape)
         buffer[:] = array
 
     def _refuse(self, status: TickStatus) -> None:
-        buffers, servo = self.buffers, self.servo
-        where = f"tick of `{servo.name}`"
+        buffers, servo, where = self.buffers, self.servo, self._where
         if status is TickStatus.FAILED:
             raise ConcurError(
                 where,
@@ -306,19 +273,16 @@ class BufferedLaw(OneThread):
                     "`tick.buffers.period[:] = 0.001`; the law's `longest_period` is the bound.",
                 )
             check_state(f"{where}, `buffers.state`", buffers.state, bounds.state)
-        for name in INPUTS:
-            values = getattr(buffers, name)
+        given = {name: getattr(buffers, name) for name in INPUTS}
+        for name, values in given.items():
             if not np.isfinite(values).all():
                 raise nonfinite_error(f"{where}, argument `{name}`", values)
-        for name in INPUTS:
-            values = getattr(buffers, name)
+        for name, values in given.items():
             if status is TickStatus.BAD_INPUT and np.abs(values).max(initial=0.0) > LARGEST:
                 raise oversized_error(f"{where}, argument `{name}`", values)
         for name in ("q", "pose"):
             starts = servo.attitudes.get(name, {})
-            error = attitude_error(
-                f"{where}, argument `{name}`", name, getattr(buffers, name), starts
-            )
+            error = attitude_error(f"{where}, argument `{name}`", name, given[name], starts)
             if error is not None:
                 raise error
         q = buffers.q.copy()
@@ -369,11 +333,8 @@ class Tick(BufferedLaw):
 
     def __init__(self, law: Law, interpreted: bool = False) -> None:
         servo = tracking_law(law, "tick, `law`")
-        super().__init__(servo, interpreted, servo, lambda: tick_function(servo, watched=True))
-        # Memories take vectors faster than arrays do, and take nothing else.
-        self._memories: tuple[Any, ...] = tuple(
-            memoryview(getattr(self.buffers, name).data) for name in INPUTS[:5]
-        )
+        super().__init__(servo, interpreted)
+        self._inputs = self._memories(*INPUTS[:5])
         # A matrix is for one output that is a full pose; here its seven numbers would fit as well.
         matrix_fits = servo.pose_size == 7 and not servo.takes_matrix
         timed = self.buffers.t.size or self.buffers.period.size
@@ -413,7 +374,7 @@ class Tick(BufferedLaw):
         """
         if get_ident() != self._thread:
             self._claim(self._where)
-        own_q, own_s, pose, twist, acceleration = self._memories
+        own_q, own_s, pose, twist, acceleration = self._inputs
         try:
             own_q[ALL] = q
             own_s[ALL] = s
@@ -444,121 +405,165 @@ class Tick(BufferedLaw):
         buffers.pose[:], buffers.twist[:], buffers.acceleration[:] = self.servo.flat(sample)
 
 
-def tick_function(servo: TrackingLaw, solver: str = SOLVER, watched: bool = False) -> ca.Function:
-    """The whole law with its checks: what is compiled and exported.
+class ReferenceTick(BufferedLaw):
+    """A law with its reference inside, called through buffers that are allocated once.
 
-    The momentum is an input where the model rests on one, so that it may be estimated while the
-    robot runs: velocities of the base follow from it and go to the law that takes all velocities.
+    Made by `Servo.compile` with a reference, or from any other `Law`. If the reference has a graph,
+    law and reference are one function, as machine code; a custom Python function is called at each
+    tick. It belongs to the thread of its first call, as a `Tick`.
 
     Parameters
     ----------
-    servo : TrackingLaw
-        The law.
-    solver : str
-        As for `allocation`, which torque limits need.
-    watched : bool
-        Whether it compares itself with the tick before: the last input `before` (2,) is the last
-        output `after` of that one, zero at the first.
+    law : Law
+        The law, such as a `Servo`.
+    reference : Reference or callable
+        Reference of all outputs, or a function from time to `ReferenceSample`; None without
+        outputs.
+    interpreted : bool
+        Whether to leave the graph to CasADi's interpreter: ready at once, and slower.
 
-    Returns
-    -------
-    casadi.Function
-        Inputs q (nq,), s (nw,), those in `sampled`, momentum (6,) where the law
-        `takes_momentum`, and of a law with a state the period; its state z (nz,) is the last part
-        of `before` and `after`, which it has without `watched` too. Outputs u (nu,), zero unless
-        the status is; pivot, missed (size,), scale, and status, a `TickStatus` as a number. Over
-        SX; over MX with torque limits, which have a quadratic program inside.
+    Attributes
+    ----------
+    buffers : TickBuffers
+        The arrays in use: fill `t`, `q`, `s` and, where the law takes it, `momentum`; call `run`;
+        read `u`, and the reference in `pose`, `twist` and `acceleration`.
+    reference : Reference
+        The reference.
+    compiled : bool
+        Whether machine code is called; it is not where there is no compiler.
+    instructions : int
+        Length of the graph.
+    build_times : dict of str to float
+        What making it took, s: the `graph`, the C sources `written`, and these `built`, or found
+        in the cache.
+
+    Raises
+    ------
+    ConcurError
+        If the reference does not fit the law's outputs.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> model = cc.reduce(cc.robots.rover_arm())
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    >>> servo = cc.Servo(model, [base, hand], stiffness=[4, 9], damping=[4, 6])
+    >>> q = [-0.45, -0.1, 0.1, 0, 0, -0.1, 1.0, -1.6]
+    >>> tick = servo.compile(cc.references.hold(servo.output(q)), interpreted=True)
+    >>> tick(0.0, q, [0.0] * 5).shape
+    (5,)
     """
-    given = servo.takes_momentum
-    law = servo.graph(solver, sided=watched, measured=given or servo.use_measured_velocity)
-    kind = ca.SX if law.is_a("SXFunction") else ca.MX
-    sizes = {"q": servo.nq, "s": servo.nw, **servo.sampled}
-    inputs = [kind.sym(name, size) for name, size in sizes.items()]
-    taken = inputs.copy()
-    taken[0], taken[2], valid = attitudes(servo).call([inputs[0], inputs[2]])
-    if given:
-        sizes["momentum"] = 6
-        inputs.append(kind.sym("momentum", 6))
-        taken[1] = _velocity(servo).call([taken[0], inputs[1], inputs[-1]])[0]
-    known = KEPT if watched else 0
-    memory = [kind.sym("before", known + servo.nz)] if known + servo.nz else []
-    if servo.nz:
-        sizes["period"] = 1
-        inputs.append(kind.sym("period"))
-        taken.append(memory[0][known:])
-    results = law.call(taken)
-    total = ca.sumsqr(ca.vertcat(*inputs))
-    times = inputs[-1:] if servo.nz else []
-    checked = _checks(servo, watched).call([total, valid, *results, *times, *memory])
-    inputs += memory
-    names_in = [*sizes, *(["before"] if memory else [])]
-    names_out = [*RESULTS, *(["after"] if memory else [])]
-    options = {"cse": True} if kind is ca.SX else {}
-    return ca.Function("tick", inputs, checked, names_in, names_out, options)
+
+    def __init__(
+        self,
+        law: Law,
+        reference: Reference | Callable[[float], ReferenceSample] | None,
+        interpreted: bool = False,
+    ) -> None:
+        servo = tracking_law(law, "tick, `law`")
+        self.reference = reference_for(reference, servo.outputs, f"tick of `{servo.name}`")
+        sampled = self.reference.graph()
+        super().__init__(servo, interpreted, sampled)
+        self._has_graph = sampled is not None
+        if not self.buffers.t.size:
+            self.buffers = replace(self.buffers, t=np.zeros(1))
+        self._inputs = self._memories("t", "q", "s")
+
+    def __reduce__(self) -> tuple[type[ReferenceTick], tuple[TrackingLaw, Reference, bool]]:
+        return ReferenceTick, (self.servo, self.reference, self._interpreted)
+
+    def run(self) -> int:
+        """Evaluate reference and law on the buffers.
+
+        Returns
+        -------
+        int
+            0 if `buffers.u` may be used, else a `TickStatus`: BAD_INPUT also for a time beyond
+            1e9 s and where the reference is not finite.
+        """
+        if not self._has_graph:
+            if self._thread and get_ident() != self._thread:
+                self._claim(self._where)
+            self._sample()
+        return super().run()
+
+    def __call__(self, t: float, q: Vector, s: Vector) -> np.ndarray:
+        """Control forces and torques for a time and a state.
+
+        Parameters
+        ----------
+        t : float
+            Time, s.
+        q, s : array_like
+            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
+
+        Returns
+        -------
+        numpy.ndarray
+            u, shape (nu,), N and N m: a view that the next call overwrites.
+
+        Raises
+        ------
+        NonFiniteError
+            If an argument or the reference is not finite, or no torque achieves the commanded
+            acceleration.
+        ConcurError
+            If the time is beyond 1e9 s, or the tick belongs to another thread.
+        SingularConfigurationError
+            If the decoupling matrix is singular.
+        """
+        if get_ident() != self._thread:
+            self._claim(self._where)
+        own_t, own_q, own_s = self._inputs
+        try:
+            own_t[0], own_q[ALL], own_s[ALL] = t, q, s
+        except (TypeError, ValueError, NotImplementedError, BufferError):
+            for name, values in (("t", np.reshape(t, -1)), ("q", q), ("s", s)):
+                self._take(name, values)
+        if self.run():
+            self._refuse(TickStatus(int(self._status[0])))
+        return self._u
+
+    def _sample(self) -> None:
+        """Call a custom function for the reference; no torque is left if it raises an error."""
+        buffers = self.buffers
+        parts = buffers.pose, buffers.twist, buffers.acceleration
+        buffers.u[:], buffers.status[0] = 0.0, TickStatus.FAILED
+        if not abs(buffers.t[0]) <= LATEST:
+            buffers.pose[:] = np.nan
+            return
+        for part, values in zip(parts, self.reference.sample(buffers.t), strict=True):
+            part[:] = values[0]
+
+    def _refuse(self, status: TickStatus) -> None:
+        where, t = self._where, self.buffers.t
+        if not np.isfinite(t).all():
+            raise nonfinite_error(f"{where}, argument `t`", t)
+        if abs(t[0]) > LATEST:
+            raise ConcurError(
+                f"{where}, argument `t`",
+                expected=f"a time within {LATEST:g} s",
+                came=f"{t[0]:g} s",
+                cure="Check the unit.",
+            )
+        for name in SAMPLE:
+            values = getattr(self.buffers, name)
+            if not np.isfinite(values).all():
+                raise nonfinite_error(f"{where}, `{name}` of the reference at {t[0]:g} s", values)
+        super()._refuse(status)
 
 
-def _velocity(servo: TrackingLaw) -> ca.Function:
-    """All velocities, from those of the shape and the momentum."""
-    inputs = [ca.SX.sym("q", servo.nq), ca.SX.sym("s", servo.ns), ca.SX.sym("momentum", 6)]
-    v = ca.densify(servo.model.velocity(*inputs))
-    return ca.Function("velocity", inputs, [v], {"cse": True})
-
-
-def _checks(servo: TrackingLaw, watched: bool) -> ca.Function:
-    """Results of the law, torques zero unless everything is as it must be, with a status."""
-    total, valid = ca.SX.sym("total"), ca.SX.sym("valid")
-    u, missed = ca.SX.sym("u", servo.nu), ca.SX.sym("missed", servo.size)
-    pivot, scale = ca.SX.sym("pivot"), ca.SX.sym("scale")
-    # Comparisons with NaN are false, so each test asks for what must hold.
-    units = 1.0 / answer_scale(servo)
-    size = ca.sumsqr(u * units)
-    finite = size <= (LARGEST * np.min(units, initial=LARGEST)) ** 2
-    tests = [
-        (total <= LARGEST**2, TickStatus.BAD_INPUT),
-        (valid, TickStatus.INVALID_QUATERNION),
-        (pivot >= servo.singular_margin, TickStatus.SINGULAR),
-        (finite, TickStatus.NO_RESULT),
-    ]
-    if servo.torque_limits is not None:
-        # The margin bound is zero if the program found no solution.
-        tests.insert(2, (ca.fabs(pivot) > 0.0, TickStatus.NO_TORQUE_WITHIN_LIMITS))
-    inputs = [total, valid, u, pivot, missed, scale]
-    known = KEPT if watched else 0
-    before, side = ca.SX.sym("before", known + servo.nz), ca.SX.sym("side")
-    rate, period = ca.SX.sym("zdot", servo.nz), ca.SX.sym("period")
-    if watched:
-        inputs.append(side)
-        # Zero is kept where there is no tick before.
-        leapt = ca.logic_and(before[1] > 0.0, size > LEAP**2 * before[1])
-        away = ca.logic_and(leapt, size * pivot**2 > (RUNAWAY if servo.size else np.inf) ** 2)
-        passed = ca.logic_or(side * before[0] < 0.0, away)
-        tests.append((ca.logic_not(passed), TickStatus.SINGULAR))
-    if servo.nz:
-        inputs += [rate, period]
-        bounds = servo.state_bounds
-        entries = zip(ca.vertsplit(before[known:]), bounds.state, strict=True)
-        kept = [ca.fabs(z) <= float(most) for z, most in entries]
-        sound = [tests[0][0], period >= 0.0, period <= bounds.period, *kept]
-        tests[0] = reduce(ca.logic_and, sound), TickStatus.BAD_INPUT
-        # A rate without a number must not become a state; and `after` follows from all of `before`
-        # through the status, so that one can be written over the other.
-        tests.append((ca.sumsqr(rate) <= LARGEST**2, TickStatus.NO_RESULT))
-    if known + servo.nz:
-        inputs.append(before)
-    status = ca.SX(0)
-    for holds, otherwise in reversed(tests):
-        status = ca.if_else(holds, status, int(otherwise))
-    given = ca.if_else(status == 0, u, 0.0)
-    results, after = [given, pivot, missed, scale, status], list[ca.SX]()
-    if watched:
-        # A singular configuration clears the memory; other faults keep it. This depends on the
-        # status only.
-        forget = ca.if_else(status == int(TickStatus.SINGULAR), 0.0, before[:KEPT])
-        after.append(ca.if_else(status == 0, ca.vertcat(side, size), forget))
-    if servo.nz:
-        z, most = before[known:], ca.DM(bounds.state)
-        moved = ca.fmin(ca.fmax(z + period * rate, -most), most)
-        after.append(ca.if_else(status == 0, moved, z))
-    if after:
-        results.append(ca.vertcat(*after))
-    return ca.Function("checks", inputs, results)
+def exported_tick(servo: TrackingLaw, reference: Reference | None = None) -> ca.Function:
+    """The tick of a law for an export, alone or with a reference inside."""
+    if reference is None:
+        return tick_function(servo, HOLE, watched=True)
+    graph = reference.graph()
+    if graph is None:
+        raise ConcurError(
+            f"export of `{servo.name}`, `reference`",
+            expected="a reference with a graph",
+            came="one with a custom Python function",
+            cure="Make it of the functions in `references`, or export the law without a reference.",
+        )
+    return tick_function(servo, HOLE, watched=True, reference=graph)

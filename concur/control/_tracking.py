@@ -6,7 +6,7 @@ it was taken from, and matrices of the algebra act on vectors instead of being f
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import casadi as ca
@@ -112,20 +112,18 @@ def command(
     dynamics: ErrorDynamics,
     poses: list[tuple[OutputGroup, Placed]],
     velocity: Vector,
-    reference: tuple[Array, Array, Array],
-    z: Array | None = None,
+    given: Mapping[str, Array],
 ) -> tuple[Array, Array]:
     """Commanded rate nu (size,) of the output velocity, (5.4.30)-(5.4.33), and pose error (size,).
 
-    From group and pose of each output, its velocity (size,), the flat reference, and the integral
-    of the pose error (size,) where the law has one.
+    From group and pose of each output, its velocity (size,), and the law's inputs by name: the flat
+    reference and, where the law has one, the integral z (size,) of the pose error.
     """
-    desired, twist, acceleration = reference
-    tracked = tracked_outputs(poses, desired)
+    tracked = tracked_outputs(poses, given["pose"])
     ends = np.cumsum([0, *[part.error.numel() for part in tracked]]).tolist()
     x = ca.vertcat(*[part.error for part in tracked])
     pushed = ca.vertsplit(constant(dynamics.stiffness) @ x, ends)
-    twists, rates = ca.vertsplit(twist, ends), ca.vertsplit(acceleration, ends)
+    twists, rates = (ca.vertsplit(given[name], ends) for name in ("twist", "acceleration"))
     pulled, carried, ahead = [], [], []
     for k, part in enumerate(tracked):
         size = ends[k + 1] - ends[k]
@@ -137,8 +135,8 @@ def command(
     scale = np.linalg.inv(dynamics.inertia)
     force = constant(scale) @ ca.vertcat(*pulled)
     force -= constant(scale @ dynamics.damping) @ (velocity - moved)
-    if dynamics.integral is not None and z is not None:
-        force += constant(scale @ dynamics.integral) @ z
+    if dynamics.integral is not None:
+        force += constant(scale @ dynamics.integral) @ given["z"]
     return force + ca.vertcat(*ahead) - dynamics.group.ad(velocity) @ moved, x
 
 

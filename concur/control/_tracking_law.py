@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -47,6 +47,10 @@ from concur.outputs.groups import Product
 from concur.reduction import ReducedModel
 from concur.robot import Mechanism
 
+OUTPUTS = ("u", "pivot", "missed", "scale", "side", "zdot")
+"""Results of a law: torques; margin bound; acceleration residual; scale factor of torque limits;
+the side of singular configurations, 1 or -1, which differs on both sides of one; rate of z."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TrackingLaw(EvaluatedMethods, ABC):
@@ -82,6 +86,19 @@ class TrackingLaw(EvaluatedMethods, ABC):
     largest_state : float or array_like, optional
         Largest magnitude of each entry of the state z, shape (nz,); default: see `state_bounds`.
 
+    Attributes
+    ----------
+    name : str
+        Name of the robot.
+    nq, nv, ns, nu : int
+        Numbers of configuration coordinates, velocities, shape velocities and controls.
+    nw : int
+        Number of velocities that the law takes: ns, or nv when they are measured.
+    nz : int
+        Length of the law's state z, zero at the start, such as an integral; 0 without.
+    size, pose_size : int
+        Dimension of all outputs together, and length of their flat coordinates.
+
     Examples
     --------
     >>> import concur as cc
@@ -110,12 +127,31 @@ class TrackingLaw(EvaluatedMethods, ABC):
     integral: Any = None
     longest_period: float | None = None
     largest_state: Any = None
+    name: str = field(init=False)
+    nq: int = field(init=False)
+    nv: int = field(init=False)
+    ns: int = field(init=False)
+    nu: int = field(init=False)
+    nw: int = field(init=False)
+    nz: int = field(init=False)
+    size: int = field(init=False)
+    pose_size: int = field(init=False)
+
+    def _keep_sizes(self, nz: int) -> None:
+        """Keep the sizes that everything asks for: of model, outputs and state."""
+        model, outputs = self.model, self.outputs
+        kept = {name: getattr(model, name) for name in ("name", "nq", "nv", "ns", "nu")} | {
+            "nw": model.nv if self.use_measured_velocity else model.ns,
+            "nz": nz,
+            "size": sum(output.dim for output in outputs),
+            "pose_size": sum(output.pose_size for output in outputs),
+        }
+        for name, value in kept.items():
+            object.__setattr__(self, name, value)
 
     @abstractmethod
-    def graph(
-        self, solver: str = SOLVER, sided: bool = False, measured: bool | None = None
-    ) -> ca.Function:
-        """The whole law as one function.
+    def graph(self, solver: str = SOLVER, sided: bool = False, free: bool = False) -> ca.Function:
+        """The whole law as one function: torques, ticks, exports and simulations call it.
 
         Parameters
         ----------
@@ -123,15 +159,15 @@ class TrackingLaw(EvaluatedMethods, ABC):
             Solver of the quadratic program that torque limits need; "hole" leaves a place for it.
         sided : bool
             Whether it also returns `side`.
-        measured : bool, optional
-            Whether it takes all velocities; default as the law does.
+        free : bool
+            Whether the momentum of a law that `takes_momentum` is an input; else the model's
+            momentum is a constant of the graph.
 
         Returns
         -------
         casadi.Function
-            From the inputs in `sizes` to (u, pivot, missed, scale) and, if asked for, side: 1 or
-            -1, which differ on both sides of a singular configuration. Of a law with a state the
-            rate of z comes last. Over MX with torque limits.
+            From `inputs` to the results named in `OUTPUTS`, without `side` unless asked for and
+            without `zdot` for a law that has no state. Over MX with torque limits.
         """
 
     def __repr__(self) -> str:
@@ -152,11 +188,6 @@ class TrackingLaw(EvaluatedMethods, ABC):
         return ErrorDynamics(group, self.stiffness, self.damping, self.inertia, self.integral)
 
     @property
-    def name(self) -> str:
-        """Name of the robot."""
-        return self.model.name
-
-    @property
     def quaternions(self) -> Mapping[int, str]:
         """Where the quaternions start in q, and the bodies whose joints they turn."""
         return self.model.quaternions
@@ -165,36 +196,6 @@ class TrackingLaw(EvaluatedMethods, ABC):
     def attitudes(self) -> Mapping[str, Mapping[int, str]]:
         """Where quaternions start in q and in a reference pose, and what they belong to."""
         return {**super().attitudes, "pose": pose_quaternions(self.outputs)}
-
-    @property
-    def nq(self) -> int:
-        """Number of configuration coordinates."""
-        return self.model.nq
-
-    @property
-    def nv(self) -> int:
-        """Number of velocities of the robot."""
-        return self.model.nv
-
-    @property
-    def ns(self) -> int:
-        """Number of shape velocities."""
-        return self.model.ns
-
-    @property
-    def nu(self) -> int:
-        """Number of controls."""
-        return self.model.nu
-
-    @property
-    def nw(self) -> int:
-        """Number of velocities that the law takes: ns, or nv when they are measured."""
-        return self.model.nv if self.use_measured_velocity else self.model.ns
-
-    @property
-    def nz(self) -> int:
-        """Length of the law's state z, zero at the start, such as an integral; 0 without."""
-        return 0 if self.integral is None else self.size
 
     @property
     def state_entries(self) -> tuple[tuple[str, str], ...]:
@@ -262,16 +263,6 @@ class TrackingLaw(EvaluatedMethods, ABC):
         reach = natural_units(system)[1] if isinstance(system, Mechanism) else 1.0
         names = [unit for output in self.outputs for unit in output.coordinate_units]
         return np.array([reach if unit == "m" else 1.0 for unit in names])
-
-    @property
-    def size(self) -> int:
-        """Dimension of all outputs together."""
-        return self.error_dynamics.size
-
-    @property
-    def pose_size(self) -> int:
-        """Length of the flat output coordinates."""
-        return self.error_dynamics.group.pose_size
 
     @property
     def takes_matrix(self) -> bool:
@@ -500,24 +491,28 @@ class TrackingLaw(EvaluatedMethods, ABC):
         """
         return self.error_dynamics.lyapunov(*self.errors(q, s, pose, twist))
 
-    @evaluated("(nq),(nw),(pose_size),(size),(size)->(nu),(),(size),()", symbols="symbols")
+    @evaluated(
+        "(nq),(nw),(pose_size),(size),(size),(nz)->(nu),(),(size),(),(nz)", symbols="symbols"
+    )
     def law(
-        self, q: Vector, s: Vector, pose: Vector, twist: Vector, acceleration: Vector
-    ) -> tuple[Vector, Scalar, Vector, Scalar]:
-        """The whole law on flat arrays; the state of a law that has one is zero.
+        self,
+        q: Vector,
+        s: Vector,
+        pose: Vector,
+        twist: Vector,
+        acceleration: Vector,
+        z: Vector | None = None,
+    ) -> tuple[Vector, Scalar, Vector, Scalar, Vector]:
+        """The whole law on flat arrays, at the momentum of the model.
 
         Parameters
         ----------
-        q : array_like
-            Configuration, shape (nq,).
-        s : array_like
-            Shape velocities, shape (nw,).
-        pose : array_like
-            Reference pose, flat, shape (pose_size,).
-        twist : array_like
-            Reference velocity, shape (size,).
-        acceleration : array_like
-            Rate of the reference velocity, shape (size,).
+        q, s : array_like
+            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
+        pose, twist, acceleration : array_like
+            Flat reference, shapes (pose_size,), (size,) and (size,).
+        z : array_like, optional
+            State of a law that has one, shape (nz,); default zero.
 
         Returns
         -------
@@ -532,49 +527,13 @@ class TrackingLaw(EvaluatedMethods, ABC):
         scale : float or casadi.SX
             Scale factor of torque limits: 1 where they are not active, 0 where they are not
             feasible in the direction of the command, whatever its size.
-        """
-        start = [ca.DM.zeros(self.nz)] if self.nz else []
-        u, pivot, missed, scale, *_ = self.graph().call([q, s, pose, twist, acceleration, *start])
-        return u, pivot, missed, scale
-
-    @evaluated(
-        "(nq),(nw),(pose_size),(size),(size),(nz)->(nu),(),(size),(),(nz)", symbols="symbols"
-    )
-    def law_with_state(
-        self, q: Vector, s: Vector, pose: Vector, twist: Vector, acceleration: Vector, z: Vector
-    ) -> tuple[Vector, Scalar, Vector, Scalar, Vector]:
-        """The whole law on flat arrays, of a law with a state z, such as an integral.
-
-        Parameters
-        ----------
-        q, s : array_like
-            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
-        pose, twist, acceleration : array_like
-            Flat reference, shapes (pose_size,), (size,) and (size,).
-        z : array_like
-            State of the law, shape (nz,).
-
-        Returns
-        -------
-        u, pivot, missed, scale : numpy.ndarray or casadi.SX
-            As from `law`.
         rate : numpy.ndarray or casadi.SX
             Rate of z, shape (nz,).
-
-        Raises
-        ------
-        ConcurError
-            If the law has no state.
         """
-        if not self.nz:
-            raise ConcurError(
-                f"law of `{self.name}`, argument `z`",
-                expected="no state, as the law has no integral action",
-                came="a state",
-                cure="Leave `z` out.",
-            )
-        u, pivot, missed, scale, rate = self.graph().call([q, s, pose, twist, acceleration, z])
-        return u, pivot, missed, scale, rate
+        state = [ca.DM.zeros(self.nz) if z is None else z] if self.nz else []
+        found = self.graph().call([q, s, pose, twist, acceleration, *state])
+        u, pivot, missed, scale, *rate = found
+        return u, pivot, missed, scale, rate[0] if rate else ca.DM.zeros(0)
 
     @property
     def takes_momentum(self) -> bool:
@@ -586,22 +545,39 @@ class TrackingLaw(EvaluatedMethods, ABC):
         """Lengths of the inputs that are known ahead of a run: the flat reference."""
         return {"pose": self.pose_size, "twist": self.size, "acceleration": self.size}
 
-    def sizes(self, measured: bool | None = None) -> dict[str, int]:
+    def inputs(self, free: bool = False) -> dict[str, int]:
         """Inputs of the law's graph.
 
         Parameters
         ----------
-        measured : bool, optional
-            Whether it takes all velocities; default as the law does.
+        free : bool
+            As of `graph`.
 
         Returns
         -------
         dict of str to int
             Length by name, in order.
         """
-        whole = self.use_measured_velocity if measured is None else measured
-        taken = {"q": self.nq, **({"v": self.nv} if whole else {"s": self.ns}), **self.sampled}
-        return taken | ({"z": self.nz} if self.nz else {})
+        momentum = {"momentum": 6} if free and self.takes_momentum else {}
+        state = {"z": self.nz} if self.nz else {}
+        return {"q": self.nq, "s": self.nw} | self.sampled | momentum | state
+
+    def velocities(self, given: Mapping[str, Vector]) -> Vector:
+        """All velocities of the robot, from the inputs of the law's graph by name.
+
+        Parameters
+        ----------
+        given : mapping of str to casadi.SX
+            Configuration, velocities that the law takes and, where it is an input, the momentum.
+
+        Returns
+        -------
+        casadi.SX
+            v, shape (nv,).
+        """
+        if self.use_measured_velocity:
+            return given["s"]
+        return self.model.velocity(given["q"], given["s"], given.get("momentum"))
 
     @property
     def symbols(self) -> Any:
@@ -686,3 +662,14 @@ class TrackingLaw(EvaluatedMethods, ABC):
             if values.shape[0] != size:
                 raise shape_error(f"{where}, `{name}`", (size,), values.shape)
         return pose, sample.twist, sample.acceleration
+
+
+def law_graph(
+    law: TrackingLaw, inputs: Mapping[str, Array], results: Mapping[str, Any], sided: bool
+) -> ca.Function:
+    """Graph of a law from symbols and results by name: those of `OUTPUTS` that are asked for."""
+    kind = type(inputs["q"])
+    wanted = [*OUTPUTS[:4], *(["side"] if sided else []), *(["zdot"] if law.nz else [])]
+    dense = [ca.densify(kind(results[name])) for name in wanted]
+    options = {"cse": True} if kind is ca.SX else {}
+    return ca.Function("law", [*inputs.values()], dense, [*inputs], wanted, options)

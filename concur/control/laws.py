@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
-import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array, as_floats, constant, finite_floats
-from concur.control._allocation import read_limits
-from concur.control._control_law import Law
+from concur.codegen import Array, constant
 from concur.control._feasibility import feasibility
 from concur.control._law import controls
 from concur.control._matching import check_controls
-from concur.control._own_law import tracking_law
+from concur.control._own_law import Law, tracking_law
+from concur.control._reading import read_each, read_limits
 from concur.errors import OutputError
 from concur.outputs import references
 from concur.outputs._sample import ReferenceSample
@@ -46,17 +44,8 @@ class _JointLaw(ABC):
         check_model(self.model, where)
         check_controls(self.model, where)
         for name in ("stiffness", "damping"):
-            given = as_floats(getattr(self, name), f"{where}, `{name}`")
-            spread = np.full(self.model.ns, given) if given.shape == () else given
-            values = finite_floats(spread, f"{where}, `{name}`", (self.model.ns,)).copy()
-            if not (values > 0.0).all():
-                raise OutputError(
-                    f"{where}, `{name}`",
-                    expected="gains above zero",
-                    came=f"{values.min():g}",
-                    cure="Write a number, or one for each of " + ", ".join(self.model.shape_names),
-                )
-            values.setflags(write=False)
+            place, joints = f"{where}, `{name}`", self.model.shape_names
+            values = read_each(place, getattr(self, name), joints, "joint")
             object.__setattr__(self, name, values)
         if self.torque_limits is not None:
             names = self.model.control_names

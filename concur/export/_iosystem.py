@@ -8,10 +8,10 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Evaluator, attitude_error
-from concur.control._attitudes import attitudes
 from concur.control._labels import labels
 from concur.control._loop import loop_of
 from concur.control._singularity import refusal
+from concur.control._tick_graph import attitudes
 from concur.control._tracking_law import TrackingLaw
 from concur.export._signals import law_signals
 
@@ -73,7 +73,7 @@ def to_iosystem(servo: TrackingLaw, closed_loop: bool = False) -> control.Nonlin
     reference = [*names["pose"], *names["twist"], *names["acceleration"]]
     if not closed_loop:
         law = servo.buffered("law")
-        ends = np.cumsum(list(servo.sizes().values()))[:-1]
+        ends = np.cumsum(list(servo.inputs().values()))[:-1]
 
         def torques(t: float, x: np.ndarray, inputs: np.ndarray, params: Any) -> np.ndarray:
             given = inputs[: ends[1]].any()
@@ -126,7 +126,7 @@ def _checked(servo: TrackingLaw, q: np.ndarray, u: np.ndarray, pivot: float) -> 
 
 def _closed_loop(servo: TrackingLaw) -> Evaluator:
     """Rates of the state, outputs, controls and pivot from state and reference."""
-    model, sizes = servo.model, {**servo.sizes(), "s": servo.ns, "u": servo.nu}
+    model, sizes = servo.model, {**servo.inputs(), "s": servo.ns, "u": servo.nu}
     symbols = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
     q, s, pose, twist, u = (symbols[name] for name in ("q", "s", "pose", "twist", "u"))
     v = model.velocity(q, s)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from concur.codegen import zero_unless_finite
 from concur.control import SPEED_LIMIT, CFolder, TickStatus, TrackingLaw
-from concur.control._reference_tick import exported_tick
+from concur.control._tick import exported_tick
 from concur.errors import ConcurError, UnknownNameError
 from concur.export._c import export_c
 from concur.export._fmu import FmuModel, sentence

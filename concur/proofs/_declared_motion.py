@@ -27,7 +27,7 @@ def declared_motion(task: Provable, base: Base, times: Floats) -> Floats:
     system, nq = servo.model.robot, servo.nq
     q, v = ca.SX.sym("q", nq), ca.SX.sym("v", servo.nv)
     given = [ca.SX.sym("r", n) for n in (servo.pose_size, servo.size, servo.size)]
-    u = servo.graph()(q, servo.law_velocities(v), *given)[0]
+    u = servo.law(q, servo.law_velocities(v), *given)[0]
     moved = ca.vertcat(system.rate(q, v), Plant(system).acceleration(q, v, u)[0])
     rate = ca.Function("rate", [q, v, *given], [moved], {"cse": True})
     rows = ca.vertcat(*true_errors(servo, q, v, *given[:2]), q[base.rows])

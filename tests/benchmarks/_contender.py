@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 import concur as cc
-from concur.control._tick import tick_function
+from concur.control import tick_function
 from tests.benchmarks._inner import OurInner, run_of
 from tests.benchmarks._job import Moment
 

@@ -146,7 +146,7 @@ def check_the_law(case, gains, count=1000):
         assert (u <= gains.limits[:, 1]).all(), u - gains.limits[:, 1]
         most = np.maximum(most, np.abs(u))
         if k < 50:
-            _, _, missed, scale = limited.law(q, s, pose, still, still)
+            _, _, missed, scale, *_ = limited.law(q, s, pose, still, still)
             assert scale == 1.0
             np.testing.assert_array_equal(missed, 0.0)
     assert (most <= gains.needed * (1.0 + 1e-3) + 1e-9).all(), most - gains.needed
@@ -180,13 +180,13 @@ def fastest_by_poles(case, length, limits):
     slow, fast = 1e4, 1e-2
     while slow > 1.002 * fast:
         time = np.sqrt(slow * fast)
-        gains = cc.place_gains(case.outputs, settling_time=time, length=length)
+        gains = cc.design_gains(case.outputs, settling_time=time, length=length)
         own = cc.Servo(case.model, case.outputs, *gains)
         if effort.extremes(tube(gains, own, case.errors)).within(limits):
             slow = time
         else:
             fast = time
-    gains = cc.place_gains(case.outputs, settling_time=slow, length=length)
+    gains = cc.design_gains(case.outputs, settling_time=slow, length=length)
     own = cc.Servo(case.model, case.outputs, *gains)
     return cc.certify(own, case.errors.get("angle", 1.0), case.errors.get("distance"))
 

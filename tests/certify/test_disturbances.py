@@ -141,7 +141,7 @@ def other_inertias(robot, factor):
 
 def test_wrong_inertias_of_a_floating_robot_that_is_measured():
     servo, _ = build("hand of the free-flyer")
-    measured = servo.as_measured
+    measured = replace(servo, use_measured_velocity=True)
     robot = servo.model.robot
     truth = other_inertias(robot, 1.4)
     oracle = OutputOracle(truth, measured.outputs)
@@ -175,7 +175,9 @@ def test_wrong_momentum():
     assert_close(bound.points, np.array(found), 1e-8)
     assert_close(bound.components, np.abs(found).max(axis=0), 1e-8)
     assert "at rest" in str(bound)
-    assert not momentum_disturbance(servo.as_measured, poses, speeds).components.any()
+    assert not momentum_disturbance(
+        replace(servo, use_measured_velocity=True), poses, speeds
+    ).components.any()
     with pytest.raises(ReductionError):
         momentum_disturbance(case_study(), Q0, np.zeros(8))
 

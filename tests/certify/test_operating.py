@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -361,14 +362,14 @@ def test_what_cannot_be_written_is_told(tmp_path: Path, path: str | None) -> Non
         ({"tolerance": 0.0}, OutputError, "tolerance"),
         ({"required_margin": -1.0}, OutputError, "required_margin"),
         ({"servo": 3}, OutputError, "Servo"),
-        ({"servo": "measured"}, OutputError, "unmeasured"),
+        ({"servo": "measured"}, OutputError, "shape velocities"),
         ({"servo": "floater", "speeds": 1.0}, OutputError, "distance"),
     ],
 )
 def test_wrong_input_is_told(change: dict[str, Any], error: type, words: str) -> None:
     arguments: dict[str, Any] = {"servo": rover(), "ranges": ELBOW} | change
     if arguments["servo"] == "measured":
-        arguments["servo"] = rover().as_measured
+        arguments["servo"] = replace(rover(), use_measured_velocity=True)
     if arguments["servo"] == "floater":
         arguments |= {"servo": floater(), "ranges": {"upper_arm": (0, 1), "forearm": (0, 1)}}
     with pytest.raises(error, match=words):

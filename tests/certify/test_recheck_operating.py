@@ -6,6 +6,7 @@ import copy
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,11 @@ def test_what_is_saved_is_confirmed(kind: str, tmp_path: Path) -> None:
 def test_another_law_is_not_proved(tmp_path: Path) -> None:
     path = tmp_path / "box.json"
     bounds("spinner")[0].save(path)
-    for other in (spinner(float(np.nextafter(4.0, 5.0))), rover(), spinner().as_measured):
+    for other in (
+        spinner(float(np.nextafter(4.0, 5.0))),
+        rover(),
+        replace(spinner(), use_measured_velocity=True),
+    ):
         answer = cc.recheck(path, other)
         assert answer.status is cc.Status.UNDECIDED
         assert not answer.law

@@ -278,7 +278,7 @@ def refused(kind: type[ConcurError], call: Callable[[], object], **contains: str
         text = getattr(error, sentence)
         assert text, f"nothing said about `{sentence}`"
         assert text.replace("\0", "\\x00") in str(error)  # messages are printable
-        assert contains.get(sentence, "") in text
+    assert contains.get("where", "") in error.where
     return error
 
 

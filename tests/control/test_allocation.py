@@ -13,8 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linprog, lsq_linear, minimize, nnls
 
 from concur.codegen import Evaluator
-from concur.control import _allocation
-from concur.control._allocation import INPUTS, OUTPUTS, allocation, read_limits
+from concur.control import _allocation, read_limits
+from concur.control._allocation import INPUTS, OUTPUTS, allocation
 from concur.errors import (
     ConcurError,
     NonFiniteError,
@@ -550,28 +550,28 @@ def test_limits_are_read(value: object, expected: list[list[float]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "kind", "message"),
+    ("value", "kind", "control"),
     [
-        (0, OutputError, "control `left`: expected a number above zero"),
-        (-1.0, OutputError, "control `left`: expected a number above zero"),
-        ([1, (2, 2), 1], OutputError, r"control `right`: .* got \(2, 2\)"),
-        ([1, 1, (3, -3)], OutputError, r"control `elbow`: .* got \(3, -3\)"),
-        ([1, 1, (np.inf, np.inf)], OutputError, "control `elbow`"),
-        (np.nan, NonFiniteError, "control `left`: expected limits that are numbers or infinite"),
-        ([1, (np.nan, 1), 1], NonFiniteError, "control `right`"),
-        ([1, 2], ShapeError, r"expected 3 limits, one per control \(left, right, elbow\), got 2"),
-        ([1, 2, (1, 2, 3)], ShapeError, "control `elbow`: .* got 3 numbers"),
-        ([1, 2, ([1], 2)], ShapeError, r"control `elbow`: .* got \[1\]"),
-        ("strong", ShapeError, "expected an array of numbers, got str 'strong'"),
-        ([1, "2", 3], ShapeError, "control `right`: expected an array of numbers"),
-        ({"wrist": 1}, UnknownNameError, "got `wrist`"),
+        (0, OutputError, "left"),
+        (-1.0, OutputError, "left"),
+        ([1, (2, 2), 1], OutputError, "right"),
+        ([1, 1, (3, -3)], OutputError, "elbow"),
+        ([1, 1, (np.inf, np.inf)], OutputError, "elbow"),
+        (np.nan, NonFiniteError, "left"),
+        ([1, (np.nan, 1), 1], NonFiniteError, "right"),
+        ([1, 2], ShapeError, ""),
+        ([1, 2, (1, 2, 3)], ShapeError, "elbow"),
+        ([1, 2, ([1], 2)], ShapeError, "elbow"),
+        ("strong", ShapeError, "left"),
+        ([1, "2", 3], ShapeError, "right"),
+        ({"wrist": 1}, UnknownNameError, ""),
     ],
     ids=str,
 )
 def test_limits_that_make_no_sense_are_refused(
-    value: object, kind: type[ConcurError], message: str
+    value: object, kind: type[ConcurError], control: str
 ) -> None:
-    with pytest.raises(kind, match=message) as caught:
-        read_limits("servo, `limits`", value, NAMES)
-    assert caught.value.where.startswith("servo, `limits`")
-    assert caught.value.cure
+    place = "servo, `limits`"
+    with pytest.raises(kind) as caught:
+        read_limits(place, value, NAMES)
+    assert caught.value.where == (f"{place}, control `{control}`" if control else place)

@@ -73,7 +73,7 @@ def test_missed_is_what_the_plant_lacks(joint: int, near: float) -> None:
     for _ in range(3):
         s, sample = 0.3 * rng.normal(size=6), oracle.sample(q, rng)
         v = full_velocity(oracle.plant, servo.model.momentum, q, s)
-        u, pivot, missed, scale = servo.law(q, s, *servo.flat(sample))
+        u, pivot, missed, scale, *_ = servo.law(q, s, *servo.flat(sample))
         assert np.isfinite(u).all()
         assert pivot >= servo.singular_margin
         assert scale == 1.0
@@ -103,7 +103,7 @@ def test_nothing_is_missed_away_from_singular_configurations() -> None:
     rng, checked = np.random.default_rng(3), 0
     for q, s, _ in states(damped, 8, margin=EARLY * ZONE):
         sample = oracle.sample(q, rng)
-        u, _, missed, _ = damped.law(q, s, *damped.flat(sample))
+        u, _, missed, _, *_ = damped.law(q, s, *damped.flat(sample))
         assert not missed.any()  # zeros, not small numbers
         assert_close(u, bare.torque(q, s, sample), 1e-10)
         checked += 1
@@ -118,7 +118,7 @@ def test_damping_sets_in_without_a_step() -> None:
     for angle in np.linspace(0.2, 0.0, 2001):
         q = singular(WRIST).copy()
         q[WRIST] += angle
-        u, _, missed, _ = servo.law(q, np.zeros(6), *servo.flat(sample))
+        u, _, missed, _, *_ = servo.law(q, np.zeros(6), *servo.flat(sample))
         found.append([*u, np.abs(missed).max()])
     found = np.array(found)
     begun = int(np.argmax(found[:, -1] > 0.0))
@@ -141,7 +141,7 @@ def test_damping_and_joints_left_over(rule: Redundancy) -> None:
         assert servo.margin(q) < 1.0
         sample = oracle.sample(q, rng, size=1.0)
         v = full_velocity(oracle.plant, servo.model.momentum, q, s)
-        u, _, missed, _ = servo.law(q, s, *servo.flat(sample))
+        u, _, missed, _, *_ = servo.law(q, s, *servo.flat(sample))
         assert_close(
             oracle.acceleration(q, v, u) + missed, oracle.command(servo, q, v, sample), 1e-8
         )
@@ -150,7 +150,7 @@ def test_damping_and_joints_left_over(rule: Redundancy) -> None:
     bare, _ = build("tip on the station", redundancy=rule)
     for q, s, _ in states(bare, 2, margin=EARLY * 2.0):
         sample = oracle.sample(q, rng)
-        u, _, missed, _ = servo.law(q, s, *servo.flat(sample))
+        u, _, missed, _, *_ = servo.law(q, s, *servo.flat(sample))
         assert not missed.any()
         assert_close(u, bare.torque(q, s, sample), 1e-10)
 

@@ -119,9 +119,9 @@ def test_integral_is_held_only_while_it_would_ask_for_more() -> None:
     servo = cart(limits=2.0)
     still = np.zeros(1)
     for x, v, rate in ((1.0, 0.0, 0.0), (0.1, 0.0, 0.1), (1.0, 10.0, 1.0)):
-        found = servo.law_with_state(still, np.array([v]), np.array([x]), still, still, still)
+        found = servo.law(still, np.array([v]), np.array([x]), still, still, still)
         assert_allclose(found[4], [rate], atol=1e-12)
-        assert_allclose(cart().law_with_state(still, still, [x], still, still, still)[4], [x])
+        assert_allclose(cart().law(still, still, [x], still, still, still)[4], [x])
 
 
 def test_ticks_advance_the_integral() -> None:

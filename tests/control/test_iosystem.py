@@ -305,7 +305,7 @@ def test_python_control_is_imported_when_it_is_wanted() -> None:
         " cc.Output('hand', 'forearm', 'R3', point=(0, 0.2, 0))]\n"
         "cc.control.loop_margins(cc.Servo(model, outputs, 4.0, 2.8))\n"
         "assert 'control' not in sys.modules\n"
-        "cc.place_gains(outputs, 2.0)\n"
+        "cc.design_gains(outputs, 2.0)\n"
         "assert 'control' in sys.modules\n"
     )
     done = subprocess.run(

@@ -88,7 +88,7 @@ def test_law_is_what_its_parts_give(name: str) -> None:
         sdot = np.linalg.solve(servo.decoupling(q), wanted - drift)
         vdot = model.lift(q)[0] @ sdot + model.velocity_drift(q, v)
         forces = model.lift(q)[0].T @ model.robot.inverse_dynamics(q, v, vdot)
-        u, pivot, missed, scale = servo.law(q, w, pose, twist, acceleration)
+        u, pivot, missed, scale, *_ = servo.law(q, w, pose, twist, acceleration)
         assert_close(u, np.linalg.solve(model.input_matrix(q), forces), 1e-10, name=name)
         rows, columns = servo.scales
         scaled = rows[:, None] * servo.decoupling(q) / columns
@@ -166,7 +166,7 @@ def test_law_of_a_long_arm_takes_the_least_acceleration_in_its_metric(name: str)
     sdot = pull + np.linalg.solve(metric, scaled.T @ solved)
     vdot = model.lift(q)[0] @ sdot + model.velocity_drift(q, v)
     forces = model.lift(q)[0].T @ model.robot.inverse_dynamics(q, v, vdot)
-    u, pivot, missed, _ = servo.law(q, s, pose, twist, acceleration)
+    u, pivot, missed, _, *_ = servo.law(q, s, pose, twist, acceleration)
     assert_close(u, np.linalg.solve(model.input_matrix(q), forces), 1e-9)
     assert_close(missed, damping * solved / servo.scales[0], 1e-9)
     if servo.damping_threshold is None:

@@ -40,7 +40,7 @@ def arm(limit: float, weight: float = 0.0) -> Servo:
 
 def lacking(servo: Servo, sample: ReferenceSample) -> tuple[np.ndarray, np.ndarray, float]:
     """Output acceleration that the robot lacks, the one reported, and the scale."""
-    u, _, missed, scale = servo.law(Q0, STILL, *servo.flat(sample))
+    u, _, missed, scale, *_ = servo.law(Q0, STILL, *servo.flat(sample))
     made = Pinocchio(servo.model.robot).forward_dynamics(Q0, STILL, u)
     wanted = 4.0 * (sample.pose - servo.output(Q0)) + sample.acceleration
     return wanted - servo.decoupling(Q0) @ made, missed, scale
@@ -101,7 +101,7 @@ def test_weak_motors_of_a_redundant_robot_get_nearly_all_that_is_possible() -> N
         sample = ReferenceSample(servo.output(q), rng.normal(0, 0.1, 6), rng.normal(0, 0.3, 6))
         if servo.margin(q) < 0.05:
             continue
-        u, pivot, missed, scale = servo.law(q, s, *servo.flat(sample))
+        u, pivot, missed, scale, *_ = servo.law(q, s, *servo.flat(sample))
         assert pivot > 0.0
         assert np.abs(u).max() <= limit
         force, bias = model.mass_matrix(q), model.bias(q, s)

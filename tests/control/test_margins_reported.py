@@ -62,7 +62,7 @@ def test_damping_is_least_squares_with_the_documented_weight(weight: object) -> 
     assert measure < 0.5  # well within the zone
     damping = np.trace(square) / np.trace(own) * (1.0 - measure**2)
     kept = np.linalg.solve(square + damping * np.eye(2), servo.scales[0] * demand)
-    _, _, missed, _ = servo.law(
+    _, _, missed, _, *_ = servo.law(
         STRETCHED, np.zeros(3), *servo.flat(asked(servo, STRETCHED, demand))
     )
     np.testing.assert_allclose(missed, damping * kept / servo.scales[0], rtol=1e-9)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -78,7 +80,7 @@ def test_disturbance_is_what_the_robot_lacks(group: str) -> None:
     sample = ReferenceSample(pose, still, still)
     torque = np.concatenate([np.zeros(6), servo.torque(Q0, s, sample)])
     acceleration = Pinocchio(robot).forward_dynamics(Q0, v, torque)
-    measured = servo.as_measured
+    measured = replace(servo, use_measured_velocity=True)
     jacobian = servo.decoupling(Q0)
     velocity, drift = measured.output_motion(Q0, v)
     # Where all velocities are known, output and shape acceleration are in this relation.
@@ -191,7 +193,7 @@ def test_words_are_readable() -> None:
         assert f"velocity wrong by {found.output_velocity[k]:.3g} {unit}/s" in row
         assert f"disturbance {found.disturbance[k]:.3g} {unit}/s^2" in row
         assert row.endswith(f"offset about {found.offset[k]:.3g} {unit}")
-    measured = servo.as_measured.mismatch(q, v)
+    measured = replace(servo, use_measured_velocity=True).mismatch(q, v)
     assert not measured.used
     assert str(measured).splitlines()[-1].startswith("the law measures its velocities")
 

@@ -186,7 +186,7 @@ def test_tick_advances_the_estimate_of_the_load():
     tick.buffers.period[:] = 0.01
     for _ in range(2):
         assert_close(tick(Q0, s, sample), law.torque(Q0, s, sample, z), 1e-12)
-        z = z + 0.01 * law.law_with_state(Q0, s, *law.flat(sample), z)[-1]
+        z = z + 0.01 * law.law(Q0, s, *law.flat(sample), z)[-1]
         assert np.abs(z).max() > 0.1
         assert_close(np.array(tick.buffers.state).ravel(), z, 1e-12)
 
@@ -224,12 +224,12 @@ def test_singular_configurations_are_refused():
     ("options", "said"),
     [
         ({"rate": None}, "rate"),
-        ({"rate": [2.0, 0.0]}, "rates above zero"),
+        ({"rate": [2.0, 0.0]}, "`rate`, output `hand`"),
         ({"rate": [2.0, 3.0, 1.0]}, "rate"),
-        ({"damping": -1.0}, "positive definite"),
-        ({"internal_damping": 0.0}, "a number above zero"),
-        ({"adaptation": -1.0}, "a number above zero"),
-        ({"singular_margin": 0.0}, "a margin above zero"),
+        ({"damping": -1.0}, "`damping`"),
+        ({"internal_damping": 0.0}, "`internal_damping`"),
+        ({"adaptation": -1.0}, "`adaptation`"),
+        ({"singular_margin": 0.0}, "`singular_margin`"),
     ],
 )
 def test_invalid_options_are_rejected(options, said):
@@ -301,7 +301,7 @@ def test_energy_with_the_error_of_the_estimate_falls_beside_a_wrong_load():
     gains = load_gains(law.model.robot, 3.0)
     rng = np.random.default_rng(5)
     s, z = np.array([1.0, 1.5, 0.3, -0.5, 0.8]), 0.1 * rng.normal(size=10)
-    *_, rate = law.law_with_state(Q0, s, *law.flat(sample), z)
+    *_, rate = law.law(Q0, s, *law.flat(sample), z)
     off, u = z - parameters(LOAD), law.torque(Q0, s, sample, z)
     v, sdot = plant.velocity(Q0, s), plant.acceleration(Q0, s, u)
     right = cc.PassiveServo(plant, law.outputs, [60, 90], [60, 60], rate=[2, 3])
@@ -327,7 +327,7 @@ def test_adaptation_stops_at_torque_limits():
     u = law.torque(Q0, s, sample)
     for limit, moves in ((1.01 * np.abs(u).max(), True), (0.99 * np.abs(u).max(), False)):
         limited = replace(law, torque_limits=float(limit))
-        rate = limited.law_with_state(Q0, s, *law.flat(sample), z)[-1]
+        rate = limited.law(Q0, s, *law.flat(sample), z)[-1]
         assert rate.any() == moves
 
 

@@ -48,7 +48,7 @@ def plain(reference: Reference) -> Reference:
 
 def test_torques_are_those_of_the_servo_at_the_sample(servo: Servo) -> None:
     limited = replace(servo, torque_limits=1.0)
-    measured = servo.as_measured
+    measured = replace(servo, use_measured_velocity=True)
     rng = np.random.default_rng(1)
     for law in (servo, limited, measured):
         for reference in demands(law, Q0).values():

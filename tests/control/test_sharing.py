@@ -59,7 +59,7 @@ def test_limits_scale_the_command_only_where_sharing_does_not_suffice(
         most = np.abs(four.torque(q, s, ReferenceSample(*demand))).max()
         limits = rng.uniform(0.85, 1.02) * most * np.array([1, 1, 1, 1, 10.0])
         limited = Servo(FOUR, OUTPUTS, **GAINS, torque_limits=limits, torque_weights=weights)
-        u, _, _, scale = limited.law(q, s, *demand)
+        u, _, _, scale, *_ = limited.law(q, s, *demand)
         forces, rest = three.torque(q, s, ReferenceSample(*demand)), THREE.bias(q, s)
         # Largest alpha with A u = rest + alpha (forces - rest) and |u| <= limits.
         best = linprog(
@@ -158,7 +158,7 @@ def test_thrusters_that_only_push() -> None:
     free, rng, whole = replace(limited, torque_limits=None), np.random.default_rng(3), 0
     for _ in range(20):
         q, s, *demand = state(limited, rng, 0.05)
-        u, _, _, scale = limited.law(q, s, *demand)
+        u, _, _, scale, *_ = limited.law(q, s, *demand)
         forces = pushes @ free.law(q, s, *demand)[0]
         rest = model.bias(q, s)
         bounds = [*[(0.0, 3.0)] * 8, (0.0, 1.0)]

@@ -14,7 +14,7 @@ from concur import robots
 from concur.control import Servo, Tick, TickStatus
 from concur.control._law import side
 from concur.control._singularity import answer_scale
-from concur.control._tick import LEAP, RUNAWAY
+from concur.control._tick_graph import LEAP, RUNAWAY
 from concur.errors import SingularConfigurationError
 from concur.outputs import Output, ReferenceSample
 from concur.reduction import reduce

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from concur.control import TickStatus
-from concur.control._tick import KEPT
+from concur.control._tick_graph import KEPT
 from concur.export._signals import law_signals
 from concur.outputs import ReferenceSample
 from tests.export._export import NAME, Library, servo
@@ -54,7 +54,7 @@ def integrated(kind: str) -> tuple[np.ndarray, np.ndarray]:
     for k, period in enumerate((0.1, 0.2, 0.0, 0.3)):
         q, pose = np.array([0.2, 0.5 + 0.1 * k]), arm.output([0.3, 0.6])
         states.append(np.concatenate([q, still, pose, still, still, [period]]))
-        found = arm.law_with_state(q, still, pose, still, still, z)
+        found = arm.law(q, still, pose, still, still, z)
         torques.append(found[0])
         z = z + period * found[4]
     return np.array(states), np.array(torques)

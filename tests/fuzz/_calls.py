@@ -143,8 +143,8 @@ def _sound(folder: Path) -> list[Call]:
         ),
         ("reduce", cc.reduce, {"robot": floating, "momentum": np.zeros(6), "stages": None}),
         (
-            "place_gains",
-            cc.place_gains,
+            "design_gains",
+            cc.design_gains,
             {"outputs": outputs, "settling_time": 1.0},
         ),
         ("loop_margins", cc.control.loop_margins, {"servo": servo}),

@@ -398,8 +398,7 @@ OF_SYSTEMS: dict[str, Call] = {
     ),
     "plan_loop rest": lambda s: cc.plan_loop(s.model, np.zeros(s.model.robot.base.joint.nv)),
     "geometric_phase": lambda s: cc.geometric_phase(s.model, np.zeros((5, s.model.ns)), s.case.q0),
-    "place_gains": lambda s: cc.place_gains(s.case.outputs, settling_time=1.0),
-    "lqr_gains": lambda s: cc.lqr_gains(s.case.outputs, 1.0),
+    "design_gains lqr": lambda s: cc.design_gains(s.case.outputs, method="lqr", error_weight=1.0),
     "design_gains": lambda s: cc.design_gains(s.case.outputs, 1.0),
     "certified_gains": lambda s: cc.certified_gains(
         s.case.outputs, s.model, 50.0, [s.case.q0], angle=0.5, distance=0.1
@@ -430,9 +429,6 @@ OF_LAWS: dict[str, Call] = {
     "reach": lambda s: s.law.reach(s.reference, 0.1, s.case.q0) if hasattr(s.law, "reach") else 0,
     "mismatch": lambda s: (
         s.law.mismatch(s.case.q0, np.zeros(s.system.nv)) if hasattr(s.law, "mismatch") else 0
-    ),
-    "as_measured": lambda s: (
-        (s.law.as_measured, s.law.unmeasured) if hasattr(s.law, "as_measured") else 0
     ),
     "inverse_kinematics": lambda s: (
         cc.inverse_kinematics(s.system, s.outputs, _target(s), s.case.q0, starts=2)

@@ -21,7 +21,7 @@ PLACED = {
     "PassiveServo Servo laws": "laws",
     "references ReferenceSample": "references",
     "Plant Run Status certified_gains certify compare design_gains geometric_phase "
-    "inverse_kinematics lqr_gains place_gains plan_loop recheck reduce simulate singularities "
+    "inverse_kinematics plan_loop recheck reduce simulate singularities "
     "symmetry": "calls",
     "load load_task verify": "files: tests/fuzz, tests/cli",
     "robots": "shipped systems",

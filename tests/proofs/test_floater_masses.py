@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -32,8 +33,9 @@ WRONG = replace(NEAR, push=(), masses=EPS, momentum_error=(EPS, 2 * EPS))
 BOTH = pytest.mark.parametrize("measured", [True, False])
 
 
+@cache
 def law(measured: bool) -> cc.Servo:
-    return flier().servo.as_measured if measured else flier().servo
+    return replace(flier().servo, use_measured_velocity=True) if measured else flier().servo
 
 
 def closed(measured: bool):
@@ -138,7 +140,7 @@ def moments(case: Prover, measured: bool, count: int) -> Iterator[Moment]:
             there, speed = robot.integrate(q, e * v + e * e / 2 * vdot), v + e * vdot
             sample = task.reference(t + e)
             torque = servo.torque(there, speed if measured else speed[6:], sample)
-            return plain.as_measured.errors(there, speed, sample.flat_pose, sample.twist), torque
+            return law(True).errors(there, speed, sample.flat_pose, sample.twist), torque
 
         (after, late), (before, early) = at(H), at(-H)
         pulled = plain.error_dynamics.rate(*at(0.0)[0])[1]
@@ -242,7 +244,12 @@ def test_the_checker_bounds_true_states_accelerations_and_torques(measured) -> N
 
 def task(measured: bool, statement: Statement, duration: float) -> SimpleNamespace:
     own = cc.load_task(EXAMPLES / "free_floater_proved.toml")
-    return restated(own, statement, duration, own.servo.as_measured if measured else None)
+    return restated(
+        own,
+        statement,
+        duration,
+        replace(own.servo, use_measured_velocity=True) if measured else None,
+    )
 
 
 THIN = Statement((2e-5,), (2e-5,), 2e-5, period=1e-3, masses=1e-3, momentum_error=(1e-3, 1e-3))
@@ -388,11 +395,12 @@ def test_forces_that_the_law_does_not_see_are_those_of_its_torques() -> None:
     slopes = np.column_stack([plain.motion(q, one)[0] for one in np.eye(12)])
     rows = np.vstack([task.robot.mass_matrix(q)[:6], slopes])
     gain = plain.decoupling(q) @ np.linalg.inv(model.mass_matrix(q))
+    measured = replace(plain, use_measured_velocity=True)
 
     def true(error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Velocity at a hand at rest, and what the law does not see there."""
         v = np.linalg.solve(rows, np.concatenate([error, none]))
-        both = plain.torque(q, v[6:], still(0.0)), plain.as_measured.torque(q, v, still(0.0))
+        both = plain.torque(q, v[6:], still(0.0)), measured.torque(q, v, still(0.0))
         return v, gain @ (both[0] - both[1])
 
     for error in 2.0 * np.random.default_rng(11).normal(size=(3, 6)):

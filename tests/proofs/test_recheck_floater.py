@@ -316,7 +316,7 @@ def test_states_and_torques_in_the_tube_are_those_of_the_law() -> None:
 @cache
 def proved(wrong: bool = False, measured: bool = False) -> tuple[Case, Stored]:
     task, statement = flier(), WRONG if wrong else HELD
-    servo = task.servo.as_measured if measured else task.servo
+    servo = replace(task.servo, use_measured_velocity=True) if measured else task.servo
     given = (servo, task.reference, T, task.q0, task.s0)
     found = proof_of(Prover(*given, statement))
     return case_of_floater(*given), stored_of(found)
