@@ -19,18 +19,14 @@ import hil
 from hil.bus import open_bus
 from hil.cli import main
 from hil.clock import MonotonicClock, SteppedClock
-from hil.drives import Finding, Wanted, _drive, _mit, make_drives
+from hil.drives import Finding, Wanted, _drive, make_drives
 from hil.drives.feedback import Feedback
-from hil.drives.mit_models import MIT_MODELS
 from hil.emulator import _faults
 from hil.operator import OperatorChannel
 from hil.quality import Quality
-from hil.record import recorder
-from hil.record._drain import SYNC
 from hil.rig import OperatorSettings, PoseSettings
 from hil.rig.busload import bus_load
 from hil.state.pose_source import PoseReceiver
-from hil.views import console
 from tests.hil._acme import forgotten
 
 ROOT = Path(__file__).parents[2]
@@ -133,27 +129,6 @@ def test_options_that_are_named_alone_exist():
     named = set(re.findall(r"`(--[a-z][a-z0-9-]+)", PAGE))
     assert named
     assert not named - known
-
-
-@pytest.mark.parametrize(
-    ("words", "value"),
-    [
-        ("for {:g} s; then, after", console.GRIP),
-        ("drains them every {:g} ms", 1e3 * recorder.PERIOD),
-        ("the disk every {:g} ms", 1e3 * SYNC),
-    ],
-)
-def test_numbers_are_those_of_the_code(words, value):
-    assert words.format(value) in " ".join(PAGE.split())
-
-
-def test_words_that_stand_for_numbers():
-    text = " ".join(PAGE.split())
-    assert "silence of one and a half times `watchdog`" in text
-    assert _mit.SILENCE == 1.5
-    assert "range -12.5 to 12.5 rad" in text
-    assert {model["position"] for model in MIT_MODELS.values()} == {(-12.5, 12.5)}
-    assert "within half of the margin" in text  # of the speed: tests/hil/test_guard.py
 
 
 # --- code -------------------------------------------------------------------------------------

@@ -113,11 +113,6 @@ def test_frames_that_the_bus_refuses_at_the_end_leave_a_trace():
         assert "the bus rejected frames" in sentence
 
 
-def test_a_run_that_ends_well_has_no_remarks():
-    with Bench() as bench:
-        assert bench.run().left == ()
-
-
 def test_a_failed_release_after_an_error_is_a_note_of_the_error():
     with Bench() as bench:
 

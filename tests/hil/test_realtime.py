@@ -26,12 +26,6 @@ def test_one_processor_is_worth_a_word():
     assert machine(cores=1).keeps_up
 
 
-def test_the_numbers_are_in_the_sentence():
-    sentence = machine(steal=0.27, late=0.0123, longest=0.041, lost=0.3).sentence
-    for part in ("2 processors", "27 %", "12.3 ms", "41.0 ms", "30 %"):
-        assert part in sentence
-
-
 def test_a_measurement():
     found = measure_machine(seconds=0.1)
     assert found.cores >= 1

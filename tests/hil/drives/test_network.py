@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hil.bus import Bus
 from hil.clock import SteppedClock
-from hil.drives._network import Nmt, SdoSession, SetupNetwork
+from hil.drives._network import Nmt, SdoSession
 from hil.errors import DriveError
 from tests.hil.drives._stations import NODE, AnsweringBus, frame, station, virtual_pair
 
@@ -197,13 +196,3 @@ def test_short_numbers_keep_their_sign():
     assert session.read(0x6071, 0, "h") == -2
     assert session.read(0x6072, 0, "H") == 0xFE
     bus.close()
-
-
-def test_idle_lets_the_clock_move():
-    with virtual_pair(SteppedClock()) as (bus, far):
-        network = SetupNetwork(bus)
-        far.send(frame(0x123, b"1"))
-        before = bus.clock.now()
-        network.idle(0.01)
-        assert bus.clock.now() - before == pytest.approx(0.01)
-        assert isinstance(bus, Bus)

@@ -1,7 +1,6 @@
 """Memory shared by processes."""
 
 import multiprocessing
-import threading
 
 import numpy as np
 
@@ -42,16 +41,6 @@ def test_another_process_writes_and_no_reading_is_torn():
     assert writer.exitcode == 0
     assert block.read()["a"][0] == 59_999
     assert len(seen) > 2  # few where other processes keep the machine busy
-
-
-def test_threads_too():
-    block = Block(NAMES)
-    writer = threading.Thread(target=_write, args=(block, 5_000))
-    writer.start()
-    while writer.is_alive():
-        numbers = block.snapshot()
-        assert numbers.min() == numbers.max()
-    writer.join()
 
 
 def test_a_writer_that_died_halfway_does_not_stop_readers():

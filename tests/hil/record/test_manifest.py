@@ -18,7 +18,6 @@ from hil.record.manifest import (
     columns,
     file_hash,
     fingerprints,
-    machine,
     make_manifest,
     read_manifest,
     write_manifest,
@@ -165,7 +164,3 @@ def test_the_end_is_added_and_nothing_else_changes(manifest, tmp_path):
 def test_a_manifest_that_cannot_be_written_is_an_error(manifest, tmp_path):
     with pytest.raises(RecordError, match="Set another `directory`"):
         write_manifest(tmp_path / "none", manifest)
-
-
-def test_a_machine_has_a_name():
-    assert set(machine()) == {"node", "machine", "processor", "system"}

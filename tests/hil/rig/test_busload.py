@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import can
 import pytest
@@ -174,9 +173,3 @@ def test_sync_and_heartbeats_count_without_drives_too() -> None:
 def test_usual_frames_are_those_of_the_drives(name: str) -> None:
     rig = load_rig(EXAMPLES / name)
     assert bus_load(rig).share == pytest.approx(bus_load(rig, make_drives(rig)).share)
-
-
-def test_frames_of_drives_are_duck_typed() -> None:
-    rig = load_rig(EXAMPLES / "rover_rig" / "rig_mit.toml")
-    drive = SimpleNamespace(cycle_frames=lambda: (CycleFrame("both", 8, True),))
-    assert bus_load(rig, [drive]).share == pytest.approx(135 * 250e-6)

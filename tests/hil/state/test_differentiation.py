@@ -1,7 +1,6 @@
 """Tracking observers: exact at steady speed, late by a known time, deaf to nonsense."""
 
 import math
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -90,36 +89,12 @@ def test_delay_is_the_one_that_is_said(bandwidth, period):
     assert velocity_delay(bandwidth, 1e-6) == pytest.approx(1.0 / (math.pi * bandwidth), rel=1e-3)
 
 
-def test_delay_of_a_slow_wave():
-    # Phase of a sine at 1 Hz, found by correlation, is the delay times the frequency.
-    line, times, found = Line(), np.arange(0.0, 8.0, PERIOD), []
-    for t in times:
-        line.report(math.sin(2.0 * math.pi * t) / (2.0 * math.pi), t)
-        found.append(line.velocity)
-    whole = times >= 2.0
-    wave = np.exp(-2j * math.pi * times[whole])
-    response = 2.0 * np.mean(np.array(found)[whole] * wave)
-    assert -np.angle(response) / (2.0 * math.pi) == pytest.approx(
-        velocity_delay(25.0, PERIOD), rel=0.05
-    )
-    assert abs(response) == pytest.approx(1.0, abs=0.02)
-
-
 def test_a_known_acceleration_is_not_late():
     line, a = Line(), 2.0
     for t in np.arange(0.0, 1.0, PERIOD):
         line.report(0.5 * a * t**2, t, a=a)
         assert line.velocity == pytest.approx(a * t, abs=1e-9)
         assert line.position == pytest.approx(0.5 * a * t**2, abs=1e-9)
-
-
-def test_a_known_acceleration_continues_between_reports():
-    line, a = Line(), 2.0
-    for t in np.arange(0.0, 0.5, PERIOD):
-        line.report(0.5 * a * t**2, t, a=a)
-    line.predict(t + 0.02, a)
-    assert line.velocity == pytest.approx(a * (t + 0.02), abs=1e-9)
-    assert line.position == pytest.approx(0.5 * a * (t + 0.02) ** 2, abs=1e-9)
 
 
 def test_only_what_is_unknown_of_an_acceleration_is_late():
@@ -205,9 +180,9 @@ def test_an_absurd_reported_velocity_is_not_used():
 
 def test_wheels_count_turns():
     line = Line()
-    for k in range(25000):
+    for k in range(6000):
         line.report(rounded(9.0 * k * PERIOD), k * PERIOD)
-    assert line.position == pytest.approx(9.0 * 24999 * PERIOD, abs=STEP)
+    assert line.position == pytest.approx(9.0 * 5999 * PERIOD, abs=STEP)
     assert line.velocity == pytest.approx(9.0, abs=0.1)
     assert line.implausible == 0
 
@@ -229,18 +204,6 @@ def test_a_cycle_without_report_is_bridged():
             line.predict(k * PERIOD)
         if k > 150:
             assert line.position == pytest.approx(2.0 * k * PERIOD, abs=1e-6)
-
-
-def test_without_reports_an_axis_is_carried_on_for_a_while_only():
-    line = Line()
-    for k in range(300):
-        line.report(2.0 * k * PERIOD, k * PERIOD)
-    last = 299 * PERIOD
-    for gone, moved in ((0.05, 0.05), (0.1, 0.1), (10.0, 0.1)):
-        line.predict(last + gone)
-        assert line.position == pytest.approx(2.0 * (last + moved), abs=1e-6)
-        assert float(line.joints.age[0]) == pytest.approx(gone)
-    assert line.velocity == 0.0
 
 
 def test_before_the_first_report_the_state_is_unknown():
@@ -462,25 +425,6 @@ def test_a_drive_that_never_tells_its_torque_is_not_suspected():
 
 def test_rest_under_a_steady_torque_is_not_suspect():
     assert follow_torque(500, changes=False) is None
-
-
-def test_no_memory_is_taken_from_cycle_to_cycle():
-    line = Line()
-
-    def run(start, count):
-        for k in range(start, start + count):
-            line.report(0.01 * k, k * PERIOD, asked=0.1, effort=0.2, a=0.1)
-
-    run(0, 2000)
-    tracemalloc.start()
-    try:
-        run(2000, 200)
-        before = tracemalloc.get_traced_memory()[0]
-        run(2200, 4000)
-        grown = tracemalloc.get_traced_memory()[0] - before
-    finally:
-        tracemalloc.stop()
-    assert grown < 2000
 
 
 def test_smallest_steps():

@@ -148,7 +148,7 @@ def drained(receiver, now=10.0):
 
 
 @settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     st.binary(max_size=64)
@@ -167,25 +167,6 @@ def test_no_datagram_raises(receiver, data):
     before = receiver.invalid
     assert receiver._read(data, 10.0) is None
     assert receiver.invalid == before + 1
-
-
-def test_maps_with_absurd_keys_and_sizes_do_not_raise(receiver):
-    for data in (
-        b"\x81\x90\x01",  # a key that is a list
-        b"\xdf\xff\xff\xff\xff",  # a map of four thousand million entries
-        b"\x91" * 1000,  # lists in lists
-        b"\xc7\x05\x01hello",
-        b"",
-        bytes(2000),
-    ):
-        assert receiver._read(data, 10.0) is None
-    assert receiver.invalid == 6
-
-
-def test_a_datagram_that_is_too_long_is_refused(receiver, sender):
-    sender.send_bytes(msgpack.packb(facts(rest="x" * 2000)))
-    assert drained(receiver) == []
-    assert receiver.invalid == 1
 
 
 def test_a_quaternion_is_brought_to_unit_length(receiver):
@@ -353,7 +334,7 @@ def test_sending_without_a_receiver_neither_waits_nor_fails(kind):
         port = gone.port
     start = time.monotonic()
     with PoseSender(kind, "127.0.0.1", port) as sender:
-        for k in range(3000):
+        for k in range(500):
             sender.send(float(k), POSITION)
     assert time.monotonic() - start < 5.0
 

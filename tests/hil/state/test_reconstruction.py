@@ -78,7 +78,7 @@ def test_stages_follow_from_their_momenta():
 
 def check_motion(model, q0, tolerance):
     """One step after another, of exact increments, against an integrator of eighth order."""
-    times, q, speeds = motion_of(model, q0, 1.0)
+    times, q, speeds = motion_of(model, q0, 0.5)
     stride = round(PERIOD / 1e-3)
     places = find_places(model, model.control_names)
     graph = make_graphs(model, places, False, "").step
@@ -131,7 +131,7 @@ def test_noise_of_encoders_does_not_become_drift():
     model = cc.reduce(cc.robots.rover_arm())
     estimator = estimator_of(model)
     rng = np.random.default_rng(5)
-    count = 15000
+    count = 4000
     q = np.tile(model.robot.neutral(), (count, 1))
     q[:, 3:] += rng.normal(0.0, 2e-3, (count, 5))
     q[0, 3:] = q[-1, 3:] = 0.0

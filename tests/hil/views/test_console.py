@@ -19,8 +19,8 @@ from hil.latch import Reason, State
 from hil.operator import OperatorChannel
 from hil.record.ring import Ring
 from hil.rig import OperatorSettings
-from hil.views.console import Facts, _pressed, facts_of, picture
-from tests.hil._records import SMALL, make_rig
+from hil.views.console import Facts, _pressed, picture
+from tests.hil._records import SMALL
 
 FACTS = Facts("rover, DRIVE", ("wheel", "arm"), (8.0, 4.0), (("hand", 2),), 60.0)
 
@@ -89,15 +89,6 @@ def test_a_row_of_nonsense_does_not_end_the_view(value):
     shown = text(np.full(SMALL.width, value))
     assert "state unknown" in shown
     assert "reason unknown" in shown
-
-
-def test_facts(tmp_path):
-    rig = make_rig(tmp_path)
-    facts = facts_of(rig, (("hand", 3),), "DRIVE", 5.0)
-    assert facts.title == "rover, DRIVE"
-    assert facts.axes == tuple(axis.name for axis in rig.axes)
-    assert facts.torque_limits == tuple(axis.torque_limit for axis in rig.axes)
-    assert (facts.outputs, facts.duration) == ((("hand", 3),), 5.0)
 
 
 def test_a_terminal_that_is_gone_presses_nothing():

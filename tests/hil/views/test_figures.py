@@ -194,20 +194,6 @@ def test_non_finite_numbers_are_drawn(tmp_path):
 
 
 @pytest.mark.extended
-def test_a_record_with_many_axes_has_two_columns(record):
-    layout = dataclasses.replace(record.layout, axes=tuple(f"joint_{i}" for i in range(9)))
-    manifest = {**record.manifest, "columns": {"error": record.manifest["columns"]["error"]}}
-    rows = np.zeros((50, layout.width))
-    layout.views(rows)["time"][:, 0] = 0.004 * np.arange(50)
-    wide = dataclasses.replace(
-        record, layout=layout, manifest=manifest, rows=rows, index=np.arange(50)
-    )
-    figure = torque_figure(wide)
-    figure.canvas.draw()
-    assert len({axes.get_position().x0 for axes in figure.axes}) == 2
-
-
-@pytest.mark.extended
 def test_files_and_page_hold_all_figures(record, tmp_path):
     files = save_figures(record, tmp_path)
     assert list(files) == list(FIGURES)
