@@ -20,9 +20,7 @@ from scipy.integrate import DOP853
 
 import concur as cc
 from concur.codegen import Evaluator, compiled
-from concur.control import tracking_law
 from concur.formulations import Factor
-from concur.simulation import step_function
 
 PAGE = Path(__file__).resolve().with_name("lagrangian.md")
 STEPS, STEP, SAMPLES = 1_000_000, 1e-3, 100
@@ -77,18 +75,8 @@ def fixed(method: str, steps: int = STEPS) -> Row:
     """A method of `simulate` and `forced_motion`, as machine code."""
     system = pendulum()
 
-    class Free:
-        """No inputs."""
-
-        model, torque_limits = cc.reduce(system), None
-
-        def graph(self) -> ca.Function:
-            q, s = ca.SX.sym("q", 6), ca.SX.sym("s", 6)
-            return ca.Function("free", [q, s], [ca.SX(0, 1)], ["q", "s"], ["u"])
-
-    one = step_function(tracking_law(Free(), "pendulum"), cc.Plant(system), method, True).function
-    state = ca.MX.sym("state", 12)
-    q, v, *_ = one(*ca.vertsplit(state, 6), 0.0, STEP, ca.DM(0, 1))
+    one, state = cc.Plant(system).step_function(method), ca.MX.sym("state", 12)
+    q, v = one(*ca.vertsplit(state, 6), ca.DM(0, 1), STEP)
     per = steps // SAMPLES
     many = ca.Function("step", [state], [ca.vertcat(q, v)]).fold(per)
     made = compiled([many])

@@ -18,8 +18,9 @@ import casadi as ca
 import numpy as np
 
 import concur as cc
+from concur.codegen import Evaluator
 from concur.control import ReferenceTick, tracking_law
-from concur.simulation import Friction, Integrator, RunRecord, step_function
+from concur.simulation import Friction, Integrator, RunRecord
 
 PAGE = Path(__file__).resolve().with_name("laws.md")
 PERIOD = 0.002  # s: control period of all laws, and the delay in the case of this name
@@ -231,7 +232,8 @@ def _delayed(scene: Scene, law: Any, reference: Any, plant: cc.Plant, late: int 
     tick = ReferenceTick(law, reference)
     if made.nz:
         tick.buffers.period[:] = PERIOD
-    step = step_function(made, plant, "rkmk4", held=True)
+    sizes = [(robot.nq,), (robot.nv,)]
+    step = Evaluator(plant.step_function("rkmk4"), sizes, "delayed loop")
     count = round(scene.duration / PERIOD)
     t = np.arange(count + 1) * PERIOD
     q, v = np.empty((count + 1, robot.nq)), np.empty((count + 1, robot.nv))
@@ -243,7 +245,7 @@ def _delayed(scene: Scene, law: Any, reference: Any, plant: cc.Plant, late: int 
         u[k] = waiting.pop(0)
         if k < count:
             step.inputs[0][:, 0], step.inputs[1][:, 0] = q[k], v[k]
-            step.inputs[3][0, 0], step.inputs[4][:, 0] = PERIOD, u[k]
+            step.inputs[2][:, 0], step.inputs[3][0, 0] = u[k], PERIOD
             step.trigger()
             q[k + 1], v[k + 1] = step.outputs[0][:, 0], step.outputs[1][:, 0]
     extremes = {"q_range": q, "v_range": v, "u_range": u}

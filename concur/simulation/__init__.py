@@ -21,7 +21,6 @@ from concur.simulation._run_signals import run_signals
 from concur.simulation._simulate import simulate
 from concur.simulation._slip import Slip
 from concur.simulation._start import FASTEST_START, LONGEST_RUN, MOST_STEPS, SHORTEST_STEP
-from concur.simulation._step import step_function
 from concur.simulation._stiffness import check_friction
 from concur.simulation._validity import ValidRange, first_invalid, valid_ranges
 
@@ -63,7 +62,6 @@ __all__ = [
     "recorded_run",
     "run_signals",
     "simulate",
-    "step_function",
     "valid_ranges",
     "velocity_columns",
     "write_arrays",

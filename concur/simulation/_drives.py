@@ -13,7 +13,7 @@ import numpy as np
 
 from concur.codegen import normalised
 from concur.errors import SimulationError
-from concur.robot import Mechanism, control_velocities
+from concur.robot import control_velocities, controls
 from concur.simulation._disturbances import (
     GravityGradient,
     active_share,
@@ -25,12 +25,13 @@ from concur.simulation._friction import STRIBECK_SPEED, Sticking, dry_level
 from concur.simulation._imperfections import (
     OF_CONTROLS,
     OF_FRICTION,
+    OF_JOINTS,
     OF_WRENCHES,
     Imperfections,
     Scalar,
     joint_places,
 )
-from concur.simulation._plant import Plant
+from concur.system import System
 
 SHORTEST_LAG = 1e-12
 """Smallest time constant of a lag, s: a shorter one has no effect."""
@@ -43,19 +44,21 @@ class Drives:
     ----------
     real : Imperfections
         Fixed values.
-    robot : Mechanism
+    robot : System
         The robot.
     inputs : tuple of (str, str)
         Imperfections that are inputs w, in this order.
-    h : float
-        Step of integration, s.
+    h : float, optional
+        Step of integration, s; lags and disturbances with a beginning or an end need it.
     """
 
     def __init__(
-        self, real: Imperfections, robot: Mechanism, inputs: tuple[Scalar, ...], h: float
+        self, real: Imperfections, robot: System, inputs: tuple[Scalar, ...] = (), h: float = 0.0
     ) -> None:
         self._real, self._robot, self._inputs, self._h = real, robot, inputs, h
+        self._controls = controls(robot)[0]
         self._check_lengths()
+        self.inputs, self.windows = len(inputs), len(real.wrenches)
         self.lagging = self.acting("lag")
         self.flexible = self.acting("stiffness")
         self.dry = sorted({*self.acting("coulomb"), *self.acting("stribeck")})
@@ -78,7 +81,7 @@ class Drives:
 
     def values(self, known: Mapping[Scalar, np.ndarray]) -> dict[str, Any]:
         """What stiffness depends on, each shape (worlds, nu), with names and speed."""
-        found: dict[str, Any] = {"names": self._robot.control_names}
+        found: dict[str, Any] = {"names": self._controls}
         for kind in ("viscous", "stiffness", "damping", "motor_inertia"):
             fixed, names = self._fixed(kind)
             columns = [
@@ -102,6 +105,11 @@ class Drives:
                 cure="Narrow its interval, or change the fixed value.",
                 world=world,
             )
+
+    @property
+    def rubs(self) -> bool:
+        """Whether there is friction or a spring that a step has to resolve."""
+        return bool(self.acting("viscous") or self.flexible)
 
     def decay(self, lag: np.ndarray) -> np.ndarray:
         """E = exp(-h / 2 tau), which is 0 without lag."""
@@ -143,7 +151,7 @@ class Drives:
         rows = [ca.SX(1) if part is None else part for part in parts]
         return ca.Function("active", [t], [ca.vertcat(ca.SX(0, 1), *rows)])
 
-    def rate_function(self, plant: Plant) -> ca.Function:
+    def rate_function(self, plant: Any) -> ca.Function:
         """Rates of v, work, springs, motors and loads.
 
         From (q, v, springs, motors, loads, torque, active, share, p); the torque is that behind
@@ -154,7 +162,7 @@ class Drives:
         loads = ca.SX.sym("loads", plant.nl)
         torque, active = ca.SX.sym("u", plant.nu), ca.SX.sym("a", len(self._real.wrenches))
         share = ca.SX.sym("share", plant.nu)
-        p = ca.SX.sym("p", plant.n_numbers + len(self._inputs))
+        p = ca.SX.sym("p", plant.n_numbers + self.inputs)
         w = p[plant.n_numbers :, :]
         unit, _ = normalised(q, plant.quaternions)
         robot = plant.symbolic(p[: plant.n_numbers, :])
@@ -193,8 +201,8 @@ class Drives:
         stribeck_speed = STRIBECK_SPEED if friction is None else friction.stribeck_speed
         return dry_level(self.read("coulomb", w), self.read("stribeck", w), speeds, stribeck_speed)
 
-    def sticking_functions(self, plant: Plant) -> tuple[ca.Function, ca.Function]:
-        """Dry friction at the start and at the end of a step, as those of a `Plant`.
+    def sticking_functions(self, plant: Any) -> tuple[ca.Function, ca.Function]:
+        """Dry friction at the start and at the end of a step.
 
         The first one maps (q, v, motors, loads, torque, vdot, faster, p, h), with the accelerations
         of robot and motors without dry friction, to the shares of the levels, the accelerations of
@@ -206,18 +214,17 @@ class Drives:
         sizes = {"q": plant.nq, "v": plant.nv, "motor": own, "loads": plant.nl, "torque": nu}
         sizes |= {"vdot": plant.nv, "faster": own, "h": 1, "share": nu}
         x = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
-        x["p"] = ca.SX.sym("p", plant.n_numbers + len(self._inputs))
+        x["p"] = ca.SX.sym("p", plant.n_numbers + self.inputs)
         jumps, coupled = ca.SX.sym("jumps", plant.nv, nu), ca.SX.sym("coupled", nu, nu)
         numbers, w, h = x["p"][: plant.n_numbers, :], x["p"][plant.n_numbers :, :], x["h"]
-        robot, inertia = (
-            plant.symbolic(numbers),
-            _picked(self.read("motor_inertia", w), self.flexible),
-        )
+        robot = plant.symbolic(numbers)
+        inertia = _picked(self.read("motor_inertia", w), self.flexible)
         speeds = self.speeds(robot, x["q"], x["v"], x["motor"])
         rates = self.speeds(robot, x["q"], x["vdot"], x["faster"])
         level = self.level(w, speeds)
-        found = plant.per_control(x["q"], numbers, (x["v"], x["loads"], x["torque"]))
-        start = Sticking(self.dry, *found, self.flexible, inertia)
+        per_control = plant.per_control(x["q"], numbers, (x["v"], x["loads"], x["torque"]))
+        found = ca.densify(per_control[0]), ca.densify(per_control[1])
+        start = Sticking(self.dry, found[0], found[1], self.flexible, inertia)
         share = start.shares(speeds, rates, level, h)
         slowed, slower, _ = start.response(-share * level)
         last = Sticking(self.dry, jumps, coupled, self.flexible, inertia)
@@ -257,7 +264,7 @@ class Drives:
         ripple, found = self.read("ripple", w), ca.SX(u)
         places = joint_places(self._robot)
         for k in self.acting("ripple"):
-            name = self._robot.control_names[k]
+            name = self._controls[k]
             if name not in places:
                 raise SimulationError(
                     f"imperfections of `{self._robot.name}`, `ripple`",
@@ -270,13 +277,13 @@ class Drives:
         return found
 
     def _symbols(self) -> tuple[ca.SX, ca.SX]:
-        return ca.SX.sym("u", self._robot.nu), ca.SX.sym("w", len(self._inputs))
+        return ca.SX.sym("u", len(self._controls)), ca.SX.sym("w", self.inputs)
 
     def _fixed(self, kind: str) -> tuple[np.ndarray, tuple[str, ...]]:
         return self._real.values(kind, self._robot), self._real.names(kind, self._robot)
 
     def _check_lengths(self) -> None:
-        for kind in (*OF_FRICTION, *OF_CONTROLS, "resolution", "noise", "velocity_noise"):
+        for kind in (*OF_FRICTION, *OF_CONTROLS, *OF_JOINTS):
             fixed, names = self._fixed(kind)
             if len(fixed) != len(names):
                 raise SimulationError(

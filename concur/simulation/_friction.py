@@ -138,28 +138,7 @@ class Friction:
         )
         return cls(one, two, three, stribeck_speed)
 
-    @property
-    def dry(self) -> list[int]:
-        """Indices of the controls with friction that sticks."""
-        levels = np.add(self.coulomb, self.stribeck)
-        return [int(k) for k in np.flatnonzero(levels)]
-
-    def level(self, speed: Vector) -> Any:
-        """Level of the dry friction of each control.
-
-        Parameters
-        ----------
-        speed : casadi.SX
-            Velocities along the controls, shape (nu,), m/s and rad/s.
-
-        Returns
-        -------
-        casadi.SX
-            Shape (nu,), N and N m.
-        """
-        return dry_level(ca.DM(self.coulomb), ca.DM(self.stribeck), speed, self.stribeck_speed)
-
-    def left(self, u: Vector, speed: Vector, share: Vector | None = None) -> Any:
+    def left(self, u: Vector, speed: Vector) -> Any:
         """Forces and torques that are left of the controls.
 
         Parameters
@@ -168,19 +147,16 @@ class Friction:
             Controls, shape (nu,), N and N m.
         speed : array_like or casadi.SX
             Velocities along the controls, shape (nu,), m/s and rad/s.
-        share : casadi.SX, optional
-            Share of the level that acts against each control, from -1 to 1; default the sign of
-            `speed`.
 
         Returns
         -------
         numpy.ndarray or casadi.SX
-            Shape (nu,). At rest dry friction counts as zero by default.
+            Shape (nu,). At rest dry friction counts as zero.
         """
         if isinstance(speed, np.ndarray):
-            return np.array(self.left(ca.DM(u), ca.DM(speed), share)).ravel()
-        share = ca.sign(speed) if share is None else share
-        return u - ca.DM(self.viscous) * speed - self.level(speed) * share
+            return np.array(self.left(ca.DM(u), ca.DM(speed))).ravel()
+        dry = dry_level(ca.DM(self.coulomb), ca.DM(self.stribeck), speed, self.stribeck_speed)
+        return u - ca.DM(self.viscous) * speed - dry * ca.sign(speed)
 
 
 def dry_level(coulomb: Any, stribeck: Any, speed: Any, stribeck_speed: float) -> Any:
@@ -242,35 +218,6 @@ class Sticking:
         every = ca.SX(speeds.shape[0], 1)
         every[order] = found
         return every
-
-
-class HeldShares:
-    """Shares of dry friction that are found by the first rates of a step and held in it.
-
-    Parameters
-    ----------
-    functions : tuple of casadi.Function
-        Those of `Plant.sticking_functions`, or of drives.
-    nu : int
-        Number of controls.
-    """
-
-    def __init__(self, functions: tuple[ca.Function, ca.Function], nu: int) -> None:
-        self._stick, self._stop = functions
-        self._response: list[Any] = []
-        self.share: Any = ca.MX.zeros(nu)
-
-    def slowed(self, *given: Any) -> list[Any]:
-        """Changes of the rates by dry friction: of the first ones, which lack it; none later."""
-        if self._response:
-            return []
-        self.share, *changes, jumps, coupled = self._stick(*given)
-        self._response = [jumps, coupled]
-        return list(changes)
-
-    def stopped(self, *given: Any, h: Any) -> Any:
-        """Changes at the end of the step."""
-        return self._stop(*given, self.share, h, *self._response)
 
 
 def stopping_impulses(mobility: Array, speed: Array, share: Array, impulse: Array) -> Array:

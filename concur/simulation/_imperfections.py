@@ -18,9 +18,10 @@ from concur.errors import (
     UnknownNameError,
     shown,
 )
-from concur.robot import Mechanism, as_tree
+from concur.robot import Mechanism, as_tree, controls
 from concur.simulation._disturbances import Disturbance, GravityGradient, Wrench
 from concur.simulation._friction import STRIBECK_SPEED, Friction, by_name
+from concur.system import System
 
 OF_FRICTION = ("viscous", "coulomb", "stribeck")
 OF_CONTROLS = {
@@ -231,7 +232,8 @@ class Imperfections:
                 names = robot.control_names
                 found[kind] = by_name(place, "controls", names, given, OF_CONTROLS[kind])
             elif kind in OF_JOINTS:
-                found[kind] = by_name(place, "joints", tuple(joint_places(robot)), given)
+                joints = tuple(joint_places(as_tree(robot, f"joints of `{robot.name}`")))
+                found[kind] = by_name(place, "joints", joints, given)
             else:
                 raise UnknownNameError(
                     place,
@@ -274,7 +276,7 @@ class Imperfections:
         """All numbers as JSON, for files of runs."""
         return json.dumps(asdict(self))
 
-    def names(self, kind: str, robot: Mechanism) -> tuple[str, ...]:
+    def names(self, kind: str, robot: System) -> tuple[str, ...]:
         """Names of the numbers of a kind, each of which may be uncertain.
 
         Parameters
@@ -296,7 +298,7 @@ class Imperfections:
             If there is no such kind.
         """
         if kind in OF_FRICTION or kind in OF_CONTROLS:
-            return robot.control_names
+            return controls(robot)[0]
         if kind in OF_JOINTS:
             return tuple(joint_places(robot))
         if kind in OF_WRENCHES:
@@ -310,7 +312,7 @@ class Imperfections:
             cure="Check the spelling.",
         )
 
-    def values(self, kind: str, robot: Mechanism) -> np.ndarray:
+    def values(self, kind: str, robot: System) -> np.ndarray:
         """Fixed values of a kind, in the order of `names`.
 
         Parameters
@@ -359,10 +361,12 @@ def imperfections_from(text: str | None) -> Imperfections | None:
         ) from None
 
 
-def joint_places(robot: Mechanism) -> dict[str, tuple[int, int]]:
+def joint_places(robot: System) -> dict[str, tuple[int, int]]:
     """Joints of one coordinate by name of their body: where they are in q and in v."""
-    places = {}
-    for body in as_tree(robot, f"joints of `{robot.name}`").bodies:
+    places = dict[str, tuple[int, int]]()
+    if not isinstance(robot, Mechanism):
+        return places
+    for body in robot.bodies:
         q, v = robot.q_slice(body.name), robot.v_slice(body.name)
         if v.stop - v.start == q.stop - q.start == 1:
             places[body.name] = q.start, v.start

@@ -12,7 +12,7 @@ from typing import ClassVar
 import casadi as ca
 import numpy as np
 
-from concur.codegen import EvaluatedMethods, Vector, as_floats, evaluated, normalised
+from concur.codegen import EvaluatedMethods, Vector, as_floats, evaluated
 from concur.errors import SimulationError, UnknownNameError, shown
 from concur.export import write_fmu
 from concur.reduction import ReducedModel, along
@@ -33,11 +33,13 @@ from concur.robot import (
     solve_positive_definite,
     unknown_name,
 )
+from concur.simulation._drives import Drives
 from concur.simulation._fmu import plant_fmu
-from concur.simulation._friction import Friction, HeldShares, Sticking
+from concur.simulation._friction import Friction
+from concur.simulation._imperfections import Imperfections
 from concur.simulation._integrator import FIXED_STEP
-from concur.simulation._runge_kutta import graph_of, stepped
 from concur.simulation._slip import Slip, check_slip, load_names, slip_speeds, slipping
+from concur.simulation._step import plant_step
 from concur.simulation._uncertain import Uncertain
 from concur.simulation._worlds import Worlds, declaration
 from concur.system import System, check_system
@@ -333,19 +335,6 @@ class Plant(EvaluatedMethods):
         """
         return self.robot if self._uncertain is None else self._uncertain.robot_with(p)
 
-    def speed_function(self) -> ca.Function:
-        """Velocities along the controls (nu,), from (q, v, p)."""
-        sizes = self.nq, self.nv, self.n_numbers
-        return graph_of(
-            lambda q, v, p: control_velocities(self.symbolic(p), q, v), "speeds", *sizes
-        )
-
-    def normalize_function(self) -> ca.Function:
-        """Configuration brought back to its manifold (nq,), from (q, p)."""
-        return graph_of(
-            lambda q, p: self.symbolic(p).normalize(q), "normalize", self.nq, self.n_numbers
-        )
-
     def per_control(
         self, q: ca.SX, p: ca.SX, at: tuple[ca.SX, ...] | None = None
     ) -> tuple[ca.SX, ca.SX]:
@@ -378,40 +367,6 @@ class Plant(EvaluatedMethods):
             moved = ca.jacobian(vdot, u)
         return moved, control_velocities(self.symbolic(p), q, moved)
 
-    def sticking_functions(self) -> tuple[ca.Function, ca.Function]:
-        """Dry friction at the start and at the end of a step.
-
-        The first one maps (q, v, loads, u, vdot, p, h), with the acceleration without dry friction,
-        to the shares of the levels, their accelerations (nv,), and the accelerations of the robot
-        and of its controls per control. The second one maps (q, v, p, share, h, jumps, coupled), of
-        which the last two are these, to the jumps of the velocity and of the speeds of the
-        controls.
-        """
-        sizes = {"q": self.nq, "v": self.nv, "loads": self.nl, "u": self.nu, "vdot": self.nv}
-        sizes |= {"p": self.n_numbers, "h": 1, "share": self.nu}
-        x = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
-        jumps, coupled = (
-            ca.SX.sym("jumps", self.nv, self.nu),
-            ca.SX.sym("coupled", self.nu, self.nu),
-        )
-        friction, robot = self.friction, self.symbolic(x["p"])
-        assert friction is not None
-        speeds, h = control_velocities(robot, x["q"], x["v"]), x["h"]
-        level = friction.level(speeds)
-        found = self.per_control(x["q"], x["p"], (x["v"], x["loads"], x["u"]))
-        start = Sticking(friction.dry, *found)
-        share = start.shares(speeds, control_velocities(robot, x["q"], x["vdot"]), level, h)
-        slowed, _, _ = start.response(-share * level)
-        jump, _, faster = Sticking(friction.dry, jumps, coupled).stopped(
-            speeds, x["share"], level, h
-        )
-        first = [x[name] for name in ("q", "v", "loads", "u", "vdot", "p", "h")]
-        last = [*(x[name] for name in ("q", "v", "p", "share", "h")), jumps, coupled]
-        return (
-            ca.Function("stick", first, list(map(ca.densify, (share, slowed, *found)))),
-            ca.Function("stop", last, [ca.densify(jump), ca.densify(faster)]),
-        )
-
     def step_function(self, method: str = "rk4") -> ca.Function:
         """One step under constant controls.
 
@@ -435,43 +390,28 @@ class Plant(EvaluatedMethods):
         if method not in FIXED_STEP:
             where = f"plant of `{self.name}`, `method`"
             raise unknown_name(where, "method with fixed steps", method, FIXED_STEP)
-        q, v, u = (
-            ca.MX.sym(*part) for part in zip("qvu", (self.nq, self.nv, self.nu), strict=True)
-        )
-        h, none, friction = ca.MX.sym("h"), ca.MX(0, 1), self.friction
-        bare = self if friction is None else replace(self, friction=None)
-        rate = graph_of(
-            lambda q, v, u: bare.acceleration(normalised(q, self.quaternions)[0], v, u)[0],
-            "acceleration",
-            *(self.nq, self.nv, self.nu),
-        )
-        speeds, normalize = self.speed_function(), self.normalize_function()
-        held = None
-        if friction is not None and friction.dry:
-            held = HeldShares(self.sticking_functions(), self.nu)
+        self._check_certain()
+        self._check_rolling()
+        real, bare = Imperfections(friction=self.friction), replace(self, friction=None)
+        return plant_step(bare, Drives(real, self.robot), method)
 
-        def rates(node: float, q: ca.MX, v: ca.MX) -> tuple[ca.MX, ...]:
-            if friction is None:
-                return (rate(q, v, u),)
-            share = ca.MX.zeros(self.nu) if held is None else held.share
-            vdot = rate(q, v, friction.left(u, speeds(q, v, none), share))
-            changes = held.slowed(q, v, ca.MX(self.nl, 1), u, vdot, none, h) if held else []
-            return (vdot + changes[0] if changes else vdot,)
+    def _check_certain(self) -> None:
+        if self.n_numbers:
+            raise SimulationError(
+                f"plant of `{self.name}`, `acceleration`",
+                expected="values of the uncertain numbers",
+                came="no value",
+                cure="Call world_acceleration(q, v, u, p) with a row p of `numbers`.",
+            )
 
-        def stop(q: ca.MX, v: ca.MX) -> tuple[ca.MX, ...]:
-            return () if held is None else (held.stopped(q, v, none, h=h)[0],)
-
-        end = stepped(
-            self.robot,
-            method,
-            rates,
-            [q, v],
-            h,
-            lambda q: normalize(q, none),
-            stop if held else None,
-        )
-        names = ["q", "v", "u", "h"], ["q_next", "v_next"]
-        return ca.Function("plant_step", [q, v, u, h], end, *names)
+    def _check_rolling(self) -> None:
+        if self.slip is not None:
+            raise SimulationError(
+                f"plant of `{self.name}`, `acceleration`",
+                expected="wheels that roll",
+                came="wheels that may slip, whose friction depends on loads",
+                cure="Call slip_acceleration(q, v, loads, u, p).",
+            )
 
     def _known(self) -> Uncertain:
         if self._uncertain is None:
@@ -535,13 +475,7 @@ class Plant(EvaluatedMethods):
         ----------
         Thesis, (4.2.9), (4.2.15), (5.1.4), (5.1.6).
         """
-        if self.n_numbers:
-            raise SimulationError(
-                f"plant of `{self.name}`, `acceleration`",
-                expected="values of the uncertain numbers",
-                came="no value",
-                cure="Call world_acceleration(q, v, u, p) with a row p of `numbers`.",
-            )
+        self._check_certain()
         return self._acceleration(self.robot, q, v, u)
 
     @evaluated("(nq),(nv),(nl),(nu),(n_numbers)->(nv),(*),(nl)")
@@ -727,13 +661,7 @@ class Plant(EvaluatedMethods):
         disturbance: Vector | None = None,
     ) -> tuple[Vector, Vector]:
         """Acceleration and constraint forces, with a generalised force (nv,) in addition."""
-        if self.slip is not None:
-            raise SimulationError(
-                f"plant of `{self.name}`, `acceleration`",
-                expected="wheels that roll",
-                came="wheels that may slip, whose friction depends on loads",
-                cure="Call slip_acceleration(q, v, loads, u, p).",
-            )
+        self._check_rolling()
         force = self._forces(robot, q, v, u, disturbance)
         if isinstance(robot, Tree) and not self.nf and self.nv > MANY:
             return forward_dynamics(robot, q, v, force), ca.SX(0, 1)

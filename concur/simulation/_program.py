@@ -1,14 +1,14 @@
-"""The sampled closed loop with imperfections as two graphs: a tick of the law, a step of the plant.
+"""A closed loop as two graphs: a tick of the law, a step of the plant.
 
-`codegen.Rollout` runs them in time for many worlds. The state x holds configuration and velocity,
-work, the law's memory, and the states of drives; the numbers p of a world are those of its robot,
-followed by those of its uncertain imperfections.
+The state x holds configuration and velocity, work, the law's memory, and the states of drives; the
+numbers p of a world are those of its robot, followed by those of its uncertain imperfections. A
+campaign runs both graphs by `codegen.Rollout`, `simulate` runs their ideal case by `advance`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,19 +20,20 @@ from concur.codegen import LONGEST_DELAY, finite_floats
 from concur.control import Law, TrackingLaw, decoupling_margin, tick_function, tracking_law
 from concur.errors import ShapeError, SimulationError, UnknownNameError, shown
 from concur.outputs import Reference, ReferenceSample, reference_for
-from concur.robot import Mechanism, unknown_name
+from concur.robot import Mechanism, control_velocities, unknown_name
 from concur.simulation._drives import Drives
 from concur.simulation._encoder import encoder_reading
-from concur.simulation._friction import HeldShares
 from concur.simulation._imperfections import Imperfections, Scalar, joint_places
 from concur.simulation._integrator import FIXED_STEP
 from concur.simulation._plant import Plant
-from concur.simulation._runge_kutta import stepped
 from concur.simulation._slip import check_step
 from concur.simulation._start import grid
-from concur.simulation._start_rows import start_function
+from concur.simulation._step import MOVING, Step, split
 from concur.simulation._stiffness import check_stiffness, mobility_function
 from concur.simulation._worlds import mapping
+
+KEPT = 2
+"""Numbers that a tick of the law keeps for the next one, before the law's state z."""
 
 FORCE_STATES = ("work", "torque", "load")
 FORCE_UNIT = 2.0**40
@@ -58,7 +59,7 @@ class Program:
     dt : float
         Step of integration, s.
     steps_per_tick : int
-        Steps in a control period.
+        Steps in a control period; 0: the law acts continuously.
     method : str
         "rk4" or "rkmk4".
 
@@ -104,20 +105,16 @@ class Program:
     dt: float
     steps_per_tick: int
     method: str
-    tick: ca.Function = field(init=False, repr=False)
-    step: ca.Function = field(init=False, repr=False)
-    signals: tuple[str, ...] = field(init=False, repr=False)
-    tick_signals: int = field(init=False, repr=False)
-    states: dict[str, slice] = field(init=False, repr=False)
-    noises: int = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        drives = self._drives
+    @cached_property
+    def states(self) -> dict[str, slice]:
+        """Parts of x by name."""
+        drives = self.drives
         sizes = {
             "q": self.plant.nq,
             "v": self.plant.nv,
             "work": 1,
-            "law": self._law_tick.size1_in("before"),
+            "law": KEPT + self.law.nz,
             "torque": len(drives.lagging),
             "spring": len(drives.flexible),
             "motor": len(drives.flexible),
@@ -125,22 +122,50 @@ class Program:
             "time": 1,
         }
         ends = np.cumsum([0, *sizes.values()]).tolist()
-        states = {name: slice(*ends[k : k + 2]) for k, name in enumerate(sizes)}
-        object.__setattr__(self, "states", states)
-        measured, noises = _measurement(self)
-        object.__setattr__(self, "noises", noises)
-        tick, names = _tick(self, measured)
-        object.__setattr__(self, "tick", tick)
-        speeds = tuple(f"speed:{name}" for name in self.plant.robot.freedom_names)
-        slips = tuple(f"slip:{name}" for name in self.plant.wheel_names)
-        loads = tuple(f"load:{name}" for name in self.plant.load_names)
-        tipping = tuple(f"tipping:{name}" for name in self.plant.edge_names)
-        object.__setattr__(self, "signals", (*names, *speeds, *slips, *loads, *tipping))
-        object.__setattr__(self, "tick_signals", len(names))
-        object.__setattr__(self, "step", _step(self))
+        return {name: slice(*ends[k : k + 2]) for k, name in enumerate(sizes)}
+
+    @cached_property
+    def noisy(self) -> list[tuple[str, int]]:
+        """Kind and joint of each standard normal number of a tick."""
+        kinds = ("noise", "velocity_noise")
+        return [(kind, k) for kind in kinds for k in self.drives.acting(kind)]
+
+    @property
+    def noises(self) -> int:
+        """Number of standard normal numbers of a tick."""
+        return len(self.noisy)
+
+    @cached_property
+    def signals(self) -> tuple[str, ...]:
+        """Names of the signals, those of the tick first."""
+        plant = self.plant
+        kinds = {
+            "speed": plant.robot.freedom_names,
+            "slip": plant.wheel_names,
+            "load": plant.load_names,
+            "tipping": plant.edge_names,
+        }
+        of_step = (f"{kind}:{name}" for kind, names in kinds.items() for name in names)
+        return (*self._of_tick, *of_step)
+
+    @property
+    def tick_signals(self) -> int:
+        """Number of signals of the tick."""
+        return len(self._of_tick)
+
+    @cached_property
+    def _of_tick(self) -> tuple[str, ...]:
+        rolls = self.plant.slip is None and self.plant.nf
+        return (
+            *("status", "margin"),
+            *(f"error:{name}" for name, _ in error_parts(self.law)),
+            *(f"torque:{name}" for name in self.law.model.control_names),
+            *coordinate_signals(self.plant.tree),
+            *("pivot", *(["constraint"] if rolls else [])),
+        )
 
     def __reduce__(self) -> tuple[type[Program], tuple[Any, ...]]:
-        return Program, tuple(getattr(self, entry.name) for entry in fields(self) if entry.init)
+        return Program, tuple(getattr(self, entry.name) for entry in fields(self))
 
     @property
     def nx(self) -> int:
@@ -155,7 +180,7 @@ class Program:
     @property
     def control_period(self) -> float:
         """Control period, s."""
-        return self.dt * self.steps_per_tick
+        return self.dt * (self.steps_per_tick or 1)
 
     @property
     def momentum(self) -> np.ndarray:
@@ -211,11 +236,12 @@ class Program:
                 cure="Pass what Plant.numbers returns.",
             )
         known = dict(zip(self._inputs, columns, strict=True))
-        self._drives.check_range(self._where, known)
-        check_stiffness(self._where, self._mobility(rows), self._drives.values(known), self.dt)
+        self.drives.check_range(self._where, known)
+        if self.drives.rubs:
+            check_stiffness(self._where, self._mobility(rows), self.drives.values(known), self.dt)
         # Of a lag the graph takes its decay in half a step.
         columns = [
-            self._drives.decay(values) if kind == "lag" else values
+            self.drives.decay(values) if kind == "lag" else values
             for (kind, _), values in known.items()
         ]
         return np.column_stack([rows, *columns])
@@ -323,7 +349,7 @@ class Program:
         q, v, speeds, loads = (np.array(part).T for part in found)
         x = np.zeros((count, self.nx))
         x[:, self.states["q"]], x[:, self.states["v"]] = q, v
-        x[:, self.states["motor"]] = speeds[:, self._drives.flexible]
+        x[:, self.states["motor"]] = speeds[:, self.drives.flexible]
         x[:, self.states["load"]] = loads / FORCE_UNIT
         return x
 
@@ -366,6 +392,155 @@ class Program:
         """
         return x[..., self.states[name]] * (FORCE_UNIT if name in FORCE_STATES else 1.0)
 
+    @cached_property
+    def tick(self) -> ca.Function:
+        """Tick of the law."""
+        law, plant, drives = self.law, self.plant, self.drives
+        x, p, n = self._symbol("x"), self._symbol("p"), ca.MX.sym("n", self.noises)
+        r, part = ca.MX.sym("r", sum(law.sampled.values()) + 1), self._parts(x)
+        own, w = p[: plant.n_numbers, :], p[plant.n_numbers :, :]
+        seen = self._measurement(part["q"], part["v"], w, n)
+        u, pivot, _, _, status, part["law"] = self._law(seen, split(r, law.sampled), part["law"])
+        part["time"] = r[-1]
+        # Drives start with the first command as their torque.
+        loaded = drives.loaded_function()(u, w)
+        for name, start in zip(("torque", "spring"), loaded, strict=True):
+            part[name] = ca.if_else(r[-1] <= 0.0, start, part[name])
+        pose = r[: law.pose_size, :]
+        rows = [status, *self._judged(part["q"], pose), u, part["q"], pivot]
+        if plant.slip is None and plant.nf:
+            rows.append(self._residual(part["q"], part["v"], own))
+        return ca.Function(
+            "tick",
+            [x, p, r, n],
+            [self._together(part), u, ca.vertcat(*rows)],
+            ["x", "p", "r", "n"],
+            ["x_next", "u", "y"],
+        )
+
+    @cached_property
+    def step(self) -> ca.Function:
+        """Step of the plant under a held command."""
+        plant = self.plant
+        x, p, u = self._symbol("x"), self._symbol("p"), ca.MX.sym("u", plant.nu)
+        part, _ = self._stepped(self._parts(x), p, u, self.dt)
+        own, signals = p[: plant.n_numbers, :], [part["v"]]
+        if plant.slip is not None:
+            signals += [plant.slip_speeds(part["q"], part["v"], own), part["load"]]
+            signals += [plant.tipping(part["q"], part["load"], own)] if plant.edges else []
+        return ca.Function(
+            "step",
+            [x, p, u],
+            [self._together(part), ca.vertcat(*signals)],
+            ["x", "p", "u"],
+            ["x_next", "y"],
+        )
+
+    def advance(self, periods: int) -> ca.Function:
+        """Several periods of the ideal loop, or steps where the law acts continuously.
+
+        From (x, p, h, r): the step h, s, and what the law takes as `sampled`, a column for each
+        period; where it acts continuously three, for start, middle and end of each step; p and h
+        have a column for each period too. To x after each step, and the law in each period
+        (verdict, u, missed, scale): its `TickStatus`, or the smallest pivot of the step; and the
+        smallest and the largest (q, v, u) of the stages of each step.
+        """
+        law, held = self.law, self.steps_per_tick
+        x, p, h = self._symbol("x"), self._symbol("p"), ca.MX.sym("h")
+        r, part = ca.MX.sym("r", sum(law.sampled.values()), 1 if held else 3), self._parts(x)
+        if held:
+            u = ca.MX.sym("u", self.plant.nu)
+            after, step = self._stepped(part, p, u, h)
+            kept = [self._together(after), *step.rows[-2:]]
+            one = ca.Function("step", [x, p, h, u], kept)
+            seen = part["q"], law.law_velocities(part["v"])
+            found = self._law(seen, split(r, law.sampled), part["law"], held * h)
+            torque, _, missed, scale, verdict, part["law"] = found
+            columns = (ca.repmat(value, 1, held) for value in (p, h, torque))
+            moved = one.mapaccum("steps", held, [0], [0], {})(self._together(part), *columns)
+            rows = [moved[0], verdict, torque, missed, scale, *moved[1:]]
+        else:
+            after, step = self._stepped(part, p, r, h)
+            rows = [self._together(after), *step.rows]
+        names = ["x_next", "verdict", "u", "missed", "scale", "low", "high"]
+        rows = [ca.densify(row) for row in rows]
+        period = ca.Function("period", [x, p, h, r], rows, ["x", "p", "h", "r"], names)
+        return period.mapaccum("advance", periods, ["x"], ["x_next"], {})
+
+    def _stepped(
+        self, part: dict[str, ca.MX], p: ca.MX, command: ca.MX, h: ca.MX | float
+    ) -> tuple[dict[str, ca.MX], Step]:
+        """Parts of a state after a step of length h, and the step."""
+        drives, w = self.drives, p[self.plant.n_numbers :, :]
+        part, acts = dict(part), not self.steps_per_tick
+        step = Step(self.plant, drives, self.method, self.law if acts else None)
+        if not acts:
+            command, part["torque"] = drives.torque_function()(command, part["torque"], w)
+        active = drives.active_function()(part["time"])
+        memory = part["law"]
+        part["z"] = memory[KEPT:, :] if acts else ca.MX(0, 1)
+        state = [part[name] for name in MOVING]
+        moved = step(state, h, lambda node: command[:, round(2 * node)], active, p)
+        part |= dict(zip(MOVING, moved, strict=True))
+        if acts:
+            part["law"] = ca.vertcat(memory[:KEPT, :], part["z"])
+        part["time"] = part["time"] + h
+        return part, step
+
+    def _law(
+        self, seen: Any, sampled: list[ca.MX], memory: ca.MX, period: ca.MX | None = None
+    ) -> list[ca.MX]:
+        """Results of the law's tick (u, pivot, missed, scale, status), and its memory."""
+        law = self.law
+        others = [ca.MX(ca.DM(law.model.momentum))] if law.takes_momentum else []
+        others += [ca.MX(self.control_period) if period is None else period] if law.nz else []
+        # States stay below 1e6: the size of the answer, a sum of squares, is kept as its root.
+        before = ca.vertcat(memory[0], memory[1] ** 2, memory[KEPT:, :])
+        *found, after = tick_function(law, watched=True).call([*seen, *sampled, *others, before])
+        return [*found, ca.vertcat(after[0], ca.sqrt(after[1]), after[KEPT:, :])]
+
+    @property
+    def _measurement(self) -> ca.Function:
+        """Inputs of the law from (q, v), uncertain imperfections and noise: q, and velocities."""
+        plant, drives = self.plant, self.drives
+        places = list(joint_places(plant.robot).values())
+        q, v = ca.SX.sym("q", plant.nq), ca.SX.sym("v", plant.nv)
+        w, n = ca.SX.sym("w", len(self._inputs)), ca.SX.sym("n", self.noises)
+        seen_q, seen_v = ca.SX(q), ca.SX(v)
+        for number, (kind, k) in enumerate(self.noisy):
+            at_q, at_v = places[k]
+            own = drives.read(kind, w)[k] * n[number]
+            if kind == "noise":
+                seen_q[at_q] += own
+            else:
+                seen_v[at_v] += own
+        for k in drives.acting("resolution"):
+            at = places[k][0]
+            seen_q[at] = encoder_reading(seen_q[at], drives.read("resolution", w)[k])
+        results = [seen_q, self.law.law_velocities(seen_v)]
+        return ca.Function("measurement", [q, v, w, n], results, {"cse": True})
+
+    def _judged(self, q: ca.MX, pose: ca.MX) -> list[ca.MX]:
+        """Decoupling margin, and norms of the errors of outputs, m and rad apart."""
+        law, at, due = self.law, ca.SX.sym("q", q.shape[0]), ca.SX.sym("pose", pose.shape[0])
+        x = law.pose_error(at, due) if law.size else ca.SX(0, 1)
+        norms = [ca.norm_2(x[places, :]) for _, places in error_parts(law)]
+        margin = ca.Function("margin", [at], [decoupling_margin(law, at)], {"cse": True})
+        errors = ca.Function("errors", [at, due], [ca.vertcat(ca.SX(0, 1), *norms)])
+        return [margin(q), errors(q, pose)]
+
+    @property
+    def _residual(self) -> ca.Function:
+        """Largest residual of the constraints of wheels that roll, m/s, from (q, v, numbers)."""
+        plant = self.plant
+        sizes = {"q": plant.nq, "v": plant.nv, "p": plant.n_numbers}
+        q, v, p = (ca.SX.sym(name, size) for name, size in sizes.items())
+        rows = plant.symbolic(p).constraints(q)
+        return ca.Function("residual", [q, v, p], [ca.norm_inf(rows @ v)])
+
+    def _symbol(self, name: str) -> ca.MX:
+        return ca.MX.sym(name, {"x": self.nx, "p": self.n_numbers}[name])
+
     def _parts(self, x: ca.MX) -> dict[str, ca.MX]:
         """Parts of a state in SI units."""
         parts = {name: x[span, :] for name, span in self.states.items()}
@@ -386,16 +561,37 @@ class Program:
         return tuple(key for key in self.uncertain if key[0] != "timing")
 
     @cached_property
-    def _drives(self) -> Drives:
-        return Drives(self.imperfections, self.plant.tree, self._inputs, self.dt)
-
-    @cached_property
-    def _law_tick(self) -> ca.Function:
-        return tick_function(self.law, watched=True)
+    def drives(self) -> Drives:
+        """Drives of the robot as graphs."""
+        return Drives(self.imperfections, self.plant.robot, self._inputs, self.dt)
 
     @cached_property
     def _start(self) -> ca.Function:
-        return start_function(self.law.model, self.plant)
+        """Configuration, velocity, speeds of the controls and loads, many worlds at once.
+
+        From (q, s, momentum, numbers of the plant). The robot starts without slip, at the true
+        momentum, and the loads are those of no acceleration. The momentum is that of the world's
+        robot; a further stage keeps the shape velocities of the model.
+        """
+        model, plant = self.law.model, self.plant
+        q, s = ca.SX.sym("q", plant.nq), ca.SX.sym("s", model.ns)
+        momentum, p = ca.SX.sym("momentum", model.nm), ca.SX.sym("p", plant.n_numbers)
+        robot = plant.symbolic(p)
+        at = robot.normalize(q) if plant.n_numbers else q
+        v = model.velocity(at, s, momentum)
+        dependent, shape = list(model.first.dependent), list(model.first.shape)
+        if (plant.n_numbers or plant.robot is not model.system) and dependent:
+            if model.takes_momentum:
+                carried = (model.robot.mass_matrix(at) @ v)[dependent]
+                rows = robot.mass_matrix(at)[dependent, :]
+            else:
+                carried = ca.SX(len(dependent), 1)
+                rows = robot.constraints(at)
+            v = ca.SX(v)
+            v[dependent] = ca.solve(rows[:, dependent], carried - rows[:, shape] @ v[shape])
+        loads = plant.loads(at, v, ca.SX(plant.nv, 1), p) if plant.nl else ca.SX(0, 1)
+        results = [at, v, control_velocities(robot, at, v), loads]
+        return ca.Function("start", [q, s, momentum, p], [ca.densify(part) for part in results])
 
     @cached_property
     def _mobility(self) -> Callable[[np.ndarray], np.ndarray]:
@@ -422,6 +618,14 @@ class Program:
             deviation = finite_floats(given, f"{self._where}, `{kind}` of `{name}`")
             found.append(np.atleast_1d(fixed + deviation))
         return found
+
+
+def ideal_program(
+    law: TrackingLaw, plant: Plant, method: str, dt: float, per_tick: int | None
+) -> Program:
+    """Loop without imperfections but the friction of the plant; continuous without `per_tick`."""
+    real, bare = Imperfections(friction=plant.friction), replace(plant, friction=None)
+    return Program(law, bare, real, (), float(dt), per_tick or 0, method)
 
 
 def loop_program(
@@ -549,100 +753,18 @@ def _uncertain(
     return tuple(found)
 
 
-def _measurement(program: Program) -> tuple[ca.Function, int]:
-    """Inputs of the law from state, numbers and noise: q and the velocities it takes."""
-    plant, law, drives = program.plant, program.law, program._drives
-    places = joint_places(plant.tree)
-    q, v = ca.SX.sym("q", plant.nq), ca.SX.sym("v", plant.nv)
-    p = ca.SX.sym("p", program.n_numbers)
-    w = p[plant.n_numbers :, :]
-    given = {kind: drives.read(kind, w) for kind in ("resolution", "noise", "velocity_noise")}
-    noisy = [(kind, k) for kind in ("noise", "velocity_noise") for k in drives.acting(kind)]
-    n = ca.SX.sym("n", len(noisy))
-    seen_q, seen_v = ca.SX(q), ca.SX(v)
-    for number, (kind, k) in enumerate(noisy):
-        at_q, at_v = list(places.values())[k]
-        if kind == "noise":
-            seen_q[at_q] += given[kind][k] * n[number]
-        else:
-            seen_v[at_v] += given[kind][k] * n[number]
-    for k in drives.acting("resolution"):
-        at = list(places.values())[k][0]
-        seen_q[at] = encoder_reading(seen_q[at], given["resolution"][k])
-    results = [seen_q, law.law_velocities(seen_v)]
-    return ca.Function("measurement", [q, v, p, n], results, {"cse": True}), len(noisy)
-
-
-def _tick(program: Program, measured: ca.Function) -> tuple[ca.Function, tuple[str, ...]]:
-    law, plant = program.law, program.plant
-    x, p = ca.MX.sym("x", program.nx), ca.MX.sym("p", program.n_numbers)
-    sizes = law.sampled
-    r = ca.MX.sym("r", sum(sizes.values()) + 1)
-    n = ca.MX.sym("n", program.noises)
-    part = program._parts(x)
-    ends = np.cumsum([0, *sizes.values()]).tolist()
-    sampled = [r[ends[k] : ends[k + 1], :] for k in range(len(sizes))]
-    others = [ca.MX(ca.DM(law.model.momentum))] if law.takes_momentum else []
-    others += [ca.MX(program.control_period)] if law.nz else []
-    seen = measured(part["q"], part["v"], p, n)
-    called = program._law_tick
-    # States stay below 1e6: the size of the answer, a sum of squares, is kept as its root.
-    memory = part["law"]
-    before = ca.vertcat(memory[0], memory[1] ** 2, memory[2:, :])
-    u, pivot, _, _, status, after = called.call([*seen, *sampled, *others, before])
-    part["law"], part["time"] = ca.vertcat(after[0], ca.sqrt(after[1]), after[2:, :]), r[-1]
-    # Drives start with the first command as their torque.
-    first = r[-1] <= 0.0
-    loaded = program._drives.loaded_function()(u, p[plant.n_numbers :, :])
-    for name, start in zip(("torque", "spring"), loaded, strict=True):
-        part[name] = ca.if_else(first, start, part[name])
-    names, errors = _errors(law)
-    margin = _margin(law)(part["q"])
-    rows = [status, margin, errors(part["q"], sampled[0]), u, part["q"], pivot]
-    names = (
-        *("status", "margin", *names),
-        *(f"torque:{name}" for name in law.model.control_names),
-        *coordinate_signals(plant.tree),
-        "pivot",
-    )
-    if plant.slip is None and plant.nf:
-        residual = _residual(plant)(part["q"], part["v"], p[: plant.n_numbers, :])
-        rows, names = [*rows, residual], (*names, "constraint")
-    made = ca.Function(
-        "tick",
-        [x, p, r, n],
-        [program._together(part), u, ca.vertcat(*rows)],
-        ["x", "p", "r", "n"],
-        ["x_next", "u", "y"],
-    )
-    return made, names
-
-
-def _margin(law: TrackingLaw) -> ca.Function:
-    q = ca.SX.sym("q", law.nq)
-    return ca.Function("margin", [q], [decoupling_margin(law, q)], {"cse": True})
-
-
-def _residual(plant: Plant) -> ca.Function:
-    """Largest residual of the constraints of wheels that roll, m/s."""
-    q, v, p = (ca.SX.sym(*of) for of in (("q", plant.nq), ("v", plant.nv), ("p", plant.n_numbers)))
-    return ca.Function("residual", [q, v, p], [ca.norm_inf(plant.symbolic(p).constraints(q) @ v)])
-
-
-def _errors(law: TrackingLaw) -> tuple[tuple[str, ...], ca.Function]:
-    """Norms of the errors of outputs at a configuration, m and rad apart."""
-    q, pose = ca.SX.sym("q", law.nq), ca.SX.sym("pose", law.pose_size)
-    x = law.pose_error(q, pose) if law.size else ca.SX(0, 1)
-    names, rows, at = [], [], 0
+def error_parts(law: TrackingLaw) -> list[tuple[str, list[int]]]:
+    """Name and places in x of the error of each output, m and rad apart."""
+    found, at = [], 0
     for output in law.outputs:
         units = output.coordinate_units
         kinds = list(dict.fromkeys(units))
         for kind in kinds:
             name = {"m": ":position", "rad": ":rotation"}[kind] if len(kinds) > 1 else ""
-            names.append(f"error:{output.name}{name}")
-            rows.append(ca.norm_2(x[[at + k for k, unit in enumerate(units) if unit == kind], :]))
+            places = [at + k for k, unit in enumerate(units) if unit == kind]
+            found.append((output.name + name, places))
         at += output.dim
-    return tuple(names), ca.Function("errors", [q, pose], [ca.vertcat(ca.SX(0, 1), *rows)])
+    return found
 
 
 def coordinate_signals(robot: Mechanism) -> list[str]:
@@ -655,55 +777,3 @@ def coordinate_signals(robot: Mechanism) -> list[str]:
             kind = "base:" if k == 0 else f"position:{body.name}."
             names += [f"{kind}{name}" for name in body.joint.coordinate_names]
     return names
-
-
-def _step(program: Program) -> ca.Function:
-    plant, drives, h = program.plant, program._drives, program.dt
-    x, p = ca.MX.sym("x", program.nx), ca.MX.sym("p", program.n_numbers)
-    u = ca.MX.sym("u", plant.nu)
-    part = program._parts(x)
-    torques, lagged = drives.torque_function()(u, part["torque"], p[plant.n_numbers :, :])
-    active = drives.active_function()(part["time"])
-    rates = drives.rate_function(plant)
-    held = HeldShares(drives.sticking_functions(plant), plant.nu) if drives.dry else None
-
-    def slopes(node: float, q: Any, v: Any, _: Any, *others: Any) -> Any:
-        torque = torques[:, round(2 * node)]
-        share = held.share if held else ca.MX.zeros(plant.nu)
-        vdot, power, slip, faster, rate = rates.call([q, v, *others, torque, active, share, p])
-        _, motor, load = others
-        given = q, v, motor, load, torque, vdot, faster, p, h
-        if changes := held.slowed(*given) if held else []:
-            vdot, faster = vdot + changes[0], faster + changes[1]
-        return vdot, power, slip, faster, rate
-
-    def stop(q: Any, v: Any, work: Any, spring: Any, motor: Any, load: Any) -> Any:
-        assert held is not None
-        jump, jumped, faster = held.stopped(q, v, motor, p, h=h)
-        return jump, work + h / 2 * ca.dot(torques[:, 2], faster), spring, motor + jumped, load
-
-    moving = ["q", "v", "work", "spring", "motor", "load"]
-    normalize, own = plant.normalize_function(), p[: plant.n_numbers, :]
-    moved = stepped(
-        plant.robot,
-        program.method,
-        slopes,
-        [part[name] for name in moving],
-        h,
-        lambda q: normalize(q, own),
-        stop if held else None,
-    )
-    part |= dict(zip(moving, moved, strict=True))
-    part["torque"], part["time"] = lagged, part["time"] + h
-    signals = [part["v"]]
-    if plant.slip is not None:
-        own = p[: plant.n_numbers, :]
-        signals += [plant.slip_speeds(part["q"], part["v"], own), part["load"]]
-        signals += [plant.tipping(part["q"], part["load"], own)] if plant.edges else []
-    return ca.Function(
-        "step",
-        [x, p, u],
-        [program._together(part), ca.vertcat(*signals)],
-        ["x", "p", "u"],
-        ["x_next", "y"],
-    )

@@ -13,7 +13,7 @@ from concur.control import TickStatus
 from concur.errors import SimulationError
 from concur.outputs import Reference, ReferenceSample, reference_for
 from concur.simulation._machine_code import is_compiled
-from concur.simulation._program import Program
+from concur.simulation._program import KEPT, Program
 from concur.simulation._recorded import recorded_run
 from concur.simulation._run import Run
 from concur.simulation._worlds import Worlds
@@ -108,21 +108,13 @@ def program_run(
         moving = plant
         if plant.n_numbers:
             moving = plant.of_world(world or {})
-        run = recorded_run(
-            law,
-            moving,
-            known,
-            program.control_period,
-            x[:, program.states["q"]],
-            x[:, program.states["v"]],
-            u,
-            work=program.state(x, "work")[:, 0],
-            state=x[:, program.states["law"]][:, -law.nz :] if law.nz else None,
-            method=program.method,
-            seconds=time.perf_counter() - started,
-            imperfections=program.imperfections,
-            loads=program.state(x, "load"),
-        )
+        arrays = {name: program.state(x, name) for name in ("q", "v", "load")}
+        arrays |= {"u": u[np.minimum(np.arange(done + 1), done - 1)]}
+        arrays |= {"t": np.arange(done + 1) * program.control_period}
+        arrays |= {"work": program.state(x, "work")[:, 0], "z": program.state(x, "law")[:, KEPT:]}
+        seconds = time.perf_counter() - started
+        given = known, program.control_period, arrays, program.method, seconds
+        run = recorded_run(law, moving, *given, program.imperfections)
     if run is not None and done == ticks:
         return run
     status = int(found.status[0])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import casadi as ca
 import numpy as np
 
 from concur.codegen import Evaluator
 from concur.control import TrackingLaw, decoupling_margins, side
+from concur.outputs import Reference
 from concur.robot import Mechanism
 from concur.simulation._plant import Plant
 
@@ -24,7 +25,7 @@ class Recorder:
     def __init__(
         self, servo: TrackingLaw, plant: Plant, compiled: Sequence[ca.Function] | None = None
     ) -> None:
-        self._servo, self.plant = servo, plant
+        self.servo, self.plant = servo, plant
         self._compiled = [_Together(function) for function in compiled or ()]
         self._graphs = [] if compiled else [_states(servo, plant), _metric(servo)]
 
@@ -39,12 +40,43 @@ class Recorder:
     def law(
         self, q: np.ndarray, v: np.ndarray, z: np.ndarray, reference: tuple[np.ndarray, ...]
     ) -> dict[str, np.ndarray]:
-        """Evaluate the law at samples, with its state (k, nz): rows of u, missed and scale."""
-        if len(self._graphs) == 2:
-            self._graphs.append(self._servo.graph())
-        given = [q, self._servo.law_velocities(v), *reference, *([z] if z.size else [])]
-        u, _, missed, scale, *_ = self._evaluated(2, *given)
-        return {"u": u, "acceleration_residual": missed, "scale": scale[:, 0]}
+        """Evaluate the law at samples, with its state (k, nz): its residual and scale."""
+        given = [q, self.servo.law_velocities(v), *reference, *([z] if z.size else [])]
+        _, _, missed, scale, *_ = self.servo.graph().call([ca.DM(table.T) for table in given])
+        return {"acceleration_residual": np.array(missed).T, "scale": np.array(scale).ravel()}
+
+    def rows(self, reference: Reference, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """All arrays of a run by name, from those that `recorded_run` takes."""
+        servo, plant, rows = self.servo, self.plant, dict(arrays)
+        t, q, v, u = (rows[name] for name in "tqvu")
+        demanded = (*reference.sample(t), t[:, None])[: len(servo.sampled)]
+        rows |= self(q, v, demanded)
+        if "scale" not in rows:
+            # The residual stays that of the instant at which the torque was computed.
+            z = rows.get("z", np.zeros((len(t), 0)))
+            found = self.law(q[:-1], v[:-1], z[:-1], tuple(part[:-1] for part in demanded))
+            kept = np.minimum(np.arange(len(t)), len(t) - 2)
+            rows |= {name: values[kept] for name, values in found.items()}
+        if "margin" not in rows:
+            rows["margin"] = self.margins(q)[0]
+        error, error_rate = rows["error"][0], rows["velocity_error"][0]
+        rows["ideal"] = servo.error_dynamics.solve(error, error_rate, t)
+        if servo.size and not servo.linearizes:
+            rows["ideal"] = np.full_like(rows["ideal"], np.nan)
+        # No step leads to the first state, and where the law failed its torque is not finite.
+        met = np.concatenate([q, v, u], axis=1)
+        low = np.nanmin(np.vstack([met, rows.pop("low", met)[1:]]), axis=0)
+        high = np.nanmax(np.vstack([met, rows.pop("high", met)[1:]]), axis=0)
+        ends = np.cumsum([q.shape[1], v.shape[1]])
+        ranges = np.split(np.stack([low, high]), ends, axis=1)
+        rows |= zip(("q_range", "v_range", "u_range"), ranges, strict=True)
+        rows["s"], rows["reference"] = v[:, list(servo.model.shape)], demanded[0]
+        load = rows.pop("load", np.zeros((len(t), 0)))
+        rows.pop("z", None)
+        if plant.slip is not None:
+            constant = plant.slip.loads
+            rows["wheel_load"] = load if constant is None else np.tile(constant, (len(t), 1))
+        return rows
 
     def margins(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Margin of the decoupling matrix at samples, as `Servo.margin`, and its orientation.
@@ -52,16 +84,16 @@ class Recorder:
         The orientation is the law's side of singular configurations: where it changes, one was
         passed between two samples. Both are zero where the wheels leave no decoupling matrix.
         """
-        size, ns, k = self._servo.size, self._servo.ns, q.shape[0]
+        size, ns, k = self.servo.size, self.servo.ns, q.shape[0]
         decoupling, mass, regularity, sides, actuation = self._evaluated(1, q)
         # Columns of a matrix lie one behind the other.
         rows = decoupling.reshape(k, ns, size).transpose(0, 2, 1)
         metric = mass.reshape(k, ns, ns)
-        regular, model = regularity[:, 0], self._servo.model
+        regular, model = regularity[:, 0], self.servo.model
         if size and not model.driven_directly:
             matrices = actuation.reshape(k, model.nu, ns).transpose(0, 2, 1)
             regular = np.minimum(regular, model.leverages(matrices))
-        margins = decoupling_margins(self._servo.scales[0], rows, metric, regular)
+        margins = decoupling_margins(self.servo.scales[0], rows, metric, regular)
         return margins, np.where(np.isfinite(rows).all(axis=(1, 2)), sides[:, 0], 0.0)
 
     def _evaluated(self, index: int, *tables: np.ndarray) -> list[np.ndarray]:
@@ -85,10 +117,9 @@ _RECORDED = (
 """Results of `_states`; the last one where wheels may slip."""
 
 
-def recorded_together(servo: TrackingLaw, plant: Plant, law: bool) -> list[ca.Function]:
-    """Functions of a `Recorder` over `TOGETHER` samples, to be compiled; with `law` torques too."""
-    graphs = [_states(servo, plant), _metric(servo), *([servo.graph()] if law else [])]
-    return [graph.map(TOGETHER) for graph in graphs]
+def recorded_together(servo: TrackingLaw, plant: Plant) -> list[ca.Function]:
+    """Functions of a `Recorder` over `TOGETHER` samples, to be compiled."""
+    return [graph.map(TOGETHER) for graph in (_states(servo, plant), _metric(servo))]
 
 
 def _states(servo: TrackingLaw, plant: Plant) -> ca.Function:

@@ -16,21 +16,18 @@ from concur.control import Law, TrackingLaw, lost_direction, singular_error, tra
 from concur.errors import ConcurError, SimulationError
 from concur.outputs import Reference, ReferenceSample, reference_for
 from concur.robot import Mechanism, controls
-from concur.simulation._chunk import continuous_chunk, held_chunk
-from concur.simulation._finish import finish
 from concur.simulation._imperfections import Imperfections, Scalar
 from concur.simulation._integrator import FIXED_STEP, Integrator
-from concur.simulation._loop import Adaptive, FixedStep, Loop, Machine, Setting
+from concur.simulation._loop import Adaptive, FixedStep, Loop, most_periods, rates_of
 from concur.simulation._machine_code import is_compiled, machine_code
 from concur.simulation._plant import Plant
-from concur.simulation._program import loop_program
+from concur.simulation._program import FORCE_UNIT, Program, ideal_program, loop_program
 from concur.simulation._program_run import program_run
 from concur.simulation._record import Recorder, recorded_together
+from concur.simulation._recorded import run_of
 from concur.simulation._run import Run
 from concur.simulation._slip import check_step
 from concur.simulation._start import FASTEST, grid, shape_start
-from concur.simulation._states import States
-from concur.simulation._step import closed_loop
 from concur.simulation._stiffness import check_friction
 from concur.simulation._worlds import Worlds, mapping
 from concur.system import System
@@ -186,11 +183,13 @@ def simulate(
                 compiled=options.compiled,
             )
 
-    kind = demand, options.method, dt, steps, per_hold
-    setting = Setting(law, stepped, *kind, moving.robot, numbers)
-    loop, recorder = _prepared(where, setting, moving, progress, options.compiled)
-    states = States(law, q, v, steps, _start_loads(moving, q, v))
-    _look(recorder, states, 0, 1)
+    program = ideal_program(law, stepped, options.method, dt, per_hold)
+    p = np.zeros(0) if numbers is None else numbers
+    x = np.zeros(program.nx)
+    x[program.states["q"]], x[program.states["v"]] = q, v
+    x[program.states["load"]] = _start_loads(moving, q, v) / FORCE_UNIT
+    loop, recorder = _prepared(where, program, (demand, p, x, steps), moving, progress, options)
+    _look(recorder, loop, 0, 1)
     fault: ConcurError | None = None
     stop: KeyboardInterrupt | None = None
     first = done = 0
@@ -198,19 +197,21 @@ def simulate(
         with track(progress, f"simulating {moving.name}", steps) as report:
             while done < steps and fault is None:
                 first = done
-                done, sound = loop.advance(first, min(first + setting.stride, steps), states)
-                _look(recorder, states, first + 1, states.finite(done, first))
-                fault = _singular(where, law, states, first, done, dt)
+                done, sound = loop.advance(first)
+                _look(recorder, loop, first + 1, loop.finite(done, first))
+                fault = _singular(where, loop, first, done)
                 if fault is None and not sound:
-                    fault = _diverged(where, law, states, done, dt, hold)
+                    fault = _diverged(where, loop, done)
                 report(done)
     except KeyboardInterrupt as error:
         # The steps since the last check may be invalid.
         stop, done = error, first
         if not done:
             raise
-    count = states.finite(done) if fault or stop else steps + 1
-    run = finish(loop, recorder, states, count, done, hold, started)
+    count = loop.finite(done) if fault or stop else steps + 1
+    loop.complete(count, done)
+    rows = recorder.rows(demand, loop.arrays(count))
+    run = run_of(recorder, rows, hold, options.method, time.perf_counter() - started)
     if stop is not None:
         stop.run = run  # type: ignore[attr-defined]
         raise stop
@@ -236,39 +237,32 @@ def _options(integrator: Integrator | None, dt: float | None) -> Integrator:
 
 def _prepared(
     where: str,
-    setting: Setting,
+    program: Program,
+    given: tuple[Reference, np.ndarray, np.ndarray, int],
     moving: Plant,
     progress: bool | Callable[[float], Any],
-    compiled: bool | None,
+    options: Integrator,
 ) -> tuple[Loop, Recorder]:
     """Make the loop and what records it, interpreted or as machine code.
 
-    What steps is the same code for all worlds; what records has the numbers of one.
+    What steps is the same code for all worlds and steps; what records has the numbers of one world.
     """
-    servo, plant, method, per_hold = setting.servo, setting.plant, setting.method, setting.per_hold
-    fixed, held = method in FIXED_STEP, per_hold is not None
-    several = setting.numbers is not None
+    law, fixed, per_tick = program.law, program.method in FIXED_STEP, program.steps_per_tick
 
     def graphs() -> list[ca.Function]:
-        if not fixed:
-            loop = closed_loop(servo, plant, held)
-            return [loop, *([] if several else recorded_together(servo, plant, law=True))]
-        if per_hold is None:
-            chunk = continuous_chunk(servo, plant, method, setting.periods)
-        else:
-            chunk = held_chunk(servo, plant, method, per_hold, setting.periods)
-        return [chunk, *([] if several else recorded_together(servo, plant, law=False))]
+        loop = program.advance(most_periods(program)) if fixed else rates_of(program)
+        return [loop, *([] if program.plant.n_numbers else recorded_together(law, moving))]
 
     made = None
-    if is_compiled(where, compiled, setting.steps):
-        kind = (method, per_hold or 0) if fixed else ("adaptive", held)
-        value = (servo, plant, *kind)
-        made = machine_code(where, value, graphs, progress, demanded=bool(compiled))
-    if made is None:
-        stepped = FixedStep(setting) if fixed else Adaptive(setting)
-        return stepped, Recorder(servo, moving)
-    run_through = Machine(setting, made[0]) if fixed else Adaptive(setting, made[0])
-    return run_through, Recorder(servo, moving, made[1:])
+    if is_compiled(where, options.compiled, given[-1]):
+        kind = (program.method, per_tick) if fixed else ("adaptive", bool(per_tick))
+        value = (law, program.plant, program.imperfections, *kind)
+        made = machine_code(where, value, graphs, progress, demanded=bool(options.compiled))
+    function, *recorded = made or (None,)
+    recorder = Recorder(law, moving, recorded)
+    if fixed:
+        return FixedStep(program, *given, function), recorder
+    return Adaptive(program, *given, moving.robot, function), recorder
 
 
 def _plant(robot: System, servo: TrackingLaw, given: System | Plant | None) -> Plant:
@@ -361,36 +355,34 @@ def _start_loads(plant: Plant, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     return np.asarray(plant.loads(q, v, np.zeros(plant.nv), np.zeros(0)))
 
 
-def _diverged(
-    where: str, servo: TrackingLaw, states: States, done: int, dt: float, hold: float | None
-) -> ConcurError:
-    last = states.finite(done) - 1
+def _diverged(where: str, loop: Loop, done: int) -> ConcurError:
+    law, dt, last = loop.program.law, loop.program.dt, loop.finite(done) - 1
     # Leave out the last states if their speed has grown beyond the resolution of a step.
-    speeds = np.abs(states.v[: last + 1]).max(axis=1)
+    speeds = np.abs(loop.v[: last + 1]).max(axis=1)
     usual = float(np.median(speeds))
     while last and speeds[last] > 10 * usual and speeds[last] * dt > LEAP:
         last -= 1
-    states.q[last + 1 :] = np.nan
-    q = states.q[last]
-    held = "" if hold is None else f", hold the torque for less than {hold:g} s"
-    margin = servo.margin(q)
+    loop.q[last + 1 :] = np.nan
+    q, held = loop.q[last], loop.program.steps_per_tick
+    step = loop.program.control_period
+    shorter = f", hold the torque for less than {step:g} s" if held else ""
+    margin = law.margin(q)
     came = f"a singular law or a diverged state; margin before it {margin:.3g}"
     cure = (
         "Check that the reference is feasible (`servo.feasibility`), lower the gains, take a "
-        f"shorter step{held}"
+        f"shorter step{shorter}"
     )
-    step = dt if hold is None else hold
-    fastest = float(np.abs(np.linalg.eigvals(servo.error_dynamics.matrix)).max(initial=0.0))
+    fastest = float(np.abs(np.linalg.eigvals(law.error_dynamics.matrix)).max(initial=0.0))
     if margin > 0.1 and fastest * step > 2.0:
         # The law is far from singular, but too fast for explicit steps or held torques.
         came = (
             f"a diverged state; the law's fastest rate {fastest:.3g} /s is too stiff for steps of "
             f"{step:.3g} s (margin before it {margin:.3g}, far from singular)"
         )
-        act = "take a step below" if hold is None else "hold the torque for less than"
+        act = "hold the torque for less than" if held else "take a step below"
         cure = f"Lower the gains, or {act} {1.0 / fastest:.1g} s"
-    elif servo.linearizes:
-        came += f", nearest to lost: {lost_direction(servo, q)}"
+    elif law.linearizes:
+        came += f", nearest to lost: {lost_direction(law, q)}"
     return SimulationError(
         f"{where}, t = {last * dt:.6g} s",
         expected="a finite state after the step",
@@ -400,32 +392,30 @@ def _diverged(
     )
 
 
-def _look(recorder: Recorder, states: States, first: int, last: int) -> None:
+def _look(recorder: Recorder, loop: Loop, first: int, last: int) -> None:
     """Fill in the margins of some states."""
     if first < last:
         rows = slice(first, last)
-        states.margin[rows], states.orientation[rows] = recorder.margins(states.q[rows])
+        loop.margin[rows], loop.orientation[rows] = recorder.margins(loop.q[rows])
 
 
-def _singular(
-    where: str, servo: TrackingLaw, states: States, first: int, done: int, dt: float
-) -> ConcurError | None:
-    rows = slice(first, states.finite(done, first))
-    margins, orientations = states.margin[rows], states.orientation[rows]
+def _singular(where: str, loop: Loop, first: int, done: int) -> ConcurError | None:
+    law, dt, rows = loop.program.law, loop.program.dt, slice(first, loop.finite(done, first))
+    margins, orientations = loop.margin[rows], loop.orientation[rows]
     crossed = orientations != orientations[0]
-    low = np.flatnonzero((margins < servo.refused_below) | crossed)
+    low = np.flatnonzero((margins < law.refused_below) | crossed)
     if not low.size:
         return None
     k = first + int(low[0]) - int(crossed[low[0]])
-    q = states.q[k].copy()
-    states.q[k + 1 :] = np.nan
+    q = loop.q[k].copy()
+    loop.q[k + 1 :] = np.nan
     came = f"a margin of {margins[k - first]:.3g}"
     if crossed[low[0]]:
         came = f"a singular configuration that the next step jumps over, from {came}"
     return SimulationError(
         f"{where}, t = {k * dt:.6g} s",
-        expected=f"a decoupling matrix with margin above {servo.singular_margin:.3g}",
-        came=f"{came}: {lost_direction(servo, q)}",
+        expected=f"a decoupling matrix with margin above {law.singular_margin:.3g}",
+        came=f"{came}: {lost_direction(law, q)}",
         cure="Change the reference (`servo.feasibility` gives the motion that it requires), "
         "start nearer to it, or take a shorter step. The run up to here is in the attribute `run`.",
         time=k * dt,

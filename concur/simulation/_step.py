@@ -1,189 +1,168 @@
-"""One fixed step of the closed loop as one function."""
+"""One step of integration as a graph: law, drives, friction and plant, for every kind of loop.
+
+The law acts at each stage of the step, or its command is held. Simulations and campaigns, the plant
+as an FMU and the emulated rig take the same step.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
+from typing import Any, TypeAlias
 
 import casadi as ca
 
-from concur.codegen import Array, Evaluator, Vector, normalised
+from concur.codegen import Array, normalised
 from concur.control import TrackingLaw
-from concur.simulation._friction import HeldShares
-from concur.simulation._plant import Plant
-from concur.simulation._runge_kutta import stepped
+from concur.simulation._drives import Drives
+from concur.simulation._runge_kutta import graph_of, stepped
+
+FullOrder: TypeAlias = Any
+"""A `Plant`, which is above this module, without friction."""
+
+MOVING = ("q", "v", "work", "z", "spring", "motor", "load")
+"""Parts of a state that a step moves; z is the state of a law that acts at each stage."""
 
 
-def closed_loop(servo: TrackingLaw, plant: Plant, held: bool) -> ca.Function:
-    """Rates of the closed loop in one graph that shares what law and plant have in common.
+def rate_function(plant: FullOrder, drives: Drives, law: TrackingLaw | None = None) -> ca.Function:
+    """Rates at an instant, in one graph that shares what law and plant have in common.
 
-    (q, v, command...) to (vdot, power, pivot, u, missed, scale); the command is u when held, else
-    what the law takes as `sampled`, and the state z of a law that has one, the rate of which comes
-    after the power. Uncertain numbers p of the plant, then the loads of wheels that slip, and then
-    the shares of dry friction stand before the command; the rates of the loads
-    come last behind the power.
+    From (q, v, z, spring, motor, load, command, active, share, p) to the rates of v, work, z,
+    springs, motors and loads, and behind them (u, pivot, missed, scale) of the law. The command is
+    the torque behind limit and lag; with a law, its inputs `sampled`, one behind the other. The
+    shares are those of dry friction.
     """
-    kind = ca.SX if held else servo.symbols
-    q, v = kind.sym("q", servo.nq), kind.sym("v", plant.nv)
-    numbers = [kind.sym("p", plant.n_numbers)] if plant.n_numbers else []
-    loads = [kind.sym("loads", plant.nl)] if plant.nl else []
-    friction = plant.friction
-    shares = [kind.sym("share", plant.nu)] if friction is not None and friction.dry else []
-    # Within a step of an integrator quaternions leave the unit sphere.
-    unit, _ = normalised(q, plant.quaternions)
-    if held:
-        u = kind.sym("u", servo.nu)
-        command = [u]
-        torque, pivot, missed, scale = u, kind(1), kind(0), kind(1)
-        moving = [kind.zeros(servo.nz)] if servo.nz else []
-    else:
-        command = [kind.sym(name, size) for name, size in servo.sampled.items()]
-        command += [kind.sym("z", servo.nz)] if servo.nz else []
-        given = [unit, servo.law_velocities(v), *command]
-        torque, pivot, missed, scale, *moving = servo.graph().call(given)
-    own = numbers[0] if numbers else kind(0, 1)
-    speeds, left = plant.speed_function()(unit, v, own), torque
-    if friction is not None:
-        left, plant = friction.left(torque, speeds, *shares), replace(plant, friction=None)
-    if plant.slip is not None:
-        load = loads[0] if loads else kind(0, 1)
-        vdot, _, rate = plant.slip_acceleration(unit, v, load, left, own)
-        moving.append(rate)
-    elif numbers:
-        vdot, _ = plant.world_acceleration(unit, v, left, *numbers)
-    else:
-        vdot, _ = plant.acceleration(unit, v, left)
-    power = ca.vertcat(ca.dot(torque, speeds), *moving)
-    names = ["u"] if held else [*servo.sampled, *(["z"] if servo.nz else [])]
+    kind = ca.SX if law is None else law.symbols
+    sizes = {"q": plant.nq, "v": plant.nv, "z": 0 if law is None else law.nz}
+    sizes |= dict.fromkeys(("spring", "motor"), len(drives.flexible)) | {"load": plant.nl}
+    sizes["command"] = plant.nu if law is None else sum(law.sampled.values())
+    sizes |= {"active": drives.windows, "share": plant.nu}
+    sizes["p"] = plant.n_numbers + drives.inputs
+    x = {name: kind.sym(name, size) for name, size in sizes.items()}
+    torque, given, moving = x["command"], [kind(1), kind(0), kind(1)], [kind(0, 1)]
+    if law is not None:
+        # Within a step of an integrator quaternions leave the unit sphere.
+        unit, _ = normalised(x["q"], plant.quaternions)
+        demand = split(x["command"], law.sampled)
+        own = [x["z"]] if law.nz else []
+        torque, *found = law.graph().call([unit, law.law_velocities(x["v"]), *demand, *own])
+        given, moving = found[:3], found[3:] or moving
+    names = ("q", "v", "spring", "motor", "load", "active", "share", "p")
+    q, v, spring, motor, load, *others = (x[name] for name in names)
+    moved = drives.rate_function(plant).call([q, v, spring, motor, load, torque, *others])
+    results = [*moved[:2], *moving, *moved[2:], torque, *given]
     return ca.Function(
-        "closed_loop",
-        [q, v, *numbers, *loads, *shares, *command],
-        [ca.densify(part) for part in (vdot, power, pivot, torque, missed, scale)],
-        [
-            *("q", "v"),
-            *(["p"] if numbers else []),
-            *(["loads"] if loads else []),
-            *(["share"] if shares else []),
-            *names,
-        ],
-        ["vdot", "power", "pivot", "torque", "missed", "scale"],
+        "rates",
+        list(x.values()),
+        [ca.densify(part) for part in results],
+        list(x),
+        [*(f"{name}_rate" for name in MOVING[1:]), "torque", "pivot", "missed", "scale"],
         {"cse": kind is ca.SX},
     )
 
 
-def step_function(
-    servo: TrackingLaw, plant: Plant, method: str, held: bool, stages: bool = False
-) -> Evaluator:
-    """One step of the closed loop, to be called.
+def split(column: Array, sizes: dict[str, int]) -> list[Array]:
+    """Parts of a column, one behind the other."""
+    found, at = [], 0
+    for size in sizes.values():
+        found.append(column[at : at + size, :])
+        at += size
+    return found
+
+
+@dataclass
+class Step:
+    """One step of integration, over expressions.
 
     Parameters
     ----------
-    servo : TrackingLaw
-        The law.
     plant : Plant
-        What it drives.
+        What moves, without friction.
+    drives : Drives
+        Friction, and what else lies between commands and robot.
     method : str
         "rk4" or "rkmk4".
-    held : bool
-        Whether the control is held over the step.
-    stages : bool
-        Whether the extremes over the stages are outputs too.
-
-    Returns
-    -------
-    Evaluator
-        Inputs of `step_graph`, and of its outputs the first four; with `stages` also the last two.
-        If quantities of the plant are uncertain, the values of `Plant.numbers` are the fifth input.
+    law : TrackingLaw, optional
+        Law that acts at each stage; default a held command.
     """
-    graph = step_graph(servo, plant, method, held)
-    symbols = graph.mx_in()
-    kept = [0, 1, 2, 3, *([7, 8] if stages else [])]
-    results, names = graph.call(symbols), graph.name_out()
-    function = ca.Function(
-        graph.name(),
-        symbols,
-        [results[i] for i in kept],
-        graph.name_in(),
-        [names[i] for i in kept],
-    )
-    reach = (servo.nq + plant.nv + servo.nu,)
-    shapes = [
-        (servo.nq,),
-        (plant.nv,),
-        (1 + servo.nz + plant.nl,),
-        (),
-        *([reach, reach] if stages else []),
-    ]
-    return Evaluator(function, shapes, f"step of `{plant.name}`")
+
+    plant: FullOrder
+    drives: Drives
+    method: str
+    law: TrackingLaw | None = None
+    stages: list[ca.MX] = field(default_factory=list, init=False)
+    laws: list[list[ca.MX]] = field(default_factory=list, init=False)
+
+    def __call__(
+        self,
+        state: Sequence[ca.MX],
+        h: ca.MX | float,
+        command: Callable[[float], ca.MX],
+        active: ca.MX,
+        p: ca.MX,
+    ) -> list[ca.MX]:
+        """State after a step of length h from the parts `MOVING`, in their order.
+
+        The command at a node from 0 to 1 is as for `rate_function`. Afterwards `stages` are
+        (q, v, u) of all stages, and `laws` what the law gave there.
+        """
+        plant, drives = self.plant, self.drives
+        rates = rate_function(plant, drives, self.law)
+        normalize = graph_of(
+            lambda q, p: plant.symbolic(p).normalize(q), "normalize", plant.nq, plant.n_numbers
+        )
+        share, response = ca.MX.zeros(plant.nu), list[ca.MX]()
+        sticking = list(drives.sticking_functions(plant)) if drives.dry else []
+
+        def slopes(node: float, q: ca.MX, v: ca.MX, _: ca.MX, *others: ca.MX) -> Any:
+            nonlocal share
+            given = [q, v, *others, command(node), active, share, p]
+            vdot, power, moving, slip, faster, loading, *law = rates.call(given)
+            if sticking and not response:
+                # The first rates lack dry friction; the shares that they give stay in the step.
+                *_, motor, load = others
+                found = sticking[0](q, v, motor, load, law[0], vdot, faster, p, h)
+                share, slowed, slower, *response[:] = found
+                vdot, faster = vdot + slowed, faster + slower
+            self.laws.append(law)
+            self.stages.append(ca.vertcat(q, v, law[0]))
+            return vdot, power, moving, slip, faster, loading
+
+        def stop(q: ca.MX, v: ca.MX, work: ca.MX, *others: ca.MX) -> list[ca.MX]:
+            z, spring, motor, load = others
+            jump, jumped, faster = sticking[1](q, v, motor, p, share, h, *response)
+            u = self.laws[-1 if self.law is None else 0][0]
+            return [jump, work + h / 2 * ca.dot(u, faster), z, spring, motor + jumped, load]
+
+        numbers = p[: plant.n_numbers, :]
+        return stepped(
+            plant.robot,
+            self.method,
+            slopes,
+            state,
+            h,
+            lambda q: normalize(q, numbers),
+            stop if sticking else None,
+        )
+
+    @property
+    def rows(self) -> list[ca.MX]:
+        """Law at the start (pivot, torque, missed, scale), and ends of (q, v, u) of all stages.
+
+        The pivot is the smallest one of the step.
+        """
+        torque, _, missed, scale = self.laws[0]
+        pivot = reduce(ca.fmin, [law[1] for law in self.laws], ca.MX(1))
+        ends = (reduce(least, self.stages) for least in (ca.fmin, ca.fmax))
+        return [pivot, torque, missed, scale, *ends]
 
 
-def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.Function:
-    """One step of the closed loop.
-
-    Inputs (q, v, work, h, p, command...): p only where quantities of the plant are uncertain; the
-    work with the law's state z behind it, which is constant when held, and then loads of wheels
-    that slip, (1 + nz + nl,); the command is u
-    when held, else what the law takes as `sampled` at the
-    start, the middle and the end of the step, as three columns each. Outputs (q, v, work, pivot,
-    torque, missed, scale, low, high): the state after the step, the smallest pivot met, the law at
-    the start of the step, and the smallest and the largest (q, v, u) of all stages.
-    """
-    rates = closed_loop(servo, plant, held)
-    q, v = ca.MX.sym("q", servo.nq), ca.MX.sym("v", plant.nv)
-    work, h = ca.MX.sym("work", 1 + servo.nz + plant.nl), ca.MX.sym("h")
-    numbers = [ca.MX.sym("p", plant.n_numbers)] if plant.n_numbers else []
-    if held:
-        command = [ca.MX.sym("u", servo.nu)]
-    else:
-        command = [ca.MX.sym(name, size, 3) for name, size in servo.sampled.items()]
-
-    own, friction = numbers[0] if numbers else ca.MX(0, 1), plant.friction
-    shares = None
-    if friction is not None and friction.dry:
-        shares = HeldShares(plant.sticking_functions(), plant.nu)
-    pivots, given, stages = [ca.MX(1)], list[ca.MX](), list[ca.MX]()
-
-    def forces(node: float, q: Vector, v: Vector, work: Vector) -> tuple[Array, Array]:
-        column = 0 if held else round(2 * node)
-        state = [work[1 : 1 + servo.nz, :]] if servo.nz and not held else []
-        loads = [work[1 + servo.nz :, :]] if plant.nl else []
-        demand = [*(part[:, column] for part in command), *state]
-        before = [shares.share] if shares else []
-        vdot, power, pivot, *law = rates(q, v, *numbers, *loads, *before, *demand)
-        pushed = loads[0] if loads else ca.MX(0, 1)
-        for change in shares.slowed(q, v, pushed, law[0], vdot, own, h) if shares else []:
-            vdot += change
-        pivots.append(pivot)
-        stages.append(ca.vertcat(q, v, law[0]))
-        given.extend(law)
-        return vdot, power
-
-    def stop(q: ca.MX, v: ca.MX, work: ca.MX) -> tuple[ca.MX, ...]:
-        assert shares is not None
-        jump, faster = shares.stopped(q, v, own, h=h)
-        return jump, ca.vertcat(work[0] + h / 2 * ca.dot(given[0], faster), work[1:, 0])
-
-    normalize = plant.normalize_function()
-    q_next, v_next, work_next = stepped(
-        plant.robot,
-        method,
-        forces,
-        [q, v, work],
-        h,
-        lambda q: normalize(q, own),
-        stop if shares else None,
-    )
-    return ca.Function(
-        f"step_{method}",
-        [q, v, work, h, *numbers, *command],
-        [
-            *(q_next, v_next, work_next, reduce(ca.fmin, pivots), *given[:3]),
-            *(reduce(least, stages) for least in (ca.fmin, ca.fmax)),
-        ],
-        [
-            *("q", "v", "work", "h"),
-            *(["p"] if numbers else []),
-            *(["u"] if held else servo.sampled),
-        ],
-        ["q_next", "v_next", "work_next", "pivot", "torque", "missed", "scale", "low", "high"],
-    )
+def plant_step(plant: FullOrder, drives: Drives, method: str) -> ca.Function:
+    """One step of a plant under constant controls: (q, v, u, h) to (q, v)."""
+    q, v, u = (ca.MX.sym(*of) for of in (("q", plant.nq), ("v", plant.nv), ("u", plant.nu)))
+    h, none = ca.MX.sym("h"), ca.MX(0, 1)
+    state = [q, v, ca.MX(1, 1), none, none, none, none]
+    end = Step(plant, drives, method)(state, h, lambda node: u, none, none)
+    names = ["q", "v", "u", "h"], ["q_next", "v_next"]
+    return ca.Function("plant_step", [q, v, u, h], end[:2], *names)

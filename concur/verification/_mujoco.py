@@ -295,19 +295,10 @@ class _Loop:
         height, tilt = self.model.lean(self._positions[rows])
         # The heading that is read lies on a circle.
         self.q[rows, 2] = np.unwrap(self.q[rows, 2])
-        run = recorded_run(
-            self.law,
-            plant,
-            self.demand,
-            self.period,
-            self.q[rows],
-            self.v[rows],
-            self.u[:count],
-            work=self.work[rows],
-            state=self.state[rows],
-            method="mujoco",
-            seconds=seconds,
-        )
+        arrays = {"t": np.arange(count + 1) * self.period, "work": self.work[rows]}
+        arrays |= {"q": self.q[rows], "v": self.v[rows], "z": self.state[rows]}
+        arrays |= {"u": self.u[np.minimum(np.arange(count + 1), count - 1)]}
+        run = recorded_run(self.law, plant, self.demand, self.period, arrays, "mujoco", seconds)
         return ContactRun(run, self.model.names, slip, self.load[rows], height, tilt)
 
     def _read(self, k: int) -> None:

@@ -17,7 +17,7 @@ from concur.control import Servo
 from concur.errors import SimulationError
 from concur.formats import load_task
 from concur.outputs import Reference, references
-from concur.simulation import Integrator, Plant, Run, _machine_code, _simulate, simulate
+from concur.simulation import Integrator, Plant, Program, Run, _machine_code, _simulate, simulate
 from concur.simulation._machine_code import LONG, is_compiled
 from concur.simulation._run import UNITS
 from tests.control._cases import (
@@ -225,10 +225,11 @@ def test_own_functions_of_time_are_references_of_compiled_runs() -> None:
 
 @pytest.mark.usefixtures("compiler")
 def test_second_run_builds_no_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, _ = both()
-    monkeypatch.delattr(_simulate, "continuous_chunk")
+    given = ROBOT, SERVO, case_study_reference(), 0.45, Q0, S0
+    first = simulate(*given, integrator=Integrator(compiled=True))
+    monkeypatch.delattr(Program, "advance")
     monkeypatch.delattr(_simulate, "recorded_together")
-    assert_same_run(both()[0], first, 0.0)
+    assert_same_run(simulate(*given, integrator=Integrator(compiled=True)), first, 0.0)
 
 
 @pytest.mark.usefixtures("compiler")

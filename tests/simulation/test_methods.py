@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
+import casadi as ca
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -11,8 +10,9 @@ from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
 from concur.robot import Body, Inertia, Mechanism, Pose, joints
-from concur.simulation import Integrator, Plant, simulate
-from concur.simulation._step import step_function
+from concur.simulation import Imperfections, Integrator, Plant, simulate
+from concur.simulation._drives import Drives
+from concur.simulation._step import Step
 from tests.control._cases import ARM_S0, arm_servo, demand, gantry, hand_pose, hand_twist
 from tests.oracles import Pinocchio, assert_close
 
@@ -47,12 +47,13 @@ def steps(
     robot: Mechanism, method: str, h: float, duration: float, u: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Take steps of the plant alone, with constant torque: last q, v and the work done."""
-    plant = Plant(robot)
-    step = step_function(SimpleNamespace(nz=0, nq=plant.nq, nu=plant.nu), plant, method, True)  # type: ignore[arg-type]
-    (q, v), work = beginning(robot), 0.0
-    for _ in range(round(duration / h)):
-        q, v, work, _ = step(q, v, work, h, u)
-    return q, v, work
+    x, none = ca.MX.sym("x", robot.nq + robot.nv + 1), ca.MX(0, 1)
+    q, v, work = ca.vertsplit(x, [0, robot.nq, robot.nq + robot.nv, robot.nq + robot.nv + 1])
+    one = Step(Plant(robot), Drives(Imperfections(), robot), method)
+    end = one([q, v, work, *[none] * 4], h, lambda node: ca.MX(ca.DM(u)), none, none)
+    many = ca.Function("step", [x], [ca.vertcat(*end)]).fold(round(duration / h))
+    found = np.array(many([*np.concatenate(beginning(robot)), 0.0])).ravel()
+    return found[: robot.nq], found[robot.nq : -1], float(found[-1])
 
 
 def reference(robot: Mechanism, duration: float, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

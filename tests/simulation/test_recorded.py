@@ -18,19 +18,9 @@ def test_recorded_states_give_the_run_they_come_from() -> None:
     run = cc.simulate(task.robot, law, task.reference, 0.1, task.q0, task.s0, integrator=held)
     state = np.zeros((21, law.nz))  # by hand: the integral of the errors, held in each period
     state[1:] = 5e-3 * np.cumsum(run.error[:-1], axis=0)
-    again = recorded_run(
-        law,
-        Plant(task.robot),
-        task.reference,
-        5e-3,
-        run.q,
-        run.v,
-        run.u[:-1],
-        work=run.work,
-        state=state,
-        method="known",
-        seconds=0.0,
-    )
+    rows = {name: getattr(run, name) for name in ("t", "q", "v", "u", "work")} | {"z": state}
+    given = law, Plant(task.robot), task.reference
+    again = recorded_run(*given, 5e-3, rows, method="known", seconds=0.0)
     assert again.method == "known"
     assert again.control_period == 5e-3
     for name in UNITS:

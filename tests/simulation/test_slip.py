@@ -22,7 +22,8 @@ from concur.simulation import (
     Wrench,
     loop_program,
 )
-from concur.simulation._step import closed_loop
+from concur.simulation._loop import rates_of
+from concur.simulation._program import ideal_program
 from tests.oracles import Pinocchio
 from tests.simulation.loops import Stay
 
@@ -377,9 +378,11 @@ def test_supports_are_part_of_robot_files(tmp_path):
 def test_slip_costs_a_third_more_instructions_and_loads_a_quarter(task):
     # Of the rates of the plant alone, and with the law in the same graph.
     slips = Slip.of(task.robot, 0.8, loads=50.0), Slip.of(task.robot, 0.8, supports=FRONT)
-    for held, most in ((True, (1.4, 1.7)), (False, (1.2, 1.35))):
+    for held, most in ((1, (1.4, 1.7)), (None, (1.2, 1.35))):
         rolling, *found = (
-            instructions(closed_loop(task.servo, Plant(task.robot, slip=slip), held))
+            instructions(
+                rates_of(ideal_program(task.servo, Plant(task.robot, slip=slip), "rk4", 1e-3, held))
+            )
             for slip in (None, *slips)
         )
         assert rolling < found[0] < most[0] * rolling

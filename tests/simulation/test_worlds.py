@@ -39,7 +39,8 @@ from concur.robot import (
     joints,
     unphysical,
 )
-from concur.simulation import Friction, Integrator, Plant, loop_program, step_function
+from concur.simulation import Friction, Integrator, Plant, loop_program
+from concur.simulation._program import ideal_program
 from concur.simulation._runge_kutta import graph_of
 from concur.simulation._worlds import QUANTITIES
 from tests.oracles import Pinocchio, assert_close
@@ -552,16 +553,17 @@ def test_law_with_torque_limits_drives_an_uncertain_plant() -> None:
 def lengths(name: str, plant: Plant) -> np.ndarray:
     """Instructions of one step with the law inside, and with held torque."""
     servo = loop(name)[0].servo
-    steps = (step_function(servo, plant, "rk4", held=held).function for held in (False, True))
-    return np.array([instructions(expanded(results_only(step))) for step in steps])
+    inside = ideal_program(servo, plant, "rk4", 1e-3, None).advance(1)
+    held = ideal_program(servo, plant, "rk4", 1e-3, 1).step
+    return np.array([instructions(expanded(results_only(step))) for step in (inside, held)])
 
 
 @pytest.mark.extended
 @pytest.mark.parametrize(
     ("name", "constants", "most"),
     [
-        ("rover", (6296, 2961), ((0.97, 0.9), (1.22, 1.43), (1.25, 1.5))),
-        ("floater", (21684, 7973), ((1.02, 1.02), (1.02, 1.02), (1.05, 1.12))),
+        ("rover", (6485, 2976), ((0.97, 0.9), (1.22, 1.43), (1.25, 1.5))),
+        ("floater", (21955, 7993), ((1.02, 1.02), (1.02, 1.02), (1.05, 1.12))),
     ],
 )
 def test_inputs_cost_little(name: str, constants: tuple[int, int], most: Any) -> None:
