@@ -10,7 +10,7 @@ from concur.control._joint_limits import within_limits
 from concur.control._singularity import lost_direction
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import InfeasibleReferenceError
-from concur.outputs._fitting import reference_for
+from concur.outputs import reference_for
 from concur.outputs.references import Reference
 from concur.reduction import CON4, Audit, AuditRow, AuditStatus, ReducedModel
 from concur.robot import as_tree

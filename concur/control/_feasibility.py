@@ -12,7 +12,7 @@ from concur.control._exact_speeds import ExactSpeeds
 from concur.control._singularity import lost_direction
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import InfeasibleReferenceError
-from concur.outputs._fitting import reference_for
+from concur.outputs import reference_for
 from concur.outputs._sample import ReferenceSample
 from concur.outputs.references import Reference
 from concur.robot import as_tree, robot_size, scalar

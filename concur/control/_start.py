@@ -17,7 +17,7 @@ from concur.control._postures import Postures
 from concur.control._singularity import lost_direction
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import InfeasibleReferenceError, OutputError, UnknownNameError
-from concur.outputs._fitting import reference_for
+from concur.outputs import reference_for
 from concur.outputs._kinematics import SOLVE
 from concur.outputs._output import Output
 from concur.outputs._sample import ReferenceSample

@@ -41,8 +41,7 @@ from concur.control._state_bounds import StateBounds, integral_bounds, slowest_p
 from concur.errors import ConcurError, ShapeError, shown
 from concur.outputs._motion import output_motion
 from concur.outputs._output import Output, pose_quaternions
-from concur.outputs._parts import check_parts
-from concur.outputs._sample import ReferenceSample
+from concur.outputs._sample import ReferenceSample, check_parts
 from concur.outputs.groups import Product
 from concur.reduction import ReducedModel
 from concur.robot import Mechanism

@@ -14,16 +14,7 @@ import numpy as np
 from concur.codegen import Array, Vector
 from concur.errors import OutputError, ShapeError, shown
 from concur.outputs._output import Output
-from concur.outputs.groups import (
-    Angle,
-    Coordinates,
-    OutputGroup,
-    PlanarPose,
-    Pose,
-    Product,
-    Rotation,
-)
-from concur.outputs.groups import Vector as Position
+from concur.outputs.groups import Coordinates, OutputGroup, named
 from concur.robot import Placed, unknown_name
 from concur.system import System
 
@@ -117,15 +108,9 @@ class FunctionOutput(Output):
     @cached_property
     def lie(self) -> OutputGroup:
         """The group, with its errors and velocities."""
-        if self.group not in SHAPES:
-            return Coordinates(int(self.group[1:] or 1), self.unit)
-        groups: dict[str, OutputGroup] = {
-            "SO2": Angle(),
-            "SE2": PlanarPose(),
-            "SO3": Rotation(),
-            "SE3": Pose(),
-        }
-        return groups.get(self.group) or Product([Position("xyz"), Rotation()])
+        if self.group in SHAPES:
+            return named(self.group)
+        return Coordinates(int(self.group[1:] or 1), self.unit)
 
     def value(self, q: Vector) -> Placed:
         """Value at a configuration, as rotation and position.
@@ -190,52 +175,31 @@ class FunctionOutput(Output):
                 )
 
 
-@dataclass(frozen=True, eq=False)
-class FunctionMotion:
-    """Motion of one output that is a function, by derivatives; an `OutputMotion`."""
-
-    poses: list[Placed]
-    coordinates: Array
-    velocity: Array
-    acceleration: Array
-    jacobian: Array
-
-    @staticmethod
-    def of(
-        system: System, output: FunctionOutput, q: Vector, v: Array, vdot: Array
-    ) -> FunctionMotion:
-        """Motion at a configuration (nq,), velocity (nv,) and acceleration (nv,)."""
-        symbols = [ca.SX.sym("q", system.nq), *(ca.SX.sym(name, system.nv) for name in "va")]
-        at, moving, change = symbols
-        rotation, position = output.value(at)
-        rate = system.rate(at, moving)
-        linear, turned = (_along(part, at, rate) for part in (position, rotation))
-        if output.group in SHAPES:
-            linear = rotation.T @ linear
-        spin = rotation.T @ turned
-        angular = ca.vertcat(
-            spin[2, 1] - spin[1, 2], spin[0, 2] - spin[2, 0], spin[1, 0] - spin[0, 1]
-        )
-        velocity = output.lie.velocity((rotation, position), (linear, angular / 2))
-        both = ca.vertcat(at, moving)
-        pushed = _along(velocity, both, ca.vertcat(rate, change))
-        results = [
-            rotation,
-            position,
-            output.lie.coordinates((rotation, position)),
-            velocity,
-            pushed,
-            ca.jacobian(velocity, moving),
-        ]
-        graph = ca.Function("output", symbols, [ca.SX(part) for part in results], {"cse": True})
-        found: Sequence[Any] = [ca.sparsify(part) for part in graph(q, v, vdot)]
-        return FunctionMotion([(found[0], found[1])], *found[2:])
-
-    def turned(self, values: Array) -> Array:
-        """Components (size, k) as they are: the Jacobian is along the output's axes."""
-        return values
-
-    unturned = turned
+def function_motion(
+    system: System, output: FunctionOutput, q: Vector, v: Array, vdot: Array
+) -> tuple[Placed, Array, Array, Array, Array]:
+    """Pose, coordinates, velocity, acceleration and Jacobian of a function, by derivatives."""
+    symbols = [ca.SX.sym("q", system.nq), *(ca.SX.sym(name, system.nv) for name in "va")]
+    at, moving, change = symbols
+    rotation, position = output.value(at)
+    rate = system.rate(at, moving)
+    linear, turned = (_along(part, at, rate) for part in (position, rotation))
+    if output.group in SHAPES:
+        linear = rotation.T @ linear
+    spin = rotation.T @ turned
+    angular = ca.vertcat(spin[2, 1] - spin[1, 2], spin[0, 2] - spin[2, 0], spin[1, 0] - spin[0, 1])
+    velocity = output.lie.velocity((rotation, position), (linear, angular / 2))
+    results = [
+        rotation,
+        position,
+        output.lie.coordinates((rotation, position)),
+        velocity,
+        _along(velocity, ca.vertcat(at, moving), ca.vertcat(rate, change)),
+        ca.jacobian(velocity, moving),
+    ]
+    graph = ca.Function("output", symbols, [ca.SX(part) for part in results], {"cse": True})
+    found: Sequence[Any] = [ca.sparsify(part) for part in graph(q, v, vdot)]
+    return (found[0], found[1]), found[2], found[3], found[4], found[5]
 
 
 def _along(value: Array, symbol: Array, rate: Array) -> Array:

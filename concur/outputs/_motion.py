@@ -1,23 +1,20 @@
 """How outputs move: the one place in this package that uses the kinematics of bodies.
 
-A law asks for poses, velocity, Jacobian and drift of its outputs, all behind `output_motion`. What
-answers is an `OutputMotion`. Robots made of bodies have two: along the outputs' own axes, and, for
-the law, along the base's, where that costs least.
+A law asks for poses, velocity, Jacobian and drift of its outputs, all by `output_motion`. Frames on
+bodies move by the recursion from link to link; outputs that are functions by derivatives.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Protocol
+from functools import cached_property, partial
 
 import casadi as ca
 import numpy as np
 
 from concur.codegen import Array, constant
-from concur.outputs._functions import FunctionMotion, FunctionOutput
+from concur.outputs._functions import FunctionOutput, function_motion
 from concur.outputs._output import Output
 from concur.outputs.groups import AXES, OutputGroup, Pose, Product, Rotation, Vector
 from concur.reduction import along
@@ -26,15 +23,11 @@ from concur.robot import (
     Placed,
     Twist,
     as_tree,
-    body_accelerations,
-    body_poses,
-    body_twists,
     bracket,
     compose,
     cross,
     invert,
     jacobian,
-    joint_poses,
     link_bases,
     link_frames,
     link_motions,
@@ -46,34 +39,69 @@ from concur.robot import (
 from concur.system import System
 
 
-class OutputMotion(Protocol):
-    """Motion of the outputs at one configuration, velocity and acceleration of the joints."""
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Motion of a part of the outputs: velocity, acceleration (k,) and Jacobian (k, nv).
 
-    @property
-    def poses(self) -> list[Placed]:
-        """Pose of each output's frame, in the inertial frame or that of `relative_to`."""
+    The turn is the rotation (3, 3) from the Jacobian's axes to the output's, which acts on each
+    three rows; None where they are the same.
+    """
 
-    @property
-    def coordinates(self) -> Array:
-        """Flat coordinates of the outputs, shape (pose_size,)."""
+    velocity: Array
+    acceleration: Array
+    jacobian: Array
+    turn: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class OutputMotion:
+    """Motion of the outputs at one configuration, velocity and acceleration of the joints.
+
+    `poses` are those of the outputs' frames, in the inertial frame or that of `relative_to`, and
+    `coordinates` the flat ones, (pose_size,). With `base_axes` the Jacobian is along the axes of
+    the parts, otherwise along the outputs' own.
+    """
+
+    poses: list[Placed]
+    coordinates: Array
+    parts: list[Part]
+    nv: int
+    base_axes: bool
 
     @property
     def velocity(self) -> Array:
         """Output velocity r^-1 rdot, shape (size,)."""
+        return ca.vertcat(ca.SX(0, 1), *[part.velocity for part in self.parts])
 
     @property
     def acceleration(self) -> Array:
         """Its rate; the drift where the joint accelerations are zero, shape (size,)."""
+        return ca.vertcat(ca.SX(0, 1), *[part.acceleration for part in self.parts])
 
-    @property
+    @cached_property
     def jacobian(self) -> Array:
         """Joint velocities to output velocities along the axes of `turned`, shape (size, nv)."""
+        found = ca.vertcat(ca.SX(0, self.nv), *[part.jacobian for part in self.parts])
+        return found if self.base_axes else self._turned(found, lambda turn: turn)
 
     def turned(self, values: Array) -> Array:
         """Components (size, k) along the outputs' axes, along those of the Jacobian."""
+        return self._turned(values, lambda turn: turn.T) if self.base_axes else values
 
     def unturned(self, values: Array) -> Array:
         """Components (size, k) along the Jacobian's axes, along the outputs'."""
+        return self._turned(values, lambda turn: turn) if self.base_axes else values
+
+    def _turned(self, values: Array, rotation: Callable[[Array], Array]) -> Array:
+        moved, start = [values[:0, :]], 0
+        for part in self.parts:
+            rows = values[start : start + part.velocity.shape[0], :]
+            start += part.velocity.shape[0]
+            if part.turn is None:
+                moved.append(rows)
+            else:
+                moved += [rotation(part.turn) @ own for own in ca.vertsplit(rows, 3)]
+        return ca.vertcat(*moved)
 
 
 def output_motion(
@@ -91,180 +119,75 @@ def output_motion(
     side is turned instead of the matrix, and scales and margins stay the same.
     """
     still = ca.SX(robot.nv, 1)
-    moving = still if v is None else v
-    change = still if vdot is None else vdot
-    functions = any(isinstance(output, FunctionOutput) for output in outputs)
-    if functions or not isinstance(robot, Mechanism):
-        return _Together(
-            robot.nv,
-            [
-                FunctionMotion.of(robot, output, q, moving, change)
-                if isinstance(output, FunctionOutput)
-                else _InOutputAxes(as_tree(robot, "outputs"), (output,), q, moving, change)
-                for output in outputs
-            ],
-        )
-    kind = _InBaseAxes if base_axes else _InOutputAxes
-    return kind(robot, tuple(outputs), q, moving, change)
+    state = q, still if v is None else v, still if vdot is None else vdot
+    recursive = base_axes or v is None
+    tree: _Tree | None = None
+    poses, coordinates, parts = list[Placed](), [ca.SX(0, 1)], list[Part]()
+    for output in outputs:
+        if isinstance(output, FunctionOutput):
+            pose, found, *moved = function_motion(robot, output, *state)
+            own = [Part(*moved)]
+        else:
+            bodies = as_tree(robot, "outputs")
+            if output.relative_to is None and recursive:
+                tree = tree or _Tree(bodies, *state, gravity=bodies.gravity)
+                sight = tree.sight(output)
+                pose, own = sight.pose, sight.parts(output.lie)
+            else:
+                pose, *moved = _own_motion(bodies, output, *state)
+                own = [Part(*moved)]
+            found = output.lie.coordinates(pose)
+        poses.append(pose)
+        coordinates.append(found)
+        parts += own
+    return OutputMotion(poses, ca.vertcat(*coordinates), parts, robot.nv, base_axes)
 
 
 def following_rate(
     system: System, outputs: Sequence[Output], q: Array, v: Array, w: Array
 ) -> Array:
     """Rate along a motion v (nv,) of the output velocity of constant w (nv,), shape (size,)."""
-    functions = any(isinstance(output, FunctionOutput) for output in outputs)
-    if functions or not isinstance(system, Mechanism):
-        return _by_derivative(system, outputs, q, v, w)
-    return _InBaseAxes(system, tuple(outputs), q, v, ca.SX(system.nv, 1)).following(w)
+    rates = []
+    tree: _Tree | None = None
+    for output in outputs:
+        factors = output.lie.factors if isinstance(output.lie, Product) else (output.lie,)
+        if (
+            not isinstance(output, FunctionOutput)
+            and output.relative_to is None
+            and all(isinstance(lie, (Rotation, Vector, Pose)) for lie in factors)
+        ):
+            tree = tree or _Tree(as_tree(system, "outputs"), q, v, ca.SX(system.nv, 1), w=w)
+            sight = tree.sight(output)
+            rates += [sight.following(lie, w) for lie in factors]
+        else:
+            rates.append(along(partial(_velocity, system, output, w), q, system.rate(q, v)))
+    return ca.vertcat(*rates)
 
 
-def _by_derivative(
-    system: System, outputs: Sequence[Output], q: Array, v: Array, w: Array
-) -> Array:
-    return along(lambda x: output_motion(system, outputs, x, w).velocity, q, system.rate(q, v))
-
-
-@dataclass(frozen=True, eq=False)
-class _Together:
-    """Motion of outputs of different kinds, one after the other, each along its own axes."""
-
-    nv: int
-    parts: Sequence[OutputMotion]
-
-    @property
-    def poses(self) -> list[Placed]:
-        return [pose for part in self.parts for pose in part.poses]
-
-    @property
-    def coordinates(self) -> Array:
-        return ca.vertcat(ca.SX(0, 1), *[part.coordinates for part in self.parts])
-
-    @property
-    def velocity(self) -> Array:
-        return ca.vertcat(ca.SX(0, 1), *[part.velocity for part in self.parts])
-
-    @property
-    def acceleration(self) -> Array:
-        return ca.vertcat(ca.SX(0, 1), *[part.acceleration for part in self.parts])
-
-    @property
-    def jacobian(self) -> Array:
-        return ca.vertcat(ca.SX(0, self.nv), *[part.jacobian for part in self.parts])
-
-    def turned(self, values: Array) -> Array:
-        return values
-
-    unturned = turned
+def _velocity(system: System, output: Output, w: Array, q: Array) -> Array:
+    return output_motion(system, (output,), q, w).velocity
 
 
 def twist_rows(output: Output, pose: Placed) -> Array:
     """Map (dim, 6) from the twist of an output's frame to its velocity; rows are orthonormal."""
-    unit = ca.SX.eye(6)
-    return ca.horzcat(*[output.lie.velocity(pose, (unit[:3, k], unit[3:, k])) for k in range(6)])
+    return _columns(output.lie, pose, (ca.SX.eye(6)[:3, :], ca.SX.eye(6)[3:, :]))
 
 
-@dataclass(frozen=True, eq=False)
-class _OfBodies(ABC):
-    """Motion of outputs that are frames on bodies."""
-
-    robot: Mechanism
-    outputs: tuple[Output, ...]
-    q: Array
-    v: Array
-    vdot: Array
-
-    @property
-    @abstractmethod
-    def poses(self) -> list[Placed]: ...
-
-    @cached_property
-    def _relatives(self) -> list[_Relative | None]:
-        """Motion of each output that is relative to a body."""
-        moving = self.q, self.v, self.vdot
-        return [
-            None if o.relative_to is None else _Relative.of(self.robot, o, o.relative_to, *moving)
-            for o in self.outputs
-        ]
-
-    @property
-    def coordinates(self) -> Array:
-        placed = zip(self.outputs, self.poses, strict=True)
-        return ca.vertcat(*[output.lie.coordinates(pose) for output, pose in placed])
-
-
-class _InOutputAxes(_OfBodies):
-    """Recursions from body to body, in the frames of the description."""
-
-    @cached_property
-    def poses(self) -> list[Placed]:
-        poses = body_poses(self.robot, self.q)
-        return [
-            output.placed(poses[self.robot.index(output.body)]) if seen is None else seen.pose
-            for output, seen in zip(self.outputs, self._relatives, strict=True)
-        ]
-
-    @cached_property
-    def _moved(self) -> list[tuple[Twist, Twist]]:
-        """Twist of each output's frame, and its rate."""
-        robot, relative = self.robot, joint_poses(self.robot, self.q)
-        twists = body_twists(robot, relative, self.v)
-        rates = body_accelerations(robot, relative, twists, self.v, self.vdot)
-        at = [robot.index(output.body) for output in self.outputs]
-        return [
-            (output.moved(twists[i]), output.moved(rates[i]))
-            if seen is None
-            else (seen.twist, seen.rate)
-            for output, i, seen in zip(self.outputs, at, self._relatives, strict=True)
-        ]
-
-    @property
-    def velocity(self) -> Array:
-        parts = zip(self.outputs, self.poses, self._moved, strict=True)
-        return ca.vertcat(*[o.lie.velocity(pose, twist) for o, pose, (twist, _) in parts])
-
-    @property
-    def acceleration(self) -> Array:
-        parts = zip(self.outputs, self.poses, self._moved, strict=True)
-        return ca.vertcat(*[o.lie.acceleration(pose, *moved) for o, pose, moved in parts])
-
-    @property
-    def jacobian(self) -> Array:
-        rows = []
-        for output, pose, seen in zip(self.outputs, self.poses, self._relatives, strict=True):
-            columns = (
-                output.moved(_split(jacobian(self.robot, self.q, output.body)))
-                if seen is None
-                else seen.columns
-            )
-            rows.append(twist_rows(output, pose) @ ca.vertcat(*columns))
-        return ca.vertcat(ca.SX(0, self.robot.nv), *rows)
-
-    def turned(self, values: Array) -> Array:
-        return values
-
-    unturned = turned
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """Motion of a part of the outputs: velocity, acceleration (k,) and Jacobian (k, nv).
-
-    The turn is the rotation (3, 3) from the Jacobian's axes to the output's, which acts on each
-    three rows; none where they are the same.
-    """
-
-    velocity: ca.SX
-    acceleration: Array
-    jacobian: Array
-    turn: Array | None
+def _columns(lie: OutputGroup, pose: Placed, twists: Twist) -> Array:
+    """Output velocities of several twists, one a column."""
+    count = twists[0].shape[1]
+    return ca.horzcat(
+        *[lie.velocity(pose, (twists[0][:, k], twists[1][:, k])) for k in range(count)]
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class _Sight:
     """Motion of one output's frame.
 
-    Its pose and attitude in the base, Jacobian along the base's axes, angular velocity with rate
-    and acceleration of its origin along its own.
+    Its pose and attitude in the base, Jacobian along the base's axes; along its own axes angular
+    velocity with rate, acceleration of its origin, and the rate of the angular velocity of the
+    constant joint velocities of `following_rate`.
     """
 
     root: Array
@@ -274,202 +197,125 @@ class _Sight:
     v: Array
     turning: Twist
     pulled: Array
+    led: Array | None
 
-    def parts(self, lie: OutputGroup) -> list[_Part]:
+    def parts(self, lie: OutputGroup) -> list[Part]:
+        """Motion in a group, by its factors."""
         if isinstance(lie, Product):
             return [part for factor in lie.factors for part in self.parts(factor)]
         spin, spun = self.turning
         linear, angular = self.columns
         if isinstance(lie, Rotation):
-            return [_Part(spin, spun, angular, self.attitude.T)]
+            return [Part(spin, spun, angular, self.attitude.T)]
         moving = linear @ self.v
         if isinstance(lie, Vector):
             rows = constant([AXES[axis] for axis in lie.axes])
             velocity = rows @ (self.root @ moving)
             acceleration = rows @ (self.pose[0] @ self.pulled)
             if lie.axes == ("x", "y", "z"):
-                return [_Part(velocity, acceleration, linear, self.root)]
-            return [_Part(velocity, acceleration, rows @ self.root @ linear, None)]
+                return [Part(velocity, acceleration, linear, self.root)]
+            return [Part(velocity, acceleration, rows @ self.root @ linear)]
         twist = self.attitude.T @ moving, spin
         rate = self.pulled - cross(spin, twist[0]), spun
         if isinstance(lie, Pose):
-            jacobian = ca.vertcat(linear, angular)
-            return [
-                _Part(ca.vertcat(*twist), ca.vertcat(*rate), jacobian, self.attitude.T),
-            ]
-        turned = self.attitude.T @ linear, self.attitude.T @ angular
-        jacobian = [
-            lie.velocity(self.pose, (turned[0][:, k], turned[1][:, k]))
-            for k in range(linear.shape[1])
-        ]
-        return [
-            _Part(
-                lie.velocity(self.pose, twist),
-                lie.acceleration(self.pose, twist, rate),
-                ca.horzcat(*jacobian),
-                None,
-            )
-        ]
+            velocity, acceleration, jacobian = (ca.vertcat(*x) for x in (twist, rate, self.columns))
+            return [Part(velocity, acceleration, jacobian, self.attitude.T)]
+        own = self.attitude.T @ linear, self.attitude.T @ angular
+        velocity = lie.velocity(self.pose, twist)
+        acceleration = lie.acceleration(self.pose, twist, rate)
+        return [Part(velocity, acceleration, _columns(lie, self.pose, own))]
+
+    def following(self, lie: OutputGroup, w: Array) -> Array:
+        """Rate of the velocity of constant joint velocities w (nv,) in a group."""
+        if isinstance(lie, Vector):
+            return constant([AXES[axis] for axis in lie.axes]) @ (self.pose[0] @ self.pulled)
+        spin, spun = self.turning
+        spun -= cross(spin, self.led)
+        if isinstance(lie, Rotation):
+            return spun
+        moving = self.attitude.T @ (self.columns[0] @ w)
+        return ca.vertcat(self.pulled - cross(spin, moving), spun)
 
 
-@dataclass(frozen=True, eq=False)
-class _Relative:
-    """Motion of an output's frame in the frame of another body.
+class _Tree:
+    """Motion of a robot's links, in frames that suit the recursion, at q, v and vdot.
 
-    Twist, rate of the twist and columns of the Jacobian are along the output's axes.
+    With `gravity` the ground is accelerated against it, so that the law shares these expressions
+    with the bias. With `w` the accelerations are rates, along the motion v, of velocities of
+    constant joint velocities w.
     """
 
-    pose: Placed
-    twist: Twist
-    rate: Twist
-    columns: Twist
+    def __init__(
+        self,
+        robot: Mechanism,
+        q: Array,
+        v: Array,
+        vdot: Array,
+        gravity: Sequence[float] = (0.0, 0.0, 0.0),
+        w: Array | None = None,
+    ) -> None:
+        self.robot, self.v, self.gravity, self.follows = robot, v, gravity, w is not None
+        self.links, self.seats = link_frames(robot)
+        steps = link_steps(robot, self.links, q)
+        self.frames, self.bases = root_axes(self.links, steps), link_bases(self.links)
+        self.motions = link_motions(self.links, steps, v, vdot, tuple(gravity), w)
+        self.root = steps[0].extended(ca.SX.eye(3)), steps[0].offset
 
-    @staticmethod
-    def of(
-        robot: Mechanism, output: Output, origin: str, q: Array, v: Array, vdot: Array
-    ) -> _Relative:
-        """Motion in the frame of the body `origin`.
+    def sight(self, output: Output) -> _Sight:
+        """Motion of an output's frame."""
+        seat = self.seats[self.robot.index(output.body)]
+        frame = constant(seat.rotation @ output.frame.rotation_matrix)
+        way = constant(seat.rotation @ np.array(output.point) + seat.translation)
+        attitude, origin = compose(self.frames[seat.link], (frame, way))
+        linear, angular = ca.SX(3, self.robot.nv), ca.SX(3, self.robot.nv)
+        at: int | None = seat.link
+        while at is not None:
+            rotation, place = self.frames[at]
+            axes, span = rotation @ self.bases[at][1], self.links[at].span
+            linear[:, span] = rotation @ self.bases[at][0] - cross(origin - place, axes)
+            angular[:, span] = axes
+            at = self.links[at].parent
+        motion = self.motions[seat.link]
+        turning = frame.T @ motion.angular, frame.T @ motion.rate
+        pose = compose(self.root, (attitude, origin))
+        pulled = frame.T @ (motion.linear + motion.changed(way)) + pose[0].T @ constant(
+            self.gravity
+        )
+        led = frame.T @ motion.followed if self.follows else None
+        return _Sight(self.root[0], pose, attitude, (linear, angular), self.v, turning, pulled, led)
 
-        Both bodies are seen from the nearest body that carries them, so that neither its motion
-        nor gravity occurs in the result.
-        """
-        ways = [robot.path(robot.index(name)) for name in (output.body, origin)]
-        carrier = robot.bodies[max(set(ways[0]) & set(ways[1]), key=ways[0].index)].name
-        pose, *moved = motion_from(robot, q, v, vdot, output.body, carrier)
-        moved.append(_split(jacobian(robot, q, output.body, carrier)))
-        seen, *carried = motion_from(robot, q, v, vdot, origin, carrier)
-        carried.append(_split(jacobian(robot, q, origin, carrier)))
-        pose = compose(invert(seen), output.placed(pose))
-        own = [output.moved(part) for part in moved]
+
+def _own_motion(
+    robot: Mechanism, output: Output, q: Array, v: Array, vdot: Array
+) -> tuple[Placed, Array, Array, Array]:
+    """Pose, velocity, acceleration and Jacobian along an output's own axes.
+
+    An output relative to a body is seen from the nearest body that carries both, so that neither
+    its motion nor gravity occurs in the result.
+    """
+    carrier, lie = None, output.lie
+    if output.relative_to is not None:
+        way, other = (robot.path(robot.index(b)) for b in (output.body, output.relative_to))
+        carrier = robot.bodies[max(set(way) & set(other), key=way.index)].name
+
+    def seen(body: str) -> tuple[Placed, list[Twist]]:
+        pose, *moved = motion_from(robot, q, v, vdot, body, carrier)
+        linear, angular = ca.vertsplit(jacobian(robot, q, body, carrier), 3)
+        return pose, [*moved, (linear, angular)]
+
+    pose, moved = seen(output.body)
+    pose, (twist, rate, columns) = output.placed(pose), map(output.moved, moved)
+    if output.relative_to is not None:
+        frame, carried = seen(output.relative_to)
+        pose = compose(invert(frame), pose)
         taken = [twist_to_child(pose, part) for part in carried]
-        twist, rate, columns = ((a[0] - b[0], a[1] - b[1]) for a, b in zip(own, taken, strict=True))
-        # The carried twist is constant in the origin's axes, not in the output's.
+        twist, rate, columns = map(_less, (twist, rate, columns), taken)
+        # The carried twist is constant in the axes of the other body, not in the output's.
         turning = bracket(twist, taken[0])
-        return _Relative(pose, twist, (rate[0] + turning[0], rate[1] + turning[1]), columns)
-
-    def parts(self, lie: OutputGroup) -> list[_Part]:
-        return [
-            _Part(
-                lie.velocity(self.pose, self.twist),
-                lie.acceleration(self.pose, self.twist, self.rate),
-                lie.velocity(self.pose, self.columns),
-                None,
-            )
-        ]
+        rate = rate[0] + turning[0], rate[1] + turning[1]
+    acceleration = lie.acceleration(pose, twist, rate)
+    return pose, lie.velocity(pose, twist), acceleration, lie.velocity(pose, columns)
 
 
-def _split(twist: Array) -> Twist:
-    linear, angular = ca.vertsplit(twist, 3)
-    return linear, angular
-
-
-class _InBaseAxes(_OfBodies):
-    """Recursions from link to link, in frames that suit them."""
-
-    @cached_property
-    def _sights(self) -> list[_Sight | _Relative]:
-        robot, v = self.robot, self.v
-        links, seats = link_frames(robot)
-        steps = link_steps(robot, links, self.q)
-        frames, bases = root_axes(links, steps), link_bases(links)
-        motions = link_motions(links, steps, v, self.vdot, robot.gravity)
-        root = steps[0].extended(ca.SX.eye(3)), steps[0].offset
-        sights: list[_Sight | _Relative] = []
-        for output, relative in zip(self.outputs, self._relatives, strict=True):
-            if relative is not None:
-                sights.append(relative)
-                continue
-            seat = seats[robot.index(output.body)]
-            frame = constant(seat.rotation @ output.frame.rotation_matrix)
-            way = constant(seat.rotation @ np.array(output.point) + seat.translation)
-            attitude, origin = compose(frames[seat.link], (frame, way))
-            columns = ca.SX(3, robot.nv), ca.SX(3, robot.nv)
-            at: int | None = seat.link
-            while at is not None:
-                rotation, place = frames[at]
-                angular = rotation @ bases[at][1]
-                columns[0][:, links[at].span] = rotation @ bases[at][0] - cross(
-                    origin - place, angular
-                )
-                columns[1][:, links[at].span] = angular
-                at = links[at].parent
-            motion = motions[seat.link]
-            spin, spun = frame.T @ motion.angular, frame.T @ motion.rate
-            pulled = frame.T @ (motion.linear + motion.changed(way))
-            pose = compose(root, (attitude, origin))
-            # The motions count gravity as an acceleration of the ground against it.
-            pulled += pose[0].T @ constant(robot.gravity)
-            sights.append(_Sight(root[0], pose, attitude, columns, v, (spin, spun), pulled))
-        return sights
-
-    @property
-    def poses(self) -> list[Placed]:
-        return [sight.pose for sight in self._sights]
-
-    @cached_property
-    def _parts(self) -> list[_Part]:
-        seen = zip(self.outputs, self._sights, strict=True)
-        return [part for output, sight in seen for part in sight.parts(output.lie)]
-
-    @property
-    def velocity(self) -> Array:
-        return ca.vertcat(*[part.velocity for part in self._parts])
-
-    @property
-    def acceleration(self) -> Array:
-        return ca.vertcat(*[part.acceleration for part in self._parts])
-
-    @property
-    def jacobian(self) -> Array:
-        return ca.vertcat(*[part.jacobian for part in self._parts])
-
-    def following(self, w: Array) -> Array:
-        """Rate of the output velocity of constant joint velocities w (nv,), shape (size,)."""
-        links, seats = link_frames(self.robot)
-        steps = link_steps(self.robot, links, self.q)
-        still = ca.SX(self.robot.nv, 1)
-        motions = link_motions(links, steps, self.v, still, (0.0, 0.0, 0.0), w)
-        rates = []
-        for output, sight in zip(self.outputs, self._sights, strict=True):
-            factors = output.lie.factors if isinstance(output.lie, Product) else (output.lie,)
-            if isinstance(sight, _Relative) or not all(
-                isinstance(lie, (Rotation, Vector, Pose)) for lie in factors
-            ):
-                rates.append(_by_derivative(self.robot, (output,), self.q, self.v, w))
-                continue
-            seat = seats[self.robot.index(output.body)]
-            frame = constant(seat.rotation @ output.frame.rotation_matrix)
-            way = constant(seat.rotation @ np.array(output.point) + seat.translation)
-            motion = motions[seat.link]
-            spin, led = frame.T @ motion.angular, frame.T @ motion.followed
-            pulled = frame.T @ (motion.linear + motion.changed(way))
-            spun = frame.T @ motion.rate - cross(spin, led)
-            for lie in factors:
-                if isinstance(lie, Vector):
-                    rates.append(
-                        constant([AXES[axis] for axis in lie.axes]) @ (sight.pose[0] @ pulled)
-                    )
-                    continue
-                if isinstance(lie, Pose):
-                    moving = sight.attitude.T @ (sight.columns[0] @ w)
-                    rates.append(pulled - cross(spin, moving))
-                rates.append(spun)
-        return ca.vertcat(*rates)
-
-    def turned(self, values: Array) -> Array:
-        return self._turned(values, inwards=True)
-
-    def unturned(self, values: Array) -> Array:
-        return self._turned(values, inwards=False)
-
-    def _turned(self, values: Array, inwards: bool) -> Array:
-        moved, start = [], 0
-        for part in self._parts:
-            for _ in range(1 if part.turn is None else part.velocity.numel() // 3):
-                size = part.velocity.numel() if part.turn is None else 3
-                own = values[start : start + size, :]
-                if part.turn is not None:
-                    own = (part.turn.T if inwards else part.turn) @ own
-                moved.append(own)
-                start += size
-        return ca.vertcat(*moved)
+def _less(one: Twist, other: Twist) -> Twist:
+    return one[0] - other[0], one[1] - other[1]

@@ -10,20 +10,10 @@ import numpy as np
 
 from concur.codegen import DRIFT, Array, as_floats, constant, nonfinite_error, shape_error
 from concur.errors import OutputError, ShapeError, shown
-from concur.outputs.groups import (
-    AXES,
-    Angle,
-    OutputGroup,
-    PlanarPose,
-    Pose,
-    Product,
-    Rotation,
-    Vector,
-)
+from concur.outputs.groups import AXES, NAMES, OutputGroup, named
 from concur.robot import Placed, Twist, cross, unknown_name
 from concur.robot import Pose as Frame
 
-GROUPS = ("R3xSO3", "SE3", "SO3", "R3", "SE2", "R2", "SO2", "R")
 _VECTORS = {"R": "x", "R2": "xy", "R3": "xyz"}
 _PLANAR = ("SE2", "SO2")
 _UPRIGHT, _UNTURNED = (0.0, 0.0, 1.0), (0.0, 0.0, 0.0, 1.0)
@@ -99,8 +89,8 @@ class Output:
 
     def __post_init__(self) -> None:
         where = f"output `{self.name}`"
-        if not isinstance(self.group, str) or self.group not in GROUPS:
-            raise unknown_name(f"{where}, `group`", "group", self.group, GROUPS)
+        if not isinstance(self.group, str) or self.group not in NAMES:
+            raise unknown_name(f"{where}, `group`", "group", self.group, NAMES)
         point = _numbers(self.point, 3, f"{where}, `point`")
         object.__setattr__(self, "point", tuple(float(x) for x in point))
         if not (self.axes is None or isinstance(self.axes, str)):
@@ -195,17 +185,7 @@ class Output:
     @cached_property
     def lie(self) -> OutputGroup:
         """The group with its error geometry."""
-        simple: dict[str, OutputGroup] = {
-            "SE3": Pose(),
-            "SO3": Rotation(),
-            "SE2": PlanarPose(self.normal),
-            "SO2": Angle(self.normal),
-        }
-        if self.group in simple:
-            return simple[self.group]
-        if self.group == "R3xSO3":
-            return Product([Vector("xyz"), Rotation()])
-        return Vector(self.axes or "")
+        return named(self.group, self.axes, tuple(self.normal))
 
     @cached_property
     def frame(self) -> Frame:

@@ -9,7 +9,8 @@ B(x) = ad_x / (exp(ad_x) - 1) of the error dynamics.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
 import casadi as ca
 import numpy as np
@@ -166,6 +167,25 @@ class OutputGroup(ABC):
             Shape (dim, dim).
         """
         return ca.SX(self.dim, self.dim)
+
+    def differential(self, x: Array) -> Array:
+        """D(x): the velocity of exp(x) is D(x) xdot; the identity for abelian groups.
+
+        Parameters
+        ----------
+        x : Array
+            Logarithm, shape (dim,).
+
+        Returns
+        -------
+        Array
+            Shape (dim, dim).
+
+        References
+        ----------
+        Thesis, (2.1.4).
+        """
+        return ca.SX.eye(self.dim)
 
     def error_map(self, x: Array) -> Array:
         """B(x) of the error dynamics xdot = -B(x) ve; the identity for abelian groups.
@@ -363,6 +383,9 @@ class PlanarPose(_Planar):
     def ad(self, velocity: Array) -> Array:
         return se2.ad(velocity)
 
+    def differential(self, x: Array) -> Array:
+        return se2.dexp_body(x)
+
     def error_map(self, x: Array) -> Array:
         return se2.dexp_spatial_inverse(x)
 
@@ -410,6 +433,9 @@ class Rotation(OutputGroup):
     def ad(self, velocity: Array) -> Array:
         return so3.skew(velocity)
 
+    def differential(self, x: Array) -> Array:
+        return so3.dexp_body(x)
+
     def error_map(self, x: Array) -> Array:
         return so3.dexp_spatial_inverse(x)
 
@@ -453,6 +479,9 @@ class Pose(OutputGroup):
     def ad(self, velocity: Array) -> Array:
         return se3.ad(velocity)
 
+    def differential(self, x: Array) -> Array:
+        return se3.dexp_body(x)
+
     def error_map(self, x: Array) -> Array:
         return se3.dexp_spatial_inverse(x)
 
@@ -492,26 +521,23 @@ class Product(OutputGroup):
         return ca.vertcat(*[f.acceleration(pose, twist, rate) for f in self.factors])
 
     def error(self, actual: Array, desired: Array) -> Array:
-        parts, start = [], 0
-        for f in self.factors:
-            span = slice(start, start + f.pose_size)
-            parts.append(f.error(part(actual, span), part(desired, span)))
-            start = span.stop
-        return ca.vertcat(*parts)
+        spans = self._spans("pose_size")
+        return ca.vertcat(*[f.error(part(actual, own), part(desired, own)) for f, own in spans])
 
     def shifted(self, desired: Array, x: Array) -> Array:
-        parts, start, first = [], 0, 0
-        for f in self.factors:
-            own = part(desired, slice(start, start + f.pose_size))
-            parts.append(f.shifted(own, part(x, slice(first, first + f.dim))))
-            start, first = start + f.pose_size, first + f.dim
-        return ca.vertcat(*parts)
+        places = zip(self._spans("pose_size"), self._spans("dim"), strict=True)
+        return ca.vertcat(
+            *[f.shifted(part(desired, own), part(x, rows)) for (f, own), (_, rows) in places]
+        )
 
     def transport(self, x: Array) -> Array:
         return self._blocks(x, lambda f, part: f.transport(part))
 
     def ad(self, velocity: Array) -> Array:
         return self._blocks(velocity, lambda f, part: f.ad(part))
+
+    def differential(self, x: Array) -> Array:
+        return self._blocks(x, lambda f, part: f.differential(part))
 
     def error_map(self, x: Array) -> Array:
         return self._blocks(x, lambda f, part: f.error_map(part))
@@ -520,9 +546,44 @@ class Product(OutputGroup):
     def abelian(self) -> bool:
         return all(f.abelian for f in self.factors)
 
-    def _blocks(self, x: Array, act: Callable[[OutputGroup, Array], Array]) -> Array:
-        blocks, start = [], 0
+    def _spans(self, size: str) -> Iterator[tuple[OutputGroup, slice]]:
+        """Factors with their places, by `pose_size` in coordinates and by `dim` in velocities."""
+        start = 0
         for f in self.factors:
-            blocks.append(act(f, part(x, slice(start, start + f.dim))))
-            start += f.dim
-        return ca.diagcat(*blocks)
+            yield f, slice(start, start + getattr(f, size))
+            start += getattr(f, size)
+
+    def _blocks(self, x: Array, act: Callable[[OutputGroup, Array], Array]) -> Array:
+        return ca.diagcat(*[act(f, part(x, own)) for f, own in self._spans("dim")])
+
+
+NAMES = ("R3xSO3", "SE3", "SO3", "R3", "SE2", "R2", "SO2", "R")
+"""Names of the groups of outputs on bodies."""
+
+
+@cache
+def named(name: str, axes: str | None = None, normal: Sequence[float] = AXES["z"]) -> OutputGroup:
+    """Group of an output on a body by its name.
+
+    Parameters
+    ----------
+    name : str
+        One of `NAMES`, or "R" with a larger number: that many coordinates without a body.
+    axes : str, optional
+        Inertial axes of a vector group; default the first ones.
+    normal : tuple of float
+        Unit normal of the plane of "SE2" and "SO2".
+
+    Returns
+    -------
+    OutputGroup
+        The group.
+    """
+    if name == "R3xSO3":
+        return Product([Vector("xyz"), Rotation()])
+    if name in ("SE3", "SO3"):
+        return Pose() if name == "SE3" else Rotation()
+    if name in ("SE2", "SO2"):
+        return PlanarPose(normal) if name == "SE2" else Angle(normal)
+    size = int(name[1:] or 1)
+    return Vector(axes or "xyz"[:size]) if size <= 3 else Coordinates(size, "m")

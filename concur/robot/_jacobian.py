@@ -46,17 +46,19 @@ def jacobian(tree: Tree, q: Vector, body: str, ancestor: str | None = None) -> A
 
 
 def motion_from(
-    tree: Tree, q: Vector, v: Vector, vdot: Vector, body: str, ancestor: str
+    tree: Tree, q: Vector, v: Vector, vdot: Vector, body: str, ancestor: str | None = None
 ) -> tuple[Placed, Twist, Twist]:
     """Pose, twist and rate of the twist of a body relative to a body on its path.
 
-    The pose is in the ancestor's frame, m; twist and rate are in the body's axes, m/s, rad/s and
-    m/s^2, rad/s^2.
+    Without `ancestor` they are relative to the inertial frame. The pose is in the ancestor's frame,
+    m; twist and rate are in the body's axes, m/s, rad/s and m/s^2, rad/s^2.
     """
     path = tree.path(tree.index(body))
+    if ancestor is not None:
+        path = path[path.index(tree.index(ancestor)) + 1 :]
     seen: Placed = ca.SX.eye(3), ca.SX(3, 1)
     own = rate = AT_REST
-    for i in path[path.index(tree.index(ancestor)) + 1 :]:
+    for i in path:
         moved = joint_pose(tree, q, i)
         seen = compose(seen, moved)
         own = body_twist(tree, i, moved, v, own)

@@ -23,8 +23,8 @@ from concur.errors import (
     ShapeError,
     UnknownNameError,
 )
-from concur.outputs import Output, ReferenceSample, references
-from concur.outputs.references import Reference, as_reference, check
+from concur.outputs import Output, ReferenceSample, reference_for, references
+from concur.outputs.references import Reference
 from tests.groups.oracles import conjugation, twist_matrix, twist_of
 from tests.oracles import assert_close, difference_quotient
 
@@ -376,7 +376,7 @@ def assert_follows(
     reference: Reference, group: str, curve: Curve, times: tuple[float, ...] = (-0.4, 0.3, 1.1, 2.3)
 ) -> None:
     """Fail unless a reference is the motion that a curve of 4x4 matrices is."""
-    check(reference, [Output("it", "body", group)], "here")
+    reference_for(reference, [Output("it", "body", group)], "here")
     poses, twists, accelerations = reference.sample(times)
     for i, t in enumerate(times):
         wanted = flat(group, curve(t))
@@ -765,9 +765,9 @@ FIT = [
 
 @pytest.mark.parametrize(("reference", "groups"), FIT)
 def test_references_that_fit(reference: Reference, groups: list[str]) -> None:
-    check(reference, outputs(*groups), "servo")
+    reference_for(reference, outputs(*groups), "servo")
     with pytest.raises(ShapeError, match="one reference for each output"):
-        check(reference, outputs(*groups, "R"), "servo")
+        reference_for(reference, outputs(*groups, "R"), "servo")
 
 
 MISFIT = [
@@ -798,7 +798,7 @@ def test_references_for_other_groups_are_refused(
     reference: Reference, groups: list[str], name: str, text: str
 ) -> None:
     with pytest.raises(OutputError, match=f"^servo, reference of output `{name}`.*{text}"):
-        check(reference, outputs(*groups), "servo")
+        reference_for(reference, outputs(*groups), "servo")
 
 
 @pytest.mark.parametrize(
@@ -816,7 +816,7 @@ def test_references_of_another_size_are_refused(reference: Reference, groups: li
     with pytest.raises(
         ShapeError, match=rf"^servo, reference: .*, got {pose_size} and {size}"
     ) as e:
-        check(reference, outputs(*groups), "servo")
+        reference_for(reference, outputs(*groups), "servo")
     for output in outputs(*groups):
         assert f"`{output.name}` {output.group} ({output.pose_size} pose, {output.dim}" in str(
             e.value
@@ -825,28 +825,21 @@ def test_references_of_another_size_are_refused(reference: Reference, groups: li
 
 def test_outputs_of_a_group_of_ones_own() -> None:
     own = SimpleNamespace(name="grip", group="S2", pose_size=3, dim=2)
-    check(rest([0.0] * 3, 2), [own], "servo")
+    reference_for(rest([0.0] * 3, 2), [own], "servo")
     with pytest.raises(OutputError, match="in S2"):
-        check(references.stack(rest([0.0] * 2, 1), references.hold([1.0])), [own], "servo")
-
-
-@pytest.mark.parametrize("value", [None, 3.0, [1.0], lambda t: t, references.hold])
-def test_only_references_are_checked(value: object) -> None:
-    with pytest.raises(OutputError, match="servo, reference: expected a Reference"):
-        check(value, outputs("R"), "servo")  # type: ignore[arg-type]
+        reference_for(references.stack(rest([0.0] * 2, 1), references.hold([1.0])), [own], "servo")
 
 
 def test_plain_functions_become_references() -> None:
     def wave(t: float) -> ReferenceSample:
         return ReferenceSample([np.sin(t)], [np.cos(t)], [-np.sin(t)])
 
-    assert as_reference(POINT, 9, 9) is POINT
-    reference = as_reference(wave, 1, 1)
+    assert reference_for(POINT, outputs("R3"), "servo") is POINT
+    reference = reference_for(wave, outputs("SO2"), "servo")
     assert reference.groups == ((1, 1, None),)
-    check(reference, outputs("SO2"), "servo")
     np.testing.assert_allclose(reference(0.3).twist, np.cos(0.3), rtol=1e-15)
     with pytest.raises(ShapeError, match="t = 0 s: expected 2 pose"):
-        as_reference(wave, 2, 2)(0.0)
+        reference_for(wave, outputs("R2"), "servo")(0.0)
 
 
 @pytest.mark.parametrize(
@@ -854,9 +847,7 @@ def test_plain_functions_become_references() -> None:
 )
 def test_what_is_no_reference_is_refused(value: object) -> None:
     with pytest.raises(ConcurError, match=r"^reference: expected a Reference or a function"):
-        as_reference(value, 1, 1)
-    with pytest.raises(ConcurError, match=r"^servo, reference: expected a Reference or a function"):
-        as_reference(value, 1, 1, "servo, reference")
+        reference_for(value, outputs("R"), "servo")  # type: ignore[arg-type]
 
 
 NAN = float("nan")

@@ -59,8 +59,10 @@ def table(servo: Servo, count: int) -> references.Reference:
 def test_c_with_a_reference_replays_its_states(servo, tmp_path):
     limited = replace(servo, torque_limits=10.0)
     curve = references.polynomial([servo.output(Q0), np.full(5, 0.01)])
+    times = np.linspace(0.0, 20.0, 200)
+    sampled = references.table(times, *table(servo, 20).sample(times))
     for k, (law, reference) in enumerate(
-        [(servo, curve), (servo, table(servo, 1000)), (limited, table(servo, 20))]
+        [(servo, curve), (servo, table(servo, 1000)), (servo, sampled), (limited, table(servo, 20))]
     ):
         folder = tmp_path / str(k)
         made = law.export(folder, name=NAME, reference=reference)

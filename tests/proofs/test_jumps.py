@@ -12,7 +12,7 @@ import pytest
 from concur.certify import Status
 from concur.errors import OutputError
 from concur.outputs import references
-from concur.outputs.references._expression import Pieces
+from concur.outputs.references._reference import Pieces
 from concur.proofs import sample_statement
 from concur.proofs._errors import Channel
 from concur.proofs._prove import Prover, prove

@@ -3,25 +3,21 @@
 A `Reference` gives pose, twist and acceleration at any time. The constructors here make the
 usual ones; `stack` puts the references of several outputs into one, in output order. For robots
 that float, `drifting` and `moving` carry a reference along, and `composed` multiplies motions.
-For the functions that take a reference, `as_reference` and `check` see to what came.
 """
 
-from concur.outputs.references._carried import drifting, moving
-from concur.outputs.references._circle import circle
-from concur.outputs.references._combined import relative, stack
-from concur.outputs.references._composed import composed
-from concur.outputs.references._function import as_reference as as_reference
-from concur.outputs.references._function import from_function
-from concur.outputs.references._hold import hold
-from concur.outputs.references._hold import nothing as nothing
-from concur.outputs.references._inputs import LARGEST as LARGEST
+from concur.outputs.references._arguments import LARGEST as LARGEST
+from concur.outputs.references._combined import (
+    composed,
+    drifting,
+    moving,
+    planar,
+    relative,
+    stack,
+)
 from concur.outputs.references._loop import Loop
-from concur.outputs.references._planar import planar
-from concur.outputs.references._polynomial import polynomial, rest_to_rest
-from concur.outputs.references._reference import Reference
-from concur.outputs.references._reference import check as check
-from concur.outputs.references._screw import screw
-from concur.outputs.references._waypoints import waypoints
+from concur.outputs.references._paths import circle, hold, polynomial, rest_to_rest, screw
+from concur.outputs.references._reference import Reference, from_function
+from concur.outputs.references._tables import table, waypoints
 
 __all__ = [
     "Loop",
@@ -38,5 +34,6 @@ __all__ = [
     "rest_to_rest",
     "screw",
     "stack",
+    "table",
     "waypoints",
 ]

@@ -1,4 +1,4 @@
-"""References made of others: side by side, or one on top of the other."""
+"""References made of others: side by side, on top of each other, or one carried by another."""
 
 from __future__ import annotations
 
@@ -6,12 +6,28 @@ from collections.abc import Sequence
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from concur.codegen import Array, as_floats
-from concur.errors import ConcurError, ShapeError, shown
-from concur.outputs._sample import Part
-from concur.outputs.references._expression import Motion, Reader
-from concur.outputs.references._reference import Expression, Reference, check_reference
+from concur.errors import ConcurError, shown
+from concur.outputs.references._arguments import (
+    SPATIAL,
+    check_group,
+    number,
+    refused,
+    vector,
+)
+from concur.outputs.references._motions import (
+    check_reference,
+    from_body,
+    group_of,
+    part_in,
+    product,
+    space_group,
+    to_body,
+)
+from concur.outputs.references._paths import screw
+from concur.outputs.references._reference import Formula, Motion, Reader, Reference
 
 
 def stack(*references: Reference) -> Reference:
@@ -39,15 +55,16 @@ def stack(*references: Reference) -> Reference:
     array([1., 2., 3.])
     """
     if not references:
-        raise ConcurError(
-            "reference stack",
-            expected="at least one reference",
-            came="no value",
-            cure="Give the reference of each output, in output order.",
-        )
+        cure = "Give the reference of each output, in output order."
+        raise refused("stack", "at least one reference", "no value", cure, ConcurError)
     for reference in references:
         check_reference(reference, "stack")
-    return _Stack(references)
+
+    def motion(t: Array, read: Reader) -> list[Array]:
+        parts = [reference.motion(t, read) for reference in references]
+        return [ca.vertcat(*part) for part in zip(*parts, strict=True)]
+
+    return Formula([part for reference in references for part in reference.groups], motion)
 
 
 def relative(
@@ -85,69 +102,256 @@ def relative(
     """
     for part in (reference, to):
         check_reference(part, "relative")
-        if not _adds(part):
-            raise ShapeError(
-                "reference relative",
-                expected="two references in R^n",
-                came="a reference with a rotation in it",
-                cure="Add positions only; give the orientation in inertial axes.",
+        # Twists that are plain rates of the pose coordinates add.
+        if any(pose != twist or group == "SE2" for pose, twist, group in part.groups):
+            raise refused(
+                "relative",
+                "two references in R^n",
+                "a reference with a rotation in it",
+                "Add positions only; give the orientation in inertial axes.",
             )
     low, high = sorted((reference, to), key=lambda r: r.size)
     given = np.arange(low.size) if components is None else components
-    columns = np.array(as_floats(given, "reference relative, components"))
+    columns = as_floats(given, "reference relative, components")
     if (
         columns.shape != (low.size,)
-        or not (columns % 1.0 == 0.0).all()
-        or len(set(columns.tolist())) != low.size
-        or columns.min() < 0
-        or columns.max() >= high.size
+        or len(set(columns.tolist()) & set(range(high.size))) < low.size
     ):
-        raise ShapeError(
-            "reference relative, components",
-            expected=f"{low.size} different whole numbers from 0 to {high.size - 1}",
-            came=shown(components),
-            cure="Name the coordinate of the larger reference to which each number is added.",
+        raise refused(
+            "relative, components",
+            f"{low.size} different whole numbers from 0 to {high.size - 1}",
+            shown(components),
+            "Name the coordinate of the larger reference to which each number is added.",
         )
-    return _Sum(
-        low, high, columns.astype(int).tolist(), reference if reference.size == high.size else to
-    )
+    places = columns.astype(int).tolist()
+
+    def motion(t: Array, read: Reader) -> list[Array]:
+        sums = [ca.SX(part) for part in high.motion(t, read)]
+        for part, more in zip(sums, low.motion(t, read), strict=True):
+            part[places] += more
+        return sums
+
+    return Formula((reference if reference.size == high.size else to).groups, motion)
 
 
-class _Stack(Expression):
-    def __init__(self, references: tuple[Reference, ...]) -> None:
-        self.pose_size = sum(r.pose_size for r in references)
-        self.size = sum(r.size for r in references)
-        self._references = references
+def planar(reference: Reference) -> Reference:
+    """Take a reference of x, y, theta as one of a pose in the plane.
 
-    @property
-    def groups(self) -> tuple[Part, ...]:
-        return tuple(part for reference in self._references for part in reference.groups)
+    A path in R^3 has rates in inertial axes; a reference in SE(2) has them in the axes of the
+    pose. This converts the one into the other.
 
-    def _motion(self, t: Array, read: Reader) -> Motion:
-        parts = [reference._motion(t, read) for reference in self._references]
-        pose, twist, acceleration = (ca.vertcat(*part) for part in zip(*parts, strict=True))
+    Parameters
+    ----------
+    reference : Reference
+        Reference in R^3 with coordinates x (m), y (m), theta (rad).
+
+    Returns
+    -------
+    Reference
+        The same motion as a reference for an output in "SE2".
+
+    Raises
+    ------
+    ShapeError
+        If the reference does not have three coordinates.
+
+    Examples
+    --------
+    >>> from concur.outputs.references import polynomial
+    >>> sideways = polynomial([[0.0, 0.0, 1.5707963267948966], [0.0, 1.0, 0.0]])
+    >>> planar(sideways)(0.0).twist.round(12)
+    array([1., 0., 0.])
+    """
+    check_reference(reference, "planar")
+    if (reference.pose_size, reference.size) != (3, 3):
+        raise refused(
+            "planar",
+            "a reference with the coordinates x, y, theta",
+            f"one with {reference.pose_size}",
+            "Stack a path in R2 and an angle.",
+        )
+
+    def motion(t: Array, read: Reader) -> Motion:
+        pose, rate, change = reference.motion(t, read)
+        cos, sin, turn = ca.cos(pose[2]), ca.sin(pose[2]), rate[2]
+        forward = cos * rate[0] + sin * rate[1]
+        sideways = -sin * rate[0] + cos * rate[1]
+        forward_change = cos * change[0] + sin * change[1] + turn * sideways
+        sideways_change = -sin * change[0] + cos * change[1] - turn * forward
+        return (
+            pose,
+            ca.vertcat(forward, sideways, turn),
+            ca.vertcat(forward_change, sideways_change, change[2]),
+        )
+
+    return Formula(part_in("SE2"), motion)
+
+
+def composed(base: Reference, *factors: Reference, group: str = "R3xSO3") -> Reference:
+    """Compose motions: gamma = base factor factor ..., as poses in SE(3).
+
+    Each factor moves in the frame that the ones before it move. With body twists
+
+        xi = Ad_(b^-1) xi_a + xi_b,
+        d/dt xi = Ad_(b^-1) d/dt xi_a - ad_(xi_b) Ad_(b^-1) xi_a + d/dt xi_b
+
+    for a pose a b, so that twist and acceleration are exact.
+
+    Parameters
+    ----------
+    base : Reference
+        Motion of the first frame in the inertial one: a reference of one output in "SE3",
+        "R3xSO3", "SO3" (about the origin) or "R3" (without turning).
+    *factors : Reference
+        Motions of each next frame in the one before, likewise.
+    group : {"R3xSO3", "SE3", "SO3", "R3"}, default "R3xSO3"
+        Group of the result.
+
+    Returns
+    -------
+    Reference
+        Reference of one output.
+
+    Raises
+    ------
+    ConcurError
+        If a part is no `Reference`, or no motion in space.
+    UnknownNameError
+        If `group` is another one.
+
+    Examples
+    --------
+    A hand that nods in a frame that drifts:
+
+    >>> import numpy as np
+    >>> from concur.outputs.references import polynomial, screw
+    >>> drift = polynomial([[0.0, 0.0, 0.0], [0.1, 0.0, 0.0]])
+    >>> nod = screw(np.eye(4), [0, 0, 0, 0, 0.2, 0])
+    >>> composed(drift, nod)(2.0).twist
+    array([0.1, 0. , 0. , 0. , 0.2, 0. ])
+    """
+    check_group(group, "composed", SPATIAL)
+    parts = [(part, space_group(part, "composed")) for part in (base, *factors)]
+
+    def motion(t: Array, read: Reader) -> Motion:
+        whole, *others = (to_body(part.motion(t, read), own) for part, own in parts)
+        for other in others:
+            whole = product(whole, other)
+        return from_body(whole, group)
+
+    return Formula(part_in(group), motion)
+
+
+def drifting(reference: Reference, velocity: ArrayLike, start: float = 0.0) -> Reference:
+    """Carry a reference along with a constant inertial velocity.
+
+    The centre of mass of a floating robot moves at its linear momentum over its mass for ever,
+    and nothing inside the robot changes that: what stands still in inertial axes gets out of
+    reach, what drifts along does not.
+
+    Parameters
+    ----------
+    reference : Reference
+        Reference of one output with a position: in R^n, "R3xSO3" or "SE3". Of a pose in the plane
+        carry the path, and make it `planar` afterwards.
+    velocity : array_like, shape (n,)
+        Velocity in inertial axes (m/s): three numbers for a pose, as many as coordinates in R^n.
+    start : float, default 0.0
+        Time (s) at which the reference is where it would be without the drift.
+
+    Returns
+    -------
+    Reference
+        The reference, displaced by velocity (t - start); attitude and group are the same.
+
+    Raises
+    ------
+    ConcurError
+        If `reference` is no `Reference`, or no position of one output.
+    ShapeError, NonFiniteError
+        If the velocity does not fit, or a number is not finite.
+
+    Examples
+    --------
+    >>> from concur.outputs.references import hold
+    >>> drifting(hold([1.0, 2.0, 3.0]), [0.1, 0.0, 0.0])(10.0).pose
+    array([2., 2., 3.])
+    """
+    group = group_of(reference, "drifting")
+    if group in ("SO3", "SO2", "SE2"):
+        raise refused(
+            "drifting",
+            "the reference of a position: in R^n, R3xSO3 or SE3",
+            f"one in {group}",
+            "Carry the path in x, y, theta and then use `planar`."
+            if group == "SE2"
+            else "An orientation does not drift: leave it as it is.",
+            ConcurError,
+        )
+    size = 3 if group in ("SE3", "R3xSO3") else reference.size
+    rate = vector(velocity, "drifting, velocity", size)
+    begin = number(start, "drifting, start")
+    if group == "SE3":
+        return _carried(reference, np.append(rate, np.zeros(3)), begin, group)
+
+    def motion(t: Array, read: Reader) -> Motion:
+        pose, twist, acceleration = (ca.SX(part) for part in reference.motion(t, read))
+        pose[:size] += (t - begin) * rate
+        twist[:size] += rate
         return pose, twist, acceleration
 
-
-class _Sum(Expression):
-    def __init__(
-        self, low: Reference, high: Reference, columns: list[int], named: Reference
-    ) -> None:
-        self.pose_size = self.size = high.size
-        self._named = named
-        self._low, self._high, self._columns = low, high, columns
-
-    @property
-    def groups(self) -> tuple[Part, ...]:
-        return self._named.groups
-
-    def _motion(self, t: Array, read: Reader) -> Motion:
-        pose, twist, acceleration = map(ca.SX, self._high._motion(t, read))
-        for part, more in zip((pose, twist, acceleration), self._low._motion(t, read), strict=True):
-            part[self._columns] += more
-        return pose, twist, acceleration
+    return Formula(reference.groups, motion)
 
 
-def _adds(reference: Reference) -> bool:
-    """Whether twists are plain rates of the pose coordinates, so that references add."""
-    return all(pose_size == size and group != "SE2" for pose_size, size, group in reference.groups)
+def moving(reference: Reference, twist: ArrayLike, start: float = 0.0) -> Reference:
+    """Give a reference relative to a frame that moves with a constant spatial twist.
+
+    gamma(t) = exp(xi (t - start)) gamma_0(t), for example a hand's pose in the frame of a
+    target that tumbles about a fixed axis.
+
+    Parameters
+    ----------
+    reference : Reference
+        Motion gamma_0 in the moving frame: reference of one output in "SE3", "R3xSO3", "SO3" or
+        R^3.
+    twist : array_like, shape (6,)
+        Constant twist xi of the frame, linear then angular, in inertial axes: the linear part
+        is the velocity of the point of the moving frame that passes the inertial origin (m/s,
+        rad/s).
+    start : float, default 0.0
+        Time (s) at which the moving frame is the inertial one.
+
+    Returns
+    -------
+    Reference
+        The motion in inertial axes, in the group of `reference`.
+
+    Raises
+    ------
+    ConcurError
+        If `reference` is no `Reference`, or no motion in space of one output.
+    ShapeError, NonFiniteError
+        If the twist is not of six finite numbers, or `start` no number.
+
+    Examples
+    --------
+    A point that stands still in a frame that turns about z:
+
+    >>> from concur.outputs.references import hold
+    >>> float(moving(hold([1.0, 0.0, 0.0]), [0, 0, 0, 0, 0, 0.5])(0.0).twist[1])
+    0.5
+    """
+    group = space_group(reference, "moving")
+    rate = vector(twist, "moving, twist", 6)
+    return _carried(reference, rate, number(start, "moving, start"), group)
+
+
+def _carried(reference: Reference, twist: ArrayLike, start: float, group: str) -> Reference:
+    """A motion in a frame with a constant twist that is the inertial one at the start."""
+    frame = screw(np.eye(4), twist, "SE3")
+
+    def motion(t: Array, read: Reader) -> Motion:
+        own = to_body(reference.motion(t, read), group)
+        return from_body(product(frame.motion(t - start, read), own), group)
+
+    return Formula(part_in(group), motion)

@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array
-from concur.errors import ConcurError, ShapeError
-from concur.outputs.references._columns import Floats
-from concur.outputs.references._expression import Motion, Reader
-from concur.outputs.references._inputs import numbers, positive
-from concur.outputs.references._reference import Path
+from concur.errors import ConcurError
+from concur.outputs.references._arguments import numbers, positive, refused
+from concur.outputs.references._motions import path
+from concur.outputs.references._paths import smooth
+from concur.outputs.references._reference import Floats, Formula, Motion
 
 
-class Loop(Path):
+class Loop(Formula):
     """Move along a closed smooth curve, once or several times.
 
     With the path parameter x, which grows from 0 by one for each cycle,
@@ -71,24 +71,24 @@ class Loop(Path):
         for name in ("cosine", "sine"):
             shape = getattr(self, name).shape
             if shape != (max(1, len(self.cosine)), self.start.size):
-                raise ShapeError(
-                    f"reference loop, {name}",
-                    expected=f"rows of {self.start.size} coefficients, as many of `cosine` as of "
-                    "`sine`",
-                    came=f"shape {shape}",
-                    cure="Write a row for each harmonic, zeros for those that are not needed.",
+                raise refused(
+                    f"loop, {name}",
+                    f"rows of {self.start.size} coefficients, as many of `cosine` as of `sine`",
+                    f"shape {shape}",
+                    "Write a row for each harmonic, zeros for those that are not needed.",
                 )
         if not isinstance(cycles, int | np.integer) or not cycles:
-            raise ConcurError(
-                "reference loop, cycles",
-                expected="a whole number other than 0",
-                came=repr(cycles),
-                cure="Write how often the loop runs; a negative number runs it backwards.",
+            raise refused(
+                "loop, cycles",
+                "a whole number other than 0",
+                repr(cycles),
+                "Write how often the loop runs; a negative number runs it backwards.",
+                ConcurError,
             )
         self.cycles, self.rest = int(cycles), bool(rest)
-        self.pose_size = self.size = self.start.size
         for array in (self.start, self.cosine, self.sine):
             array.setflags(write=False)
+        super().__init__(path(self.start.size), lambda t, read: self._along(t))
 
     @classmethod
     def through(
@@ -122,11 +122,11 @@ class Loop(Path):
         places = numbers(points, "loop, points", ndim=2)
         closed = len(places) > 2 and (places[0] == places[-1]).all()
         if len(places) < 3 or closed:
-            raise ShapeError(
-                "reference loop, points",
-                expected="a last point other than the first" if closed else "at least three points",
-                came="the first again" if closed else f"{len(places)}",
-                cure="Leave it out: loops close." if closed else "Add points.",
+            raise refused(
+                "loop, points",
+                "a last point other than the first" if closed else "at least three points",
+                "the first again" if closed else len(places),
+                "Leave it out: loops close." if closed else "Add points.",
             )
         series = np.fft.rfft(places, axis=0)[1:] * 2.0 / len(places)
         if len(places) % 2 == 0:  # of the highest harmonic only the cosine passes the points
@@ -202,16 +202,12 @@ class Loop(Path):
         values = numbers(parameter, "loop, parameter", ndim=1)
         return np.asarray(values[:, None] * self._orders().T)
 
-    def _motion(self, t: Array, read: Reader) -> Motion:
-        y = ca.fmin(ca.fmax(t / self.duration, 0.0), 1.0)
-        x, rate, change = y, ca.SX(1.0), ca.SX(0.0)
+    def _along(self, t: Array) -> Motion:
+        x = ca.fmin(ca.fmax(t / self.duration, 0.0), 1.0)
+        inside = ca.logic_and(t >= 0.0, t <= self.duration)
+        rate, change = ca.if_else(inside, 1.0, 0.0), ca.SX(0.0)
         if self.rest:
-            x = y**3 * (10.0 - 15.0 * y + 6.0 * y**2)
-            rate = 30.0 * y**2 * (1.0 - y) ** 2
-            change = 60.0 * y * (1.0 - y) * (1.0 - 2.0 * y)
-        else:
-            inside = ca.logic_and(t >= 0.0, t <= self.duration)
-            rate = ca.if_else(inside, rate, 0.0)
+            x, rate, change = smooth(t / self.duration)
         rate = rate * self.cycles / self.duration
         change = change * self.cycles / self.duration**2
         orders = ca.SX(self._orders())

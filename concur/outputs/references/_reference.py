@@ -1,24 +1,99 @@
-"""Base class of references, and the check against a list of outputs."""
+"""References: desired motions of outputs, as formulas of time or as functions of a user.
+
+A `Formula` is an expression over SX. Numbers without a formula are read as rows: the coefficients
+of the segment that contains the time, or the samples of a custom function. A formula whose rows all
+come from tables is a graph.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import casadi as ca
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from concur.codegen import Array
-from concur.errors import ConcurError, OutputError
+from concur.codegen import Array, Evaluator
+from concur.errors import ConcurError, ShapeError
 from concur.outputs._output import Output
-from concur.outputs._parts import check_parts
-from concur.outputs._sample import Part, ReferenceSample
-from concur.outputs.references._columns import Floats
-from concur.outputs.references._expression import Graph, Motion, Pieces, Reader, Rows, Samples
-from concur.outputs.references._inputs import numbers
+from concur.outputs._sample import Part, ReferenceSample, check_parts, total
+from concur.outputs.references._arguments import numbers, refused
+
+Floats: TypeAlias = NDArray[np.float64]
+Samples: TypeAlias = tuple[Floats, Floats, Floats]
+Motion: TypeAlias = tuple[Array, Array, Array]
+"""Pose, twist and acceleration as columns over SX."""
+
+
+class Rows(Protocol):
+    """Numbers that depend on time by no formula: `width` of them at each time."""
+
+    @property
+    def width(self) -> int:
+        """Count of numbers at each time."""
+
+    def at(self, times: Floats) -> Floats:
+        """Look up the rows at times (k,), shape (k, width)."""
+
+
+Reader: TypeAlias = Callable[[Rows, Array], Array]
+"""Takes rows and a time, and returns the symbols of the row at this time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows (k + 1, width) that change at increasing times (k,).
+
+    The first holds before the first time, each other one from its time on.
+    """
+
+    times: Floats
+    rows: Floats
+
+    @property
+    def width(self) -> int:
+        """Count of numbers at each time."""
+        return int(self.rows.shape[1])
+
+    def at(self, times: Floats) -> Floats:
+        """Look up the rows at times (k,), shape (k, width)."""
+        return self.rows[np.searchsorted(self.times, times, side="right")]
+
+    def over(self, t: ca.MX) -> ca.MX:
+        """Look up the row at a symbolic time by bisection, shape (width, 1)."""
+        # The ends of the grid do not count: times beyond them belong to the outer rows.
+        grid = np.concatenate([self.times[:1] - 1.0, self.times, self.times[-1:] + 1.0])
+        row = ca.low(ca.DM(grid), t, {"lookup_mode": "binary"})
+        return ca.MX(ca.DM(self.rows.T))[:, row]
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """A reference as one formula over SX between the times at which rows of its tables change.
+
+    Parameters
+    ----------
+    function : casadi.Function
+        From the time t (s) and the rows of each table to pose, twist and acceleration.
+    tables : tuple of Table
+        The tables.
+    """
+
+    function: ca.Function
+    tables: tuple[Table, ...]
+
+    @property
+    def knots(self) -> Floats:
+        """Times (s) at which a row changes, ascending."""
+        return np.unique(np.concatenate([np.zeros(0), *(table.times for table in self.tables)]))
+
+    def rows(self, times: Floats) -> list[Floats]:
+        """Rows of each table at times (k,), shapes (k, width)."""
+        return [table.at(times) for table in self.tables]
 
 
 class Reference(ABC):
@@ -68,11 +143,12 @@ class Reference(ABC):
         NonFiniteError
             If `t` is NaN or infinite.
         """
-        poses, twists, accelerations = self.sample([t])
-        return ReferenceSample(poses[0], twists[0], accelerations[0], groups=self._kept_groups)
+        pose, twist, acceleration = (part[0] for part in self.sample([t]))
+        return ReferenceSample(pose, twist, acceleration, groups=self._kept_groups)
 
     @cached_property
     def _kept_groups(self) -> tuple[Part, ...]:
+        """The same object at each time, by which callers notice that nothing has changed."""
         return self.groups
 
     def sample(self, times: ArrayLike) -> Samples:
@@ -132,81 +208,248 @@ class Reference(ABC):
     def _evaluate(self, times: Floats) -> Samples:
         """Do the work of `sample` on times that have been checked."""
 
-    def _motion(self, t: Array, read: Reader) -> Motion:
+    def motion(self, t: Array, read: Reader) -> Motion:
         """Pose, twist and acceleration as expressions of a time over SX, and of rows."""
-        row = read(_Evaluated(self), t)
         pose, twist, acceleration = ca.vertsplit(
-            row, [0, self.pose_size, self.pose_size + self.size, row.shape[0]]
+            read(_Evaluated(self), t), [0, *np.cumsum([self.pose_size, self.size, self.size])]
         )
         return pose, twist, acceleration
 
 
-class _Evaluated(Rows):
-    """Samples of a reference without a graph."""
+@dataclass(frozen=True, eq=False)
+class _Evaluated:
+    """Samples of a reference without a formula."""
 
-    def __init__(self, reference: Reference) -> None:
-        self.width = reference.pose_size + 2 * reference.size
-        self._reference = reference
+    reference: Reference
+
+    @property
+    def width(self) -> int:
+        return self.reference.pose_size + 2 * self.reference.size
 
     def at(self, times: Floats) -> Floats:
-        return np.hstack(self._reference._evaluate(times))
+        return np.hstack(self.reference._evaluate(times))
 
 
-class Expression(Reference):
-    """A reference that is an expression of time; its parts may be other references."""
+class Formula(Reference):
+    """A reference that is an expression of time; its parts may be other references.
 
-    def graph(self) -> ca.Function | None:
-        return self._graph.function
-
-    def pieces(self) -> Pieces | None:
-        return self._graph.pieces
-
-    @cached_property
-    def _graph(self) -> Graph:
-        return Graph(self._motion)
-
-    def _evaluate(self, times: Floats) -> Samples:
-        return self._graph(times)
-
-    @abstractmethod
-    def _motion(self, t: Array, read: Reader) -> Motion:
-        """Pose, twist and acceleration as expressions of a time over SX, and of rows."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_graph"}
-
-
-class Path(Expression):
-    """A reference whose twist is the plain rate of its coordinates, in inertial axes.
-
-    It fits R^n outputs and angles, several of them too, but no SE2 output, whose velocity is
-    in the axes of the reference pose: `planar` makes one of it.
+    `motion` takes a time over SX and a `Reader`, and returns pose, twist and acceleration.
     """
+
+    def __init__(
+        self, groups: Iterable[Part], motion: Callable[[ca.SX, Reader], Sequence[Array]]
+    ) -> None:
+        self._groups = tuple(groups)
+        self.pose_size, self.size = total(self._groups)
+        t, times, symbols = ca.SX.sym("t"), list[Array](), list[Array]()
+        self._rows = list[Rows]()
+
+        def read(rows: Rows, at: Array) -> Array:
+            self._rows.append(rows)
+            times.append(at)
+            symbols.append(ca.SX.sym(f"row{len(symbols)}", rows.width))
+            return symbols[-1]
+
+        results = [ca.densify(ca.SX(part)) for part in motion(t, read)]
+        self._moved = not all(ca.is_equal(time, t) for time in times)
+        self._times = ca.Function("times", [t], [ca.densify(time) for time in times])
+        self._motion = ca.Function("motion", [t, *symbols], results, {"cse": True})
 
     @property
     def groups(self) -> tuple[Part, ...]:
-        """One part, in R^n."""
-        return ((self.size, self.size, f"R{self.size}"),)
+        return self._groups
+
+    def motion(self, t: Array, read: Reader) -> Motion:
+        each = self._times.call([t])
+        rows = [read(source, at) for source, at in zip(self._rows, each, strict=True)]
+        pose, twist, acceleration = self._motion.call([t, *rows])
+        return pose, twist, acceleration
+
+    def graph(self) -> ca.Function | None:
+        tables = [rows for rows in self._rows if isinstance(rows, Table)]
+        if len(tables) < len(self._rows):
+            return None
+        t = ca.MX.sym("t") if tables else ca.SX.sym("t")
+        each = self._times.call([t])
+        rows = [table.over(at) for table, at in zip(tables, each, strict=True)]
+        motion = self._motion.call([t, *rows])
+        return ca.Function("reference", [t], motion, ["t"], ["pose", "twist", "acceleration"])
+
+    def pieces(self) -> Pieces | None:
+        tables = tuple(rows for rows in self._rows if isinstance(rows, Table))
+        if self._moved or len(tables) < len(self._rows):
+            return None
+        return Pieces(self._motion, tables)
+
+    def _evaluate(self, times: Floats) -> Samples:
+        each = [times] * len(self._rows)
+        if self._moved:
+            each = [part[:, 0] for part in evaluate(self._times, times[:, None])]
+        rows = [source.at(at) for source, at in zip(self._rows, each, strict=True)]
+        if len(times) == 1:
+            found = self._at_once(times, *[row[0] for row in rows])
+            poses, twists, changes = (part[None] for part in found)
+        else:
+            poses, twists, changes = evaluate(self._motion, times[:, None], *rows)
+        return poses, twists, changes
+
+    @cached_property
+    def _at_once(self) -> Evaluator:
+        sizes = [(self._motion.size1_out(i),) for i in range(3)]
+        return Evaluator(self._motion, sizes, "reference")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_at_once"}
 
 
-def check(reference: Reference, outputs: Sequence[Output], where: str) -> None:
-    """Refuse a reference that does not fit a list of outputs, see `check_parts`."""
+def evaluate(function: ca.Function, *tables: Floats) -> list[Floats]:
+    """Evaluate a function of columns over SX row by row: tables (k, size) to tables (k, width)."""
+    count = len(tables[0])
+    results = [np.zeros((count, function.size1_out(i))) for i in range(function.n_out())]
+    if count:
+        # In memory a table of rows is a matrix of columns, as CasADi orders it.
+        buffer, trigger = function.map(count).buffer()
+        given = [np.ascontiguousarray(table) for table in tables]
+        for i, table in enumerate(given):
+            buffer.set_arg(i, table.data)
+        for i, result in enumerate(results):
+            buffer.set_res(i, result.data)
+        trigger()
+    return results
+
+
+def from_function(
+    function: Callable[[float], ReferenceSample], pose_size: int, size: int
+) -> Reference:
+    """Make a reference of a custom function of time.
+
+    Parameters
+    ----------
+    function : callable
+        Maps a time (s) to a `ReferenceSample`. Twist and acceleration must be the true
+        derivatives of the pose: the servo feeds them forward.
+    pose_size : int
+        Number of pose coordinates of the samples.
+    size : int
+        Number of twist coordinates of the samples.
+
+    Returns
+    -------
+    Reference
+        The function as a reference.
+
+    Raises
+    ------
+    ConcurError
+        At once if `function` cannot be called or a size is no positive whole number; when
+        evaluated if it returns something else than a numeric sample of the sizes named.
+
+    Examples
+    --------
+    >>> import math
+    >>> wave = from_function(
+    ...     lambda t: ReferenceSample([math.sin(t)], [math.cos(t)], [-math.sin(t)]), 1, 1
+    ... )
+    >>> wave(0.0).twist
+    array([1.])
+    """
+    if not callable(function):
+        raise refused(
+            "from_function",
+            "a function from time to ReferenceSample",
+            repr(function),
+            "Pass the function itself.",
+            ConcurError,
+        )
+    for name, count in (("pose_size", pose_size), ("size", size)):
+        if not isinstance(count, int | np.integer) or count < 1:
+            raise refused(
+                f"from_function, {name}",
+                "a positive whole number",
+                repr(count),
+                "Count the coordinates of the samples.",
+                ConcurError,
+            )
+    return _Function(function, int(pose_size), int(size))
+
+
+class _Function(Reference):
+    def __init__(
+        self, function: Callable[[float], ReferenceSample], pose_size: int, size: int
+    ) -> None:
+        self.pose_size, self.size = pose_size, size
+        self._function = function
+
+    def _evaluate(self, times: Floats) -> Samples:
+        samples = [self._checked(float(t)) for t in times]
+        return (
+            np.array([s.flat_pose for s in samples]).reshape(-1, self.pose_size),
+            np.array([s.twist for s in samples]).reshape(-1, self.size),
+            np.array([s.acceleration for s in samples]).reshape(-1, self.size),
+        )
+
+    def _checked(self, t: float) -> ReferenceSample:
+        sample, where = self._function(t), f"from_function, t = {t:.9g} s"
+        if not isinstance(sample, ReferenceSample):
+            raise refused(
+                where,
+                "a ReferenceSample",
+                type(sample).__name__,
+                "Return ReferenceSample(pose, twist, acceleration).",
+                ConcurError,
+            )
+        if any(isinstance(x, ca.SX) for x in (sample.pose, sample.twist, sample.acceleration)):
+            cure = "Samples of CasADi SX go to the servo itself, not into a reference."
+            raise refused(where, "a sample of numbers", "a symbolic one", cure, ConcurError)
+        sizes = sample.flat_pose.size, sample.twist.size
+        if sizes != (self.pose_size, self.size):
+            raise refused(
+                where,
+                f"{self.pose_size} pose and {self.size} twist coordinates",
+                f"{sizes[0]} and {sizes[1]}",
+                "Return samples of the sizes named in `from_function`.",
+                ShapeError,
+            )
+        return sample
+
+
+def reference_for(
+    reference: Reference | Callable[[float], ReferenceSample] | None,
+    outputs: Sequence[Output],
+    where: str,
+) -> Reference:
+    """Take a reference for outputs.
+
+    Parameters
+    ----------
+    reference : Reference, callable or None
+        A reference, or a function of time that returns samples; None without outputs.
+    outputs : sequence of Output
+        The outputs.
+    where : str
+        Place named in errors.
+
+    Returns
+    -------
+    Reference
+        The reference.
+
+    Raises
+    ------
+    ConcurError
+        If it is neither, or does not fit the outputs.
+    """
+    if reference is None and not outputs:
+        return Formula((), lambda t, read: [ca.SX(0, 1)] * 3)
     if not isinstance(reference, Reference):
-        raise OutputError(
-            f"{where}, reference",
-            expected="a Reference",
-            came=f"{type(reference).__name__} {reference!r:.60}",
-            cure="Make one with `references`; wrap own functions with `references.from_function`.",
-        )
+        if reference is None or not callable(reference) or isinstance(reference, type):
+            raise ConcurError(
+                "reference",
+                expected="a Reference or a function from time to ReferenceSample",
+                came=f"{type(reference).__name__} {reference!r:.60}",
+                cure="Make one with `references`, for example `references.hold([0.1, 0.2])`.",
+            )
+        sizes = total([(o.pose_size, o.dim, o.group) for o in outputs])
+        reference = from_function(reference, *sizes)
     check_parts(reference.groups, outputs, where)
-
-
-def check_reference(value: object, where: str) -> None:
-    """Reject anything but a reference where references are combined."""
-    if not isinstance(value, Reference):
-        raise ConcurError(
-            f"reference {where}",
-            expected="references",
-            came=type(value).__name__,
-            cure="Wrap own functions with `references.from_function`.",
-        )
+    return reference
