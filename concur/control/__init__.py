@@ -3,7 +3,7 @@
 from concur.control import laws
 from concur.control._design import Gains, design_gains
 from concur.control._error_dynamics import ErrorDynamics
-from concur.control._feasibility import Feasibility
+from concur.control._feasibility import Feasibility, Reach
 from concur.control._inverse_kinematics import (
     InverseKinematics,
     InverseKinematicsSolver,
@@ -23,7 +23,6 @@ from concur.control._mismatch import MomentumMismatch, momentum_mismatch
 from concur.control._output_law import SPEED_LIMIT, CFolder, SingleError
 from concur.control._own_law import Law, tracking_law
 from concur.control._passive import PassiveServo
-from concur.control._reach import Reach
 from concur.control._reading import read_each, read_limits, read_outputs
 from concur.control._redundancy import Redundancy
 from concur.control._servo import Servo

@@ -1,21 +1,22 @@
-"""Feasibility of a reference: follow it exactly, without dynamics (CON4)."""
+"""Whether a reference can be followed: exactly, without dynamics (CON4), or by poses alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.control._exact_speeds import ExactSpeeds
+from concur.control._inverse_kinematics import InverseKinematicsSolver
+from concur.control._inverse_kinematics_step import coupled_bounds
 from concur.control._singularity import lost_direction
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import InfeasibleReferenceError
-from concur.outputs import reference_for
-from concur.outputs._sample import ReferenceSample
-from concur.outputs.references import Reference
-from concur.robot import as_tree, robot_size, scalar
+from concur.outputs import Output, Reference, ReferenceSample, reference_for
+from concur.outputs._kinematics import SOLVE
+from concur.robot import Mechanism, as_tree, robot_size, scalar
 
 SIMULATE = "Simulate the loop: run.error, run.margin and run.findings(tolerances) answer."
 """What to do instead for a system without bodies."""
@@ -28,6 +29,12 @@ LEAST, MOST = 201, 10_001
 
 REACHED = 1e-6
 """Largest pose error of a reference that counts as reached, rad and parts of the robot's size."""
+
+LONGEST = 0.3
+"""Longest correction in a step, rad and parts of the robot's size."""
+
+INSTANTS = 21
+"""Number of times at which inverse kinematics seeks a reference."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,133 +88,176 @@ class Feasibility:
             )
 
 
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """Configurations along a reference, found by inverse kinematics.
+
+    Wheels and momentum do not count here: the base may stand anywhere. A reference within reach is
+    therefore not always feasible; one out of reach never is.
+
+    Parameters
+    ----------
+    times : numpy.ndarray
+        Equidistant times, shape (k,), s.
+    configurations : numpy.ndarray
+        Configuration at each time, found from the one before, shape (k, nq).
+    errors : numpy.ndarray
+        Pose error that is left, shape (k, size), m and rad.
+    margins : numpy.ndarray
+        Decoupling margins, shape (k,).
+    complete : bool
+        Whether all outputs are reached at all times.
+    worst : int
+        Index of the time with the largest error, metres as parts of the robot's size.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> task = cc.load_task("examples/rover_arm.toml")
+    >>> reach = task.servo.reach(task.reference, task.duration, task.q0)
+    >>> reach.complete, reach.times.size
+    (True, 21)
+    >>> bool(reach.margins.min() > task.servo.singular_margin)
+    True
+    """
+
+    times: np.ndarray
+    configurations: np.ndarray
+    errors: np.ndarray
+    margins: np.ndarray
+    complete: bool
+    worst: int
+
+
+class Measures:
+    """Sizes of errors of outputs: metres count as parts of the robot's size.
+
+    So answers are the same in any unit.
+    """
+
+    def __init__(self, robot: Mechanism, outputs: Sequence[Output]) -> None:
+        self.size = robot_size(robot)
+        self.lengths = self.of([unit for output in outputs for unit in output.lie.error_units])
+        ends = np.cumsum([0, *(output.dim for output in outputs)]).tolist()
+        self.spans = [(o, slice(*ends[i : i + 2])) for i, o in enumerate(outputs)]
+
+    def of(self, units: Sequence[str]) -> np.ndarray:
+        """Numbers that count as one, by unit."""
+        return np.array([self.size if unit == "m" else 1.0 for unit in units])
+
+    def off(self, error: np.ndarray) -> float:
+        """Largest entry of an error (size,)."""
+        return float(np.abs(error / self.lengths).max())
+
+    def worst(self, error: np.ndarray) -> str:
+        """Name the output that is furthest off."""
+        shares = [float(np.abs(error / self.lengths)[span].max()) for _, span in self.spans]
+        output, span = self.spans[int(np.argmax(shares))]
+        return f"output `{output.name}` stays {sizes(output, error[span])} away"
+
+
+def sizes(output: Output, part: np.ndarray, per: str = "") -> str:
+    """Lengths of an error's linear and angular part, such as "0.1 m and 0.2 rad"."""
+    kinds = np.array(output.coordinate_units)
+    return " and ".join(
+        f"{np.linalg.norm(part[kinds == unit]):.3g} {unit}{per}" for unit in dict.fromkeys(kinds)
+    )
+
+
 def feasibility(
     servo: TrackingLaw,
     reference: Reference | Callable[[float], ReferenceSample],
     duration: float,
     q0: ArrayLike | None,
 ) -> Feasibility:
-    """Check the arguments, and follow the reference from the neutral configuration or q0."""
-    return follow(servo, *check_reference(servo, reference, duration, q0))
-
-
-def check_reference(
-    servo: TrackingLaw,
-    reference: Reference | Callable[[float], ReferenceSample],
-    duration: float,
-    q0: ArrayLike | None,
-) -> tuple[Reference, float, np.ndarray]:
-    """Reference, duration and configuration, neutral without q0, once they fit the servo."""
-    where = f"servo of `{servo.name}`"
-    robot = as_tree(servo.model.system, where, SIMULATE)
-    fitted = reference_for(reference, servo.outputs, where)
-    length = scalar(duration, f"{where}, `duration`")
-    if length <= 0.0:
-        raise InfeasibleReferenceError(
-            f"{where}, `duration`",
-            expected="a time above zero, s",
-            came=str(duration),
-            cure="Give the duration for which the reference is followed.",
-        )
-    return fitted, length, robot.check_configuration(robot.neutral() if q0 is None else q0)
-
-
-def follow(
-    servo: TrackingLaw, reference: Reference, duration: float, q0: np.ndarray
-) -> Feasibility:
     """Move along a reference with zero error: s = (J H)^+ (gamma^-1 gammadot - J h).
 
-    The exact start is sought from the configuration q0 (nq,).
+    The exact start is sought from q0, default the neutral configuration.
     """
-    robot = servo.model.robot
-    size = robot_size(robot)
-    units = [unit for output in servo.outputs for unit in output.lie.error_units]
-    lengths = np.array([size if unit == "m" else 1.0 for unit in units])
-    times = _instants(reference, duration, lengths)
+    reference, length, first = _checked(servo, reference, duration, q0, SIMULATE)
+    walk = _Walk(servo)
+    times = _instants(reference, length, walk.measures.lengths)
     poses, twists, _ = reference.sample(times)
-    speed = ExactSpeeds(servo)
+    path, speeds, margins = list[np.ndarray](), list[np.ndarray](), list[float]()
+    found, q = "", walk.corrected(first, poses[0], 200)
+    start = walk.orientation(q)
+    for k, time in enumerate(times):
+        if k:
+            moved = walk.moved(q, twists[k - 1], time - times[k - 1])
+            q = walk.corrected(moved, poses[k], 12)
+        # Between this step and the last the margin went through zero.
+        crossed = walk.orientation(q) != start
+        margins.append(0.0 if crossed else servo.margin(q))
+        found = walk.obstacle(q, poses[k], margins[-1], crossed)
+        if found:
+            found = f"lost at t = {time:.3g} s: {found}"
+            break
+        path.append(q)
+        speeds.append(walk.speed(q, twists[k]))
+    count, least = len(path), min(margins)
+    if not found:
+        fastest = zip(servo.model.shape_names, np.abs(np.array(speeds)).max(axis=0), strict=True)
+        why = (
+            f"followed exactly for {length:.6g} s, smallest margin {least:.3g}, largest speeds "
+            + ", ".join(f"{name} {x:.3g}" for name, x in fastest)
+        )
+    return Feasibility(
+        not found,
+        found or why,
+        least,
+        float(times[count]) if found else length,
+        times[:count],
+        np.array(path).reshape(count, servo.nq),
+        np.array(speeds).reshape(count, servo.ns),
+    )
 
-    def advanced(q: np.ndarray, dv: np.ndarray) -> np.ndarray:
-        return np.asarray(robot.normalize(robot.integrate(q, dv)))
 
-    def moved(q: np.ndarray, s: np.ndarray, time: float) -> np.ndarray:
-        return advanced(q, servo.model.velocity(q, s) * time)
+class _Walk:
+    """Steps of the exact motion of a law's robot."""
 
-    rates = [unit for body in robot.bodies for unit in body.joint.freedom_units]
-    widths = np.array([size if rates[i] == "m" else 1.0 for i in servo.model.shape])
+    def __init__(self, servo: TrackingLaw) -> None:
+        self.servo, self.robot, self.speed = servo, servo.model.robot, ExactSpeeds(servo)
+        self.measures = Measures(self.robot, servo.outputs)
+        units = [unit for body in self.robot.bodies for unit in body.joint.freedom_units]
+        self.widths = self.measures.of([units[i] for i in servo.model.shape])
 
-    def rest(q: np.ndarray, pose: np.ndarray) -> np.ndarray:
-        return np.asarray(servo.pose_error(q, pose))
+    def moved(self, q: np.ndarray, twist: np.ndarray, time: float) -> np.ndarray:
+        """Configuration after a time, by the midpoint rule."""
+        middle = self._advanced(q, self.servo.model.velocity(q, self.speed(q, twist)) * (time / 2))
+        return self._advanced(q, self.servo.model.velocity(q, self.speed(middle, twist)) * time)
 
-    def off(error: np.ndarray) -> float:
-        # Metres count as parts of the robot's size: the answer is the same in any unit.
-        return float(np.abs(error / lengths).max())
+    def corrected(self, q: np.ndarray, pose: np.ndarray, tries: int) -> np.ndarray:
+        """Configuration after steps of Newton's method towards a pose of the outputs."""
+        for _ in range(tries):
+            error = np.asarray(self.servo.pose_error(q, pose))
+            if self.measures.off(error) < 1e-11:
+                break
+            step = self.speed.solve(q, error)
+            step *= min(1.0, LONGEST / max(np.abs(step / self.widths).max(), 1e-300))
+            q = self._advanced(q, self.servo.model.lift(q)[0] @ step)
+        return q
 
-    def orientation(q: np.ndarray) -> float:
-        decoupling = servo.decoupling(q)
+    def orientation(self, q: np.ndarray) -> float:
+        """Sign of the determinant of a square decoupling matrix."""
+        decoupling = self.servo.decoupling(q)
         square = decoupling.shape[0] == decoupling.shape[1]
         return float(np.sign(np.linalg.det(decoupling))) if square else 1.0
 
-    def corrected(q: np.ndarray, pose: np.ndarray, tries: int, longest: float) -> np.ndarray:
-        for _ in range(tries):
-            error = rest(q, pose)
-            if off(error) < 1e-11:
-                break
-            step = speed.solve(q, error)
-            step *= min(1.0, longest / max(np.abs(step / widths).max(), 1e-300))
-            q = advanced(q, servo.model.lift(q)[0] @ step)
-        return q
-
-    path: list[np.ndarray] = []
-    speeds: list[np.ndarray] = []
-    margins: list[float] = []
-    q = corrected(q0, poses[0], 200, 0.3)
-    start = orientation(q)
-    for k, time in enumerate(times):
-        if k:
-            half = (time - times[k - 1]) / 2
-            middle = moved(q, speed(q, twists[k - 1]), half)
-            q = corrected(moved(q, speed(middle, twists[k - 1]), 2 * half), poses[k], 12, 0.3)
-        error = rest(q, poses[k])
-        margin, crossed = servo.margin(q), orientation(q) != start
+    def obstacle(self, q: np.ndarray, pose: np.ndarray, margin: float, crossed: bool) -> str:
+        """Say why the motion ends here; empty where it does not."""
+        servo = self.servo
         if crossed:
-            # Between this step and the last the margin went through zero.
-            margin = 0.0
-        margins.append(margin)
+            return f"a singular configuration was passed, {lost_direction(servo, q)}"
         if margin < servo.singular_margin:
-            found = f"margin {margin:.2g}, {lost_direction(servo, q)}"
-            if crossed:
-                found = f"a singular configuration was passed, {lost_direction(servo, q)}"
-        elif off(error) > REACHED:
-            found = f"{_worst(servo, error)}, nearest margin {margin:.2g}: out of reach from here"
-        else:
-            found = ""
-        if found:
-            return Feasibility(
-                False,
-                f"lost at t = {time:.3g} s: {found}",
-                min(margins),
-                float(time),
-                times[:k],
-                np.array(path).reshape(k, robot.nq),
-                np.array(speeds).reshape(k, servo.ns),
-            )
-        path.append(q)
-        speeds.append(speed(q, twists[k]))
-    fastest = np.abs(np.array(speeds)).max(axis=0)
-    shown = ", ".join(
-        f"{name} {x:.3g}" for name, x in zip(servo.model.shape_names, fastest, strict=True)
-    )
-    return Feasibility(
-        True,
-        f"followed exactly for {duration:.6g} s, smallest margin {min(margins):.3g}, largest "
-        f"speeds {shown}",
-        min(margins),
-        duration,
-        times,
-        np.array(path),
-        np.array(speeds),
-    )
+            return f"margin {margin:.2g}, {lost_direction(servo, q)}"
+        error = np.asarray(servo.pose_error(q, pose))
+        if self.measures.off(error) > REACHED:
+            away = self.measures.worst(error)
+            return f"{away}, nearest margin {margin:.2g}: out of reach from here"
+        return ""
+
+    def _advanced(self, q: np.ndarray, dv: np.ndarray) -> np.ndarray:
+        return np.asarray(self.robot.normalize(self.robot.integrate(q, dv)))
 
 
 def _instants(reference: Reference, duration: float, lengths: np.ndarray) -> np.ndarray:
@@ -218,15 +268,51 @@ def _instants(reference: Reference, duration: float, lengths: np.ndarray) -> np.
     return np.linspace(0.0, duration, count)
 
 
-def _worst(servo: TrackingLaw, error: np.ndarray) -> str:
-    """Name the output that is furthest off: its position and rotation apart."""
-    size, found, start = robot_size(servo.model.robot), [], 0
-    for output in servo.outputs:
-        part, units = error[start : start + output.dim], np.array(output.coordinate_units)
-        start += output.dim
-        away = {unit: float(np.linalg.norm(part[units == unit])) for unit in dict.fromkeys(units)}
-        # Metres count as parts of the robot's size.
-        share = max(x / size if unit == "m" else x for unit, x in away.items())
-        found.append((share, output.name, " and ".join(f"{x:.3g} {u}" for u, x in away.items())))
-    _, name, away_by = max(found)
-    return f"output `{name}` stays {away_by} away"
+def reach(
+    servo: TrackingLaw,
+    reference: Reference | Callable[[float], ReferenceSample],
+    duration: float,
+    q0: ArrayLike | None,
+) -> Reach:
+    """Seek the outputs along a reference; `Servo.reach` has the arguments."""
+    reference, length, q = _checked(servo, reference, duration, q0, SOLVE)
+    robot = servo.model.robot
+    measures = Measures(robot, servo.outputs)
+    solvers = [InverseKinematicsSolver(robot, servo.outputs, starts=starts) for starts in (1, 10)]
+    q = robot.coupled(np.clip(q, *coupled_bounds(robot).T))
+    times = np.linspace(0.0, length, INSTANTS)
+    path, errors = [], []
+    for pose in reference.sample(times)[0]:
+        for solver in solvers:
+            found = solver.solve(pose, q)
+            if found.solved:
+                break
+        q = found.q
+        path.append(q)
+        errors.append(found.error)
+    off = np.array([measures.off(error) for error in errors])
+    margins = np.array([servo.margin(at) for at in path])
+    complete = bool(off.max() <= REACHED)
+    return Reach(times, np.array(path), np.array(errors), margins, complete, int(off.argmax()))
+
+
+def _checked(
+    servo: TrackingLaw,
+    reference: Reference | Callable[[float], ReferenceSample],
+    duration: float,
+    q0: ArrayLike | None,
+    instead: str,
+) -> tuple[Reference, float, np.ndarray]:
+    """Reference, duration and configuration, neutral without q0, once they fit the servo."""
+    where = f"servo of `{servo.name}`"
+    robot = as_tree(servo.model.system, where, instead)
+    fitted = reference_for(reference, servo.outputs, where)
+    length = scalar(duration, f"{where}, `duration`")
+    if length <= 0.0:
+        raise InfeasibleReferenceError(
+            f"{where}, `duration`",
+            expected="a time above zero, s",
+            came=str(duration),
+            cure="Give the duration for which the reference is followed.",
+        )
+    return fitted, length, robot.check_configuration(robot.neutral() if q0 is None else q0)

@@ -17,13 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from concur.codegen import attitude_error, finite_floats, shape_error
 from concur.control._inverse_kinematics_step import TASK, coupled_bounds, leaders, step_of
-from concur.control._inverse_kinematics_target import flat_target
 from concur.errors import OutputError, ShapeError
 from concur.outputs._kinematics import carriers, checked_outputs, free_bodies
-from concur.outputs._output import Output
-from concur.outputs._sample import ReferenceSample
+from concur.outputs._output import Output, pose_quaternions
+from concur.outputs._sample import ReferenceSample, homogeneous, pose_numbers
 from concur.robot import Body, Mechanism, joints, scalar
+
+POSES = ("SE3", "R3xSO3")
+FARTHEST = 1e12
+"""Largest coordinate of a target, m: beyond, rounding alone exceeds any useful tolerance."""
 
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-12, 1e8
 SLOW = 0.02
@@ -209,8 +213,7 @@ class InverseKinematicsSolver:
         NonFiniteError
             If a number is NaN or infinite.
         """
-        goal = flat_target(f"{self.where}, `target`", self.outputs, target)
-        first = self._first(q0)
+        goal, first = self._goal(target), self._first(q0)
         best = _Best(first.copy(), np.inf)
         taken = used = 0
         with self._step.lock:
@@ -242,6 +245,31 @@ class InverseKinematicsSolver:
                 else self._obstacle(q, error, used)
             )
         return InverseKinematics(q, solved, residual, error, taken, used, why)
+
+    def _goal(self, target: ArrayLike | ReferenceSample) -> np.ndarray:
+        """Flat coordinates of a target, its quaternions of unit norm."""
+        where = f"{self.where}, `target`"
+        values = target.pose if isinstance(target, ReferenceSample) else target
+        flat = np.array(finite_floats(values, where))
+        if np.abs(flat).max(initial=0.0) > FARTHEST:
+            raise ShapeError(
+                where,
+                expected=f"numbers up to {FARTHEST:.0e} m",
+                came=f"{np.abs(flat).max():.3g}",
+                cure="Positions are in metres from the inertial origin.",
+            )
+        if flat.shape == (4, 4) and [o.group in POSES for o in self.outputs] == [True]:
+            flat = pose_numbers(homogeneous(flat, where))
+        size = sum(output.pose_size for output in self.outputs)
+        if flat.shape != (size,):
+            raise shape_error(where, (size,), flat.shape)
+        quaternions = pose_quaternions(self.outputs)
+        error = attitude_error(self.where, "target", flat, quaternions)
+        if error is not None:
+            raise error
+        for at in quaternions:
+            flat[at : at + 4] /= np.linalg.norm(flat[at : at + 4])
+        return flat
 
     def _beyond(self, q: np.ndarray) -> str:
         """Describe a wheel that follows guides beyond the limits of its joint; empty if none."""
@@ -354,12 +382,7 @@ def inverse_kinematics(
     outputs: Sequence[Output],
     target: ArrayLike | ReferenceSample,
     q0: ArrayLike | None = None,
-    limits: bool = True,
-    starts: int = 50,
-    tolerance: float = 1e-10,
-    iterations: int = 100,
-    seed: int = 0,
-    fixed: Sequence[str] = (),
+    **options: Any,
 ) -> InverseKinematics:
     """Find a configuration in which the outputs are at a target.
 
@@ -377,19 +400,9 @@ def inverse_kinematics(
     q0 : array_like, optional
         First start, shape (nq,), within the limits; default the neutral configuration, moved
         into the limits. Joints that do not move an output stay there.
-    limits : bool
-        Whether the limits of the bodies' joints are kept.
-    starts : int
-        Most starts: the first from `q0`, the others random.
-    tolerance : float
-        Largest residual, m and rad, that counts as solved.
-    iterations : int
-        Most steps from one start.
-    seed : int
-        Seed of the random starts: the same numbers give the same answer.
-    fixed : sequence of str
-        Bodies that must not move: the joints between them and the inertial frame stay as in
-        `q0`.
+    **options
+        `limits`, `starts`, `tolerance`, `iterations`, `seed` and `fixed` of
+        `InverseKinematicsSolver`.
 
     Returns
     -------
@@ -421,10 +434,7 @@ def inverse_kinematics(
     >>> found.solved
     True
     """
-    solver = InverseKinematicsSolver(
-        robot, outputs, limits, starts, tolerance, iterations, seed, fixed
-    )
-    return solver.solve(target, q0)
+    return InverseKinematicsSolver(robot, outputs, **options).solve(target, q0)
 
 
 @dataclass(frozen=True, eq=False)

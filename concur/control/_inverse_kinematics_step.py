@@ -8,12 +8,12 @@ from threading import Lock
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array, Evaluator, Vector
+from concur.codegen import Array, Evaluator
 from concur.outputs._kinematics import freedoms
 from concur.outputs._motion import output_motion
 from concur.outputs._output import Output
 from concur.outputs.groups import Product
-from concur.robot import Body, Mechanism, solve_positive_definite
+from concur.robot import Mechanism, solve_positive_definite
 
 TASK = "inverse kinematics"
 
@@ -106,14 +106,15 @@ def _build(
     q = ca.SX.sym("q", robot.nq)
     goal = ca.SX.sym("goal", group.pose_size)
     damping = ca.SX.sym("damping")
-    bodies = [robot.bodies[robot.index(name)] for name in moving]
 
-    placed = output_motion(robot, outputs, q)
+    placed = output_motion(robot, outputs, q, base_axes=True)
     x = group.error(placed.coordinates, goal)
-    columns = placed.jacobian @ ca.sparsify(ca.DM(coupling(robot)[:, freedoms(robot, moving)]))
-    slope = group.error_map(x) @ columns @ _freedoms_per_coordinate(robot, bodies, q)
-    bounds = _bounds(robot, bodies, limits)
-    here = _coordinates(robot, bodies, q)
+    columns = placed.unturned(placed.jacobian) @ ca.sparsify(
+        ca.DM(coupling(robot)[:, freedoms(robot, moving)])
+    )
+    unknowns = _Unknowns(robot, moving, q, limits)
+    slope = group.error_map(x) @ columns @ unknowns.velocities
+    bounds, here = unknowns.bounds, unknowns.here
 
     downhill = slope.T @ x
     free = ca.SX.ones(len(bounds), 1)
@@ -127,19 +128,14 @@ def _build(
     normal = masked.T @ masked
     size = ca.trace(normal) / len(bounds) + 1e-300
     # Far from the target translations have priority over angles.
-    turning = [unit == "rad" for body in bodies for unit in body.joint.freedom_units]
     value = ca.sumsqr(x)
-    weights = ca.vertcat(*[size + value if turns else size for turns in turning])
+    weights = ca.vertcat(*[size + value if turns else size for turns in unknowns.turning])
     change = solve_positive_definite(normal + damping * ca.diag(weights), right)
-    angles = [change[k] for k, turns in enumerate(turning) if turns]
+    angles = [change[k] for k, turns in enumerate(unknowns.turning) if turns]
     if angles:
         excess = ca.fmax(1.0, ca.mmax(ca.fabs(ca.vertcat(*angles))) / LONGEST_TURN)
-        change /= ca.vertcat(*[excess if turns else 1.0 for turns in turning])
-    for k, (lower, upper) in enumerate(bounds):
-        if np.isfinite(lower):
-            change[k] = ca.fmax(change[k], lower - here[k])
-        if np.isfinite(upper):
-            change[k] = ca.fmin(change[k], upper - here[k])
+        change /= ca.vertcat(*[excess if turns else 1.0 for turns in unknowns.turning])
+    change = _clipped(change, bounds, here)
     facts = ca.vertcat(
         value,
         ca.sqrt(ca.sumsqr(right) / (size * len(bounds) * value + 1e-300)),
@@ -148,7 +144,7 @@ def _build(
     function = ca.Function(
         "step",
         [q, goal, damping],
-        [_moved(robot, bodies, bounds, q, change), facts, x],
+        [unknowns.moved(change), facts, x],
         ["q", "goal", "damping"],
         ["next", "facts", "error"],
         {"cse": True},
@@ -157,77 +153,68 @@ def _build(
     return Evaluator(function, shapes, f"{TASK} of `{robot.name}`")
 
 
-def _freedoms_per_coordinate(robot: Mechanism, bodies: list[Body], q: Vector) -> Array:
-    """Map from the unknowns of a step to joint velocities.
+class _Unknowns:
+    """Unknowns of a step of joints at a configuration (nq,).
 
-    The unknowns of a joint without quaternion are changes of its coordinates, because these
-    have the limits; of the others the displacement in their body axes.
+    Those of a joint without quaternion are changes of its coordinates, because these have the
+    limits; of the others the displacement in their body axes.
     """
-    blocks = []
-    for body in bodies:
-        nv = body.joint.nv
-        unit = ca.SX.eye(nv)
-        if body.joint.quaternion_at is None:
-            own = q[robot.q_slice(body.name)]
-            rate = ca.horzcat(*[body.joint.rate(own, unit[:, k]) for k in range(nv)])
-            unit = ca.SX.eye(nv) if _is_identity(rate) else ca.inv(rate)
-        blocks.append(unit)
-    return ca.diagcat(*blocks)
+
+    def __init__(self, robot: Mechanism, moving: tuple[str, ...], q: Array, limits: bool) -> None:
+        self.robot, self.q = robot, q
+        self.bodies = [robot.bodies[robot.index(name)] for name in moving]
+        self.turning = [unit == "rad" for body in self.bodies for unit in body.joint.freedom_units]
+        self.bounds = list[tuple[float, float]]()
+        every = coupled_bounds(robot) if limits else np.full((robot.nq, 2), [-np.inf, np.inf])
+        blocks, places = [], []
+        for body in self.bodies:
+            joint, span = body.joint, robot.q_slice(body.name)
+            unit = ca.SX.eye(joint.nv)
+            if joint.quaternion_at is None:
+                self.bounds += [(float(low), float(high)) for low, high in every[span]]
+                places.append(q[span])
+                rate = ca.horzcat(*[joint.rate(q[span], unit[:, k]) for k in range(joint.nv)])
+                unit = unit if _is_identity(rate) else ca.inv(rate)
+            else:
+                self.bounds += [(-np.inf, np.inf)] * joint.nv
+                places.append(ca.SX(joint.nv, 1))
+            blocks.append(unit)
+        self.here = ca.vertcat(*places)
+        """Coordinates where the unknowns have limits; zero where they cannot."""
+        self.velocities = ca.diagcat(*blocks)
+        """Map from the unknowns to joint velocities."""
+
+    def moved(self, change: Array) -> Array:
+        """Append a step to the configuration; limits are met exactly, not to rounding."""
+        result, start = ca.SX(self.q), 0
+        for body in self.bodies:
+            span, rows = self.robot.q_slice(body.name), slice(start, start + body.joint.nv)
+            own, here = change[rows], self.q[span]
+            result[span] = (
+                _clipped(here + own, self.bounds[rows])
+                if body.joint.quaternion_at is None
+                else body.joint.integrate(here, own)
+            )
+            start = rows.stop
+        for mimic in self.robot.mimics:
+            led = result[self.robot.q_slice(mimic.of)]
+            result[self.robot.q_slice(mimic.body)] = mimic.multiplier * led + mimic.offset
+        return result
 
 
 def _is_identity(matrix: ca.SX) -> bool:
     return bool(matrix.is_constant() and ca.DM(matrix - ca.SX.eye(matrix.shape[0])).is_zero())
 
 
-def _bounds(robot: Mechanism, bodies: list[Body], limits: bool) -> list[tuple[float, float]]:
-    """Limits of the unknowns of a step."""
-    free, bounds = (-np.inf, np.inf), coupled_bounds(robot)
-    return [
-        pair
-        for body in bodies
-        for pair in (
-            [(float(low), float(high)) for low, high in bounds[robot.q_slice(body.name)]]
-            if limits and body.joint.quaternion_at is None
-            else (free,) * body.joint.nv
-        )
-    ]
-
-
-def _coordinates(robot: Mechanism, bodies: list[Body], q: Vector) -> Array:
-    """Coordinates where the unknowns have limits; zero where they cannot."""
-    return ca.vertcat(
-        *[
-            q[robot.q_slice(body.name)]
-            if body.joint.quaternion_at is None
-            else ca.SX(body.joint.nv, 1)
-            for body in bodies
-        ]
-    )
-
-
-def _moved(
-    robot: Mechanism,
-    bodies: list[Body],
-    bounds: list[tuple[float, float]],
-    q: Vector,
-    change: Array,
+def _clipped(
+    values: Array, bounds: Sequence[tuple[float, float]], origin: Array | None = None
 ) -> Array:
-    """Append a step to a configuration; limits are met exactly, not to rounding."""
-    result, start = ca.SX(q), 0
-    for body in bodies:
-        span, nv = robot.q_slice(body.name), body.joint.nv
-        own = change[start : start + nv]
-        if body.joint.quaternion_at is None:
-            moved = q[span] + own
-            for k, (lower, upper) in enumerate(bounds[start : start + nv]):
-                moved[k] = ca.fmin(moved[k], upper) if np.isfinite(upper) else moved[k]
-                moved[k] = ca.fmax(moved[k], lower) if np.isfinite(lower) else moved[k]
-        else:
-            moved = body.joint.integrate(q[span], own)
-        result[span] = moved
-        start += nv
-    for mimic in robot.mimics:
-        result[robot.q_slice(mimic.body)] = (
-            mimic.multiplier * result[robot.q_slice(mimic.of)] + mimic.offset
-        )
-    return result
+    """Values (k,) inside bounds, counted from an origin; infinite ones take no instruction."""
+    rows = ca.vertsplit(values)
+    for k, (lower, upper) in enumerate(bounds):
+        start = 0.0 if origin is None else origin[k]
+        if np.isfinite(upper):
+            rows[k] = ca.fmin(rows[k], upper - start)
+        if np.isfinite(lower):
+            rows[k] = ca.fmax(rows[k], lower - start)
+    return ca.vertcat(*rows)

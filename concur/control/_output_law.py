@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike
 
 from concur.codegen import Array, Vector
 from concur.control._conditions import audit
-from concur.control._feasibility import Feasibility, feasibility
+from concur.control._feasibility import Feasibility, Reach, feasibility, reach
 from concur.control._mismatch import MomentumMismatch, momentum_mismatch
-from concur.control._reach import Reach, reach
 from concur.control._reading import check_bounds, positive, read_each, read_limits
 from concur.control._singularity import vouched
 from concur.control._start import Start, start

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,17 +12,14 @@ from numpy.typing import ArrayLike
 
 from concur.codegen import finite_floats
 from concur.control._exact_speeds import ExactSpeeds
-from concur.control._feasibility import REACHED
+from concur.control._feasibility import REACHED, Measures, sizes
 from concur.control._postures import Postures
 from concur.control._singularity import lost_direction
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import InfeasibleReferenceError, OutputError, UnknownNameError
-from concur.outputs import reference_for
+from concur.outputs import Reference, ReferenceSample, reference_for
 from concur.outputs._kinematics import SOLVE
-from concur.outputs._output import Output
-from concur.outputs._sample import ReferenceSample
-from concur.outputs.references import Reference
-from concur.robot import as_tree, robot_size, scalar
+from concur.robot import as_tree, scalar
 
 SPEEDS = ("reference", "rest")
 
@@ -121,8 +118,9 @@ def start(
         )
     time = scalar(t, f"{where}, `t`")
     pose, twist, _ = servo.flat(reference_for(reference, servo.outputs, where)(time))
-    shift = read_offset(f"{where}, `offset`", offset, servo.outputs)
-    target = _target(servo, where, np.asarray(pose), shift)
+    measures = Measures(robot, servo.outputs)
+    shift = read_offset(f"{where}, `offset`", offset, measures)
+    target = _target(servo, where, np.asarray(pose), shift, measures)
     q = robot.neutral() if near is None else robot.check_configuration(near, f"{where}, `near`")
     found = Postures(servo, q).at(target)
     q, speeds = found.q, ExactSpeeds(servo)
@@ -134,57 +132,39 @@ def start(
         s = speeds(q, rate) if regular else speeds.damped(q, rate)
     v = np.asarray(servo.model.velocity(q, s))
     left = np.asarray(servo.motion(q, v)[0]) - rate
-    # Metres count as parts of the robot's size: the answer is the same in any unit.
-    size = robot_size(robot)
-    lengths, own = (
-        np.array([size if unit == "m" else 1.0 for unit in units])
-        for units in (
-            [unit for output in servo.outputs for unit in output.lie.error_units],
-            [unit for body in robot.bodies for unit in body.joint.freedom_units],
-        )
-    )
+    lengths = measures.lengths
     fastest = float(np.abs(speeds.asked(q, rate) / lengths).max(initial=0.0))
     # Internal motion alone leaves rounding of the terms that cancel in the outputs.
-    rounding = ROUNDING * float(np.abs(v / own).max(initial=0.0))
+    own = measures.of([unit for body in robot.bodies for unit in body.joint.freedom_units])
+    least = SLIP * fastest + ROUNDING * float(np.abs(v / own).max(initial=0.0))
     residual = np.asarray(servo.pose_error(q, target))
     off, slipping = np.abs(residual / lengths), np.abs(left / lengths)
     reached, clauses = {}, []
-    for output, span in _spans(servo.outputs):
+    for output, span in measures.spans:
         there = bool((off[span] <= REACHED).all())
-        moving = speed == "rest" or bool((slipping[span] <= SLIP * fastest + rounding).all())
+        moving = speed == "rest" or bool((slipping[span] <= least).all())
         reached[output.name] = there and moving
         if not there:
             clauses.append(f"output `{output.name}` stays {sizes(output, residual[span])} away")
         elif not moving:
             clauses.append(f"output `{output.name}` lacks {sizes(output, left[span], '/s')}")
-    refused = found.margin < servo.refused_below
     if not regular:
         lost = lost_direction(servo, q)
         if robot.drives and found.margin < servo.margin(q):
-            lost = (
-                f"{', '.join(servo.model.control_names)} do not push along "
-                + (servo.model.leverage(q)[1])
-            )
+            names, direction = servo.model.control_names, servo.model.leverage(q)[1]
+            lost = f"{', '.join(names)} do not push along {direction}"
         clauses.append(f"margin {found.margin:.2g}, {lost}")
     why = "; ".join(clauses) or f"all outputs are reached, margin {found.margin:.3g}"
-    solved = all(reached.values()) and not refused
+    solved = all(reached.values()) and found.margin >= servo.refused_below
     return Start(q, s, error, residual, left, reached, found.margin, solved, why)
 
 
-def sizes(output: Output, part: np.ndarray, per: str = "") -> str:
-    """Lengths of an error's linear and angular part, such as "0.1 m and 0.2 rad"."""
-    kinds = np.array(output.coordinate_units)
-    return " and ".join(
-        f"{np.linalg.norm(part[kinds == unit]):.3g} {unit}{per}" for unit in dict.fromkeys(kinds)
-    )
-
-
-def read_offset(where: str, offset: Any, outputs: Sequence[Output]) -> np.ndarray:
+def read_offset(where: str, offset: Any, measures: Measures) -> np.ndarray:
     """Offsets of all outputs as one array (size,); outputs that are not named have none."""
-    size = sum(output.dim for output in outputs)
+    shift = np.zeros(measures.lengths.size)
     if not isinstance(offset, Mapping):
-        return np.zeros(size) if offset is None else finite_floats(offset, where, (size,))
-    names = [output.name for output in outputs]
+        return shift if offset is None else finite_floats(offset, where, shift.shape)
+    names = [output.name for output, _ in measures.spans]
     for name in offset:
         if name not in names:
             raise UnknownNameError(
@@ -193,22 +173,23 @@ def read_offset(where: str, offset: Any, outputs: Sequence[Output]) -> np.ndarra
                 came=repr(name)[:40],
                 cure="Check the spelling.",
             )
-    shift = np.zeros(size)
-    for output, span in _spans(outputs):
+    for output, span in measures.spans:
         if output.name in offset:
             part = np.atleast_1d(offset[output.name])
             shift[span] = finite_floats(part, f"{where}, output `{output.name}`", (output.dim,))
     return shift
 
 
-def _target(servo: TrackingLaw, where: str, pose: np.ndarray, shift: np.ndarray) -> np.ndarray:
+def _target(
+    servo: TrackingLaw, where: str, pose: np.ndarray, shift: np.ndarray, measures: Measures
+) -> np.ndarray:
     """Flat coordinates (pose_size,) at which the pose error is the shift (size,)."""
     if not shift.any():
         return pose
     group = servo.error_dynamics.group
     target = _numbers(group.shifted(pose, shift)).ravel()
     error = _numbers(group.error(target, pose)).ravel()
-    for output, span in _spans(servo.outputs):
+    for output, span in measures.spans:
         if np.abs(error[span] - shift[span]).max() > 1e-6 * (1.0 + np.abs(shift[span]).max()):
             raise OutputError(
                 f"{where}, `offset`, output `{output.name}`",
@@ -221,8 +202,3 @@ def _target(servo: TrackingLaw, where: str, pose: np.ndarray, shift: np.ndarray)
 
 def _numbers(values: Any) -> np.ndarray:
     return np.array(ca.evalf(ca.SX(values)))
-
-
-def _spans(outputs: Sequence[Output]) -> list[tuple[Output, slice]]:
-    ends = np.cumsum([0, *(output.dim for output in outputs)])
-    return [(o, slice(int(ends[i]), int(ends[i + 1]))) for i, o in enumerate(outputs)]

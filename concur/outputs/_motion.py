@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
 import casadi as ca
 import numpy as np
@@ -58,15 +58,13 @@ class OutputMotion:
     """Motion of the outputs at one configuration, velocity and acceleration of the joints.
 
     `poses` are those of the outputs' frames, in the inertial frame or that of `relative_to`, and
-    `coordinates` the flat ones, (pose_size,). With `base_axes` the Jacobian is along the axes of
-    the parts, otherwise along the outputs' own.
+    `coordinates` the flat ones, (pose_size,).
     """
 
     poses: list[Placed]
     coordinates: Array
     parts: list[Part]
     nv: int
-    base_axes: bool
 
     @property
     def velocity(self) -> Array:
@@ -78,19 +76,18 @@ class OutputMotion:
         """Its rate; the drift where the joint accelerations are zero, shape (size,)."""
         return ca.vertcat(ca.SX(0, 1), *[part.acceleration for part in self.parts])
 
-    @cached_property
+    @property
     def jacobian(self) -> Array:
         """Joint velocities to output velocities along the axes of `turned`, shape (size, nv)."""
-        found = ca.vertcat(ca.SX(0, self.nv), *[part.jacobian for part in self.parts])
-        return found if self.base_axes else self._turned(found, lambda turn: turn)
+        return ca.vertcat(ca.SX(0, self.nv), *[part.jacobian for part in self.parts])
 
     def turned(self, values: Array) -> Array:
         """Components (size, k) along the outputs' axes, along those of the Jacobian."""
-        return self._turned(values, lambda turn: turn.T) if self.base_axes else values
+        return self._turned(values, lambda turn: turn.T)
 
     def unturned(self, values: Array) -> Array:
         """Components (size, k) along the Jacobian's axes, along the outputs'."""
-        return self._turned(values, lambda turn: turn) if self.base_axes else values
+        return self._turned(values, lambda turn: turn)
 
     def _turned(self, values: Array, rotation: Callable[[Array], Array]) -> Array:
         moved, start = [values[:0, :]], 0
@@ -120,7 +117,6 @@ def output_motion(
     """
     still = ca.SX(robot.nv, 1)
     state = q, still if v is None else v, still if vdot is None else vdot
-    recursive = base_axes or v is None
     tree: _Tree | None = None
     poses, coordinates, parts = list[Placed](), [ca.SX(0, 1)], list[Part]()
     for output in outputs:
@@ -129,7 +125,7 @@ def output_motion(
             own = [Part(*moved)]
         else:
             bodies = as_tree(robot, "outputs")
-            if output.relative_to is None and recursive:
+            if output.relative_to is None and base_axes:
                 tree = tree or _Tree(bodies, *state, gravity=bodies.gravity)
                 sight = tree.sight(output)
                 pose, own = sight.pose, sight.parts(output.lie)
@@ -140,7 +136,7 @@ def output_motion(
         poses.append(pose)
         coordinates.append(found)
         parts += own
-    return OutputMotion(poses, ca.vertcat(*coordinates), parts, robot.nv, base_axes)
+    return OutputMotion(poses, ca.vertcat(*coordinates), parts, robot.nv)
 
 
 def following_rate(

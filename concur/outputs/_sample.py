@@ -132,6 +132,28 @@ def pose_numbers(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.concatenate([matrix[:3, 3], quaternion.from_matrix(matrix[:3, :3])])
 
 
+def homogeneous(matrix: NDArray[np.float64], where: str) -> NDArray[np.float64]:
+    """Reject an array that is not a pose (4, 4)."""
+    cure = "Build it with `Pose(translation, rotation).matrix`."
+    if matrix.shape != (4, 4):
+        raise ShapeError(
+            where,
+            expected="a (4, 4) homogeneous matrix",
+            came=f"an array of shape {matrix.shape}",
+            cure=cure,
+        )
+    rotation = matrix[:3, :3]
+    proper = np.abs(rotation.T @ rotation - np.eye(3)).max() < 1e-6 and np.linalg.det(rotation) > 0
+    if not proper or np.abs(matrix[3] - [0.0, 0.0, 0.0, 1.0]).max() > 1e-9:
+        raise ShapeError(
+            where,
+            expected="a homogeneous matrix with a rotation in it",
+            came=str(matrix.tolist()),
+            cure=cure,
+        )
+    return matrix
+
+
 def _part(value: Array, where: str) -> Array:
     if not isinstance(value, ca.SX):
         return np.array(finite_floats(value, where))

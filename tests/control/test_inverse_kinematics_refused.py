@@ -38,7 +38,7 @@ BAD = {
     "matrix for a position": (
         lambda: cc.inverse_kinematics(two_links(), [TIP], np.eye(4)),
         ShapeError,
-        "full pose",
+        "shape (2,)",
     ),
     "matrix that scales": (
         lambda: cc.inverse_kinematics(arm(), [POSE], np.diag([1.1, 1, 1, 1])),
@@ -48,7 +48,7 @@ BAD = {
     "reflection": (
         lambda: cc.inverse_kinematics(arm(), [POSE], np.diag([-1.0, 1, 1, 1])),
         ShapeError,
-        "reflection",
+        "rotation",
     ),
     "quaternion of no unit": (
         lambda: cc.inverse_kinematics(arm(), [POSE], [1, 0, 0, 0, 0, 0, 2.0]),

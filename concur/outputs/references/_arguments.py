@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from concur.codegen import DRIFT, finite_floats, shape_error
 from concur.errors import ConcurError, ShapeError
-from concur.outputs._sample import pose_numbers
+from concur.outputs._sample import homogeneous, pose_numbers
 from concur.outputs.groups import named
 from concur.robot import unknown_name
 
@@ -99,7 +99,7 @@ def flat_pose(value: ArrayLike, group: str, where: str) -> NDArray[np.float64]:
     """
     array = numbers(value, where)
     if array.shape == (4, 4):
-        return read_pose(homogeneous(array, where), group)
+        return read_pose(homogeneous(array, f"reference {where}"), group)
     size = named(group).pose_size
     if array.shape != (size,):
         raise refused(
@@ -129,17 +129,3 @@ def with_unit_quaternion(pose: NDArray[np.float64], group: str, where: str) -> N
             )
         pose[-4:] /= norm
     return pose
-
-
-def homogeneous(matrix: NDArray[np.float64], where: str) -> NDArray[np.float64]:
-    """Reject an array that is not a pose (4, 4)."""
-    cure = "Build it with `Pose(translation, rotation).matrix`."
-    if matrix.shape != (4, 4):
-        came = f"an array of shape {matrix.shape}"
-        raise refused(where, "a (4, 4) homogeneous matrix", came, cure)
-    rotation = matrix[:3, :3]
-    proper = np.abs(rotation.T @ rotation - np.eye(3)).max() < 1e-6 and np.linalg.det(rotation) > 0
-    if not proper or np.abs(matrix[3] - [0.0, 0.0, 0.0, 1.0]).max() > 1e-9:
-        expected = "a homogeneous matrix with a rotation in it"
-        raise refused(where, expected, matrix.tolist(), cure)
-    return matrix

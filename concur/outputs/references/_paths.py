@@ -12,14 +12,13 @@ from numpy.typing import ArrayLike
 from concur.codegen import Array
 from concur.errors import ConcurError, shown
 from concur.groups import quaternion, se3
-from concur.outputs._sample import pose_numbers
+from concur.outputs._sample import homogeneous, pose_numbers
 from concur.outputs.groups import NAMES, named
 from concur.outputs.references._arguments import (
     SHORTEST,
     SPATIAL,
     check_group,
     flat_pose,
-    homogeneous,
     number,
     numbers,
     positive,
@@ -76,7 +75,7 @@ def hold(point: ArrayLike, group: str | None = None) -> Reference:
         check_group(group, "hold", NAMES)
     array = numbers(point, "hold, point")
     if array.shape == (4, 4) and group in (None, "SE3", "R3xSO3"):
-        array = pose_numbers(homogeneous(array, "hold, point"))
+        array = pose_numbers(homogeneous(array, "reference hold, point"))
         return _held(array, 6, group)
     array = array.reshape(1) if array.ndim == 0 else array
     pose_size, size = (array.size, array.size)
@@ -460,7 +459,7 @@ def screw(
     check_group(group, "screw", SPATIAL)
     if not isinstance(frame, str) or frame not in FRAMES:
         raise unknown_name("reference screw, frame", "frame", frame, FRAMES)
-    pose = homogeneous(numbers(start_pose, "screw, start_pose"), "screw, start_pose")
+    pose = homogeneous(numbers(start_pose, "screw, start_pose"), "reference screw, start_pose")
     rate = vector(twist, "screw, twist", 6)
     if progress is not None and group_of(progress, "screw, progress") != "R1":
         raise refused(
