@@ -7,6 +7,7 @@ the velocity in the axes of the parent, as for a ball that rolls without spin.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -16,8 +17,9 @@ import numpy as np
 
 from concur.codegen import Array, Vector
 from concur.errors import ReductionError
-from concur.groups import se3
+from concur.groups import Subgroup, classify, se3
 from concur.reduction import ReducedModel, check_model
+from concur.robot import robot_size
 from concur.robot.joints import Joint
 
 SAMPLES = 4
@@ -25,6 +27,18 @@ SAMPLES = 4
 
 SAME = 1e-9
 """Largest difference, relative to the largest entry, of rows of the lift that count as equal."""
+
+SHAPES, STEPS = 8, 64
+"""Shapes at which the curvature is evaluated, and steps along the straight line to one."""
+
+ANGLE = 1e-6
+"""Angle between directions of displacement below which they are one direction, rad."""
+
+FLAT = 1e-10
+"""Curvature, relative to the square of the connection, that counts as zero."""
+
+Curve = Callable[[Array], tuple[Array, Array]]
+"""From the path parameter to the shape and its slope."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,3 +180,82 @@ def fibre_of(model: ReducedModel, where: str) -> Fibre:
         cure="This robot has no symmetry group, so that its displacement after a loop depends on "
         "where it starts. `concur.simulation.reconstruct` follows one motion.",
     )
+
+
+def transport(fibre: Fibre, curve: Curve, unknowns: Array, steps: int) -> Callable[[ca.MX], ca.MX]:
+    """Displacement (4, 4) over the path parameter from 0 to 1, as a function of unknowns.
+
+    `curve` is an expression of the unknowns, over SX. A Magnus step of order four from x to x + h
+    takes the velocities k1, k2 at its two Gauss points and appends
+    ``exp(h (k1 + k2) / 2 + (sqrt(3) / 12) h^2 [k1, k2])``.
+    """
+    x, h = ca.SX.sym("x"), 1.0 / steps
+    basis = ca.SX(ca.DM(fibre.joint.basis))
+
+    def velocity(at: Array) -> Array:
+        r, slope = curve(at)
+        return -fibre.side * basis @ (fibre.connection(r) @ slope)
+
+    first, second = (velocity(x + h * (0.5 + k * np.sqrt(3) / 6)) for k in (-1, 1))
+    way = h / 2 * (first + second) + np.sqrt(3) / 12 * h**2 * se3.ad(first) @ second
+    step = ca.Function("step", [unknowns, x], [ca.densify(se3.exp(way))], {"cse": True})
+    poses = [ca.SX.sym(f"g{k}", 4, 4) for k in range(steps)]
+    product = poses
+    while len(product) > 1:
+        joined = [a @ b for a, b in zip(product[::2], product[1::2], strict=False)]
+        product = joined + product[len(product) - len(product) % 2 :]
+    whole = product[0] if fibre.side > 0 else se3.inverse(product[0])
+    chain = ca.Function("chain", [ca.horzcat(*poses)], [ca.densify(whole)])
+    starts = ca.DM(np.arange(steps) / steps).T
+
+    def displacement(values: ca.MX) -> ca.MX:
+        each = step.map(steps)(values, ca.MX(starts))
+        return chain(each)
+
+    return displacement
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """Displacements that closed loops reach from a shape: a subgroup, and its algebra.
+
+    `basis`, (dim, k), is in the coordinates of the joint.
+    """
+
+    subgroup: Subgroup
+    basis: np.ndarray
+
+    def missed(self, wanted: np.ndarray, turning: np.ndarray | None) -> np.ndarray:
+        """Part of a logarithm, or of its rotation, that no loop reaches; `turning` has its rows."""
+        columns = self.basis if turning is None else turning @ self.basis
+        inside = columns @ np.linalg.lstsq(columns, wanted, rcond=1e-9)[0]
+        return np.asarray(wanted - inside)
+
+
+def reach_of(fibre: Fibre, start: np.ndarray, low: np.ndarray, high: np.ndarray) -> Reach:
+    """Find the displacements that loops from a shape reach within limits of the shape.
+
+    By the theorem of Ambrose and Singer they are spanned by the curvature at all shapes, each
+    carried back to the start along a curve. Here the shapes are samples, and brackets complete it.
+    """
+    ns = fibre.model.ns
+    end, r = ca.SX.sym("end", ns), ca.MX.sym("end", ns)
+    way = end - ca.SX(ca.DM(start))
+    back = transport(fibre, lambda x: (ca.SX(ca.DM(start)) + x * way, way), end, STEPS)
+    carry = ca.Function("carry", [r], [back(r)])
+    rng = np.random.default_rng(0)
+    low, high = np.maximum(low, start - 1.0), np.minimum(high, start + 1.0)
+    found, size = [np.zeros((6, 0))], 0.0
+    for shape in [start, *rng.uniform(low, high, (SHAPES, ns))]:
+        size = max(size, float(np.abs(np.array(fibre.connection(shape))).max(initial=0.0)))
+        twists = fibre.joint.basis @ np.array(fibre.curvature(shape))
+        # The left side carries body twists by Ad_g; the right side those of the parent back.
+        pose = np.array(carry(shape))
+        pose = pose if fibre.side > 0 else np.asarray(se3.inverse(pose))
+        found.append(np.asarray(se3.adjoint(pose)) @ twists)
+    twists = np.hstack(found)
+    twists = twists[:, np.abs(twists).max(axis=0, initial=0.0) > FLAT * size**2]
+    span = classify(twists, tolerance=ANGLE, length=robot_size(fibre.model.robot))
+    group = span.closure or span
+    basis = np.linalg.lstsq(fibre.joint.basis, group.basis, rcond=None)[0]
+    return Reach(group, basis)

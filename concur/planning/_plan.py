@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike
 from concur.codegen import as_floats, finite_floats
 from concur.errors import ConcurError, InfeasibleReferenceError, ReductionError, ShapeError
 from concur.outputs.references import Loop
-from concur.planning._fibre import Fibre, fibre_of
+from concur.planning._fibre import Fibre, fibre_of, reach_of
 from concur.planning._loop_plan import LoopPlan
 from concur.planning._phase import GeometricPhase, geometric_phase
-from concur.planning._reach import reach_of
 from concur.planning._shooting import SOLVED, Shooting
 from concur.reduction import ReducedModel
 
@@ -29,6 +28,9 @@ TRIES = 4
 
 DURATION = 10.0
 """Least default duration of a loop if a joint has no speed limit, s."""
+
+REACHED = 1e-6
+"""Largest entry of the remaining displacement that counts as reached, m and rad."""
 
 UNREACHED = 1e-6
 """Part of a displacement, relative to it, that the group may lack."""
@@ -50,8 +52,6 @@ def plan_loop(
     harmonics: int = 3,
     limits: Any = None,
     speed_limits: Any = None,
-    tolerance: float = 1e-6,
-    seed: int = 0,
 ) -> LoopPlan:
     """Plan a closed loop of the shape that displaces the base as wanted.
 
@@ -83,16 +83,12 @@ def plan_loop(
         the joints.
     speed_limits : array_like, optional
         Largest speeds, a number or shape (ns,), rad/s and m/s; default those of the joints.
-    tolerance : float
-        Largest entry of the remaining displacement that counts as reached, m and rad.
-    seed : int
-        Seed of the further first guesses.
 
     Returns
     -------
     LoopPlan
-        The loop, the displacement after it, and what it could not reach: `reached`, `missed`,
-        `why`.
+        The loop, the displacement after it, and what it could not reach: `missed` and `why`, and
+        `reached` where its largest entry is at most 1e-6 m or rad.
 
     Raises
     ------
@@ -125,35 +121,18 @@ def plan_loop(
             cure="Plan with `model.at_momentum([0] * 6)`; `geometric_phase` has the total "
             "displacement with a momentum.",
         )
-    for name, value, least, most in (
-        ("harmonics", harmonics, 1, MOST_CYCLES),
-        ("cycles", 1 if cycles is None else cycles, 1, MOST_CYCLES),
-        ("seed", seed, 0, 2**32 - 1),
-    ):
-        if not isinstance(value, int | np.integer) or not least <= value <= most:
-            raise ConcurError(
-                f"{where}, `{name}`",
-                expected=f"a whole number from {least} to {most}",
-                came=repr(value),
-                cure="Leave it out for the default.",
-            )
-    for name, number in (
-        ("tolerance", tolerance),
-        ("duration", 1.0 if duration is None else duration),
-    ):
-        known = isinstance(number, int | float | np.number)
-        if not (known and np.isfinite(number) and number > 0.0):
-            raise ConcurError(
-                f"{where}, `{name}`",
-                expected="a number above zero",
-                came=repr(number),
-                cure="Leave it out for the default.",
-            )
+    for name, value in (("harmonics", harmonics), ("cycles", 1 if cycles is None else cycles)):
+        if not isinstance(value, int | np.integer) or not 1 <= value <= MOST_CYCLES:
+            raise _refused(where, name, f"a whole number from 1 to {MOST_CYCLES}", value)
+    known = duration is None or isinstance(duration, int | float | np.number)
+    if not known or not 0.0 < (1.0 if duration is None else duration) < np.inf:
+        raise _refused(where, "duration", "a number above zero", duration)
     robot = model.robot
     start = fibre.shape(robot.neutral() if q0 is None else robot.check_configuration(q0, "`q0`"))
     low, high, speeds = _bounds(fibre, where, limits, speed_limits)
-    if not ((low < start) & (start < high)).all():
-        k = int(np.argmin((low < start) & (start < high)))
+    inside = (low < start) & (start < high)
+    if not inside.all():
+        k = int(np.argmin(inside))
         raise InfeasibleReferenceError(
             f"{where}, `{model.shape_names[k]}`",
             expected=f"a start between its limits {low[k]:.6g} and {high[k]:.6g}",
@@ -163,8 +142,8 @@ def plan_loop(
     wanted, turning = _wanted(fibre, where, displacement)
     _check_reach(fibre, where, start, (low, high), wanted, turning)
     shooting = Shooting(fibre, start, low, high, int(harmonics), turning)
-    count, unknowns, found = _search(shooting, wanted, cycles, np.random.default_rng(int(seed)))
-    unknowns, phase, missed = _refined(shooting, wanted, count, unknowns, tolerance, found)
+    count, unknowns, found = _search(shooting, wanted, cycles)
+    unknowns, phase, missed = _refined(shooting, wanted, count, unknowns, found)
     shape = shooting.coefficients(unknowns)
     needed = _duration(Loop(start, *shape, 1.0, count), speeds)
     if duration is not None and duration < needed:
@@ -176,23 +155,31 @@ def plan_loop(
         )
     free = 0.0 if np.isfinite(speeds).all() else DURATION
     loop = Loop(start, *shape, duration or max(needed, free), count)
-    phase = replace(phase, loop=loop)
-    reached = bool(np.abs(missed).max(initial=0.0) <= tolerance)
+    largest = float(np.abs(missed).max(initial=0.0))
     why = (
         "reached"
-        if reached
-        else (
-            f"missed by {np.abs(missed).max():.3g} (m, rad): no loop of {harmonics} harmonics and "
-            f"{count} cycles inside the limits of the shape was found"
-        )
+        if largest <= REACHED
+        else f"missed by {largest:.3g} (m, rad): no loop of {harmonics} harmonics and {count} "
+        "cycles inside the limits of the shape was found"
     )
-    return LoopPlan(model, loop, phase, wanted, missed, reached, why)
+    phase = replace(phase, loop=loop)
+    return LoopPlan(model, loop, phase, wanted, missed, largest <= REACHED, why)
+
+
+def _refused(where: str, name: str, expected: str, came: object) -> ConcurError:
+    return ConcurError(
+        f"{where}, `{name}`",
+        expected=expected,
+        came=repr(came),
+        cure="Leave it out for the default.",
+    )
 
 
 def _search(
-    shooting: Shooting, wanted: np.ndarray, cycles: int | None, rng: np.random.Generator
+    shooting: Shooting, wanted: np.ndarray, cycles: int | None
 ) -> tuple[int, np.ndarray, bool]:
     """Number of cycles and unknowns of the least loop found, else of the nearest; whether found."""
+    rng = np.random.default_rng(0)
     turn = np.abs(wanted if shooting.turning is not None else wanted[-1:]).max(initial=0.0)
     counts = [cycles] if cycles else [2**k for k in range(MOST_CYCLES.bit_length())]
     for count in counts:
@@ -215,7 +202,6 @@ def _refined(
     wanted: np.ndarray,
     count: int,
     unknowns: np.ndarray,
-    tolerance: float,
     found: bool,
 ) -> tuple[np.ndarray, GeometricPhase, np.ndarray]:
     """Unknowns after shooting with enough steps, their exact phase, and what it misses."""
@@ -223,7 +209,7 @@ def _refined(
         loop = Loop(shooting.start, *shooting.coefficients(unknowns), 1.0, count)
         phase = geometric_phase(shooting.fibre.model, loop)
         missed = shooting.missed_by(phase.pose, wanted)
-        if not found or np.abs(missed).max() <= tolerance or shooting.steps >= MOST_STEPS:
+        if not found or np.abs(missed).max() <= REACHED or shooting.steps >= MOST_STEPS:
             return unknowns, phase, missed
         shooting = replace(shooting, steps=2 * shooting.steps)
         unknowns, _ = shooting.solve(wanted / count, unknowns, nearest=True)

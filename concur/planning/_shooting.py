@@ -17,8 +17,7 @@ import numpy as np
 from concur.codegen import Array
 from concur.groups import se3
 from concur.outputs.references import Loop
-from concur.planning._fibre import Fibre
-from concur.planning._transport import transport
+from concur.planning._fibre import Fibre, transport
 
 GRID = 24
 """Points per harmonic at which the limits hold."""
