@@ -351,6 +351,7 @@ def _carried(reference: Reference, twist: ArrayLike, start: float, group: str) -
     frame = screw(np.eye(4), twist, "SE3")
 
     def motion(t: Array, read: Reader) -> Motion:
+        # The frame reads no rows, so that its time may be another one.
         own = to_body(reference.motion(t, read), group)
         return from_body(product(frame.motion(t - start, read), own), group)
 

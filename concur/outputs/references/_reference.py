@@ -40,8 +40,8 @@ class Rows(Protocol):
         """Look up the rows at times (k,), shape (k, width)."""
 
 
-Reader: TypeAlias = Callable[[Rows, Array], Array]
-"""Takes rows and a time, and returns the symbols of the row at this time."""
+Reader: TypeAlias = Callable[[Rows], Array]
+"""Takes rows, and returns the symbols of the row at the time of the reference."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,8 +199,7 @@ class Reference(ABC):
         Returns
         -------
         Pieces or None
-            Formula over SX, and its tables. None with custom functions, and where a table is read
-            at other times than t, as in a loop.
+            Formula over SX, and its tables. None with custom functions.
         """
         return None
 
@@ -211,7 +210,7 @@ class Reference(ABC):
     def motion(self, t: Array, read: Reader) -> Motion:
         """Pose, twist and acceleration as expressions of a time over SX, and of rows."""
         pose, twist, acceleration = ca.vertsplit(
-            read(_Evaluated(self), t), [0, *np.cumsum([self.pose_size, self.size, self.size])]
+            read(_Evaluated(self)), [0, *np.cumsum([self.pose_size, self.size, self.size])]
         )
         return pose, twist, acceleration
 
@@ -241,18 +240,15 @@ class Formula(Reference):
     ) -> None:
         self._groups = tuple(groups)
         self.pose_size, self.size = total(self._groups)
-        t, times, symbols = ca.SX.sym("t"), list[Array](), list[Array]()
+        t, symbols = ca.SX.sym("t"), list[Array]()
         self._rows = list[Rows]()
 
-        def read(rows: Rows, at: Array) -> Array:
+        def read(rows: Rows) -> Array:
             self._rows.append(rows)
-            times.append(at)
             symbols.append(ca.SX.sym(f"row{len(symbols)}", rows.width))
             return symbols[-1]
 
         results = [ca.densify(ca.SX(part)) for part in motion(t, read)]
-        self._moved = not all(ca.is_equal(time, t) for time in times)
-        self._times = ca.Function("times", [t], [ca.densify(time) for time in times])
         self._motion = ca.Function("motion", [t, *symbols], results, {"cse": True})
 
     @property
@@ -260,32 +256,23 @@ class Formula(Reference):
         return self._groups
 
     def motion(self, t: Array, read: Reader) -> Motion:
-        each = self._times.call([t])
-        rows = [read(source, at) for source, at in zip(self._rows, each, strict=True)]
-        pose, twist, acceleration = self._motion.call([t, *rows])
+        pose, twist, acceleration = self._motion.call([t, *map(read, self._rows)])
         return pose, twist, acceleration
 
     def graph(self) -> ca.Function | None:
-        tables = [rows for rows in self._rows if isinstance(rows, Table)]
-        if len(tables) < len(self._rows):
+        pieces = self.pieces()
+        if pieces is None:
             return None
-        t = ca.MX.sym("t") if tables else ca.SX.sym("t")
-        each = self._times.call([t])
-        rows = [table.over(at) for table, at in zip(tables, each, strict=True)]
-        motion = self._motion.call([t, *rows])
+        t = ca.MX.sym("t") if pieces.tables else ca.SX.sym("t")
+        motion = self._motion.call([t, *(table.over(t) for table in pieces.tables)])
         return ca.Function("reference", [t], motion, ["t"], ["pose", "twist", "acceleration"])
 
     def pieces(self) -> Pieces | None:
         tables = tuple(rows for rows in self._rows if isinstance(rows, Table))
-        if self._moved or len(tables) < len(self._rows):
-            return None
-        return Pieces(self._motion, tables)
+        return Pieces(self._motion, tables) if len(tables) == len(self._rows) else None
 
     def _evaluate(self, times: Floats) -> Samples:
-        each = [times] * len(self._rows)
-        if self._moved:
-            each = [part[:, 0] for part in evaluate(self._times, times[:, None])]
-        rows = [source.at(at) for source, at in zip(self._rows, each, strict=True)]
+        rows = [source.at(times) for source in self._rows]
         if len(times) == 1:
             found = self._at_once(times, *[row[0] for row in rows])
             poses, twists, changes = (part[None] for part in found)

@@ -285,7 +285,7 @@ def _through(
     lie = named(group)
 
     def motion(t: Array, read: Reader) -> Motion:
-        row = read(segments, t)
+        row = read(segments)
         since, start, *own = ca.vertsplit(
             row, [0, 1, *range(1 + lie.pose_size, segments.width + 1, lie.dim)]
         )
@@ -325,7 +325,7 @@ def _spline(times: Floats, points: Floats, rates: Floats) -> Reference:
     segments = _segments(times, points, powers.reshape(len(powers), -1))
 
     def motion(t: Array, read: Reader) -> Motion:
-        row = read(segments, t)
+        row = read(segments)
         elapsed = t - row[0]
         place, first, second, third = ca.vertsplit(row[1:], size)
         return (
