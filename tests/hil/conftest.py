@@ -7,6 +7,8 @@ import can
 import pytest
 from can.interfaces.virtual import VirtualBus
 
+from concur.errors import ConcurError
+from concur.files import read_bytes
 from hil.cli import _replay, _run
 from hil.rig import _load
 
@@ -16,7 +18,10 @@ _TASKS = {}
 
 def _task(path):
     """Hand out one task for each file; files of one text share it if its robot is a shipped one."""
-    text = Path(path).read_text(encoding="utf-8")
+    try:
+        text = read_bytes(Path(path), "a task", "")  # as records of strangers are read: confined
+    except ConcurError:
+        return _READ(path)
     known = _TASKS.get((text, Path(path)))
     if known is None:
         base = _TASKS.get(text)
@@ -62,6 +67,13 @@ def quick_bus():
         patch.setattr(VirtualBus, "_recv_internal", _receive)
         patch.setattr(can.Message, "__deepcopy__", _copied)
         yield
+
+
+@pytest.fixture
+def coarse(monkeypatch):
+    """Figures of fewer pixels, for speed."""
+    for module in ("figures", "report"):
+        monkeypatch.setattr(f"hil.views.{module}.DPI", 30)
 
 
 @pytest.fixture

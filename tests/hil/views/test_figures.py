@@ -28,6 +28,8 @@ from hil.views.figures import (
 from hil.views.report import quality_rows, write_report
 from tests.hil._records import layout_of_rig, make_rig, task_and_servo
 
+pytestmark = pytest.mark.usefixtures("coarse")
+
 COUNT = 200
 
 
@@ -64,13 +66,6 @@ def make_record(folder, change=None, count=COUNT, end=True):
 @pytest.fixture(scope="module")
 def record(tmp_path_factory):
     return make_record(tmp_path_factory.mktemp("record"))
-
-
-@pytest.fixture(autouse=True)
-def coarse(monkeypatch):
-    """Fewer pixels, for speed."""
-    monkeypatch.setattr("hil.views.figures.DPI", 30)
-    monkeypatch.setattr("hil.views.report.DPI", 30)
 
 
 def lines(axes, label):
