@@ -1,26 +1,37 @@
-"""Emulated rigs as processes, on a multicast bus of this machine."""
+"""Emulated rigs as processes, on a multicast bus of this machine, and what they share."""
+
+from __future__ import annotations
 
 import dataclasses
 import math
+import multiprocessing
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
+import can
+import msgpack
+import numpy as np
 import pytest
 
 from hil.bus import open_bus
 from hil.clock import MonotonicClock
 from hil.drives import Finding, Wanted, make_drives
 from hil.emulator import DriveSettings, EmulatorProcesses, Fault, command_fault, run_emulator
+from hil.emulator._inbox import Inbox
+from hil.emulator._lock import BusLock
+from hil.emulator._shared import Block
 from hil.errors import BusError, RigError
 from hil.rig import BusSettings, EmulatorSettings, load_rig
 from tests.hil._acme import ACME, forgotten
 from tests.hil._records import ROOT
-from tests.hil.emulator._rigs import ROVER, ROVER_MIT, Driver, virtual_rig
+from tests.hil.emulator._rigs import ROVER, ROVER_MIT, Driver, frame, virtual_rig
 
 TORQUES = (0.4, 0.3, 0.5, 6.0, 1.2)
 WATCHDOG = 0.2
@@ -246,3 +257,170 @@ def _lives(pid):
 def _path():
     root = os.path.dirname(os.path.dirname(os.path.abspath(sys.modules["hil"].__file__)))
     return {**os.environ, "PYTHONPATH": root}
+
+
+# -- memory shared by processes ----------------------------------------------------------------
+
+
+NAMES = (("a", 1), ("b", 40), ("c", 2))
+
+
+def _write(block, rounds):
+    for k in range(rounds):
+        for name, _ in NAMES:
+            block.draft(name)[:] = k
+        block.publish()
+
+
+def test_what_was_published_is_read():
+    block = Block(NAMES)
+    block.draft("b")[:] = np.arange(40.0)
+    assert not block.read()["b"].any()
+    block.publish()
+    assert np.array_equal(block.read()["b"], np.arange(40.0))
+    assert block.snapshot()[block.place("b") + 3] == 3.0
+    block.read()["b"][:] = 7.0  # a copy
+    assert block.read()["b"][0] == 0.0
+
+
+def test_another_process_writes_and_no_reading_is_torn():
+    context = multiprocessing.get_context("spawn")
+    block = Block(NAMES)
+    writer = context.Process(target=_write, args=(block, 60_000))
+    writer.start()
+    seen = set()
+    while writer.is_alive():
+        numbers = block.snapshot()
+        assert numbers.min() == numbers.max()
+        seen.add(float(numbers[0]))
+    writer.join()
+    assert writer.exitcode == 0
+    assert block.read()["a"][0] == 59_999
+    assert len(seen) > 2  # few where other processes keep the machine busy
+
+
+def test_a_writer_that_died_halfway_does_not_stop_readers():
+    block = Block(NAMES)
+    _write(block, 4)
+    block._memory[0] += 1.0
+    assert block.read()["a"][0] == 3.0
+
+
+# -- the lock of a bus: a regular file, never the target of another user's link ----------------
+
+
+@pytest.fixture
+def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BusLock:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return BusLock(BusSettings("virtual", "lock"))
+
+
+def test_a_second_rig_is_refused(lock: BusLock) -> None:
+    lock.take()
+    other = BusLock(BusSettings("virtual", "lock"))
+    with pytest.raises(BusError, match=f"an emulated rig of process {os.getpid()}"):
+        other.take()
+    lock.release()
+    other.take()
+    other.release()
+
+
+def test_a_link_is_not_followed(lock: BusLock, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("kept")
+    lock._path.symlink_to(precious)
+    lock.take()
+    lock.release()
+    assert precious.read_text() == "kept"
+
+
+def test_a_pipe_is_not_waited_for(lock: BusLock) -> None:
+    os.mkfifo(lock._path)
+    lock.take()
+    lock.release()
+
+
+# -- the inbox of a listener on a bus with others ----------------------------------------------
+
+
+IDENTIFIERS = [0x000, 0x001, 0x07F, 0x080, 0x085, 0x0FF, 0x100, 0x205, 0x585, 0x605, 0x77F, 0x7FF]
+
+
+@pytest.fixture
+def buses():
+    port = random.SystemRandom().randrange(20_000, 60_000)
+    opened = [
+        can.Bus(interface="udp_multicast", channel="239.74.163.2", port=port) for _ in range(2)
+    ]
+    yield port, *opened
+    for bus in opened:
+        bus.shutdown()
+
+
+def taken(inbox, heard):
+    kept, others = [], 0
+    while (came := inbox.take(0.1, heard)) is not False:
+        if came is True:
+            others += 1
+        else:
+            kept.append(came)
+    return kept, others
+
+
+@pytest.mark.parametrize(
+    "heard",
+    [{0x000}, {0x080, 0x205}, {0x7FF}, set(), {0x000, 0x080, 0x205, 0x605, 0x77F}, {0x85, 0x07F}],
+)
+def test_only_requested_frames_are_received(buses, heard):
+    _, sender, listener = buses
+    inbox, heard = Inbox(listener, "udp_multicast"), frozenset(heard)
+    assert inbox.take(0.0, heard) is False
+    for identifier in IDENTIFIERS:
+        sender.send(frame(identifier, identifier.to_bytes(2, "big")))
+    kept, others = taken(inbox, heard)
+    assert [message.arbitration_id for message in kept] == sorted(heard)
+    assert all(int.from_bytes(m.data, "big") == m.arbitration_id for m in kept)
+    if sys.platform == "linux":
+        assert inbox.filtered
+        assert others == 0
+    inbox.close()
+
+
+def test_it_can_ask_for_something_else(buses):
+    _, sender, listener = buses
+    inbox = Inbox(listener, "udp_multicast")
+    for heard in (frozenset({0x205}), frozenset({0x605}), frozenset({0x205, 0x605})):
+        inbox.take(0.0, heard)
+        sender.send(frame(0x205))
+        sender.send(frame(0x605))
+        assert {m.arbitration_id for m in taken(inbox, heard)[0]} == heard
+    inbox.close()
+
+
+def test_datagrams_that_are_no_frames_are_passed_over(buses):
+    port, sender, listener = buses
+    inbox, heard = Inbox(listener, "udp_multicast"), frozenset({0x205})
+    inbox.take(0.0, heard)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        for data in (b"", b"\x8b", b"hello", msgpack.packb([1]), msgpack.packb({"a": 1})):
+            stranger.sendto(data, ("239.74.163.2", port))
+        wrong = {"timestamp": 0.0, "arbitration_id": 0x205, "data": "text", "speed": 3}
+        stranger.sendto(msgpack.packb(wrong), ("239.74.163.2", port))
+    sender.send(frame(0x205, b"\x01"))
+    kept, _ = taken(inbox, heard)
+    assert [bytes(message.data) for message in kept] == [b"\x01"]
+    inbox.close()
+
+
+def test_other_buses_are_read_as_they_are():
+    with (
+        can.Bus(interface="virtual", channel="inbox") as sender,
+        can.Bus(interface="virtual", channel="inbox") as listener,
+    ):
+        inbox, heard = Inbox(listener, "virtual"), frozenset({0x205})
+        sender.send(frame(0x605))
+        sender.send(frame(0x205))
+        kept, others = taken(inbox, heard)
+        assert [message.arbitration_id for message in kept] == [0x205]
+        assert others == 1
+        inbox.close()

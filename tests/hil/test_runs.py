@@ -1,5 +1,4 @@
-"""Findings of a review of the rig: ways in which wrong torque could be sent, or a stop could be
-missing or end too early. Each of these tests failed before the correction."""
+"""Whole runs: ways in which wrong torque could be sent, or a stop be missing or end too early."""
 
 import dataclasses
 import math
@@ -10,8 +9,11 @@ import pytest
 
 from hil import session
 from hil.bus import Bus
-from hil.clock import MonotonicClock
+from hil.clock import ASLEEP, MonotonicClock, SteppedClock
 from hil.controller import Mode
+from hil.controller._controller import HOLDING
+from hil.controller._punctuality import CONFIRMED, SEQUENCE, Punctuality
+from hil.drives import Finding
 from hil.drives._network import SdoSession
 from hil.emulator import EmulatorProcesses, Fault
 from hil.errors import ArmError, DriveError, RigError
@@ -490,3 +492,277 @@ def test_a_clock_that_stops_forever_does_not_hold_the_set_up(monkeypatch):
     with pytest.raises(DriveError, match="answer"):
         node.read(0x1000, 0, "I")
     node.network.idle(0.1)
+
+
+# -- held up within a cycle, and drives that cannot be released --------------------------------
+
+
+CYCLE = 30
+
+
+class Sleeper(SteppedClock):
+    """The clock of a machine that may have slept."""
+
+    slept = 0.0
+
+    def asleep(self):
+        return self.slept
+
+
+def held_up(bench, seconds):
+    """Time passes while the law of a cycle is computed: after the reports were taken."""
+    bench.law.change = None
+    bench.clock.sleep_until(bench.clock.now() + seconds)
+
+
+@pytest.mark.parametrize("over", [-0.5e-3, 0.5e-3])
+def test_no_torque_leaves_on_reports_that_became_too_old_meanwhile(over):
+    with Bench() as bench:
+        ages = []
+        count = bench.controller._exchange.count
+
+        def noting(now):
+            lost = count(now)
+            ages[:] = bench.controller._exchange.ages.tolist()
+            return lost
+
+        bench.controller._exchange.count = noting
+        bench.at(
+            CYCLE,
+            lambda: setattr(
+                bench.law,
+                "change",
+                lambda _: held_up(bench, bench.limits.largest_age - max(ages) + over),
+            ),
+        )
+        bench.run()
+        row = bench.row(CYCLE)
+        assert np.abs(bench["torque"][row - 1]).max() > 0.1
+        assert (bench["reason"][row] == Reason.LATE) == (over > 0.0)
+        assert (bench["state"][row] == State.STOP) == (over > 0.0)
+        assert bench["torque"][row].any() == (over < 0.0)
+        bench.check()
+
+
+@pytest.mark.parametrize("within", [False, True], ids=["between cycles", "within a cycle"])
+@pytest.mark.parametrize("slept", [0.9 * ASLEEP, 1.1 * ASLEEP, 3600.0])
+def test_a_machine_that_slept_loses_its_power_at_once(slept, within):
+    with Bench(clock=Sleeper()) as bench:
+        bench.clock.slept = 7200.0  # before: that is no matter
+
+        def sleep(*_):
+            bench.law.change = None
+            bench.clock.slept = 7200.0 + slept
+
+        if within:
+            bench.at(CYCLE, setattr, bench.law, "change", sleep)
+        else:
+            bench.at(CYCLE, sleep)
+        outcome = bench.run()
+        noticed = slept > ASLEEP
+        assert outcome.reason is (Reason.CLOCK if noticed else Reason.END)
+        row = bench.row(CYCLE)
+        assert bench["torque"][row].any() != noticed
+        assert not bench["torque"][row + 1 :].any() or not noticed
+        assert bench.phase is Phase.OFF
+        bench.check()
+
+
+def test_a_release_that_fails_leaves_a_trace_and_the_others_are_released():
+    with Bench() as bench:
+        released = []
+
+        def fail(_):
+            raise DriveError(
+                "axis `turret`", expected="an answer", came="silence", cure="Check it."
+            )
+
+        for drive in bench.controller.drives:
+            drive.release = fail if drive.axis.name == "turret" else released.append
+        outcome = bench.run()
+        assert len(released) == len(bench.names) - 1
+        (sentence,) = outcome.left
+        assert "axis `turret` may still be under power: DriveError" in sentence
+        assert outcome.done  # of the task
+
+
+def test_frames_that_the_bus_refuses_at_the_end_leave_a_trace():
+    with Bench() as bench:
+        drive = bench.controller.drives[1]
+        inner = drive.release
+
+        def release(bus):
+            bus.refused += 1
+            inner(bus)
+
+        drive.release = release
+        (sentence,) = bench.run().left
+        assert bench.names[1] in sentence
+        assert "the bus rejected frames" in sentence
+
+
+def test_a_failed_release_after_an_error_is_a_note_of_the_error():
+    with Bench() as bench:
+
+        def fail(*_):
+            raise OSError("no bus")
+
+        bench.controller.drives[0].release = fail
+        bench.at(CYCLE, setattr, bench.law, "change", fail)
+        with pytest.raises(OSError, match="no bus") as caught:
+            bench.run()
+        assert any(bench.names[0] in note for note in caught.value.__notes__)
+
+
+@pytest.mark.parametrize("end", ["hold", "stop"])
+def test_the_arm_is_held_when_the_task_is_done(end):
+    """The page of a run shows the errors of its last cycles: an arm that falls is 0.1 m away."""
+    with Bench(rig=rig_of(policies={"end": end}), duration=1.0) as bench:
+        outcome = bench.run()
+        assert outcome.reason is Reason.END
+        off = bench["state"] == State.STOP
+        fallen = np.linalg.norm(bench["q"][off][:, -2:] - bench["q"][bench.stopped][-2:], axis=1)
+        held = bench["torque"][off].any(axis=1)
+        if end == "hold":
+            assert fallen.max() < 0.03  # rad, with the cycles after power is removed
+            assert held.sum() >= HOLDING / bench.rig.loop.period - 1
+        else:
+            assert fallen.max() > 0.03
+            assert held.sum() <= bench.rig.policies.stop_time / bench.rig.loop.period + 1
+        assert not bench["torque"][-5:].any()
+        bench.check()
+
+
+# -- reports that come late by whole cycles ----------------------------------------------------
+
+
+PATIENCE = 5
+AT = 30
+
+
+class Line:
+    """One axis whose reports take some cycles, or are lost."""
+
+    def __init__(self, patience=PATIENCE):
+        self.watch = Punctuality(1, patience)
+        self.flying, self.cycle = [], 0
+
+    def run(self, cycles, delay=0, lost=False):
+        """Cycles until one is over, or the watch is sure."""
+        pauses = 0
+        for _ in range(cycles):
+            pausing = self.watch.pauses
+            pauses += pausing
+            if not pausing:
+                self.watch.ask(0)
+                if not lost:
+                    self.flying.append(self.cycle + delay)
+            due = [instant for instant in self.flying if instant <= self.cycle]
+            self.flying = [instant for instant in self.flying if instant > self.cycle]
+            for _ in due:
+                self.watch.come(0)
+            self.watch.end([bool(due)], pausing)
+            self.cycle += 1
+            if self.watch.delayed:
+                break
+        return pauses
+
+
+@pytest.mark.parametrize("delay", [1, 2, 3, 5, 10])
+def test_late_by_whole_cycles(delay):
+    line = Line()
+    assert line.run(50) == 0
+    assert not line.watch.delayed
+    pauses = line.run(delay + PATIENCE + 2 + sum(SEQUENCE), delay)
+    assert CONFIRMED <= pauses <= 1 + len(SEQUENCE)
+    assert line.watch.delayed
+
+
+def test_lost_reports_cost_one_pause_and_are_forgotten():
+    line = Line()
+    line.run(20)
+    line.run(3, lost=True)
+    assert line.run(PATIENCE) == 0  # not yet
+    assert line.run(100) == 1
+    assert not line.watch.delayed
+
+
+def test_reports_that_were_held_up_for_a_while_catch_up():
+    """A drive that slept answers all that it was asked: nothing is owed any more."""
+    line = Line()
+    for delay in (3, 2, 1, 0):
+        line.run(1, delay)
+    assert line.run(50) == 0
+    assert not line.watch.delayed
+
+
+def test_one_that_is_late_by_chance_in_a_pause_is_not_enough():
+    line = Line()
+    line.run(1, lost=True)
+    while not line.watch.pauses:
+        line.run(1)
+    line.flying.append(line.cycle)  # a report that comes although none is asked for
+    line.run(1)
+    assert line.run(sum(SEQUENCE) + 1) == len(SEQUENCE)
+    assert line.run(50) == 0
+    assert not line.watch.delayed
+
+
+@pytest.mark.parametrize("file", [ROVER, ROVER_MIT])
+def test_the_round_trip_is_measured_before_arming(file):
+    with Bench(file, duration=0.1) as bench:
+        outcome = bench.run()
+    found = [check for check in outcome.checks if check.what.startswith("round trip")]
+    assert [check.axis for check in found] == bench.names
+    assert all(check.finding is Finding.FOUND for check in found)
+    latency = bench.rig.emulator.latency
+    assert all(float(check.came) == pytest.approx(2e3 * latency, abs=0.2) for check in found)
+
+
+@pytest.mark.parametrize("file", [ROVER, ROVER_MIT])
+@pytest.mark.parametrize("delay", [30e-3, 60e-3])
+def test_reports_that_are_late_from_the_first_on_are_refused(file, delay):
+    faults = [Fault("delay", "turret", value=delay, way="to_host")]
+    with (
+        Bench(file, faults=faults, duration=0.2) as bench,
+        pytest.raises(ArmError, match=r"turret`, round trip.*got (32|62)\.?\d* ms"),
+    ):
+        bench.run()
+    assert not bench.world.torque.any()
+
+
+@pytest.mark.parametrize("beyond", [-0.3e-3, 0.3e-3])
+def test_the_window_is_the_limit(beyond):
+    rig = rig_of(ROVER)
+    delay = rig.loop.receive_window - 2.0 * rig.emulator.latency + beyond
+    faults = [Fault("delay", "forearm", value=delay, way="to_host")]
+    with Bench(rig=rig, faults=faults, duration=0.1) as bench:
+        if beyond > 0.0:
+            with pytest.raises(ArmError, match="the receive window"):
+                bench.run()
+        else:
+            assert bench.run().done
+
+
+@pytest.mark.parametrize(("file", "delay"), [(ROVER, 12e-3), (ROVER_MIT, 12e-3)])
+def test_reports_that_become_late_stop_the_run(file, delay):
+    """Within the policies' patience nothing is lost: afterwards each cycle has a report again."""
+    with Bench(file, duration=0.6) as bench:
+        fault = Fault("delay", "left_wheel", value=delay, way="to_host")
+        bench.at(AT, bench.world.fault, fault)
+        outcome = bench.run()
+    assert outcome.reason is Reason.STALE
+    patience = bench.rig.policies.max_consecutive_faults
+    stopped = bench.stopped - bench.row(AT)
+    assert 3 < stopped < 2 * patience + sum(SEQUENCE) + 8
+    assert (bench["state"][bench.stopped :] == State.STOP).all()
+
+
+def test_lost_frames_do_not_count_as_late():
+    with Bench(duration=1.2) as bench:
+        fault = Fault("drop", "*", probability=0.05, way="to_host")
+        bench.at(AT, bench.world.fault, fault)
+        outcome = bench.run()
+    assert outcome.done, outcome.reason.name
+    assert outcome.quality.lost > 5
+    assert np.abs(outcome.error).max() < 0.2
