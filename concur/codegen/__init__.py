@@ -1,6 +1,16 @@
 """Numeric evaluation of expressions: evaluator, C sources, compiler, many worlds in time."""
 
-from concur.codegen._attitude import DRIFT, attitude_error, normalised
+from concur.codegen._arguments import (
+    DRIFT,
+    LARGEST,
+    as_floats,
+    attitude_error,
+    finite_floats,
+    nonfinite_error,
+    normalised,
+    oversized_error,
+    shape_error,
+)
 from concur.codegen._c_qp import qp_hole
 from concur.codegen._c_text import c_text
 from concur.codegen._compiler import (
@@ -11,29 +21,14 @@ from concur.codegen._compiler import (
     interpreted_on_purpose,
 )
 from concur.codegen._constant import FINITE, constant, part, zero_unless_finite
-from concur.codegen._evaluated import (
-    Array,
-    Build,
-    EvaluatedMethods,
-    Matrix,
-    Scalar,
-    Vector,
-    evaluated,
-)
-from concur.codegen._evaluator import (
-    LARGEST,
-    Evaluator,
-    as_floats,
-    finite_floats,
-    nonfinite_error,
-    oversized_error,
-    shape_error,
-)
+from concur.codegen._evaluated import Array, Matrix, Scalar, Vector, evaluated
+from concur.codegen._evaluator import Evaluator
 from concur.codegen._fingerprint import fingerprint
 from concur.codegen._library import Compiled, compiled, instructions, recalled
+from concur.codegen._methods import Build, EvaluatedMethods
 from concur.codegen._one_thread import OneThread
 from concur.codegen._rollout import Rollout
-from concur.codegen._rollout_data import LONGEST_DELAY, Demand, Record, Rolled
+from concur.codegen._rollout_data import LONGEST_DELAY, Batch, Demand, Record, Rolled
 from concur.codegen._rollout_loop import uniform
 
 __all__ = [
@@ -42,6 +37,7 @@ __all__ = [
     "LARGEST",
     "LONGEST_DELAY",
     "Array",
+    "Batch",
     "Build",
     "CompilationError",
     "Compiled",

@@ -14,13 +14,17 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur.codegen._attitude import attitude_error
+from concur.codegen._arguments import (
+    LARGEST,
+    as_floats,
+    attitude_error,
+    nonfinite_error,
+    oversized_error,
+    shape_error,
+)
 from concur.codegen._library import Compiled, compiled
 from concur.codegen._one_thread import OneThread
-from concur.errors import ConcurError, NonFiniteError, ShapeError
-
-LARGEST = 1e18
-"""Largest magnitude that a tick, and a method with a configuration, accept, in SI units."""
+from concur.errors import ConcurError
 
 UNSOUND = "unsound"
 """Name of a last result that is 0 if the numbers and quaternions of all arguments are valid."""
@@ -335,152 +339,6 @@ def _rebuilt(
     if compile_too:
         evaluator.compile()
     return evaluator
-
-
-def as_floats(value: Any, where: str) -> np.ndarray:
-    """Convert to an array of floats, or raise an error.
-
-    Parameters
-    ----------
-    value : array_like
-        Argument of the user.
-    where : str
-        Place named in the error.
-
-    Returns
-    -------
-    numpy.ndarray
-        The numbers as ``float64``.
-
-    Raises
-    ------
-    ShapeError
-        If the value is ragged or not numeric.
-    """
-    if type(value) is np.ndarray and value.dtype == np.float64:
-        return value
-    try:
-        array = np.asarray(value)
-        if array.dtype.kind in "biuf":
-            return np.asarray(array, dtype=float)
-        raise TypeError
-    except (TypeError, ValueError, NotImplementedError, RuntimeError):
-        raise ShapeError(
-            where,
-            expected="an array of numbers",
-            came=f"{type(value).__name__} {value!r:.80}",
-            cure="Pass a NumPy array, a list of floats or a CasADi SX expression.",
-        ) from None
-
-
-def finite_floats(value: Any, where: str, *shapes: tuple[int, ...]) -> np.ndarray:
-    """Convert to finite floats of one of the given shapes, or raise an error.
-
-    Parameters
-    ----------
-    value : array_like
-        Argument of the user.
-    where : str
-        Place named in the error.
-    *shapes : tuple of int
-        Allowed shapes, default any; an error names the last one.
-
-    Returns
-    -------
-    numpy.ndarray
-        The numbers as ``float64``.
-
-    Raises
-    ------
-    ShapeError
-        If the value is ragged or not numeric, or has another shape.
-    NonFiniteError
-        If there is a NaN or an infinity.
-    """
-    array = as_floats(value, where)
-    if shapes and array.shape not in shapes:
-        raise shape_error(where, shapes[-1], array.shape)
-    if not np.isfinite(array).all():
-        raise nonfinite_error(where, array)
-    return array
-
-
-def shape_error(where: str, expected: tuple[int, ...], came: tuple[int, ...]) -> ShapeError:
-    """Build the error for a wrong shape; column vectors are shown as ``(n,)``.
-
-    Parameters
-    ----------
-    where : str
-        Place of the error.
-    expected, came : tuple of int
-        The two shapes.
-
-    Returns
-    -------
-    ShapeError
-        The error to raise.
-    """
-    displayed = expected[:1] if len(expected) == 2 and expected[1] == 1 else expected
-    return ShapeError(
-        where,
-        expected=f"shape {tuple(displayed)}",
-        came=f"shape {tuple(came)}",
-        cure="Check the order of the arguments and the number of coordinates.",
-    )
-
-
-def nonfinite_error(where: str, values: np.ndarray) -> NonFiniteError:
-    """Build the error for NaN or infinite numbers, with their indices.
-
-    Parameters
-    ----------
-    where : str
-        Place of the error.
-    values : numpy.ndarray
-        The array that contains them.
-
-    Returns
-    -------
-    NonFiniteError
-        The error to raise.
-    """
-    flat = np.asarray(values).reshape(-1, order="F")
-    bad = np.flatnonzero(~np.isfinite(flat))
-    shown = ", ".join(f"[{i}] = {flat[i]}" for i in bad[:6])
-    if np.ndim(values) == 0:
-        shown = str(flat[0])
-    return NonFiniteError(
-        where,
-        expected="finite numbers",
-        came=shown,
-        cure="Check for a lost measurement or a diverged state; nothing was computed.",
-        entries=tuple(int(i) for i in bad),
-    )
-
-
-def oversized_error(where: str, values: np.ndarray) -> NonFiniteError:
-    """Build the error for numbers too large to compute with, with the index of the largest.
-
-    Parameters
-    ----------
-    where : str
-        Place of the error.
-    values : numpy.ndarray
-        The array that contains it, shape (n,).
-
-    Returns
-    -------
-    NonFiniteError
-        The error to raise.
-    """
-    worst = int(np.abs(values).argmax())
-    return NonFiniteError(
-        where,
-        expected=f"numbers up to {LARGEST:g}",
-        came=f"[{worst}] = {values[worst]:g}",
-        cure="Check for a lost measurement or a diverged state; nothing was computed.",
-        entries=(worst,),
-    )
 
 
 def _dense(function: ca.Function) -> ca.Function:

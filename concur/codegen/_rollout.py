@@ -21,7 +21,7 @@ from concur.codegen._rollout_c import (
     rollout_sources,
     threaded,
 )
-from concur.codegen._rollout_data import Demand, Rolled, Sizes, job_of
+from concur.codegen._rollout_data import Batch, Demand, Job, Rolled, Sizes
 from concur.codegen._rollout_loop import Loop
 from concur.errors import ConcurError, ShapeError, shown
 
@@ -78,15 +78,14 @@ class Rollout:
     Examples
     --------
     >>> import casadi as ca, numpy as np
-    >>> from concur.codegen import Demand, Rollout
+    >>> from concur.codegen import Batch, Demand, Rollout
     >>> x, p, r, n, u = (ca.SX.sym(name, size) for name, size in zip("xprnu", (1, 1, 1, 0, 1)))
     >>> tick = ca.Function("tick", [x, p, r, n], [x, r - p * x, ca.vertcat(0, r - x)])
     >>> step = ca.Function("step", [x, p, u], [x + 0.1 * u, x])
     >>> loop = Rollout(tick, step, steps_per_tick=1)
-    >>> found = loop(
-    ...     np.zeros((2, 1)), np.array([[1.0], [2.0]]), np.ones((50, 1)), ticks=50,
-    ...     worlds=[0, 1], demands=[Demand(signal=1, kind="last", first=0, last=49)],
-    ... )
+    >>> batch = Batch(np.zeros((2, 1)), np.array([[1.0], [2.0]]), worlds=[0, 1])
+    >>> last = Demand(signal=1, kind="last", first=0, last=49)
+    >>> found = loop(batch, np.ones((50, 1)), ticks=50, demands=[last])
     >>> found.values.round(3)
     array([[0.006],
            [0.5  ]])
@@ -153,15 +152,10 @@ class Rollout:
 
     def __call__(
         self,
-        x0: Any,
-        p: Any,
+        batch: Batch,
         reference: Any,
         *,
         ticks: int,
-        worlds: Any,
-        seed: int = 0,
-        delay: Any = 0.0,
-        jitter: Any = 0.0,
         demands: Sequence[Demand] = (),
         record: int | None = None,
     ) -> Rolled:
@@ -169,25 +163,13 @@ class Rollout:
 
         Parameters
         ----------
-        x0 : array_like
-            States at the start, shape (B, nx).
-        p : array_like
-            Numbers of the worlds, shape (B, np).
+        batch : Batch
+            The worlds: states at the start, numbers, keys of random numbers, delays.
         reference : array_like
             Rows of the reference for all worlds, shape (ticks, nr), or for each of them, shape
             (B, ticks, nr).
         ticks : int
             Number of ticks.
-        worlds : array_like of int
-            Number of each world, shape (B,): with the seed the key of all its random numbers.
-        seed : int
-            Seed, zero or more.
-        delay, jitter : float or array_like
-            Delay of the commands and its random part, periods, of all worlds or shape (B,). The
-            command of the tick k arrives at ``a[k] = max(a[k-1], k + delay + jitter * uniform)``,
-            in periods: no command overtakes another. A period gets the average over time of the
-            commands in force. Commands before the first equal the first. Together at most
-            `LONGEST_DELAY` periods.
         demands : sequence of Demand
             Numbers to be computed from the signals. A world stops with status -1 at the tick at
             which its command or a signal of a demand is not finite, or its state is not below 1e6;
@@ -207,17 +189,7 @@ class Rollout:
         ConcurError
             If a delay is too long, or a demand invalid.
         """
-        job = job_of(
-            "rollout",
-            self.sizes,
-            (x0, p, reference),
-            ticks,
-            worlds,
-            seed,
-            (delay, jitter),
-            demands,
-            record,
-        )
+        job = Job(self.sizes, batch, reference, ticks, demands, record)
         if self._loop is None:
             call(self._library, job, self.threads, self.steps_per_tick, self.sizes.nu)
         else:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from concur.codegen._evaluator import as_floats
+from concur.codegen._arguments import as_floats
 from concur.errors import ConcurError, ShapeError, entries, shown
 
 LONGEST_DELAY = 254
@@ -131,106 +131,99 @@ class Sizes(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class Batch:
+    """Worlds that a rollout computes, and all that is random in them.
+
+    Parameters
+    ----------
+    x0 : array_like
+        States at the start, shape (B, nx).
+    p : array_like
+        Numbers of the worlds, shape (B, np).
+    worlds : array_like of int
+        Number of each world, shape (B,): with the seed the key of all its random numbers.
+    seed : int
+        Seed, zero or more.
+    delay, jitter : float or array_like
+        Delay of the commands and its random part, periods, of all worlds or shape (B,). The
+        command of the tick k arrives at ``a[k] = max(a[k-1], k + delay + jitter * uniform)``,
+        in periods: no command overtakes another. A period gets the average over time of the
+        commands in force. Commands before the first equal the first. Together at most
+        `LONGEST_DELAY` periods.
+    """
+
+    x0: Any
+    p: Any
+    worlds: Any
+    seed: int = 0
+    delay: Any = 0.0
+    jitter: Any = 0.0
+
+
 class Job:
-    """Checked arguments of a rollout, with arrays for its results."""
+    """Checked arguments of a rollout, with arrays for its results.
 
-    start: np.ndarray
-    numbers: np.ndarray
-    reference: np.ndarray
-    ticks: int
-    worlds: np.ndarray
-    seed: int
-    delay: np.ndarray
-    jitter: np.ndarray
-    demands: np.ndarray
-    initial: np.ndarray
-    watched: np.ndarray
-    stride: int
-    rolled: Rolled
+    Parameters
+    ----------
+    sizes : Sizes
+        Lengths of the parts of the rollout.
+    batch, reference, ticks, demands, record
+        Arguments of its call.
+    """
 
-    @property
-    def ring_length(self) -> int:
-        """Number of commands to keep, a power of two; 0 if none arrives late."""
-        longest = float((self.delay + self.jitter).max(initial=0.0))
-        return 1 << (int(longest) + 1).bit_length() if longest else 0
-
-
-def job_of(
-    where: str,
-    sizes: Sizes,
-    arguments: tuple[Any, Any, Any],
-    ticks: Any,
-    worlds: Any,
-    seed: Any,
-    delays: tuple[Any, Any],
-    demands: Any,
-    record: Any,
-) -> Job:
-    """Check all arguments of a rollout."""
-    ticks = _whole(ticks, f"{where}, `ticks`", 1, MOST_TICKS)
-    seed = _whole(seed, f"{where}, `seed`", 0, 2**63)
-    keys = _keys(worlds, f"{where}, `worlds`")
-    count = len(keys)
-    start = _array(arguments[0], f"{where}, `x0`", (count, sizes.nx))
-    numbers = _array(arguments[1], f"{where}, `p`", (count, sizes.np))
-    rows = (ticks, sizes.nr)
-    reference = _array(arguments[2], f"{where}, `reference`", rows, (count, *rows))
-    delay, jitter = (
-        np.ascontiguousarray(
-            np.broadcast_to(_array(value, f"{where}, `{name}`", (), (count,)), count)
+    def __init__(
+        self, sizes: Sizes, batch: Batch, reference: Any, ticks: Any, demands: Any, record: Any
+    ) -> None:
+        self.ticks = _whole(ticks, "ticks", 1, MOST_TICKS)
+        self.seed = _whole(batch.seed, "seed", 0, 2**63)
+        self.worlds = _keys(batch.worlds)
+        count, rows = len(self.worlds), (self.ticks, sizes.nr)
+        self.start = _array(batch.x0, "x0", (count, sizes.nx))
+        self.numbers = _array(batch.p, "p", (count, sizes.np))
+        self.reference = _array(reference, "reference", rows, (count, *rows))
+        self.delay, self.jitter = (
+            np.ascontiguousarray(np.broadcast_to(_array(value, name, (), (count,)), count))
+            for name, value in (("delay", batch.delay), ("jitter", batch.jitter))
         )
-        for name, value in zip(("delay", "jitter"), delays, strict=True)
-    )
-    sane = (delay >= 0.0) & (jitter >= 0.0) & (delay + jitter <= LONGEST_DELAY)
-    for world in np.flatnonzero(~sane):
-        raise ConcurError(
-            f"{where}, world {keys[world]}, `delay` and `jitter`",
-            expected=f"numbers of zero or more, together at most {LONGEST_DELAY} periods",
-            came=f"{delay[world]:g} and {jitter[world]:g} periods",
-            cure="Take a shorter delay, or a longer control period.",
+        late = self.delay + self.jitter
+        sane = (self.delay >= 0.0) & (self.jitter >= 0.0) & (late <= LONGEST_DELAY)
+        for world in np.flatnonzero(~sane):
+            raise ConcurError(
+                f"rollout, world {self.worlds[world]}, `delay` and `jitter`",
+                expected=f"numbers of zero or more, together at most {LONGEST_DELAY} periods",
+                came=f"{self.delay[world]:g} and {self.jitter[world]:g} periods",
+                cure="Take a shorter delay, or a longer control period.",
+            )
+        # Number of commands to keep, a power of two; 0 if none arrives late.
+        longest = float(late.max(initial=0.0))
+        self.ring_length = 1 << (int(longest) + 1).bit_length() if longest else 0
+        given = entries(demands, Demand)
+        if given is None:
+            raise ShapeError(
+                "rollout, `demands`",
+                expected="a list of `Demand`",
+                came=shown(demands),
+                cure="Use () for none.",
+            )
+        signals = sizes.ny + sizes.ny_step
+        for i, demand in enumerate(given):
+            _check(demand, f"rollout, `demands[{i}]`", signals, self.ticks)
+        self.demands = np.array(
+            [(d.signal, KINDS.index(d.kind), d.first, d.last, d.threshold) for d in given], RECORD
         )
-    given = entries(demands, Demand)
-    if given is None:
-        raise ShapeError(
-            f"{where}, `demands`",
-            expected="a list of `Demand`",
-            came=shown(demands),
-            cure="Use () for none.",
+        self.watched = np.zeros(signals, dtype=bool)
+        self.watched[self.demands["signal"]] = True
+        self.initial = np.array([d.initial for d in given])
+        self.stride = 0 if record is None else _whole(record, "record", 1, MOST_TICKS)
+        kept = -(-self.ticks // self.stride) if self.stride else 0
+        lengths = (sizes.nx, sizes.nu, signals) if self.stride else ()
+        tables = [np.full((count, kept, size), np.nan) for size in lengths]
+        self.rolled = Rolled(
+            np.broadcast_to(self.initial, (count, len(given))).copy(),
+            np.full(count, self.ticks),
+            np.zeros(count, dtype=np.int64),
+            Record(*tables) if tables else None,
         )
-    signals = sizes.ny + sizes.ny_step
-    for i, demand in enumerate(given):
-        _check(demand, f"{where}, `demands[{i}]`", signals, ticks)
-    table = np.array(
-        [(d.signal, KINDS.index(d.kind), d.first, d.last, d.threshold) for d in given], RECORD
-    )
-    watched = np.zeros(signals, dtype=bool)
-    watched[table["signal"]] = True
-    stride = 0 if record is None else _whole(record, f"{where}, `record`", 1, MOST_TICKS)
-    kept = -(-ticks // stride) if stride else 0
-    rolled = Rolled(
-        np.tile([d.initial for d in given], (count, 1)) if given else np.empty((count, 0)),
-        np.full(count, ticks),
-        np.zeros(count, dtype=np.int64),
-        Record(*(np.full((count, kept, size), np.nan) for size in (sizes.nx, sizes.nu, signals)))
-        if stride
-        else None,
-    )
-    initial = np.array([d.initial for d in given])
-    return Job(
-        start=start,
-        numbers=numbers,
-        reference=reference,
-        ticks=ticks,
-        worlds=keys,
-        seed=seed,
-        delay=delay,
-        jitter=jitter,
-        demands=table,
-        initial=initial,
-        watched=watched,
-        stride=stride,
-        rolled=rolled,
-    )
 
 
 def _check(demand: Demand, where: str, signals: int, ticks: int) -> None:
@@ -253,32 +246,33 @@ def _check(demand: Demand, where: str, signals: int, ticks: int) -> None:
     raise ConcurError(where, expected=expected, came=came, cure="Change this demand.")
 
 
-def _whole(value: Any, where: str, least: int, bound: int) -> int:
+def _whole(value: Any, name: str, least: int, bound: int) -> int:
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if whole and least <= value < bound:
         return int(value)
     raise ConcurError(
-        where,
+        f"rollout, `{name}`",
         expected=f"a whole number from {least} to {bound - 1}",
         came=shown(value),
         cure="Pass such a number.",
     )
 
 
-def _keys(worlds: Any, where: str) -> np.ndarray:
+def _keys(worlds: Any) -> np.ndarray:
     keys = np.asarray(worlds)
     whole = keys.ndim == 1 and (keys.dtype.kind in "iu" or not keys.size)
     if whole and (keys.astype(float) >= 0.0).all() and (keys <= 2**63 - 1).all():
         return np.ascontiguousarray(keys, dtype=np.int64)
     raise ShapeError(
-        where,
+        "rollout, `worlds`",
         expected="numbers of the worlds, whole, zero or more, shape (B,)",
         came=shown(worlds),
         cure="Pass np.arange(B), or the numbers of a block.",
     )
 
 
-def _array(value: Any, where: str, *shapes: tuple[int, ...]) -> np.ndarray:
+def _array(value: Any, name: str, *shapes: tuple[int, ...]) -> np.ndarray:
+    where = f"rollout, `{name}`"
     array = np.asarray(as_floats(value, where), dtype=float, order="C")
     if array.shape not in shapes:
         raise ShapeError(

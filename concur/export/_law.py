@@ -42,8 +42,20 @@ def export_law(
     ----------
     law : TrackingLaw
         The law.
-    directory, target, name, precision, speed_limit, fmi, reference
-        As in `Servo.export`.
+    directory : path
+        Folder of the files.
+    target : str
+        "c" or "fmu".
+    name : str, optional
+        Prefix of all names in the code, or name of a unit.
+    precision : str
+        "double" or "single", of C.
+    speed_limit : float or array_like
+        Velocity above which C refuses a state, m/s or rad/s.
+    fmi : str
+        Version of FMI of a unit.
+    reference : Reference, optional
+        Reference inside the law, with a graph.
 
     Returns
     -------

@@ -31,7 +31,15 @@ _MEANINGS = (
 
 
 class Entry(NamedTuple):
-    """One number of a signal: name, and SI unit; empty for a number without one."""
+    """One number of a signal.
+
+    Parameters
+    ----------
+    name : str
+        Name, such as that of a joint or a coordinate.
+    unit : str
+        SI unit; empty for a number without one.
+    """
 
     name: str
     unit: str = ""

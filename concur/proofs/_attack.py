@@ -16,7 +16,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Demand, Rollout
+from concur.codegen import Batch, Demand, Rollout
 from concur.control import Servo
 from concur.errors import ConcurError, OutputError, install_command
 from concur.proofs._bases import base_of
@@ -156,16 +156,13 @@ class Attack:
         x, ve = self._start[0] + given["x"], self._start[1] + given["ve"]
         numbers = self.program.numbers(scaled_masses(self.plant, given["masses"]))
         flips, read = self.task.duration * given["flip"], [given["read"]] if self._reads else []
-        return self.rollout(
+        batch = Batch(
             self.starts(x, ve, given["base"], numbers, given.get("momentum", 0.0)),
             np.column_stack([numbers, given["torque"], given["push"], *read, flips]),
-            self._rows,
-            ticks=self.ticks,
             worlds=np.arange(len(x)),
             delay=self.statement.delay / self.statement.period,
-            demands=demands,
-            record=record,
         )
+        return self.rollout(batch, self._rows, ticks=self.ticks, demands=demands, record=record)
 
     def _quantities(self) -> list[Quantity]:
         servo, base, robot = self.servo, self.base, self.servo.model.robot

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Rollout
+from concur.codegen import Batch, Rollout
 from concur.control import TickStatus
 from concur.errors import SimulationError
 from concur.outputs import Reference, ReferenceSample, reference_for
@@ -97,10 +97,8 @@ def program_run(
     # One tick more than periods: its state is the last one of the run.
     rows = program.reference(known, ticks + 1)
     numbers = program.numbers() if p is None else np.atleast_2d(p)
-    found = rollout(
-        np.atleast_2d(x0), numbers, rows, ticks=ticks + 1, worlds=[number], seed=seed,
-        delay=delay, jitter=jitter, record=1,
-    )  # fmt: skip
+    batch = Batch(np.atleast_2d(x0), numbers, [number], seed, delay, jitter)
+    found = rollout(batch, rows, ticks=ticks + 1, record=1)
     done = min(int(found.stopped[0]), ticks)
     run = None
     if done and found.record is not None:

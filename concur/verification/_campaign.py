@@ -17,7 +17,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from concur._version import __version__
-from concur.codegen import Demand, Rolled, Rollout
+from concur.codegen import Batch, Demand, Rolled, Rollout
 from concur.control import Servo
 from concur.errors import DescriptionError
 from concur.formats import Task, WorldInputs, WorldLoop
@@ -374,17 +374,8 @@ class Campaign:
         loop = ready.loop
         with ready.lock:  # evaluated methods share buffers
             inputs = self._inputs(loop, worlds)
-        rolled = ready.rollout(
-            inputs.x0,
-            inputs.p,
-            inputs.reference,
-            ticks=loop.ticks,
-            worlds=numbers,
-            seed=self.seed,
-            delay=inputs.delay,
-            jitter=inputs.jitter,
-            demands=ready.demands,
-        )
+        batch = Batch(inputs.x0, inputs.p, numbers, self.seed, inputs.delay, inputs.jitter)
+        rolled = ready.rollout(batch, inputs.reference, ticks=loop.ticks, demands=ready.demands)
         stopped, causes = _valid_until(ready, rolled, inputs.x0)
         columns = [
             requirement.value(rolled.values[:, part], stopped, loop.ticks)

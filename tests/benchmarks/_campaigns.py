@@ -17,7 +17,7 @@ import numpy as np
 import pinocchio as pin
 
 import concur as cc
-from concur.codegen import Demand, Rollout
+from concur.codegen import Batch, Demand, Rollout
 from concur.simulation import Imperfections, Plant, Program, loop_program
 from concur.verification._contact_model import ContactModel
 from concur.writers import Contacts
@@ -85,13 +85,10 @@ def rolled(program: Program, threads: int = 1, repeats: int = 1) -> Run:
     delay, jitter = program.delays(worlds=len(p))
     watched = [k for k, s in enumerate(program.signals) if s.startswith(("base:", "position:"))]
     demands = [Demand(k, "last", 0, TICKS - 1) for k in watched]
-    numbers = np.arange(len(p))
+    batch = Batch(x0, p, np.arange(len(p)), delay=delay, jitter=jitter)
 
     def run() -> np.ndarray:
-        found = loop(
-            x0, p, r, ticks=TICKS, worlds=numbers, delay=delay, jitter=jitter, demands=demands
-        )
-        return found.values
+        return loop(batch, r, ticks=TICKS, demands=demands).values
 
     return run
 

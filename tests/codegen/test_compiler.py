@@ -82,7 +82,9 @@ def test_optimization_depends_on_the_length(
     assignments: int, level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commands: list[list[str]] = []
-    monkeypatch.setattr(_compiler, "_run", lambda command, _: commands.append(list(command)))
+    monkeypatch.setattr(
+        _compiler.Compiler, "run", lambda _, words, folder: commands.append(list(words))
+    )
     code = Sources(("",), ("f",), assignments, solver=False)
     _compiler.Compiler(("cc",), "").build(code, tmp_path / "library.so")
     assert [word for word in commands[0] if word.startswith("-O")] == [level]

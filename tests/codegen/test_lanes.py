@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from concur.codegen import CompilerWarning, Rollout, _compiler, _lanes_c
+from concur.codegen import Batch, CompilerWarning, Rollout, _compiler, _lanes_c
 from concur.errors import ConcurError
 
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.3, -2.5, 7.0, 1e-310, 1e-9, 40.5, -1e5, 3e9, np.inf, -np.inf)
@@ -105,7 +105,8 @@ def quotients(values: np.ndarray) -> np.ndarray:
 def signals(loop: Rollout, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Values of the function in all worlds, shape (B, results)."""
     p, count = np.concatenate([quotients(x), quotients(y)]).T, len(x)
-    found = loop(np.zeros((count, 1)), p, np.zeros((1, 0)), ticks=1, worlds=range(count), record=1)
+    batch = Batch(np.zeros((count, 1)), p, range(count))
+    found = loop(batch, np.zeros((1, 0)), ticks=1, record=1)
     return found.record.y[:, 0, 1:-1]
 
 

@@ -14,7 +14,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from concur.codegen import LONGEST_DELAY, Demand, Rolled, Rollout, _compiler, _lanes_c, _sources
+from concur.codegen import (
+    LONGEST_DELAY,
+    Batch,
+    Demand,
+    Rolled,
+    Rollout,
+    _compiler,
+    _lanes_c,
+    _sources,
+)
 from concur.codegen._rollout_data import KINDS, LARGEST_STATE
 from concur.codegen._rollout_loop import normal, philox, uniform
 from concur.errors import ConcurError
@@ -77,6 +86,12 @@ def fit(arrays: list[np.ndarray], named: dict[str, Any], rows: Any) -> tuple[lis
     return [a[rows] for a in arrays], {k: v[rows] if k in own else v for k, v in named.items()}
 
 
+def rolled(loop: Rollout, x0: Any, p: Any, reference: Any, **named: Any) -> Rolled:
+    """Call a rollout: what is random goes into the batch."""
+    own = {k: named.pop(k) for k in ("worlds", "seed", "delay", "jitter") if k in named}
+    return loop(Batch(x0, p, **own), reference, **named)
+
+
 def assert_same_bits(one: Rolled, two: Rolled) -> None:
     for name in ("values", "stopped", "status"):
         assert_array_equal(getattr(one, name), getattr(two, name))
@@ -127,7 +142,7 @@ def test_equals_a_loop_in_python(way: str, request: pytest.FixtureRequest) -> No
         request.getfixturevalue("compiler")
     arrays, named = problem()
     demands = [*every_demand(), *every_demand(0, 0), *every_demand(TICKS - 1, TICKS - 1)]
-    found = rollout(way)(*arrays, **named, demands=demands, record=1)
+    found = rolled(rollout(way), *arrays, **named, demands=demands, record=1)
     assert (found.status == 0).all()
     assert (found.stopped == TICKS).all()
     for world in range(len(WORLDS)):
@@ -155,7 +170,9 @@ def test_a_command_of_several_periods_ago(way: str, request: pytest.FixtureReque
     delay, jitter = np.transpose(cases)
     sent = np.random.default_rng(7).normal(size=300)
     named = {"ticks": 300, "worlds": np.arange(10), "seed": 3, "delay": delay, "jitter": jitter}
-    came = loop(np.zeros((10, 1)), np.empty((10, 0)), sent[:, None], **named, record=1).record.x
+    came = rolled(
+        loop, np.zeros((10, 1)), np.empty((10, 0)), sent[:, None], **named, record=1
+    ).record.x
     for world in range(10):
         drawn = uniform(3, np.full(299, world), np.arange(299), 0)[0]
         whole, part = np.divmod(delay[world] + jitter[world] * drawn, 1.0)
@@ -170,8 +187,8 @@ def test_a_command_of_several_periods_ago(way: str, request: pytest.FixtureReque
 def test_compiled_equals_interpreted_and_strides(compiler: None) -> None:
     arrays, named = problem()
     arrays[2] = arrays[2][0]  # one reference for all worlds
-    whole = rollout()(*arrays, **named, record=1)
-    other = rollout("interpreted")(*arrays, **named, record=7)
+    whole = rolled(rollout(), *arrays, **named, record=1)
+    other = rolled(rollout("interpreted"), *arrays, **named, record=7)
     for name in ("x", "u", "y"):
         one, two = getattr(whole.record, name), getattr(other.record, name)
         assert_allclose(one[:, ::7], two, rtol=0.0, atol=1e-12)
@@ -181,21 +198,22 @@ def test_compiled_equals_interpreted_and_strides(compiler: None) -> None:
 def test_same_bits_in_any_arrangement(compiler: None) -> None:
     arrays, named = problem()
     named["demands"] = every_demand()
-    whole, count = rollout()(*arrays, **named), len(WORLDS)
-    assert_same_bits(rollout(threads=2)(*arrays, **named), whole)
+    whole, count = rolled(rollout(), *arrays, **named), len(WORLDS)
+    assert_same_bits(rolled(rollout(threads=2), *arrays, **named), whole)
     order = np.random.default_rng(3).permutation(count)
     some, few = fit(arrays, named, order)
-    permuted = rollout()(*some, **few)
+    permuted = rolled(rollout(), *some, **few)
     assert_array_equal(permuted.values, whole.values[order])
     for size in (1, 3, 8, 9):
         blocks = []
         for start in range(0, count, size):
             some, few = fit(arrays, named, slice(start, start + size))
-            blocks.append(rollout()(*some, **few).values)
+            blocks.append(rolled(rollout(), *some, **few).values)
         assert_array_equal(np.concatenate(blocks), whole.values)
     named["seed"] = 78
     assert (
-        rollout()(*arrays, **named).values[:, len(KINDS) * 3] != whole.values[:, len(KINDS) * 3]
+        rolled(rollout(), *arrays, **named).values[:, len(KINDS) * 3]
+        != whole.values[:, len(KINDS) * 3]
     ).all()
 
 
@@ -252,7 +270,7 @@ def test_a_world_stops_at_its_tick(way: str, request: pytest.FixtureRequest) -> 
     codes = [0, 3, -1, 0, -1, -1, -1, -1, 3, 3]
     x0 = np.zeros((10, 2))
     shared = {"ticks": 10, "worlds": np.arange(10), "record": 1}
-    found = runaways(way)(x0, p, np.empty((10, 0)), demands=watch, **shared)
+    found = rolled(runaways(way), x0, p, np.empty((10, 0)), demands=watch, **shared)
     assert_array_equal(found.stopped, stops)
     assert_array_equal(found.status, codes)
     # The tick's signal is reduced until the tick before the stop; with a step that diverges also at
@@ -268,15 +286,15 @@ def test_a_world_stops_at_its_tick(way: str, request: pytest.FixtureRequest) -> 
         assert found.record.y[world, : stop + 1, 1].tolist() == list(range(min(stop + 1, 10)))
     # The command of the tick with a status is not applied; unwatched signals stop no world.
     assert (found.record.x[:, :, 0] == 0.0)[np.isfinite(found.record.x[:, :, 0])].all()
-    free = runaways(way)(x0, p, np.empty((10, 0)), demands=demands, **shared)
+    free = rolled(runaways(way), x0, p, np.empty((10, 0)), demands=demands, **shared)
     assert_array_equal(free.stopped, [10, 4, 10, 10, 10, 10, 6, 7, 0, 9])
     p[:, 4] = np.nextafter(LARGEST_STATE, 0.0)
-    below = runaways(way)(x0, p, np.empty((10, 0)), **shared)
+    below = rolled(runaways(way), x0, p, np.empty((10, 0)), **shared)
     assert below.stopped[6] == 10
     p[:, 4] = LARGEST_STATE
     for bad in (np.nan, np.inf, -LARGEST_STATE):
         x0[3, 0] = bad
-        start = runaways(way)(x0, p, np.empty((10, 0)), demands=demands, **shared)
+        start = rolled(runaways(way), x0, p, np.empty((10, 0)), demands=demands, **shared)
         assert (start.stopped[3], start.status[3], start.values[3, 1]) == (0, -1, 0.0)
         assert_array_equal(np.delete(start.values, 3, 0), np.delete(free.values, 3, 0))
 
@@ -307,16 +325,17 @@ def test_a_status_below_one_and_lost_commands_stop(
         (0.0, 1e6, -1),
     ]
     *numbers, codes = zip(*cases, strict=True)
-    rolled = loop(
+    found = rolled(
+        loop,
         *(np.zeros((8, 1)), np.transpose(numbers), np.empty((3, 0))),
         ticks=3,
         worlds=np.arange(8),
         demands=[Demand(1, "count_above", 0, 2, -1.0)],
     )
-    assert_array_equal(rolled.status, codes)
-    assert_array_equal(rolled.stopped, [3, 0, 0, 0, 0, 0, 0, 0])
-    assert_array_equal(rolled.values[:, 0], rolled.stopped)
-    empty = loop(np.empty((0, 1)), np.empty((0, 2)), np.empty((3, 0)), ticks=3, worlds=[])
+    assert_array_equal(found.status, codes)
+    assert_array_equal(found.stopped, [3, 0, 0, 0, 0, 0, 0, 0])
+    assert_array_equal(found.values[:, 0], found.stopped)
+    empty = rolled(loop, np.empty((0, 1)), np.empty((0, 2)), np.empty((3, 0)), ticks=3, worlds=[])
     assert empty.values.shape == (0, 0)
 
 
@@ -342,11 +361,11 @@ def test_a_tick_with_a_quadratic_program(compiler: None) -> None:
     named |= {"demands": every_demand(), "record": 3}
     step = graphs()[1]
     loops = [Rollout(limited("daqp"), step, STEPS, 3, threads=threads) for threads in (1, 2)]
-    clipped = Rollout(limited(""), step, STEPS, 3)(*arrays, **named)
+    clipped = rolled(Rollout(limited(""), step, STEPS, 3), *arrays, **named)
     assert (np.abs(clipped.record.u) == 0.5).mean() > 0.2
     interpreted = Rollout(limited("daqp"), step, STEPS, 3, interpreted=True)
     for loop in (*loops, interpreted):
-        found = loop(*arrays, **named)
+        found = rolled(loop, *arrays, **named)
         assert_allclose(found.record.u, clipped.record.u, rtol=0.0, atol=1e-10)
         assert_allclose(found.record.x, clipped.record.x, rtol=0.0, atol=1e-10)
     whole = loops[0](*arrays, **named)
@@ -366,7 +385,7 @@ def test_a_tick_with_a_quadratic_program(compiler: None) -> None:
 @pytest.mark.extended
 def test_long_graphs_in_parts(compiler: None, monkeypatch: pytest.MonkeyPatch) -> None:
     arrays, named = problem()
-    whole = rollout()(*arrays, **named, demands=every_demand())
+    whole = rolled(rollout(), *arrays, **named, demands=every_demand())
     monkeypatch.setattr(_lanes_c, "WHOLE", 10)
     monkeypatch.setattr(_sources, "PART", 8)
     parts = Rollout(*graphs(), STEPS, 3)
@@ -423,7 +442,7 @@ def test_lengths_that_do_not_fit_are_refused(way: str, request: pytest.FixtureRe
         bad = [*arrays]
         bad[i] = np.zeros(shape)
         with pytest.raises(ConcurError, match="expected shape"):
-            loop(*bad, **named)
+            rolled(loop, *bad, **named)
     ok = Demand(0, "max", 0, TICKS - 1)
     wrong = [
         {"ticks": TICKS + 1},
@@ -449,9 +468,9 @@ def test_lengths_that_do_not_fit_are_refused(way: str, request: pytest.FixtureRe
     ]
     for change in wrong:
         with pytest.raises(ConcurError, match=r"expected .*, got "):
-            loop(*arrays, **named | change)
+            rolled(loop, *arrays, **named | change)
     named |= {"delay": LONGEST_DELAY - 1.0, "jitter": 1.0, "seed": 2**63 - 1, "demands": [ok]}
-    assert (loop(*arrays, **named).stopped > 0).all()
+    assert (rolled(loop, *arrays, **named).stopped > 0).all()
 
 
 def test_functions_that_do_not_fit_are_refused() -> None:
@@ -480,7 +499,7 @@ def test_keys(compiler: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def compute(loop: Rollout, queue: Any = None) -> Any:
     arrays, named = problem()
-    found = loop(*arrays, **named, demands=every_demand()).values
+    found = rolled(loop, *arrays, **named, demands=every_demand()).values
     return found if queue is None else queue.put(found)
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import concur as cc
-from concur.codegen import Rollout
+from concur.codegen import Batch, Rollout
 from concur.errors import DescriptionError, SimulationError
 from concur.simulation import (
     GravityGradient,
@@ -78,10 +78,8 @@ def test_runs_of_a_world_are_those_of_its_campaign(rover):
     )
     p = program.numbers(plant.numbers(masses), deviations)
     x0, (delay, jitter) = program.start(rover.q0, rover.s0, p=p), program.delays(deviations, 2)
-    found = rollout(
-        x0, p, program.reference(rover.reference, 40), ticks=40, worlds=[7, 8], seed=5,
-        delay=delay, jitter=jitter, record=1,
-    )  # fmt: skip
+    batch = Batch(x0, p, [7, 8], 5, delay, jitter)
+    found = rollout(batch, program.reference(rover.reference, 40), ticks=40, record=1)
     one, world = {key: values[1] for key, values in deviations.items()}, {"forearm": {"mass": -0.1}}
     given = {"plant": plant, "world": world, "seed": 5, "deviations": one}
     given["integrator"] = Integrator(dt=1e-3)
@@ -183,13 +181,13 @@ def test_all_effects_are_the_same_in_machine_code(compiler):
     deviations = {key: np.array([0.0, 0.1, 0.2]) * 1e-3 for key in family}
     p, x0 = program.numbers(deviations=deviations), program.start(task.q0, task.s0)
     delay, jitter = program.delays({}, 3)
+    batch = Batch(np.tile(x0, (3, 1)), p, [0, 1, 2], delay=delay, jitter=jitter)
     found = [
         Rollout(*graphs, interpreted=interpreted)(
-            np.tile(x0, (3, 1)), p, program.reference(task.reference, 60), ticks=60,
-            worlds=[0, 1, 2], delay=delay, jitter=jitter, record=59,
+            batch, program.reference(task.reference, 60), ticks=60, record=59
         )
         for interpreted in (False, True)
-    ]  # fmt: skip
+    ]
     assert not found[0].status.any()
     np.testing.assert_allclose(found[0].record.x[:, -1], found[1].record.x[:, -1], atol=1e-9)
     assert np.ptp(found[0].record.x[:, -1, :8], axis=0).min() > 1e-9

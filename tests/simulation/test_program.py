@@ -12,7 +12,7 @@ import pytest
 from scipy.linalg import sqrtm
 
 import concur as cc
-from concur.codegen import LONGEST_DELAY, Demand, Rollout
+from concur.codegen import LONGEST_DELAY, Batch, Demand, Rollout
 from concur.errors import ShapeError, SimulationError, UnknownNameError
 from concur.simulation import Friction, Imperfections, Integrator, Wrench, loop_program
 from tests.simulation.loops import INERTIA, WHEEL, Stay, part, rolled
@@ -120,7 +120,7 @@ def test_no_unit_of_mass_makes_a_run_diverge():
         rows, x0 = program.reference(None, 100), program.start([0.0], [0.0])
         demands = [Demand(program.signals.index("torque:wheel"), "max", 0, 99)]
         rolled = Rollout(program.tick, program.step, 1, interpreted=True)(
-            x0, program.numbers(), rows, ticks=100, worlds=[0], demands=demands, record=1
+            Batch(x0, program.numbers(), [0]), rows, ticks=100, demands=demands, record=1
         )
         assert (rolled.stopped[0], rolled.values[0, 0]) == (100, 2.0 * scale)
         x = rolled.record.x[0]

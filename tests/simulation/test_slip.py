@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import solve_ivp
 
 import concur as cc
-from concur.codegen import Demand, Rollout, instructions
+from concur.codegen import Batch, Demand, Rollout, instructions
 from concur.errors import ConcurError, DescriptionError, SimulationError, UnknownNameError
 from concur.simulation import (
     Imperfections,
@@ -289,7 +289,7 @@ def test_machine_code_and_lanes_give_the_same_run(task):
     x0 = np.tile(program.start(task.q0, task.s0), (9, 1))
     rows, p = program.reference(task.reference, 10), np.tile(program.numbers(), (9, 1))
     found = Rollout(program.tick, program.step, 5)(
-        x0, p, rows, ticks=10, worlds=range(9), record=1
+        Batch(x0, p, range(9)), rows, ticks=10, record=1
     ).record.x
     for name, values in (("q", runs[0].q), ("v", runs[0].v), ("load", runs[0].wheel_load)):
         for world in found:
@@ -310,7 +310,7 @@ def test_campaigns_have_slip_and_loads_as_states_and_signals(task):
     assert_allclose(program.state(x0[1], "load"), expected.wheel_load[0], rtol=1e-12)
     rows = program.reference(task.reference, 20)
     found = Rollout(program.tick, program.step, 5, interpreted=True)(
-        x0, p, rows, ticks=20, worlds=[0, 1], record=1, demands=[
+        Batch(x0, p, [0, 1]), rows, ticks=20, record=1, demands=[
             Demand(program.signals.index(name), "max", 0, 19)
             for name in ("slip:right_wheel", "load:front")
         ],

@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import concur as cc
 from concur import robot as dynamics
-from concur.codegen import Rollout, instructions
+from concur.codegen import Batch, Rollout, instructions
 from concur.codegen._compiler import Compiler
 from concur.codegen._rollout_c import expanded, results_only
 from concur.errors import (
@@ -604,14 +604,14 @@ def test_one_compilation_serves_all_worlds(compiler: None, monkeypatch: Any, nam
         worlds = drawn(task.robot, plant.uncertain or {}, 11, seed)
         p = program.numbers(plant.numbers(worlds))
         x0 = program.start(task.q0, speeds, p=p)
-        found = lanes(x0, p, rows, ticks=5, worlds=range(11), record=1).record.x
+        found = lanes(Batch(x0, p, range(11)), rows, ticks=5, record=1).record.x
         for k in (0, 10):
             due = run(name, built(task.robot, one(worlds, k)), duration=0.02, control_period=5e-3)
             assert_close(program.state(found[k], "q"), due.q, 1e-10)
             assert_close(program.state(found[k], "v"), due.v, 1e-10)
         lost = p.copy()
         lost[4] = np.nan
-        broken = lanes(x0, lost, rows, ticks=5, worlds=range(11), record=1)
+        broken = lanes(Batch(x0, lost, range(11)), rows, ticks=5, record=1)
         np.testing.assert_array_equal(np.flatnonzero(broken.status), [4])
         np.testing.assert_array_equal(np.delete(broken.record.x, 4, 0), np.delete(found, 4, 0))
     assert len(builds) == 1

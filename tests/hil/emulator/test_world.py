@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from concur.codegen import Demand, Rollout
+from concur.codegen import Batch, Demand, Rollout
 from concur.simulation import Latency
 from hil.bus import open_bus
 from hil.clock import SteppedClock
@@ -248,11 +248,11 @@ def in_a_campaign(latency, count, period, seed):
     tick = ca.Function("tick", [x, p, r, n], [ca.vertcat(x[0], x[1] + 1), x[1] >= p, 0 * x[0]])
     step = ca.Function("step", [x, p, u], [ca.vertcat(x[0] + u, x[1]), x[0] + u])
     ticks, ks = count + 20, np.arange(1, count)
+    late = latency.delay / period, latency.jitter / period
+    batch = Batch(np.zeros((len(ks), 2)), ks[:, None], np.zeros(len(ks), dtype=int), seed, *late)
     rolled = Rollout(tick, step, 1, interpreted=True)(
-        np.zeros((len(ks), 2)), ks[:, None], np.empty((ticks, 0)), ticks=ticks,
-        worlds=np.zeros(len(ks), dtype=int), seed=seed, delay=latency.delay / period,
-        jitter=latency.jitter / period, demands=[Demand(1, "last", 0, ticks - 1)],
-    )  # fmt: skip
+        batch, np.empty((ticks, 0)), ticks=ticks, demands=[Demand(1, "last", 0, ticks - 1)]
+    )
     return period * (ticks - rolled.values[:, 0])
 
 
