@@ -13,10 +13,10 @@ from concur.codegen._arguments import (
 )
 from concur.codegen._c_qp import qp_hole
 from concur.codegen._c_text import c_text
+from concur.codegen._cache import cache_directory
 from concur.codegen._compiler import (
     CompilationError,
     CompilerWarning,
-    cache_directory,
     find_compiler,
     interpreted_on_purpose,
 )

@@ -1,4 +1,4 @@
-"""C compilers: find one, compile sources to a library, and cache the result.
+"""C compilers: find one, and compile sources to a library.
 
 Flags keep values up to rounding. `-ffp-contract=fast` fuses a multiplication and an addition, which
 rounds once instead of twice. `-fno-math-errno` and `-fno-trapping-math` disable only `errno` and
@@ -16,11 +16,8 @@ import os
 import platform
 import shlex
 import shutil
-import stat
 import subprocess
 import sys
-import tempfile
-import time
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,7 +27,6 @@ from pathlib import Path
 import casadi as ca
 
 from concur.codegen._sources import WHOLE, Sources
-from concur.errors import shown
 
 CANDIDATES = ("gcc", "clang", "cc")
 """Commands to try if the environment names no compiler."""
@@ -47,13 +43,8 @@ FLAGS = (
 )
 """Flags of every compilation; the optimization level depends on the length."""
 
-KEPT_DAYS, KEPT_BYTES = 90, 512 * 2**20
-"""Age and total size above which the least recently used cache entries are removed."""
-
 _EXPORT = '-DCASADI_SYMBOL_EXPORT=__attribute__((visibility("default")))'
-_SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 _SAID: set[str] = set()
-_TEMPORARY: list[tempfile.TemporaryDirectory[str]] = []
 
 
 class CompilerWarning(UserWarning):
@@ -146,6 +137,17 @@ def find_compiler() -> Compiler | None:
     return _find_compiler(*(os.environ.get(name, "") for name in names))
 
 
+def compiler_for(what: str) -> Compiler | None:
+    """The compiler; None, with a warning of what is interpreted, unless CONCUR_CC is "none"."""
+    compiler = find_compiler()
+    if compiler is None and not interpreted_on_purpose():
+        warn_once(
+            f"No C compiler was found: {what}. Install gcc or clang, or the package `ziglang`; "
+            "CONCUR_CC=none silences this."
+        )
+    return compiler
+
+
 def interpreted_on_purpose() -> bool:
     """Whether the environment disables compilation with CONCUR_CC=none.
 
@@ -195,112 +197,6 @@ def _words(command: str) -> list[str]:
     return []
 
 
-def cache_directory() -> Path:
-    """Directory of compiled code, which only its owner can write.
-
-    Returns
-    -------
-    pathlib.Path
-        $CONCUR_CACHE, or the platform's directory for caches, else a temporary one.
-    """
-    given = os.environ.get("CONCUR_CACHE", "")
-    if given:
-        folder = Path(given)
-    else:
-        from platformdirs import user_cache_path
-
-        folder = user_cache_path("concur", appauthor=False) / "compiled"
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if hasattr(os, "getuid") and folder.stat().st_uid == os.getuid():
-            # Some accounts grant write access to their group by default.
-            folder.chmod(folder.stat().st_mode & ~(stat.S_IWGRP | stat.S_IWOTH))
-        with tempfile.TemporaryFile(dir=folder):
-            why = _not_private(folder)
-            if why is None:
-                return folder
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-    warn_once(
-        f"Compiled code cannot be kept in {shown(str(folder), 200)} ({why}): every process "
-        "compiles it. Set CONCUR_CACHE to a directory that belongs to you and others cannot write."
-    )
-    if not _TEMPORARY:
-        _TEMPORARY.append(tempfile.TemporaryDirectory(prefix="concur-"))
-    return Path(_TEMPORARY[0].name)
-
-
-def _not_private(path: Path) -> str | None:
-    """Explain why others could have written a file or in a directory; None if only its owner can.
-
-    Cached code runs as machine code, and the hash beside it proves only that it is undamaged.
-    """
-    if not hasattr(os, "getuid"):  # on Windows the directory belongs to the account
-        return None
-    facts = path.lstat()
-    if stat.S_ISLNK(facts.st_mode):
-        return _not_private(path.resolve()) if path.is_dir() else f"{path.name} is a link"
-    if facts.st_uid != os.getuid():
-        return f"{path.name} belongs to another account"
-    if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return f"{path.name} can be written by others"
-    return None
-
-
-def library(code: Sources, compiler: Compiler) -> tuple[Path, bool] | None:
-    """The library of some sources, and whether it was cached; None if it cannot be compiled."""
-    directory, key = cache_directory(), compiler.key(code)
-    kept = directory / f"{key}{_SUFFIX}"
-    if is_whole(kept):
-        return kept, True
-    try:
-        # Files of a killed process remain in a separate directory, which `trim` removes later.
-        with tempfile.TemporaryDirectory(dir=directory, prefix="build-") as scratch:
-            built = Path(scratch) / f"library{_SUFFIX}"
-            compiler.build(code, built)
-            seal = Path(scratch) / "seal"
-            seal.write_text(_digest(built), encoding="ascii")
-            built.chmod(0o700)
-            os.replace(built, kept)
-            os.replace(seal, _seal(kept))
-    except (CompilationError, OSError) as error:
-        warn_once(
-            f"`{' '.join(compiler.command)}` did not compile ({error}): expressions are "
-            "interpreted, which is ten times slower. Set CONCUR_CC to another compiler."
-        )
-        return None
-    trim(directory)
-    return kept, False
-
-
-def forget(path: Path) -> None:
-    """Remove a library that cannot be loaded."""
-    for part in (path, _seal(path)):
-        with contextlib.suppress(OSError):
-            part.unlink()
-
-
-def trim(directory: Path) -> None:
-    """Remove entries that were unused for long, and the oldest beyond the maximum size."""
-    now, entries = time.time(), []
-    with contextlib.suppress(OSError):
-        for path in directory.iterdir():
-            with contextlib.suppress(OSError):
-                facts = path.stat()
-                if path.name.startswith("build-") and now - facts.st_mtime > 86400:
-                    shutil.rmtree(path, ignore_errors=True)
-                elif path.suffix == ".json" or path.name.startswith("note-"):
-                    if now - facts.st_mtime > KEPT_DAYS * 86400:
-                        path.unlink()
-                elif path.suffix == _SUFFIX:
-                    entries.append((facts.st_mtime, facts.st_size, path))
-    total = 0
-    for used, size, path in sorted(entries, reverse=True):
-        total += size
-        if now - used > KEPT_DAYS * 86400 or total > KEPT_BYTES:
-            forget(path)
-
-
 def warn_once(message: str) -> None:
     """Warn, once per process and message."""
     if message not in _SAID:
@@ -315,12 +211,6 @@ def _flags(code: Sources) -> tuple[str, ...]:
     return ("-O2", *FLAGS)
 
 
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def _processor() -> str:
     """Properties of the processor that `-march=native` depends on."""
     with contextlib.suppress(OSError):
@@ -330,6 +220,12 @@ def _processor() -> str:
     return f"{platform.machine()} {platform.processor()}"
 
 
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def _solver_library() -> Path:
     """Path of DAQP in CasADi's wheel, for linking."""
     place = Path(ca.GlobalOptions.getCasadiPath())
@@ -337,24 +233,3 @@ def _solver_library() -> Path:
         if (place / name).exists():
             return place / name
     raise CompilationError("CasADi came without the library of its solver DAQP")
-
-
-def _seal(path: Path) -> Path:
-    return path.with_suffix(".sha256")
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def is_whole(path: Path) -> bool:
-    """Whether a library is undamaged; if so, mark it as used now."""
-    try:
-        if _not_private(path) or _not_private(path.parent) or not path.is_file():
-            return False
-        whole = _seal(path).read_text(encoding="ascii") == _digest(path)
-    except (OSError, ValueError):
-        return False
-    with contextlib.suppress(OSError):
-        os.utime(path)
-    return whole

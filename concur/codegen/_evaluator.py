@@ -86,7 +86,7 @@ class Evaluator(OneThread):
         self.where = where
         self._lock = Lock()
         self.shapes = tuple(shapes)
-        self.function = _dense(function)
+        self.function = dense(function)
         self.compiled = self.function.is_a("External")
         self.can_fail = not function.is_a("SXFunction") if can_fail is None else can_fail
         names = self.function.name_in()
@@ -341,21 +341,20 @@ def _rebuilt(
     return evaluator
 
 
-def _dense(function: ca.Function) -> ca.Function:
+def dense(function: ca.Function, without: str = "") -> ca.Function:
+    """The function with dense arguments and results, without a result of some name."""
     names_in, names_out = function.name_in(), function.name_out()
-    symbols = [ca.MX.sym(name, *function.size_in(i)) for i, name in enumerate(names_in)]
-    sparse = any(function.sparsity_in(i).is_dense() is False for i in range(function.n_in()))
-    sparse = sparse or any(
-        function.sparsity_out(i).is_dense() is False for i in range(function.n_out())
-    )
-    if not sparse:
+    kept = [i for i, name in enumerate(names_out) if name != without]
+    sparsities = [function.sparsity_in(i) for i in range(function.n_in())]
+    sparsities += [function.sparsity_out(i) for i in kept]
+    if len(kept) == len(names_out) and all(sparsity.is_dense() for sparsity in sparsities):
         return function
-    if function.is_a("SXFunction"):
-        symbols = [ca.SX.sym(name, *function.size_in(i)) for i, name in enumerate(names_in)]
+    kind = ca.SX if function.is_a("SXFunction") else ca.MX
+    symbols = [kind.sym(name, *function.size_in(i)) for i, name in enumerate(names_in)]
     results = function.call(symbols)
-    return ca.Function(
-        function.name(), symbols, [ca.densify(r) for r in results], names_in, names_out
-    )
+    own = [names_out[i] for i in kept]
+    dense_results = [ca.densify(results[i]) for i in kept]
+    return ca.Function(function.name(), symbols, dense_results, names_in, own)
 
 
 def _views(

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
-import os
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,17 +10,8 @@ from pathlib import Path
 
 import casadi as ca
 
-from concur.codegen._compiler import (
-    FLAGS,
-    Compiler,
-    cache_directory,
-    find_compiler,
-    forget,
-    interpreted_on_purpose,
-    is_whole,
-    library,
-    warn_once,
-)
+from concur.codegen._cache import SLOW, loaded, recall, remember
+from concur.codegen._compiler import compiler_for, find_compiler
 from concur.codegen._sources import sources
 
 
@@ -93,37 +80,22 @@ def compiled(functions: Sequence[ca.Function], key: str | None = None) -> Compil
         The functions; None if they must be interpreted for lack of a compiler, with a warning
         once per process unless CONCUR_CC is "none".
     """
-    compiler = find_compiler()
+    compiler = compiler_for(SLOW)
     if compiler is None:
-        if not interpreted_on_purpose():
-            warn_once(
-                "No C compiler was found: expressions are interpreted, which is ten times slower. "
-                "Install gcc or clang, or the package `ziglang`; CONCUR_CC=none silences this."
-            )
         return None
     start = time.perf_counter()
     code = sources(functions)
     written = time.perf_counter() - start
-    for _ in range(2):
-        found = library(code, compiler)
-        if found is None:
-            return None
-        path, cached = found
-        try:
-            loaded = tuple(ca.external(name, str(path)) for name in code.names)
-        except RuntimeError:
-            forget(path)
-            continue
-        lengths = tuple(instructions(function) for function in functions)
-        if key is not None:
-            _remember(_note(key, compiler), path.name, code.names, lengths, code.solver)
-        built = time.perf_counter() - start - written
-        return Compiled(loaded, written, built, cached, lengths, code.solver)
-    warn_once(
-        f"A library compiled by `{' '.join(compiler.command)}` cannot be loaded: expressions are "
-        "interpreted, which is ten times slower. Set CONCUR_CC to another compiler."
-    )
-    return None
+    found = loaded(code, compiler, lambda path: _external(code.names, path), SLOW)
+    if found is None:
+        return None
+    made, path, cached = found
+    lengths = tuple(instructions(function) for function in functions)
+    if key is not None:
+        facts = {"names": code.names, "instructions": lengths, "solver": code.solver}
+        remember(key, compiler, path, facts)
+    built = time.perf_counter() - start - written
+    return Compiled(made, written, built, cached, lengths, code.solver)
 
 
 def recalled(key: str | None) -> Compiled | None:
@@ -140,35 +112,17 @@ def recalled(key: str | None) -> Compiled | None:
         The functions, if they are in the cache.
     """
     start, compiler = time.perf_counter(), find_compiler()
-    if key is None or compiler is None:
+    found = None if key is None or compiler is None else recall(key, compiler)
+    if found is None:
         return None
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RuntimeError):
-        note = json.loads(_note(key, compiler).read_text(encoding="utf-8"))
-        name = str(note["library"])
-        path = cache_directory() / name
-        # A name, not a path: only files in the cache are loaded.
-        if path.name == name and is_whole(path):
-            loaded = tuple(ca.external(name, str(path)) for name in note["names"])
-            lengths = tuple(int(length) for length in note["instructions"])
-            if not 0 < len(loaded) == len(lengths):
-                return None
+    path, facts = found
+    with contextlib.suppress(ValueError, KeyError, TypeError, RuntimeError):
+        made, lengths = _external(facts["names"], path), tuple(map(int, facts["instructions"]))
+        if 0 < len(made) == len(lengths):
             built = time.perf_counter() - start
-            return Compiled(loaded, 0.0, built, True, lengths, bool(note["solver"]))
+            return Compiled(made, 0.0, built, True, lengths, bool(facts["solver"]))
     return None
 
 
-def _note(key: str, compiler: Compiler) -> Path:
-    text = "\0".join((key, compiler.identity, *compiler.command, *FLAGS))
-    return cache_directory() / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
-
-
-def _remember(
-    note: Path, name: str, names: Sequence[str], lengths: Sequence[int], solver: bool
-) -> None:
-    """Write the location of functions; without this note their graphs are built again."""
-    facts = {"library": name, "names": names, "instructions": lengths, "solver": solver}
-    with contextlib.suppress(OSError):
-        handle, draft = tempfile.mkstemp(dir=note.parent, prefix="note-")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(facts, file)
-        os.replace(draft, note)
+def _external(names: Sequence[str], path: Path) -> tuple[ca.Function, ...]:
+    return tuple(ca.external(name, str(path)) for name in names)

@@ -10,20 +10,23 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from concur.codegen._cache import loaded
+from concur.codegen._compiler import compiler_for
+from concur.codegen._evaluator import UNSOUND, dense
 from concur.codegen._rollout_c import (
     OPENMP,
     WIDTHS,
-    batch_compiler,
     call,
     expanded,
-    loaded,
-    results_only,
+    opened,
     rollout_sources,
     threaded,
 )
 from concur.codegen._rollout_data import Batch, Demand, Job, Rolled, Sizes
 from concur.codegen._rollout_loop import Loop
 from concur.errors import ConcurError, ShapeError, shown
+
+_SLOW = "many worlds are interpreted one by one"
 
 
 class Rollout:
@@ -120,7 +123,7 @@ class Rollout:
         self._interpreted = bool(interpreted)
         self.sizes = _sizes(tick, step, noises)
         self.steps_per_tick, self.threads, self.width = steps_per_tick, threads, 1
-        graph = expanded(results_only(step))
+        graph = expanded(dense(step, without=UNSOUND))
         if graph is None:
             raise ConcurError(
                 "rollout, `step`",
@@ -128,24 +131,24 @@ class Rollout:
                 came="a function with a solver, foreign code or a table",
                 cure="Put the solver into the tick.",
             )
-        tick, step = results_only(tick), graph
+        tick, step = dense(tick, without=UNSOUND), graph
         tick = expanded(tick) or tick
         self._library = self._load(tick, step, width)
         self.compiled = self._library is not None
         self._loop = None if self.compiled else Loop(tick, step, steps_per_tick)
 
     def _load(self, tick: ca.Function, step: ca.Function, width: int | None) -> Any:
-        compiler = None if self._interpreted else batch_compiler()
+        compiler = None if self._interpreted else compiler_for(_SLOW)
         if compiler is not None:
             # With one thread too: one library and one key, whatever the number of threads.
             compiler = threaded(compiler, needed=self.threads > 1)
             code = rollout_sources(tick, step, self.sizes, width, compiler.is_zig)
-            found = loaded(code, compiler)
+            found = loaded(code, compiler, opened, _SLOW)
             if found is not None:
                 self.threads = self.threads if OPENMP in compiler.command else 1
-                self.width = int(found.concur_width())
+                self.width = int(found[0].concur_width())
                 self.key = _digest(compiler.key(code), str(self.width))
-                return found
+                return found[0]
         self.threads = 1
         self.key = _digest("interpreted", tick.serialize(), step.serialize())
         return None

@@ -7,9 +7,7 @@ import ctypes
 import functools
 import os
 import re
-import subprocess
 import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,15 +15,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur.codegen._compiler import (
-    Compiler,
-    find_compiler,
-    forget,
-    interpreted_on_purpose,
-    library,
-    warn_once,
-)
-from concur.codegen._evaluator import UNSOUND
+from concur.codegen._compiler import CompilationError, Compiler, warn_once
 from concur.codegen._lanes_c import SIGNATURE, lane_files, lane_graph, lane_head
 from concur.codegen._rollout_data import Job, Sizes
 from concur.codegen._sources import Sources, sources
@@ -102,17 +92,6 @@ def call(library: Any, job: Job, threads: int, steps: int, nu: int) -> None:
     rolled.values[:] = by_world[:count]
 
 
-def batch_compiler() -> Compiler | None:
-    """The compiler of many worlds; None, with a warning, if they must be interpreted."""
-    compiler = find_compiler()
-    if compiler is None and not interpreted_on_purpose():
-        warn_once(
-            "No C compiler was found: many worlds are interpreted one by one. Install gcc "
-            "or clang, or the package `ziglang`; CONCUR_CC=none silences this."
-        )
-    return compiler
-
-
 def threaded(compiler: Compiler, needed: bool = True) -> Compiler:
     """The compiler with the flag of threads if it has them, else itself, with a warning."""
     if _has_openmp(compiler):
@@ -125,52 +104,32 @@ def threaded(compiler: Compiler, needed: bool = True) -> Compiler:
     return compiler
 
 
-def loaded(code: Sources, compiler: Compiler) -> Any:
-    """The compiled library; None if worlds must be interpreted."""
-    for _ in range(2):
-        found = library(code, compiler)
-        if found is None:
-            return None
-        try:
-            with _sleeping_threads():
-                return ctypes.CDLL(str(found[0]))
-        except OSError:
-            forget(found[0])
-    warn_once(
-        f"A library compiled by `{' '.join(compiler.command)}` cannot be loaded: worlds are "
-        "interpreted one by one. Set CONCUR_CC to another compiler."
-    )
-    return None
-
-
 @functools.lru_cache(maxsize=16)
 def _has_openmp(compiler: Compiler) -> bool:
     """Whether a compiler can compile and link code with threads of OpenMP."""
     text = "#include <omp.h>\nint most(void) { return omp_get_max_threads(); }\n"
     with tempfile.TemporaryDirectory() as scratch:
-        source = Path(scratch) / "openmp.c"
-        source.write_text(text, encoding="ascii")
-        command = [*compiler.command, "-fopenmp", "-shared", "-fPIC", "openmp.c", "-o", "openmp"]
-        done = subprocess.run(command, cwd=scratch, capture_output=True, check=False)
-    return done.returncode == 0
+        (Path(scratch) / "openmp.c").write_text(text, encoding="ascii")
+        with contextlib.suppress(CompilationError):
+            command = [OPENMP, "-shared", "-fPIC", "openmp.c", "-o", "openmp"]
+            compiler.run(command, Path(scratch))
+            return True
+    return False
 
 
-@contextlib.contextmanager
-def _sleeping_threads() -> Iterator[None]:
-    """Let OpenMP threads sleep while they wait, unless the environment sets another policy.
+def opened(path: Path) -> Any:
+    """A library whose OpenMP threads sleep while they wait, unless the environment sets a policy.
 
     GNU's library reads the setting once, when it is loaded. By default its threads spin instead: if
     other processes need the processors, a call then takes tens of milliseconds.
     """
-    name = "OMP_WAIT_POLICY"
-    if name in os.environ:
-        yield
-        return
-    os.environ[name] = "PASSIVE"
+    name, policy = "OMP_WAIT_POLICY", os.environ.get("OMP_WAIT_POLICY")
+    os.environ.setdefault(name, "PASSIVE")
     try:
-        yield
+        return ctypes.CDLL(str(path))
     finally:
-        os.environ.pop(name, None)
+        if policy is None:
+            os.environ.pop(name, None)
 
 
 def has_solver(function: ca.Function) -> bool:
@@ -178,26 +137,6 @@ def has_solver(function: ca.Function) -> bool:
     inner = function.find_functions() if function.is_a("MXFunction") else []
     graphs = ("SXFunction", "MXFunction", "Switch")
     return not all(any(f.is_a(kind) for kind in graphs) for f in [function, *inner])
-
-
-def results_only(function: ca.Function) -> ca.Function:
-    """The function with dense results, without the one that validates the arguments."""
-    names_in, names_out = function.name_in(), function.name_out()
-    kept = [i for i, name in enumerate(names_out) if name != UNSOUND]
-    sparsities = [function.sparsity_in(i) for i in range(function.n_in())]
-    sparsities += [function.sparsity_out(i) for i in kept]
-    if len(kept) == len(names_out) and all(sparsity.is_dense() for sparsity in sparsities):
-        return function
-    kind = ca.SX if function.is_a("SXFunction") else ca.MX
-    symbols = [kind.sym(name, *function.size_in(i)) for i, name in enumerate(names_in)]
-    results = function.call(symbols)
-    return ca.Function(
-        function.name(),
-        symbols,
-        [ca.densify(results[i]) for i in kept],
-        names_in,
-        [names_out[i] for i in kept],
-    )
 
 
 def expanded(function: ca.Function) -> ca.Function | None:

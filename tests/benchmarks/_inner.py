@@ -24,7 +24,8 @@ import numpy as np
 import pinocchio as pin
 
 import concur as cc
-from concur.codegen._compiler import find_compiler, library
+from concur.codegen._cache import library
+from concur.codegen._compiler import find_compiler
 from concur.codegen._sources import sources
 from tests.benchmarks._pinocchio_model import configuration, flat
 

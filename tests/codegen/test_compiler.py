@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from concur.codegen import CompilerWarning, Evaluator, _compiler, compiled
+from concur.codegen import CompilerWarning, Evaluator, _cache, _compiler, compiled
 from concur.codegen._sources import Sources, sources
 from concur.errors import NonFiniteError, ShapeError, UnknownNameError
 from concur.robots import free_flyer
@@ -40,7 +40,7 @@ def function(factor: float = 2.0) -> ca.Function:
 
 
 def libraries(cache: Path) -> list[Path]:
-    return sorted(path for path in cache.iterdir() if path.suffix == _compiler._SUFFIX)
+    return sorted(path for path in cache.iterdir() if path.suffix == _cache._SUFFIX)
 
 
 def scaled(factor: float) -> np.ndarray:
@@ -113,13 +113,13 @@ def test_damaged_entry_is_built_anew(cache: Path) -> None:
 
     def sealed(kept: Path) -> None:
         kept.write_bytes(b"nothing")
-        _compiler._seal(kept).write_text(_compiler._digest(kept))
+        _cache._seal(kept).write_text(_cache._digest(kept))
 
     assert run() == "False [2, 4, 6]"
     for damage in (
         lambda kept: kept.write_bytes(kept.read_bytes()[:5000]),
         lambda kept: kept.write_bytes(b""),
-        lambda kept: _compiler._seal(kept).unlink(),
+        lambda kept: _cache._seal(kept).unlink(),
         sealed,  # whole, but no library
     ):
         (kept,) = libraries(cache)
@@ -172,7 +172,7 @@ def test_several_processes_build_at_once(cache: Path) -> None:
     answers = [process.communicate(timeout=100)[0].strip() for process in processes]
     assert answers == ["[0, 0, 0]"] * 3 or answers == ["[00, 00, 00]"] * 3
     (kept,) = libraries(cache)
-    assert _compiler.is_whole(kept)
+    assert _cache.is_whole(kept)
 
 
 def test_killed_compile_leaves_nothing_that_is_used(
@@ -211,11 +211,11 @@ def test_old_and_surplus_entries_go(cache: Path, monkeypatch: pytest.MonkeyPatch
     now = time.time()
     for path, age in ((old, 100 * 86400), (middle, 50), (new, 10)):
         os.utime(path, (now - age, now - age))
-    _compiler.trim(cache)
+    _cache.trim(cache)
     assert libraries(cache) == sorted([middle, new])
-    assert not _compiler._seal(old).exists()
-    monkeypatch.setattr(_compiler, "KEPT_BYTES", new.stat().st_size)
-    _compiler.trim(cache)
+    assert not _cache._seal(old).exists()
+    monkeypatch.setattr(_cache, "KEPT_BYTES", new.stat().st_size)
+    _cache.trim(cache)
     assert libraries(cache) == [new]
 
 

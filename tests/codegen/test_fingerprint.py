@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from concur.codegen import _compiler, _fingerprint, fingerprint, recalled
+from concur.codegen import _cache, _fingerprint, fingerprint, recalled
 from concur.control import Redundancy, Servo
 from concur.outputs import Output
 from concur.reduction import reduce
@@ -128,7 +128,7 @@ def test_tick_is_recalled_without_its_graph(
     (note,) = tmp_path.glob("*.json")
     note.write_text("{}")
     assert_array_equal(case_study().compile()(Q0, S0, sample), expected)
-    (kept,) = (path for path in tmp_path.iterdir() if path.suffix == _compiler._SUFFIX)
+    (kept,) = (path for path in tmp_path.iterdir() if path.suffix == _cache._SUFFIX)
     kept.unlink()
     third = case_study().compile()
     assert third.build_times["built"] > 0.0

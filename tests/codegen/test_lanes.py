@@ -163,7 +163,7 @@ def test_waiting_threads_sleep_unless_told_otherwise(
 
 
 def test_no_compiler_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("concur.codegen._rollout_c.find_compiler", lambda: None)
+    monkeypatch.setattr("concur.codegen._compiler.find_compiler", lambda: None)
     monkeypatch.setattr("concur.codegen._rollout_c.interpreted_on_purpose", lambda: False)
     monkeypatch.setattr(_compiler, "_SAID", set())
     with pytest.warns(CompilerWarning, match="No C compiler was found"):

@@ -9,8 +9,8 @@ from pathlib import Path
 import casadi as ca
 import pytest
 
-from concur.codegen import CompilerWarning, _compiler, compiled, recalled
-from concur.codegen._library import _note
+from concur.codegen import CompilerWarning, _cache, _compiler, compiled, recalled
+from concur.codegen._cache import _note
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs accounts of POSIX")
 
@@ -39,7 +39,7 @@ def test_a_library_that_others_can_write_is_compiled_anew(cache: Path) -> None:
     assert library.stat().st_mode & 0o022 == 0
     for mode, kept in ((0o700, True), (0o755, True), (0o720, False), (0o702, False)):
         library.chmod(mode)
-        assert _compiler.is_whole(library) is kept
+        assert _cache.is_whole(library) is kept
         assert (recalled("k") is not None) is kept
     fresh = compiled([doubled()])
     assert fresh is not None
@@ -69,7 +69,7 @@ def test_a_link_or_a_path_to_somewhere_else_is_not_loaded(cache: Path, tmp_path:
 def test_a_folder_of_ours_is_closed_to_others(cache: Path) -> None:
     cache.mkdir(mode=0o777)
     cache.chmod(0o777)
-    assert _compiler.cache_directory() == cache
+    assert _cache.cache_directory() == cache
     assert cache.stat().st_mode & 0o022 == 0
 
 
@@ -80,5 +80,5 @@ def test_a_folder_of_another_account_is_not_used(
     other = os.getuid() + 1
     monkeypatch.setattr(os, "getuid", lambda: other)
     with pytest.warns(CompilerWarning, match="belongs to another account"):
-        found = _compiler.cache_directory()
+        found = _cache.cache_directory()
     assert found != cache
