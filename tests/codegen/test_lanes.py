@@ -164,7 +164,7 @@ def test_waiting_threads_sleep_unless_told_otherwise(
 
 def test_no_compiler_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("concur.codegen._compiler.find_compiler", lambda: None)
-    monkeypatch.setattr("concur.codegen._rollout_c.interpreted_on_purpose", lambda: False)
+    monkeypatch.setattr("concur.codegen._compiler.interpreted_on_purpose", lambda: False)
     monkeypatch.setattr(_compiler, "_SAID", set())
     with pytest.warns(CompilerWarning, match="No C compiler was found"):
         Rollout(*graphs(every_operation()), 1)
