@@ -556,7 +556,9 @@ def lengths(name: str, plant: Plant) -> np.ndarray:
     servo = loop(name)[0].servo
     inside = ideal_program(servo, plant, "rk4", 1e-3, None).advance(1)
     held = ideal_program(servo, plant, "rk4", 1e-3, 1).step
-    return np.array([instructions(expanded(dense(step, without=UNSOUND))) for step in (inside, held)])
+    return np.array(
+        [instructions(expanded(dense(step, without=UNSOUND))) for step in (inside, held)]
+    )
 
 
 @pytest.mark.extended
