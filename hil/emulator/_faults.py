@@ -206,6 +206,7 @@ class Faults:
         self._pending: list[Fault] = []
         self._overtaken: dict[str, can.Message] = {}
         self._old: dict[int, can.Message] = {}
+        self.next_event = math.inf  # time of the next action of `strike`, s after the start
         for fault in faults:
             self.add(fault)
 
@@ -213,12 +214,11 @@ class Faults:
         """Add a fault."""
         if fault.axis not in (EVERY, self.axis):
             return
-        (self._pending if fault.kind in _ONCE else self._faults).append(fault)
-
-    @property
-    def next_event(self) -> float:
-        """Time of the next action of `strike`, s after the start."""
-        return min((fault.at for fault in self._pending), default=math.inf)
+        if fault.kind in _ONCE:
+            self._pending.append(fault)
+            self.next_event = min(self.next_event, fault.at)
+        else:
+            self._faults.append(fault)
 
     def strike(self, drive: EmulatedDrive, time: float, now: float) -> Outgoing:
         """Apply drive faults and power cycles that are due."""
@@ -227,6 +227,7 @@ class Faults:
         out: Outgoing = []
         due = [fault for fault in self._pending if fault.at <= time]
         self._pending = [fault for fault in self._pending if fault.at > time]
+        self.next_event = min((fault.at for fault in self._pending), default=math.inf)
         for fault in due:
             if fault.kind is FaultKind.POWER_CYCLE:
                 drive.power_cycle(now)

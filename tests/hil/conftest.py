@@ -28,6 +28,8 @@ def _task(path):
         known = _READ(path) if base is None else dataclasses.replace(base, path=Path(path))
         if known.robot_file is not None:
             return known
+        if base is not None and "servo" in vars(base):
+            vars(known)["servo"] = base.servo  # as for the other file of this text
         _TASKS[text, Path(path)] = _TASKS[text] = known
     return known
 

@@ -35,6 +35,12 @@ def receipts(monkeypatch, tmp_path):
     monkeypatch.setenv("CONCUR_CACHE", str(tmp_path / "receipts"))
 
 
+@pytest.fixture(scope="module")
+def rig(tmp_path_factory):
+    """The rig with its proof, whose files are never to be changed."""
+    return proved_rig(tmp_path_factory.mktemp("proved"))
+
+
 def run(*words):
     env = {"COLUMNS": "200", "TERM": "dumb"}
     return CliRunner().invoke(main, [str(word) for word in words], env=env)
@@ -59,8 +65,8 @@ def test_the_file_of_the_tests_is_confirmed_and_then_the_rig_may_be_armed(tmp_pa
     load_proof(rig).require(rig, rehearsal=False)
 
 
-def test_a_rig_without_proof_has_none(tmp_path):
-    assert load_proof(dataclasses.replace(proved_rig(tmp_path), proof=None)) is None
+def test_a_rig_without_proof_has_none(rig):
+    assert load_proof(dataclasses.replace(rig, proof=None)) is None
 
 
 OTHERS = {
@@ -91,8 +97,7 @@ def test_the_proof_of_another_robot_is_refused(tmp_path):
         load_proof(rig).require(rig, rehearsal=True)
 
 
-def test_another_law_in_the_session_is_refused(tmp_path):
-    rig = proved_rig(tmp_path)
+def test_another_law_in_the_session_is_refused(rig):
     servo = rig.task.servo
     other = dataclasses.replace(servo, damping=1.01 * servo.damping)
     assert load_proof(rig, servo).others == ()
@@ -103,8 +108,7 @@ def test_another_law_in_the_session_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(("rate", "held"), [(250.0, True), (500.0, True), (249.9, False)])
-def test_the_loop_has_at_most_the_period_of_the_proof(tmp_path, rate, held):
-    rig = proved_rig(tmp_path)
+def test_the_loop_has_at_most_the_period_of_the_proof(rig, rate, held):
     rig = dataclasses.replace(rig, loop=dataclasses.replace(rig.loop, rate=rate))
     if held:
         load_proof(rig).require(rig, rehearsal=True)
@@ -126,8 +130,7 @@ def test_a_slower_task_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(("share", "held"), [(1.0, True), (1 - 1e-9, False)])
-def test_torque_limits_are_at_least_the_proved_torques(tmp_path, share, held):
-    rig = proved_rig(tmp_path)
+def test_torque_limits_are_at_least_the_proved_torques(rig, share, held):
     torque = load_proof(rig).torque
     axes = [dataclasses.replace(a, torque_limit=share * torque[a.name]) for a in rig.axes]
     rig = dataclasses.replace(rig, axes=tuple(axes))
@@ -139,8 +142,7 @@ def test_torque_limits_are_at_least_the_proved_torques(tmp_path, share, held):
     assert "torque_limit" in caught.value.cure
 
 
-def test_limits_of_the_guard_and_the_delay_are_notes(tmp_path):
-    rig = proved_rig(tmp_path)
+def test_limits_of_the_guard_and_the_delay_are_notes(rig):
     delay, *first, reading = load_proof(rig).notes
     assert [note.split(",")[0] for note in first] == [
         "axis left_wheel: its first torque",
@@ -212,8 +214,7 @@ def test_a_certificate_is_no_proof_of_a_task(tmp_path):
         proved_rig(tmp_path, rig=lambda text: text.replace("proof.json", certificate))
 
 
-def test_starts_are_those_of_the_statement(tmp_path):
-    rig = proved_rig(tmp_path)
+def test_starts_are_those_of_the_statement(rig):
     region, servo = load_proof(rig).start, rig.task.servo
     sample = rig.task.reference(0.0)
 
@@ -301,8 +302,7 @@ def test_nothing_is_opened_or_sent_without_a_confirmed_proof(tmp_path, monkeypat
     assert not confirmed(rig.proof)
 
 
-def test_check_and_drive_show_the_proof_and_refuse(tmp_path, monkeypatch):
-    rig = proved_rig(tmp_path)
+def test_check_and_drive_show_the_proof_and_refuse(rig, monkeypatch):
     done = run("check", rig.path, "--mock")
     text = " ".join(done.output.split())
     assert done.exit_code == 1
@@ -337,64 +337,64 @@ RIG = Path(__file__).parents[2] / "examples" / "rover_rig" / "rig.toml"
 
 
 @pytest.fixture(scope="module")
-def rig():
+def example():
     return load_rig(RIG)
 
 
-def test_the_rovers_limits_leave_what_is_proved_to_be_needed(rig):
-    bound = load_bound(rig)
+def test_the_rovers_limits_leave_what_is_proved_to_be_needed(example):
+    bound = load_bound(example)
     assert bound.status == "PROVED"
-    assert bound.exceeded(rig) == []
-    assert all(0.0 < bound.torque[axis.name] < axis.torque_limit for axis in rig.axes)
+    assert bound.exceeded(example) == []
+    assert all(0.0 < bound.torque[axis.name] < axis.torque_limit for axis in example.axes)
 
 
-def test_a_limit_below_the_bound_is_named(rig):
-    axes = list(rig.axes)
+def test_a_limit_below_the_bound_is_named(example):
+    axes = list(example.axes)
     axes[3] = dataclasses.replace(axes[3], torque_limit=5.0)
-    weaker = dataclasses.replace(rig, axes=tuple(axes))
+    weaker = dataclasses.replace(example, axes=tuple(axes))
     assert load_bound(weaker).exceeded(weaker) == ["upper_arm"]
 
 
-def test_the_bound_is_the_larger_of_both_ends(rig):
-    document = json.loads(rig.certificate.read_text(encoding="utf-8"))
-    bound = load_bound(rig)
+def test_the_bound_is_the_larger_of_both_ends(example):
+    document = json.loads(example.certificate.read_text(encoding="utf-8"))
+    bound = load_bound(example)
     for name, low, high in zip(
         document["controls"], document["lower"], document["upper"], strict=True
     ):
         assert bound.torque[name] == max(abs(low), abs(high))
 
 
-def test_a_rig_without_certificate_has_no_bound(rig):
-    assert load_bound(dataclasses.replace(rig, certificate=None)) is None
+def test_a_rig_without_certificate_has_no_bound(example):
+    assert load_bound(dataclasses.replace(example, certificate=None)) is None
 
 
 @pytest.mark.parametrize(
     "text",
     ["", "{}", "[]", '{"robot": 1}', '{"robot": "rover_arm", "status": "PROVED", "controls": 3}'],
 )
-def test_what_is_no_certificate_is_refused(rig, tmp_path, text):
+def test_what_is_no_certificate_is_refused(example, tmp_path, text):
     file = tmp_path / "operating.json"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(RigFileError, match="an operating certificate"):
-        load_bound(dataclasses.replace(rig, certificate=file))
+        load_bound(dataclasses.replace(example, certificate=file))
 
 
-def test_a_missing_file_is_named(rig, tmp_path):
+def test_a_missing_file_is_named(example, tmp_path):
     with pytest.raises(RigFileError, match=r"nowhere\.json"):
-        load_bound(dataclasses.replace(rig, certificate=tmp_path / "nowhere.json"))
+        load_bound(dataclasses.replace(example, certificate=tmp_path / "nowhere.json"))
 
 
-def test_a_certificate_of_another_robot_is_refused(rig, tmp_path):
-    document = json.loads(rig.certificate.read_text(encoding="utf-8"))
+def test_a_certificate_of_another_robot_is_refused(example, tmp_path):
+    document = json.loads(example.certificate.read_text(encoding="utf-8"))
     file = tmp_path / "operating.json"
     file.write_text(json.dumps(document | {"robot": "crane"}), encoding="utf-8")
     with pytest.raises(RigFileError, match="crane"):
-        load_bound(dataclasses.replace(rig, certificate=file))
+        load_bound(dataclasses.replace(example, certificate=file))
 
 
-def test_controls_without_a_bound_are_infinite(rig, tmp_path):
-    document = json.loads(rig.certificate.read_text(encoding="utf-8"))
+def test_controls_without_a_bound_are_infinite(example, tmp_path):
+    document = json.loads(example.certificate.read_text(encoding="utf-8"))
     file = tmp_path / "operating.json"
     file.write_text(json.dumps(document | {"lower": [], "upper": []}), encoding="utf-8")
-    unbounded = dataclasses.replace(rig, certificate=file)
-    assert load_bound(unbounded).exceeded(unbounded) == [axis.name for axis in rig.axes]
+    unbounded = dataclasses.replace(example, certificate=file)
+    assert load_bound(unbounded).exceeded(unbounded) == [axis.name for axis in example.axes]

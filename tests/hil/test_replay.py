@@ -52,6 +52,13 @@ def made(rig, servo, tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def begun(made):
+    """Instant at which a run begins, after the drives were set up and their watchdogs tested."""
+    record = Record.load(made)
+    return float(record["time"][np.argmax(record["state"] == State.RUN)])
+
+
 @pytest.fixture
 def folder(made, tmp_path):
     return shutil.copytree(made, tmp_path / "run")
@@ -277,10 +284,10 @@ def test_a_record_of_nothing_has_not_passed(folder, rig, servo):
 
 @pytest.mark.extended
 @pytest.mark.parametrize("policy", [Policy.HOLD, Policy.DAMP, Policy.STOP])
-def test_lost_reports_come_out_again(rig, servo, tmp_path, policy):
+def test_lost_reports_come_out_again(rig, servo, begun, tmp_path, policy):
     policies = dataclasses.replace(rig.policies, on_missing=policy)
     failing = dataclasses.replace(rig, policies=policies)
-    fault = Fault("drop", axis="turret", at=1.3, lasting=5.0, probability=0.4)
+    fault = Fault("drop", axis="turret", at=begun - 1000.0 + 0.1, lasting=5.0, probability=0.4)
     result = run(failing, servo, tmp_path / "run", fault)
     record = Record.load(tmp_path / "run")
     assert result.outcome.quality.lost > 0
@@ -350,14 +357,17 @@ def test_a_loop_that_never_keeps_up_comes_out_again(policy, rig, servo, tmp_path
 class EndingClock(SteppedClock):
     """A clock at whose end the world ends: nothing else ends a stop that holds."""
 
+    end = 0.0
+
     def sleep_until(self, instant):
-        if instant > 1002.5:
+        if instant > self.end:
             raise RuntimeError("the end of the world")
         super().sleep_until(instant)
 
 
 @pytest.mark.extended
-def test_a_holding_stop_comes_out_again(rig, servo, tmp_path, monkeypatch):
+def test_a_holding_stop_comes_out_again(rig, servo, begun, tmp_path, monkeypatch):
+    monkeypatch.setattr(EndingClock, "end", begun + DURATION + 0.7)
     monkeypatch.setattr(session, "SteppedClock", EndingClock)
     policies = Policies(stop_category=2, stop_time=0.1)
     holding = dataclasses.replace(rig, policies=policies)

@@ -759,7 +759,7 @@ def test_reports_that_become_late_stop_the_run(file, delay):
 
 
 def test_lost_frames_do_not_count_as_late():
-    with Bench(duration=1.2) as bench:
+    with Bench(duration=0.8) as bench:
         fault = Fault("drop", "*", probability=0.05, way="to_host")
         bench.at(AT, bench.world.fault, fault)
         outcome = bench.run()

@@ -282,16 +282,16 @@ def test_no_memory_is_taken_from_cycle_to_cycle(short):
             estimator.update(encoders.feedback, now, estimator.acceleration(run.u[99]))
             estimator.correct(measured(servo.model.robot, estimator.q, now - 0.01))
 
-    cycles(800)
+    cycles(300)
     tracemalloc.start()
     try:
         cycles(100)
         before = tracemalloc.get_traced_memory()[0]
-        cycles(1000)
+        cycles(500)
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    assert estimator.poses > 500
+    assert estimator.poses > 250
     assert grown < 4000
 
 
