@@ -13,6 +13,7 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen._arguments import LARGEST, as_floats, nonfinite_error, normalised, shape_error
+from concur.codegen._constant import constant
 from concur.codegen._direct import direct
 from concur.codegen._evaluator import UNSOUND, Evaluator
 from concur.errors import ConcurError, ShapeError
@@ -89,6 +90,8 @@ def evaluated(
             except TypeError:
                 raise _not_a_name(method.where(args), static) from None
             if graph is None:
+                if first and not args[0].bound:
+                    return function(args[0], *map(constant, arrays), *args[last:])  # type: ignore[call-arg]
                 graph = method.graph(args, static)
             if not all(map(_NUMBERS, map(type, arrays))) and any(
                 isinstance(array, (ca.SX, ca.MX)) for array in arrays

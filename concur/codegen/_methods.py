@@ -48,6 +48,10 @@ class EvaluatedMethods:
     COMPILED: ClassVar[tuple[str, ...]] = ()
     """Methods that `compile_functions` compiles by default."""
 
+    bound: bool = True
+    """Whether the object contains numbers only. The methods of one with expressions in place of
+    numbers take and return expressions, and keep no graphs, which could not contain them."""
+
     @property
     def quaternions(self) -> Mapping[int, str]:
         """Start index of each unit quaternion in a configuration, and the name of its owner."""

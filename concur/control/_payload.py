@@ -7,7 +7,7 @@ import numpy as np
 
 from concur.codegen import Array, Vector, constant
 from concur.control._margins import natural_units
-from concur.robot import Mechanism, cross, jacobian, link_frames, link_motions, link_steps
+from concur.robot import Mechanism, Posture, cross, jacobian
 
 PARAMETERS = 10
 """Mass, kg; first moment (3,), kg m; inertia xx, yy, zz, xy, xz, yz about the body's origin,
@@ -30,10 +30,8 @@ def load_forces(
     from the body's origin. With first moment c and second moment S, the force is ``m a + P c``, and
     the moment ``c x a`` plus the axial vector of ``P S - S P^T``.
     """
-    links, seats = link_frames(robot)
-    seat = seats[robot.index(body)]
-    steps = link_steps(robot, links, q)
-    motion = link_motions(links, steps, v, wdot, robot.gravity, w)[seat.link]
+    seat = robot.terms.seats[robot.index(body)]
+    motion = Posture.of(robot, q).motions(v, wdot, robot.gravity, w)[seat.link]
     turn, squares = constant(seat.rotation), motion.squares
     linear = turn.T @ (motion.linear + motion.changed(constant(seat.translation)))
     diagonal = [squares[k] - squares[0] - squares[1] - squares[2] for k in range(3)]

@@ -13,14 +13,20 @@ from concur.formats.tables import is_number
 from concur.robot import Mechanism
 from concur.simulation import KINDS, Imperfections, Slip
 
-PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
-"""Order of the entries of a tensor: xx, yy, zz, xy, xz, yz."""
-
-OF_ROBOT = (
-    *("mass", "com", "moments", "position", "rotation", "radius", "center"),
-    *("support_center", "support_radius", "grip", "ratio"),
-)
-"""Quantities of the robot, as of `Plant.numbers`."""
+OF_ROBOT = {
+    "mass": "inertia.mass",
+    "com": "inertia.com",
+    "moments": "inertia.moments",
+    "position": "placement.translation",
+    "rotation": "placement.rotation",
+    "radius": "radius",
+    "center": "center",
+    "support_center": "support.center",
+    "support_radius": "support.radius",
+    "grip": "grip",
+    "ratio": "ratio",
+}
+"""Quantities of the robot, and what they are in the names of its numbers."""
 
 QUANTITIES = {
     "mass": "Mass of bodies, kg.",
@@ -137,33 +143,30 @@ def nominal_values(
 def _of_robot(robot: Mechanism, slip: Slip | None) -> Nominal:
     found: Nominal = {kind: {} for kind in OF_ROBOT}
 
-    def add(kind: str, name: str, value: Any, unit: str) -> None:
-        found[kind][name] = NominalValue(np.array(value, dtype=float), unit)
+    def add(name: str, units: Mapping[str, str]) -> None:
+        for kind, unit in units.items():
+            value = robot.numbers[f"{name}.{OF_ROBOT[kind]}"]
+            found[kind][name] = NominalValue(value, unit)
 
     for body in robot.bodies:
-        inertia, name = body.inertia, body.name
-        if inertia.mass:
-            tensor = np.array(inertia.tensor)
-            add("mass", name, inertia.mass, "kg")
-            add("com", name, inertia.com, "m")
-            add("moments", name, [tensor[pair] for pair in PAIRS], "kg m^2")
+        if body.inertia.mass:
+            add(body.name, {"mass": "kg", "com": "m", "moments": "kg m^2"})
         if body.parent is not None:
-            add("position", name, body.placement.translation, "m")
-            add("rotation", name, np.full(3, np.nan), "rad")
+            add(body.name, {"position": "m"})
+            found["rotation"][body.name] = NominalValue(np.full(3, np.nan), "rad")
     for k, wheel in enumerate(robot.wheels):
         support = wheel.support
         if wheel.kind != "slider":
-            add("radius", wheel.body, wheel.radius, "m")
+            add(wheel.body, {"radius": "m"})
         if wheel.kind == "slider" or support is not None:
-            add("center", wheel.body, wheel.center, "m")
+            add(wheel.body, {"center": "m"})
         if support is not None and support.radius is not None:
-            add("support_center", wheel.body, support.center, "m")
-            add("support_radius", wheel.body, support.radius, "m")
+            add(wheel.body, {"support_center": "m", "support_radius": "m"})
         if slip is not None:
-            add("grip", wheel.body, slip.grip[k], "")
+            found["grip"][wheel.body] = NominalValue(np.array(slip.grip[k]), "")
     for drive in robot.drives:
         if drive.joints is not None:
-            add("ratio", drive.name, list(drive.joints.values()), "")
+            add(drive.name, {"ratio": ""})
     return found
 
 

@@ -148,11 +148,8 @@ class WorldLoop:
     @cached_property
     def plant(self) -> Plant:
         """Plant with the uncertain numbers of the robot as inputs."""
-        uncertain: dict[str, list[str]] = {}
-        for kind, name in self.names:
-            if kind in OF_ROBOT:
-                uncertain.setdefault(name, []).append(kind)
-        return Plant(self.robot, uncertain=uncertain or None, slip=self.slip)
+        own = [f"{name}.{OF_ROBOT[kind]}" for kind, name in self.names if kind in OF_ROBOT]
+        return Plant(self.robot, uncertain=own or None, slip=self.slip)
 
     @cached_property
     def program(self) -> Program:
@@ -263,10 +260,11 @@ class WorldLoop:
             for (kind, name), rows in values.items()
             if kind.startswith("reference.")
         }
-        bodies: dict[str, dict[str, Any]] = {}
-        for (kind, name), rows in values.items():
-            if kind in OF_ROBOT:
-                bodies.setdefault(name, {})[kind] = rows[0]
+        numbers = {
+            f"{name}.{OF_ROBOT[kind]}": rows[0]
+            for (kind, name), rows in values.items()
+            if kind in OF_ROBOT
+        }
         return program_run(
             self.program,
             self.reference_with(changes) if changes else self.reference,
@@ -277,13 +275,13 @@ class WorldLoop:
             float(inputs.jitter[0]),
             seed=seed,
             number=number,
-            world=bodies,
+            world=numbers,
             rollout=rollout,
         )
 
     def _inputs(self, values: Values, count: int, invalid: dict[int, str]) -> WorldInputs:
         program, model = self.program, self.servo.model
-        bodies: dict[str, dict[str, Any]] = {}
+        numbers: dict[str, Any] = {}
         scalars: dict[tuple[str, str], Any] = {}
         q0, s0 = np.tile(self.q0, (count, 1)), np.tile(self.s0, (count, 1))
         momentum = None
@@ -294,7 +292,7 @@ class WorldLoop:
         moves = np.zeros((count, self.robot.nv))
         for (kind, name), rows in values.items():
             if kind in OF_ROBOT:
-                bodies.setdefault(name, {})[kind] = rows
+                numbers[f"{name}.{OF_ROBOT[kind]}"] = rows
             elif kind in BY_AXIS:
                 keys = _scalars(kind, name)
                 scalars |= {key: rows[:, k] for k, key in enumerate(keys)}
@@ -310,7 +308,7 @@ class WorldLoop:
         if any(kind == "initial_q" for kind, _ in values):
             moved = map(self.robot.integrate, q0, moves)
             q0 = np.array([self.robot.coupled(np.array(q)) for q in moved])
-        p = program.numbers(self.plant.numbers(bodies) if bodies else None, scalars)
+        p = program.numbers(self.plant.numbers(numbers) if numbers else None, scalars)
         delay, jitter = program.delays(scalars, count)
         reference = self._references(values, count)
         p = np.array(np.broadcast_to(p, (count, p.shape[1])))

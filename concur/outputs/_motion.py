@@ -21,6 +21,7 @@ from concur.reduction import along
 from concur.robot import (
     Mechanism,
     Placed,
+    Posture,
     Twist,
     as_tree,
     bracket,
@@ -28,12 +29,7 @@ from concur.robot import (
     cross,
     invert,
     jacobian,
-    link_bases,
-    link_frames,
-    link_motions,
-    link_steps,
     motion_from,
-    root_axes,
     twist_to_child,
 )
 from concur.system import System
@@ -251,11 +247,10 @@ class _Tree:
         w: Array | None = None,
     ) -> None:
         self.robot, self.v, self.gravity, self.follows = robot, v, gravity, w is not None
-        self.links, self.seats = link_frames(robot)
-        steps = link_steps(robot, self.links, q)
-        self.frames, self.bases = root_axes(self.links, steps), link_bases(self.links)
-        self.motions = link_motions(self.links, steps, v, vdot, tuple(gravity), w)
-        self.root = steps[0].extended(ca.SX.eye(3)), steps[0].offset
+        posture = Posture.of(robot, q)
+        self.links, self.seats = posture.links, robot.terms.seats
+        self.frames, self.root = posture.frames(), posture.root
+        self.motions = posture.motions(v, vdot, tuple(gravity), w)
 
     def sight(self, output: Output) -> _Sight:
         """Motion of an output's frame."""
@@ -267,8 +262,8 @@ class _Tree:
         at: int | None = seat.link
         while at is not None:
             rotation, place = self.frames[at]
-            axes, span = rotation @ self.bases[at][1], self.links[at].span
-            linear[:, span] = rotation @ self.bases[at][0] - cross(origin - place, axes)
+            axes, span = rotation @ self.links[at].basis[1], self.links[at].span
+            linear[:, span] = rotation @ self.links[at].basis[0] - cross(origin - place, axes)
             angular[:, span] = axes
             at = self.links[at].parent
         motion = self.motions[seat.link]

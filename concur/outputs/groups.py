@@ -18,8 +18,7 @@ from scipy.linalg import block_diag
 
 from concur.codegen import Array, constant, part
 from concur.groups import quaternion, se2, se3, so3
-from concur.robot import Placed, Twist, cross
-from concur.robot.joints import shortest_rotation
+from concur.robot import Placed, Twist, cross, shortest_rotation
 
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 

@@ -81,7 +81,8 @@ class Attack:
                 cure="Change one of them.",
             )
         system = servo.model.robot
-        names = {body.name: ("mass", "moments") for body in system.bodies}
+        parts = ("inertia.mass", "inertia.moments")
+        names = [f"{body.name}.{part}" for body in system.bodies for part in parts]
         self.plant = Plant(system, uncertain=names)
         self.program = loop_program(servo, self.plant, dt=given.period)
         q0 = np.array(task.q0, dtype=float)

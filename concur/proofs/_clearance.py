@@ -13,7 +13,7 @@ from concur.codegen import constant, finite_floats
 from concur.errors import OutputError, shown
 from concur.proofs._models import Floats
 from concur.proofs._quantity import Quantity, require_known
-from concur.robot import Mechanism, Shape
+from concur.robot import Mechanism, segment_distance
 
 FRAMES = ("world", "base")
 """Frames to which an obstacle may be fixed."""
@@ -124,9 +124,10 @@ class Capsule(Round):
         """
         shapes = robot.bodies[robot.index(body)].shape
         if start is None and end is None and radius is None and len(shapes) == 1:
-            found = _of_shape(shapes[0])
+            found = shapes[0].capsule
             if found is not None:
-                return cls(name or body, *found, body)
+                start, end, radius = found
+                return cls(name or body, start, end, radius, body)
         if start is None or radius is None:
             raise OutputError(
                 f"capsule of `{body}`",
@@ -135,16 +136,6 @@ class Capsule(Round):
                 cure="Give both ends and a radius that contain the body.",
             )
         return cls(name or body, start, start if end is None else end, radius, body)  # type: ignore[arg-type]
-
-
-def _of_shape(shape: Shape) -> tuple[Any, Any, float] | None:
-    """Ends and radius of a sphere or capsule."""
-    if shape.kind not in ("sphere", "capsule"):
-        return None
-    radius, *length = shape.size
-    half = np.array([0.0, 0.0, length[0] / 2 if length else 0.0])
-    turn, middle = shape.placement.rotation_matrix, np.array(shape.placement.translation)
-    return tuple(middle - turn @ half), tuple(middle + turn @ half), float(radius)
 
 
 @dataclass(frozen=True)
@@ -280,32 +271,3 @@ class Clearance:
             for capsule, obstacle in self.pairs
         ]
         return ca.vertcat(*found)
-
-
-def segment_distance(a: ca.SX, b: ca.SX, c: ca.SX, d: ca.SX) -> ca.SX:
-    """Distance between the segments from a to b and from c to d, points (3,).
-
-    It is that of an end to the other segment, or of both lines if their nearest points are inside.
-    """
-    found = ca.fmin(
-        ca.fmin(_point_distance(a, c, d), _point_distance(b, c, d)),
-        ca.fmin(_point_distance(c, a, b), _point_distance(d, a, b)),
-    )
-    u, v, w = b - a, d - c, a - c
-    uu, vv, uv, uw, vw = ca.dot(u, u), ca.dot(v, v), ca.dot(u, v), ca.dot(u, w), ca.dot(v, w)
-    room = uu * vv - uv * uv
-    first, second = uv * vw - vv * uw, uu * vw - uv * uw
-    inside = ca.logic_and(
-        ca.logic_and(first >= 0.0, first <= room), ca.logic_and(second >= 0.0, second <= room)
-    )
-    safe = ca.if_else(room > 0.0, room, 1.0)
-    across = ca.norm_2(w + first / safe * u - second / safe * v)
-    return ca.if_else(ca.logic_and(inside, room > 0.0), ca.fmin(found, across), found)
-
-
-def _point_distance(p: ca.SX, a: ca.SX, b: ca.SX) -> ca.SX:
-    """Distance of a point from a segment."""
-    way = b - a
-    square = ca.dot(way, way)
-    share = ca.dot(p - a, way) / ca.if_else(square > 0.0, square, 1.0)
-    return ca.norm_2(p - a - ca.fmin(ca.fmax(share, 0.0), 1.0) * way)

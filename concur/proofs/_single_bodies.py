@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from concur.robot import Mechanism
 
-from concur.robot import Inertia, Mechanism, with_numbers
+PARTS = ("mass", "com", "moments")
 
 
 def single_bodies(robot: Mechanism) -> list[Mechanism]:
     """The robot with the mass of one body only, for each of its bodies."""
-    empty = Inertia(mass=0.0, com=(0.0, 0.0, 0.0), moments=(0.0, 0.0, 0.0))
-    found = []
-    for k in range(len(robot.bodies)):
-        bodies = [b if i == k else replace(b, inertia=empty) for i, b in enumerate(robot.bodies)]
-        found.append(with_numbers(robot, bodies, robot.wheels, robot.drives))
-    return found
+    names = [body.name for body in robot.bodies]
+    empty = {
+        name: {
+            f"{name}.inertia.{part}": 0.0 * robot.numbers[f"{name}.inertia.{part}"]
+            for part in PARTS
+        }
+        for name in names
+    }
+    return [
+        robot.with_numbers(
+            {k: x for other in names if other != name for k, x in empty[other].items()}
+        )
+        for name in names
+    ]

@@ -95,14 +95,11 @@ class Balls:
 
 def scaled_masses(plant: Plant, shares: Floats) -> Floats:
     """Numbers of a plant whose bodies have masses, first and second moments by (1 + shares)."""
-    pairs = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
     worlds = {}
     for k, body in enumerate(plant.tree.bodies):
-        tensor = np.asarray(body.inertia.tensor)
-        worlds[body.name] = {
-            "mass": shares[:, k] * body.inertia.mass,
-            "moments": shares[:, k : k + 1] * [tensor[pair] for pair in pairs],
-        }
+        for part in ("inertia.mass", "inertia.moments"):
+            value = plant.tree.numbers[name := f"{body.name}.{part}"]
+            worlds[name] = shares[:, k].reshape(-1, *(1,) * value.ndim) * value
     return plant.numbers(worlds)
 
 

@@ -27,10 +27,10 @@ from concur.robot import (
     Tree,
     base_wrench,
     plane_normal,
+    shortest_rotation,
     solve_positive_definite,
     wheel_rows,
 )
-from concur.robot.joints import shortest_rotation
 
 IN_LINE = 1e-6
 """Singular value of the supports' places, over the largest, below which they are in one line."""

@@ -210,8 +210,7 @@ class ReducedModel(Lift):
         Returns
         -------
         numpy.ndarray or casadi.SX
-            C, shape (ns, ns), of the Levi-Civita connection but for the skew part. `Mechanism`'s
-            `coriolis` is another factor: it differs by a skew matrix that maps v to zero.
+            C, shape (ns, ns), of the Levi-Civita connection but for the skew part.
 
         Raises
         ------

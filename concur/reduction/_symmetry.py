@@ -37,7 +37,7 @@ from concur.reduction._symmetry_report import (
     SymmetryReport,
     judged,
 )
-from concur.robot import Body, Mechanism, Pose, Tree, _mass_matrix, is_abelian
+from concur.robot import Body, Mechanism, Pose, Tree, is_abelian, mass_matrix
 from concur.robot.joints import Free
 
 SAMPLES = 12
@@ -369,10 +369,10 @@ class _Carried:
         self._tree = _detached(robot, carried)
         self._own = self._tree.v_slice(self.name)
         q = ca.SX.sym("q", self._tree.nq)
-        mass = _mass_matrix.mass_matrix(self._tree, q)
+        mass = mass_matrix(self._tree, q)
         size = (self._tree.nv, self._tree.nv)
         self._mass = Evaluator(ca.Function("mass", [q], [mass]), [size], self.name)
-        self._change = _derivative(self._tree, lambda x: _mass_matrix.mass_matrix(self._tree, x))
+        self._change = _derivative(self._tree, lambda x: mass_matrix(self._tree, x))
 
         seen = np.array([self._mass(self._configuration(state)) for state in states])
         self.mass = float(seen[0, 0, 0])

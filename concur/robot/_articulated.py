@@ -12,12 +12,10 @@ from dataclasses import dataclass
 import casadi as ca
 
 from concur.codegen import Array, Vector
-from concur.robot._distribution import Distribution, regrouped
-from concur.robot._flow import link_bases, step_inwards
-from concur.robot._links import Link, Step, link_frames, link_steps
-from concur.robot._motion import Twist, cross
-from concur.robot._newton_euler import inertial_wrenches
+from concur.robot._dynamics import inertial_wrenches
+from concur.robot._links import Posture
 from concur.robot._solve import solve_small
+from concur.robot._spatial import Distribution, Step, Twist, cross, plus, power
 from concur.robot._tree import Tree
 
 
@@ -27,12 +25,8 @@ class Articulated:
 
     Parameters
     ----------
-    links : list of Link
-        The links.
-    steps : list of Step
-        Poses of the links in their parents.
-    bases : list of tuple
-        Twist basis of each joint in the link's frame, parts (3, nv of the joint).
+    posture : Posture
+        The links at the configuration.
     pivots : list of casadi.SX
         Blocks of D: resistance of each joint, shape (nv of the joint, nv of the joint).
     shares : list of tuple
@@ -40,9 +34,7 @@ class Articulated:
         link's frame, parts (3, nv of the joint).
     """
 
-    links: list[Link]
-    steps: list[Step]
-    bases: list[Twist]
+    posture: Posture
     pivots: list[Array]
     shares: list[Twist]
 
@@ -51,63 +43,57 @@ class Articulated:
 
         Wrenches, parts (3, k), that the links require are subtracted from the forces.
         """
-        count = forces.shape[1]
+        links, count = self.posture.links, forces.shape[1]
         still = ca.SX(3, count), ca.SX(3, count)
-        passed = list(wrenches) if wrenches else [still] * len(self.links)
-        left: list[Array] = [ca.SX(0, count)] * len(self.links)
-        for i in reversed(range(len(self.links))):
-            link, basis, share = self.links[i], self.bases[i], self.shares[i]
-            left[i] = forces[link.span, :] - _power(basis, passed[i])
+        passed = list(wrenches) if wrenches else [still] * len(links)
+        left: list[Array] = [ca.SX(0, count)] * len(links)
+        for i, link in reversed(list(enumerate(links))):
+            share = self.shares[i]
+            left[i] = forces[link.span, :] - power(link.basis, passed[i])
             if link.parent is not None:
-                wrench = passed[i][0] + share[0] @ left[i], passed[i][1] + share[1] @ left[i]
-                moved, outer = step_inwards(self.steps[i], wrench), passed[link.parent]
-                passed[link.parent] = outer[0] + moved[0], outer[1] + moved[1]
+                wrench = plus(passed[i], (share[0] @ left[i], share[1] @ left[i]))
+                moved = self.posture.steps[i].wrench_inwards(wrench)
+                passed[link.parent] = plus(passed[link.parent], moved)
         return ca.vertcat(*left)
 
     def yielding(self, forces: Array) -> Array:
         """D^-1 forces (nv, k), from `inwards`: joint accelerations on links that do not move."""
-        return ca.vertcat(
-            *[
-                solve_small(pivot, forces[link.span, :])
-                for link, pivot in zip(self.links, self.pivots, strict=True)
-            ]
-        )
+        parts = zip(self.posture.links, self.pivots, strict=True)
+        return ca.vertcat(*[solve_small(pivot, forces[link.span, :]) for link, pivot in parts])
 
     def outwards(self, accelerations: Array) -> Array:
         """L^-T accelerations (nv,), from `yielding`: joint accelerations on links that move."""
         moving: list[Twist] = []
         found: list[Array] = []
-        for i, (link, step) in enumerate(zip(self.links, self.steps, strict=True)):
+        for link, step, share in zip(
+            self.posture.links, self.posture.steps, self.shares, strict=True
+        ):
             own, carried = accelerations[link.span, :], (ca.SX(3, 1), ca.SX(3, 1))
             if link.parent is not None:
-                linear, angular = moving[link.parent]
-                point = linear - cross(step.offset, angular)
-                carried = step.outwards(point), step.outwards(angular)
-                own -= _power(self.shares[i], carried)
-            basis = self.bases[i]
-            moving.append((carried[0] + basis[0] @ own, carried[1] + basis[1] @ own))
+                carried = step.twist_outwards(moving[link.parent])
+                own -= power(share, carried)
+            moving.append(plus(carried, (link.basis[0] @ own, link.basis[1] @ own)))
             found.append(own)
         return ca.vertcat(*found)
 
 
 def articulated(tree: Tree, q: Vector) -> Articulated:
     """Factor the mass matrix of a robot at the configuration q, shape (nq,)."""
-    links, seats = link_frames(tree)
-    steps, bases = link_steps(tree, links, q), link_bases(links)
-    inertias = [_Inertia.of(mass) for mass in regrouped(tree, links, seats)]
+    posture = Posture.of(tree, q)
+    links, steps = posture.links, posture.steps
+    inertias = [_Inertia.of(link.mass) for link in links]
     pivots: list[Array] = [ca.SX(0, 0)] * len(links)
     shares = [(ca.SX(3, 0), ca.SX(3, 0))] * len(links)
-    for i in reversed(range(len(links))):
-        link, inertia = links[i], inertias[i]
-        wrenches = inertia.momentum(bases[i])
-        pivot = _power(bases[i], wrenches)
-        pivots[i] = ca.triu2symm(ca.triu(pivot))
+    for i, link in reversed(list(enumerate(links))):
+        inertia = inertias[i]
+        wrenches = inertia.momentum(link.basis)
+        pivots[i] = ca.triu2symm(ca.triu(power(link.basis, wrenches)))
         linear, angular = (solve_small(pivots[i], part.T).T for part in wrenches)
         shares[i] = linear, angular
         if link.parent is not None:
             seen = inertia.yielding(wrenches, shares[i], link.axial).seen_inwards(steps[i])
             inertias[link.parent] = inertias[link.parent].plus(seen)
-    return Articulated(links, steps, bases, pivots, shares)
+    return Articulated(posture, pivots, shares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,13 +148,8 @@ class _Inertia:
         return _Inertia(linear, moved, ca.triu2symm(ca.triu(angular)))
 
 
-def _power(a: Twist, b: Twist) -> Array:
-    return a[0].T @ b[0] + a[1].T @ b[1]
-
-
 def forward_dynamics(tree: Tree, q: Vector, v: Vector, forces: Vector) -> Vector:
     """Acceleration (nv,) under joint forces (nv,), N and N m: M vdot + bias = forces."""
-    links, seats = link_frames(tree)
     factors = articulated(tree, q)
-    wrenches = inertial_wrenches(tree, links, seats, factors.steps, v, ca.SX(tree.nv, 1))
+    wrenches = inertial_wrenches(tree, factors.posture, v, ca.SX(tree.nv, 1))
     return factors.outwards(factors.yielding(factors.inwards(forces, wrenches)))

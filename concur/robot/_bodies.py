@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias, TypeVar
+from itertools import accumulate
+from typing import Any, TypeVar
 
 import casadi as ca
 import numpy as np
@@ -14,11 +16,8 @@ import numpy as np
 from concur.codegen import Array, EvaluatedMethods, Vector, evaluated
 from concur.errors import ConcurError, DescriptionError, UnknownNameError, entries, shown
 from concur.robot._body import Body
-from concur.robot._numbers import RobotNumbers
-from concur.robot.joints import Joint
 
 T = TypeVar("T")
-JointMap: TypeAlias = Callable[[Joint, Array, Array], Array]
 
 
 @dataclass(frozen=True)
@@ -43,19 +42,47 @@ class BodyTree(EvaluatedMethods):
 
     name: str
     bodies: Sequence[Body]
+    nq: int = field(init=False, repr=False, compare=False)
+    nv: int = field(init=False, repr=False, compare=False)
+    parents: tuple[int | None, ...] = field(init=False, repr=False, compare=False)
+    paths: tuple[tuple[int, ...], ...] = field(init=False, repr=False, compare=False)
+    q_spans: tuple[slice, ...] = field(init=False, repr=False, compare=False)
+    v_spans: tuple[slice, ...] = field(init=False, repr=False, compare=False)
+    freedom_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    effort_units: tuple[str, ...] = field(init=False, repr=False, compare=False)
     _index: dict[str, int] = field(init=False, repr=False, compare=False)
-    _starts: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         bodies = _ordered(self._where, self._entries("bodies", Body))
-        starts, iq, iv = [], 0, 0
-        for body in bodies:
-            starts.append((iq, iv))
-            iq, iv = iq + body.joint.nq, iv + body.joint.nv
-        starts.append((iq, iv))
-        object.__setattr__(self, "bodies", bodies)
-        object.__setattr__(self, "_index", {body.name: i for i, body in enumerate(bodies)})
-        object.__setattr__(self, "_starts", tuple(starts))
+        joints = [body.joint for body in bodies]
+        index = {body.name: i for i, body in enumerate(bodies)}
+        parents = tuple(None if b.parent is None else index[b.parent] for b in bodies)
+        paths: list[tuple[int, ...]] = []
+        for i, parent in enumerate(parents):
+            paths.append((i,) if parent is None else (*paths[parent], i))
+        q_spans, v_spans = _spans([j.nq for j in joints]), _spans([j.nv for j in joints])
+        names = tuple(
+            body.name if body.joint.nv == 1 else f"{body.name}[{freedom}]"
+            for body in bodies
+            for freedom in body.joint.freedom_names
+        )
+        self._keep(
+            bodies=bodies,
+            nq=q_spans[-1].stop,
+            nv=v_spans[-1].stop,
+            parents=parents,
+            paths=tuple(paths),
+            q_spans=q_spans,
+            v_spans=v_spans,
+            freedom_names=names,
+            effort_units=tuple(unit for joint in joints for unit in joint.effort_units),
+            _index=index,
+        )
+
+    def _keep(self, **values: Any) -> None:
+        """Set attributes of this frozen object while it is made."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     @property
     def _where(self) -> str:
@@ -75,11 +102,6 @@ class BodyTree(EvaluatedMethods):
             )
         return found
 
-    @property
-    def numbers(self) -> RobotNumbers | None:
-        """Expressions in place of the numbers of the description, of a `SymbolicRobot` only."""
-        return None
-
     def described(self, asked: str) -> Sequence[Body]:
         """The bodies, for a function that takes the numbers of their description.
 
@@ -98,7 +120,7 @@ class BodyTree(EvaluatedMethods):
         ConcurError
             If expressions take the place of these numbers: the result would be the nominal one.
         """
-        if self.numbers is not None:
+        if not self.bound:
             raise ConcurError(
                 f"{asked} of `{self.name}`",
                 expected="a robot that contains numbers only",
@@ -106,16 +128,6 @@ class BodyTree(EvaluatedMethods):
                 cure="Call it with the robot of one world, from Plant.rebuilt(world).",
             )
         return self.bodies
-
-    @property
-    def nq(self) -> int:
-        """Number of configuration coordinates."""
-        return self._starts[-1][0]
-
-    @property
-    def nv(self) -> int:
-        """Number of velocity coordinates."""
-        return self._starts[-1][1]
 
     @property
     def base(self) -> Body:
@@ -165,22 +177,6 @@ class BodyTree(EvaluatedMethods):
         except (KeyError, TypeError):
             raise unknown_name(f"robot `{self.name}`", "body", body, self._index) from None
 
-    def parent_index(self, index: int) -> int | None:
-        """Index of the parent of a body, none for the base.
-
-        Parameters
-        ----------
-        index : int
-            Index of the body.
-
-        Returns
-        -------
-        int or None
-            Index of its parent.
-        """
-        parent = self.bodies[index].parent
-        return None if parent is None else self._index[parent]
-
     def path(self, index: int) -> tuple[int, ...]:
         """Bodies from the base to a body, both included.
 
@@ -194,10 +190,7 @@ class BodyTree(EvaluatedMethods):
         tuple of int
             Indices, base first.
         """
-        path = [index]
-        while (parent := self.parent_index(path[-1])) is not None:
-            path.append(parent)
-        return tuple(reversed(path))
+        return self.paths[index]
 
     def welded(self, index: int) -> dict[int, np.ndarray]:
         """Bodies that move with a body as one: itself, and others by joints that do not move.
@@ -213,8 +206,7 @@ class BodyTree(EvaluatedMethods):
             By index, the pose of each in the frame of the body, shape (4, 4).
         """
         found = {index: np.eye(4)}
-        for k, body in enumerate(self.bodies):
-            parent = self.parent_index(k)
+        for k, (body, parent) in enumerate(zip(self.bodies, self.parents, strict=True)):
             if k > index and parent in found and not body.joint.nv:
                 found[k] = found[parent] @ body.placement.matrix
         return found
@@ -232,8 +224,7 @@ class BodyTree(EvaluatedMethods):
         slice
             Range in q.
         """
-        i = self.index(body)
-        return slice(self._starts[i][0], self._starts[i + 1][0])
+        return self.q_spans[self.index(body)]
 
     def v_slice(self, body: str) -> slice:
         """Where a joint's velocities stand in v.
@@ -248,8 +239,7 @@ class BodyTree(EvaluatedMethods):
         slice
             Range in v.
         """
-        i = self.index(body)
-        return slice(self._starts[i][1], self._starts[i + 1][1])
+        return self.v_spans[self.index(body)]
 
     def freedoms(self, *bodies: str) -> list[int]:
         """Indices in v of the velocities of some joints.
@@ -267,20 +257,6 @@ class BodyTree(EvaluatedMethods):
         spans = [self.v_slice(body) for body in bodies]
         return [i for span in spans for i in range(span.start, span.stop)]
 
-    @property
-    def freedom_names(self) -> tuple[str, ...]:
-        """Name of each velocity coordinate: the body's, with the freedom if it has several."""
-        return tuple(
-            body.name if body.joint.nv == 1 else f"{body.name}[{freedom}]"
-            for body in self.bodies
-            for freedom in body.joint.freedom_names
-        )
-
-    @property
-    def effort_units(self) -> tuple[str, ...]:
-        """Unit of the force or torque along each velocity coordinate."""
-        return tuple(unit for body in self.bodies for unit in body.joint.effort_units)
-
     def _identities(self) -> np.ndarray:
         """Coordinates of the joints' identities, (nq,)."""
         return np.concatenate([body.joint.neutral for body in self.bodies])
@@ -288,12 +264,11 @@ class BodyTree(EvaluatedMethods):
     @cached_property
     def quaternions(self) -> Mapping[int, str]:
         """Where the quaternions start in q, and the bodies whose joints they turn."""
-        found = {}
-        for body in self.bodies:
-            at = body.joint.quaternion_at
-            if at is not None:
-                found[self.q_slice(body.name).start + at] = body.name
-        return found
+        return {
+            span.start + body.joint.quaternion_at: body.name
+            for body, span in zip(self.bodies, self.q_spans, strict=True)
+            if body.joint.quaternion_at is not None
+        }
 
     @evaluated("(nq),(nv)->(nq)")
     def rate(self, q: Vector, v: Vector) -> Vector:
@@ -311,7 +286,7 @@ class BodyTree(EvaluatedMethods):
         numpy.ndarray or casadi.SX
             The value, shape (nq,).
         """
-        return self._joint_by_joint(lambda joint, q, v: joint.rate(q, v), q, v)
+        return self._by_joint("rate", q, self.q_spans, v, self.v_spans)
 
     @evaluated("(nq),(nv)->(nq)")
     def integrate(self, q: Vector, dv: Vector) -> Vector:
@@ -329,7 +304,7 @@ class BodyTree(EvaluatedMethods):
         numpy.ndarray or casadi.SX
             The value, shape (nq,).
         """
-        return self._joint_by_joint(lambda joint, q, dv: joint.integrate(q, dv), q, dv)
+        return self._by_joint("integrate", q, self.q_spans, dv, self.v_spans)
 
     @evaluated("(nq),(nq)->(nv)")
     def difference(self, q0: Vector, q1: Vector) -> Vector:
@@ -347,11 +322,7 @@ class BodyTree(EvaluatedMethods):
         numpy.ndarray or casadi.SX
             The value, shape (nv,).
         """
-        parts = []
-        for i, body in enumerate(self.bodies):
-            span = slice(self._starts[i][0], self._starts[i + 1][0])
-            parts.append(body.joint.difference(q0[span, :], q1[span, :]))
-        return ca.vertcat(*parts)
+        return self._by_joint("difference", q0, self.q_spans, q1, self.q_spans)
 
     @evaluated("(nv),(nv)->(nv)")
     def dexp_inverse(self, dv: Vector, v: Vector) -> Vector:
@@ -369,7 +340,7 @@ class BodyTree(EvaluatedMethods):
         numpy.ndarray or casadi.SX
             The value, shape (nv,).
         """
-        return self._blockwise(lambda joint, a, b: joint.dexp_inverse(a, b), dv, v)
+        return self._by_joint("dexp_inverse", dv, self.v_spans, v, self.v_spans)
 
     @evaluated("(nv),(nv)->(nv)")
     def bracket(self, a: Vector, b: Vector) -> Vector:
@@ -385,21 +356,92 @@ class BodyTree(EvaluatedMethods):
         numpy.ndarray or casadi.SX
             Shape (nv,).
         """
-        return self._blockwise(lambda joint, x, y: joint.bracket(x, y), a, b)
+        return self._by_joint("bracket", a, self.v_spans, b, self.v_spans)
 
-    def _joint_by_joint(self, act: JointMap, q: Vector, v: Vector) -> Array:
-        parts = []
-        for i, body in enumerate(self.bodies):
-            (iq, iv), (jq, jv) = self._starts[i], self._starts[i + 1]
-            parts.append(act(body.joint, q[iq:jq, :], v[iv:jv, :]))
-        return ca.vertcat(*parts)
+    def _by_joint(
+        self, act: str, a: Array, a_spans: Sequence[slice], b: Array, b_spans: Sequence[slice]
+    ) -> Array:
+        """What a method of each joint gives for its parts of two arrays."""
+        parts = zip(self.bodies, a_spans, b_spans, strict=True)
+        return ca.vertcat(*[getattr(body.joint, act)(a[i, :], b[j, :]) for body, i, j in parts])
 
-    def _blockwise(self, act: JointMap, a: Array, b: Array) -> Array:
-        parts = []
-        for i, body in enumerate(self.bodies):
-            span = slice(self._starts[i][1], self._starts[i + 1][1])
-            parts.append(act(body.joint, a[span, :], b[span, :]))
-        return ca.vertcat(*parts)
+
+def _spans(sizes: Sequence[int]) -> tuple[slice, ...]:
+    """Ranges of these sizes, one after the other."""
+    ends = list(accumulate(sizes))
+    return tuple(slice(end - size, end) for end, size in zip(ends, sizes, strict=True))
+
+
+def graph_matrix(tree: BodyTree) -> np.ndarray:
+    """Graph matrix GM of a tree: what each joint connects.
+
+    The first column stands for the inertial frame, B_0 of the thesis; the others, like the
+    rows, follow `tree.bodies`. The columns add up to zero, and GM^T GM is the Laplacian of the
+    graph: neighbours of each body on the diagonal, -1 where two bodies share a joint
+    (Corollary 3.3.1).
+
+    Parameters
+    ----------
+    tree : BodyTree
+        The robot.
+
+    Returns
+    -------
+    numpy.ndarray
+        Integers (N, N + 1), one row per joint: -1 at the parent, 1 at the body.
+
+    References
+    ----------
+    Thesis, Corollary 3.3.1, (3.3.29).
+    """
+    count = len(tree.bodies)
+    matrix = np.zeros((count, count + 1), dtype=int)
+    for joint, parent in enumerate(tree.parents):
+        matrix[joint, 0 if parent is None else parent + 1] = -1
+        matrix[joint, joint + 1] = 1
+    return matrix
+
+
+def path_matrix(tree: BodyTree) -> np.ndarray:
+    """Path matrix Ph of a tree: which joints lie between a body and the inertial frame.
+
+    It is the inverse of the graph matrix without its first column (Corollary 3.3.2).
+
+    Parameters
+    ----------
+    tree : BodyTree
+        The robot.
+
+    Returns
+    -------
+    numpy.ndarray
+        Integers (N, N): entry (i, j) is 1 if joint j lies on the path to body i, else 0.
+    """
+    matrix = np.zeros((len(tree.bodies),) * 2, dtype=int)
+    for body, path in enumerate(tree.paths):
+        matrix[body, list(path)] = 1
+    return matrix
+
+
+def branches(tree: BodyTree) -> tuple[tuple[str, ...], ...]:
+    """Branches of a tree: the paths from the base to its extremities.
+
+    An extremity is a body with one neighbour: a one on the diagonal of GM^T GM.
+
+    Parameters
+    ----------
+    tree : BodyTree
+        The robot.
+
+    Returns
+    -------
+    tuple of tuple of str
+        Names of the bodies of each branch, base first, extremity last, in the order of the
+        extremities in `tree.bodies`.
+    """
+    graph = graph_matrix(tree)
+    ends = np.flatnonzero(np.diag(graph.T @ graph)[1:] == 1)
+    return tuple(tuple(tree.bodies[j].name for j in tree.paths[i]) for i in ends)
 
 
 def unknown_name(
@@ -433,37 +475,40 @@ def unknown_name(
 
 
 def _ordered(where: str, bodies: tuple[Body, ...]) -> tuple[Body, ...]:
+    """The bodies with parents before children, in the given order where this leaves a choice."""
     if not bodies:
         raise DescriptionError(
             where, expected="at least one body", came="no bodies", cure="Add the base."
         )
-    names = [body.name for body in bodies]
-    for name in names:
-        if names.count(name) > 1:
-            raise DescriptionError(
-                f"{where}, body `{name}`",
-                expected="each name once",
-                came=f"{names.count(name)} bodies of this name",
-                cure="Rename all but one.",
-            )
-    roots = [body.name for body in bodies if body.parent is None]
-    for body in bodies:
-        if body.parent is not None and body.parent not in names:
-            raise unknown_name(f"{where}, body `{body.name}`, `parent`", "body", body.parent, names)
+    parents = {body.name: body.parent for body in bodies}
+    if len(parents) < len(bodies):
+        name, count = Counter(body.name for body in bodies).most_common(1)[0]
+        raise DescriptionError(
+            f"{where}, body `{name}`",
+            expected="each name once",
+            came=f"{count} bodies of this name",
+            cure="Rename all but one.",
+        )
+    for name, parent in parents.items():
+        if parent is not None and parent not in parents:
+            raise unknown_name(f"{where}, body `{name}`, `parent`", "body", parent, list(parents))
+    roots = [name for name, parent in parents.items() if parent is None]
     if len(roots) > 1:
         raise DescriptionError(
             f"{where}, `parent`",
             expected="one body without parent: the base",
-            came=", ".join(roots) or "none: the parents form a cycle",
+            came=", ".join(roots),
             cure="Give every other body the name of its parent.",
         )
-    placed: list[Body] = []
+    placed: dict[str | None, Body] = {}
     waiting = list(bodies)
     while waiting:
-        done = {body.name for body in placed}
-        ready = next((b for b in waiting if b.parent is None or b.parent in done), None)
+        ready = next((b for b in waiting if b.parent is None or b.parent in placed), None)
         if ready is None:
-            cycle = _cycle(waiting)
+            trail, at = [waiting[0].name], str(waiting[0].parent)
+            while at not in trail:
+                trail, at = [*trail, at], str(parents[at])
+            cycle = [*trail[trail.index(at) :], at]
             raise DescriptionError(
                 f"{where}, `parent`",
                 expected="parents that lead to the base",
@@ -471,14 +516,6 @@ def _ordered(where: str, bodies: tuple[Body, ...]) -> tuple[Body, ...]:
                 cure="Change one of these parents.",
                 cycle=cycle,
             )
-        placed.append(ready)
+        placed[ready.name] = ready
         waiting.remove(ready)
-    return tuple(placed)
-
-
-def _cycle(bodies: Sequence[Body]) -> list[str]:
-    parent = {body.name: body.parent for body in bodies}
-    trail = [bodies[0].name]
-    while parent[trail[-1]] not in trail:
-        trail.append(str(parent[trail[-1]]))
-    return [*trail[trail.index(str(parent[trail[-1]])) :], str(parent[trail[-1]])]
+    return tuple(placed.values())

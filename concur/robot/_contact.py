@@ -9,9 +9,7 @@ import casadi as ca
 import numpy as np
 
 from concur.errors import WheelError
-from concur.robot._controls import coupling_names, coupling_rows
-from concur.robot._rolling import plane_normal, wheel_rows
-from concur.robot._size import robot_size
+from concur.robot._rows import coupling_rows, plane_normal, wheel_rows
 from concur.robot._tree import Tree
 from concur.robot._wheel import Wheel
 
@@ -33,7 +31,6 @@ def check_wheels(tree: Tree) -> tuple[tuple[int, ...], tuple[str, ...], float | 
     the plane under the wheels of the base, m; None if no wheel determines it. Raises a
     `WheelError` if a wheel does not fit its plane, or if the rolling constraints are not regular.
     """
-    tree.described("check_wheels")
     q = ca.SX.sym("q", tree.nq)
     wheels = [wheel_rows(tree, q, wheel) for wheel in tree.wheels]
     function = ca.Function(
@@ -52,7 +49,7 @@ def check_wheels(tree: Tree) -> tuple[tuple[int, ...], tuple[str, ...], float | 
     values = [[np.array(part) for part in function(sample)] for sample in samples]
     ground = _check_contact(tree, values)
     names = [name for wheel in wheels for name in wheel.names]
-    names += coupling_names(tree)
+    names += tree.coupling_names
     kept = _independent_rows(tree, names, [value[0] for value in values])
     return kept, tuple(names[i] for i in kept), ground
 
@@ -61,7 +58,7 @@ def _check_contact(tree: Tree, values: list[list[np.ndarray]]) -> float | None:
     """Each wheel stands upright enough on one common plane and stays on it."""
     planes: dict[int, tuple[float, str]] = {}
     lengths = freedom_lengths(tree)
-    rounding = ROUNDING * robot_size(tree)
+    rounding = ROUNDING * tree.size
     for k, wheel in enumerate(tree.wheels):
         where = f"robot `{tree.name}`, wheel `{wheel.body}`"
         if wheel.support is not None:
@@ -131,7 +128,7 @@ def _check_support(tree: Tree, wheel: Wheel, upright: float, gap: float, face: f
             came="a disk whose flat face is nearer to the sphere than its edge",
             cure="Turn its axis across the line of centres; a face on a sphere is not a wheel.",
         )
-    if abs(gap) > ROUNDING * robot_size(tree):
+    if abs(gap) > ROUNDING * tree.size:
         raise WheelError(
             where,
             expected="contact in the neutral configuration",
@@ -148,7 +145,11 @@ def comparable_rows(tree: Tree, rows: np.ndarray) -> np.ndarray:
     The result has rows of unit norm, with radians counted in the robot's size; a row that is zero,
     as along the normal where a planar joint keeps a contact closed, stays zero.
     """
-    scaled = rows / freedom_lengths(tree)
+    return _comparable(rows / freedom_lengths(tree))
+
+
+def _comparable(scaled: np.ndarray) -> np.ndarray:
+    """Rows of unit norm; rows that are zero stay zero."""
     sizes = np.linalg.norm(scaled, axis=1, keepdims=True)
     zero = sizes <= ZERO * np.max(sizes, initial=0.0)
     return np.where(zero, 0.0, scaled / np.where(zero, 1.0, sizes))
@@ -159,7 +160,7 @@ def freedom_lengths(tree: Tree) -> np.ndarray:
 
     They are one for freedoms in m/s, and the robot's size for those in rad/s.
     """
-    size = robot_size(tree)
+    size = tree.size
     units = [unit for body in tree.bodies for unit in body.joint.freedom_units]
     return np.array([1.0 if unit == "m" else size for unit in units])
 
@@ -172,7 +173,8 @@ def _frame_height(tree: Tree, platform: int) -> float:
 
 def _independent_rows(tree: Tree, names: list[str], samples: list[np.ndarray]) -> tuple[int, ...]:
     """Keep rows that raise the rank: couplings, rolling, side slip, that of wheels that follow."""
-    scaled = [comparable_rows(tree, rows) for rows in samples]
+    lengths = freedom_lengths(tree)
+    scaled = [_comparable(rows / lengths) for rows in samples]
     ranks = [_rank(rows) for rows in scaled]
     # Whether it is that large wherever the robot rolls is judged by `reduce`.
     scaled = [rows for rows, rank in zip(scaled, ranks, strict=True) if rank == max(ranks)]

@@ -1,14 +1,17 @@
-"""Motors that are not one by one on joints, and joints that follow others."""
+"""Motors that are not one by one on joints, joints that follow others, and what moves which."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from concur.errors import ConcurError, DescriptionError, shown
+from concur.errors import ConcurError, DescriptionError, entries, shown
+from concur.robot._bodies import BodyTree, unknown_name
+from concur.robot._body import Body
 from concur.robot._pose import scalar, vector
 
 
@@ -146,6 +149,147 @@ class Mimic:
             object.__setattr__(self, attribute, value)
         if self.of == self.body:
             raise _refusal(f"{where}, `of`", "another joint", f"`{self.of}`")
+
+
+def check_drives(
+    where: str, tree: BodyTree, drives: Sequence[Drive], floats: bool
+) -> dict[str, str]:
+    """Check drives of a tree; by body, the drive that moves its joint.
+
+    A base that `floats` has no motor.
+    """
+    names = tree.freedom_names
+    bodies = {names[i]: b.name for b in tree.bodies for i in tree.freedoms(b.name)}
+    geared: dict[str, str] = {}
+    given = [drive.name for drive in drives]
+    for drive in drives:
+        place = f"{where}, drive `{drive.name}`"
+        own = drive.name in (drive.joints or ())  # a gear on one joint may have its name
+        if given.count(drive.name) > 1 or (drive.name in names and not own):
+            raise DescriptionError(
+                place,
+                expected="a name that no joint and no other drive has",
+                came=f"`{drive.name}` twice",
+                cure="Rename the drive.",
+            )
+        if drive.body is not None:
+            tree.index(drive.body)
+        for name in drive.joints or ():
+            if name not in names:
+                raise unknown_name(f"{place}, `joints`", "joint", name, names)
+            if bodies[name] == tree.base.name and floats:
+                raise DescriptionError(
+                    f"{place}, `joints`",
+                    expected="joints other than the base",
+                    came=f"the base `{tree.base.name}`",
+                    cure="A floating base has no motor: describe a thruster by `body` and "
+                    "`wrench`.",
+                )
+            geared[bodies[name]] = drive.name
+    return geared
+
+
+def actuated_bodies(
+    where: str,
+    tree: BodyTree,
+    given: Any,
+    geared: Mapping[str, str],
+    platforms: Collection[int],
+    floats: bool,
+) -> tuple[str, ...]:
+    """Check which joints of a tree have a motor each: none that something else moves."""
+    place, omit = f"{where}, `actuated`", "Remove it from the list."
+    names = None if isinstance(given, str) else entries(given, str)
+    if names is None:
+        raise DescriptionError(
+            place,
+            expected="a list of body names",
+            came=f"{type(given).__name__} {shown(given)}",
+            cure='Write ["left", "right"].',
+        )
+    for name in names:
+        index = tree.index(name)
+        if index == 0 and floats:
+            raise DescriptionError(
+                place,
+                expected="joints other than the base",
+                came=f"the base `{name}`",
+                cure="A floating base is unactuated: its pose follows from the wheels or from "
+                f"momentum. {omit}",
+            )
+        if index in platforms:
+            raise DescriptionError(
+                place,
+                expected="joints other than those of bodies that stand on wheels",
+                came=f"`{name}`",
+                cure=f"Its pose follows from the wheels. {omit}",
+            )
+        if name in geared:
+            raise DescriptionError(
+                place,
+                expected="joints without a drive",
+                came=f"`{name}`, which the drive `{geared[name]}` moves",
+                cure="Remove it from the list, or give its own motor as a drive too.",
+            )
+        if tree.bodies[index].joint.nv == 0:
+            raise DescriptionError(
+                place,
+                expected="joints that can move",
+                came=f"the fixed joint of `{name}`",
+                cure=omit,
+            )
+    if len(set(names)) != len(names):
+        raise DescriptionError(
+            place,
+            expected="each joint once",
+            came=", ".join(names),
+            cure="Remove the repeated name.",
+        )
+    return names
+
+
+def ordered_mimics(
+    where: str, bodies: Sequence[Body], mimics: Sequence[Mimic]
+) -> tuple[Mimic, ...]:
+    """Check joints that follow others; each comes after the one that it follows."""
+    names = [body.name for body in bodies]
+    followers = [mimic.body for mimic in mimics]
+    for mimic in mimics:
+        place = f"{where}, mimic `{mimic.body}`"
+        for attribute in ("body", "of"):
+            name = getattr(mimic, attribute)
+            if name not in names:
+                raise unknown_name(f"{place}, `{attribute}`", "body", name, names)
+            joint = bodies[names.index(name)].joint
+            if joint.nv != 1 or name == names[0]:
+                base = "the base" if name == names[0] else f"with {joint.nv}"
+                raise DescriptionError(
+                    f"{place}, `{attribute}`",
+                    expected="a joint with one coordinate, not that of the base",
+                    came=f"`{name}`, {base}",
+                    cure="Couple joints of type Revolute, Prismatic or Helical.",
+                )
+        if followers.count(mimic.body) > 1:
+            raise DescriptionError(
+                place,
+                expected="a joint that follows one other",
+                came=f"{followers.count(mimic.body)} that it follows",
+                cure="Keep one of them.",
+            )
+    ordered, waiting = list[Mimic](), list(mimics)
+    while waiting:
+        pending = {mimic.body for mimic in waiting}
+        ready = next((mimic for mimic in waiting if mimic.of not in pending), None)
+        if ready is None:
+            raise DescriptionError(
+                f"{where}, `mimics`",
+                expected="a joint at the start of each chain that follows no other",
+                came=f"a cycle of {', '.join(f'`{mimic.body}`' for mimic in waiting)}",
+                cure="Remove one of the couplings.",
+            )
+        ordered.append(ready)
+        waiting.remove(ready)
+    return tuple(ordered)
 
 
 def _refusal(where: str, expected: str, came: str) -> ConcurError:

@@ -1,4 +1,4 @@
-"""Forward kinematics by the product of exponentials, and its Jacobians.
+"""Screw parameters of a robot: forward kinematics by the product of exponentials.
 
 Configurations are screw parameters s, shape (nv,), m and rad, stacked like the velocities v:
 joint j moves by exp(basis s_j) from the neutral configuration. All twists are spatial, [linear;
@@ -12,153 +12,249 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
-from concur.codegen import Array, Vector, constant
+from concur.codegen import Array, Matrix, Vector, as_floats, constant, evaluated
 from concur.groups import se3
-from concur.robot._screw import admissible, is_abelian, kernel
+from concur.robot._screw import admissible, is_abelian
 from concur.robot._tree import Tree
 
+Rows = tuple[tuple[str, tuple[tuple[float, ...], ...]], ...]
 
-def joint_screws(tree: Tree) -> list[np.ndarray]:
+
+class ScrewTree(Tree):
+    """The methods of a robot that take screw parameters of its joints."""
+
+    @evaluated("(nv)->(nq)")
+    def configuration(self, s: Vector) -> Vector:
+        """Configuration reached from the joints' identities by screw parameters, (2.1.3a).
+
+        Parameters
+        ----------
+        s : array_like
+            Screw parameters of all joints, shape (nv,), m and rad: joint j moves by
+            exp(basis s_j).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Configuration, shape (nq,).
+
+        References
+        ----------
+        Thesis, Theorem 2.1.5, (2.1.3).
+        """
+        return self.integrate(constant(self._identities()), s)
+
+    @evaluated("(nq)->(nv)")
+    def screw_parameters(self, q: Vector) -> Vector:
+        """Screw parameters of a configuration, m and rad: inverse of `configuration`.
+
+        Angles are at most pi, except for joints that count turns in q.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv,).
+        """
+        return self.difference(constant(self._identities()), q)
+
+    @evaluated("(nv)->(4,4)")
+    def forward(self, s: Vector, body: str) -> Matrix:
+        """Pose of a body by the product of exponentials, (2.2.6).
+
+        Parameters
+        ----------
+        s : array_like
+            Screw parameters of all joints, shape (nv,), m and rad.
+        body : str
+            Name of the body.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Homogeneous matrix (4, 4), body to world, m.
+
+        References
+        ----------
+        Thesis, (2.1.2), (2.2.6), (3.3.30).
+        """
+        index = self.index(body)
+        return _displacements(self, s)[index] @ constant(_neutral_poses(self)[index])
+
+    @evaluated("(nv)->(6,nv)")
+    def screw_jacobian(
+        self,
+        s: Vector,
+        body: str,
+        seen_from: str | None = None,
+        relative_to: str | None = None,
+    ) -> Matrix:
+        """Map from the rate of the screw parameters to the spatial twist of a body, (2.3.7).
+
+        Parameters
+        ----------
+        s : array_like
+            Screw parameters of all joints, shape (nv,), m and rad.
+        body : str
+            Name of the body.
+        seen_from : str, optional
+            Body in whose frame the twist is expressed, (2.3.11); default the inertial frame.
+        relative_to : str, optional
+            Body relative to which the motion is meant, (2.3.12); default the inertial frame.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (6, nv), [linear; angular]; its linear rows are the velocity of the point of
+            the body that passes the observer's origin.
+
+        References
+        ----------
+        Thesis, (2.1.1), (2.3.7)-(2.3.12).
+        """
+        # Column j is exp(ad_T1s1) ... exp(ad_Tj-1sj-1) F(T_j s_j) T_j, with the differential F of
+        # the exponential, for the joints up to the body.
+        path = self.paths[self.index(body)]
+        start = () if relative_to is None else self.paths[self.index(relative_to)]
+        # What carries both bodies alike cancels, also where they sit on different branches.
+        own = [i for i in path if i not in start]
+        others = [i for i in start if i not in path]
+        screws, displacements = _joint_screws(self), _displacements(self, s)
+        columns = ca.SX(6, self.nv)
+        for joints, sign in ((own, 1.0), (others, -1.0)):
+            for i in joints:
+                span, before = self.v_spans[i], self.parents[i]
+                column = sign * constant(screws[i])
+                if not is_abelian(self.bodies[i].joint):
+                    column = se3.dexp_spatial(constant(screws[i]) @ s[span, :]) @ column
+                if before is not None:
+                    column = se3.adjoint(displacements[before]) @ column
+                columns[:, span] = column
+        if seen_from is None:
+            return columns
+        observer = self.forward(s, seen_from)
+        return se3.adjoint(se3.inverse(observer)) @ columns
+
+    def modified_jacobian(
+        self, s: Vector, body: str, rows: Mapping[str, ArrayLike] | None = None
+    ) -> Array:
+        """Spatial Jacobian along motions that nonholonomic joints admit, (2.3.13).
+
+        Parameters
+        ----------
+        s : array_like
+            Screw parameters, shape (nv,), m and rad.
+        body : str
+            Name of the body.
+        rows : mapping of str to array_like, optional
+            For a nonholonomic joint, by body, constant rows on its body velocity, shape
+            (f, nv of the joint): rows @ v = 0.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (6, n): n admissible speeds of the whole robot.
+        """
+        return self._stacked(s, (body,), _frozen(rows))
+
+    def stacked_jacobian(
+        self, s: Vector, bodies: Sequence[str], rows: Mapping[str, ArrayLike] | None = None
+    ) -> Array:
+        """Modified Jacobians of several bodies over each other, shared joints once.
+
+        Parameters
+        ----------
+        s : array_like
+            Screw parameters, shape (nv,), m and rad.
+        bodies : sequence of str
+            Names of the bodies.
+        rows : mapping of str to array_like, optional
+            As for `modified_jacobian`.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (6 k, n) for k bodies: the map to use for every question of rank.
+        """
+        return self._stacked(s, tuple(bodies), _frozen(rows))
+
+    def branch_jacobians(
+        self, s: Vector, bodies: Sequence[str], rows: Mapping[str, ArrayLike] | None = None
+    ) -> Array:
+        """Modified Jacobians of several branches as blocks, shared joints repeated, (2.3.13).
+
+        Beware: its rank is not that of the robot; `stacked_jacobian` has the true one.
+
+        Parameters
+        ----------
+        s : array_like
+            Screw parameters, shape (nv,), m and rad.
+        bodies : sequence of str
+            Names of the bodies at the ends of the branches.
+        rows : mapping of str to array_like, optional
+            As for `modified_jacobian`.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Block diagonal, shape (6 k, sum of the branches' speeds).
+        """
+        return self._branched(s, tuple(bodies), _frozen(rows))
+
+    @evaluated("(nv)->(*,*)")
+    def _stacked(self, s: Vector, bodies: tuple[str, ...], rows: Rows) -> Matrix:
+        columns = ca.vertcat(*[self.screw_jacobian(s, body) for body in bodies])
+        return columns @ ca.diagcat(*self._admissible(s, dict(rows)))
+
+    @evaluated("(nv)->(*,*)")
+    def _branched(self, s: Vector, bodies: tuple[str, ...], rows: Rows) -> Matrix:
+        rates = self._admissible(s, dict(rows))
+        blocks = []
+        for body in bodies:
+            columns, path = self.screw_jacobian(s, body), self.paths[self.index(body)]
+            blocks.append(ca.horzcat(*[columns[:, self.v_spans[i]] @ rates[i] for i in path]))
+        return ca.diagcat(*blocks)
+
+    def _admissible(self, s: Vector, rows: Mapping[str, Any]) -> list[Array]:
+        """Sigma of each joint: from its admissible velocities to the rates of its parameters."""
+        for name in rows:
+            self.index(name)
+        return [
+            admissible(body.joint, s[span, :], np.array(rows[body.name]))
+            if body.name in rows
+            else ca.SX.eye(body.joint.nv)
+            for body, span in zip(self.bodies, self.v_spans, strict=True)
+        ]
+
+
+def _frozen(rows: Mapping[str, ArrayLike] | None) -> Rows:
+    """Rows as something that can name a function."""
+    frozen = []
+    for name, values in sorted((rows or {}).items()):
+        numbers = np.atleast_2d(as_floats(values, f"`rows` of `{name}`"))
+        frozen.append((name, tuple(map(tuple, numbers.tolist()))))
+    return tuple(frozen)
+
+
+def _joint_screws(tree: Tree) -> list[np.ndarray]:
     """Twist bases (6, nv of the joint) at the neutral configuration, seen in the inertial frame.
 
     For each body this is T_j = Ad_(r_j,0^0) B_j of (2.2.6).
     """
-    return [
-        se3.adjoint(pose) @ body.joint.basis
-        for pose, body in zip(_neutral_poses(tree), tree.bodies, strict=True)
-    ]
-
-
-def product_of_exponentials(tree: Tree, s: Vector, body: str) -> Array:
-    """Pose of a body by the product of exponentials, (2.2.6).
-
-    The homogeneous matrix (4, 4), body to world, m, is exp(T_1 s_1) ... exp(T_m s_m) r_m,0^0.
-    """
-    index = tree.index(body)
-    return _displacements(tree, s)[index] @ constant(_neutral_poses(tree)[index])
-
-
-def screw_jacobian(
-    tree: Tree,
-    s: Vector,
-    body: str,
-    seen_from: str | None = None,
-    relative_to: str | None = None,
-) -> Array:
-    """Map from the rate of the screw parameters to the spatial twist of a body, (2.3.7).
-
-    The columns of joint j are exp(ad_T1s1) ... exp(ad_Tj-1sj-1) F(T_j s_j) T_j, with the
-    differential F of the exponential, `dexp_spatial`. They do not depend on the joints
-    after j.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    s : casadi.SX
-        Screw parameters of all joints, shape (nv,), m and rad.
-    body : str
-        Name of the body.
-    seen_from : str, optional
-        Body in whose frame the twist is expressed, (2.3.11): `body` itself gives the body
-        twist. Default the inertial frame.
-    relative_to : str, optional
-        Body relative to which the motion is meant, (2.3.12) where it is one on the path.
-        Default the inertial frame.
-
-    Returns
-    -------
-    casadi.SX
-        Shape (6, nv), [linear; angular]; zero columns for joints that do not take part.
-    """
-    path = tree.path(tree.index(body))
-    start = () if relative_to is None else tree.path(tree.index(relative_to))
-    # What carries both bodies alike cancels, also where they sit on different branches.
-    own = [i for i in path if i not in start]
-    others = [i for i in start if i not in path]
-    screws, displacements = joint_screws(tree), _displacements(tree, s)
-    columns = ca.SX(6, tree.nv)
-    for joints, sign in ((own, 1.0), (others, -1.0)):
-        for i in joints:
-            span, before = tree.v_slice(tree.bodies[i].name), tree.parent_index(i)
-            column = sign * constant(screws[i])
-            if not is_abelian(tree.bodies[i].joint):
-                column = se3.dexp_spatial(constant(screws[i]) @ s[span, :]) @ column
-            if before is not None:
-                column = se3.adjoint(displacements[before]) @ column
-            columns[:, span] = column
-    if seen_from is None:
-        return columns
-    observer = product_of_exponentials(tree, s, seen_from)
-    return se3.adjoint(se3.inverse(observer)) @ columns
-
-
-def modified_jacobian(
-    tree: Tree, s: Vector, body: str, rows: Mapping[str, Any] | None = None
-) -> Array:
-    """Map from admissible velocities to the spatial twist of a body, (2.3.13).
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    s : casadi.SX
-        Screw parameters of all joints, shape (nv,), m and rad.
-    body : str
-        Name of the body.
-    rows : mapping of str to array_like, optional
-        Constraint on the body twist of a joint, shape (f, nv of the joint), by the name of its
-        body, see `admissible`. A joint that is not named has its sdot as velocity.
-
-    Returns
-    -------
-    casadi.SX
-        Shape (6, n), [linear; angular]: J diag(Sigma_1, ..., Sigma_N), with zero columns for
-        joints that are not on the path.
-    """
-    return screw_jacobian(tree, s, body) @ _admissible_rates(tree, s, rows or {})
-
-
-def stacked_jacobian(
-    tree: Tree, s: Vector, bodies: Sequence[str], rows: Mapping[str, Any] | None = None
-) -> Array:
-    """Map from admissible velocities to the spatial twists of several bodies.
-
-    Joints that carry several of the bodies have their columns once: this is the derivative of
-    the forward kinematics along admissible motions. Use it for every question of rank. The shape is
-    (6 bodies, n), a row block per body; `rows` are as in `modified_jacobian`.
-    """
-    rates = _admissible_rates(tree, s, rows or {})
-    return ca.vertcat(*[screw_jacobian(tree, s, body) for body in bodies]) @ rates
-
-
-def branch_jacobians(
-    tree: Tree, s: Vector, bodies: Sequence[str], rows: Mapping[str, Any] | None = None
-) -> Array:
-    """Block-diagonal array of the modified Jacobians of branches, as printed with (2.3.13).
-
-    Each block has the joints of one branch only, and the velocities of joints that several
-    branches share are repeated, once per branch. Beware: a map with this matrix lets a shared
-    joint move in one way for one branch and in another for the next, so its rank is not that
-    of the robot. In the case study of section 2.5 it is 12, while the two tips, one joint
-    each on one arm, have only 8 independent twists; `stacked_jacobian` has that rank. The bodies
-    are those at the ends of the branches; the shape is (6 bodies, sum of the branches' velocities).
-    """
-    constraints = rows or {}
-    spans = _admissible_spans(tree, constraints)
-    blocks = []
-    for body in bodies:
-        own = [k for i in tree.path(tree.index(body)) for k in spans[i]]
-        blocks.append(modified_jacobian(tree, s, body, constraints)[:, own])
-    return ca.diagcat(*blocks)
+    placed = zip(_neutral_poses(tree), tree.bodies, strict=True)
+    return [se3.adjoint(pose) @ body.joint.basis for pose, body in placed]
 
 
 def _neutral_poses(tree: Tree) -> list[np.ndarray]:
     """Pose (4, 4) of each body in the inertial frame at the neutral configuration."""
     poses: list[np.ndarray] = []
-    for i, body in enumerate(tree.described("product of exponentials")):
-        parent = tree.parent_index(i)
+    for body, parent in zip(tree.described("product of exponentials"), tree.parents, strict=True):
         own = body.placement.matrix
         poses.append(own if parent is None else poses[parent] @ own)
     return poses
@@ -167,34 +263,7 @@ def _neutral_poses(tree: Tree) -> list[np.ndarray]:
 def _displacements(tree: Tree, s: Vector) -> list[Array]:
     """Product exp(T_1 s_1) ... exp(T_i s_i) along the path to each body, (4, 4)."""
     products: list[Array] = []
-    for i, (body, screw) in enumerate(zip(tree.bodies, joint_screws(tree), strict=True)):
-        own = se3.exp(constant(screw) @ s[tree.v_slice(body.name), :])
-        parent = tree.parent_index(i)
+    for screw, parent, span in zip(_joint_screws(tree), tree.parents, tree.v_spans, strict=True):
+        own = se3.exp(constant(screw) @ s[span, :])
         products.append(own if parent is None else products[parent] @ own)
     return products
-
-
-def _admissible_rates(tree: Tree, s: Vector, rows: Mapping[str, Any]) -> Array:
-    """diag(Sigma_1, ..., Sigma_N), shape (nv, n)."""
-    for name in rows:
-        tree.index(name)
-    blocks = []
-    for body in tree.bodies:
-        own = s[tree.v_slice(body.name), :]
-        free = body.name not in rows
-        blocks.append(
-            ca.SX.eye(body.joint.nv) if free else admissible(body.joint, own, rows[body.name])
-        )
-    return ca.diagcat(*blocks)
-
-
-def _admissible_spans(tree: Tree, rows: Mapping[str, Any]) -> list[range]:
-    """Where the admissible velocities of each joint stand among those of the robot."""
-    spans, start = [], 0
-    for body in tree.bodies:
-        count = body.joint.nv
-        if body.name in rows:
-            count = kernel(rows[body.name], count).shape[1]
-        spans.append(range(start, start + count))
-        start += count
-    return spans

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -15,12 +15,13 @@ from numpy.typing import ArrayLike
 
 from concur.codegen import Matrix, Scalar, Vector, constant, evaluated
 from concur.errors import WheelError, shown
-from concur.robot import _controls, _coriolis, _jacobian, _mass_matrix, _newton_euler, _rolling
-from concur.robot._constraint_rows import constraint_rows
+from concur.robot import _dynamics, _kinematics, _rows
+from concur.robot._bodies import unknown_name
 from concur.robot._contact import check_wheels
-from concur.robot._masses import check_masses
-from concur.robot._screw_methods import ScrewMethods
-from concur.robot._size import robot_size
+from concur.robot._exponentials import ScrewTree
+from concur.robot._massless import check_masses
+from concur.robot._numbers import OF_BODIES, OF_WHEELS, RATIO, changed, split_name
+from concur.robot._spatial import stacked
 from concur.robot._wheel import Wheel
 
 FLAT = 1e-6
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Mechanism(ScrewMethods):
+class Mechanism(ScrewTree):
     """A robot: bodies in a tree, wheels on a plane, gravity and actuators.
 
     All methods take NumPy arrays (and return arrays of floats) or CasADi SX (and return SX).
@@ -113,23 +114,27 @@ class Mechanism(ScrewMethods):
     )
 
     unread: Sequence[str] = field(default=(), repr=False, compare=False)
+    nf: int = field(init=False, repr=False, compare=False)
+    constraint_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    ground_height: float | None = field(init=False, repr=False, compare=False)
     _kept_rows: tuple[int, ...] = field(init=False, repr=False, compare=False)
-    _row_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    _ground: float | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.nv:
             rng = np.random.default_rng(7)
-            check_masses(self, [self.random(rng) for _ in range(2)])
-        names = _controls.coupling_names(self)
+            check_masses(self, self.inertia_matrices, [self.random(rng) for _ in range(2)])
+        names = self.coupling_names
         kept, ground = tuple(range(len(names))), None
         if self.wheels:
             kept, names, ground = check_wheels(self)
-        object.__setattr__(self, "unread", tuple(self.unread))
-        object.__setattr__(self, "_kept_rows", kept)
-        object.__setattr__(self, "_row_names", names)
-        object.__setattr__(self, "_ground", ground)
+        self._keep(
+            unread=tuple(self.unread),
+            nf=len(kept),
+            constraint_names=names,
+            ground_height=ground,
+            _kept_rows=kept,
+        )
 
     def __repr__(self) -> str:
         sizes = f"{len(self.bodies)} bodies, nq = {self.nq}, nv = {self.nv}, {self.nu} controls"
@@ -140,23 +145,51 @@ class Mechanism(ScrewMethods):
 
         return robot_html(self)
 
-    @property
-    def nf(self) -> int:
-        """Number of independent constraints: of wheels, and of joints that follow others."""
-        return len(self._kept_rows)
+    def with_numbers(self, numbers: Mapping[str, ArrayLike]) -> Mechanism:
+        """The same robot with other numbers of its description.
 
-    @property
-    def constraint_names(self) -> tuple[str, ...]:
-        """Name of each row of `constraints`: wheel and what it forbids, or joint that follows."""
-        return self._row_names
+        It keeps the constraint rows of this robot, and its wheels may be of heights that differ.
 
-    @property
-    def ground_height(self) -> float | None:
-        """Height of the plane under the wheels above the plane of the base's frame, m.
+        Parameters
+        ----------
+        numbers : mapping of str to array_like
+            Some of `numbers`, with other values, SI units.
 
-        Counted along the normal of the base's joint; none without wheels that touch it.
+        Returns
+        -------
+        Mechanism
+            The robot.
+
+        Raises
+        ------
+        UnknownNameError
+            If the robot has no number of this name.
+        ConcurError
+            If a body, wheel or drive cannot have a number, or an axle of `steering` no longer
+            meets its steering axis.
+
+        Examples
+        --------
+        >>> import concur as cc
+        >>> robot = cc.robots.rover_arm()
+        >>> robot.with_numbers({"forearm.inertia.mass": 1.5}).numbers["forearm.inertia.mass"]
+        array(1.5)
         """
-        return self._ground
+        changes: dict[str, dict[str, Any]] = {}
+        for name, value in numbers.items():
+            if name not in self.numbers:
+                known = list(self.numbers)
+                raise unknown_name(f"robot `{self.name}`, `with_numbers`", "number", name, known)
+            owner, field_name = split_name(name)
+            changes.setdefault(owner, {})[field_name] = value
+        made = object.__new__(Mechanism)
+        mine = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        bodies = [changed(body, OF_BODIES, changes.get(body.name, {})) for body in self.bodies]
+        wheels = [changed(wheel, OF_WHEELS, changes.get(wheel.body, {})) for wheel in self.wheels]
+        drives = [changed(drive, (RATIO,), changes.get(drive.name, {})) for drive in self.drives]
+        made.__dict__.update(mine, bodies=bodies, wheels=wheels, drives=drives)
+        ScrewTree.__post_init__(made)
+        return made
 
     def wheel_axis(self, wheel: Wheel) -> np.ndarray:
         """Axis of a wheel in its body's frame.
@@ -171,7 +204,7 @@ class Mechanism(ScrewMethods):
         numpy.ndarray
             Unit vector (3,).
         """
-        return _rolling.wheel_axis(self, wheel)
+        return _rows.wheel_axis(self, wheel)
 
     def check_contacts(self, q: np.ndarray, where: str) -> None:
         """Demand that every wheel with a `support` touches it.
@@ -190,7 +223,7 @@ class Mechanism(ScrewMethods):
         """
         for wheel in self.wheels:
             if wheel.support is not None:
-                rows = _rolling.wheel_rows(self, constant(q), wheel)
+                rows = _rows.wheel_rows(self, constant(q), wheel)
                 upright, gap = float(ca.DM(rows.upright)), float(ca.DM(rows.height))
                 if not upright > FLAT:
                     raise WheelError(
@@ -199,7 +232,7 @@ class Mechanism(ScrewMethods):
                         came="a disk that lies flat",
                         cure="Tilt it: its rolling constraints are singular there.",
                     )
-                if not abs(gap) <= TOUCH * robot_size(self):
+                if not abs(gap) <= TOUCH * self.size:
                     raise WheelError(
                         f"robot `{self.name}`, wheel `{wheel.body}`, {where}",
                         expected="contact with its support",
@@ -224,7 +257,7 @@ class Mechanism(ScrewMethods):
         numpy.ndarray or casadi.SX
             The value, shape (4, 4).
         """
-        return _jacobian.pose(self, q, body)
+        return _kinematics.pose(self, q, body)
 
     @evaluated("(nq)->(6,nv)")
     def jacobian(self, q: Vector, body: str) -> Matrix:
@@ -242,7 +275,7 @@ class Mechanism(ScrewMethods):
         numpy.ndarray or casadi.SX
             The value, shape (6, nv).
         """
-        return _jacobian.jacobian(self, q, body)
+        return _kinematics.jacobian(self, q, body)
 
     @evaluated("(nq),(nv)->(6)")
     def twist(self, q: Vector, v: Vector, body: str) -> Vector:
@@ -262,7 +295,7 @@ class Mechanism(ScrewMethods):
         numpy.ndarray or casadi.SX
             The value, shape (6,).
         """
-        return _jacobian.twist(self, q, v, body)
+        return stacked(_kinematics.motion_from(self, q, v, None, body)[1])
 
     @evaluated("(nq),(nv)->(6)")
     def velocity_product(self, q: Vector, v: Vector, body: str) -> Vector:
@@ -282,7 +315,7 @@ class Mechanism(ScrewMethods):
         numpy.ndarray or casadi.SX
             The value, shape (6,).
         """
-        return _jacobian.velocity_product(self, q, v, body)
+        return stacked(_kinematics.motion_from(self, q, v, None, body)[2])
 
     @evaluated("(nq)->(nv,nv)")
     def mass_matrix(self, q: Vector) -> Matrix:
@@ -302,7 +335,7 @@ class Mechanism(ScrewMethods):
         ----------
         Thesis, (3.2.12), (3.3.31).
         """
-        return _mass_matrix.mass_matrix(self, q)
+        return _dynamics.mass_matrix(self, q)
 
     @evaluated("(nq),(nv)->(nv)")
     def bias(self, q: Vector, v: Vector) -> Vector:
@@ -320,7 +353,7 @@ class Mechanism(ScrewMethods):
         numpy.ndarray or casadi.SX
             The value, shape (nv,).
         """
-        return _newton_euler.bias(self, q, v)
+        return _dynamics.bias(self, q, v)
 
     @evaluated("(nq),(nv),(nv)->(nv)")
     def inverse_dynamics(self, q: Vector, v: Vector, vdot: Vector) -> Vector:
@@ -340,7 +373,7 @@ class Mechanism(ScrewMethods):
         numpy.ndarray or casadi.SX
             The value, shape (nv,).
         """
-        return _newton_euler.inverse_dynamics(self, q, v, vdot)
+        return _dynamics.inverse_dynamics(self, q, v, vdot)
 
     @evaluated("(nq),(nv)->(nv,nv)")
     def coriolis(self, q: Vector, v: Vector) -> Matrix:
@@ -360,7 +393,7 @@ class Mechanism(ScrewMethods):
         numpy.ndarray or casadi.SX
             The value, shape (nv, nv).
         """
-        return _coriolis.coriolis(self, q, v)
+        return _dynamics.coriolis(self, q, v)
 
     @evaluated("(nq),(nv)->(6)")
     def momentum(self, q: Vector, v: Vector) -> Vector:
@@ -382,7 +415,7 @@ class Mechanism(ScrewMethods):
         ----------
         Thesis, (3.2.14)-(3.2.16), (3.3.34), (3.3.35).
         """
-        return _newton_euler.momentum(self, q, v)
+        return _dynamics.momentum(self, q, v)
 
     @evaluated("(nq)->(6,nv)")
     def momentum_matrix(self, q: Vector) -> Matrix:
@@ -398,7 +431,7 @@ class Mechanism(ScrewMethods):
         numpy.ndarray or casadi.SX
             The value, shape (6, nv).
         """
-        return _newton_euler.momentum_matrix(self, q)
+        return _dynamics.momentum_matrix(self, q)
 
     @evaluated("(nq),(nv)->()")
     def kinetic_energy(self, q: Vector, v: Vector) -> Scalar:
@@ -420,7 +453,7 @@ class Mechanism(ScrewMethods):
         ----------
         Thesis, (4.4.28).
         """
-        return _mass_matrix.kinetic_energy(self, q, v)
+        return _dynamics.kinetic_energy(self, q, v)
 
     @evaluated("(nq)->()")
     def potential_energy(self, q: Vector) -> Scalar:
@@ -440,7 +473,7 @@ class Mechanism(ScrewMethods):
         ----------
         Thesis, (3.3.32).
         """
-        return _mass_matrix.potential_energy(self, q)
+        return _dynamics.potential_energy(self, q)
 
     @evaluated("(nq)->(nf,nv)")
     def constraints(self, q: Vector) -> Matrix:
@@ -462,7 +495,7 @@ class Mechanism(ScrewMethods):
         ----------
         Thesis, (4.2.8), (4.3.23).
         """
-        return constraint_rows(self, q, self._kept_rows)
+        return _rows.constraint_rows(self, q, self._kept_rows)
 
     @evaluated("(nq)->(nv,nu)")
     def actuation(self, q: Vector) -> Matrix:
@@ -478,7 +511,7 @@ class Mechanism(ScrewMethods):
         numpy.ndarray or casadi.SX
             The value, shape (nv, nu).
         """
-        return _controls.control_velocities(self, q, ca.SX.eye(self.nv)).T
+        return _kinematics.along_controls(self, q, ca.SX.eye(self.nv)).T
 
     def plot(
         self,

@@ -1,59 +1,213 @@
-"""Numbers of a robot that take the place of those of its description."""
+"""The numbers of a robot: by name, as the description gives them, and as the recursions use them.
+
+A name is that of a body or drive and a field: `hand.inertia.mass`, `left_wheel.radius`. The
+recursions read `Terms`. Those of a description are constants; `Unbound` replaces some of them by
+expressions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from concur.codegen import Array
+import numpy as np
+
+from concur.codegen import Array, constant
+from concur.robot._bodies import BodyTree
+from concur.robot._drive import Drive
+from concur.robot._frames import Link, Seat, link_frames, with_masses
+from concur.robot._spatial import Placed
+from concur.robot._steering import Linkage
+from concur.robot._wheel import Support, Wheel
+
+PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+"""Entries of a symmetric tensor: xx, yy, zz, xy, xz, yz."""
+
+FIELDS: dict[str, tuple[int, ...]] = {
+    "inertia.mass": (),
+    "inertia.com": (3,),
+    "inertia.moments": (6,),
+    "placement.translation": (3,),
+    "placement.rotation": (3,),
+    "radius": (),
+    "grip": (),
+    "center": (3,),
+    "support.center": (3,),
+    "support.radius": (),
+}
+"""Fields of bodies and wheels that are numbers, and the shapes of their deviations: a rotation
+deviates by a rotation vector, and the friction coefficient `grip` belongs to a plant."""
+
+OF_BODIES = tuple(field for field in FIELDS if field.startswith(("inertia.", "placement.")))
+OF_WHEELS = tuple(field for field in FIELDS if field not in OF_BODIES)
+"""Fields of bodies, and of wheels, which have the name of their body."""
+
+RATIO = "ratio"
+"""Field of a drive: the gear ratios of its joints."""
 
 
 @dataclass(frozen=True, eq=False)
-class RobotNumbers:
-    """Numbers that the recursions use, as expressions.
-
-    Lengths are in m, masses in kg. The axes of joints are those of the description.
+class Rim:
+    """Numbers of a wheel as its constraint rows use them, constants or expressions.
 
     Parameters
     ----------
-    masses, firsts, seconds : sequence of casadi.SX
-        Mass, first moment (3,) and second moment (3, 3) of each link, regrouped.
-    offsets : sequence of casadi.SX
-        Origin of each link in its parent's link frame, shape (3,).
-    turns : sequence of casadi.SX or numpy.ndarray
-        Attitude of each link before its joint turns, in its parent's link frame, shape (3, 3).
-    starts : sequence of tuple of float or casadi.SX
-        Cosine and sine of the angle added to that of each joint about the axis z of its link.
-    places : sequence of casadi.SX
-        Translation of the placement of each body, shape (3,).
-    attitudes : sequence of casadi.SX or numpy.ndarray
-        Rotation of the placement of each body, shape (3, 3).
-    ratios : sequence of casadi.SX or numpy.ndarray
-        Gear ratios of each drive, one for each of its joints; none for a thruster.
-    radii : sequence of casadi.SX
-        Radius of each wheel.
-    centers, support_centers : sequence of casadi.SX or numpy.ndarray
-        Centre of each wheel and of its support, shape (3,).
-    support_radii : sequence of casadi.SX or float
-        Radius of the support of each wheel; zero if it has none.
-    axles : sequence of casadi.SX
-        Places of the three axles of each `Steering`, shape (2, 3).
-    reaches : sequence of casadi.SX
-        Largest distance between these.
+    radius : float or casadi.SX
+        Radius, m.
+    center : casadi.SX
+        Centre in the wheel's body, shape (3,), m.
+    support_center : casadi.SX
+        Centre of the support, shape (3,), m.
+    support_radius : float or casadi.SX
+        Its radius, m; zero for a plane.
     """
 
-    masses: Sequence[Array]
-    firsts: Sequence[Array]
-    seconds: Sequence[Array]
-    offsets: Sequence[Array]
-    turns: Sequence[Array]
-    starts: Sequence[tuple[float | Array, float | Array]]
-    places: Sequence[Array]
-    attitudes: Sequence[Array]
-    ratios: Sequence[Array]
-    radii: Sequence[Array]
-    centers: Sequence[Array]
-    support_centers: Sequence[Array]
-    support_radii: Sequence[float | Array]
-    axles: Sequence[Array]
-    reaches: Sequence[Array]
+    radius: float | Array
+    center: Array
+    support_center: Array
+    support_radius: float | Array
+
+    @staticmethod
+    def of(wheel: Wheel) -> Rim:
+        """Take the numbers of a described wheel."""
+        support = wheel.support or Support()
+        center, middle = constant(wheel.center), constant(support.center)
+        return Rim(wheel.radius, center, middle, support.radius or 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """Numbers of a robot as the recursions use them, constants or expressions.
+
+    Parameters
+    ----------
+    links : tuple of Link
+        The links, with their masses and the ways between them.
+    seats : tuple of Seat
+        Where the bodies sit in them.
+    placements : tuple of Placed
+        Placement of each body.
+    rims : tuple of Rim
+        Numbers of each wheel.
+    ratios : tuple of casadi.SX
+        Gear ratios of each drive, one for each of its joints; none for a thruster.
+    linkages : tuple of Linkage
+        Axles of the wheels of each entry of `steering`.
+    """
+
+    links: tuple[Link, ...]
+    seats: tuple[Seat, ...]
+    placements: tuple[Placed, ...]
+    rims: tuple[Rim, ...]
+    ratios: tuple[Array, ...]
+    linkages: tuple[Linkage, ...]
+
+    @staticmethod
+    def of(
+        tree: BodyTree,
+        size: float,
+        tensors: np.ndarray,
+        wheels: Sequence[Wheel],
+        drives: Sequence[Drive],
+        linkages: tuple[Linkage, ...],
+    ) -> Terms:
+        """Take the numbers of a description, its size and its tensors about the centres of mass."""
+        links, seats = link_frames(tree, size)
+        inertias = [body.inertia for body in tree.bodies]
+        masses = np.array([inertia.mass for inertia in inertias])
+        coms = np.array([inertia.com for inertia in inertias])
+        return Terms(
+            with_masses(links, seats, masses, coms, tensors),
+            tuple(seats),
+            tuple(
+                (constant(body.placement.rotation_matrix), constant(body.placement.translation))
+                for body in tree.bodies
+            ),
+            tuple(map(Rim.of, wheels)),
+            tuple(constant(list((drive.joints or {}).values())) for drive in drives),
+            linkages,
+        )
+
+
+def owners(robot: Any) -> dict[str, list[str]]:
+    """Names of what has each field, in the order of the arrays of `nominal`."""
+    bodies = [body.name for body in robot.bodies]
+    wheels = [wheel.body for wheel in robot.wheels]
+    found = {field: bodies if field in OF_BODIES else wheels for field in FIELDS}
+    return found | {RATIO: [drive.name for drive in robot.drives]}
+
+
+def nominal(robot: Any) -> dict[str, np.ndarray]:
+    """Numbers of the description by field, a row for each owner; rotations as deviations, zero.
+
+    The moments are entries of the tensors at `PAIRS`. Ratios are zero beyond the joints of a drive,
+    and numbers of a support are zero without one.
+    """
+    inertias = [body.inertia for body in robot.bodies]
+    tensors = np.array([inertia.tensor for inertia in inertias])
+    supports = [wheel.support or Support() for wheel in robot.wheels]
+    ratios = [list((drive.joints or {}).values()) for drive in robot.drives]
+    most = max(map(len, ratios), default=0)
+    return {
+        "inertia.mass": np.array([inertia.mass for inertia in inertias]),
+        "inertia.com": np.array([inertia.com for inertia in inertias]),
+        "inertia.moments": np.stack([tensors[:, i, j] for i, j in PAIRS], axis=-1),
+        "placement.translation": np.array([body.placement.translation for body in robot.bodies]),
+        "placement.rotation": np.zeros((len(inertias), 3)),
+        "radius": np.array([wheel.radius for wheel in robot.wheels]),
+        "center": np.array([wheel.center for wheel in robot.wheels]).reshape(-1, 3),
+        "support.center": np.array([support.center for support in supports]).reshape(-1, 3),
+        "support.radius": np.array([support.radius or 0.0 for support in supports]),
+        RATIO: np.array([own + [0.0] * (most - len(own)) for own in ratios]).reshape(
+            len(ratios), most
+        ),
+    }
+
+
+def named_numbers(robot: Any) -> dict[str, np.ndarray]:
+    """Numbers of the description by the name of their owner and their field; rotations as xyzw."""
+    found = {}
+    values, names = nominal(robot), owners(robot)
+    values["placement.rotation"] = np.array([body.placement.rotation for body in robot.bodies])
+    for field, rows in values.items():
+        for name, row in zip(names[field], rows, strict=True):
+            found[f"{name}.{field}"] = row
+    for drive in robot.drives:
+        count = len(drive.joints or ())
+        found[f"{drive.name}.{RATIO}"] = found[f"{drive.name}.{RATIO}"][:count]
+    return {name: value for name, value in found.items() if value.shape != (0,)}
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Owner and field of the name of a number; both are empty if it ends with no field."""
+    ends = (field for field in (*OF_BODIES, *OF_WHEELS[::-1], RATIO) if name.endswith(f".{field}"))
+    field = next(ends, "")
+    return name[: -len(field) - 1] if field else "", field
+
+
+def changed(part: Any, fields: Sequence[str], changes: Mapping[str, Any]) -> Any:
+    """A body, wheel or drive with other values of some of its fields."""
+    nested: dict[str, dict[str, Any]] = {}
+    for field, value in changes.items():
+        if field in fields:
+            outer, _, last = field.rpartition(".")
+            value = np.asarray(value, dtype=float)
+            if last == "moments" and value.shape == (len(PAIRS),):
+                value = tensor_of(value)
+            if last == RATIO:
+                last, value = "joints", dict(zip(part.joints, value.tolist(), strict=True))
+            nested.setdefault(outer, {})[last] = value
+    own = nested.pop("", {})
+    for head, values in nested.items():
+        own[head] = replace(getattr(part, head), **values)
+    return replace(part, **own) if own else part
+
+
+def tensor_of(entries: np.ndarray) -> np.ndarray:
+    """Symmetric tensors (..., 3, 3) from their entries (..., 6) at `PAIRS`."""
+    entries = np.asarray(entries)
+    found = np.zeros((*entries.shape[:-1], 3, 3))
+    for k, (i, j) in enumerate(PAIRS):
+        found[..., i, j] = found[..., j, i] = entries[..., k]
+    return found

@@ -89,7 +89,8 @@ def is_abelian(joint: Joint) -> bool:
     return not ca.sparsify(joint.bracket(a, b)).nnz()
 
 
-def configuration(joint: Joint, s: Vector) -> Vector:
+@_evaluated("(nv)->(nq)")
+def configuration(joint: Joint, s: Vector) -> Array:
     """Coordinates of the joint for screw parameters, (2.1.3a).
 
     Parameters
@@ -111,14 +112,10 @@ def configuration(joint: Joint, s: Vector) -> Vector:
     >>> configuration(joints.Planar(), [np.pi, 0, np.pi]).round(12)
     array([0.        , 2.        , 3.14159265])
     """
-    return _configuration(joint, s)
-
-
-@_evaluated("(nv)->(nq)")
-def _configuration(joint: Joint, s: Vector) -> Array:
     return joint.integrate(constant(joint.neutral), s)
 
 
+@_evaluated("(nq)->(nv)")
 def parameters(joint: Joint, q: Vector) -> Array:
     """Screw parameters of coordinates of the joint, the shorter way: inverse of (2.1.3a).
 
@@ -135,14 +132,10 @@ def parameters(joint: Joint, q: Vector) -> Array:
         Screw parameters, shape (nv,), m and rad. The angle is at most pi, but for joints that
         commute: those keep the turns counted in q.
     """
-    return _parameters(joint, q)
-
-
-@_evaluated("(nq)->(nv)")
-def _parameters(joint: Joint, q: Vector) -> Array:
     return joint.difference(constant(joint.neutral), q)
 
 
+@_evaluated("(nv)->(nv,nv)")
 def body_map(joint: Joint, s: Vector) -> Array:
     """Map D_Q(s) from the rate of the screw parameters to the body twist, (2.1.4).
 
@@ -158,11 +151,6 @@ def body_map(joint: Joint, s: Vector) -> Array:
     numpy.ndarray or casadi.SX
         Shape (nv, nv): v = D_Q(s) sdot in the joint's basis.
     """
-    return _body_map(joint, s)
-
-
-@_evaluated("(nv)->(nv,nv)")
-def _body_map(joint: Joint, s: Vector) -> Array:
     return _matrix(lambda rate: joint.dexp(s, rate), joint.nv, joint.nv)
 
 
@@ -197,6 +185,7 @@ def _body_map_inverse(joint: Joint, s: Vector) -> Array:
     return _matrix(lambda v: joint.dexp_inverse(s, v), joint.nv, joint.nv)
 
 
+@_evaluated("(nv)->(nq,nv)")
 def rate_map(joint: Joint, s: Vector) -> Array:
     """Map Z(s) from the rate of the screw parameters to that of the coordinates, (2.1.3b).
 
@@ -212,12 +201,7 @@ def rate_map(joint: Joint, s: Vector) -> Array:
     numpy.ndarray or casadi.SX
         Shape (nq, nv): qdot = Z(s) sdot. Square but for joints with a quaternion.
     """
-    return _rate_map(joint, s)
-
-
-@_evaluated("(nv)->(nq,nv)")
-def _rate_map(joint: Joint, s: Vector) -> Array:
-    return _coordinate_rates(joint, _configuration(joint, s)) @ _body_map(joint, s)
+    return _coordinate_rates(joint, configuration(joint, s)) @ body_map(joint, s)
 
 
 def rate_map_inverse(joint: Joint, s: Vector) -> Array:
@@ -247,13 +231,14 @@ def rate_map_inverse(joint: Joint, s: Vector) -> Array:
 
 @_evaluated("(nv)->(nv,nq)")
 def _rate_map_inverse(joint: Joint, s: Vector) -> Array:
-    rates = _coordinate_rates(joint, _configuration(joint, s))
+    rates = _coordinate_rates(joint, configuration(joint, s))
     # The columns are orthogonal and of constant length: 1, or 1/2 for a quaternion's.
     neutral = _coordinate_rates(joint, constant(joint.neutral))
     scale = ca.SX(ca.diag(1.0 / ca.sum1(ca.DM(ca.evalf(neutral**2))).T))
     return _body_map_inverse(joint, s) @ scale @ rates.T
 
 
+@_evaluated("(nv)->()")
 def distance_to_singular(joint: Joint, s: Vector) -> Array:
     """Angle from the nearest screw parameters at which `body_map` is singular.
 
@@ -270,11 +255,6 @@ def distance_to_singular(joint: Joint, s: Vector) -> Array:
         Difference of the rotation angle from the nearest 2 pi k, k >= 1, rad; infinite for
         joints that commute.
     """
-    return _distance_to_singular(joint, s)
-
-
-@_evaluated("(nv)->()")
-def _distance_to_singular(joint: Joint, s: Vector) -> Array:
     if is_abelian(joint):
         return ca.SX(np.inf)
     angle = _angle(joint, s)
@@ -282,6 +262,7 @@ def _distance_to_singular(joint: Joint, s: Vector) -> Array:
     return ca.fabs(angle - 2 * np.pi * turns)
 
 
+@_evaluated("(nv)->(nv)")
 def shortest(joint: Joint, s: Vector) -> Array:
     """Screw parameters of the same pose with an angle of at most pi.
 
@@ -299,12 +280,7 @@ def shortest(joint: Joint, s: Vector) -> Array:
     numpy.ndarray or casadi.SX
         Shape (nv,), m and rad; s itself for joints that commute.
     """
-    return _shortest(joint, s)
-
-
-@_evaluated("(nv)->(nv)")
-def _shortest(joint: Joint, s: Vector) -> Array:
-    return _parameters(joint, _configuration(joint, s))
+    return parameters(joint, configuration(joint, s))
 
 
 def admissible(joint: Joint, s: Vector, rows: Any) -> Array:

@@ -7,7 +7,7 @@ from functools import reduce
 import casadi as ca
 
 from concur.codegen import Array
-from concur.robot._motion import cross
+from concur.robot._spatial import cross
 
 HALVINGS = 50
 """Halvings of the interval of an eigenvalue: to the rounding of its matrix."""

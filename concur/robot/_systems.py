@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import casadi as ca
+import numpy as np
 
 from concur.codegen import Array, Vector
 from concur.errors import ReductionError
-from concur.robot import _controls
+from concur.robot._kinematics import along_controls
 from concur.robot._mechanism import Mechanism
+from concur.robot._size import length_scale
 from concur.robot._tree import Tree
 from concur.system import System
 
@@ -38,7 +42,7 @@ def control_velocities(system: System | Tree, q: Vector, columns: Array) -> Arra
         return columns[list(system.actuated_freedoms), :]
     if isinstance(system, Mechanism) and isinstance(columns, ca.MX):
         return system.actuation(q).T @ columns
-    return _controls.control_velocities(system, q, columns)
+    return along_controls(system, q, columns)
 
 
 def controls(system: System) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -125,3 +129,21 @@ def as_tree(
         came=f"the {type(system).__name__} `{system.name}`",
         cure=cure,
     )
+
+
+def robot_size(robot: Tree, points: Sequence[np.ndarray] = ()) -> float:
+    """Length with which radians and metres of a robot are compared.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot.
+    points : sequence of numpy.ndarray
+        More points of the robot, shape (3,), m.
+
+    Returns
+    -------
+    float
+        The length, m; above zero.
+    """
+    return length_scale(robot, robot.wheels, points) if points else robot.size

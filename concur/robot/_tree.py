@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array, Vector, attitude_error, evaluated, finite_floats
-from concur.errors import DescriptionError, entries, shown
-from concur.robot._bodies import BodyTree, unknown_name
-from concur.robot._cables import Cable, find_cables
-from concur.robot._drive import Drive, Mimic
-from concur.robot._mimics import ordered_mimics
+from concur.errors import DescriptionError, shown
+from concur.robot._bodies import BodyTree
+from concur.robot._drive import Drive, Mimic, actuated_bodies, check_drives, ordered_mimics
+from concur.robot._massless import Cable, find_cables
+from concur.robot._numbers import Terms, named_numbers
 from concur.robot._pose import vector
+from concur.robot._size import extent, length_scale
 from concur.robot._steering import Linkage, Steering, linkages
 from concur.robot._wheel import Wheel
 from concur.robot.joints import Free, Planar, Sliding
@@ -70,33 +72,35 @@ class Tree(BodyTree):
     mimics: Sequence[Mimic] = ()
     steering: Sequence[Steering] = ()
     supports: Mapping[str, Sequence[float]] = field(default_factory=dict, hash=False)
-    _linkages: tuple[Linkage, ...] = field(init=False, repr=False, compare=False)
+    linkages: tuple[Linkage, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         where = self._where
         wheels = self._entries("wheels", Wheel)
-        mimics = ordered_mimics(where, self.bodies, self._entries("mimics", Mimic))
-        for attribute, value in (
-            ("wheels", wheels),
-            ("drives", self._entries("drives", Drive)),
-            ("mimics", mimics),
-            ("steering", self._entries("steering", Steering)),
-            ("gravity", vector(self.gravity, 3, f"{where}, `gravity`")),
-            ("supports", self._check_supports(where, wheels)),
-        ):
-            object.__setattr__(self, attribute, value)
         for wheel in wheels:
             self.index(wheel.body)
             if wheel.support is not None and wheel.support.body is not None:
                 self.index(wheel.support.body)
-        found = linkages(where, self.bodies, wheels, self.steering)
-        object.__setattr__(self, "_linkages", found)
-        self._check_linkages(where)
-        geared = self._check_drives(where)
-        object.__setattr__(self, "actuated", self._check_actuated(where, geared))
+        self._keep(
+            wheels=wheels,
+            drives=self._entries("drives", Drive),
+            mimics=ordered_mimics(where, self.bodies, self._entries("mimics", Mimic)),
+            steering=self._entries("steering", Steering),
+            gravity=vector(self.gravity, 3, f"{where}, `gravity`"),
+            supports=self._checked_supports(where),
+        )
+        self._keep(linkages=linkages(where, self.bodies, wheels, self.steering))
+        self._check_couplings(where)
+        floats = bool(wheels) or isinstance(self.base.joint, Free)
+        geared = check_drives(where, self, self.drives, floats)
+        passive = {*geared, *self.following, *(self.bodies[i].name for i in self.platforms)}
+        alone = tuple(b.name for b in self.bodies[1:] if b.joint.nv and b.name not in passive)
+        if self.actuated is not None:
+            alone = actuated_bodies(where, self, self.actuated, geared, self.platforms, floats)
+        self._keep(actuated=tuple(sorted(alone, key=self._index.__getitem__)))
 
-    def _check_supports(self, where: str, wheels: Sequence[Wheel]) -> dict[str, tuple[float, ...]]:
+    def _checked_supports(self, where: str) -> dict[str, tuple[float, ...]]:
         """Points of the supports, none of which has the name of a wheel."""
         if not isinstance(self.supports, Mapping):
             raise DescriptionError(
@@ -106,7 +110,7 @@ class Tree(BodyTree):
                 cure='Write {"caster": (0.5, 0.0, 0.0)}.',
             )
         for name in self.supports:
-            if not isinstance(name, str) or name in [wheel.body for wheel in wheels]:
+            if not isinstance(name, str) or name in [wheel.body for wheel in self.wheels]:
                 raise DescriptionError(
                     f"{where}, `supports`",
                     expected="names that no wheel has",
@@ -118,10 +122,10 @@ class Tree(BodyTree):
             for name, at in self.supports.items()
         }
 
-    def _check_linkages(self, where: str) -> None:
+    def _check_couplings(self, where: str) -> None:
         """Refuse wheels that follow guides, and are coupled by `mimics` too."""
         for mimic in self.mimics:
-            for linkage in self._linkages:
+            for linkage in self.linkages:
                 if linkage.joint in (mimic.body, mimic.of):
                     raise DescriptionError(
                         f"{where}, mimic `{mimic.body}`",
@@ -130,101 +134,32 @@ class Tree(BodyTree):
                         cure="Remove the coupling, or couple the steering joints of the guides.",
                     )
 
-    def _check_drives(self, where: str) -> dict[str, str]:
-        """Check the drives; by body, the drive that moves its joint."""
-        names = self.freedom_names
-        bodies = {self.freedom_names[i]: b.name for b in self.bodies for i in self.freedoms(b.name)}
-        geared: dict[str, str] = {}
-        drives = [drive.name for drive in self.drives]
-        for drive in self.drives:
-            place = f"{where}, drive `{drive.name}`"
-            own = drive.name in (drive.joints or ())  # a gear on one joint may have its name
-            if drives.count(drive.name) > 1 or (drive.name in names and not own):
-                raise DescriptionError(
-                    place,
-                    expected="a name that no joint and no other drive has",
-                    came=f"`{drive.name}` twice",
-                    cure="Rename the drive.",
-                )
-            if drive.body is not None:
-                self.index(drive.body)
-            for name in drive.joints or ():
-                if name not in names:
-                    raise unknown_name(f"{place}, `joints`", "joint", name, names)
-                if bodies[name] == self.base.name and self._floats:
-                    raise DescriptionError(
-                        f"{place}, `joints`",
-                        expected="joints other than the base",
-                        came=f"the base `{self.base.name}`",
-                        cure="A floating base has no motor: describe a thruster by `body` and "
-                        "`wrench`.",
-                    )
-                geared[bodies[name]] = drive.name
-        return geared
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in super().__getstate__().items() if key != "terms"}
 
-    @property
-    def _floats(self) -> bool:
-        """Whether the base is one that no motor can move."""
-        return bool(self.wheels) or isinstance(self.base.joint, Free)
+    @cached_property
+    def size(self) -> float:
+        """Length with which radians and metres of the robot are compared, m."""
+        return length_scale(self, self.wheels)
 
-    def _check_actuated(self, where: str, geared: Mapping[str, str]) -> tuple[str, ...]:
-        base = self.bodies[0].name
-        if self.actuated is None:
-            passive = {*geared, *self.following}
-            passive |= {self.bodies[i].name for i in self.platforms}
-            return tuple(b.name for b in self.bodies[1:] if b.joint.nv and b.name not in passive)
-        names = None if isinstance(self.actuated, str) else entries(self.actuated, str)
-        if names is None:
-            raise DescriptionError(
-                f"{where}, `actuated`",
-                expected="a list of body names",
-                came=f"{type(self.actuated).__name__} {shown(self.actuated)}",
-                cure='Write ["left", "right"].',
-            )
-        for name in names:
-            body = self.bodies[self.index(name)]
-            if name == base and self._floats:
-                raise DescriptionError(
-                    f"{where}, `actuated`",
-                    expected="joints other than the base",
-                    came=f"the base `{base}`",
-                    cure="A floating base is unactuated: its pose follows from the wheels or "
-                    "from momentum. Remove it from the list.",
-                )
-            if self.index(name) in self.platforms:
-                raise DescriptionError(
-                    f"{where}, `actuated`",
-                    expected="joints other than those of bodies that stand on wheels",
-                    came=f"`{name}`",
-                    cure="Its pose follows from the wheels. Remove it from the list.",
-                )
-            if name in geared:
-                raise DescriptionError(
-                    f"{where}, `actuated`",
-                    expected="joints without a drive",
-                    came=f"`{name}`, which the drive `{geared[name]}` moves",
-                    cure="Remove it from the list, or give its own motor as a drive too.",
-                )
-            if body.joint.nv == 0:
-                raise DescriptionError(
-                    f"{where}, `actuated`",
-                    expected="joints that can move",
-                    came=f"the fixed joint of `{name}`",
-                    cure="Remove it from the list.",
-                )
-        if len(set(names)) != len(names):
-            raise DescriptionError(
-                f"{where}, `actuated`",
-                expected="each joint once",
-                came=", ".join(names),
-                cure="Remove the repeated name.",
-            )
-        return tuple(sorted(names, key=self.index))
+    @cached_property
+    def extent(self) -> float:
+        """Largest distance of joint frames, or diameter of a wheel, m; zero if all coincide."""
+        return extent(self, self.wheels)
 
-    @property
-    def linkages(self) -> tuple[Linkage, ...]:
-        """Axles of the wheels of each entry of `steering`."""
-        return self._linkages
+    @cached_property
+    def terms(self) -> Terms:
+        """Numbers as the recursions use them."""
+        return Terms.of(self, self.size, self.tensors, self.wheels, self.drives, self.linkages)
+
+    @cached_property
+    def numbers(self) -> Mapping[str, np.ndarray]:
+        """Numbers of the description by name, SI units.
+
+        A name is that of a body, or of a drive, and a field: `hand.inertia.mass`,
+        `hand.placement.translation`, `left_wheel.radius`, `differential.ratio`.
+        """
+        return named_numbers(self)
 
     def beyond_support(self, wheel: Wheel) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Bodies that move a wheel and its support relative to each other.
@@ -240,9 +175,9 @@ class Tree(BodyTree):
             Indices of the bodies from the last one that carries both, which is not included, to
             the wheel and to the support.
         """
-        path = self.path(self.index(wheel.body))
+        path = self.paths[self._index[wheel.body]]
         on = wheel.support.body if wheel.support else None
-        other = () if on is None else self.path(self.index(on))
+        other = () if on is None else self.paths[self._index[on]]
         common = sum(i in other for i in path)
         return path[common:], other[common:]
 
@@ -264,44 +199,44 @@ class Tree(BodyTree):
         if wheel.support is not None:
             own, other = self.beyond_support(wheel)
             return next((i for i in (*own, *other) if self.bodies[i].joint.nv), 0)
-        path = self.path(self.index(wheel.body))
+        path = self.paths[self._index[wheel.body]]
         return next((i for i in path if isinstance(self.bodies[i].joint, Planar | Sliding)), 0)
 
-    @property
+    @cached_property
     def platforms(self) -> tuple[int, ...]:
         """Bodies that stand on wheels, in order."""
         return tuple(sorted({self.platform(wheel) for wheel in self.wheels}))
 
-    @property
+    @cached_property
     def below_platforms(self) -> tuple[str, ...]:
         """Bodies between those that stand on wheels and the wheels, the wheels included."""
         found = set[int]()
         for wheel in self.wheels:
-            path = self.path(self.index(wheel.body))
+            path, platform = self.paths[self._index[wheel.body]], self.platform(wheel)
             if wheel.support is not None:
                 path = tuple(i for half in self.beyond_support(wheel) for i in half)
-            start = path.index(self.platform(wheel)) if self.platform(wheel) in path else -1
+            start = path.index(platform) if platform in path else -1
             found |= set(path[start + 1 :])
         return tuple(self.bodies[i].name for i in sorted(found - set(self.platforms)))
 
-    @property
+    @cached_property
     def actuated_freedoms(self) -> tuple[int, ...]:
         """Indices in v of the driven freedoms."""
         return tuple(self.freedoms(*(self.actuated or ())))
 
-    @property
+    @cached_property
     def nu(self) -> int:
         """Number of controls: driven freedoms in `actuated`, then `drives`."""
         return len(self.actuated_freedoms) + len(self.drives)
 
-    @property
+    @cached_property
     def control_names(self) -> tuple[str, ...]:
         """Name of each control, (nu,): of the freedom that it drives alone, or of the drive."""
         names = self.freedom_names
         alone = [names[i] for i in self.actuated_freedoms]
         return (*alone, *(drive.name for drive in self.drives))
 
-    @property
+    @cached_property
     def control_units(self) -> tuple[str, ...]:
         """Unit of each control, N or N m, (nu,).
 
@@ -319,7 +254,7 @@ class Tree(BodyTree):
             units.append("N" if forces else "N m")
         return tuple(units)
 
-    @property
+    @cached_property
     def control_limits(self) -> np.ndarray:
         """Largest force or torque of each control, shape (nu,), N and N m; infinite without one.
 
@@ -338,7 +273,7 @@ class Tree(BodyTree):
             limits.append(limit)
         return np.array(limits, dtype=float)
 
-    @property
+    @cached_property
     def driven_freedoms(self) -> tuple[int, ...]:
         """Indices in v of the freedoms that a control moves, alone or with others.
 
@@ -348,25 +283,27 @@ class Tree(BodyTree):
         for drive in self.drives:
             found |= {self.freedom_names.index(name) for name in drive.joints or ()}
             if drive.body is not None:
-                acting = self.bodies[self.index(drive.body)].joint.basis.T @ drive.at_origin
-                found |= {self.v_slice(drive.body).start + int(i) for i in np.flatnonzero(acting)}
+                i = self._index[drive.body]
+                acting = self.bodies[i].joint.basis.T @ drive.at_origin
+                found |= {self.v_spans[i].start + int(k) for k in np.flatnonzero(acting)}
         return tuple(sorted(found))
 
-    @property
+    @cached_property
     def driven_bodies(self) -> tuple[str, ...]:
         """Bodies whose joints a control moves, alone or with others."""
         driven = set(self.driven_freedoms)
-        return tuple(b.name for b in self.bodies if driven.intersection(self.freedoms(b.name)))
+        spans = zip(self.bodies, self.v_spans, strict=True)
+        return tuple(b.name for b, at in spans if driven.intersection(range(at.start, at.stop)))
 
     @cached_property
     def cables(self) -> dict[str, Cable]:
         """Links on cables, by body: those on ball joints whose spin moves no mass."""
         thrust = [drive.body for drive in self.drives if drive.body is not None]
-        rolling = {i for wheel in self.wheels for i in self.path(self.index(wheel.body))}
+        rolling = {i for wheel in self.wheels for i in self.paths[self._index[wheel.body]]}
         pushed = {*self.driven_bodies, *thrust, *(self.bodies[i].name for i in rolling)}
         return find_cables(self, pushed)
 
-    @property
+    @cached_property
     def tensors(self) -> np.ndarray:
         """Inertia tensors about the centres of mass, in body axes, shape (bodies, 3, 3), kg m^2.
 
@@ -378,7 +315,7 @@ class Tree(BodyTree):
             tensors[self.index(name)] += cable.moment * np.outer(cable.axis, cable.axis)
         return tensors
 
-    @property
+    @cached_property
     def inertia_matrices(self) -> np.ndarray:
         """Spatial inertias in body axes, shape (bodies, 6, 6): the matrices I of body twists."""
         matrices = np.array([body.inertia.matrix for body in self.bodies])
@@ -391,7 +328,7 @@ class Tree(BodyTree):
         """Drives that act on a body, not on joints."""
         return tuple(drive for drive in self.drives if drive.joints is None)
 
-    @property
+    @cached_property
     def following(self) -> dict[str, str]:
         """Bodies whose joints follow others, and what they follow: of `mimics`, then `steering`."""
         found = {
@@ -399,9 +336,9 @@ class Tree(BodyTree):
             f"{mimic.offset:g}"
             for mimic in self.mimics
         }
-        return found | {linkage.joint: linkage.text for linkage in self._linkages}
+        return found | {linkage.joint: linkage.text for linkage in self.linkages}
 
-    @property
+    @cached_property
     def followers(self) -> tuple[int, ...]:
         """Indices in v of the velocities of joints that follow others."""
         return tuple(self.freedoms(*self.following))
@@ -411,7 +348,7 @@ class Tree(BodyTree):
         """Bodies on the steering joints of guides, and on the joint that follows, of `steering`."""
         return tuple(
             ([axle.joint for axle in found.axles[:2] if axle.joint is not None], found.joint)
-            for found in self._linkages
+            for found in self.linkages
         )
 
     def neutral(self) -> np.ndarray:
@@ -441,8 +378,10 @@ class Tree(BodyTree):
             with each wheel of `steering` at its angle, on the branch that is within a quarter turn
             of zero where the guides are at zero, (nq,).
         """
+        if not self.following:
+            return q
         found = self._geared(q)
-        found = np.asarray(self._steered(found, False)) if self._linkages else found
+        found = np.asarray(self._steered(found, False)) if self.linkages else found
         for name in self.following.keys() & set(given):
             found[self.q_slice(name)] = q[self.q_slice(name)]
         return found
@@ -458,11 +397,8 @@ class Tree(BodyTree):
     @evaluated("(nq)->(nq)")
     def _steered(self, q: Vector, nearest: bool) -> Vector:
         """Turn wheels that follow guides: to the nearest angle that fits, or to the branch's."""
-        return self._followed(q, nearest)
-
-    def _followed(self, q: Vector, nearest: bool) -> Vector:
         q = ca.SX(q)
-        for linkage in self._linkages:
+        for linkage in self.terms.linkages:
             value, (_, _, slope) = linkage.condition(self._angles(linkage, q))
             # The determinant is value cos + slope sin after a turn; a line has no direction.
             step = ca.atan2(-value, slope)
@@ -475,6 +411,15 @@ class Tree(BodyTree):
         """Steering angles of the axles of a linkage."""
         joints = [axle.joint for axle in linkage.axles]
         return [0.0 if name is None else q[self.q_slice(name)] for name in joints]
+
+    @property
+    def coupling_names(self) -> tuple[str, ...]:
+        """Name of each constraint of joints that follow others: of `mimics`, then `steering`."""
+        names = [f"mimic `{mimic.body}`: following {mimic.of}" for mimic in self.mimics]
+        names += [
+            f"steering `{s.wheel}`: following {' and '.join(s.guides)}" for s in self.steering
+        ]
+        return tuple(names)
 
     def steering_rows(self, q: Vector) -> Array:
         """Derivative of the conditions of wheels that follow guides: rows @ v = 0.
@@ -489,8 +434,8 @@ class Tree(BodyTree):
         casadi.SX
             Shape (steering, nv), without unit.
         """
-        rows = ca.SX(len(self._linkages), self.nv)
-        for k, linkage in enumerate(self._linkages):
+        rows = ca.SX(len(self.linkages), self.nv)
+        for k, linkage in enumerate(self.terms.linkages):
             slopes = linkage.condition(self._angles(linkage, q))[1]
             for axle, slope in zip(linkage.axles, slopes, strict=True):
                 if axle.joint is not None:
@@ -514,7 +459,7 @@ class Tree(BodyTree):
         """
         found = [
             linkage.lost([float(np.sum(angle)) for angle in self._angles(linkage, q)])
-            for linkage in self._linkages
+            for linkage in self.linkages
         ]
         return " and ".join(dict.fromkeys(text for distance, text in found if distance < below))
 
@@ -567,7 +512,7 @@ class Tree(BodyTree):
         if not self.following:
             return array
         coupled = self._geared(array)
-        if self._linkages:
+        if self.linkages:
             coupled = np.asarray(self._steered(coupled, True))
         for body, other in self.following.items():
             span = self.q_slice(body)
@@ -595,17 +540,13 @@ class Tree(BodyTree):
         numpy.ndarray or casadi.SX
             Shape (nq,).
         """
-        unit = self._unit(coordinates)
-        return self._steered(unit, True) if self._linkages else unit
-
-    def _unit(self, coordinates: Vector) -> Vector:
-        """Coordinates with quaternions of unit norm."""
         parts = []
-        for i, body in enumerate(self.bodies):
-            part = coordinates[self._starts[i][0] : self._starts[i + 1][0], :]
+        for body, span in zip(self.bodies, self.q_spans, strict=True):
+            part = coordinates[span, :]
             at = body.joint.quaternion_at
             if at is not None:
                 unit = part[at : at + 4] / ca.sqrt(ca.sumsqr(part[at : at + 4]))
                 part = ca.vertcat(part[:at], unit, part[at + 4 :])
             parts.append(part)
-        return ca.vertcat(*parts)
+        unit = ca.vertcat(*parts)
+        return self._steered(unit, True) if self.linkages else unit

@@ -24,9 +24,10 @@ from concur.reduction._ground import (
     wheel_names,
 )
 from concur.robot import (
+    FreeNumbers,
     Mechanism,
-    SymbolicRobot,
     Tree,
+    Worlds,
     as_tree,
     control_velocities,
     forward_dynamics,
@@ -40,8 +41,6 @@ from concur.simulation._imperfections import Imperfections
 from concur.simulation._integrator import FIXED_STEP
 from concur.simulation._slip import Slip, check_slip, load_names, slip_speeds, slipping
 from concur.simulation._step import plant_step
-from concur.simulation._uncertain import Uncertain
-from concur.simulation._worlds import Worlds, declaration
 from concur.system import System, check_system
 
 STABILISATION = 10.0
@@ -71,12 +70,14 @@ class Plant(EvaluatedMethods):
         Rate at which a constraint residual decays, 1/s.
     friction : Friction, optional
         Friction at the controls; default none.
-    uncertain : mapping of str to sequence of str, optional
-        Uncertain quantities of a `Mechanism` by the name of their body, which become inputs of the
-        graph: "mass"; "com", the centre of mass; "moments" about it; "position" and "rotation" of
-        the placement; "radius" and, with `slip`, "grip" of a wheel; "center" of a slider or of a
-        wheel with a support; "support_center" and "support_radius" of a sphere; and by the name of
-        a drive its "ratio". The track of wheels is their position along the axle. See `numbers`.
+    uncertain : sequence of str, optional
+        Names of numbers of a `Mechanism` that become inputs of the graph, as of
+        `Mechanism.numbers`: of a body "hand.inertia.mass", "hand.inertia.com",
+        "hand.inertia.moments", "hand.placement.translation" and "hand.placement.rotation"; of a
+        wheel, by its body, "left_wheel.radius" and, with `slip`, "left_wheel.grip"; "caster.center"
+        of a slider or of a wheel with a support; "ball.support.center" and "ball.support.radius" of
+        a sphere; of a drive "differential.ratio". The track of wheels is their translation along
+        the axle. See `numbers`.
     slip : Slip, optional
         Friction of wheels that may slip; default wheels that roll whatever forces this takes.
 
@@ -84,20 +85,20 @@ class Plant(EvaluatedMethods):
     ------
     SimulationError
         If the robot lacks a member of a system, the rate is negative, the friction does not have
-        one number for each control, a body cannot have an uncertain quantity, or the friction or
+        one number for each control, a number cannot be uncertain, or the friction or
         loads of a wheel that slips have no model.
     UnknownNameError
-        If there is no such body or quantity.
+        If there is no such number.
     ReductionError
-        If a quantity is uncertain and the robot is no `Mechanism`.
+        If a number is uncertain and the robot is no `Mechanism`.
 
     Examples
     --------
     >>> import concur as cc
-    >>> plant = cc.Plant(cc.robots.rover_arm(), uncertain={"forearm": ("mass",)})
+    >>> plant = cc.Plant(cc.robots.rover_arm(), uncertain=["forearm.inertia.mass"])
     >>> plant.number_names[-1]
     'forearm: second[0]'
-    >>> plant.numbers({"forearm": {"mass": [0.1, -0.1, 0.0]}}).shape
+    >>> plant.numbers({"forearm.inertia.mass": [0.1, -0.1, 0.0]}).shape
     (3, 9)
     """
 
@@ -106,9 +107,9 @@ class Plant(EvaluatedMethods):
     robot: System
     stabilisation: float = STABILISATION
     friction: Friction | None = None
-    uncertain: Mapping[str, Sequence[str]] | None = field(default=None, hash=False)
+    uncertain: Sequence[str] | None = None
     slip: Slip | None = None
-    _uncertain: Uncertain | None = field(init=False, repr=False, compare=False, default=None)
+    _uncertain: FreeNumbers | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
         check_system(self.robot, "plant, `robot`", SimulationError)
@@ -131,10 +132,10 @@ class Plant(EvaluatedMethods):
             check_slip(self.tree, self.slip)
         if self.uncertain is not None:
             grip = None if self.slip is None else self.slip.grip
-            declared = declaration(self.tree, self.uncertain, grip is not None)
-            object.__setattr__(self, "uncertain", declared)
-            object.__setattr__(self, "_uncertain", Uncertain(self.tree, declared, grip))
-
+            where = f"plant of `{self.robot.name}`, `uncertain`"
+            free = FreeNumbers(self.tree, self.uncertain, grip, where)
+            object.__setattr__(self, "uncertain", free.free)
+            object.__setattr__(self, "_uncertain", free)
         if self.friction is not None and len(self.friction.viscous) != self.nu:
             raise SimulationError(
                 f"plant of `{self.robot.name}`, `friction`",
@@ -238,16 +239,16 @@ class Plant(EvaluatedMethods):
 
         Parameters
         ----------
-        worlds : mapping of str to mapping of str to array_like
-            Deviations from the nominal values, by body and quantity: "mass" in kg; "com" (3,)
-            in m, in the body frame; "moments" (6,) in kg m^2, entries xx, yy, zz, xy, xz and yz of
-            the tensor about the centre of mass, along the body axes; "position" (3,) in m, along
-            the axes of the parent; "rotation" (3,) in rad, a rotation vector along these axes by
-            which the placement turns about its origin; "radius" in m; "grip", without unit;
-            "center" (3,) and "support_center" (3,) in m, in the frames of the wheel and of the body
-            of its support; "support_radius" in m; of a drive "ratio", one for each of its joints.
-            With a leading axis there is one for each world, without it one for all. Omitted
-            quantities are nominal.
+        worlds : mapping of str to array_like
+            Deviations from the nominal values, by name: "inertia.mass" in kg; "inertia.com" (3,)
+            in m, in the body frame; "inertia.moments" (6,) in kg m^2, entries xx, yy, zz, xy, xz
+            and yz of the tensor about the centre of mass, along the body axes;
+            "placement.translation" (3,) in m, along the axes of the parent; "placement.rotation"
+            (3,) in rad, a rotation vector along these axes by which the placement turns about its
+            origin; "radius" in m; "grip", without unit; "center" (3,) and "support.center" (3,) in
+            m, in the frames of the wheel and of the body of its support; "support.radius" in m; of
+            a drive "ratio", one for each of its joints. With a leading axis there is one for each
+            world, without it one for all. Omitted numbers are nominal.
 
         Returns
         -------
@@ -320,7 +321,7 @@ class Plant(EvaluatedMethods):
             slip = replace(slip, grip=known.grips_of(world))
         return Plant(known.rebuilt(world), self.stabilisation, self.friction, slip=slip)
 
-    def symbolic(self, p: ca.SX) -> System | SymbolicRobot:
+    def symbolic(self, p: ca.SX) -> System:
         """The robot with inputs in place of its uncertain numbers.
 
         Parameters
@@ -330,7 +331,7 @@ class Plant(EvaluatedMethods):
 
         Returns
         -------
-        System or SymbolicRobot
+        System
             The robot itself if no quantity is uncertain.
         """
         return self.robot if self._uncertain is None else self._uncertain.robot_with(p)
@@ -413,13 +414,13 @@ class Plant(EvaluatedMethods):
                 cure="Call slip_acceleration(q, v, loads, u, p).",
             )
 
-    def _known(self) -> Uncertain:
+    def _known(self) -> FreeNumbers:
         if self._uncertain is None:
             raise SimulationError(
                 f"plant of `{self.name}`, `uncertain`",
                 expected="uncertain quantities",
                 came="no value",
-                cure='Write Plant(robot, uncertain={"hand": ("mass",)}).',
+                cure='Write Plant(robot, uncertain=["hand.inertia.mass"]).',
             )
         return self._uncertain
 
@@ -537,7 +538,7 @@ class Plant(EvaluatedMethods):
 
     def _loads(
         self,
-        robot: Mechanism | SymbolicRobot,
+        robot: Mechanism,
         slip: Slip,
         *motion: Vector | None,
     ) -> ca.SX:
@@ -622,7 +623,7 @@ class Plant(EvaluatedMethods):
         arms = load_arms(robot, q, slip.supports)
         return tipping_rows(arms, self.edges) @ (arms @ loads) if self.edges else ca.SX(0, 1)
 
-    def _wheeled(self, p: ca.SX, method: str) -> tuple[Mechanism | SymbolicRobot, Slip]:
+    def _wheeled(self, p: ca.SX, method: str) -> tuple[Mechanism, Slip]:
         """The robot with its uncertain numbers, and the slip of its wheels."""
         if self.slip is None:
             raise SimulationError(
@@ -635,7 +636,7 @@ class Plant(EvaluatedMethods):
 
     def _forces(
         self,
-        robot: System | SymbolicRobot,
+        robot: System,
         q: Vector,
         v: Vector,
         u: Vector,
@@ -654,7 +655,7 @@ class Plant(EvaluatedMethods):
 
     def _acceleration(
         self,
-        robot: System | SymbolicRobot,
+        robot: System,
         q: Vector,
         v: Vector,
         u: Vector,

@@ -20,7 +20,7 @@ from concur.codegen import LONGEST_DELAY, finite_floats
 from concur.control import Law, TrackingLaw, decoupling_margin, tick_function, tracking_law
 from concur.errors import ShapeError, SimulationError, UnknownNameError, shown
 from concur.outputs import Reference, ReferenceSample, reference_for
-from concur.robot import Mechanism, control_velocities, unknown_name
+from concur.robot import Mechanism, control_velocities, mapping, unknown_name
 from concur.simulation._drives import Drives
 from concur.simulation._encoder import encoder_reading
 from concur.simulation._imperfections import Imperfections, Scalar, joint_places
@@ -30,7 +30,6 @@ from concur.simulation._slip import check_step
 from concur.simulation._start import grid
 from concur.simulation._step import MOVING, Step, split
 from concur.simulation._stiffness import check_stiffness, mobility_function
-from concur.simulation._worlds import mapping
 
 KEPT = 2
 """Numbers that a tick of the law keeps for the next one, before the law's state z."""

@@ -12,11 +12,11 @@ from concur.codegen import Batch, Rollout
 from concur.control import TickStatus
 from concur.errors import SimulationError
 from concur.outputs import Reference, ReferenceSample, reference_for
+from concur.robot import Worlds
 from concur.simulation._machine_code import is_compiled
 from concur.simulation._program import KEPT, Program
 from concur.simulation._recorded import recorded_run
 from concur.simulation._run import Run
-from concur.simulation._worlds import Worlds
 
 
 def program_run(

@@ -15,7 +15,7 @@ from concur._progress import busy, track
 from concur.control import Law, TrackingLaw, lost_direction, singular_error, tracking_law
 from concur.errors import ConcurError, SimulationError
 from concur.outputs import Reference, ReferenceSample, reference_for
-from concur.robot import Mechanism, controls
+from concur.robot import Mechanism, Worlds, controls, mapping
 from concur.simulation._imperfections import Imperfections, Scalar
 from concur.simulation._integrator import FIXED_STEP, Integrator
 from concur.simulation._loop import Adaptive, FixedStep, Loop, most_periods, rates_of
@@ -29,7 +29,6 @@ from concur.simulation._run import Run
 from concur.simulation._slip import check_step
 from concur.simulation._start import FASTEST, grid, shape_start
 from concur.simulation._stiffness import check_friction
-from concur.simulation._worlds import Worlds, mapping
 from concur.system import System
 
 LEAP = 0.5

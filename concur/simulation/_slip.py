@@ -14,7 +14,6 @@ from concur.reduction import along
 from concur.reduction._ground import check_loads, refusal, wheel_names
 from concur.robot import (
     Mechanism,
-    SymbolicRobot,
     Tree,
     as_tree,
     coupling_rows,
@@ -254,7 +253,7 @@ def slip_speeds(robot: Tree, q: Vector, v: Vector) -> ca.SX:
 
 
 def slipping(
-    robot: Mechanism | SymbolicRobot,
+    robot: Mechanism,
     slip: Slip,
     limits: Sequence[ca.SX | float],
     stabilisation: float,

@@ -129,7 +129,7 @@ def mujoco_run(
     *,
     supports: Mapping[str, Sequence[float]] | None = None,
     friction: float | Mapping[str, float] = 1.0,
-    world: Mapping[str, Mapping[str, ArrayLike]] | None = None,
+    world: Mapping[str, ArrayLike] | None = None,
     control_period: float = 1e-3,
     step: float = STEP,
     progress: bool | Callable[[float], Any] = False,
@@ -306,11 +306,11 @@ class _Loop:
         self._positions[k], self._motions[k] = self.model.data.qpos, self.model.wheel_motions()
 
 
-def _moving(robot: Mechanism, world: Mapping[str, Mapping[str, ArrayLike]] | None) -> Mechanism:
+def _moving(robot: Mechanism, world: Mapping[str, ArrayLike] | None) -> Mechanism:
     """The robot of a world."""
     if not world:
         return robot
-    return Plant(robot, uncertain={name: tuple(own) for name, own in world.items()}).rebuilt(world)
+    return Plant(robot, uncertain=list(world)).rebuilt(world)
 
 
 def _periods(where: str, duration: float, control_period: float) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from concur.interop import Link, chain
-from concur.robot import Body, Shape, Tree, Wheel, check_wheels, joints, wheel_axis
+from concur.robot import Body, Mechanism, Shape, Wheel, joints, shortest_rotation
 from concur.writers._contacts import SOLVER, Contacts, contact_options, support_radius
 from concur.writers._names import bounded, check, check_gears, check_unique, refuse, text
 
@@ -20,7 +20,7 @@ _ROLLING = {"disk": "3", "ball": "3", "rubber_ball": "4"}
 """Wheels that a contact can be, with its dimension: 4 has a moment about the normal."""
 
 
-def to_mjcf(robot: Tree, time_step: float = 1e-3, *, contacts: Contacts | None = None) -> str:
+def to_mjcf(robot: Mechanism, time_step: float = 1e-3, *, contacts: Contacts | None = None) -> str:
     """Write a robot as text in MJCF.
 
     Each body is a body of its name, each joint a chain of hinges, slides and balls, or a free joint
@@ -36,7 +36,7 @@ def to_mjcf(robot: Tree, time_step: float = 1e-3, *, contacts: Contacts | None =
 
     Parameters
     ----------
-    robot : Tree
+    robot : Mechanism
         The robot.
     time_step : float
         Step of the Runge-Kutta method, or with `contacts` of `implicitfast`, s.
@@ -158,7 +158,9 @@ def _geom(body: ElementTree.Element, shape: Shape) -> None:
     ElementTree.SubElement(body, "geom", attrib=geom)
 
 
-def _joints(robot: Tree, body: Body, free_base: bool) -> list[tuple[Link | None, dict[str, str]]]:
+def _joints(
+    robot: Mechanism, body: Body, free_base: bool
+) -> list[tuple[Link | None, dict[str, str]]]:
     """Joints of MuJoCo that make one of a robot, outermost first, with their attributes."""
     if body.parent is None and (free_base or isinstance(body.joint, joints.Free)):
         return [(None, {"name": body.name})]
@@ -210,7 +212,7 @@ def _motors(body: Body, found: list[tuple[Link | None, dict[str, str]]]) -> list
 
 
 def _drives(
-    robot: Tree, root: ElementTree.Element, made: dict[str | None, ElementTree.Element]
+    robot: Mechanism, root: ElementTree.Element, made: dict[str | None, ElementTree.Element]
 ) -> list[dict[str, str]]:
     """Motors on several joints, as fixed tendons, and thrusters at sites."""
     motors, limits = [], dict(zip(robot.control_names, robot.control_limits, strict=True))
@@ -233,7 +235,7 @@ def _drives(
     return motors
 
 
-def _check_mass(robot: Tree, body: Body) -> None:
+def _check_mass(robot: Mechanism, body: Body) -> None:
     """Refuse a moving body without mass: MuJoCo does, unless what is fixed to it has a mass."""
     waiting = [body]
     while body.joint.nv and waiting:
@@ -262,12 +264,12 @@ def _accepted(tensor: np.ndarray) -> np.ndarray:
 # --- wheels ---------------------------------------------------------------------------------------
 
 
-def _normal(robot: Tree) -> tuple[float, ...]:
+def _normal(robot: Mechanism) -> tuple[float, ...]:
     """Normal of the plane of the wheels in the base's joint frame."""
     return tuple(robot.base.joint.normal)  # type: ignore[attr-defined]
 
 
-def _ground(robot: Tree, world: ElementTree.Element, height: float | None) -> None:
+def _ground(robot: Mechanism, world: ElementTree.Element, height: float | None) -> None:
     """Add the plane under the wheels; only wheels touch it."""
     if robot.platforms != (0,) or any(wheel.support for wheel in robot.wheels):
         refuse(
@@ -289,8 +291,8 @@ def _ground(robot: Tree, world: ElementTree.Element, height: float | None) -> No
             "Set gravity = [0.0, 0.0, -9.81], or write a robot without wheels.",
         )
     if height is None:
-        height = check_wheels(robot)[2] or 0.0
-    axes = rotation * Rotation.from_matrix(joints.shortest_rotation(_normal(robot)))
+        height = robot.ground_height or 0.0
+    axes = rotation * Rotation.from_matrix(shortest_rotation(_normal(robot)))
     ElementTree.SubElement(
         world,
         "geom",
@@ -304,7 +306,7 @@ def _ground(robot: Tree, world: ElementTree.Element, height: float | None) -> No
     )
 
 
-def _tyre(robot: Tree, body: ElementTree.Element, wheel: Wheel, grip: dict[str, str]) -> None:
+def _tyre(robot: Mechanism, body: ElementTree.Element, wheel: Wheel, grip: dict[str, str]) -> None:
     """Add the surface of a wheel."""
     if wheel.kind not in _ROLLING:
         refuse(
@@ -324,7 +326,7 @@ def _tyre(robot: Tree, body: ElementTree.Element, wheel: Wheel, grip: dict[str, 
         "conaffinity": "1",
     }
     if wheel.kind == "disk":
-        axis = Rotation.from_matrix(joints.shortest_rotation(tuple(wheel_axis(robot, wheel))))
+        axis = Rotation.from_matrix(shortest_rotation(tuple(robot.wheel_axis(wheel))))
         size = [wheel.radius, wheel.radius, THICKNESS * wheel.radius]
         geom |= {
             "type": "ellipsoid",
@@ -336,12 +338,14 @@ def _tyre(robot: Tree, body: ElementTree.Element, wheel: Wheel, grip: dict[str, 
     ElementTree.SubElement(body, "geom", attrib=geom)
 
 
-def _supports(robot: Tree, base: ElementTree.Element, contacts: Contacts, time_step: float) -> None:
+def _supports(
+    robot: Mechanism, base: ElementTree.Element, contacts: Contacts, time_step: float
+) -> None:
     """Add spheres without friction, which touch the ground in the points of the supports."""
     normal, radius = np.array(_normal(robot)), support_radius(robot)
     height = contacts.height
     if height is None:
-        height = check_wheels(robot)[2] or 0.0
+        height = robot.ground_height or 0.0
     check_unique(robot, [*contacts.supports, *(w.body for w in robot.wheels)], "contact", ())
     for name, point in contacts.supports.items():
         center = np.array(point) + (height + radius - normal @ np.array(point)) * normal

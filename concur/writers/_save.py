@@ -8,7 +8,7 @@ from pathlib import Path
 
 from concur.errors import ConcurError, DescriptionError
 from concur.files import file_to_write, is_file, read_text, replace_files
-from concur.robot import Tree
+from concur.robot import Mechanism
 from concur.writers._mjcf import to_mjcf
 from concur.writers._toml import to_toml
 from concur.writers._urdf import to_urdf
@@ -29,12 +29,12 @@ SIDECAR = {
 SUFFIXES = (".toml", ".urdf", ".xml", ".mjcf")
 
 
-def save(robot: Tree, path: str | PathLike[str]) -> tuple[Path, ...]:
+def save(robot: Mechanism, path: str | PathLike[str]) -> tuple[Path, ...]:
     """Write a robot to a file: TOML, URDF or MJCF, by the ending of its name.
 
     Parameters
     ----------
-    robot : Tree
+    robot : Mechanism
         The robot.
     path : path
         Name with the ending .toml, .urdf, .xml or .mjcf. A file of this name is replaced when the

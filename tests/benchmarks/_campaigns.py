@@ -57,13 +57,12 @@ def worlds() -> Worlds:
     job = drawn()[0]
     rng = np.random.default_rng(0)
     deviations = {
-        body.name: {"mass": body.inertia.mass * rng.uniform(-SPREAD, SPREAD, WORLDS)}
+        f"{body.name}.inertia.mass": body.inertia.mass * rng.uniform(-SPREAD, SPREAD, WORLDS)
         for body in job.robot.bodies
     }
-    plant = Plant(job.robot, uncertain=dict.fromkeys(deviations, ("mass",)))
+    plant = Plant(job.robot, uncertain=list(deviations))
     robots = tuple(
-        plant.rebuilt({name: {"mass": own["mass"][k]} for name, own in deviations.items()})
-        for k in range(WORLDS)
+        plant.rebuilt({name: own[k] for name, own in deviations.items()}) for k in range(WORLDS)
     )
     return Worlds(plant, deviations, robots, np.asarray(job.q0), np.asarray(job.s0))
 

@@ -17,7 +17,7 @@ from concur.control._feasibility import LEAST, MOST, STEP, _instants
 from concur.errors import OutputError
 from concur.outputs import ReferenceSample
 from concur.reduction import conservation, symmetry
-from concur.robot._size import robot_size
+from concur.robot import robot_size
 from concur.simulation import Tolerances
 from concur.simulation._findings import findings
 from tests.oracles import Units

@@ -497,8 +497,8 @@ OF_LAWS: dict[str, Call] = {
     "simulate uncertain": lambda s: (
         simulated(
             s,
-            plant=cc.Plant(s.system, uncertain={s.system.bodies[-1].name: ("mass",)}),
-            world={s.system.bodies[-1].name: {"mass": 0.01}},
+            plant=cc.Plant(s.system, uncertain=[f"{s.system.bodies[-1].name}.inertia.mass"]),
+            world={f"{s.system.bodies[-1].name}.inertia.mass": 0.01},
         )
         if hasattr(s.system, "bodies")
         else 0

@@ -79,9 +79,14 @@ def body_maps(robot, s):
 
 
 def test_joint_screws_at_the_neutral_configuration(crawler):
-    for i, screw in enumerate(kinematics.joint_screws(crawler), start=1):
-        expected = np.array(REFERENCE["joint_bases_in_A0"][str(i)]).reshape(6, -1)
-        np.testing.assert_allclose(screw, expected, rtol=0, atol=1e-14)
+    for tip, count in zip(TIPS, (5, 6), strict=True):
+        columns = crawler.screw_jacobian(np.zeros(15), tip)
+        for i in range(1, count + 1):
+            body = crawler.bodies[i - 1]
+            if crawler.index(body.name) in crawler.path(crawler.index(tip)):
+                expected = np.array(REFERENCE["joint_bases_in_A0"][str(i)]).reshape(6, -1)
+                found = columns[:, crawler.v_slice(body.name)]
+                np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
 
 
 @STATES
@@ -112,13 +117,13 @@ def test_rolling_in_the_case_study(crawler, state):
     sigma = kinematics.admissible(joints.Planar(), s[6:9], ROLLING["vehicle"])
     np.testing.assert_allclose(sigma, numbers["Sigma"], rtol=0, atol=1e-13)
     for tip, key in zip(TIPS, ("Jbar5", "Jbar6"), strict=True):
-        modified = number(lambda x, b=tip: kinematics.modified_jacobian(crawler, x, b, ROLLING), s)
+        modified = number(lambda x, b=tip: crawler.modified_jacobian(x, b, ROLLING), s)
         assert modified.shape == (6, 14)
         own = [*range(12), 12 if tip == "left_tip" else 13]
         np.testing.assert_allclose(modified[:, own], numbers[key], rtol=0, atol=1e-12)
         np.testing.assert_array_equal(np.delete(modified, own, axis=1), 0.0)
         # Without rows nothing is constrained.
-        free = number(lambda x, b=tip: kinematics.modified_jacobian(crawler, x, b), s)
+        free = number(lambda x, b=tip: crawler.modified_jacobian(x, b), s)
         np.testing.assert_array_equal(free, crawler.screw_jacobian(s, tip))
 
 
@@ -126,8 +131,8 @@ def test_rolling_in_the_case_study(crawler, state):
 def test_two_branches_as_an_array_and_as_a_map(crawler, state):
     """Thesis: (2.3.13). Misprint 001-3."""
     s, numbers = reference(state)
-    array = number(lambda x: kinematics.branch_jacobians(crawler, x, TIPS, ROLLING), s)
-    stacked = number(lambda x: kinematics.stacked_jacobian(crawler, x, TIPS, ROLLING), s)
+    array = number(lambda x: crawler.branch_jacobians(x, TIPS, ROLLING), s)
+    stacked = number(lambda x: crawler.stacked_jacobian(x, TIPS, ROLLING), s)
     expected = block_diag(numbers["Jbar5"], numbers["Jbar6"])
     np.testing.assert_allclose(array, expected, rtol=0, atol=1e-12)
     norm = REFERENCE["states"][state]["fro"]["Jbar"]
@@ -311,8 +316,8 @@ def test_derivatives_of_spatial_and_body_columns(crawler):
 
 def test_derivatives_are_finite_at_rest(crawler):
     s = ca.SX.sym("s", 15)
-    pose = kinematics.product_of_exponentials(crawler, s, "left_tip")
-    stacked = kinematics.stacked_jacobian(crawler, s, TIPS, ROLLING)
+    pose = crawler.forward(s, "left_tip")
+    stacked = crawler.stacked_jacobian(s, TIPS, ROLLING)
     for expression in (pose, stacked):
         flat = ca.densify(ca.vec(expression))
         total = ca.dot(flat, ca.DM(np.linspace(0.5, 1.5, flat.numel())))
@@ -332,9 +337,9 @@ def test_wrong_names_are_told(crawler):
         crawler.screw_jacobian(GENERIC, "left_tip", relative_to="vehicl")
     s = ca.SX.sym("s", 15)
     with pytest.raises(UnknownNameError, match="vehicle"):
-        kinematics.modified_jacobian(crawler, s, "left_tip", {"vehicl": [[0, 1, 0]]})
+        crawler.modified_jacobian(s, "left_tip", {"vehicl": [[0, 1, 0]]})
     with pytest.raises(ShapeError, match="rows"):
-        kinematics.modified_jacobian(crawler, s, "left_tip", {"vehicle": [[0, 1]]})
+        crawler.modified_jacobian(s, "left_tip", {"vehicle": [[0, 1]]})
     with pytest.raises(ShapeError):
         crawler.forward(GENERIC[:14], "left_tip")
 

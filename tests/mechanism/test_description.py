@@ -91,7 +91,7 @@ def test_parents_come_before_children_and_the_rest_keeps_its_order() -> None:
     robot = Mechanism("arm", bodies)
     assert [body.name for body in robot.bodies] == ["base", "b", "c", "d"]
     assert robot.path(robot.index("c")) == (0, 1, 2)
-    assert robot.parent_index(0) is None
+    assert robot.parents[0] is None
 
 
 @pytest.mark.parametrize("name", ["", "  ", 7])

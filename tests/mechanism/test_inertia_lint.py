@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import concur as cc
-from concur.robot._inertia_lint import suspicious_inertias
+from concur.robot._lint import suspicious_inertias
 
 SOUND = cc.Inertia(2.0, (0.1, 0.0, 0.0), (0.01, 0.02, 0.02))
 

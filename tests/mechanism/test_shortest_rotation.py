@@ -7,8 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
 
-from concur.robot import joints
-from concur.robot.joints import shortest_rotation
+from concur.robot import joints, shortest_rotation
 
 ANGLES = [0.0, 1e-160, 1e-12, 1e-8, 1e-6, 1.3e-6, 1.5e-6, 1e-5, 1e-4, 1e-2, 0.7, 1.5, 1.6, 3.0]
 DIRECTIONS = [0.0, 0.4, 2.0, -1.3]

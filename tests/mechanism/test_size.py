@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, freedom_lengths, joints
-from concur.robot._inertia_lint import suspicious_inertias
-from concur.robot._size import POINT, extent, robot_size
+from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, freedom_lengths, joints, robot_size
+from concur.robot._lint import suspicious_inertias
+from concur.robot._size import POINT
 from tests.oracles import Units
 
 SOLID = Inertia(2.0, (0.3, 0.0, 0.0), moments=(0.02, 0.02, 0.02))
@@ -60,7 +60,7 @@ def test_joints_that_coincide_up_to_rounding_have_the_size_of_their_bodies(
 ) -> None:
     near = part * POINT * RADIUS
     robot = Units(length=length).robot(wrist(near, 0.0, 0.0))
-    assert extent(robot) == pytest.approx(0.0 if coincide else near * length, rel=1e-12)
+    assert robot.extent == pytest.approx(0.0 if coincide else near * length, rel=1e-12)
     assert robot_size(robot) == pytest.approx((RADIUS if coincide else near) * length, rel=1e-12)
     turning = [size for size in freedom_lengths(robot) if size != 1.0]
     assert turning == [pytest.approx((RADIUS if coincide else near) * length, rel=1e-12)] * 6
@@ -68,7 +68,7 @@ def test_joints_that_coincide_up_to_rounding_have_the_size_of_their_bodies(
 
 def test_a_bead_has_the_size_of_a_metre() -> None:
     bead = Mechanism("bead", [Body("bead", joints.Prismatic((1, 0, 0)), inertia=Inertia(2.0))])
-    assert (extent(bead), robot_size(bead)) == (0.0, 1.0)
+    assert (bead.extent, robot_size(bead)) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize("near", [0.0, 1e-12])

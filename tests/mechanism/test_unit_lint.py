@@ -11,7 +11,7 @@ import pytest
 from concur import robots
 from concur.formats import load_shipped, shipped_names
 from concur.robot import Body, Inertia, Mechanism, Pose, joints
-from concur.robot._unit_lint import suspicious_points, suspicious_start, suspicious_units
+from concur.robot._lint import suspicious_points, suspicious_start, suspicious_units
 
 Z = joints.Revolute((0, 0, 1))
 

@@ -53,7 +53,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "concur/proofs/_recheck_fl*.py",
         *(f"concur/proofs/_recheck_{name}*.py" for name in ("p", "t", "wr")),
     ),
-    "rolling": ("concur/robot/_rolling.py", "concur/robot/_contact.py"),
+    "rolling": ("concur/robot/_rows.py", "concur/robot/_contact.py"),
 }
 """Modules of each group, as patterns below the root."""
 

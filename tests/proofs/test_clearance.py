@@ -14,9 +14,9 @@ from concur.certify import Status
 from concur.errors import ConcurError, OutputError
 from concur.proofs import Capsule, Clearance, Obstacle, prove_task, sample_statement
 from concur.proofs._attack import Attack
-from concur.proofs._clearance import segment_distance
 from concur.proofs._prove import prove
 from concur.proofs._sampled import counterexample
+from concur.robot import segment_distance
 from tests.proofs._rover import NEAR, prover, rover, states, swept
 
 T = 0.05

@@ -21,7 +21,7 @@ from concur.proofs._recheck_flight import BALLS, course, state
 from concur.proofs._recheck_floater import _errors, _rate, case_of_floater, verify_floater
 from concur.proofs._recheck_tube import curve
 from concur.proofs._recheck_wrenches import needs
-from concur.robot import Mechanism, with_numbers
+from concur.robot import Mechanism
 from concur.simulation import Plant
 from tests.proofs._flier import EXAMPLES, NEAR, base_deviation, deviated, encloses, flier
 from tests.proofs._restated import restated
@@ -71,7 +71,7 @@ def robot_of(rng: np.random.Generator, corner: bool) -> Mechanism:
         )
         for body, share in zip(robot.bodies, shares.tolist(), strict=True)
     ]
-    return with_numbers(robot, bodies, robot.wheels, robot.drives)
+    return replace(robot, bodies=bodies)
 
 
 def in_base(q: np.ndarray, mu: np.ndarray) -> np.ndarray:
@@ -436,7 +436,7 @@ def test_bounds_do_not_depend_on_the_unit_of_mass() -> None:
             moments = tuple((unit * np.array(own.moments)).tolist())
             heavy = replace(own, mass=unit * own.mass, moments=moments)
             bodies.append(replace(body, inertia=heavy))
-        robot = with_numbers(task.robot, bodies, task.robot.wheels, task.robot.drives)
+        robot = replace(task.robot, bodies=bodies)
         model = cc.reduce(robot, momentum=unit * np.array(task.servo.model.momentum))
         servo = cc.Servo(model, task.servo.outputs, stiffness=4.0, damping=4.0)
         own = replace(

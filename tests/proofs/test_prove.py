@@ -64,12 +64,12 @@ def test_motions_of_wrong_robots_stay_inside(proof) -> None:
     rng = np.random.default_rng(7)
     limits = {(b.kind, b.name): b.value for b in proof.bounds}
     names = task.servo.model.control_names
-    plant = Plant(task.robot, uncertain={b.name: ("mass",) for b in task.robot.bodies})
+    plant = Plant(task.robot, uncertain=[f"{b.name}.inertia.mass" for b in task.robot.bodies])
     radii = np.array([0.002, 0.002]), np.array([0.004, 0.006])
     for world in range(6):
         q, s = states(case, rng, 0.0, *radii, 0.002)
         masses = {
-            b.name: {"mass": 0.005 * rng.choice([-1, 1]) * b.inertia.mass}
+            f"{b.name}.inertia.mass": 0.005 * rng.choice([-1, 1]) * b.inertia.mass
             for b in task.robot.bodies
         }
         run = cc.simulate(

@@ -92,8 +92,13 @@ def test_disturbances_accelerate_the_states_of_rates_and_forces(sizes) -> None:
     heavy = []
     for body in robot.bodies:
         moments = 0.01 * body.inertia.tensor[np.triu_indices(3)][[0, 3, 5, 1, 2, 4]]
-        more = {body.name: {"mass": 0.01 * body.inertia.mass, "moments": moments}}
-        plant = Plant(robot, uncertain={body.name: ("mass", "moments")})
+        more = {
+            f"{body.name}.inertia.mass": 0.01 * body.inertia.mass,
+            f"{body.name}.inertia.moments": moments,
+        }
+        plant = Plant(
+            robot, uncertain=[f"{body.name}.inertia.mass", f"{body.name}.inertia.moments"]
+        )
         heavy.append(cc.reduce(plant.rebuilt(more)))
 
     def law(e: float, true: np.ndarray) -> np.ndarray:
@@ -146,10 +151,13 @@ def test_forces_of_bodies_are_those_of_robots_with_other_masses() -> None:
     whole = model.shape_forces(q, v, a)
     assert weights.sum(axis=1) == pytest.approx(whole, abs=1e-9)
     body = robot.bodies[4]
-    plant = Plant(robot, uncertain={body.name: ("mass", "moments")})
+    plant = Plant(robot, uncertain=[f"{body.name}.inertia.mass", f"{body.name}.inertia.moments"])
     moments = np.zeros(6)
     moments[:3] = 0.01 * np.diag(body.inertia.tensor)
-    world = {body.name: {"mass": 0.01 * body.inertia.mass, "moments": moments}}
+    world = {
+        f"{body.name}.inertia.mass": 0.01 * body.inertia.mass,
+        f"{body.name}.inertia.moments": moments,
+    }
     heavier = cc.reduce(plant.rebuilt(world))
     changed = heavier.shape_forces(q, v, a) - whole
     assert changed == pytest.approx(0.01 * weights[:, 4], abs=1e-9)

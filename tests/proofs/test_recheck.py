@@ -371,10 +371,15 @@ def test_states_in_the_tube_have_the_values_of_the_checker() -> None:
     x, ve = (np.array([tube[i] for tube in tubes]) for i in (0, 1))
     heavy = []
     for body in robot.bodies:
-        plant = Plant(robot, uncertain={body.name: ("mass", "moments")})
+        plant = Plant(
+            robot, uncertain=[f"{body.name}.inertia.mass", f"{body.name}.inertia.moments"]
+        )
         pairs = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
         moments = np.array([body.inertia.tensor[pair] for pair in pairs])
-        more = {body.name: {"mass": 0.01 * body.inertia.mass, "moments": 0.01 * moments}}
+        more = {
+            f"{body.name}.inertia.mass": 0.01 * body.inertia.mass,
+            f"{body.name}.inertia.moments": 0.01 * moments,
+        }
         heavy.append(cc.reduce(plant.rebuilt(more)))
 
     def law(t: float, q: np.ndarray, s: np.ndarray) -> np.ndarray:

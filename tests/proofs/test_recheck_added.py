@@ -31,7 +31,6 @@ from concur.proofs._recheck_ground import _edges, stand_of
 from concur.proofs._recheck_motion import Channel
 from concur.proofs._recheck_smooth import Rejection, symbols
 from concur.proofs._statement import Statement
-from concur.robot import with_numbers
 from tests.proofs import test_jumps
 from tests.proofs._rover import NEAR, prover, rover, states
 from tests.proofs._spatial import friction, loads, wrench
@@ -70,7 +69,7 @@ def test_wrenches_are_those_of_pinocchio() -> None:
     tensor = np.array([[0.9, 0.05, -0.1], [0.05, 1.1, 0.07], [-0.1, 0.07, 1.6]])
     skewed = replace(robot.bodies[0].inertia, com=(0.25, 0.03, 0.06), moments=tensor)
     bodies = [replace(robot.bodies[0], inertia=skewed), *robot.bodies[1:]]
-    other = with_numbers(robot, bodies, robot.wheels, robot.drives)
+    other = replace(robot, bodies=bodies)
     own, rng = rover_of(other, rover().servo.outputs), np.random.default_rng(3)
     stand = stand_of(other, own, replace(NEAR, ground=ground()))
     lift = np.zeros((8, 5))

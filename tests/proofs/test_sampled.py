@@ -20,7 +20,6 @@ from concur.proofs._prove import prove
 from concur.proofs._sampled import Sampled, sample_statement
 from concur.proofs._statement import Statement
 from concur.proofs._within import scaled_masses
-from concur.robot import with_numbers
 from concur.simulation import Integrator
 from tests.proofs._rover import NEAR, rover
 
@@ -164,7 +163,7 @@ def test_a_world_moves_as_a_robot_of_its_own(attack) -> None:
         )
         for body, share in zip(task.robot.bodies, given["masses"][0].tolist(), strict=True)
     ]
-    other = with_numbers(task.robot, bodies, task.robot.wheels, task.robot.drives)
+    other = replace(task.robot, bodies=bodies)
     step = Integrator(dt=0.001, control_period=0.001)
     run = cc.simulate(
         task.robot, task.servo, task.reference, T, q[0], s[0], plant=other, integrator=step

@@ -327,16 +327,16 @@ def one(inertia: Inertia, **options: object) -> Mechanism:
 def test_uncertain_loads() -> None:
     """The mass of a load may be uncertain, not what turns its line away."""
     robot = chain(2)
-    plant = Plant(robot, uncertain={"link1": ("mass",), "link0": ("position",)})
-    world = plant.rebuilt({"link1": {"mass": 0.4}})
+    plant = Plant(robot, uncertain=["link1.inertia.mass", "link0.placement.translation"])
+    world = plant.rebuilt({"link1.inertia.mass": 0.4})
     q, v = state(robot, DIRECTIONS[:2], TURNS[:2])
     assert world.total_mass == pytest.approx(2.1)
-    (numbers,) = plant.numbers({"link1": {"mass": 0.4}})
+    (numbers,) = plant.numbers({"link1.inertia.mass": 0.4})
     found = plant.world_acceleration(q, v, np.zeros(0), numbers)[0]
     assert_close(found, Plant(world).acceleration(q, v, np.zeros(0))[0], 1e-12)
-    for body, quantity in (("link1", "com"), ("link0", "moments"), ("link1", "position")):
-        with pytest.raises(SimulationError, match=f"`{quantity}`"):
-            Plant(robot, uncertain={body: (quantity,)})
+    for name in ("link1.inertia.com", "link0.inertia.moments", "link1.placement.translation"):
+        with pytest.raises(SimulationError, match=name):
+            Plant(robot, uncertain=[name])
 
 
 def test_joints_that_follow_others_are_refused() -> None:

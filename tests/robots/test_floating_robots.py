@@ -7,8 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from concur import robots
-from concur.robot import joints
-from concur.robot._inertia_lint import suspicious_inertias
+from concur.robot import joints, suspicious_inertias
 from tests.oracles._pinocchio import Pinocchio
 
 # Freedoms of the joints and total mass (kg), added up by hand from the parts.

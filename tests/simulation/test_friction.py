@@ -100,7 +100,7 @@ def test_steps_of_plants_have_fixed_methods_and_known_numbers(wheel):
         cc.Plant(wheel).step_function("dop853")
     for friction in (None, Friction.of(wheel, 0.1, 0.1)):
         with pytest.raises(SimulationError):
-            cc.Plant(wheel, uncertain={"wheel": ("moments",)}, friction=friction).step_function()
+            cc.Plant(wheel, uncertain=["wheel.inertia.moments"], friction=friction).step_function()
 
 
 def test_friction_is_checked_against_a_step(wheel):

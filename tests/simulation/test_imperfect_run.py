@@ -70,8 +70,8 @@ def test_runs_are_the_program_in_time(rover):
 def test_runs_of_a_world_are_those_of_its_campaign(rover):
     real = Imperfections.of(rover.robot, coulomb=0.05, noise=1e-5, jitter=1e-3)
     deviations = {("lag", "turret"): [2e-3, 4e-3], ("timing", "latency"): [1e-3, 3e-3]}
-    plant = cc.Plant(rover.robot, uncertain={"forearm": ("mass",)})
-    masses = {"forearm": {"mass": [0.1, -0.1]}}
+    plant = cc.Plant(rover.robot, uncertain=["forearm.inertia.mass"])
+    masses = {"forearm.inertia.mass": [0.1, -0.1]}
     program = loop_program(rover.servo, plant, real, set(deviations), control_period=1e-3)
     rollout = Rollout(
         program.tick, program.step, program.steps_per_tick, program.noises, interpreted=True
@@ -80,7 +80,7 @@ def test_runs_of_a_world_are_those_of_its_campaign(rover):
     x0, (delay, jitter) = program.start(rover.q0, rover.s0, p=p), program.delays(deviations, 2)
     batch = Batch(x0, p, [7, 8], 5, delay, jitter)
     found = rollout(batch, program.reference(rover.reference, 40), ticks=40, record=1)
-    one, world = {key: values[1] for key, values in deviations.items()}, {"forearm": {"mass": -0.1}}
+    one, world = {key: values[1] for key, values in deviations.items()}, {"forearm.inertia.mass": -0.1}
     given = {"plant": plant, "world": world, "seed": 5, "deviations": one}
     given["integrator"] = Integrator(dt=1e-3)
     run = simulated(rover, real, 0.039, number=8, **given)

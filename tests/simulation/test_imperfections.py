@@ -92,12 +92,12 @@ def test_friction_that_is_too_stiff_is_refused_where_steps_chatter():
 
 
 def test_stiff_worlds_are_refused_by_number():
-    plant = Plant(WHEEL, uncertain={"wheel": ("moments",)})
+    plant = Plant(WHEEL, uncertain=["wheel.inertia.moments"])
     real = Imperfections.of(WHEEL, viscous=500.0 * INERTIA)
     program = loop_program(Stay(WHEEL, [0.0]), plant, real, {("viscous", "wheel")})
     lighter = np.zeros((3, 6))
     lighter[1, :3] = -0.8 * INERTIA
-    numbers = plant.numbers({"wheel": {"moments": lighter}})
+    numbers = plant.numbers({"wheel.inertia.moments": lighter})
     with pytest.raises(SimulationError, match="world 1, `friction` of `wheel`") as caught:
         program.numbers(numbers)
     assert caught.value.data["world"] == 1

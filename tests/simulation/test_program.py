@@ -194,8 +194,14 @@ def test_uncertain_imperfections_equal_fixed_ones(rover):
 
 def test_uncertain_robots_start_and_move_as_rebuilt_ones(rover):
     robot, law = rover.robot, rover.servo
-    plant = cc.Plant(robot, uncertain={"forearm": ("mass", "com"), "left_wheel": ("radius",)})
-    world = {"forearm": {"mass": 0.2, "com": (0.01, 0.0, 0.0)}, "left_wheel": {"radius": 0.004}}
+    plant = cc.Plant(
+        robot, uncertain=["forearm.inertia.mass", "forearm.inertia.com", "left_wheel.radius"]
+    )
+    world = {
+        "forearm.inertia.mass": 0.2,
+        "forearm.inertia.com": (0.01, 0.0, 0.0),
+        "left_wheel.radius": 0.004,
+    }
     real, s0 = Imperfections.of(robot, viscous=0.1, lag=0.003), np.linspace(0.1, 0.5, 5)
     family = loop_program(law, plant, real)
     p = family.numbers(plant.numbers(world))
@@ -215,13 +221,21 @@ def test_true_momentum_at_the_start_of_a_floating_robot():
     model = cc.reduce(robot)
     law = Stay(robot, np.zeros(robot.nu))
     error = (0.3, 0.0, -0.2, 0.05, 0.02, 0.0)
-    family = cc.Plant(robot, uncertain={robot.base.name: ("mass", "com")})
+    family = cc.Plant(
+        robot, uncertain=[f"{robot.base.name}.inertia.mass", f"{robot.base.name}.inertia.com"]
+    )
     program = loop_program(law, family, Imperfections.of(robot, momentum_error=error))
-    world = {robot.base.name: {"mass": [2.0, -1.0], "com": (0.02, 0.0, 0.01)}}
+    world = {
+        f"{robot.base.name}.inertia.mass": [2.0, -1.0],
+        f"{robot.base.name}.inertia.com": (0.02, 0.0, 0.01),
+    }
     q, s = robot.random(np.random.default_rng(2)), np.linspace(-0.2, 0.3, model.ns)
     x = program.start(q, s, p=program.numbers(family.numbers(world)))
     for k, mass in enumerate((2.0, -1.0)):
-        one = {robot.base.name: {"mass": mass, "com": (0.02, 0.0, 0.01)}}
+        one = {
+            f"{robot.base.name}.inertia.mass": mass,
+            f"{robot.base.name}.inertia.com": (0.02, 0.0, 0.01),
+        }
         v = part(program, x[k], "v")
         momentum = family.rebuilt(one).momentum(q, v)
         np.testing.assert_allclose(momentum, np.array(model.momentum) + error, atol=1e-12)

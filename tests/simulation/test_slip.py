@@ -299,11 +299,11 @@ def test_machine_code_and_lanes_give_the_same_run(task):
 def test_campaigns_have_slip_and_loads_as_states_and_signals(task):
     robot = task.robot
     slip = Slip.of(robot, 0.05, supports=FRONT)
-    plant = Plant(robot, slip=slip, uncertain={"right_wheel": ("grip",)})
+    plant = Plant(robot, slip=slip, uncertain=["right_wheel.grip"])
     program = loop_program(task.servo, plant, dt=1e-3, control_period=5e-3)
-    p = program.numbers(plant.numbers({"right_wheel": {"grip": [0.0, -0.04]}}))
+    p = program.numbers(plant.numbers({"right_wheel.grip": [0.0, -0.04]}))
     x0 = program.start(task.q0, task.s0, p=p)
-    world = {"right_wheel": {"grip": -0.04}}
+    world = {"right_wheel.grip": -0.04}
     args = robot, task.servo, task.reference, 0.1, task.q0, task.s0
     integrator = Integrator(control_period=5e-3)
     expected = cc.simulate(*args, plant=plant, world=world, integrator=integrator)
@@ -392,8 +392,10 @@ def test_slip_costs_a_third_more_instructions_and_loads_a_quarter(task):
 def test_grips_are_uncertain_inputs(task):
     robot = task.robot
     slip = Slip.of(robot, 0.5, supports=FRONT)
-    plant = Plant(robot, slip=slip, uncertain={"left_wheel": ("grip", "radius"), "forearm": "mass"})
-    world = {"left_wheel": {"grip": -0.3, "radius": 0.002}, "forearm": {"mass": 0.4}}
+    plant = Plant(
+        robot, slip=slip, uncertain=["left_wheel.grip", "left_wheel.radius", "forearm.inertia.mass"]
+    )
+    world = {"left_wheel.grip": -0.3, "left_wheel.radius": 0.002, "forearm.inertia.mass": 0.4}
     assert "left_wheel: grip" in plant.number_names
     p, known = plant.numbers(world)[0], plant.of_world(world)
     assert_allclose(known.slip.grip, (0.2, 0.5), rtol=1e-14)
@@ -410,11 +412,11 @@ def test_grips_are_uncertain_inputs(task):
     expected = cc.simulate(*args, plant=known)
     assert_allclose(run.q, expected.q, atol=1e-11)
     assert run.slip == known.slip
-    assert plant.numbers({"left_wheel": {"grip": -0.5}}).shape == p[None].shape
+    assert plant.numbers({"left_wheel.grip": -0.5}).shape == p[None].shape
     with pytest.raises(SimulationError, match="a friction coefficient of zero or more"):
-        plant.numbers({"left_wheel": {"grip": -0.51}})
+        plant.numbers({"left_wheel.grip": -0.51})
     with pytest.raises(SimulationError, match="a plant without `slip`"):
-        Plant(robot, uncertain={"left_wheel": ("grip",)})
+        Plant(robot, uncertain=["left_wheel.grip"])
 
 
 def test_what_has_no_sound_model_is_refused(task):

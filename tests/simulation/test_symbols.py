@@ -10,25 +10,14 @@ import numpy as np
 import pytest
 
 import concur as cc
-from concur import robot as robot_functions
 from concur.errors import ConcurError, SimulationError
+from concur.robot import wheel_rows
 from concur.simulation import Slip
 from tests.oracles import assert_close
 from tests.simulation.test_worlds import ROBOTS, cases, one
 
-REFUSED = {
-    "branch_jacobians",
-    "check_wheels",
-    "coriolis",
-    "joint_screws",
-    "kinetic_energy",
-    "modified_jacobian",
-    "potential_energy",
-    "product_of_exponentials",
-    "screw_jacobian",
-    "stacked_jacobian",
-}
-"""Functions that take the numbers of a description only."""
+REFUSED = {"forward", "potential_energy", "screw_jacobian"}
+"""Methods that take the numbers of a description only."""
 
 
 def owners() -> dict[str, Any]:
@@ -88,34 +77,31 @@ def test_functions_take_the_numbers_of_a_symbolic_robot_or_refuse_it(name: str) 
     inside: Any = plant.symbolic(p)
     other = plant.rebuilt(one(worlds, 1))
     q0, v0 = other.random(rng), rng.normal(size=robot.nv)
-    wheel = robot.wheels[0] if robot.wheels else None
-    given = {"q": q, "v": v, "vdot": v, "s": v, "force": v, "wheel": wheel}
-    given |= {"body": robot.bodies[-1].name, "bodies": (robot.bodies[-1].name,)}
-    given |= {"tau": v, "forces": v, "index": len(robot.bodies) - 1, "columns": ca.SX.eye(robot.nv)}
+    given = dict.fromkeys(("q", "coordinates"), q) | dict.fromkeys(("v", "vdot", "s", "dv"), v)
+    given |= {"body": robot.bodies[-1].name}
+    asked = {
+        name: [x.name for x in inspect.signature(made).parameters.values() if x.default is x.empty]
+        for name, made in inspect.getmembers(cc.Mechanism, lambda x: hasattr(x, "evaluator_for"))
+        if not name.startswith("_")
+    }
     seen, refused = set(), set()
-    for module in (robot_functions,):
-        for function, act in inspect.getmembers(module, inspect.isfunction):
-            needs = [
-                n for n, x in inspect.signature(act).parameters.items() if x.default is x.empty
-            ]
-            if needs[:1] != ["tree"] or not set(needs[1:]) <= set(given):
-                continue
-            if "wheel" in needs and wheel is None:
-                continue
-            arguments = [given[n] for n in needs[1:]]
-            try:
-                came = act(inside, *arguments)
-            except ConcurError as error:
-                if "numbers only" in str(error):
-                    refused.add(function)
-                continue
-            came = came.rows if function == "wheel_rows" else came
-            if isinstance(came, ca.SX):
-                due = act(other, *[other.wheels[0] if x is wheel else x for x in arguments])
-                due = due.rows if function == "wheel_rows" else due
-                graph = ca.Function("f", [q, v, p], [ca.densify(came), ca.densify(due)])
-                found, wanted = graph(q0, v0, numbers[1])
-                assert_close(np.array(found), np.array(wanted), 1e-9)
-                seen.add(function)
+    for method, needs in asked.items():
+        if not set(needs[1:]) <= set(given):
+            continue
+        arguments = [given[n] for n in needs[1:]]
+        try:
+            came = getattr(inside, method)(*arguments)
+        except ConcurError:
+            refused.add(method)
+            continue
+        due = getattr(other, method)(*arguments)
+        graph = ca.Function("f", [q, v, p], [ca.densify(came), ca.densify(due)])
+        found, wanted = graph(q0, v0, numbers[1])
+        assert_close(np.array(found), np.array(wanted), 1e-9)
+        seen.add(method)
     assert refused == REFUSED
-    assert seen >= {"bias", "forward_dynamics", "jacobian", "mass_matrix", "momentum", "pose"}
+    assert seen >= {"bias", "coriolis", "jacobian", "kinetic_energy", "mass_matrix", "momentum"}
+    for wheel, same in zip(robot.wheels, other.wheels, strict=True):
+        rows = wheel_rows(inside, q, wheel).rows, wheel_rows(other, q, same).rows
+        found, wanted = ca.Function("f", [q, p], list(map(ca.densify, rows)))(q0, numbers[1])
+        assert_close(np.array(found), np.array(wanted), 1e-12)

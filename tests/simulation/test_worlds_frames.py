@@ -15,7 +15,7 @@ from concur.errors import ConcurError, ShapeError, SimulationError, UnknownNameE
 from concur.robot import Body, Drive, Inertia, Mechanism, Pose, Support, Wheel, joints
 from concur.simulation import Plant
 from tests.oracles import Pinocchio, assert_close
-from tests.simulation.test_worlds import ALL, EXAMPLES, ROBOTS, declared, lengths, odd, refused
+from tests.simulation.test_worlds import EXAMPLES, ROBOTS, declared, lengths, odd, refused
 
 
 def bowl() -> Mechanism:
@@ -37,24 +37,23 @@ def tilted(name: str) -> Plant:
     robot = OTHERS[name]
     steered = {n for s in robot.steering for n in (s.wheel, *s.guides)}
     steered |= {str(robot.bodies[robot.index(n)].parent) for n in steered}
-    family = {
-        body.name: ("mass", "com", "position", *(() if body.name in steered else ("rotation",)))
+    fields = ("inertia.mass", "inertia.com", "placement.translation", "placement.rotation")
+    family = [
+        f"{body.name}.{field}"
         for body in robot.bodies
         if body.parent is not None and body.inertia.mass
-    }
+        for field in fields[: 3 if body.name in steered else 4]
+    ]
     return Plant(robot, uncertain=family)
 
 
 def world(plant: Plant, seed: int) -> dict[str, Any]:
     rng, found = np.random.default_rng(seed), {}
-    for name, quantities in (plant.uncertain or {}).items():
-        found[name] = {
-            "mass": 0.05 * rng.uniform(),
-            "com": 0.01 * rng.normal(size=3),
-            "position": np.zeros(3) if name.startswith("front") else 0.02 * rng.normal(size=3),
-        }
-        if "rotation" in quantities:
-            found[name]["rotation"] = 0.1 * rng.normal(size=3)
+    scales = {"mass": 0.05, "com": 0.01, "translation": 0.02, "rotation": 0.1}
+    for name in plant.uncertain or ():
+        field = name.rpartition(".")[2]
+        drawn = scales[field] * (rng.uniform() if field == "mass" else rng.normal(size=3))
+        found[name] = 0.0 * drawn if name.startswith("front") and field == "translation" else drawn
     return found
 
 
@@ -84,15 +83,17 @@ def test_tilted_placements_are_those_of_the_rebuilt_robot(name: str) -> None:
 
 def test_tilted_placements_move_the_plant_as_pinocchio_does() -> None:
     robot = replace(odd(), actuated=None, drives=(), mimics=())
-    family = dict.fromkeys(("arm", "plate", "slide", "hand"), ("position", "rotation"))
+    moving = ("arm", "plate", "slide", "hand")
+    family = [f"{n}.placement.{field}" for n in moving for field in ("translation", "rotation")]
     plant, rng = Plant(robot, uncertain=family), np.random.default_rng(5)
-    given = {n: {q: 0.2 * rng.normal(size=3) for q in family[n]} for n in family}
+    given = {name: 0.2 * rng.normal(size=3) for name in family}
     bodies = []
     for body in robot.bodies:
-        pose, moved = body.placement.matrix, given.get(body.name)
-        if moved is not None:
-            pose[:3, 3] += moved["position"]
-            pose[:3, :3] = Rotation.from_rotvec(moved["rotation"]).as_matrix() @ pose[:3, :3]
+        pose, name = body.placement.matrix, body.name
+        if name in moving:
+            pose[:3, 3] += given[f"{name}.placement.translation"]
+            turn = Rotation.from_rotvec(given[f"{name}.placement.rotation"])
+            pose[:3, :3] = turn.as_matrix() @ pose[:3, :3]
         quaternion = Rotation.from_matrix(pose[:3, :3]).as_quat()
         bodies.append(replace(body, placement=Pose(tuple(pose[:3, 3]), tuple(quaternion))))
     oracle = Pinocchio(replace(robot, bodies=bodies))
@@ -107,13 +108,13 @@ def test_ratios_are_those_of_the_drives() -> None:
     robot = replace(
         odd(), actuated=(), mimics=(), drives=[Drive("pair", {"slide": 3.0, "arm": 2.0})]
     )
-    plant = Plant(robot, uncertain={"pair": "ratio"})
+    plant = Plant(robot, uncertain=["pair.ratio"])
     assert plant.number_names == ("pair: ratio[0]", "pair: ratio[1]")
-    assert plant.numbers({"pair": {"ratio": [[0.5, -0.1], [0, 0]]}}).tolist() == [
+    assert plant.numbers({"pair.ratio": [[0.5, -0.1], [0, 0]]}).tolist() == [
         [3.5, 1.9],
         [3, 2],
     ]
-    given = {"pair": {"ratio": [0.5, -0.1]}}
+    given = {"pair.ratio": [0.5, -0.1]}
     other = plant.rebuilt(given)
     slide, arm = robot.freedoms("slide", "arm")
     assert other.actuation(robot.neutral())[[slide, arm], 0].tolist() == [3.5, 1.9]
@@ -124,15 +125,15 @@ def test_ratios_are_those_of_the_drives() -> None:
 def test_centres_and_supports_are_those_of_the_wheels() -> None:
     sleigh, rolling = OTHERS["sleigh"], OTHERS["bowl"]
     (skate,) = sleigh.wheels
-    plant = Plant(sleigh, uncertain={skate.body: ("center",)})
-    given: dict[str, Any] = {skate.body: {"center": [0.03, -0.02, 0.0]}}
-    moved = tuple(np.array(skate.center) + given[skate.body]["center"])
+    plant = Plant(sleigh, uncertain=[f"{skate.body}.center"])
+    given: dict[str, Any] = {f"{skate.body}.center": [0.03, -0.02, 0.0]}
+    moved = tuple(np.array(skate.center) + given[f"{skate.body}.center"])
     assert_same(plant, given, replace(sleigh, wheels=[replace(skate, center=moved)]))
     assert_same(plant, given, plant.rebuilt(given))
 
-    plant = Plant(rolling, uncertain={"ball": ("center", "support_center", "support_radius")})
-    given = {"ball": {"support_center": [0.01, 0.02, -0.03], "support_radius": 0.04}}
-    given["ball"]["center"] = [0.01, 0.0, -0.02]
+    plant = Plant(rolling, uncertain=["ball.center", "ball.support.center", "ball.support.radius"])
+    given = {"ball.support.center": [0.01, 0.02, -0.03], "ball.support.radius": 0.04}
+    given["ball.center"] = [0.01, 0.0, -0.02]
     support = Support(radius=0.54, center=(0.01, 0.02, -0.03), hollow=True)
     ball = replace(rolling.wheels[0], center=(0.01, 0.0, -0.02), support=support)
     other = plant.rebuilt(given)
@@ -144,23 +145,23 @@ def test_centres_and_supports_are_those_of_the_wheels() -> None:
 def test_declarations_that_cannot_be_are_refused_with_the_reason() -> None:
     car = cc.load(EXAMPLES / "drives" / "ackermann_car.toml")
     for robot, uncertain, kind, text in (
-        (ROBOTS["rover"], {"chassis": ("rotation",)}, SimulationError, "the base"),
-        (ROBOTS["rover"], {"left_wheel": ("center",)}, SimulationError, "axis of its joint"),
-        (ROBOTS["rover"], {"forearm": ("center",)}, SimulationError, "no wheel"),
-        (ROBOTS["rover"], {"left_wheel": ("support_radius",)}, SimulationError, "no support"),
-        (ROBOTS["marble"], {"ball": ("support_center",)}, SimulationError, "a plane"),
-        (ROBOTS["rover"], {"forearm": ("ratio",)}, UnknownNameError, "of a drive ratio"),
-        (ROBOTS["odd"], {"jet": ("ratio",)}, UnknownNameError, "jet"),
-        (ROBOTS["odd"], {"motor": ("mass",)}, UnknownNameError, "motor"),
-        (car, {"front_right": ("rotation",)}, SimulationError, "on an axle of the steering"),
-        (car, {"left_steering": ("rotation",)}, SimulationError, "on an axle of the steering"),
+        (ROBOTS["rover"], ["chassis.placement.rotation"], SimulationError, "the base"),
+        (ROBOTS["rover"], ["left_wheel.center"], SimulationError, "axis of its joint"),
+        (ROBOTS["rover"], ["forearm.center"], SimulationError, "no wheel"),
+        (ROBOTS["rover"], ["left_wheel.support.radius"], SimulationError, "a sphere"),
+        (ROBOTS["marble"], ["ball.support.center"], SimulationError, "a plane"),
+        (ROBOTS["rover"], ["forearm.ratio"], UnknownNameError, "a drive and ratio"),
+        (ROBOTS["odd"], ["jet.ratio"], UnknownNameError, "jet"),
+        (ROBOTS["odd"], ["motor.inertia.mass"], UnknownNameError, "motor"),
+        (car, ["front_right.placement.rotation"], SimulationError, "on an axle of the steering"),
+        (car, ["left_steering.placement.rotation"], SimulationError, "on an axle of the steering"),
     ):
         refused(lambda r=robot, u=uncertain: Plant(r, uncertain=u), kind, text)
 
 
 def test_worlds_at_the_edge_of_what_can_be() -> None:
-    rolling = Plant(OTHERS["bowl"], uncertain={"ball": ("radius", "support_radius")})
-    motor = Plant(ROBOTS["odd"], uncertain={"motor": ("ratio",)})
+    rolling = Plant(OTHERS["bowl"], uncertain=["ball.radius", "ball.support.radius"])
+    motor = Plant(ROBOTS["odd"], uncertain=["motor.ratio"])
 
     def check(plant: Plant, given: Any, bad: bool) -> None:
         if not bad:
@@ -172,21 +173,21 @@ def test_worlds_at_the_edge_of_what_can_be() -> None:
         assert caught.value.cure
 
     for least, bad in ((-0.399999, False), (-0.4, True)):
-        check(rolling, {"ball": {"support_radius": [0.0, least]}}, bad)
+        check(rolling, {"ball.support.radius": [0.0, least]}, bad)
     for larger, bad in ((0.399, False), (0.4, True)):
-        check(rolling, {"ball": {"radius": [0.0, larger]}}, bad)
+        check(rolling, {"ball.radius": [0.0, larger]}, bad)
     for ratio, bad in ((-2.999, False), (-3.0, True), (-3.001, False)):
-        check(motor, {"motor": {"ratio": [[0.0], [ratio]]}}, bad)
+        check(motor, {"motor.ratio": [[0.0], [ratio]]}, bad)
     with pytest.raises(ShapeError, match=r"\(1,\)"):
-        motor.numbers({"motor": {"ratio": 0.1}})
+        motor.numbers({"motor.ratio": 0.1})
     with pytest.raises(ConcurError, match="rotation"):
-        tilted("rover").numbers({"forearm": {"rotation": 0.1}})
+        tilted("rover").numbers({"forearm.placement.rotation": 0.1})
 
 
 def test_axes_lean_up_to_84_degrees() -> None:
     plant = tilted("floater")
     for degrees, bad in ((84.0, False), (84.5, True), (95.5, True), (96.0, False), (170.0, False)):
-        given = {"turret": {"rotation": [np.deg2rad(degrees), 0.0, 0.0]}}
+        given = {"turret.placement.rotation": [np.deg2rad(degrees), 0.0, 0.0]}
         if bad:
             error = refused(lambda g=given: plant.numbers(g), SimulationError, "turret")
             assert error.world == 0
@@ -201,7 +202,7 @@ def test_tilts_cost_little() -> None:
         wheels, family = {wheel.body for wheel in robot.wheels}, declared(robot)
         for body in robot.bodies:
             if body.parent is not None and body.name not in wheels:
-                family[body.name] = (*ALL, "rotation")
+                family.append(f"{body.name}.placement.rotation")
         ratios = lengths(name, Plant(robot, uncertain=family)) / lengths(name, Plant(robot))
         assert (ratios < most).all(), (name, ratios)
         assert (ratios > np.array(most) - 0.05).all(), (name, ratios)

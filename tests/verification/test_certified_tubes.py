@@ -178,10 +178,10 @@ def check_bounds(name: str, count: int, folder: Path) -> None:
     for _ in range(count):
         parts = rng.uniform(-0.1, 0.1, len(heavy))
         masses = {
-            body.name: {"mass": part * body.inertia.mass}
+            f"{body.name}.inertia.mass": part * body.inertia.mass
             for body, part in zip(heavy, parts, strict=True)
         }
-        heavier = Plant(task.robot, uncertain={name: ["mass"] for name in masses}).of_world(masses)
+        heavier = Plant(task.robot, uncertain=list(masses)).of_world(masses)
         coulomb = rng.uniform(0.0, 0.02, servo.nu)
         friction = Friction((0.0,) * servo.nu, tuple(coulomb))
         for plant in (heavier, Plant(task.robot, friction=friction)):

@@ -69,7 +69,7 @@ def test_verdicts_agree_in_every_clear_world() -> None:
     for _ in range(WORLDS):
         friction = float(np.exp(rng.uniform(np.log(0.02), 0.0)))
         world = {
-            body.name: {"mass": body.inertia.mass * rng.uniform(-0.2, 0.2)}
+            f"{body.name}.inertia.mass": body.inertia.mass * rng.uniform(-0.2, 0.2)
             for body in TASK.robot.bodies
         }
         theirs, ours = both(friction, world, 3.0, NEIGHBOURS)

@@ -1,28 +1,26 @@
-"""Rolling constraints from geometry: the contact point of a wheel does not move.
+"""Rows of constraints: the contact point of a wheel does not move, and joints follow others.
 
-The rows are written in the frame of the body that carries the wheel: there neither the
-axle nor the contact depends on how far the wheel has turned.
+The rows of a wheel are written in the frame of the body that carries it: there neither the axle nor
+the contact depends on how far the wheel has turned.
 """
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from concur.codegen import Array, Vector, constant
 from concur.errors import WheelError
-from concur.robot._jacobian import jacobian
-from concur.robot._motion import Placed, compose, cross, invert, stacked, twist_to_child
-from concur.robot._sweep import joint_pose, placement
+from concur.robot._kinematics import jacobian, joint_pose, placed_along
+from concur.robot._numbers import Rim
+from concur.robot._pose import shortest_rotation
+from concur.robot._spatial import compose, cross, invert, stacked, twist_to_child
 from concur.robot._tree import Tree
 from concur.robot._wheel import BALLS, Support, Wheel
-from concur.robot.joints import Joint, Planar, Sliding, Spherical, shortest_rotation
-
-_HERE: Placed = (ca.SX.eye(3), ca.SX(3, 1))
+from concur.robot.joints import Joint, Planar, Sliding, Spherical
 
 
 @dataclass(frozen=True)
@@ -149,84 +147,67 @@ def wheel_rows(tree: Tree, q: Vector, wheel: Wheel) -> WheelRows:
     t W and (n x t) W. A ball has e = n and rows along both axes of the plane; that of rubber
     does not turn about n either. The base moves on a plane.
     """
+    rim = Rim.of(wheel) if tree.bound else tree.terms.rims[tree.wheels.index(wheel)]
     if wheel.support is not None:
-        return _supported_rows(tree, q, wheel, wheel.support)
-    if wheel.kind in BALLS:
-        return _ball_rows(tree, q, wheel)
-    index = tree.index(wheel.body)
-    own_axis = wheel_axis(tree, wheel)
-    carrier, to_wheel = _carrier(tree, wheel, index)
+        return _supported_rows(tree, q, wheel, wheel.support, rim)
+    index, own_axis = tree.index(wheel.body), wheel_axis(tree, wheel)
     platform = tree.platform(wheel)
-    own_normal = constant(plane_normal(tree, platform))
-    seen = _from_platform(tree, q, carrier, platform)
-    normal = seen[0].T @ own_normal
-    axis = to_wheel[0] @ constant(own_axis)
-    center = to_wheel[1] + to_wheel[0] @ _center(tree, wheel)
-
-    columns = _on_plane(tree, q, carrier, platform)
-    angular = columns[3:, :]
+    plane = shortest_rotation(plane_normal(tree, platform).tolist())
+    # The body in whose frame the rows are written, and the wheel in it at the angle zero.
+    carrier, center = index, rim.center
+    if wheel.kind != "slider":
+        carrier = tree.parents[index] or 0
+        turn, place = tree.terms.placements[index]
+        center = place + turn @ rim.center
+    path = tree.paths[carrier]
+    rotation, origin = placed_along(tree, q, path[path.index(platform) + 1 :])
+    moves_on = tree.bodies[platform].parent
+    columns = jacobian(tree, q, tree.bodies[carrier].name, moves_on)
+    angular, own = columns[3:, :], tree.v_spans[index]
     at_center = columns[:3, :] - cross(center, angular)
-    if carrier != index:
-        own = tree.v_slice(wheel.body)
-        sign = float(tree.bodies[index].joint.basis[3:, 0] @ own_axis)
-        angular[:, own] = sign * axis
-
-    across = ca.cross(axis, normal)
-    upright = ca.sqrt(ca.sumsqr(across))
-    along = across / upright
-    lateral = ca.cross(normal, along)
-    up = (normal - ca.dot(axis, normal) * axis) / upright
-    radius = _radius(tree, wheel)
-    contact = at_center + radius * cross(up, angular)
-
-    rolls = f"{wheel.body}: rolling"
-    names: tuple[str, ...]
-    if wheel.kind == "disk":
-        names = (rolls, f"{wheel.body}: no side slip")
-        rows = ca.vertcat(along.T @ contact, lateral.T @ contact)
+    normal = rotation.T @ constant(plane[:, 2])
+    if wheel.kind in BALLS:
+        up, upright = normal, ca.SX(1)
+        along, lateral = ca.horzsplit(rotation.T @ constant(plane[:, :2]))
+        angular[:, own] = joint_pose(tree, q, index)[0]
+    else:
+        axis = constant(own_axis)
+        if carrier != index:
+            axis = turn @ axis
+            sign = float(tree.bodies[index].joint.basis[3:, 0] @ own_axis)
+            angular[:, own] = sign * axis
+        across = ca.cross(axis, normal)
+        upright = ca.sqrt(ca.sumsqr(across))
+        along = across / upright
+        lateral = ca.cross(normal, along)
+        up = (normal - ca.dot(axis, normal) * axis) / upright
+    contact = at_center + rim.radius * cross(up, angular)
+    if wheel.kind in BALLS:
+        rows = {"rolling along x": along.T @ contact, "rolling along y": lateral.T @ contact}
+        if wheel.kind == "rubber_ball":
+            # In metres at the rim, as the others are.
+            rows["no spin"] = rim.radius * normal.T @ angular
+    elif wheel.kind == "disk":
+        rows = {"rolling": along.T @ contact, "no side slip": lateral.T @ contact}
     elif wheel.kind == "slider":
-        names, rows = (f"{wheel.body}: no side slip",), lateral.T @ at_center
+        rows = {"no side slip": lateral.T @ at_center}
     else:
         angle = np.pi / 2 if wheel.kind == "omni" else float(wheel.roller_angle or 0.0)
         cosine = 0.0 if wheel.kind == "omni" else np.cos(angle)
-        names, rows = (rolls,), (cosine * lateral + np.sin(angle) * along).T @ contact
-    position = seen[1] + seen[0] @ (center - radius * up)
-    height = ca.dot(own_normal, position)
-    return WheelRows(names, rows, normal.T @ contact, upright, height, ca.SX(1), position)
+        rows = {"rolling": (cosine * lateral + np.sin(angle) * along).T @ contact}
+    point = origin + rotation @ (center - rim.radius * up)
+    return WheelRows(
+        tuple(f"{wheel.body}: {name}" for name in rows),
+        ca.vertcat(*rows.values()),
+        normal_row=normal.T @ contact,
+        upright=upright,
+        height=ca.dot(constant(plane[:, 2]), point),
+        face=ca.SX(1),
+        point=point,
+    )
 
 
-def _ball_rows(tree: Tree, q: Vector, wheel: Wheel) -> WheelRows:
-    """Rows of a ball, in the axes of the body that carries it."""
-    wheel_axis(tree, wheel)
-    index = tree.index(wheel.body)
-    carrier, (_, center) = _carrier(tree, wheel, index)
-    platform = tree.platform(wheel)
-    own_normal = plane_normal(tree, platform)
-    seen = _from_platform(tree, q, carrier, platform)
-    plane = seen[0].T @ constant(shortest_rotation(own_normal.tolist()))
-    normal = plane[:, 2]
-
-    columns = _on_plane(tree, q, carrier, platform)
-    angular = columns[3:, :]
-    at_center = columns[:3, :] - cross(center, angular)
-    angular[:, tree.v_slice(wheel.body)] = joint_pose(tree, q, index)[0]
-    radius = _radius(tree, wheel)
-    contact = at_center + radius * cross(normal, angular)
-
-    names = [f"{wheel.body}: rolling along {axis}" for axis in "xy"]
-    rows = [plane[:, i].T @ contact for i in range(2)]
-    if wheel.kind == "rubber_ball":
-        # In metres at the rim, as the others are.
-        names.append(f"{wheel.body}: no spin")
-        rows.append(radius * normal.T @ angular)
-    position = seen[1] + seen[0] @ (center - radius * normal)
-    height = ca.dot(constant(own_normal), position)
-    one = ca.SX(1)
-    found = ca.vertcat(*rows)
-    return WheelRows(tuple(names), found, normal.T @ contact, one, height, one, position)
-
-
-def _supported_rows(tree: Tree, q: Vector, wheel: Wheel, support: Support) -> WheelRows:
+def _supported_rows(tree: Tree, q: Vector, wheel: Wheel, support: Support, rim: Rim) -> WheelRows:
     """Rows of a body that no joint keeps on its support, in the axes of the body.
 
     With w from the support towards the centre c (the normal n of a plane; the line of centres of
@@ -235,27 +216,24 @@ def _supported_rows(tree: Tree, q: Vector, wheel: Wheel, support: Support) -> Wh
     same velocity: three rows, of which the one along the normal keeps the contact closed.
     """
     own, other = tree.beyond_support(wheel)
-    seen: Placed = functools.reduce(compose, (joint_pose(tree, q, i) for i in own), _HERE)
-    back: Placed = functools.reduce(compose, (joint_pose(tree, q, i) for i in other), _HERE)
     columns = jacobian(tree, q, wheel.body)
-    pose = compose(invert(back), seen)  # of the wheel's body in the frame of the support
+    # The pose of the wheel's body in the frame of the support.
+    pose = compose(invert(placed_along(tree, q, other)), placed_along(tree, q, own))
     if support.body is not None:
         theirs = jacobian(tree, q, support.body)
         columns -= stacked(twist_to_child(pose, (theirs[:3, :], theirs[3:, :])))
-        shared = set(range(tree.nv)) - set(
-            tree.freedoms(*(tree.bodies[i].name for i in (*own, *other)))
-        )
-        columns[:, sorted(shared)] = 0.0  # what carries both, free of rounding
+        moving = tree.freedoms(*(tree.bodies[i].name for i in (*own, *other)))
+        shared = sorted(set(range(tree.nv)) - set(moving))
+        columns[:, shared] = 0.0  # what carries both, free of rounding
     columns = ca.sparsify(columns)
 
-    center, (middle, reach) = _center(tree, wheel), _sphere(tree, wheel, support)
-    origin = pose[0].T @ (constant(middle) - pose[1])
+    center, radius = rim.center, rim.radius
+    origin = pose[0].T @ (rim.support_center - pose[1])
     side = -1.0 if support.hollow else 1.0
     toward = pose[0].T @ constant(support.normal)
     if support.radius is not None:
         toward = side * (center - origin)
-    upright, face, radius = ca.SX(1), ca.SX(1), _radius(tree, wheel)
-    across = toward
+    upright, face, across = ca.SX(1), ca.SX(1), toward
     if wheel.kind == "disk":
         axis = constant(wheel_axis(tree, wheel))
         across = toward - ca.dot(axis, toward) * axis
@@ -272,47 +250,33 @@ def _supported_rows(tree: Tree, q: Vector, wheel: Wheel, support: Support) -> Wh
     if support.radius is None:
         gap = ca.dot(toward, point - origin)
     else:
-        gap = side * (ca.norm_2(point - origin) - reach)
+        gap = side * (ca.norm_2(point - origin) - rim.support_radius)
     touched = pose[1] + pose[0] @ point
     return WheelRows(tuple(names), contact, ca.SX(1, tree.nv), upright, gap, face, touched)
 
 
-def _carrier(tree: Tree, wheel: Wheel, index: int) -> tuple[int, Placed]:
-    """Body in whose frame the rows are written, and the wheel's frame in it at angle zero."""
-    if wheel.kind == "slider":
-        return index, (ca.SX.eye(3), ca.SX(3, 1))
-    return tree.parent_index(index) or 0, placement(tree, index)
+def coupling_rows(tree: Tree, q: Vector) -> Array:
+    """Constraints of joints that follow others, (k, nv): of `mimics`, then of `steering`.
+
+    Those of mimics are ``v - multiplier v_other = 0``.
+    """
+    rows = ca.SX(len(tree.mimics), tree.nv)
+    for k, mimic in enumerate(tree.mimics):
+        rows[k, tree.v_slice(mimic.body)] = 1.0
+        rows[k, tree.v_slice(mimic.of)] = -mimic.multiplier
+    return ca.vertcat(ca.sparsify(rows), tree.steering_rows(q))
 
 
-def _radius(tree: Tree, wheel: Wheel) -> float | Array:
-    if tree.numbers is None:
-        return wheel.radius
-    return tree.numbers.radii[tree.wheels.index(wheel)]
+def coupling_names(tree: Tree) -> tuple[str, ...]:
+    """Name of each of the `coupling_rows`."""
+    names = [f"mimic `{mimic.body}`: following {mimic.of}" for mimic in tree.mimics]
+    return (
+        *names,
+        *(f"steering `{s.wheel}`: following {' and '.join(s.guides)}" for s in tree.steering),
+    )
 
 
-def _center(tree: Tree, wheel: Wheel) -> Array:
-    if tree.numbers is None:
-        return constant(wheel.center)
-    return constant(tree.numbers.centers[tree.wheels.index(wheel)])
-
-
-def _sphere(tree: Tree, wheel: Wheel, support: Support) -> tuple[Any, Any]:
-    """Centre and radius of a support."""
-    if tree.numbers is None:
-        return support.center, support.radius
-    k = tree.wheels.index(wheel)
-    return tree.numbers.support_centers[k], tree.numbers.support_radii[k]
-
-
-def _on_plane(tree: Tree, q: Vector, index: int, platform: int) -> Array:
-    """Jacobian of a body relative to the body whose plane the platform moves on."""
-    support = tree.bodies[platform].parent
-    return jacobian(tree, q, tree.bodies[index].name, support)
-
-
-def _from_platform(tree: Tree, q: Vector, index: int, platform: int) -> Placed:
-    placed: Placed = (ca.SX.eye(3), ca.SX(3, 1))
-    path = tree.path(index)
-    for i in path[path.index(platform) + 1 :]:
-        placed = compose(placed, joint_pose(tree, q, i))
-    return placed
+def constraint_rows(tree: Tree, q: Vector, kept: Sequence[int]) -> Array:
+    """Rows of all wheels and couplings; those that are kept."""
+    rows = [wheel_rows(tree, q, wheel).rows for wheel in tree.wheels]
+    return ca.vertcat(ca.SX(0, tree.nv), *rows, coupling_rows(tree, q))[list(kept), :]

@@ -1,9 +1,13 @@
-"""Shape of a body, for drawings: it has no part in the dynamics."""
+"""Shapes of bodies, which drawings show, and distances of capsules; the dynamics ignore them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+import casadi as ca
+import numpy as np
 
 from concur.errors import DescriptionError, ShapeError, shown
 from concur.robot._pose import Pose, vector
@@ -66,3 +70,45 @@ class Shape:
                 cure="Correct the size.",
             )
         object.__setattr__(self, "size", size)
+
+    @property
+    def capsule(self) -> tuple[Any, Any, float] | None:
+        """Ends of the segment in the body frame, shape (3,), and radius of a sphere or capsule, m.
+
+        None for other shapes.
+        """
+        if self.kind not in ("sphere", "capsule"):
+            return None
+        radius, *length = self.size
+        half = np.array([0.0, 0.0, length[0] / 2 if length else 0.0])
+        turn, middle = self.placement.rotation_matrix, np.array(self.placement.translation)
+        return tuple(middle - turn @ half), tuple(middle + turn @ half), float(radius)
+
+
+def segment_distance(a: ca.SX, b: ca.SX, c: ca.SX, d: ca.SX) -> ca.SX:
+    """Distance between the segments from a to b and from c to d, points (3,).
+
+    It is that of an end to the other segment, or of both lines if their nearest points are inside.
+    """
+    found = ca.fmin(
+        ca.fmin(_point_distance(a, c, d), _point_distance(b, c, d)),
+        ca.fmin(_point_distance(c, a, b), _point_distance(d, a, b)),
+    )
+    u, v, w = b - a, d - c, a - c
+    uu, vv, uv, uw, vw = ca.dot(u, u), ca.dot(v, v), ca.dot(u, v), ca.dot(u, w), ca.dot(v, w)
+    room = uu * vv - uv * uv
+    first, second = uv * vw - vv * uw, uu * vw - uv * uw
+    inside = ca.logic_and(
+        ca.logic_and(first >= 0.0, first <= room), ca.logic_and(second >= 0.0, second <= room)
+    )
+    safe = ca.if_else(room > 0.0, room, 1.0)
+    across = ca.norm_2(w + first / safe * u - second / safe * v)
+    return ca.if_else(ca.logic_and(inside, room > 0.0), ca.fmin(found, across), found)
+
+
+def _point_distance(p: ca.SX, a: ca.SX, b: ca.SX) -> ca.SX:
+    """Distance of a point from a segment."""
+    way = b - a
+    square = ca.dot(way, way)
+    share = ca.dot(p - a, way) / ca.if_else(square > 0.0, square, 1.0)
+    return ca.norm_2(p - a - ca.fmin(ca.fmax(share, 0.0), 1.0) * way)
