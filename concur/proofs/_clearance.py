@@ -126,8 +126,8 @@ class Capsule(Round):
         if start is None and end is None and radius is None and len(shapes) == 1:
             found = shapes[0].capsule
             if found is not None:
-                start, end, radius = found
-                return cls(name or body, start, end, radius, body)
+                first, last, own = found
+                return cls(name or body, first, last, own, body)
         if start is None or radius is None:
             raise OutputError(
                 f"capsule of `{body}`",
