@@ -80,7 +80,10 @@ def test_runs_of_a_world_are_those_of_its_campaign(rover):
     x0, (delay, jitter) = program.start(rover.q0, rover.s0, p=p), program.delays(deviations, 2)
     batch = Batch(x0, p, [7, 8], 5, delay, jitter)
     found = rollout(batch, program.reference(rover.reference, 40), ticks=40, record=1)
-    one, world = {key: values[1] for key, values in deviations.items()}, {"forearm.inertia.mass": -0.1}
+    one, world = (
+        {key: values[1] for key, values in deviations.items()},
+        {"forearm.inertia.mass": -0.1},
+    )
     given = {"plant": plant, "world": world, "seed": 5, "deviations": one}
     given["integrator"] = Integrator(dt=1e-3)
     run = simulated(rover, real, 0.039, number=8, **given)
