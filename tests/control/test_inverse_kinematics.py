@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,12 +13,31 @@ from scipy.linalg import logm
 from scipy.spatial.transform import Rotation
 
 import concur as cc
+from concur.control import InverseKinematicsSolver
+from concur.errors import ConcurError, NonFiniteError, OutputError, ShapeError, UnknownNameError
 from concur.robots import __all__ as shipped
 from tests.control._cases import arm
-from tests.control._inverse_kinematics_cases import HAND, SMALL, TIP, two_links
 from tests.oracles import difference_quotient
 
 REACH, HOLE = 1.7, 0.3
+SMALL = cc.Inertia(1.0, moments=(0.1, 0.1, 0.1))
+ABOUT_Z = cc.joints.Revolute((0, 0, 1))
+TIP = cc.Output("tip", "fore", "R2", point=(0.7, 0, 0))
+HAND = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+TOOL = cc.Output("hand", "hand", "SE3")
+
+
+def links(shoulder: object = None, elbow: object = None) -> list[cc.Body]:
+    return [
+        cc.Body("ground", cc.joints.Fixed()),
+        cc.Body("upper", ABOUT_Z, "ground", inertia=SMALL, limits=shoulder),
+        cc.Body("fore", ABOUT_Z, "upper", cc.Pose((1, 0, 0)), SMALL, limits=elbow),
+    ]
+
+
+def two_links(shoulder: object = None, elbow: object = None) -> cc.Mechanism:
+    """Planar arm with links of 1 m and 0.7 m."""
+    return cc.Mechanism("two links", links(shoulder, elbow))
 
 
 def single(joint: cc.joints.Joint, limits: object = None) -> cc.Mechanism:
@@ -63,107 +82,70 @@ def away(robot: cc.Mechanism, outputs: list[cc.Output], q: np.ndarray, target: n
     return worst
 
 
-@dataclass(frozen=True)
-class Case:
-    """A robot, its outputs, and the bodies that stand still."""
-
-    build: Callable[[], cc.Mechanism]
-    outputs: tuple[cc.Output, ...]
-    fixed: tuple[str, ...] = ()
-
-    def random(self, robot: cc.Mechanism, rng: np.random.Generator) -> np.ndarray:
-        q = robot.random(rng)
-        for name in self.fixed:
-            q[robot.q_slice(name)] = robot.neutral()[robot.q_slice(name)]
-        return q
-
-
 def limited_arm() -> cc.Mechanism:
-    robot = arm()
-    bodies = [robot.bodies[0]]
-    for k, body in enumerate(robot.bodies[1:]):
-        bound = (2.8, 1.9, 2.5, 3.1, 1.8, 3.1)[k]
-        bodies.append(
-            cc.Body(
-                body.name, body.joint, body.parent, body.placement, body.inertia, (-bound, bound)
-            )
-        )
-    return cc.Mechanism("limited arm", bodies)
+    first, *others = arm().bodies
+    bounds = (2.8, 1.9, 2.5, 3.1, 1.8, 3.1)
+    limited = [replace(body, limits=(-x, x)) for body, x in zip(others, bounds, strict=True)]
+    return cc.Mechanism("limited arm", [first, *limited])
 
 
-FRONT = cc.Output("front", "chassis", "R2", point=(0.25, 0, 0))
+def pose(body: str, group: str = "R3xSO3", *point: float) -> cc.Output:
+    return cc.Output(body, body, group, point=point or (0, 0, 0))
 
-LEFT, RIGHT = (
-    cc.Output(side, f"{side}_tip", "R3xSO3", point=(0.3, 0, 0)) for side in ("left", "right")
-)
 
-CASES = {
-    "rover: front and hand": Case(cc.robots.rover_arm, (FRONT, HAND)),
-    "rover: hand, chassis fixed": Case(cc.robots.rover_arm, (HAND,), ("chassis",)),
-    "crawler: poses of both tips": Case(cc.robots.orbital_crawler, (LEFT, RIGHT)),
-    "crawler: one tip, spacecraft fixed": Case(cc.robots.orbital_crawler, (LEFT,), ("spacecraft",)),
-    "two hands: left one, spacecraft fixed": Case(
-        cc.robots.two_handed_spacecraft, (cc.Output("hand", "left_hand", "R3"),), ("spacecraft",)
-    ),
-    "planar floater: tip, base fixed": Case(
-        cc.robots.planar_floater, (cc.Output("tip", "forearm", "R2", point=(0.4, 0, 0)),), ("base",)
-    ),
-    "free flyer: tool": Case(cc.robots.free_flyer, (cc.Output("tool", "tool", "R3xSO3"),)),
-    "station arm: tip, station fixed": Case(
-        cc.robots.station_arm, (cc.Output("tip", "tip", "R3xSO3"),), ("station",)
-    ),
-    "servicer: both hands, satellite fixed": Case(
-        cc.robots.servicer,
-        tuple(cc.Output(side, f"{side}_hand", "R3xSO3") for side in ("left", "right")),
-        ("satellite",),
-    ),
-    "wheel satellite: attitude": Case(
-        cc.robots.wheel_satellite, (cc.Output("attitude", "satellite", "SO3"),)
-    ),
-    "car with an arm: hand": Case(
-        cc.robots.car_arm, (cc.Output("hand", "hand", "R3", point=(0.1, 0, 0)),), ("chassis",)
-    ),
-    "sleigh": Case(cc.robots.chaplygin_sleigh, (cc.Output("sleigh", "sleigh", "SE2"),)),
-    "mecanum base with an arm: hand, base fixed": Case(
-        cc.robots.mecanum_arm, (cc.Output("hand", "hand", "R3xSO3"),), ("base",)
-    ),
-    "crane car: steered axle": Case(
-        cc.robots.crane_car, (cc.Output("front", "steering", "SE2", point=(0.5, 0, 0)),)
-    ),
-    "trailers: the last one": Case(
-        cc.robots.tractor_trailers, (cc.Output("last", "second_trailer", "SE2"),)
-    ),
-    "snakeboard: both skates": Case(
+FRONT, LEFT = pose("chassis", "R2", 0.25, 0, 0), pose("left_tip", "R3xSO3", 0.3, 0, 0)
+Case = tuple[Callable[[], cc.Mechanism], list[cc.Output], tuple[str, ...]]
+CASES: dict[str, Case] = {
+    "rover": (cc.robots.rover_arm, [FRONT, HAND], ()),
+    "rover, fixed": (cc.robots.rover_arm, [HAND], ("chassis",)),
+    "crawler": (cc.robots.orbital_crawler, [LEFT, pose("right_tip", "R3xSO3", 0.3, 0, 0)], ()),
+    "crawler, fixed": (cc.robots.orbital_crawler, [LEFT], ("spacecraft",)),
+    "two hands": (cc.robots.two_handed_spacecraft, [pose("left_hand", "R3")], ("spacecraft",)),
+    "planar floater": (cc.robots.planar_floater, [pose("forearm", "R2", 0.4, 0, 0)], ("base",)),
+    "free flyer": (cc.robots.free_flyer, [pose("tool")], ()),
+    "station arm": (cc.robots.station_arm, [pose("tip")], ("station",)),
+    "servicer": (cc.robots.servicer, [pose("left_hand"), pose("right_hand")], ("satellite",)),
+    "wheel satellite": (cc.robots.wheel_satellite, [pose("satellite", "SO3")], ()),
+    "car": (cc.robots.car_arm, [pose("hand", "R3", 0.1, 0, 0)], ("chassis",)),
+    "sleigh": (cc.robots.chaplygin_sleigh, [pose("sleigh", "SE2")], ()),
+    "mecanum": (cc.robots.mecanum_arm, [pose("hand")], ("base",)),
+    "crane car": (cc.robots.crane_car, [pose("steering", "SE2", 0.5, 0, 0)], ()),
+    "trailers": (cc.robots.tractor_trailers, [pose("second_trailer", "SE2")], ()),
+    "snakeboard": (
         cc.robots.snakeboard,
-        (cc.Output("front", "front_skate", "SE2"), cc.Output("rear", "rear_skate", "SO2")),
+        [pose("front_skate", "SE2"), pose("rear_skate", "SO2")],
+        (),
     ),
-    "arm: R3xSO3": Case(arm, (cc.Output("hand", "hand", "R3xSO3", point=(0.1, 0, 0)),)),
-    "arm: SE3": Case(arm, (cc.Output("hand", "hand", "SE3", point=(0.1, 0, 0)),)),
-    "arm: other axes": Case(lambda: arm("zyyxyz"), (cc.Output("hand", "hand", "SE3"),)),
+    "arm, R3xSO3": (arm, [pose("hand", "R3xSO3", 0.1, 0, 0)], ()),
+    "arm, SE3": (lambda: arm("zyyxyz"), [pose("hand", "SE3", 0.1, 0, 0)], ()),
 }
 
 
 def check_reachable(case: Case, count: int, seed: int) -> None:
     """Solve for poses that the robot takes in random configurations, from other random ones."""
-    robot, outputs = case.build(), list(case.outputs)
-    solver = cc.control.InverseKinematicsSolver(robot, outputs, fixed=case.fixed)
-    rng = np.random.default_rng(seed)
+    build, outputs, fixed = case
+    robot, rng = build(), np.random.default_rng(seed)
+    solver = InverseKinematicsSolver(robot, outputs, fixed=fixed)
+    still = [i for name in fixed for i in range(robot.nq)[robot.q_slice(name)]]
+
+    def drawn() -> np.ndarray:
+        q = robot.random(rng)
+        q[still] = robot.neutral()[still]
+        return q
+
     missed, worst = 0, 0.0
     for _ in range(count):
-        target = flat(robot, outputs, case.random(robot, rng))
-        q0 = case.random(robot, rng)
+        target, q0 = flat(robot, outputs, drawn()), drawn()
         found = solver.solve(target, q0)
         missed += not found.solved
         if found.solved:
             worst = max(worst, away(robot, outputs, found.q, target))
-        for name in case.fixed:
-            span = robot.q_slice(name)
-            np.testing.assert_array_equal(found.q[span], q0[span])
+        np.testing.assert_array_equal(found.q[still], q0[still])
     assert missed <= count // 100, f"{missed} of {count} not solved"
     assert worst < 1e-9
 
 
-@pytest.mark.by_default(7)
+@pytest.mark.by_default(5)
 @pytest.mark.parametrize("name", CASES)
 def test_reachable_targets_are_reached(name):
     check_reachable(CASES[name], 100, seed=1)
@@ -176,7 +158,7 @@ def test_a_thousand_reachable_targets_are_reached(name):
 
 
 def test_every_shipped_robot_is_among_the_cases():
-    assert {case.build.__name__ for case in CASES.values()} >= set(shipped)
+    assert {build.__name__ for build, *_ in CASES.values()} >= set(shipped)
 
 
 @pytest.mark.parametrize("group", ["R", "R2", "R3", "SO2", "SE2", "SO3", "SE3", "R3xSO3"])
@@ -192,43 +174,32 @@ def test_every_group(group):
         assert away(robot, [output], found.q, target) < 1e-9
 
 
-def test_near_a_solution_few_steps_do():
-    robot, outputs = arm(), [cc.Output("hand", "hand", "SE3")]
-    q = np.array([0.3, -0.5, 1.1, 0.4, 0.8, -0.2])
-    found = cc.inverse_kinematics(robot, outputs, flat(robot, outputs, q), q + 0.01)
-    assert found.solved
-    assert found.starts == 1
+def test_near_a_solution_few_steps_do_and_targets_may_be_matrices_or_samples():
+    robot, q = arm(), np.array([0.3, -0.5, 1.1, 0.4, 0.8, -0.2])
+    solver, goal = InverseKinematicsSolver(robot, [TOOL]), robot.pose(q, "hand")
+    found = solver.solve(flat(robot, [TOOL], q), q + 0.01)
+    assert (found.solved, found.starts) == (True, 1)
     assert found.iterations <= 4
     np.testing.assert_allclose(found.q, q, atol=1e-9)
-
-
-def test_a_start_at_the_target_stays_there():
-    robot, q = arm(), np.array([0.3, -0.5, 1.1, 0.4, 0.8, -0.2])
-    outputs = [cc.Output("hand", "hand", "R3xSO3")]
-    found = cc.inverse_kinematics(robot, outputs, robot.pose(q, "hand"), q)
-    assert (found.solved, found.iterations, found.starts) == (True, 0, 1)
-    np.testing.assert_array_equal(found.q, q)
-
-
-def test_targets_may_be_matrices_samples_or_numbers():
-    robot, q = arm(), np.array([0.3, -0.5, 1.1, 0.4, 0.8, -0.2])
-    outputs = [cc.Output("hand", "hand", "SE3")]
-    solver = cc.control.InverseKinematicsSolver(robot, outputs)
-    pose = robot.pose(q, "hand")
-    by_matrix = solver.solve(pose)
-    by_sample = solver.solve(cc.ReferenceSample(pose, np.zeros(6), np.zeros(6)))
-    by_numbers = solver.solve(flat(robot, outputs, q))
+    by_matrix, by_numbers = solver.solve(goal), solver.solve(flat(robot, [TOOL], q))
+    by_sample = solver.solve(cc.ReferenceSample(goal, np.zeros(6), np.zeros(6)))
     assert by_matrix.solved
     np.testing.assert_array_equal(by_matrix.q, by_sample.q)
     np.testing.assert_allclose(by_matrix.q, by_numbers.q, atol=1e-9)
+    # Quaternions near unit norm are normalized.
+    loose = InverseKinematicsSolver(robot, [TOOL]).solve(
+        flat(robot, [TOOL], q) * np.repeat([1.0, 1.0009], [3, 4])
+    )
+    np.testing.assert_allclose(loose.q, by_numbers.q, atol=1e-9)
+    stays = solver.solve(goal, q)
+    assert (stays.solved, stays.iterations, stays.starts) == (True, 0, 1)
+    np.testing.assert_array_equal(stays.q, q)
 
 
 # --- half turns -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "axis", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (0.6, 0, -0.8), (-0.48, 0.6, 0.64)]
-)
+@pytest.mark.parametrize("axis", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (-0.48, 0.6, 0.64)])
 def test_a_rotation_by_half_a_turn(axis):
     robot = single(cc.joints.Spherical())
     output = cc.Output("o", "body", "SO3")
@@ -327,18 +298,14 @@ def test_the_same_seed_gives_the_same_answer():
     assert any(np.abs(answer - answers[0]).max() > 1e-3 for answer in answers[2:])
 
 
-def test_a_solver_gives_what_the_function_gives():
-    robot, outputs = arm(), [cc.Output("hand", "hand", "SE3")]
-    rng = np.random.default_rng(8)
-    solver = cc.control.InverseKinematicsSolver(robot, outputs, seed=3)
+def test_a_solver_gives_what_the_function_gives_in_any_thread():
+    robot, rng = arm(), np.random.default_rng(8)
+    solver = InverseKinematicsSolver(robot, [TOOL], seed=3)
     copy = pickle.loads(pickle.dumps(solver))
-    targets = [flat(robot, outputs, robot.random(rng)) for _ in range(20)]
-    expected = [cc.inverse_kinematics(robot, outputs, target, seed=3).q for target in targets]
-    for answers in (
-        [solver.solve(target).q for target in targets],
-        [copy.solve(target).q for target in targets],
-    ):
-        np.testing.assert_array_equal(answers, expected)
+    targets = [flat(robot, [TOOL], robot.random(rng)) for _ in range(10)]
+    expected = [cc.inverse_kinematics(robot, [TOOL], target, seed=3).q for target in targets]
+    np.testing.assert_array_equal([solver.solve(target).q for target in targets], expected)
+    np.testing.assert_array_equal([copy.solve(target).q for target in targets], expected)
     with ThreadPoolExecutor(4) as pool:
         together = [found.q for found in pool.map(solver.solve, targets)]
     np.testing.assert_array_equal(together, expected)
@@ -352,16 +319,16 @@ def test_limits_are_kept_and_targets_within_them_reached():
     outputs = [cc.Output("hand", "hand", "R3xSO3", point=(0.1, 0, 0))]
     lower, upper = robot.limits.T
     rng = np.random.default_rng(9)
-    solver = cc.control.InverseKinematicsSolver(robot, outputs)
+    solver = InverseKinematicsSolver(robot, outputs)
     solved = 0
-    for _ in range(100):
+    for _ in range(50):
         target = flat(robot, outputs, rng.uniform(lower, upper))
         found = solver.solve(target, rng.uniform(lower, upper))
         assert (lower <= found.q).all()
         assert (found.q <= upper).all()
         solved += found.solved
         assert not found.solved or away(robot, outputs, found.q, target) < 1e-9
-    assert solved >= 99
+    assert solved >= 49
 
 
 @pytest.mark.parametrize("target", [(1.6, 0.3), (0.0, 1.5), (3.0, 0.0), (-1.0, -1.0), (0.4, 0.2)])
@@ -377,10 +344,14 @@ def test_with_limits_the_nearest_configuration_is_found(target):
     assert elbow[0] <= found.q[1] <= elbow[1]
 
 
-def test_limits_in_the_way_are_named():
-    found = cc.inverse_kinematics(two_links((-0.5, 0.5), (0.2, 1.5)), [TIP], (3.0, 0.0))
+def test_limits_in_the_way_are_named_and_can_be_left_aside():
+    robot = two_links((-0.5, 0.5), (0.2, 1.5))
+    found = cc.inverse_kinematics(robot, [TIP], (3.0, 0.0))
     assert "fore at its lower limit 0.2" in found.why
     assert "upper" not in found.why
+    found = cc.inverse_kinematics(robot, [TIP], (-1.0, -1.0), (2.0, 0.0), limits=False)
+    assert found.solved
+    assert away(robot, [TIP], found.q, np.array([-1.0, -1.0])) < 1e-9
 
 
 def test_limits_of_a_base_hold_in_its_plane_however_it_is_turned():
@@ -397,13 +368,6 @@ def test_a_limit_on_one_side(limits, wanted):
     found = cc.inverse_kinematics(robot, [cc.Output("o", "body", "R")], [0.1])
     assert found.q[0] == wanted
     assert found.residual == pytest.approx(abs(wanted - 0.1))
-
-
-def test_limits_can_be_left_aside():
-    robot = two_links((-0.5, 0.5), (0.2, 1.5))
-    found = cc.inverse_kinematics(robot, [TIP], (-1.0, -1.0), (2.0, 0.0), limits=False)
-    assert found.solved
-    assert away(robot, [TIP], found.q, np.array([-1.0, -1.0])) < 1e-9
 
 
 # --- which joints move ------------------------------------------------------------------------
@@ -443,7 +407,7 @@ def test_a_base_goes_far(far):
 
 def test_angles_come_back_without_whole_turns():
     rng = np.random.default_rng(10)
-    solver = cc.control.InverseKinematicsSolver(two_links(), [TIP])
+    solver = InverseKinematicsSolver(two_links(), [TIP])
     q0 = np.array([12.0, -31.0])
     for _ in range(50):
         radius, angle = rng.uniform(0.4, 1.6), rng.uniform(-np.pi, np.pi)
@@ -458,3 +422,106 @@ def test_turns_of_a_screw_are_kept():
     robot = single(cc.joints.Helical((0, 0, 1), 0.1))
     found = cc.inverse_kinematics(robot, [cc.Output("o", "body", "R", axes="z")], [5.0])
     assert found.q[0] == pytest.approx(50.0)
+
+
+# --- joints that follow others ----------------------------------------------------------------
+
+
+def gripper(multiplier: float = -0.5, limits: object = None) -> cc.Mechanism:
+    """Planar arm whose last joint follows the one before it, with an offset of 0.2 rad."""
+    finger = cc.Body("finger", ABOUT_Z, "fore", cc.Pose((0.7, 0, 0)), SMALL, limits)
+    follows = cc.robot.Mimic("finger", of="fore", multiplier=multiplier, offset=0.2)
+    return cc.Mechanism("gripper", [*links(), finger], mimics=[follows])
+
+
+FINGER = cc.Output("tip", "finger", "R2", point=(0.3, 0, 0))
+
+
+def tip(upper: float, fore: float, finger: float) -> np.ndarray:
+    """Tip of the gripper, from complex numbers."""
+    turns = np.exp(1j * np.cumsum([upper, fore, finger]))
+    place = turns @ [1.0, 0.7, 0.3]
+    return np.array([place.real, place.imag])
+
+
+def test_joints_that_follow_others_move_with_them():
+    robot = gripper()
+    for upper, fore in ((0.3, 0.9), (-1.1, 0.4), (2.0, -1.2)):
+        target = tip(upper, fore, 0.2 - 0.5 * fore)
+        found = cc.inverse_kinematics(robot, [FINGER], target)
+        assert found.solved, found.why
+        q = dict(zip(robot.freedom_names, found.q, strict=True))
+        assert q["finger"] == pytest.approx(0.2 - 0.5 * q["fore"], abs=1e-12)
+        assert tip(q["upper"], q["fore"], q["finger"]) == pytest.approx(target, abs=1e-9)
+
+
+def test_limits_of_a_joint_that_follows_limit_the_one_it_follows():
+    # The finger between 0 and 0.1 rad lets the forearm turn between 0.2 and 0.4 rad.
+    robot = gripper(limits=(0.0, 0.1))
+    inside, outside = (tip(0.5, fore, 0.2 - 0.5 * fore) for fore in (0.399, 0.401))
+    assert cc.inverse_kinematics(
+        robot, [FINGER], inside, robot.coupled(np.array([0.4, 0.3, 0]))
+    ).solved
+    found = cc.inverse_kinematics(robot, [FINGER], outside, starts=5)
+    assert not found.solved
+    assert "fore at its upper limit 0.4" in found.why
+
+
+def test_bodies_that_stand_still_hold_the_joints_coupled_to_them():
+    robot = gripper()
+    upper = cc.inverse_kinematics(robot, [TIP], [1.0, 1.0], fixed=("upper",), starts=1)
+    assert upper.q[0] == 0.0
+    jaws = [
+        cc.Body("hand", cc.joints.Fixed()),
+        *(cc.Body(side, ABOUT_Z, "hand", inertia=SMALL) for side in ("left", "right")),
+    ]
+    pair = cc.Mechanism("jaws", jaws, mimics=[cc.robot.Mimic("right", of="left")])
+    for moved, fixed in (("left", "right"), ("right", "left")):
+        output = cc.Output("tip", moved, "R2", point=(0.1, 0, 0))
+        assert cc.inverse_kinematics(pair, [output], [0.0, 0.1]).solved
+        with pytest.raises(OutputError, match="joints coupled to bodies in `fixed`"):
+            cc.inverse_kinematics(pair, [output], [0.0, 0.1], fixed=(fixed,))
+
+
+# --- bad input: class and place ----------------------------------------------------------------
+
+ARM, NAN = arm(), float("nan")
+LIMITED = two_links(None, (0.2, 1.5))
+BAD: list[tuple[type[ConcurError], str, object, object, object, dict[str, object]]] = [
+    (ShapeError, "`target`", two_links(), [TIP], [1.0], {}),
+    (NonFiniteError, "`target`", two_links(), [TIP], [1.0, NAN], {}),
+    (ShapeError, "`target`", two_links(), [TIP], "there", {}),
+    (ShapeError, "`target`", two_links(), [TIP], [1e200, 0.0], {}),
+    (ShapeError, "`target`", two_links(), [TIP], np.eye(4), {}),
+    (ShapeError, "`target`", ARM, [TOOL], np.diag([1.1, 1, 1, 1]), {}),
+    (ShapeError, "`target`", ARM, [TOOL], np.diag([-1.0, 1, 1, 1]), {}),
+    (ShapeError, "`hand` at target[3:7]", ARM, [TOOL], [0, 0, 0, 0, 0, 0, 1.0011], {}),
+    (ShapeError, "`q0`", two_links(), [TIP], [1, 0], {"q0": [0, 0, 0]}),
+    (NonFiniteError, "`q0`", two_links(), [TIP], [1, 0], {"q0": [0, np.inf]}),
+    (ShapeError, "`q0`, joint of `fore`", LIMITED, [TIP], [1, 0], {"q0": [0, 0.2 - 1e-8]}),
+    (UnknownNameError, "", two_links(), [cc.Output("o", "fort", "R2")], [1, 0], {}),
+    (UnknownNameError, "", two_links(), [TIP], [1, 0], {"fixed": ("uper",)}),
+    (OutputError, "`fixed`", two_links(), [TIP], [1, 0], {"fixed": "upper"}),
+    (OutputError, "`outputs`", two_links(), [TIP], [1, 0], {"fixed": ("fore",)}),
+    (OutputError, "`outputs`", two_links(), [], [], {}),
+    (OutputError, "`outputs`", two_links(), [TIP, TIP], [1, 0, 1, 0], {}),
+    (OutputError, "`outputs`", two_links(), TIP, [1, 0], {}),
+    (OutputError, "`robot`", cc.reduce(cc.robots.rover_arm()), [HAND], [1, 0, 0], {}),
+    (OutputError, "output `o`", ARM, [cc.Output("o", "hand", "SO2")], [1.0], {}),
+    (ShapeError, "`starts`", two_links(), [TIP], [1, 0], {"starts": 0}),
+    (ShapeError, "`iterations`", two_links(), [TIP], [1, 0], {"iterations": 0.5}),
+    (ShapeError, "`seed`", two_links(), [TIP], [1, 0], {"seed": -1}),
+    (ShapeError, "`tolerance`", two_links(), [TIP], [1, 0], {"tolerance": 0.0}),
+]
+
+
+@pytest.mark.parametrize(("kind", "place", "robot", "outputs", "target", "options"), BAD)
+def test_bad_input_is_named(kind, place, robot, outputs, target, options):
+    with pytest.raises(ConcurError) as caught:
+        cc.inverse_kinematics(robot, outputs, target, **options)
+    assert type(caught.value) is kind
+    assert place in caught.value.where
+
+
+def test_a_start_on_its_limits_is_taken():
+    assert cc.inverse_kinematics(LIMITED, [TIP], [1, 0], [0, 0.2 - 1e-10]).q[1] >= 0.2
