@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
-import casadi as ca
 import numpy as np
 
 from concur.outputs._kinematics import carriers
-from concur.outputs._motion import output_motion
 from concur.outputs._output import Output
 from concur.reduction import ReducedModel
 from concur.robot import Mechanism, robot_size
@@ -21,7 +18,6 @@ NEAR = 0.02
 """Sine of an angle, or distance in sizes of the robot, below which axes count as aligned."""
 
 _STILL = 1e-6  # share of a motion that counts as dependent on the others
-_MOVES = 1e-4  # least over largest singular value of outputs that can be commanded
 
 
 def aligned_joints(
@@ -59,30 +55,24 @@ def immobile_body(
     for name in dict.fromkeys(output.body for output in absolute):
         needed = sum(output.dim for output in absolute if output.body == name)
         freedoms = max(_freedoms(model, q, name) for q in samples)
-        if freedoms < needed:
-            break
-    else:
-        return ""
-    why = (
-        f"`{name}` has {freedoms} freedom{'s' * (freedoms > 1)} at a time and its outputs have "
-        f"{needed} coordinates, so no other point of `{name}` works."
-    )
-    steering = _steering(robot)
-    if steering:
+        if freedoms >= needed:
+            continue
         why = (
-            f"Whatever the angle of {_listed(steering)}, the wheels let `{name}` move in "
-            f"{'one way' if freedoms == 1 else f'{freedoms} ways'} only: steering changes which "
-            f"way, not the velocity itself. {why}"
+            f"`{name}` has {freedoms} freedom{'s' * (freedoms > 1)} at a time and its outputs have "
+            f"{needed} coordinates, so no other point of `{name}` works."
         )
-    others = [body.name for body in robot.bodies if body.name not in (name, *steering)]
-    for outputs, moved in _alternatives(robot, tracked, name, [*steering, *others]):
-        if _regular(model, outputs, samples):
-            point = ", ".join(f"{x:.2g}" for x in moved.point)
-            return (
-                f"{why} Track a point of `{moved.body}` off its axis instead, for example "
-                f'Output("{moved.name}", "{moved.body}", "{moved.group}", point=({point})).'
+        ends = {wheel.body for wheel in robot.wheels}
+        steering = [body for body in robot.below_platforms if body not in ends]
+        other = "another body"
+        if steering:
+            other = f"{_listed(steering)} off its axis"
+            ways = "one way" if freedoms == 1 else f"{freedoms} ways"
+            why = (
+                f"Whatever the angle of {_listed(steering)}, the wheels let `{name}` move in "
+                f"{ways} only: steering changes which way, not the velocity itself. {why}"
             )
-    return f"{why} Give its outputs at most {freedoms}."
+        return f"{why} Track a point of {other} instead, or give its outputs at most {freedoms}."
+    return ""
 
 
 def _freedoms(model: ReducedModel, q: np.ndarray, body: str) -> int:
@@ -97,45 +87,8 @@ def _freedoms(model: ReducedModel, q: np.ndarray, body: str) -> int:
     return int(np.linalg.matrix_rank(twists / np.where(sizes > 0.0, sizes, 1.0), tol=_STILL))
 
 
-def _steering(robot: Mechanism) -> list[str]:
-    """Bodies between the base and a wheel, such as forks."""
-    ends = {wheel.body for wheel in robot.wheels}
-    return [name for name in robot.below_platforms if name not in ends]
-
-
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
-
-
-def _alternatives(
-    robot: Mechanism, tracked: Sequence[Output], immobile: str, bodies: Sequence[str]
-) -> Iterator[tuple[tuple[Output, ...], Output]]:
-    """Outputs with a position on one body put on another body."""
-    reach = float(f"{0.25 * robot_size(robot):.1g}")
-    for place, output in enumerate(tracked):
-        for body in bodies:
-            for point in ((reach, 0.0, 0.0), (0.0, reach, 0.0), (0.0, 0.0, reach)):
-                if output.axes is None or output.relative_to or output.body != immobile:
-                    continue
-                moved = replace(output, body=body, point=point)
-                outputs = list(tracked)
-                outputs[place] = moved
-                yield tuple(outputs), moved
-
-
-def _regular(
-    model: ReducedModel, outputs: tuple[Output, ...], samples: Sequence[np.ndarray]
-) -> bool:
-    """Whether outputs can be commanded in most sampled configurations."""
-    q = ca.SX.sym("q", model.nq)
-    jacobian = ca.Function("jacobian", [q], [output_motion(model.robot, outputs, q).jacobian])
-    good = 0
-    for sample in samples:
-        matrix = np.array(jacobian(sample)) @ model.lift(sample)[0]
-        if np.isfinite(matrix).all():
-            values = np.linalg.svd(matrix, compute_uv=False)
-            good += bool(values[-1] > _MOVES * values[0])
-    return 2 * good > len(samples)
 
 
 def _axis(robot: Mechanism, q: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray] | None:

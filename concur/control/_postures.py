@@ -157,27 +157,23 @@ class Postures:
         self, q: np.ndarray, columns: list[int], rows: np.ndarray, way: np.ndarray
     ) -> np.ndarray:
         """Part of a way that leaves the outputs at rest and no joint beyond its limits."""
-        robot, free = self._robot, np.ones(len(columns), dtype=bool)
-        places = {
-            v: i
-            for body in robot.bodies
-            if body.joint.quaternion_at is None
-            for v, i in zip(
-                robot.freedoms(body.name),
-                range(*robot.q_slice(body.name).indices(robot.nq)),
-                strict=True,
-            )
-            if body.joint.nv == 1
-        }
-        at = np.array([places.get(v, -1) for v in columns])
-        low, high = (np.where(at >= 0, side[at], end) for side, end in (
-            (self._bounds[:, 0], -np.inf), (self._bounds[:, 1], np.inf)))  # fmt: skip
-        here = q[at]
+        free = np.ones(len(columns), dtype=bool)
+        low, high = (side[columns] for side in self._room(q))
         while True:
             kept = rows[:, free]
             step = np.zeros(len(columns))
             step[free] = way[free] - np.linalg.pinv(kept, rcond=1e-10) @ (kept @ way[free])
-            beyond = free & (((here <= low) & (step < 0)) | ((here >= high) & (step > 0)))
+            beyond = free & (((low >= 0.0) & (step < 0)) | ((high <= 0.0) & (step > 0)))
             if not beyond.any():
                 return step
             free &= ~beyond
+
+    def _room(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Ways to the limits of the freedoms, (nv,) each; infinite of joints with several."""
+        robot = self._robot
+        low, high = np.full(robot.nv, -np.inf), np.full(robot.nv, np.inf)
+        for body in robot.bodies:
+            if body.joint.quaternion_at is None and body.joint.nv == 1:
+                span, at = robot.v_slice(body.name), robot.q_slice(body.name)
+                low[span], high[span] = (self._bounds[at] - q[at, None]).T
+        return low, high

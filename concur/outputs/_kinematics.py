@@ -48,10 +48,7 @@ def checked_outputs(
         )
     if not checked:
         raise OutputError(
-            where,
-            expected="at least one output",
-            came="0 (none)",
-            cure="Add outputs.",
+            where, expected="at least one output", came="0 (none)", cure="Add outputs."
         )
     names = [output.name for output in checked]
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]

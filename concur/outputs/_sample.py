@@ -168,10 +168,7 @@ def _is_flat(part: Array) -> bool:
 
 _LINE: Part = (1, 1, "R")
 _SIZES: tuple[int, Part] = (-1, _LINE)
-_FACTORS: dict[str, list[Part]] = {
-    "R": [_LINE],
-    "R3xSO3": [*[_LINE] * 3, (4, 3, "SO3")],
-}
+_FACTORS: dict[str, list[Part]] = {"R": [_LINE], "R3xSO3": [*[_LINE] * 3, (4, 3, "SO3")]}
 
 
 def check_parts(parts: tuple[Part, ...], outputs: Sequence[Output], where: str) -> None:

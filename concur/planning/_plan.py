@@ -198,11 +198,7 @@ def _search(
 
 
 def _refined(
-    shooting: Shooting,
-    wanted: np.ndarray,
-    count: int,
-    unknowns: np.ndarray,
-    found: bool,
+    shooting: Shooting, wanted: np.ndarray, count: int, unknowns: np.ndarray, found: bool
 ) -> tuple[np.ndarray, GeometricPhase, np.ndarray]:
     """Unknowns after shooting with enough steps, their exact phase, and what it misses."""
     while True:

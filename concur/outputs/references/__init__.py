@@ -6,14 +6,7 @@ that float, `drifting` and `moving` carry a reference along, and `composed` mult
 """
 
 from concur.outputs.references._arguments import LARGEST as LARGEST
-from concur.outputs.references._combined import (
-    composed,
-    drifting,
-    moving,
-    planar,
-    relative,
-    stack,
-)
+from concur.outputs.references._combined import composed, drifting, moving, planar, relative, stack
 from concur.outputs.references._loop import Loop
 from concur.outputs.references._paths import circle, hold, polynomial, rest_to_rest, screw
 from concur.outputs.references._reference import Reference, from_function

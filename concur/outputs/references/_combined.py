@@ -10,13 +10,7 @@ from numpy.typing import ArrayLike
 
 from concur.codegen import Array, as_floats
 from concur.errors import ConcurError, shown
-from concur.outputs.references._arguments import (
-    SPATIAL,
-    check_group,
-    number,
-    refused,
-    vector,
-)
+from concur.outputs.references._arguments import SPATIAL, check_group, number, refused, vector
 from concur.outputs.references._motions import (
     check_reference,
     from_body,

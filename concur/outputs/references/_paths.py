@@ -177,11 +177,7 @@ def horner(coefficients: Sequence[Array] | Floats, t: Array, size: int) -> Array
 
 
 def rest_to_rest(
-    start: ArrayLike,
-    end: ArrayLike,
-    duration: float,
-    begin: float = 0.0,
-    group: str | None = None,
+    start: ArrayLike, end: ArrayLike, duration: float, begin: float = 0.0, group: str | None = None
 ) -> Reference:
     """Move in a straight line from one point to another, at rest before and after.
 

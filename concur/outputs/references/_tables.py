@@ -43,10 +43,7 @@ HALF_TURN = np.pi - 1e-6
 
 
 def waypoints(
-    times: ArrayLike,
-    points: ArrayLike,
-    rates: ArrayLike | None = None,
-    group: str | None = None,
+    times: ArrayLike, points: ArrayLike, rates: ArrayLike | None = None, group: str | None = None
 ) -> Reference:
     """Pass through given points at given times, on cubic splines.
 
