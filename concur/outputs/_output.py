@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from concur.codegen import DRIFT, Array, as_floats, constant, nonfinite_error, shape_error
+from concur.codegen import DRIFT, Array, constant, finite_floats
 from concur.errors import OutputError, ShapeError, shown
 from concur.outputs.groups import AXES, NAMES, OutputGroup, named
 from concur.robot import Placed, Twist, cross, unknown_name
@@ -91,29 +91,20 @@ class Output:
         where = f"output `{self.name}`"
         if not isinstance(self.group, str) or self.group not in NAMES:
             raise unknown_name(f"{where}, `group`", "group", self.group, NAMES)
-        point = _numbers(self.point, 3, f"{where}, `point`")
-        object.__setattr__(self, "point", tuple(float(x) for x in point))
-        if not (self.axes is None or isinstance(self.axes, str)):
-            raise OutputError(
-                f"{where}, `axes`",
-                expected='inertial axes like "xz"',
-                came=shown(self.axes),
-                cure="Leave it out for the first ones.",
-            )
+        point = finite_floats(self.point, f"{where}, `point`", (3,))
+        object.__setattr__(self, "point", tuple(point.tolist()))
         default = _VECTORS.get(self.group)
         axes = default if self.axes is None else self.axes
-        if axes != default and (
-            default is None
-            or len(axes or "") != len(default)
-            or len(set(axes or "")) != len(default)
-            or not set(axes or "") <= set(AXES)
+        fits = isinstance(axes, str) and default and len(axes) == len(default)
+        if axes != default and not (
+            fits and len(set(axes or "") & set(AXES)) == len(default or "")
         ):
             raise OutputError(
                 f"{where}, `axes`",
                 expected=f"{len(default)} different letters of x, y, z"
                 if default
                 else f"none for group {self.group}",
-                came=repr(self.axes),
+                came=shown(self.axes),
                 cure='For example axes="z" for an R output that is a height.',
             )
         object.__setattr__(self, "axes", axes)
@@ -138,7 +129,7 @@ class Output:
 
     def _checked_orientation(self, where: str) -> tuple[float, ...]:
         place = f"{where}, `orientation`"
-        quaternion = _numbers(self.orientation, 4, place)
+        quaternion = finite_floats(self.orientation, place, (4,))
         norm = float(np.linalg.norm(quaternion))
         if abs(norm - 1.0) > DRIFT:
             raise ShapeError(
@@ -158,11 +149,11 @@ class Output:
                 came=str(tuple(quaternion.tolist())),
                 cure="Remove it, or take a group with a rotation in it, such as R3xSO3.",
             )
-        return tuple(float(x) for x in quaternion)
+        return tuple(quaternion.tolist())
 
     def _checked_normal(self, where: str) -> tuple[float, ...]:
         place = f"{where}, `normal`"
-        direction = _numbers(self.normal, 3, place)
+        direction = finite_floats(self.normal, place, (3,))
         length = float(np.linalg.norm(direction))
         if length < 1e-12:
             raise ShapeError(
@@ -171,7 +162,7 @@ class Output:
                 came=str(tuple(direction.tolist())),
                 cure="Give for example (0, 0, 1).",
             )
-        normal = tuple(float(x) for x in direction / length)
+        normal = tuple((direction / length).tolist())
         if self.group not in _PLANAR and normal != _UPRIGHT:
             raise OutputError(
                 place,
@@ -268,15 +259,6 @@ class Output:
         if self.orientation == _UNTURNED:
             return None
         return constant(self.frame.rotation_matrix)
-
-
-def _numbers(value: Sequence[float], size: int, where: str) -> np.ndarray:
-    array = as_floats(value, where)
-    if array.shape != (size,):
-        raise shape_error(where, (size,), array.shape)
-    if not np.isfinite(array).all():
-        raise nonfinite_error(where, array)
-    return array
 
 
 def pose_quaternions(outputs: Sequence[Output]) -> Mapping[int, str]:
