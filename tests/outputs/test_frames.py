@@ -19,6 +19,7 @@ from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from tests.control._cases import PoseCurve, refused
 from tests.groups.oracles import bracket, conjugation, twist_matrix, twist_of
 from tests.oracles import assert_close, difference_quotient
+from tests.outputs.test_groups import acceleration, coordinates, numeric, velocity
 
 POINT = (0.2, -0.1, 0.3)
 TURN = Rotation.from_rotvec([0.7, -1.1, 0.4])
@@ -36,43 +37,9 @@ def tool(group: str) -> Output:
     return Output("tool", "body", group, POINT, orientation=tuple(TURN.as_quat()))
 
 
-def numeric(function: Callable[..., ca.SX], *sizes: tuple[int, ...]) -> Callable[..., np.ndarray]:
-    symbols = [ca.SX.sym(f"x{k}", *size) for k, size in enumerate(sizes)]
-    graph = ca.Function("f", symbols, [ca.densify(function(*symbols))])
-    return lambda *arrays: np.array(graph(*arrays))[:, 0]
-
-
 def parts(output: Output) -> tuple[Callable[..., np.ndarray], ...]:
     """Coordinates, velocity and acceleration of an output as functions of a body's motion."""
-    lie = output.lie
-    place = numeric(lambda r, p: lie.coordinates(output.placed((r, p))), (3, 3), (3,))
-    speed = numeric(
-        lambda r, p, t: lie.velocity(output.placed((r, p)), output.moved((t[:3], t[3:]))),
-        (3, 3),
-        (3,),
-        (6,),
-    )
-    push = numeric(
-        lambda r, p, t, a: lie.acceleration(
-            output.placed((r, p)), output.moved((t[:3], t[3:])), output.moved((a[:3], a[3:]))
-        ),
-        (3, 3),
-        (3,),
-        (6,),
-        (6,),
-    )
-    return (
-        lambda pose: place(pose[:3, :3], pose[:3, 3]),
-        lambda pose, twist: speed(pose[:3, :3], pose[:3, 3], twist),
-        lambda pose, twist, rate: push(pose[:3, :3], pose[:3, 3], twist, rate),
-    )
-
-
-def read(group: str, pose: np.ndarray, twist: np.ndarray) -> np.ndarray:
-    """Velocity on a group of a frame with a pose and a body twist."""
-    if group == "R3xSO3":
-        return np.array([*(pose[:3, :3] @ twist[:3]), *twist[3:]])
-    return twist[3:] if group == "SO3" else twist
+    return coordinates(output), velocity(output), acceleration(output)
 
 
 # The frame of a tool
@@ -87,23 +54,6 @@ def test_coordinates_are_those_of_the_tool(group: str) -> None:
     found = parts(tool(group))[0](body)
     wanted[-4:] *= np.sign(q @ found[-4:])
     assert_allclose(found, wanted, rtol=0, atol=1e-14)
-
-
-@tooled
-def test_velocity_and_acceleration_are_those_of_the_tool(group: str) -> None:
-    _, speed, push = parts(tool(group))
-
-    def rate(t: float) -> np.ndarray:
-        slope = difference_quotient(lambda h: CURVE.motion(np.array([t + h]))[0][0] @ TOOL, 2e-3)
-        pose = CURVE.motion(np.array([t]))[0][0] @ TOOL
-        return read(group, pose, twist_of(np.linalg.inv(pose) @ slope))
-
-    for t in (0.0, 0.5, 1.1):
-        (pose,), (twist,), (change,) = CURVE.motion(np.array([t]))
-        assert_close(speed(pose, twist), rate(t), 1e-9)
-        wanted = difference_quotient(lambda h, t=t: rate(t + h), 2e-2)
-        assert np.abs(wanted).max() > 0.1
-        assert_close(push(pose, twist, change), wanted, 1e-6)
 
 
 def arm() -> Mechanism:

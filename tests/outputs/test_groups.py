@@ -32,7 +32,13 @@ OUTPUTS = {
     "SE3": Output("o", "b", "SE3", (0.2, -0.1, 0.3)),
     "R3xSO3": Output("o", "b", "R3xSO3", (0.2, -0.1, 0.3)),
 }
+TURNED = tuple(Rotation.from_rotvec([0.7, -1.1, 0.4]).as_quat())
+TOOLS = {
+    group: Output("tool", "b", group, (0.2, -0.1, 0.3), orientation=TURNED)
+    for group in ("SE3", "R3xSO3", "SO3")
+}
 groups = pytest.mark.parametrize("name", OUTPUTS)
+moving = pytest.mark.parametrize("output", [*OUTPUTS.values(), *TOOLS.values()])
 curved = pytest.mark.parametrize("name", ["SE2", "SO3", "SE3", "R3xSO3"])
 
 MOVES = {
@@ -133,20 +139,8 @@ def test_coordinates_are_those_of_the_moved_point(name: str) -> None:
     assert_allclose(found, expected[name], rtol=0, atol=1e-14)
 
 
-@groups
-def test_velocity_is_the_rate_of_the_coordinates(name: str) -> None:
-    output = OUTPUTS[name]
-    curve, place = body_motion(output), coordinates(output)
-    for t in (0.0, 0.3, 0.7, 1.1):
-        (pose,), (twist,), _ = curve.motion(np.array([t]))
-        rate = difference_quotient(lambda h, t=t: place(curve.motion(np.array([t + h]))[0][0]))
-        expected = left_trivialised(name, place(pose), rate)
-        assert_close(velocity(output)(pose, twist), expected, 1e-10)
-
-
-@groups
-def test_acceleration_is_the_second_rate_of_the_coordinates(name: str) -> None:
-    output = OUTPUTS[name]
+@moving
+def test_velocity_and_acceleration_are_rates_of_the_coordinates(output: Output) -> None:
     curve, place = body_motion(output), coordinates(output)
 
     def flat(t: float) -> np.ndarray:
@@ -154,10 +148,11 @@ def test_acceleration_is_the_second_rate_of_the_coordinates(name: str) -> None:
 
     def rate(t: float) -> np.ndarray:
         slope = difference_quotient(lambda h: flat(t + h), 2e-3)
-        return left_trivialised(name, flat(t), slope)
+        return left_trivialised(output.group, flat(t), slope)
 
     for t in (0.0, 0.3, 0.7, 1.1):
         (pose,), (twist,), (change,) = curve.motion(np.array([t]))
+        assert_close(velocity(output)(pose, twist), rate(t), 1e-10)
         expected = difference_quotient(lambda h, t=t: rate(t + h), 2e-2)
         assert np.abs(expected).max() > 0.1
         assert_close(acceleration(output)(pose, twist, change), expected, 1e-6)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from concur import robots
 from concur.control import Servo
 from concur.errors import ShapeError
-from concur.groups import quaternion, se3
-from concur.outputs import Output, ReferenceSample, _sample
+from concur.groups import se3
+from concur.outputs import Output, ReferenceSample
 from concur.reduction import reduce
 from tests.control._floating_cases import CHECK_A_MOMENTUM, CHECK_A_Q0, CHECK_A_S0
 from tests.export._fmu_cases import flyer
@@ -22,31 +22,6 @@ def demanded() -> np.ndarray:
     """Where the hand is, and a little further."""
     pose = flyer().model.robot.pose(CHECK_A_Q0, "tool")
     return pose @ se3.exp([0.02, -0.01, 0.03, 0.1, 0.0, -0.2])
-
-
-def test_a_matrix_is_converted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[np.ndarray] = []
-    real = _sample.pose_numbers
-    monkeypatch.setattr(_sample, "pose_numbers", lambda m: calls.append(m) or real(m))
-    servo = flyer()
-    tick, sample = servo.compile(interpreted=True), ReferenceSample(demanded(), STILL, STILL)
-    for _ in range(5):
-        tick(CHECK_A_Q0, CHECK_A_S0, sample)
-        servo.torque(CHECK_A_Q0, CHECK_A_S0, sample)
-    assert len(calls) == 1
-    assert not sample.flat_pose.flags.writeable
-
-
-def test_a_matrix_is_taken_as_fast_as_a_flat_pose(monkeypatch: pytest.MonkeyPatch) -> None:
-    tick = flyer().compile(interpreted=True)
-    monkeypatch.setattr(tick, "_fill", None)  # the slow way
-    pose = demanded()
-    flat = np.concatenate([pose[:3, 3], quaternion.from_matrix(pose[:3, :3])])
-    torques = [
-        tick(CHECK_A_Q0, CHECK_A_S0, ReferenceSample(given, STILL, STILL)).copy()
-        for given in (pose, flat)
-    ]
-    assert_array_equal(*torques)
 
 
 def test_a_matrix_is_refused_where_its_numbers_fit_by_chance() -> None:
