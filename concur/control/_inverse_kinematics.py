@@ -382,7 +382,10 @@ def inverse_kinematics(
     outputs: Sequence[Output],
     target: ArrayLike | ReferenceSample,
     q0: ArrayLike | None = None,
-    **options: Any,
+    limits: bool = True,
+    starts: int = 50,
+    tolerance: float = 1e-10,
+    fixed: Sequence[str] = (),
 ) -> InverseKinematics:
     """Find a configuration in which the outputs are at a target.
 
@@ -400,9 +403,15 @@ def inverse_kinematics(
     q0 : array_like, optional
         First start, shape (nq,), within the limits; default the neutral configuration, moved
         into the limits. Joints that do not move an output stay there.
-    **options
-        `limits`, `starts`, `tolerance`, `iterations`, `seed` and `fixed` of
-        `InverseKinematicsSolver`.
+    limits : bool
+        Whether the limits of the bodies' joints are kept.
+    starts : int
+        Most starts: the first from `q0`, the others random.
+    tolerance : float
+        Largest residual, m and rad, that counts as solved.
+    fixed : sequence of str
+        Bodies that must not move: the joints between them and the inertial frame stay as in
+        `q0`.
 
     Returns
     -------
@@ -423,7 +432,7 @@ def inverse_kinematics(
 
     See Also
     --------
-    InverseKinematicsSolver : for many targets.
+    InverseKinematicsSolver : for many targets, and with a limit of steps or another seed.
 
     Examples
     --------
@@ -434,7 +443,8 @@ def inverse_kinematics(
     >>> found.solved
     True
     """
-    return InverseKinematicsSolver(robot, outputs, **options).solve(target, q0)
+    solver = InverseKinematicsSolver(robot, outputs, limits, starts, tolerance, fixed=fixed)
+    return solver.solve(target, q0)
 
 
 @dataclass(frozen=True, eq=False)

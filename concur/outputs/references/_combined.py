@@ -55,7 +55,7 @@ def stack(*references: Reference) -> Reference:
         check_reference(reference, "stack")
 
     def motion(t: Array, read: Reader) -> list[Array]:
-        parts = [reference.motion(t, read) for reference in references]
+        parts = [reference._expression(t, read) for reference in references]
         return [ca.vertcat(*part) for part in zip(*parts, strict=True)]
 
     return Formula([part for reference in references for part in reference.groups], motion)
@@ -120,8 +120,8 @@ def relative(
     places = columns.astype(int).tolist()
 
     def motion(t: Array, read: Reader) -> list[Array]:
-        sums = [ca.SX(part) for part in high.motion(t, read)]
-        for part, more in zip(sums, low.motion(t, read), strict=True):
+        sums = [ca.SX(part) for part in high._expression(t, read)]
+        for part, more in zip(sums, low._expression(t, read), strict=True):
             part[places] += more
         return sums
 
@@ -166,7 +166,7 @@ def planar(reference: Reference) -> Reference:
         )
 
     def motion(t: Array, read: Reader) -> Motion:
-        pose, rate, change = reference.motion(t, read)
+        pose, rate, change = reference._expression(t, read)
         cos, sin, turn = ca.cos(pose[2]), ca.sin(pose[2]), rate[2]
         forward = cos * rate[0] + sin * rate[1]
         sideways = -sin * rate[0] + cos * rate[1]
@@ -228,7 +228,7 @@ def composed(base: Reference, *factors: Reference, group: str = "R3xSO3") -> Ref
     parts = [(part, space_group(part, "composed")) for part in (base, *factors)]
 
     def motion(t: Array, read: Reader) -> Motion:
-        whole, *others = (to_body(part.motion(t, read), own) for part, own in parts)
+        whole, *others = (to_body(part._expression(t, read), own) for part, own in parts)
         for other in others:
             whole = product(whole, other)
         return from_body(whole, group)
@@ -289,7 +289,7 @@ def drifting(reference: Reference, velocity: ArrayLike, start: float = 0.0) -> R
         return _carried(reference, np.append(rate, np.zeros(3)), begin, group)
 
     def motion(t: Array, read: Reader) -> Motion:
-        pose, twist, acceleration = (ca.SX(part) for part in reference.motion(t, read))
+        pose, twist, acceleration = (ca.SX(part) for part in reference._expression(t, read))
         pose[:size] += (t - begin) * rate
         twist[:size] += rate
         return pose, twist, acceleration
@@ -346,7 +346,7 @@ def _carried(reference: Reference, twist: ArrayLike, start: float, group: str) -
 
     def motion(t: Array, read: Reader) -> Motion:
         # The frame reads no rows, so that its time may be another one.
-        own = to_body(reference.motion(t, read), group)
-        return from_body(product(frame.motion(t - start, read), own), group)
+        own = to_body(reference._expression(t, read), group)
+        return from_body(product(frame._expression(t - start, read), own), group)
 
     return Formula(part_in(group), motion)

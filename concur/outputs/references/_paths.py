@@ -470,7 +470,7 @@ def screw(
     first = pose_numbers(pose)
 
     def motion(t: Array, read: Reader) -> Motion:
-        parts = (t, ca.SX(1), ca.SX(0)) if progress is None else progress.motion(t, read)
+        parts = (t, ca.SX(1), ca.SX(0)) if progress is None else progress._expression(t, read)
         return from_body(_along(first, rate, parts, "SE3"), group)
 
     return Formula(part_in(group), motion)

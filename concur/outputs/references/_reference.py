@@ -207,7 +207,7 @@ class Reference(ABC):
     def _evaluate(self, times: Floats) -> Samples:
         """Do the work of `sample` on times that have been checked."""
 
-    def motion(self, t: Array, read: Reader) -> Motion:
+    def _expression(self, t: Array, read: Reader) -> Motion:
         """Pose, twist and acceleration as expressions of a time over SX, and of rows."""
         pose, twist, acceleration = ca.vertsplit(
             read(_Evaluated(self)), [0, *np.cumsum([self.pose_size, self.size, self.size])]
@@ -255,7 +255,7 @@ class Formula(Reference):
     def groups(self) -> tuple[Part, ...]:
         return self._groups
 
-    def motion(self, t: Array, read: Reader) -> Motion:
+    def _expression(self, t: Array, read: Reader) -> Motion:
         pose, twist, acceleration = self._motion.call([t, *map(read, self._rows)])
         return pose, twist, acceleration
 
