@@ -193,7 +193,7 @@ def remember(key: str, compiler: Compiler, library: Path, facts: Mapping[str, An
 
 
 def recall(key: str, compiler: Compiler) -> tuple[Path, dict[str, Any]] | None:
-    """The library noted under a key, with its facts; None if there is none, or it is damaged."""
+    """The library noted under a key, with its facts; None without a sound one."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         facts = json.loads(_note(key, compiler).read_text(encoding="utf-8"))
         name = str(facts["library"])

@@ -1,4 +1,4 @@
-"""Objects with evaluated methods: machine code for them, and buffers of their own."""
+"""Objects with evaluated methods: machine code for them, and separate buffers."""
 
 from __future__ import annotations
 

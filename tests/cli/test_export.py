@@ -101,16 +101,6 @@ def test_long_names_of_robots_are_shortened(tmp_path, target, monkeypatch):
     assert (tmp_path / "new" / name).is_file()
 
 
-@pytest.mark.parametrize("target", ["c", "fmu"])
-def test_a_folder_that_cannot_be_made_is_told_in_one_line(tmp_path, target):
-    (tmp_path / "taken").write_text("")
-    done = called(ROVER, "--target", target, "--out", tmp_path / "taken" / "new")
-    assert done.exit_code == 2
-    assert done.stderr.startswith("concur: ")
-    assert done.stderr.count("\n") == 1
-    assert "a folder that can be written" in done.stderr
-
-
 def test_a_missing_compiler_is_a_note_of_one_line(tmp_path, monkeypatch):
     monkeypatch.setenv("CONCUR_CC", "none")
     done = called(ROVER, "--target", "fmu", "--out", tmp_path)

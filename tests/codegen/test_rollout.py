@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pickle
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
@@ -31,6 +29,14 @@ from concur.simulation import Latency
 
 TICKS, STEPS, H = 60, 2, 0.05
 WORLDS = np.array([3, 5, 2**40 + 1, 7, 11, 0, 12, 9, 1, 4, 21, 8, 2])
+
+
+@pytest.fixture(params=["compiled", "interpreted"])
+def way(request: pytest.FixtureRequest) -> str:
+    """Loop in C, or in Python."""
+    if request.param == "compiled":
+        request.getfixturevalue("compiler")
+    return str(request.param)
 
 
 def graphs() -> tuple[ca.Function, ca.Function]:
@@ -136,10 +142,7 @@ def reduced(demand: Demand, signal: np.ndarray) -> float:
     }[demand.kind]()
 
 
-@pytest.mark.parametrize("way", ["compiled", "interpreted"])
-def test_equals_a_loop_in_python(way: str, request: pytest.FixtureRequest) -> None:
-    if way == "compiled":
-        request.getfixturevalue("compiler")
+def test_equals_a_loop_in_python(way: str) -> None:
     arrays, named = problem()
     demands = [*every_demand(), *every_demand(0, 0), *every_demand(TICKS - 1, TICKS - 1)]
     found = rolled(rollout(way), *arrays, **named, demands=demands, record=1)
@@ -156,11 +159,8 @@ def test_equals_a_loop_in_python(way: str, request: pytest.FixtureRequest) -> No
         assert_allclose(found.values[world], wanted, rtol=0.0, atol=1e-11)
 
 
-@pytest.mark.parametrize("way", ["compiled", "interpreted"])
-def test_a_command_of_several_periods_ago(way: str, request: pytest.FixtureRequest) -> None:
+def test_a_command_of_several_periods_ago(way: str) -> None:
     """Without jitter, or with all of the delay in a period, two commands share a period."""
-    if way == "compiled":
-        request.getfixturevalue("compiler")
     x, p, r, n, u = (ca.SX.sym(name, k) for name, k in zip("xprnu", (1, 0, 1, 0, 1), strict=True))
     tick = ca.Function("tick", [x, p, r, n], [x, r, ca.SX(1, 1)])
     step = ca.Function("step", [x, p, u], [u, ca.SX(0, 1)])
@@ -244,10 +244,7 @@ def runaways(way: str) -> Rollout:
     return made
 
 
-@pytest.mark.parametrize("way", ["compiled", "interpreted"])
-def test_a_world_stops_at_its_tick(way: str, request: pytest.FixtureRequest) -> None:
-    if way == "compiled":
-        request.getfixturevalue("compiler")
+def test_a_world_stops_at_its_tick(way: str) -> None:
     never = -1.0
     # Ticks of a status, a signal that is the fourth number, a state of 1e6, a state that is NaN.
     p = np.array(
@@ -299,14 +296,7 @@ def test_a_world_stops_at_its_tick(way: str, request: pytest.FixtureRequest) -> 
         assert_array_equal(np.delete(start.values, 3, 0), np.delete(free.values, 3, 0))
 
 
-@pytest.mark.parametrize(
-    "way", [pytest.param("compiled", marks=pytest.mark.extended), "interpreted"]
-)
-def test_a_status_below_one_and_lost_commands_stop(
-    way: str, request: pytest.FixtureRequest
-) -> None:
-    if way == "compiled":
-        request.getfixturevalue("compiler")
+def test_a_status_below_one_and_lost_commands_stop(way: str) -> None:
     x, p, r, n, u = (
         ca.SX.sym(name, size) for name, size in zip("xprnu", (1, 2, 0, 0, 1), strict=True)
     )
@@ -368,14 +358,14 @@ def test_a_tick_with_a_quadratic_program(compiler: None) -> None:
         found = rolled(loop, *arrays, **named)
         assert_allclose(found.record.u, clipped.record.u, rtol=0.0, atol=1e-10)
         assert_allclose(found.record.x, clipped.record.x, rtol=0.0, atol=1e-10)
-    whole = loops[0](*arrays, **named)
+    whole = rolled(loops[0], *arrays, **named)
     for _ in range(2):
-        assert_same_bits(loops[1](*arrays, **named), whole)
+        assert_same_bits(rolled(loops[1], *arrays, **named), whole)
     order = np.random.default_rng(4).permutation(len(WORLDS))
     some, few = fit(arrays, named, order)
-    assert_array_equal(loops[0](*some, **few).values, whole.values[order])
+    assert_array_equal(rolled(loops[0], *some, **few).values, whole.values[order])
     some, few = fit(arrays, named, slice(3, 4))
-    assert_array_equal(loops[1](*some, **few).values, whole.values[3:4])
+    assert_array_equal(rolled(loops[1], *some, **few).values, whole.values[3:4])
     x, p, u = (ca.MX.sym(name, size) for name, size in zip("xpu", (3, 2, 2), strict=True))
     solving = ca.Function("step", [x, p, u], [x, limited("daqp")(x, p, 0.0, np.zeros(3))[1]])
     with pytest.raises(ConcurError, match="Put the solver into the tick"):
@@ -391,17 +381,8 @@ def test_long_graphs_in_parts(compiler: None, monkeypatch: pytest.MonkeyPatch) -
     parts = Rollout(*graphs(), STEPS, 3)
     assert parts.compiled
     assert parts.key != rollout().key
-    found = parts(*arrays, **named, demands=every_demand())
+    found = rolled(parts, *arrays, **named, demands=every_demand())
     assert_allclose(found.values, whole.values, rtol=0.0, atol=1e-12)
-
-
-@pytest.mark.extended
-def test_calls_from_several_threads(compiler: None) -> None:
-    loop = rollout(threads=2)
-    right = compute(loop)
-    with ThreadPoolExecutor(3) as pool:
-        for found in pool.map(lambda _: compute(loop), range(30)):
-            assert_array_equal(found, right)
 
 
 def test_random_words_are_those_of_the_authors() -> None:
@@ -432,10 +413,7 @@ def test_noise_is_normal_and_delays_are_uniform() -> None:
     assert (np.abs(counts - 2000) < 5 * np.sqrt(2000)).all()
 
 
-@pytest.mark.parametrize("way", ["compiled", "interpreted"])
-def test_lengths_that_do_not_fit_are_refused(way: str, request: pytest.FixtureRequest) -> None:
-    if way == "compiled":
-        request.getfixturevalue("compiler")
+def test_lengths_that_do_not_fit_are_refused(way: str) -> None:
     arrays, named = problem()
     loop, count = rollout(way), len(WORLDS)
     for i, shape in [(0, (count, 2)), (0, (count - 1, 3)), (1, (2,)), (2, (count, TICKS - 1, 1))]:
@@ -516,13 +494,3 @@ def test_pickled_and_in_a_forked_process(compiler: None) -> None:
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
     assert os.read(reading, 1) == b"1"
-
-
-@pytest.mark.extended
-def test_in_a_spawned_process(compiler: None) -> None:
-    context = multiprocessing.get_context("spawn")
-    queue = context.Queue()
-    child = context.Process(target=compute, args=(rollout(), queue))
-    child.start()
-    assert_array_equal(queue.get(timeout=100), compute(rollout()))
-    child.join()

@@ -129,20 +129,6 @@ def test_calls_from_several_threads_give_their_own_numbers(
     assert not wrong, (len(wrong), max(wrong))
 
 
-@pytest.mark.extended
-def test_simulations_in_several_threads_give_their_own_runs() -> None:
-    servo = case_study()
-    goal = cc.references.hold(servo.output(Q0))
-
-    def run(k: int) -> Any:
-        q0 = states()[k % 2][0]
-        return cc.simulate(servo.model.robot, servo, goal, 0.01, q0, np.zeros(5), dt=5e-3).q
-
-    wrong, errors = hammered(run, [flat(run(k)) for k in range(STATES)], rounds=2)
-    assert not errors, errors[0]
-    assert not wrong
-
-
 def owned_calls() -> dict[str, tuple[OneThread, Callable[[int], Any]]]:
     """Objects with buffers, and calls that return views of them."""
     servo, path = case_study(), case_study_reference()
@@ -242,23 +228,3 @@ def test_ticks_change_hands_by_release_or_the_end_of_a_thread() -> None:
     tick.release()
     assert in_thread(tick.run) == 0
     assert tick.run() == 0  # `run` takes no tick, as its callers have the buffers
-
-
-def test_ticks_of_a_law_with_a_state_are_apart() -> None:
-    """A thread with a tick of its own has an integral of its own."""
-    servo = replace(case_study(), integral=[3.0, 8.0])
-    q, s, sample = states()[0]
-    rate = servo.error(q, s, sample)[0]
-
-    def integrated(period: float) -> np.ndarray:
-        tick = Tick(servo, interpreted=True)
-        tick.buffers.period[:] = period
-        for _ in range(5):
-            tick(q, s, sample)
-        return tick.buffers.state.copy()
-
-    periods = 0.01 * np.arange(1, STATES + 1)
-    expected = [5 * period * rate for period in periods]
-    wrong, errors = hammered(lambda k: integrated(periods[k]), expected, rounds=2)
-    assert not errors
-    assert not wrong

@@ -155,10 +155,3 @@ def test_options_out_of_range_are_refused(tmp_path, options, kind, words):
         servo("rover").export(tmp_path / "new", **options)
     assert words in caught.value.where
     assert not (tmp_path / "new").exists()
-
-
-def test_folder_that_cannot_be_written_is_named(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ConcurError, match="a folder that can be written") as caught:
-        servo("rover").export(tmp_path / "file")
-    assert str(tmp_path / "file") in caught.value.where

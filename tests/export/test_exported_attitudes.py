@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from concur import robots
-from concur.control import Servo
 from concur.export._c import ExportStatus
-from concur.outputs import Output, ReferenceSample
-from concur.outputs._output import pose_quaternions
-from concur.reduction import reduce
+from concur.outputs import ReferenceSample
 from tests.control._floating_cases import CHECK_A_MOMENTUM, CHECK_A_Q0
 from tests.export._export import servo as exported
 from tests.export._fmu_cases import FLYER, drawn, flyer, parts
@@ -92,17 +88,3 @@ def test_units_of_limited_servos_do_too(tmp_path):
         unit = Unit(servo.export(tmp_path, "fmu", name="limited"))
     check_unit(unit, servo.nu)
     unit.close()
-
-
-def test_quaternions_are_found_in_poses_of_several_outputs():
-    model = reduce(robots.free_flyer(), momentum=CHECK_A_MOMENTUM)
-    hand, place = Output("hand", "tool", "SE3"), Output("place", "tool", "R3")
-    turn, both = Output("turn", "tool", "SO3"), Output("both", "tool", "R3xSO3")
-    for outputs, starts in (
-        ([hand], (3,)),
-        ([place, turn], (3,)),
-        ([turn, place], (0,)),
-        ([both], (3,)),
-        ([place], ()),
-    ):
-        assert tuple(pose_quaternions(Servo(model, outputs, 4.0, 2.8).outputs)) == starts

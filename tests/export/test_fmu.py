@@ -12,7 +12,6 @@ from fmpy.build import build_platform_binary
 from fmpy.validation import validate_fmu
 
 from concur.codegen import CompilerWarning
-from concur.errors import UnknownNameError
 from concur.export import Entry, FmuModel, Signal, write_fmu
 from concur.export._fmu import base_units
 from concur.simulation._runge_kutta import runge_kutta
@@ -361,18 +360,6 @@ def test_states_go_through_bytes_to_another_instance(unit, folder, static):
     assert static.refused(strange, data[:-1])
 
 
-def test_instances_know_nothing_of_each_other(unit, folder):
-    other = Unit(folder / "a_spiral.fmu")
-    unit.start(x0=[1.0, 0.0])
-    other.start(x0=[0.0, 2.0])
-    for _ in range(3):
-        unit.step(0.1)
-        other.step(0.2)
-    np.testing.assert_allclose(unit.get("x"), exact(0.3, [1.0, 0.0]), atol=1e-8)
-    np.testing.assert_allclose(other.get("x"), exact(0.6, [0.0, 2.0]), atol=1e-8)
-    other.close()
-
-
 def test_binary_of_another_description_is_refused(folder):
     with pytest.raises(Exception, match="instantiate"):
         Unit(folder / "root.fmu", token="{another}")
@@ -425,11 +412,6 @@ def test_without_a_compiler_there_are_sources_only_and_it_is_said(version, tmp_p
     assert list(unpacked(path).glob("sources/*.c"))
 
 
-def test_unknown_version_is_refused(tmp_path):
-    with pytest.raises(UnknownNameError, match=r'"3\.0" or "2\.0", got \'1\.0\''):
-        write_fmu(root(), tmp_path, "1.0")
-
-
 @pytest.mark.parametrize(
     ("unit", "powers"),
     [
@@ -443,8 +425,3 @@ def test_unknown_version_is_refused(tmp_path):
 )
 def test_units_are_made_of_base_units(unit, powers):
     assert base_units(unit) == powers
-
-
-def test_unit_that_is_none_is_refused():
-    with pytest.raises(ValueError, match="furlong"):
-        base_units("furlong")

@@ -14,7 +14,7 @@ from concur.simulation._fmu import plant_fmu
 from tests.control._cases import Q0, S0, case_study
 from tests.control._floating_cases import CHECK_A_Q0, CHECK_A_S0
 from tests.export._fmu_cases import CASES, EACH, FLYER, HOLD, INPUTS, flyer
-from tests.export._units import DISCARD, OK, VERSIONS, Unit, with_compiler
+from tests.export._units import DISCARD, OK, Unit, with_compiler
 from tests.oracles import Pinocchio
 
 
@@ -92,41 +92,6 @@ def test_floating_plant_starts_with_the_momentum_that_is_asked_for(units, versio
     assert_allclose(plant.get("momentum"), momentum, atol=1e-9)
     assert_allclose(plant.get("energy"), energy, rtol=1e-9)
     assert_allclose(np.linalg.norm(plant.get("q")[3:7]), 1.0, atol=1e-14)
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_rover_without_torque_on_flat_ground_does_not_slip(units, version):
-    robot, plant = case_study().model.robot, units("plant", "rover", version)
-    plant.start(q0=Q0, s0=S0)
-    for _ in range(20):
-        assert plant.step(0.05) == OK
-    q, v = plant.get("q"), plant.get("v")
-    assert np.abs(v[:3]).max() > 0.05
-    assert_allclose(robot.constraints(q) @ v, 0.0, atol=1e-8)
-
-
-@pytest.mark.parametrize("version", FLYER)
-def test_plant_is_restored_in_the_middle_of_a_motion(units, version):
-    plant = units("plant", "flyer", version)
-    plant.start(q0=CHECK_A_Q0, s0=CHECK_A_S0)
-    plant.step(0.1)
-    state, t = plant.fmu.getFMUState(), plant.time
-    ends = []
-    for _ in range(2):
-        plant.set(u=np.arange(6.0))
-        assert plant.step(0.1) == OK
-        ends.append(np.concatenate([plant.get("q"), plant.get("v"), plant.get("energy")]))
-        plant.fmu.setFMUState(state)
-        plant.time = t
-    plant.fmu.freeFMUState(state)
-    assert_array_equal(*ends)
-    plant.fmu.reset()
-    plant.start(q0=CHECK_A_Q0, s0=CHECK_A_S0)
-    plant.step(0.1)
-    plant.set(u=np.arange(6.0))
-    plant.step(0.1)
-    again = np.concatenate([plant.get("q"), plant.get("v"), plant.get("energy")])
-    assert_array_equal(again, ends[0])
 
 
 @pytest.mark.parametrize("version", FLYER)

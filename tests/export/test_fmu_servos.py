@@ -12,7 +12,7 @@ from concur.control import TickStatus
 from tests.control._cases import Q0
 from tests.control._floating_cases import CHECK_A_MOMENTUM, CHECK_A_Q0
 from tests.export._fmu_cases import CASES, EACH, FLYER, HOLD, drawn, fill, flyer, parts
-from tests.export._units import OK, VERSIONS, WARNING, Unit, with_compiler
+from tests.export._units import OK, VERSIONS, WARNING
 from tests.oracles import assert_close
 
 
@@ -42,32 +42,6 @@ def test_servo_gives_the_torques_of_the_package(units, case, version):
         before = unit.get("u")
         assert unit.step(HOLD) == OK
         assert_array_equal(unit.get("u"), before)
-
-
-@pytest.mark.parametrize("case", ["rover", pytest.param("flyer", marks=pytest.mark.slow)])
-def test_servo_simulated_by_fmpy_over_signals(workshop, case):
-    make, q0, _, _ = CASES[case]
-    servo = make()
-    states = list(drawn(servo, q0, 6))
-    names = [("time", float)]
-    for name, values in parts(*states[0]).items():
-        names += [(f"{name}[{k + 1}]", float) for k in range(len(values))]
-    if case == "flyer":
-        names += [(f"momentum[{k + 1}]", float) for k in range(6)]
-    more = () if case == "rover" else CHECK_A_MOMENTUM
-    rows = [(0.1 * k, *np.concatenate([*parts(*x).values(), more])) for k, x in enumerate(states)]
-    result = simulate_fmu(
-        str(workshop.path("servo", case, "2.0")),
-        stop_time=0.5,
-        output_interval=0.1,
-        input=np.array(rows, names),
-        output=[f"u[{k + 1}]" for k in range(servo.nu)],
-    )
-    torques = np.array([list(row)[1:] for row in result])
-    # FMPy writes down what a step gives at its end, with the inputs of its start.
-    expected = [servo.torque(q, s, sample) for q, s, sample in states]
-    assert len(torques) == 6
-    assert_close(torques[1:], np.array(expected[:5]), 1e-12)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -135,46 +109,3 @@ def test_status_says_that_the_law_is_singular(units, version):
     rover.set(q=stretched)
     assert rover.get("status") == [TickStatus.SINGULAR]
     assert_array_equal(rover.get("u"), np.zeros(5))
-
-
-@pytest.mark.parametrize("version", FLYER)
-def test_status_says_that_an_attitude_is_lost(units, version):
-    floating = units("servo", "flyer", version)
-    floating.start()
-    lost = CHECK_A_Q0.copy()
-    lost[3:7] *= 0.5
-    floating.set(q=lost)
-    assert floating.get("status") == [TickStatus.INVALID_QUATERNION]
-    assert_array_equal(floating.get("u"), np.zeros(6))
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"torque_limits": 3.0},
-        pytest.param({"use_measured_velocity": True}, marks=pytest.mark.slow),
-        pytest.param({"damping_threshold": 0.05}, marks=pytest.mark.slow),
-    ],
-    ids=str,
-)
-def test_servos_of_other_kinds(options, tmp_path):
-    servo = flyer(**options)
-    with with_compiler():
-        unit = Unit(servo.export(tmp_path, "fmu", name="other"))
-    tick = servo.compile(interpreted=True)
-    unit.start()
-    limited = 0
-    for q, w, sample in drawn(servo, CHECK_A_Q0, 20):
-        fill(unit, q, w, sample)
-        # Two QP solvers agree to the accuracy of one of them.
-        tolerance = 1e-9 if "torque_limits" in options else 1e-12
-        assert_close(unit.get("u"), servo.torque(q, w, sample), tolerance)
-        tick(q, w, sample)
-        limited += tick.buffers.scale[0] < 1.0
-        assert_allclose(unit.get("scale"), tick.buffers.scale, rtol=1e-9)
-        assert_allclose(
-            unit.get("missed"), tick.buffers.acceleration_residual, rtol=1e-7, atol=1e-7
-        )
-    assert (limited > 5) == ("torque_limits" in options)
-    unit.close()

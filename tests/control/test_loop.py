@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 
 import control
 import numpy as np
@@ -17,7 +16,6 @@ from numpy.testing import assert_allclose
 from scipy import signal
 from scipy.linalg import expm
 
-from concur import robots
 from concur.control import (
     ErrorDynamics,
     Servo,
@@ -25,23 +23,15 @@ from concur.control import (
     loop_margins,
     loop_response,
 )
-from concur.errors import NonFiniteError, OutputError, SingularConfigurationError
-from concur.export import to_iosystem
-from concur.outputs import Output, references
+from concur.errors import OutputError
 from concur.outputs.groups import Product, Vector
-from concur.reduction import reduce
-from concur.robot import Body, Inertia, Mechanism, joints
-from concur.simulation import simulate
 from tests.control._cases import (
-    ARM_Q0,
     Q0,
     S0,
     arm,
     arm_servo,
     case_study,
-    case_study_reference,
     case_study_sample,
-    gantry,
     refused,
 )
 
@@ -80,220 +70,6 @@ def coupled(seed: int, inertia: bool = False) -> ErrorDynamics:
 
 def scalar_loop(kp: float, kd: float) -> control.TransferFunction:
     return control.tf([kd, kp], [1.0, 0.0, 0.0])
-
-
-# --- nonlinear systems ------------------------------------------------------------------------
-
-
-def test_law_is_a_system_without_states(servo: Servo) -> None:
-    law = to_iosystem(servo)
-    assert (law.nstates, law.ninputs, law.noutputs) == (0, 8 + 5 + 15, 5)
-    assert law.input_labels[:4] == [
-        "q[chassis[x]]",
-        "q[chassis[y]]",
-        "q[chassis[heading]]",
-        "q[left]",
-    ]
-    assert law.input_labels[8] == "s[left]"
-    assert law.input_labels[13] == "pose[base[x]]"
-    assert law.input_labels[-1] == "acceleration[hand[z]]"
-    assert law.output_labels == ["u[left]", "u[right]", "u[turret]", "u[upper]", "u[fore]"]
-    rng = np.random.default_rng(0)
-    for t in (0.0, 1.3):
-        q, s = Q0 + 0.1 * rng.normal(size=8), S0 + rng.normal(size=5)
-        u = law.output(t, [], np.concatenate([q, s, flat(case_study_sample(t))]))
-        assert_allclose(u, servo.torque(q, s, case_study_sample(t)), rtol=0, atol=1e-10)
-
-
-@pytest.mark.extended
-def test_closed_loop_is_that_of_the_full_order_plant_and_of_the_error_dynamics(
-    servo: Servo,
-) -> None:
-    reference, dt = case_study_reference(), 2e-3
-    run = simulate(servo.model.robot, servo, reference, 1.0, Q0, S0, dt=dt)
-    # Inputs are taken as linear between the times given: these must lie close.
-    inputs = np.hstack(reference.sample(run.t)).T
-    response = control.input_output_response(
-        to_iosystem(servo, closed_loop=True),
-        run.t,
-        inputs,
-        [*Q0, *S0],
-        solve_ivp_method="DOP853",
-        solve_ivp_kwargs={"rtol": 1e-9, "atol": 1e-11, "max_step": 0.02},
-    )
-    assert_allclose(response.states[:8].T, run.q, rtol=0, atol=1e-6)
-    assert_allclose(response.states[8:].T, run.s, rtol=0, atol=1e-6)
-    assert_allclose(response.outputs[5:10].T, run.error, rtol=0, atol=1e-6)
-    assert_allclose(response.outputs[10:15].T, run.velocity_error, rtol=0, atol=1e-6)
-    assert_allclose(response.outputs[15:].T, run.u, rtol=0, atol=1e-4)
-    assert np.abs(run.error[0]).max() > 0.1
-    x, ve = servo.error(Q0, S0, case_study_sample(0.0))
-    ideal = servo.error_dynamics.solve(x, ve, run.t)
-    assert_allclose(response.outputs[5:10].T, ideal, rtol=0, atol=1e-6)
-    poses = np.array([servo.output(q) for q in response.states[:8].T[::100]])
-    assert_allclose(response.outputs[:5].T[::100], poses, rtol=0, atol=1e-12)
-
-
-def error_jacobian(servo: Servo, state: np.ndarray, pose: np.ndarray) -> np.ndarray:
-    """Derivative of (x, ve) with respect to (q, s) by central differences, reference at rest."""
-    still, step, columns = np.zeros(servo.size), 1e-5, []
-    for k in range(state.size):
-        ends = []
-        for sign in (1.0, -1.0):
-            moved = state.copy()
-            moved[k] += sign * step
-            errors = servo.errors(moved[: servo.nq], moved[servo.nq :], pose, still)
-            ends.append(np.concatenate(errors))
-        columns.append((ends[0] - ends[1]) / (2 * step))
-    return np.column_stack(columns)
-
-
-@pytest.mark.parametrize(
-    ("case", "q"),
-    [
-        (lambda: case_study(), Q0),
-        (lambda: arm_servo(arm(), "SE3", spd(np.random.default_rng(1), 6, 2, 9), 5.0), ARM_Q0),
-        (lambda: arm_servo(gantry(), "R3xSO3", [[4, 5, 6, 7, 8, 9]], 3.0), GANTRY_Q),
-    ],
-    ids=["rover", "arm", "ball joint"],
-)
-def test_linearised_closed_loop_carries_the_error_dynamics(case, q: np.ndarray) -> None:  # type: ignore[no-untyped-def]
-    servo = case()
-    n, state = servo.size, np.concatenate([q, np.zeros(servo.ns)])
-    pose = servo.output(q)
-    demand = np.concatenate([pose, np.zeros(2 * n)])
-    system = to_iosystem(servo, closed_loop=True)
-    assert_allclose(system.dynamics(0.0, state, demand), 0.0, atol=1e-11)
-    linear = system.linearize(state, demand, eps=1e-6)
-    errors = error_jacobian(servo, state, pose)
-    scale = np.linalg.inv(servo.inertia)
-    kp, kd = scale @ servo.stiffness, scale @ servo.damping
-    expected = np.block([[np.zeros((n, n)), -np.eye(n)], [kp, -kd]])
-    assert_allclose(errors @ linear.A, expected @ errors, rtol=0, atol=2e-4)
-    size = servo.pose_size
-    twist, acceleration = linear.B[:, size : size + n], linear.B[:, size + n :]
-    # d/dt (r^-1 rdot), the lower rows, answers the demand's twist by KD, its rate by one.
-    assert_allclose((errors @ twist)[n:], kd, rtol=0, atol=2e-4)
-    assert_allclose((errors @ acceleration)[n:], np.eye(n), rtol=0, atol=2e-4)
-    assert_allclose(linear.C[size : size + 2 * n], errors, rtol=0, atol=2e-4)
-    for pole in np.linalg.eigvals(expected):
-        assert np.abs(np.linalg.eigvals(linear.A) - pole).min() < 1e-3
-    assert_allclose(linear_loop(servo).A, expected, rtol=0, atol=1e-14)
-
-
-def test_operating_point_is_found_where_the_outputs_are_wanted() -> None:
-    servo = arm_servo(arm(), "R3xSO3")
-    wanted = servo.output(ARM_Q0 + 0.05)
-    demand = np.concatenate([wanted, np.zeros(12)])
-    system = to_iosystem(servo, closed_loop=True)
-    point = control.find_operating_point(system, [*ARM_Q0, *np.zeros(6)], demand)
-    assert_allclose(point.states, [*(ARM_Q0 + 0.05), *np.zeros(6)], rtol=0, atol=1e-6)
-    held = servo.model.bias(point.states[:6], np.zeros(6))
-    assert np.abs(held).max() > 1.0
-    assert_allclose(point.outputs[-6:], held, rtol=0, atol=1e-6)
-
-
-def test_law_connects_to_a_plant_by_the_names_of_its_signals(servo: Servo) -> None:
-    law, loop = to_iosystem(servo), to_iosystem(servo, closed_loop=True)
-    model = servo.model
-
-    def move(t, x, u, params):  # type: ignore[no-untyped-def]
-        q, s = x[:8], x[8:]
-        rate = model.robot.rate(q, model.velocity(q, s))
-        return np.concatenate([rate, model.acceleration(q, s, u)])
-
-    plant = control.nlsys(
-        move,
-        lambda t, x, u, params: x,
-        inputs=law.output_labels,
-        outputs=loop.state_labels,
-        states=13,
-    )
-    joined = control.interconnect([law, plant], inputs=loop.input_labels, outputs=law.output_labels)
-    state, demand = np.concatenate([Q0, S0]), flat(case_study_sample(0.4))
-    expected = loop.dynamics(0.4, state, demand)
-    assert np.abs(expected).max() > 1.0
-    assert_allclose(joined.dynamics(0.4, state, demand), expected, rtol=0, atol=1e-9)
-    u = joined.output(0.4, state, demand)
-    assert_allclose(loop.output(0.4, state, demand)[-5:], u, rtol=0, atol=1e-9)
-
-
-def test_closed_loop_of_a_measured_servo_moves_alike(servo: Servo) -> None:
-    measured = replace(servo, use_measured_velocity=True)
-    law = to_iosystem(measured)
-    assert law.input_labels[8:16] == [f"v[{name}]" for name in servo.model.robot.freedom_names]
-    demand = flat(case_study_sample(0.4))
-    v = servo.model.velocity(Q0, S0)
-    expected = to_iosystem(servo).output(0.4, [], np.concatenate([Q0, S0, demand]))
-    u = law.output(0.4, [], np.concatenate([Q0, v, demand]))
-    assert_allclose(u, expected, rtol=0, atol=1e-9)
-    state = np.concatenate([Q0, S0])
-    rates = [to_iosystem(each, True).dynamics(0.4, state, demand) for each in (servo, measured)]
-    assert_allclose(rates[0], rates[1], rtol=0, atol=1e-9)
-
-
-def test_closed_loop_of_a_floating_robot_with_momentum() -> None:
-    robot = robots.free_flyer()
-    q, s = robot.neutral(), np.array([0.05, -0.04, 0.03, 0.02, -0.03, 0.04])
-    q[7:] = ARM_Q0
-    model = reduce(robot, momentum=[1.95, -1.25, 0.4, 0.44, 0.58, -0.15])
-    servo = Servo(model, [Output("hand", "tool", "R3xSO3")], 9.0, 5.0)
-    place = servo.output(q) + np.array([0.02, 0.03, -0.01, 0.0, 0.0, 0.0, 0.0])
-    reference = references.hold(place, group="R3xSO3")
-    run = simulate(robot, servo, reference, 0.5, q, s, dt=1e-2)
-    inputs = np.hstack(reference.sample(run.t)).T
-    response = control.input_output_response(
-        to_iosystem(servo, closed_loop=True),
-        run.t,
-        inputs,
-        [*q, *s],
-        solve_ivp_kwargs={"rtol": 1e-9, "atol": 1e-11},
-    )
-    assert np.abs(run.q[-1, :7] - q[:7]).max() > 1e-3
-    assert_allclose(response.states[:13].T, run.q, rtol=0, atol=1e-7)
-    assert_allclose(response.outputs[7:13].T, run.error, rtol=0, atol=1e-7)
-
-
-def test_torque_limits_hold_in_both_systems(servo: Servo) -> None:
-    limited, sample = replace(servo, torque_limits=4.5), case_study_sample(0.0)
-    state, demand = np.concatenate([Q0, S0]), flat(sample)
-    free = to_iosystem(servo).output(0.0, [], np.concatenate([state, demand]))
-    assert np.abs(free).max() > 5.0
-    u = to_iosystem(limited).output(0.0, [], np.concatenate([state, demand]))
-    assert np.abs(u).max() <= 4.5
-    assert_allclose(u, limited.torque(Q0, S0, sample), rtol=0, atol=1e-9)
-    loop = to_iosystem(limited, closed_loop=True)
-    assert_allclose(loop.output(0.0, state, demand)[-5:], u, rtol=0, atol=1e-9)
-    expected = servo.model.acceleration(Q0, S0, u)
-    assert_allclose(loop.dynamics(0.0, state, demand)[8:], expected, rtol=0, atol=1e-6)
-
-
-def test_signals_of_a_body_with_a_point_in_its_name() -> None:
-    bodies = [
-        Body("floor", joints.Fixed()),
-        Body("a.b", joints.Prismatic((1, 0, 0)), "floor", inertia=Inertia(2.0)),
-    ]
-    model = reduce(Mechanism("slide", bodies))
-    system = to_iosystem(Servo(model, [Output("x.y", "a.b", "R")], 4.0, 2.8), closed_loop=True)
-    assert system.state_labels == ["q[a_b]", "s[a_b]"]
-    assert_allclose(system.dynamics(0.0, [0.1, 0.2], [0.4, 0.0, 0.5]), [0.2, 1.2 - 0.56 + 0.5])
-
-
-def test_no_torque_in_a_singular_configuration(servo: Servo) -> None:
-    demand = flat(case_study_sample(0.0))
-    law, loop = to_iosystem(servo), to_iosystem(servo, closed_loop=True)
-    refused(
-        SingularConfigurationError,
-        lambda: law.output(0.0, [], np.concatenate([STRETCHED, S0, demand])),
-    )
-    # python-control evaluates before it has the state; this configuration is singular too.
-    assert servo.margin(np.zeros(8)) < servo.singular_margin
-    assert_allclose(law.output(0.0, [], np.concatenate([np.zeros(13), demand])), 0.0)
-    state = np.concatenate([STRETCHED, S0])
-    refused(SingularConfigurationError, lambda: loop.dynamics(0.0, state, demand))
-    state = np.concatenate([Q0, S0])
-    state[3] = np.nan
-    refused(NonFiniteError, lambda: loop.dynamics(0.0, state, demand))
 
 
 @pytest.mark.extended
