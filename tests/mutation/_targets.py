@@ -66,7 +66,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
 """Modules of each group, as patterns below the root."""
 
 _PROOFS = ("certify/test_widenings.py", "certify/test_prove.py", "certify/test_soundness.py")
-_RUNS = tuple(f"hil/test_{name}.py" for name in ("controller", "faults", "accidents", "runs"))
+_RUNS = tuple(
+    f"hil/test_{name}.py"
+    for name in ("controller", "lateness", "listening", "faults", "accidents", "runs")
+)
 _LIMITS = ("control/test_margins_reported.py", "control/test_guards.py")
 _FLOATERS = ("proofs/test_floater.py", "proofs/test_floater_masses.py")
 _FLIERS = ("proofs/test_recheck_floater.py",)
@@ -181,7 +184,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "hil/test_doubted_poses.py",
     ),
     "hil/controller/": ("hil/test_controller*.py", *_RUNS),
-    "hil/controller/_punctuality": ("hil/test_runs.py", *_RUNS),
+    "hil/controller/_punctuality": ("hil/test_lateness.py", *_RUNS),
     "hil/_torque": ("hil/test_guard.py", "hil/test_replay.py", *_RUNS),
     "hil/controller/_exchange": ("hil/test_exchange*.py", "hil/drives/test_standards.py", *_RUNS),
 }

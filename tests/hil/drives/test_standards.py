@@ -673,39 +673,3 @@ def test_a_gear_in_the_position_factor_counts():
     assert caught.value.came == "1024"
     with Setting(drive, counts=1024) as setting:
         setting.arm()
-
-
-# -- as some makers' dictionaries are ------------------------------------------------------------
-
-
-def test_a_drive_with_the_dictionary_of_an_epos4():
-    """Its defaults: a quick stop that stays, 1 ms of inhibit time, micronewtonmetres."""
-    drive = StandardsDrive(
-        NODE,
-        without=[(0x1400, 5), 0x100C, 0x100D, 0x6072, 0x608F],
-        values={
-            (0x6007, 0): 3,
-            (0x605A, 0): 6,
-            (0x1800, 3): 10,
-            (0x6076, 0): 2_000_000,
-            (0x6502, 0): 0x3A5,
-        },
-    )
-    with Setting(drive, rated_torque_unit=1e-6).run() as setting:
-        assert (drive.value(0x6007), drive.value(0x1800, 3)) == (2, 0)
-        checks = found(setting.hosts[0].inspect(setting.bus))
-        unknown = {what for what, check in checks.items() if check.finding is not Finding.FOUND}
-        assert unknown == {"position units per motor turn"}
-
-
-def test_a_drive_with_the_dictionary_of_an_ipos():
-    """Life guarding, 30 ms of inhibit time, raw units of current, a gear in 0x6093."""
-    drive = StandardsDrive(
-        NODE,
-        without=[*ONLY_GUARDING, 0x6072, 0x6076],
-        values={(0x1800, 3): 300, (0x6093, 1): 4, (0x6093, 2): 1},
-    )
-    unit = {"torque_unit": "count", "torque_count": 2e-3, "rated_torque": 0.0, "counts": 1024}
-    with Setting(drive, **unit).run() as setting:
-        assert drive.torque() == -250
-        assert setting.feedback.torque[0] == pytest.approx(5.0)

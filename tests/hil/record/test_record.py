@@ -85,17 +85,6 @@ def test_an_unknown_name_is_refused(source):
         Record.load(source[0])["torques"]
 
 
-def test_a_truncated_file_is_reported_and_not_raised(folder):
-    data = (folder / ROWS_FILE).read_bytes()
-    (folder / ROWS_FILE).write_bytes(data[:-100])
-    record = Record.load(folder)
-    assert len(record) == 30
-    assert not record.complete
-    assert len(record.damage) == 1
-    assert "ends after" in str(record.damage[0])
-    assert str(record.damage[0]) in record.notes
-
-
 def test_a_changed_byte_costs_its_chunk_and_leaves_a_gap(folder, source):
     data = bytearray((folder / ROWS_FILE).read_bytes())
     data[len(data) // 2 - 500] ^= 4
@@ -107,26 +96,6 @@ def test_a_changed_byte_costs_its_chunk_and_leaves_a_gap(folder, source):
     np.testing.assert_array_equal(record.rows, source[2][record.index])
     assert "10 rows are missing between others" in record.notes
     assert "checksum" in record.notes[-1]
-
-
-def test_rows_that_go_back_are_not_taken_twice(folder, source):
-    write_rows(folder, source[1], source[2][20:30], 20)
-    record = Record.load(folder)
-    assert len(record) == 40
-    assert record.damage[0].why == "rows with a wrong number or size"
-
-
-def test_a_run_that_has_not_ended_can_be_read(folder):
-    manifest = json.loads((folder / "manifest.json").read_text())
-    del manifest["end"]
-    write_json(folder / "manifest.json", manifest)
-    record = Record.load(folder)
-    assert len(record) == 40
-    assert not record.complete
-    assert record.notes == (
-        "the run was not ended: controller and recorder died, or it still runs",
-    )
-    assert repr(record).endswith("incomplete)")
 
 
 @pytest.mark.parametrize("content", [None, b""])

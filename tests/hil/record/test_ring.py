@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hil.errors import RecordError
-from hil.record.ring import Ring, _process_start, _ring_folder, _sweep
+from hil.record.ring import Ring, _ring_folder, _sweep
 from tests.hil._records import ROOT, SMALL, numbered
 
 # Writes rows whose entries are all equal, as fast as it can, until it is killed.
@@ -176,16 +176,6 @@ def test_a_ring_that_was_closed_is_gone():
     reader.close()
     with pytest.raises(RecordError, match="Start the controller first"):
         Ring.attach(ring.name)
-
-
-def test_a_reader_that_leaves_does_not_remove_a_living_ring(ring):
-    Ring.attach(ring.name).close()
-    Ring.attach(ring.name).close()
-
-
-def test_a_process_that_is_not_there():
-    assert _process_start(2**22 + 1) == -1
-    assert _process_start(os.getpid()) > 0
 
 
 @pytest.mark.parametrize("name", ["", "../etc/passwd", ".hidden", "a/b"])
