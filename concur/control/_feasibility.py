@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.control._exact_speeds import ExactSpeeds
 from concur.control._inverse_kinematics import InverseKinematicsSolver
 from concur.control._inverse_kinematics_step import coupled_bounds
 from concur.control._singularity import lost_direction
@@ -162,6 +162,56 @@ def sizes(output: Output, part: np.ndarray, per: str = "") -> str:
     return " and ".join(
         f"{np.linalg.norm(part[kinds == unit]):.3g} {unit}{per}" for unit in dict.fromkeys(kinds)
     )
+
+
+class ExactSpeeds:
+    """Shape velocities with which the outputs have a velocity: s = (J H)^+ (velocity - J h)."""
+
+    def __init__(self, servo: TrackingLaw) -> None:
+        self._servo, self._still = servo, np.zeros(servo.ns)
+        # Metric and pull of the servo's rule for internal motion, if there is any.
+        self._cruise: ca.Function | None = None
+        if servo.redundancy is not None:
+            q = ca.SX.sym("q", servo.nq)
+            parts = servo.redundancy.cruise(servo.model, q)
+            self._cruise = ca.Function("cruise", [q], [*map(ca.densify, parts)], {"cse": True})
+
+    def asked(self, q: np.ndarray, rate: np.ndarray) -> np.ndarray:
+        """Velocity of the outputs (size,) that the shape velocities have to give.
+
+        The output velocity due to the momentum does not depend on the shape velocities.
+        """
+        servo = self._servo
+        return np.asarray(rate - servo.motion(q, servo.model.velocity(q, self._still))[0])
+
+    def solve(self, q: np.ndarray, rate: np.ndarray) -> np.ndarray:
+        """Least squares of J H s = rate."""
+        return np.asarray(np.linalg.lstsq(self._servo.decoupling(q), rate, rcond=1e-12)[0])
+
+    def __call__(self, q: np.ndarray, rate: np.ndarray) -> np.ndarray:
+        """Shape velocities (ns,), internal motion in the steady state of the servo's rule."""
+        asked = self.asked(q, rate)
+        if self._cruise is None:
+            return self.solve(q, asked)
+        metric, pull = (np.array(part) for part in self._cruise(q))
+        rest_of = asked - self._servo.decoupling(q) @ pull[:, 0]
+        return np.asarray(pull[:, 0] + self._nearest(q, rest_of, metric))
+
+    def damped(self, q: np.ndarray, rate: np.ndarray) -> np.ndarray:
+        """Least squares without the directions that the law counts as singular."""
+        servo = self._servo
+        factor = np.linalg.cholesky(servo.model.mass_matrix(q))
+        rows = servo.scales[0]
+        scaled = np.linalg.solve(factor, (rows[:, None] * servo.decoupling(q)).T).T
+        left, values, right = np.linalg.svd(scaled, full_matrices=False)
+        good = values >= servo.singular_margin
+        parts = (left.T @ (rows * self.asked(q, rate)))[good] / values[good]
+        return np.asarray(np.linalg.solve(factor.T, right[good].T @ parts))
+
+    def _nearest(self, q: np.ndarray, rate: np.ndarray, metric: np.ndarray) -> np.ndarray:
+        factor = np.linalg.cholesky(metric)
+        weighed = np.linalg.solve(factor, self._servo.decoupling(q).T).T
+        return np.asarray(np.linalg.solve(factor.T, np.linalg.lstsq(weighed, rate, rcond=1e-12)[0]))
 
 
 def feasibility(

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from scipy.linalg import qr
 
 from concur.codegen import Evaluator, as_floats, shape_error
-from concur.control._alignment import aligned_joints
 from concur.control._margins import SINGULAR
+from concur.control._singularity import aligned_joints
 from concur.errors import OutputError, ShapeError
 from concur.outputs._kinematics import checked_outputs, free_bodies, freedoms
 from concur.outputs._motion import output_motion, twist_rows

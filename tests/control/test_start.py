@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
 from concur.control import Redundancy, Servo, Start
-from concur.control._exact_speeds import ExactSpeeds
+from concur.control._feasibility import ExactSpeeds
 from concur.errors import InfeasibleReferenceError, NonFiniteError, OutputError, ShapeError
 from concur.errors import UnknownNameError as UnknownName
 from concur.formats import Task, load_task

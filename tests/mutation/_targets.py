@@ -26,7 +26,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "concur/control/_inverse_kinematics*.py",
         "concur/control/_feasibility.py",
         "concur/control/_start.py",
-        "concur/control/_postures.py",
     ),
     "planning": ("concur/planning/*.py",),
     "proofs": (
@@ -134,7 +133,6 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "concur/outputs/": ("outputs/test_references.py", "outputs/test_table.py"),
     "concur/control/_inverse_kinematics": ("control/test_inverse_kinematics.py",),
     "concur/control/_feasibility": ("control/test_start.py", "control/test_units.py"),
-    "concur/control/_postures": ("control/test_start.py",),
     "concur/planning/": ("planning/test_phase.py", "planning/test_plan_loop.py"),
     "concur/reduction/_audit": ("control/test_audit*.py", "reduction/test_refused_wheels.py"),
     "concur/simulation/_findings": ("simulation/test_stage_findings.py", "control/test_units.py"),

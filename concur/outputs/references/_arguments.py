@@ -38,13 +38,7 @@ def refused(
 
 def numbers(value: ArrayLike, where: str, ndim: int | None = None) -> NDArray[np.float64]:
     """Copy an array of finite numbers within `LARGEST`, of `ndim` axes, not empty."""
-    try:
-        array = np.array(finite_floats(value, f"reference {where}"))
-    except ShapeError as error:
-        expected = "an array of numbers, all rows of one length"
-        raise refused(
-            where, expected, error.came, "Give lists of numbers or a NumPy array."
-        ) from None
+    array = np.array(finite_floats(value, f"reference {where}"))
     if array.size and np.abs(array).max() > LARGEST:
         worst = f"{array.flat[np.abs(array).argmax()]:g}"
         expected = f"numbers within {LARGEST:g} (SI units)"
