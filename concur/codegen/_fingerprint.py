@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -45,39 +45,38 @@ def fingerprint(purpose: str, value: Any) -> str | None:
     try:
         for part in (purpose, ca.__version__, np.__version__, _code()):
             digest.update(f"{part}\0".encode())
-        for piece in _encoded(value):
-            digest.update(piece)
-            digest.update(b"\0")
+        _encode(value, lambda piece: digest.update(piece + b"\0"))
     except _NoFingerprintError:
         return None
     return digest.hexdigest()
 
 
-def _encoded(value: Any) -> Iterator[bytes]:
+def _encode(value: Any, put: Callable[[bytes], None]) -> None:
+    """Hand over the type and the content of a value, piece by piece."""
     kind = type(value)
-    yield f"{kind.__module__}.{kind.__qualname__}".encode()
+    put(f"{kind.__module__}.{kind.__qualname__}".encode())
     if isinstance(value, Enum) and kind.__module__.split(".")[0] == _PACKAGE:
-        yield value.name.encode()
+        put(value.name.encode())
     elif isinstance(value, _PLAIN) and kind.__module__ in ("builtins", "numpy"):
-        yield repr(value).encode()
+        put(repr(value).encode())
     elif kind is np.ndarray and value.dtype.kind in "biufU":
-        yield f"{value.dtype.str} {value.shape}".encode()
-        yield value.tobytes()
+        put(f"{value.dtype.str} {value.shape}".encode())
+        put(value.tobytes())
     elif kind in (tuple, list):
-        yield str(len(value)).encode()
+        put(str(len(value)).encode())
         for item in value:
-            yield from _encoded(item)
+            _encode(item, put)
     elif kind.__module__ == "builtins" and isinstance(value, Mapping):
-        yield str(len(value)).encode()
+        put(str(len(value)).encode())
         for key, item in value.items():
-            yield from _encoded(key)
-            yield from _encoded(item)
+            _encode(key, put)
+            _encode(item, put)
     elif dataclasses.is_dataclass(value) and kind.__module__.split(".")[0] == _PACKAGE:
         # The arguments of the constructor determine the other fields.
         for field in dataclasses.fields(value):
             if field.init:
-                yield field.name.encode()
-                yield from _encoded(getattr(value, field.name))
+                put(field.name.encode())
+                _encode(getattr(value, field.name), put)
     else:
         raise _NoFingerprintError(kind.__qualname__)
 

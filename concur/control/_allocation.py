@@ -177,7 +177,43 @@ def _scaled(n: int, ns: int) -> ca.Function:
 
 
 def _redundant(n: int, ns: int, plugin: str) -> ca.Function:
-    """Case 3: a program in the null motion and the scale."""
+    """Case 3: a program in the null motion and the scale, in their units."""
+    k = ns - n
+    posed, finish = _null_motion(n, ns)
+    arguments = _symbols(ca.MX, n, ns)
+    matrix, low, high, unit, _ = parts = posed(*arguments)
+    solver = _programme(f"redundancy_{n}_{ns}", ca.Sparsity.diag(k + 1), ns, plugin)
+    linear = ca.DM([0] * k + [1])
+    answer = solver(
+        h=ca.MX(_CLOSENESS * ca.DM.eye(k + 1)),
+        g=ca.MX(-linear),
+        a=matrix,
+        lba=low,
+        uba=high,
+        lbx=ca.vertcat(-ca.DM.inf(k), 0),
+        ubx=ca.vertcat(ca.DM.inf(k), 1 / unit),
+    )
+    found = [answer[name] for name in ("x", "lam_a", "lam_x")]
+
+    x, multiplier, bound, *given = _likes([*found, *parts])
+    rows, low, high, unit, sane = given
+    residual = _optimality(
+        _CLOSENESS * x - linear + rows.T @ multiplier + bound,
+        ca.vertcat(rows @ x, x[k]),
+        ca.vertcat(low, 0),
+        ca.vertcat(high, 1 / unit),
+        ca.vertcat(multiplier, bound[k]),
+    )
+    # 2: a solution; 1: nearly one.
+    quality = ca.if_else(sane, (residual <= _ACCEPTED) + (residual <= _MENDED), 0)
+    test = ca.Function("test", [x, multiplier, bound, *given], [quality])
+    sdot, u, scale, solved = finish(found[0], test(*found, *parts), *arguments)
+    results = [sdot, u, scale, ca.MX(ca.DM.zeros(n, 1)), ca.MX(1), solved, solved]
+    return ca.Function("redundant", arguments, results)
+
+
+def _null_motion(n: int, ns: int) -> tuple[ca.Function, ca.Function]:
+    """Data of the program of case 3, and the results from its solution x and its quality."""
     k = ns - n
     data = _symbols(ca.SX, n, ns)
     decoupling, _, nominal, torque_map, offset, metric, row_scale, lower, upper = data
@@ -189,14 +225,15 @@ def _redundant(n: int, ns: int, plugin: str) -> ca.Function:
     particular = ca.solve(root, target - null @ (null.T @ target))
     internal = ca.solve(root, null)
     kept = nominal - particular
-    width = _widths(lower, upper, ca.fabs(offset) + ca.fabs(torque_map @ nominal))
+    made = torque_map @ nominal
+    width = _widths(lower, upper, ca.fabs(offset) + ca.fabs(made))
     slope = (torque_map @ particular) / width
     across = ca.diag(1 / width) @ torque_map @ internal
     # Units: a scale that moves torques by limits, and the null motion that is about needed.
     # Controls without limits do not count.
     bounded = ca.fmin(ca.fabs(lower), ca.fabs(upper)) < _LARGE
     unit_slope = 1 / ca.fmax(_largest(bounded * slope), 1.0)
-    torque = offset + torque_map @ nominal
+    torque = offset + made
     beyond = ca.fmax(ca.fmax(torque - upper, lower - torque) / width, 0)
     effect = bounded * ca.sqrt(ca.sum2(across**2))
     unit_internal = ca.mmax(beyond / ca.fmax(effect, ca.fmax(_WEAK * ca.mmax(effect), _TINY)))
@@ -207,34 +244,15 @@ def _redundant(n: int, ns: int, plugin: str) -> ca.Function:
         (upper - drift) / width,
         unit_slope,
     ]
-    posed = _posed(data, problem, (1, 2))
-
-    # x: null motion beside the nominal's, and scale, in their units.
-    x, multiplier, bound = ca.SX.sym("x", k + 1), ca.SX.sym("lam", ns), ca.SX.sym("mu", k + 1)
-    matrix, low, high, unit, sane = parts = [
-        ca.SX.sym(name, *posed.size_out(i))
-        for i, name in enumerate(["matrix", "low", "high", "unit", "sane"])
-    ]
-    linear = ca.vertcat(ca.DM.zeros(k), 1)
-    residual = _optimality(
-        _CLOSENESS * x - linear + matrix.T @ multiplier + bound,
-        ca.vertcat(matrix @ x, x[k]),
-        ca.vertcat(low, 0),
-        ca.vertcat(high, 1 / unit),
-        ca.vertcat(multiplier, bound[k]),
-    )
-    # 2: a solution; 1: nearly one.
-    quality = ca.if_else(sane, (residual <= _ACCEPTED) + (residual <= _MENDED), 0)
-    test = ca.Function("test", [x, multiplier, bound, *parts], [quality])
 
     x, quality = ca.SX.sym("x", k + 1), ca.SX.sym("quality")
     scale = ca.fmax(0.0, ca.fmin(1.0, unit_slope * x[k]))
     sdot = scale * particular + kept + internal @ (unit_internal * x[:k])
     # If the program fails: the nominal scaled as it is, in closed form.
-    plain, possible = largest_scale(offset, torque_map @ nominal, lower, upper)
+    plain, possible = largest_scale(offset, made, lower, upper)
     # Where little of the command is feasible the solver loses digits. Its result is repaired: it
     # is mixed with half the nominal so scaled, which has the same direction and is feasible.
-    room = offset + plain / 2 * (torque_map @ nominal)
+    room = offset + plain / 2 * made
     share, _ = largest_scale(room, offset + torque_map @ sdot - room, lower, upper)
     mended = ca.logic_and(ca.logic_and(quality == 1, possible), share >= _SHARE)
     share = ca.if_else(mended, share, 1.0)
@@ -245,28 +263,8 @@ def _redundant(n: int, ns: int, plugin: str) -> ca.Function:
     u = offset + torque_map @ sdot
     outside = ca.mmax(ca.fmax(u - upper, lower - u) / width)
     solved = ca.logic_and(passed, ca.logic_and(outside <= _ACCEPTED, _finite(sdot, u)))
-    finish = ca.Function(
-        "finish",
-        [x, quality, *data],
-        [ca.densify(part) for part in (sdot, u, scale, solved)],
-    )
-
-    arguments = _symbols(ca.MX, n, ns)
-    matrix, low, high, unit, _ = parts = posed(*arguments)
-    solver = _programme(f"redundancy_{n}_{ns}", ca.Sparsity.diag(k + 1), ns, plugin)
-    answer = solver(
-        h=ca.MX(_CLOSENESS * ca.DM.eye(k + 1)),
-        g=ca.MX(-linear),
-        a=matrix,
-        lba=low,
-        uba=high,
-        lbx=ca.vertcat(-ca.DM.inf(k), 0),
-        ubx=ca.vertcat(ca.DM.inf(k), 1 / unit),
-    )
-    accepted = test(answer["x"], answer["lam_a"], answer["lam_x"], *parts)
-    sdot, u, scale, solved = finish(answer["x"], accepted, *arguments)
-    results = [sdot, u, scale, ca.MX(ca.DM.zeros(n, 1)), ca.MX(1), solved, solved]
-    return ca.Function("redundant", arguments, results)
+    results = [ca.densify(part) for part in (sdot, u, scale, solved)]
+    return _posed(data, problem, (1, 2)), ca.Function("finish", [x, quality, *data], results)
 
 
 def _lost(n: int, ns: int, plugin: str) -> ca.Function:
@@ -297,10 +295,7 @@ def _lost(n: int, ns: int, plugin: str) -> ca.Function:
     posed = _posed(data, problem, (2, 3))
 
     x, centre = ca.SX.sym("x", ns + 1), ca.SX.sym("centre", ns + 1)
-    hessian, gradient, low, high, sane = parts = [
-        ca.SX.sym(name, *posed.size_out(i))
-        for i, name in enumerate(["hessian", "gradient", "low", "high", "sane"])
-    ]
+    hessian, gradient, low, high, sane = parts = _likes(posed.sx_out())
     inside = ca.fmin(ca.fmax(x, low), high)
     slope = hessian @ inside + gradient + _SPREAD * (inside - centre)
     moved = ca.fmin(ca.fmax(inside - slope, low), high) - inside
@@ -367,6 +362,11 @@ def _programme(name: str, hessian: ca.Sparsity, rows: int, plugin: str) -> ca.Fu
         return qp_hole(size, rows)
     shapes = {"h": hessian, "a": ca.Sparsity.dense(rows, size)}
     return ca.conic(name, plugin, shapes, _OPTIONS)
+
+
+def _likes(values: Sequence[Any]) -> list[Any]:
+    """Symbols of the shapes of some values."""
+    return [ca.SX.sym(f"x{i}", *value.shape) for i, value in enumerate(values)]
 
 
 def _symbols(kind: Any, n: int, ns: int) -> list[Any]:

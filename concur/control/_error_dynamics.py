@@ -55,12 +55,8 @@ class ErrorDynamics(EvaluatedMethods):
 
         With integral action of (x, ve, z), shape (3 size, 3 size).
         """
-        scale, one, none = (
-            np.linalg.inv(self.inertia),
-            np.eye(self.size),
-            np.zeros((self.size,) * 2),
-        )
-        pulled = [scale @ self.stiffness, -scale @ self.damping]
+        scale, one = np.linalg.inv(self.inertia), np.eye(self.size)
+        none, pulled = 0.0 * one, [scale @ self.stiffness, -scale @ self.damping]
         if self.integral is None:
             return np.block([[none, -one], pulled])
         return np.block([[none, -one, none], [*pulled, scale @ self.integral], [one, none, none]])
@@ -154,21 +150,14 @@ class ErrorDynamics(EvaluatedMethods):
             return np.tile(x, (len(times), 1))
 
         def slope(_: float, z: np.ndarray) -> np.ndarray:
-            rates = self.rate(z[:n], z[n : 2 * n])
+            xdot, vedot = self.rate(z[:n], z[n : 2 * n])
             if self.integral is None:
-                return np.concatenate(rates)
+                return np.concatenate([xdot, vedot])
             pushed = np.linalg.solve(self.inertia, self.integral @ z[2 * n :])
-            return np.concatenate([rates[0], rates[1] + pushed, z[:n]])
+            return np.concatenate([xdot, vedot + pushed, z[:n]])
 
-        solution = solve_ivp(
-            slope,
-            (times[0], times[-1]),
-            start,
-            method="DOP853",
-            t_eval=times,
-            rtol=1e-11,
-            atol=1e-13,
-        )
+        span, tight = (times[0], times[-1]), {"rtol": 1e-11, "atol": 1e-13}
+        solution = solve_ivp(slope, span, start, method="DOP853", t_eval=times, **tight)
         return np.asarray(solution.y[:n].T)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 import casadi as ca
@@ -144,45 +144,34 @@ class JointLimits:
         """
         if not self.any:
             return ()
-        bodies = self.robot.bodies
-        coordinates = [
+        robot, found = self.robot, list[LimitedValue]()
+
+        def add(label: str, value: float, limit: float, unit: str, at_least: bool, k: int) -> None:
+            if np.isfinite(limit):
+                row = LimitedValue(label, float(value), float(limit), unit, at_least, k)
+                found.append(row)
+
+        for k, (name, unit) in enumerate(
             (f"{name} of {body.name}", unit)
-            for body in bodies
+            for body in robot.bodies
             for name, unit in zip(
                 body.joint.coordinate_names, body.joint.coordinate_units, strict=True
             )
-        ]
-        freedoms = [
-            (name, f"{unit}/s")
-            for name, unit in zip(
-                self.robot.freedom_names,
-                (unit for body in bodies for unit in body.joint.freedom_units),
-                strict=True,
-            )
-        ]
-        controls = zip(self.robot.control_names, self.robot.control_units, strict=True)
-        found = []
-        for k, (name, unit) in enumerate(coordinates):
-            low, high = self.positions[k]
-            found.append(LimitedValue(f"smallest {name}", q_range[0, k], low, unit, True, k))
-            found.append(LimitedValue(f"largest {name}", q_range[1, k], high, unit, False, k))
-        start = len(coordinates)
-        for k, (name, unit) in enumerate(freedoms):
-            value = max(-v_range[0, k], v_range[1, k])
-            label = f"largest speed of {name}"
-            found.append(LimitedValue(label, value, self.speeds[k], unit, False, start + k))
-        start += len(freedoms)
-        for k, (name, unit) in enumerate(controls):
+        ):
+            add(f"smallest {name}", q_range[0, k], self.positions[k, 0], unit, True, k)
+            add(f"largest {name}", q_range[1, k], self.positions[k, 1], unit, False, k)
+        units = [f"{unit}/s" for body in robot.bodies for unit in body.joint.freedom_units]
+        for k, (name, unit) in enumerate(zip(robot.freedom_names, units, strict=True)):
+            value, column = max(-v_range[0, k], v_range[1, k]), robot.nq + k
+            add(f"largest speed of {name}", value, self.speeds[k], unit, False, column)
+        for k, (name, unit) in enumerate(
+            zip(robot.control_names, robot.control_units, strict=True)
+        ):
             low, high = u_range[:, k]
             down, limit = bool(-low > high), self.torques[k]
             value, bound = (low, -limit) if down else (high, limit)
-            label = peak_label(name, unit)
-            found.append(LimitedValue(label, value, bound, unit, down, start + k))
-        return tuple(
-            replace(row, value=float(row.value), limit=float(row.limit))
-            for row in found
-            if np.isfinite(row.limit)
-        )
+            add(peak_label(name, unit), value, bound, unit, down, robot.nq + robot.nv + k)
+        return tuple(found)
 
 
 def peak_label(name: str, unit: str) -> str:

@@ -80,13 +80,8 @@ def shape_command(
     """Linearize: the shape acceleration for all velocities v (nv,) and the other inputs by name."""
     model = servo.model
     seen = output_motion(model.system, servo.outputs, q, v, base_axes=True)
-    groups = [output.lie for output in servo.outputs]
-    commanded, error = command(
-        servo.error_dynamics,
-        list(zip(groups, seen.poses, strict=True)),
-        seen.velocity,
-        inputs,
-    )
+    poses = zip((output.lie for output in servo.outputs), seen.poses, strict=True)
+    commanded, error = command(servo.error_dynamics, poses, seen.velocity, inputs)
     jacobian = seen.jacobian
     residual = seen.turned(commanded - seen.acceleration) - jacobian @ model.velocity_drift(q, v)
     decoupling = jacobian @ model.lift(q)[0]

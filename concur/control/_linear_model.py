@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.control._labels import labels
 from concur.errors import OutputError
 from concur.reduction import ReducedModel
 
@@ -74,3 +74,8 @@ def linear_model(model: ReducedModel, at: ArrayLike | None) -> control.StateSpac
         states=names,
         name="model",
     )
+
+
+def labels(kind: str, names: Sequence[str]) -> list[str]:
+    """Name signals for python-control, which keeps the point for a system and its signal."""
+    return [f"{kind}[{name}]".replace(".", "_") for name in names]

@@ -18,8 +18,7 @@ from scipy.optimize import brentq, minimize_scalar
 
 from concur.control._design import BAND, time_to_settle
 from concur.control._error_dynamics import ErrorDynamics
-from concur.control._labels import labels
-from concur.control._linear_model import linear_model
+from concur.control._linear_model import labels, linear_model
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import OutputError
 from concur.reduction import ReducedModel
@@ -88,30 +87,21 @@ def linear_loop(
     if isinstance(servo, ReducedModel):
         return linear_model(servo, at)
     names, dynamics = loop_of(servo)
-    stiffness, damping = _feedback(dynamics)
-    n = len(names)
-    zero, one = np.zeros((n, n)), np.eye(n)
-    states = [*labels("error", names), *labels("velocity_error", names)]
+    n, (stiffness, damping) = len(names), _feedback(dynamics)
+    zero, states = np.zeros((n, n)), [*labels("error", names), *labels("velocity_error", names)]
+    matrix, seen, words = _error_matrix(stiffness, damping), np.eye(2 * n), ("disturbance", states)
     if broken:
-        return control.ss(
-            _error_matrix(zero, zero),
-            np.vstack([zero, one]),
-            np.hstack([-stiffness, damping]),
-            zero,
-            inputs=labels("command", names),
-            outputs=labels("demand", names),
-            states=states,
-            name="broken_loop",
-        )
+        matrix, seen = _error_matrix(zero, zero), np.hstack([-stiffness, damping])
+        words = "command", labels("demand", names)
     return control.ss(
-        _error_matrix(stiffness, damping),
-        np.vstack([zero, one]),
-        np.eye(2 * n),
-        np.zeros((2 * n, n)),
-        inputs=labels("disturbance", names),
-        outputs=states,
+        matrix,
+        np.vstack([zero, np.eye(n)]),
+        seen,
+        np.zeros((len(seen), n)),
+        inputs=labels(words[0], names),
+        outputs=words[1],
         states=states,
-        name="error_dynamics",
+        name="broken_loop" if broken else "error_dynamics",
     )
 
 
@@ -237,13 +227,13 @@ def loop_margins(servo: TrackingLaw | ErrorDynamics) -> LoopMargins:
     def whole(frequency: np.ndarray) -> np.ndarray:
         return np.asarray(np.linalg.eigvals(_open(stiffness, damping, frequency)))
 
-    channels = [_Channel(stiffness, damping, i) for i in range(len(names))]
+    channels = [_channel(stiffness, damping, i) for i in range(len(names))]
     crossings = [_crossings(channel, grid) for channel in channels]
     return LoopMargins(
         names,
         np.array([found[-1][0] for found in crossings]),
         np.array([_gain_margin(channel, grid) for channel in channels]),
-        np.array([_least_phase(found) for found in crossings]),
+        np.degrees([min((phase for _, phase in found), key=abs) for found in crossings]),
         np.array([_least_delay(found) for found in crossings]),
         _least_delay(_crossings(whole, grid)),
         _disk_margin(dynamics, grid),
@@ -320,7 +310,7 @@ def loop_response(
         )
     t = np.linspace(0.0, length, 1001)
     frequency = _frequencies(dynamics)
-    channels = [_Channel(stiffness, damping, i)(frequency)[:, 0] for i in range(len(names))]
+    channels = [_channel(stiffness, damping, i)(frequency)[:, 0] for i in range(len(names))]
     return LoopResponse(
         names,
         t,
@@ -381,21 +371,18 @@ def _open(stiffness: np.ndarray, damping: np.ndarray, frequency: Any) -> np.ndar
     return np.asarray((stiffness + s * damping) / s**2)
 
 
-@dataclass(frozen=True, eq=False)
-class _Channel:
+def _channel(stiffness: np.ndarray, damping: np.ndarray, index: int) -> Loops:
     """Loop of one coordinate, the others closed: by 1 / (1 + L_i) = (1 + L)^-1_ii."""
+    others = np.delete(np.arange(len(stiffness)), index)
 
-    stiffness: np.ndarray
-    damping: np.ndarray
-    index: int
+    def loop(frequency: Any) -> np.ndarray:
+        whole = _open(stiffness, damping, frequency)
+        inner = whole[:, others[:, None], others]
+        row, column = whole[:, [index]][:, :, others], whole[:, others][:, :, [index]]
+        around = row @ np.linalg.solve(np.eye(others.size) + inner, column)
+        return np.asarray(whole[:, index, index, None] - around[:, :, 0])
 
-    def __call__(self, frequency: Any) -> np.ndarray:
-        whole = _open(self.stiffness, self.damping, frequency)
-        inner = np.delete(np.delete(whole, self.index, 1), self.index, 2)
-        row = np.delete(whole[:, self.index, :], self.index, 1)[:, None, :]
-        column = np.delete(whole[:, :, self.index], self.index, 1)[:, :, None]
-        around = row @ np.linalg.solve(np.eye(inner.shape[1]) + inner, column)
-        return np.asarray(whole[:, self.index, self.index, None] - around[:, :, 0])
+    return loop
 
 
 def _crossings(loops: Loops, grid: np.ndarray) -> list[tuple[float, float]]:
@@ -414,10 +401,6 @@ def _crossings(loops: Loops, grid: np.ndarray) -> list[tuple[float, float]]:
         value = values[np.argsort(np.abs(values))[rank]]
         found.append((frequency, float(np.angle(-value))))
     return sorted(found)
-
-
-def _least_phase(crossings: list[tuple[float, float]]) -> float:
-    return float(np.degrees(min((phase for _, phase in crossings), key=abs)))
 
 
 def _least_delay(crossings: list[tuple[float, float]]) -> float:

@@ -13,12 +13,12 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array, Vector
+from concur.codegen import Array, Vector, fingerprint, recalled
 from concur.control._conditions import audit
 from concur.control._feasibility import Feasibility, Reach, feasibility, reach
 from concur.control._mismatch import MomentumMismatch, momentum_mismatch
 from concur.control._reading import check_bounds, positive, read_each, read_limits
-from concur.control._singularity import vouched
+from concur.control._singularity import check_decoupling, vouched
 from concur.control._start import Start, start
 from concur.control._state_bounds import check_state
 from concur.control._tick import ReferenceTick, Tick
@@ -104,6 +104,14 @@ class OutputLaw(TrackingLaw):
             weights = read_each(where_weights, self.torque_weights, names, "control")
             object.__setattr__(self, "torque_weights", weights)
         check_bounds(where, self.longest_period, self.largest_state, self.nz)
+
+    def _check_decoupling(self) -> None:
+        """Refuse a law that gives no torque anywhere.
+
+        One that was compiled before has passed this, and is ready without a graph.
+        """
+        if recalled(fingerprint("tick", self)) is None:
+            check_decoupling(self)
 
     def torque(
         self, q: Vector, s: Vector, sample: ReferenceSample, z: Vector | None = None

@@ -13,7 +13,6 @@ meet springs and dampers in N/m and N s/m.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -26,19 +25,29 @@ from scipy.linalg import eigh
 from concur.codegen import Array, Scalar, Vector, as_floats, constant, evaluated
 from concur.control._allocation import SOLVER
 from concur.control._law import controls, least_root, solve_scaled
+from concur.control._margins import natural_units
 from concur.control._matching import matching_outputs
 from concur.control._output_law import OutputLaw
-from concur.control._payload import LOAD, PARAMETERS, load_forces, load_gains, load_units
 from concur.control._reading import positive, read_each, read_gain
-from concur.control._singularity import check_decoupling
 from concur.control._state_bounds import FARTHEST, StateBounds, slowest_period
-from concur.control._tracking import proportional, tracked_outputs
+from concur.control._tracking import TrackedOutputs
 from concur.control._tracking_law import law_graph
 from concur.errors import OutputError
 from concur.outputs._motion import following_rate, output_motion
 from concur.outputs._sample import ReferenceSample
 from concur.reduction import along
-from concur.robot import as_tree, solve_positive_definite
+from concur.robot import Mechanism, Posture, as_tree, cross, jacobian, solve_positive_definite
+
+PARAMETERS = 10
+"""Mass, kg; first moment (3,), kg m; inertia xx, yy, zz, xy, xz, yz about the body's origin,
+kg m^2: all in the frame of the body. The off-diagonal entries are those of the tensor."""
+
+LOAD = (
+    ("mass", "kg"),
+    *((f"first_moment_{axis}", "kg m") for axis in "xyz"),
+    *((f"inertia_{axes}", "kg m^2") for axes in ("xx", "yy", "zz", "xy", "xz", "yz")),
+)
+"""Names and units of the parameters."""
 
 
 class _Following(NamedTuple):
@@ -159,7 +168,7 @@ class PassiveServo(OutputLaw):
         self._check_common(where, 0 if self.payload is None else PARAMETERS)
         # The unit in which stiffness counts as an acceleration: the mass that can move.
         object.__setattr__(self, "inertia", np.diag(self.scales[0] ** 2))
-        check_decoupling(self)
+        self._check_decoupling()
 
     def _check_payload(self, where: str) -> None:
         """Demand a body of a robot whose lift contains no masses."""
@@ -222,7 +231,7 @@ class PassiveServo(OutputLaw):
         period = min(super()._usual_bounds().period, slowest_period(self.rate))
         if self.payload is None:
             return StateBounds(period, np.zeros(0))
-        return StateBounds(period, FARTHEST * load_units(as_tree(self.model.system, "payload")))
+        return StateBounds(period, FARTHEST * _load_units(as_tree(self.model.system, "payload")))
 
     @property
     def symbols(self) -> Any:
@@ -254,9 +263,10 @@ class PassiveServo(OutputLaw):
         wdot = model.following_drift(q, v, found.velocity) + horizontal @ found.rate
         load = ca.SX.sym("load", PARAMETERS)
         given = q, v, found.velocity, wdot
-        forces = horizontal.T @ load_forces(robot, str(self.payload), *given, load)
+        forces = horizontal.T @ _load_forces(robot, str(self.payload), *given, load)
         power = ca.gradient(ca.dot(forces, found.away), load)
-        return ca.substitute(forces, load, z), -constant(load_gains(robot, self.adaptation)) * power
+        gains = constant(_load_gains(robot, self.adaptation))
+        return ca.substitute(forces, load, z), -gains * power
 
     @evaluated("(nq),(nw),(pose_size),(size)->()")
     def lyapunov_function(self, q: Vector, s: Vector, pose: Vector, twist: Vector) -> Scalar:
@@ -319,32 +329,16 @@ class PassiveServo(OutputLaw):
         """The law without the dynamics, for all velocities v (nv,) and a flat reference."""
         model, system = self.model, self.model.system
         seen = output_motion(system, self.outputs, q, v, base_axes=True)
-        groups = [output.lie for output in self.outputs]
-        tracked = tracked_outputs(list(zip(groups, seen.poses, strict=True)), pose)
-        ends = np.cumsum([0, *[part.error.numel() for part in tracked]]).tolist()
-        x = ca.vertcat(*[part.error for part in tracked])
-
-        def each(act: Callable[[Any, Array], Array], values: Array) -> Array:
-            pieces = zip(tracked, ca.vertsplit(values, ends), strict=True)
-            return ca.vertcat(*[act(part, piece) for part, piece in pieces])
-
-        carried = each(lambda part, piece: part.transport(piece), twist)
-        alike = [
-            (end - start) % 3 == 0 and proportional(self.stiffness, start, end - start)
-            for start, end in pairwise(ends)
-        ]
-        pushed = ca.vertsplit(constant(self.stiffness) @ x, ends)
-        pulled = ca.vertcat(
-            *[part.pull(*given) for part, *given in zip(tracked, pushed, alike, strict=True)]
-        )
+        poses = zip((output.lie for output in self.outputs), seen.poses, strict=True)
+        tracked = TrackedOutputs(poses, pose)
+        x, carried, pulled = tracked.error, tracked.transport(twist), tracked.pull(self.stiffness)
         behind = seen.velocity - carried
         rates = constant(self._each(self.rate))
         wrong = behind - rates * x
         rows = seen.jacobian @ model.lift(q)[0]
         forces = rows.T @ seen.turned(pulled - constant(self.damping) @ wrong)
 
-        ahead = each(lambda part, piece: part.transport(piece), acceleration)
-        nearing = each(lambda part, piece: part.push(piece), behind)
+        ahead, nearing = tracked.transport(acceleration), tracked.push(behind)
         turned = ahead - self.error_dynamics.group.ad(seen.velocity) @ carried - rates * nearing
         horizontal, _ = model.lift(q)
 
@@ -380,3 +374,42 @@ class PassiveServo(OutputLaw):
             scales = constant(self.scales[0])
             pivot, side = least_root(ca.diag(scales) @ square @ ca.diag(scales)), model.side(q)
         return _Following(away, x, w, rate, forces, ca.fmin(pivot, model.regularity(q)), side)
+
+
+def _load_forces(
+    robot: Mechanism, body: str, q: Vector, v: Vector, w: Vector, wdot: Vector, load: Array
+) -> Array:
+    """Forces (nv,), N and N m, that the velocities w with rates wdot need for a load (10,).
+
+    The points of the load have the acceleration ``a + P r`` along the motion v, where r is the way
+    from the body's origin. With first moment c and second moment S, the force is ``m a + P c``, and
+    the moment ``c x a`` plus the axial vector of ``P S - S P^T``.
+    """
+    seat = robot.terms.seats[robot.index(body)]
+    motion = Posture.of(robot, q).motions(v, wdot, robot.gravity, w)[seat.link]
+    turn, squares = constant(seat.rotation), motion.squares
+    linear = turn.T @ (motion.linear + motion.changed(constant(seat.translation)))
+    diagonal = [squares[k] - squares[0] - squares[1] - squares[2] for k in range(3)]
+    change = turn.T @ (motion.change + ca.diag(ca.vertcat(*diagonal))) @ turn
+    mass, first, inertia = load[0], load[1:4], load[4:]
+    xx, yy, zz, xy, xz, yz = ca.vertsplit(inertia)
+    half = (xx + yy + zz) / 2
+    second = ca.blockcat([[half - xx, -xy, -xz], [-xy, half - yy, -yz], [-xz, -yz, half - zz]])
+    moved = change @ second
+    moment = ca.vertcat(
+        moved[2, 1] - moved[1, 2], moved[0, 2] - moved[2, 0], moved[1, 0] - moved[0, 1]
+    )
+    wrench = ca.vertcat(mass * linear + change @ first, cross(first, linear) + moment)
+    return jacobian(robot, q, body).T @ wrench
+
+
+def _load_gains(robot: Mechanism, gain: float) -> np.ndarray:
+    """Gains (10,) of the parameters, from that of the mass: lengths count in the robot's size."""
+    size = natural_units(robot)[1]
+    return gain * size ** np.repeat([0.0, 2.0, 4.0], [1, 3, 6])
+
+
+def _load_units(robot: Mechanism) -> np.ndarray:
+    """Units (10,) of the parameters: the mass of the robot that can move, and its size."""
+    root, size = natural_units(robot)
+    return root**2 * size ** np.repeat([0.0, 1.0, 2.0], [1, 3, 6])

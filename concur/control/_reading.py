@@ -50,7 +50,7 @@ def read_each(
     Raises
     ------
     UnknownNameError
-        If a name of a mapping is none of theirs.
+        If a name of a mapping is unknown.
     ShapeError
         If the numbers do not fit.
     NonFiniteError

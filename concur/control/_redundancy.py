@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import casadi as ca
@@ -141,8 +141,7 @@ class Redundancy:
         """
         whole = self.posture is not None or self.objective in ("posture", "base_rotation")
         robot = model.robot if whole else model.system
-        posture = self.posture
-        freedoms = self.posture_freedoms
+        posture, freedoms = self.posture, self.posture_freedoms
         if isinstance(posture, Mapping):
             posture, freedoms = _posture_of(f"{where}, `posture`", model.robot, posture)
         elif posture is not None:
@@ -159,9 +158,7 @@ class Redundancy:
             )
         if callable(self.objective):
             _try(where, self.objective, model)
-        copy = Redundancy(
-            weight, self.objective, self.stiffness, self.damping, posture, self.base_weight
-        )
+        copy = replace(self, weight=weight, posture=posture)
         object.__setattr__(copy, "posture_freedoms", freedoms)
         return copy
 

@@ -18,7 +18,6 @@ from concur.control._matching import matching_outputs
 from concur.control._output_law import OutputLaw
 from concur.control._reading import positive, read_gain
 from concur.control._redundancy import Redundancy
-from concur.control._singularity import check_decoupling
 from concur.errors import OutputError
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ class Servo(OutputLaw):
             matrix = read_gain(f"{where}, `integral`", self.integral, outputs, definite=False)
             object.__setattr__(self, "integral", matrix if matrix.any() else None)
         self._check_options(where)
-        check_decoupling(self)
+        self._check_decoupling()
 
     def _check_options(self, where: str) -> None:
         size = sum(output.dim for output in self.outputs)

@@ -6,7 +6,8 @@ it was taken from, and matrices of the algebra act on vectors instead of being f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import TypeAlias
 
 import casadi as ca
@@ -98,19 +99,45 @@ class Tracked:
         self.transport, self.push, self.pull = transport, push, pull
 
 
-def tracked_outputs(poses: list[tuple[OutputGroup, Placed]], desired: Vector) -> list[Tracked]:
-    """Errors of outputs, group and pose of each, against flat reference poses (pose_size,)."""
-    tracked = []
-    for group, pose in poses:
-        for factor in group.factors if isinstance(group, Product) else (group,):
-            tracked.append(Tracked(factor, pose, desired[: factor.pose_size, :]))
-            desired = desired[factor.pose_size :, :]
-    return tracked
+class TrackedOutputs:
+    """Errors of outputs, group and pose of each, against flat reference poses (pose_size,).
+
+    The `error` is that of all outputs, (size,).
+    """
+
+    def __init__(self, poses: Iterable[tuple[OutputGroup, Placed]], desired: Vector) -> None:
+        self._parts: list[Tracked] = []
+        for group, pose in poses:
+            for factor in group.factors if isinstance(group, Product) else (group,):
+                self._parts.append(Tracked(factor, pose, desired[: factor.pose_size, :]))
+                desired = desired[factor.pose_size :, :]
+        self.error = ca.vertcat(*[part.error for part in self._parts])
+        self._ends = np.cumsum([0, *[part.error.numel() for part in self._parts]]).tolist()
+
+    def _each(self, values: Array) -> Iterator[tuple[Tracked, Array]]:
+        return zip(self._parts, ca.vertsplit(values, self._ends), strict=True)
+
+    def transport(self, values: Array) -> Array:
+        """Apply Ad of r^-1 gamma to a vector (size,)."""
+        return ca.vertcat(*[part.transport(piece) for part, piece in self._each(values)])
+
+    def push(self, values: Array) -> Array:
+        """Apply B(x) to a vector (size,)."""
+        return ca.vertcat(*[part.push(piece) for part, piece in self._each(values)])
+
+    def pull(self, stiffness: np.ndarray) -> Array:
+        """Force of springs: B(x)^T KP x, shape (size,)."""
+        alike = [
+            (end - start) % 3 == 0 and proportional(stiffness, start, end - start)
+            for start, end in pairwise(self._ends)
+        ]
+        pieces = zip(self._each(constant(stiffness) @ self.error), alike, strict=True)
+        return ca.vertcat(*[part.pull(piece, one) for (part, piece), one in pieces])
 
 
 def command(
     dynamics: ErrorDynamics,
-    poses: list[tuple[OutputGroup, Placed]],
+    poses: Iterable[tuple[OutputGroup, Placed]],
     velocity: Vector,
     given: Mapping[str, Array],
 ) -> tuple[Array, Array]:
@@ -119,25 +146,14 @@ def command(
     From group and pose of each output, its velocity (size,), and the law's inputs by name: the flat
     reference and, where the law has one, the integral z (size,) of the pose error.
     """
-    tracked = tracked_outputs(poses, given["pose"])
-    ends = np.cumsum([0, *[part.error.numel() for part in tracked]]).tolist()
-    x = ca.vertcat(*[part.error for part in tracked])
-    pushed = ca.vertsplit(constant(dynamics.stiffness) @ x, ends)
-    twists, rates = (ca.vertsplit(given[name], ends) for name in ("twist", "acceleration"))
-    pulled, carried, ahead = [], [], []
-    for k, part in enumerate(tracked):
-        size = ends[k + 1] - ends[k]
-        alike = size % 3 == 0 and proportional(dynamics.stiffness, ends[k], size)
-        pulled.append(part.pull(pushed[k], alike))
-        carried.append(part.transport(twists[k]))
-        ahead.append(part.transport(rates[k]))
-    moved = ca.vertcat(*carried)
+    tracked = TrackedOutputs(poses, given["pose"])
+    moved, ahead = (tracked.transport(given[name]) for name in ("twist", "acceleration"))
     scale = np.linalg.inv(dynamics.inertia)
-    force = constant(scale) @ ca.vertcat(*pulled)
+    force = constant(scale) @ tracked.pull(dynamics.stiffness)
     force -= constant(scale @ dynamics.damping) @ (velocity - moved)
     if dynamics.integral is not None:
         force += constant(scale @ dynamics.integral) @ given["z"]
-    return force + ca.vertcat(*ahead) - dynamics.group.ad(velocity) @ moved, x
+    return force + ahead - dynamics.group.ad(velocity) @ moved, tracked.error
 
 
 class _Turned:

@@ -13,7 +13,6 @@ from numpy.testing import assert_allclose
 from scipy.linalg import expm
 
 from concur.control import Servo
-from concur.errors import OutputError
 from concur.outputs import ReferenceSample
 from concur.reduction import reduce
 from concur.simulation import simulate
@@ -156,49 +155,6 @@ def test_first_torque(servo: Servo) -> None:
     assert_allclose(servo.compile()(Q0, S0, sample), expected, rtol=0, atol=5.1e-11)
 
 
-def test_law_is_that_of_the_oracle(servo: Servo, hand: Hand) -> None:
-    for q, s, sample in states(servo, 30):
-        expected = hand.torque(q, s, sample)
-        assert_close(servo.torque(q, s, sample), expected, 1e-10)
-
-
-def test_controlled_robot_accelerates_as_demanded(servo: Servo, hand: Hand) -> None:
-    """Thesis: (5.3.29), (5.4.30)."""
-    # The plant is Pinocchio's with multipliers: it contains neither lift nor law.
-    for q, s, sample in states(servo, 10):
-        v = hand.lift @ s
-        tau = np.concatenate([np.zeros(3), servo.torque(q, s, sample)])
-        vdot, _ = hand.full.acceleration(q, v, tau)
-        reached = hand.jacobian(q) @ vdot + hand.drift(q, v)
-        assert_close(reached, hand.command(q, s, sample), 1e-9)
-
-
-def test_drift_is_the_rate_of_the_output_velocity_at_rest_of_the_shape(servo: Servo) -> None:
-    """Thesis: (5.3.27), (5.3.28)."""
-    # P4
-    robot = servo.model.robot
-    for q, s, _ in states(servo, 5):
-        v = servo.model.velocity(q, s)
-
-        def velocity(h: float, q: np.ndarray = q, s: np.ndarray = s, v: np.ndarray = v):  # type: ignore[no-untyped-def]
-            middle = robot.integrate(q, h * v)
-            return servo.output_motion(middle, s)[0]
-
-        assert_close(servo.output_motion(q, s)[1], difference_quotient(velocity), 1e-8)
-        assert_close(servo.output_motion(q, s)[0], servo.decoupling(q) @ s, 1e-13)
-
-
-def test_forces_off_the_drives_are_reactions_of_the_ground(servo: Servo, hand: Hand) -> None:
-    # P4: RNEA(q, v, H sdot + a0) - B u lies in the span of the constraint rows.
-    for q, s, sample in states(servo, 10):
-        tau = np.concatenate([np.zeros(3), servo.torque(q, s, sample)])
-        vdot = hand.lift @ hand.acceleration(q, s, sample)
-        rest = hand.oracle.inverse_dynamics(q, hand.lift @ s, vdot) - tau
-        rows = hand.full.rows(q)
-        lam = np.linalg.lstsq(rows.T, rest, rcond=None)[0]
-        assert_close(rows.T @ lam, rest, 1e-11)
-
-
 def test_torque_is_that_of_the_hamiltonian_form(servo: Servo, hand: Hand) -> None:
     """Thesis: (5.3.24)-(5.3.26), (5.3.29)."""
     # P5: u = (H^T B)^-1 (Mhat sdot - drift + Mhatdot s).
@@ -272,19 +228,6 @@ def test_lyapunov_function_falls_along_the_run(servo: Servo) -> None:
     w, h = run.lyapunov, run.t[1]
     slope = (8 * (w[3:-1] - w[1:-3]) - (w[4:] - w[:-4])) / (12 * h)
     assert_allclose(slope, -power[2:-2], rtol=0, atol=1e-8)
-
-
-def test_point_on_the_axle_is_refused_with_the_axle_named() -> None:
-    # P16: five outputs of full rank, and still the wheels cannot move them.
-    numbers = replace(N, l0=0.0)
-    with pytest.raises(OutputError) as caught:
-        case_study(numbers)
-    error = caught.value
-    assert "singular in every configuration" in error.came
-    assert "`base`" in error.came
-    assert "(0.0, 0.0, 0.0) of `chassis` lies on the wheel axle" in error.cure
-    assert "along y" in error.cure
-    assert max(error.margins) < 1e-7
 
 
 def test_point_near_the_axle_fails_the_audit() -> None:

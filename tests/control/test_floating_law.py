@@ -6,10 +6,8 @@ in section 4 there. The effect of a torque is computed by Pinocchio.
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
 
-import casadi as ca
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -30,7 +28,6 @@ from tests.control._floating_cases import (
     CHECK_A_S0,
     CHECK_A_V0,
     CHECK_A_X0,
-    SERVOS,
     Chain,
     OutputOracle,
     bend,
@@ -114,23 +111,6 @@ def test_momentum_taken_as_zero_leaves_an_error() -> None:
     assert np.linalg.norm(x[-1]) == pytest.approx(3.1e-2, rel=0.01)
 
 
-@pytest.mark.by_default(3)
-@pytest.mark.parametrize("name", SERVOS)
-def test_torque_makes_the_wanted_output_acceleration(name: str) -> None:
-    """Thesis: (5.3.29), (5.4.30)."""
-    servo, oracle = build(name)
-    assert np.abs(servo.model.momentum).max() > 1e-3
-    rng = np.random.default_rng(3)
-    for q, s, v in states(servo, 5):
-        sample = oracle.sample(q, rng, angle=2.8)
-        for own, expected in zip(
-            servo.error(q, s, sample), oracle.errors(q, v, sample), strict=True
-        ):
-            assert_allclose(own, expected, rtol=0, atol=1e-11)
-        made = oracle.acceleration(q, v, servo.torque(q, s, sample))
-        assert_close(made, oracle.command(servo, q, v, sample), 2e-10)
-
-
 def test_feed_forward_is_the_rate_of_the_carried_velocity() -> None:
     # P3, and that the sign of ad is not free.
     servo, oracle = build(FREE_FLYER)
@@ -157,63 +137,6 @@ def test_feed_forward_is_the_rate_of_the_carried_velocity() -> None:
         assert_allclose(ahead, expected, rtol=0, atol=1e-7)
         turned = bracket(velocity) @ carried(0.0)
         assert np.abs(ahead + 2 * turned - expected).max() > 1e-2
-
-
-@pytest.mark.parametrize("name", [FREE_FLYER, "two hands", "tip of the crawler"])
-def test_drifts_are_rates_at_constant_momentum(name: str) -> None:
-    # P4: without shape acceleration.
-    servo, oracle = build(name)
-    model, robot = servo.model, servo.model.robot
-    for q, s, v in states(servo, 3):
-
-        def velocities(
-            t: float, q: np.ndarray = q, s: np.ndarray = s, v: np.ndarray = v
-        ) -> np.ndarray:
-            moved = robot.integrate(q, t * v)
-            return np.concatenate([model.velocity(moved, s), servo.output_motion(moved, s)[0]])
-
-        drift, rate = np.split(difference_quotient(velocities), [robot.nv])
-        assert_close(model.velocity_drift(q, v), drift, 1e-8)
-        velocity, found = servo.output_motion(q, s)
-        assert_close(found, rate, 1e-8)
-        assert_close(velocity, oracle.jacobian(q) @ v, 1e-11)
-        sdot = np.linspace(-1.0, 1.0, servo.ns)
-        vdot = model.lift(q)[0] @ sdot + model.velocity_drift(q, v)
-        forces = oracle.plant.inverse_dynamics(q, v, vdot)
-        assert np.abs(forces[:6]).max() < 1e-12 * max(1.0, np.abs(forces).max())
-
-
-@pytest.mark.parametrize(
-    "name", [FREE_FLYER, "base attitude and hand", "two hands", "three wheels"]
-)
-def test_torque_three_ways(name: str) -> None:
-    """Thesis: (5.3.24)-(5.3.26), (5.3.29)."""
-    # P5: Newton-Euler, reduced inertia and bias, Hamilton's equations; and by Pinocchio alone.
-    servo, oracle = build(name)
-    model, rng = servo.model, np.random.default_rng(5)
-    x, direction = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
-    along = ca.jtimes(model.mass_matrix(x), x, model.robot.rate(x, direction))
-    mass_rate = ca.Function("mass_rate", [x, direction], [along])
-    for q, s, v in states(servo, 3, margin=0.2):
-        sample = oracle.sample(q, rng)
-        u = servo.torque(q, s, sample)
-        mass = oracle.plant.mass_matrix(q)
-        bias = oracle.plant.bias(q, v)
-        base, coupling = mass[:6, :6], mass[:6, 6:]
-        horizontal = np.vstack([-np.linalg.solve(base, coupling), np.eye(servo.ns)])
-        still = np.concatenate([-np.linalg.solve(base, bias[:6]), np.zeros(servo.ns)])
-        jacobian = oracle.jacobian(q)
-        rest = oracle.command(servo, q, v, sample) - oracle.drift(q, v) - jacobian @ still
-        sdot = np.linalg.solve(jacobian @ horizontal, rest)
-
-        vdot = horizontal @ sdot + still
-        assert_close(u, oracle.plant.inverse_dynamics(q, v, vdot)[6:], 1e-10)
-        assert_close(u, model.mass_matrix(q) @ sdot + model.bias(q, s), 1e-10)
-        p = model.mass_matrix(q) @ s
-        velocity, pdot = model.vector_field(q, p, np.zeros(servo.nu))
-        assert_close(velocity, v, 1e-10)
-        change = np.array(mass_rate(q, v))
-        assert_close(u, model.mass_matrix(q) @ sdot + change @ s - pdot, 1e-10)
 
 
 def matched(
@@ -317,30 +240,6 @@ def test_measured_velocities_take_the_place_of_the_momentum(name: str) -> None:
         told = reduce(lifted.model.robot, momentum=oracle.plant.momentum(q, other))
         again = replace(lifted, model=told).torque(q, other[6:], sample)
         assert_close(again, measured.torque(q, other, sample), 1e-10)
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize(
-    "options", [{}, {"use_measured_velocity": True}, {"damping_threshold": 0.05}]
-)
-def test_tick_copies_and_pickles_give_the_same_torque(options: dict[str, object]) -> None:
-    servo, oracle = build(FREE_FLYER, **options)
-    tick, rng = servo.compile(), np.random.default_rng(8)
-    again = pickle.loads(pickle.dumps(servo))
-    assert again.model.momentum == servo.model.momentum
-    for q, s, v in states(servo, 3):
-        w, sample = v if servo.use_measured_velocity else s, oracle.sample(q, rng)
-        buffers = tick.buffers
-        buffers.q[:], buffers.s[:] = q, w
-        buffers.pose[:], buffers.twist[:] = sample.flat_pose, sample.twist
-        buffers.acceleration[:] = sample.acceleration
-        tick.reset()
-        assert tick.update() is True
-        expected = servo.torque(q, w, sample)
-        assert_close(buffers.u, expected, 1e-12)
-        assert buffers.scale[0] == 1.0
-        assert np.array_equal(again.torque(q, w, sample), expected)
-        assert np.array_equal(pickle.loads(pickle.dumps(tick))(q, w, sample), buffers.u)
 
 
 def test_audit_of_a_floating_robot_holds() -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import pickle
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +16,7 @@ from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
 from concur.simulation import Plant, simulate
 from concur.simulation._record import Recorder
 from tests.control._cases import Q0, S0, case_study, case_study_reference, case_study_sample
-from tests.oracles import CASE_STUDY, rover
+from tests.oracles import rover
 
 LINK = Inertia(1.0, (0.2, 0, 0), (0.01, 0.02, 0.02))
 
@@ -136,18 +134,6 @@ def test_controls_with_leverage_are_used() -> None:
     assert np.array_equal(law.torque(q, np.zeros(2), sample), law.compile()(q, np.zeros(2), sample))
 
 
-def test_copied_tick_has_buffers_of_its_own() -> None:
-    law = case_study()
-    sample = case_study_sample(0.0)
-    first = law.compile()
-    torque = first(Q0, S0, sample).copy()
-    for second in (copy.deepcopy(first), pickle.loads(pickle.dumps(first))):
-        other = Q0.copy()
-        other[5] += 0.3
-        assert np.array_equal(second(other, S0, sample), law.torque(other, S0, sample))
-        assert np.array_equal(first.buffers.u, torque)
-
-
 def test_gains_are_copies_that_cannot_change() -> None:
     gain = 4.0 * np.eye(5)
     law = case_study(stiffness=gain)
@@ -156,19 +142,6 @@ def test_gains_are_copies_that_cannot_change() -> None:
     assert np.array_equal(law.error_dynamics.feedback(np.ones(5), np.zeros(5)), before)
     with pytest.raises(ValueError, match="read-only"):
         law.stiffness[0, 0] = 1.0
-
-
-def test_numbers_are_right_from_several_threads() -> None:
-    robot = rover(CASE_STUDY)
-    rng = np.random.default_rng(0)
-    samples = [robot.random(rng) for _ in range(4)]
-    right = [robot.mass_matrix(q) for q in samples]
-
-    def wrong(k: int) -> int:
-        return sum(not np.array_equal(robot.mass_matrix(samples[k]), right[k]) for _ in range(4000))
-
-    with ThreadPoolExecutor(4) as pool:
-        assert sum(pool.map(wrong, range(4))) == 0
 
 
 def test_servo_and_run_survive_pickling() -> None:

@@ -65,46 +65,6 @@ SERVOS: dict[str, Callable[[], cc.Servo]] = {
 }
 
 
-@pytest.mark.by_default(3)
-@pytest.mark.parametrize("name", SERVOS)
-def test_law_is_what_its_parts_give(name: str) -> None:
-    servo = SERVOS[name]()
-    model, group = servo.model, servo.error_dynamics.group
-    rng = np.random.default_rng(2)
-    for size in (1.0, 1e-3, 1e-9):
-        q, w = model.robot.random(rng), rng.uniform(-1.0, 1.0, servo.nw)
-        near = model.robot.integrate(q, size * rng.uniform(-0.5, 0.5, model.nv))
-        pose = servo.output(near)
-        twist, acceleration = rng.uniform(-1.0, 1.0, (2, servo.size))
-        v = servo.velocity(q, w)
-        x, ve = servo.errors(q, w, pose, twist)
-        r, drift = servo.output_motion(q, w)
-        symbol = ca.SX.sym("x", servo.size)
-        maps = ca.Function("maps", [symbol], [group.transport(symbol), group.ad(symbol)])
-        transport = np.array(maps(x)[0])
-        bracket = np.array(maps(r)[1])
-        wanted = servo.error_dynamics.feedback(x, ve)
-        wanted = wanted + transport @ acceleration - bracket @ transport @ twist
-        sdot = np.linalg.solve(servo.decoupling(q), wanted - drift)
-        vdot = model.lift(q)[0] @ sdot + model.velocity_drift(q, v)
-        forces = model.lift(q)[0].T @ model.robot.inverse_dynamics(q, v, vdot)
-        u, pivot, missed, scale, *_ = servo.law(q, w, pose, twist, acceleration)
-        assert_close(u, np.linalg.solve(model.input_matrix(q), forces), 1e-10, name=name)
-        rows, columns = servo.scales
-        scaled = rows[:, None] * servo.decoupling(q) / columns
-        bound = 1.0 / np.linalg.norm(np.linalg.inv(scaled))
-        assert min(1.0, bound) == pytest.approx(pivot, rel=1e-9)
-        assert not missed.any()
-        assert scale == 1.0
-
-
-@pytest.mark.parametrize(
-    ("name", "most"), [("SE3", 3600), ("SE3, nothing zero", 4600), ("rover", 1000)]
-)
-def test_graph_stays_small(name: str, most: int) -> None:
-    assert law_function(SERVOS[name]()).n_instructions() < most
-
-
 @pytest.mark.extended
 def test_law_of_a_humanoid_of_forty_joints_stays_small() -> None:
     model = cc.reduce(humanoid(), momentum=MOMENTUM)

@@ -56,15 +56,6 @@ def test_limits_that_are_not_reached_give_up_exactly_nothing(options: dict[str, 
     assert scale == 1.0
 
 
-def test_demand_keeps_its_direction() -> None:
-    servo = arm(0.05)
-    sample = ReferenceSample(servo.output(Q0) + AWAY, STILL, STILL)
-    lacks, missed, scale = lacking(servo, sample)
-    assert 0.0 < scale < 1.0
-    assert_allclose(missed, (1.0 - scale) * 4.0 * AWAY, rtol=0, atol=1e-12)
-    assert_allclose(lacks, missed, rtol=0, atol=1e-12)
-
-
 def test_arm_that_cannot_hold_its_weight_does_not_claim_to_meet_the_demand() -> None:
     servo = arm(1.0, weight=9.81)
     lacks, missed, scale = lacking(servo, ReferenceSample(servo.output(Q0), STILL, STILL))

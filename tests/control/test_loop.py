@@ -338,14 +338,6 @@ def test_disk_margin_does_not_depend_on_units() -> None:
         assert_allclose(getattr(margins, name), getattr(expected, name), rtol=1e-7)
 
 
-def test_text_of_the_margins() -> None:
-    text = str(loop_margins(case_study(stiffness=4.0, damping=2.8)))
-    assert "crossover [rad/s]" in text
-    assert "held for less than 0.7143 s" in text
-    row = next(line for line in text.splitlines() if "hand[z]" in line)
-    assert row.split() == ["hand[z]", "3.086", "inf", "65.2", "0.3686"]
-
-
 def test_what_is_no_servo_is_refused() -> None:
     for call in (linear_loop, loop_margins, loop_response):
         refused(OutputError, lambda call=call: call(3.0), expected="Servo")

@@ -173,31 +173,6 @@ def test_relative_difference() -> None:
     assert min(np.linalg.norm(linear), np.linalg.norm(angular)) > 0.1
 
 
-def test_words_are_readable() -> None:
-    servo, _ = build(NAMES[1])
-    q, _, v = next(states(servo, 1))
-    v[0] += 0.1
-    found = servo.mismatch(q, v)
-    lines = str(found).splitlines()
-    assert lines[0].startswith("assumed   linear (")
-    assert "kg m/s, angular (" in lines[0]
-    assert lines[0].endswith("kg m^2/s")
-    assert [line.split()[0] for line in lines[:3]] == ["assumed", "measured", "wrong"]
-    assert lines[3].startswith("base velocity wrong by (-0.1, ")
-    rows = lines[4:]
-    assert len(rows) == servo.size == 6
-    names = ["base.rx", "base.ry", "base.rz", "hand.x", "hand.y", "hand.z"]
-    assert [row.split(":")[0] for row in rows] == names
-    for k, row in enumerate(rows):
-        unit = "rad" if k < 3 else "m"
-        assert f"velocity wrong by {found.output_velocity[k]:.3g} {unit}/s" in row
-        assert f"disturbance {found.disturbance[k]:.3g} {unit}/s^2" in row
-        assert row.endswith(f"offset about {found.offset[k]:.3g} {unit}")
-    measured = replace(servo, use_measured_velocity=True).mismatch(q, v)
-    assert not measured.used
-    assert str(measured).splitlines()[-1].startswith("the law measures its velocities")
-
-
 def test_law_that_measures_leaves_no_error_where_the_other_does() -> None:
     # P14 the other way round: at the model's wrong momentum the measured law needs none.
     robot, outputs = robots.free_flyer(), [Output("hand", "tool", "SE3")]

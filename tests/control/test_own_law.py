@@ -113,26 +113,6 @@ def test_own_law_as_machine_code(compiler: None) -> None:
         assert_allclose(runs[0].u, runs[1].u, rtol=0.0, atol=1e-9)
 
 
-def test_own_law_drives_the_mock_rig(tmp_path: Path) -> None:
-    rig = load_rig(EXAMPLES / "rover_rig/rig.toml")
-    model = reduce(rig.task.robot)
-    law = JointPD(model, rig.task.q0[-5:], 6.0, 1.0, 0.1)
-    wishes = SessionOptions(Mode.MOCK, 0.6, tmp_path / "run", heartbeat="auto", emulated=True)
-    result = run_session(rig, wishes, law)
-    assert result.outcome.reason is Reason.END
-    assert result.complete
-    record = Record.load(result.folder)
-    ran = np.flatnonzero(record["state"] == State.RUN)
-    assert len(ran) == 150  # the first instant is that of the cycle before
-    plant = Pinocchio(model.robot)
-    for k in ran:
-        t, q, s = record["elapsed"][k], record["q"][k], record["s"][k]
-        assert_allclose(record["demand"][k], law.torque(plant, t, q, s), atol=1e-9)
-    # The elbow follows the swing, which is nearly straight so early, as far behind as a spring is.
-    moved = record["q"][ran[-1]][-1] - rig.task.q0[-1]
-    assert 0.2 * 0.1 * np.sin(0.6) < moved < 1.2 * 0.1 * np.sin(0.6)
-
-
 @dataclass(frozen=True)
 class HandPD:
     """A spring and a damper between the hand and its reference; the weight is held."""

@@ -12,7 +12,6 @@ from fmpy.validation import validate_fmu
 import concur as cc
 from concur.certify import certify
 from concur.control import Tick, linear_loop
-from concur.control._payload import load_gains
 from concur.control._tracking import Tracked
 from concur.errors import (
     ConcurError,
@@ -21,6 +20,7 @@ from concur.errors import (
     UnknownNameError,
 )
 from concur.outputs import FunctionOutput
+from concur.robot import robot_size
 from tests.control._cases import Q0, case_study, case_study_sample, two_links
 from tests.export._export import COMPILERS, NAME, STRICT, compile_replay, run
 from tests.formulations.textbook import rebuilt
@@ -298,7 +298,7 @@ def test_estimated_load_makes_the_forces_of_the_load():
 def test_energy_with_the_error_of_the_estimate_falls_beside_a_wrong_load():
     law, sample = rover_law(payload="fore", adaptation=3.0), case_study_sample(0.0)
     plant = cc.reduce(loaded(law.model.robot, LOAD))
-    gains = load_gains(law.model.robot, 3.0)
+    gains = 3.0 * robot_size(law.model.robot) ** np.repeat([0, 2, 4], [1, 3, 6])
     rng = np.random.default_rng(5)
     s, z = np.array([1.0, 1.5, 0.3, -0.5, 0.8]), 0.1 * rng.normal(size=10)
     *_, rate = law.law(Q0, s, *law.flat(sample), z)

@@ -29,14 +29,6 @@ def fill(tick: Tick, q: np.ndarray, s: np.ndarray, t: float) -> None:
     buffers.twist[:], buffers.acceleration[:] = sample.twist, sample.acceleration
 
 
-def test_tick_and_servo_give_the_same_torque(servo: Servo) -> None:
-    tick, rng = servo.compile(), np.random.default_rng(1)
-    for t in np.linspace(0.0, 3.0, 10):
-        q, s = Q0 + 0.2 * rng.normal(size=8), S0 + rng.normal(size=5)
-        expected = servo.torque(q, s, case_study_sample(t))
-        assert_allclose(tick(q, s, case_study_sample(t)), expected, rtol=0, atol=1e-10)
-
-
 def test_buffers_are_read_and_written_in_place(servo: Servo) -> None:
     tick = servo.compile()
     u = tick.buffers.u

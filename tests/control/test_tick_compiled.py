@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import itertools
-import pickle
 import resource
 import threading
 import tracemalloc
@@ -69,31 +68,6 @@ def drawn(servo: Servo, count: int) -> list[tuple[np.ndarray, np.ndarray, Refere
         twist, acceleration = rng.normal(size=(2, servo.size))
         states.append((q, rng.normal(size=servo.nw), ReferenceSample(pose, twist, acceleration)))
     return states
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        pytest.param({"torque_limits": 3.0}, marks=pytest.mark.extended),
-        pytest.param({"use_measured_velocity": True}, marks=pytest.mark.slow),
-        pytest.param({"damping_threshold": 0.05}, marks=pytest.mark.slow),
-    ],
-    ids=str,
-)
-def test_machine_code_gives_the_interpreters_numbers(options: dict[str, object]) -> None:
-    servo = flyer(**options)
-    tick, slow = servo.compile(), servo.compile(interpreted=True)
-    assert (tick.compiled, slow.compiled) == (True, False)
-    assert tick.instructions == slow.instructions > 1000
-    assert 0.0 < tick.build_times["built"] < sum(tick.build_times.values())
-    for q, w, sample in drawn(servo, 20):
-        u = tick(q, w, sample).copy()
-        assert_close(u, slow(q, w, sample), 1e-12)
-        for name in ("margin_bound", "acceleration_residual", "scale", "status"):
-            one, two = getattr(tick.buffers, name), getattr(slow.buffers, name)
-            assert_allclose(one, two, rtol=1e-12, atol=1e-12)
-        assert_close(u, servo.torque(q, w, sample), 1e-12)
 
 
 @pytest.mark.extended
@@ -228,28 +202,6 @@ def test_call_takes_what_numpy_takes() -> None:
         tick(Q0, S0, None)  # type: ignore[arg-type]
 
 
-@pytest.mark.extended
-def test_copies_call_machine_code_too() -> None:
-    tick, sample = flyer().compile(), check_a_demand()(0.0)
-    again = pickle.loads(pickle.dumps(tick))
-    assert again.compiled
-    u = tick(CHECK_A_Q0, CHECK_A_S0, sample).copy()
-    assert_array_equal(again(CHECK_A_Q0, CHECK_A_S0, sample), u)
-    again.buffers.momentum[:] = 0.0
-    assert again.run() == 0
-    assert_array_equal(tick.buffers.u, u)
-    assert not pickle.loads(pickle.dumps(flyer().compile(interpreted=True))).compiled
-
-
-@pytest.mark.extended
-def test_functions_of_a_servo_are_compiled() -> None:
-    servo, plain, sample = case_study(), case_study(), case_study_sample(0.0)
-    report = servo.compile_functions("law", "output", "decoupling")
-    assert report.compiled
-    assert_close(servo.torque(Q0, S0, sample), plain.torque(Q0, S0, sample), 1e-12)
-    assert_close(servo.decoupling(Q0), plain.decoupling(Q0), 1e-14)
-
-
 def resident() -> int:
     """Memory of the process, in bytes."""
     pages = Path("/proc/self/statm")
@@ -321,3 +273,12 @@ def test_ticks_of_one_servo_serve_a_thread_each(interpreted: bool) -> None:
     for thread in threads:
         thread.join()
     assert not wrong, f"{len(wrong)} of 9000 or less, such as {wrong[0]}"
+
+
+def test_a_law_that_was_compiled_before_is_made_without_a_graph() -> None:
+    first = flyer(singular_margin=1.1e-3)
+    assert first.__dict__["_evaluators"]
+    first.compile()
+    again = flyer(singular_margin=1.1e-3)
+    assert "_evaluators" not in again.__dict__
+    assert_array_equal(again.decoupling(CHECK_A_Q0), first.decoupling(CHECK_A_Q0))
