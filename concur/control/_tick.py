@@ -25,7 +25,6 @@ from concur.codegen import (
     recalled,
     shape_error,
 )
-from concur.control._allocation import HOLE
 from concur.control._own_law import Law, tracking_law
 from concur.control._singularity import passed_error, refusal
 from concur.control._state_bounds import check_state
@@ -233,17 +232,6 @@ class BufferedLaw(OneThread):
             self.buffers.u[:] = 0.0
             self.buffers.status[0] = TickStatus.FAILED
         return int(self._status[0])
-
-    def update(self) -> bool:
-        """Evaluate the law on the buffers.
-
-        Returns
-        -------
-        bool
-            Whether `buffers.u` may be used: the evaluation ran to its end, all its numbers are
-            finite, and the distance from singular is not below the servo's `singular_margin`.
-        """
-        return self.run() == 0
 
     def _take(self, name: str, values: Vector) -> None:
         """Copy numbers of another type than the buffer's, or raise an error on what is wrong."""
@@ -552,18 +540,3 @@ class ReferenceTick(BufferedLaw):
             if not np.isfinite(values).all():
                 raise nonfinite_error(f"{where}, `{name}` of the reference at {t[0]:g} s", values)
         super()._refuse(status)
-
-
-def exported_tick(servo: TrackingLaw, reference: Reference | None = None) -> ca.Function:
-    """The tick of a law for an export, alone or with a reference inside."""
-    if reference is None:
-        return tick_function(servo, HOLE, watched=True)
-    graph = reference.graph()
-    if graph is None:
-        raise ConcurError(
-            f"export of `{servo.name}`, `reference`",
-            expected="a reference with a graph",
-            came="one with a custom Python function",
-            cure="Make it of the functions in `references`, or export the law without a reference.",
-        )
-    return tick_function(servo, HOLE, watched=True, reference=graph)

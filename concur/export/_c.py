@@ -22,9 +22,8 @@ from numpy.typing import ArrayLike
 from concur._version import __version__
 from concur.codegen import as_floats, c_text, instructions
 from concur.control import CFolder, SingleError, TickStatus, TrackingLaw
-from concur.control._tick import exported_tick
 from concur.errors import ConcurError
-from concur.export._signals import Signal, law_signals, status_meaning
+from concur.export._signals import Signal, exported_tick, law_signals, status_meaning
 from concur.export._states import ReplayState, ReplayStates
 from concur.export._templates import plain_text, templates
 from concur.files import writing

@@ -10,10 +10,13 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
+import casadi as ca
 import numpy as np
 
-from concur.control import TickStatus, TrackingLaw
+from concur.control import TickStatus, TrackingLaw, tick_function
+from concur.errors import ConcurError
 from concur.outputs._output import Output, pose_quaternions
+from concur.outputs.references import Reference
 from concur.robot import coordinates
 from concur.system import System
 
@@ -321,3 +324,18 @@ def _frame(output: Output) -> str:
     if group == "R3xSO3":
         return f"linear in {axes}, angular in axes of the reference pose"
     return axes if group != "SO2" else "about the output's normal"
+
+
+def exported_tick(servo: TrackingLaw, reference: Reference | None = None) -> ca.Function:
+    """The tick of a law for an export, alone or with a reference inside."""
+    if reference is None:
+        return tick_function(servo, "hole", watched=True)
+    graph = reference.graph()
+    if graph is None:
+        raise ConcurError(
+            f"export of `{servo.name}`, `reference`",
+            expected="a reference with a graph",
+            came="one with a custom Python function",
+            cure="Make it of the functions in `references`, or export the law without a reference.",
+        )
+    return tick_function(servo, "hole", watched=True, reference=graph)

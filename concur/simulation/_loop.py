@@ -350,7 +350,7 @@ class Adaptive(Loop):
         parts = split(self.sample(np.array([k * self.program.dt])).T, law.sampled)
         for name, part in zip(law.sampled, parts, strict=True):
             getattr(buffers, name)[:] = part[:, 0]
-        sound = tick.update()
+        sound = tick.run() == 0
         self.u[k], self.missed[k] = buffers.u, buffers.acceleration_residual
         self.scale[k] = buffers.scale[0]
         self.x[k, self._memory] = buffers.state

@@ -258,7 +258,7 @@ class _Loop:
         buffers.q[:], buffers.s[:] = self.q[k], self.law.law_velocities(self.v[k])
         for name, part in self._samples.items():
             getattr(buffers, name)[:] = part[k]
-        if not self._tick.update():
+        if self._tick.run():
             return SimulationError(
                 place,
                 expected="a tick of status OK",

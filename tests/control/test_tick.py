@@ -33,13 +33,13 @@ def test_buffers_are_read_and_written_in_place(servo: Servo) -> None:
     tick = servo.compile()
     u = tick.buffers.u
     fill(tick, Q0, S0, 0.0)
-    assert tick.update() is True
+    assert tick.run() == 0
     expected = servo.torque(Q0, S0, case_study_sample(0.0))
     assert_allclose(u, expected, rtol=0, atol=1e-11)
     assert 0.0 < tick.buffers.margin_bound[0] <= 1.0
     fill(tick, Q0, S0, 1.0)
     assert_allclose(u, expected, rtol=0, atol=1e-11)  # nothing happens before `update`
-    assert tick.update() is True
+    assert tick.run() == 0
     assert_allclose(u, servo.torque(Q0, S0, case_study_sample(1.0)), rtol=0, atol=1e-11)
 
 
@@ -48,11 +48,11 @@ def test_buffers_are_read_and_written_in_place(servo: Servo) -> None:
 def test_update_says_no_to_a_number_that_is_not_finite(servo: Servo, name: str, bad: float) -> None:
     tick = servo.compile()
     fill(tick, Q0, S0, 0.0)
-    assert tick.update() is True
+    assert tick.run() == 0
     getattr(tick.buffers, name)[-1] = bad
-    assert tick.update() is False
+    assert tick.run() != 0
     fill(tick, Q0, S0, 0.0)
-    assert tick.update() is True  # and works again afterwards
+    assert tick.run() == 0  # and works again afterwards
 
 
 @pytest.mark.parametrize("name", ["q", "s"])
@@ -75,7 +75,7 @@ def test_call_with_a_nan_gives_no_torque(servo: Servo, name: str) -> None:
 def test_singular_arm_gives_no_torque(servo: Servo) -> None:
     tick = servo.compile()
     fill(tick, STRETCHED, S0, 0.0)
-    assert tick.update() is False
+    assert tick.run() != 0
     with pytest.raises(SingularConfigurationError) as caught:
         tick(STRETCHED, S0, case_study_sample(0.0))
     assert caught.value.margin < servo.singular_margin
@@ -96,16 +96,16 @@ def test_update_allocates_nothing_that_stays(servo: Servo) -> None:
     tick = servo.compile()
     fill(tick, Q0, S0, 0.0)
     for _ in range(1000):
-        tick.update()
+        tick.run()
     gc.collect()
     tracemalloc.start()
     try:
         for _ in range(100):
-            tick.update()
+            tick.run()
         before, _ = tracemalloc.get_traced_memory()
         tracemalloc.reset_peak()
         for _ in range(10_000):
-            tick.update()
+            tick.run()
         after, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

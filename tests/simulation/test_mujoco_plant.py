@@ -57,7 +57,7 @@ class Scene:
             tick.buffers.q[:], tick.buffers.s[:] = q, v[6:]
             for buffer, part in zip(into, samples, strict=True):
                 buffer[:] = part[stage]
-            assert tick.update()
+            assert tick.run() == 0
             return tick.buffers.u
 
         every = round(0.25 / dt)
