@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from os import PathLike
@@ -104,6 +104,21 @@ class OutputLaw(TrackingLaw):
             weights = read_each(where_weights, self.torque_weights, names, "control")
             object.__setattr__(self, "torque_weights", weights)
         check_bounds(where, self.longest_period, self.largest_state, self.nz)
+
+    def _output_lines(self, gains: dict[str, np.ndarray | None]) -> Iterator[str]:
+        """A line for each output: its group, body, and the different numbers of its gains."""
+        start = 0
+        for output in self.outputs:
+            part = slice(start, start + output.dim)
+            start = part.stop
+            numbers = (
+                f"{kind} {', '.join(f'{x:g}' for x in dict.fromkeys(np.diag(matrix)[part]))}"
+                for kind, matrix in gains.items()
+                if matrix is not None
+            )
+            frame = f" relative to `{output.relative_to}`" if output.relative_to else ""
+            whose = f"{output.name}: {output.group} of `{output.body}`{frame}"
+            yield f"{whose}, {', '.join(numbers)}"
 
     def _check_decoupling(self) -> None:
         """Refuse a law that gives no torque anywhere.

@@ -203,16 +203,10 @@ class PassiveServo(OutputLaw):
         return np.asarray((pulled + pulled.T) / 2)
 
     def __str__(self) -> str:
+        rates = np.diag(self._each(self.rate))
+        gains = {"stiffness": self.stiffness, "damping": self.damping, "rate": rates}
         lines = [f"passive servo of {self.name}: {self.size} output coordinates"]
-        start = 0
-        for output, rate in zip(self.outputs, self.rate, strict=True):
-            k, d = (np.diag(m)[start : start + output.dim] for m in (self.stiffness, self.damping))
-            stiff, damp = (", ".join(f"{x:g}" for x in dict.fromkeys(values)) for values in (k, d))
-            lines.append(
-                f"{output.name}: {output.group} of `{output.body}`, stiffness {stiff}, "
-                f"damping {damp}, rate {rate:g}"
-            )
-            start += output.dim
+        lines += self._output_lines(gains)
         if self.payload is not None:
             lines.append(f"adapts to a load on `{self.payload}`")
         if self.torque_limits is not None:

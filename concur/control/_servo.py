@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
-import numpy as np
 
 from concur.control._allocation import SOLVER
 from concur.control._law import law_function
@@ -137,23 +136,11 @@ class Servo(OutputLaw):
             object.__setattr__(self, "damping_threshold", zone)
 
     def __str__(self) -> str:
+        gains = {
+            "stiffness": self.stiffness, "damping": self.damping, "integral": self.integral
+        }  # fmt: skip
         lines = [f"servo of {self.name}: {self.size} output coordinates, {self.nu} controls"]
-        start = 0
-        for output in self.outputs:
-            part = slice(start, start + output.dim)
-            start = part.stop
-            gains = (
-                f"{kind} {', '.join(f'{x:g}' for x in dict.fromkeys(np.diag(matrix)[part]))}"
-                for kind, matrix in (
-                    ("stiffness", self.stiffness),
-                    ("damping", self.damping),
-                    ("integral", self.integral),
-                )
-                if matrix is not None
-            )
-            frame = f" relative to `{output.relative_to}`" if output.relative_to else ""
-            whose = f"{output.name}: {output.group} of `{output.body}`{frame}"
-            lines.append(f"{whose}, {', '.join(gains)}")
+        lines += self._output_lines(gains)
         if self.redundancy is not None:
             lines.append(f"internal motion: {self.redundancy}")
         if self.damping_threshold is not None:
