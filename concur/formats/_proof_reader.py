@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import tempfile
 import tomllib
 from pathlib import Path
@@ -39,6 +40,12 @@ def load_proof_task(robot: str, task: str) -> Task:
     ConcurError
         If a text is invalid, or has entries that have no effect on law, reference and start.
     """
+    return _read(robot, task)
+
+
+@functools.lru_cache(maxsize=1)
+def _read(robot: str, task: str) -> Task:
+    """Read the task; a command that reads a file twice has its robot and law once."""
     with tempfile.TemporaryDirectory(prefix="concur-proof-") as name:
         folder = Path(name)
         (folder / ROBOT).write_text(robot, encoding="utf-8")

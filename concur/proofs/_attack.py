@@ -11,6 +11,7 @@ A sample proves nothing. One world outside a bound refutes the proof.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import casadi as ca
@@ -28,13 +29,23 @@ from concur.proofs._quantity import Quantity, quantities_of
 from concur.proofs._statement import Statement
 from concur.proofs._within import Balls, Starts, scaled_masses
 from concur.robot import Tree, base_wrench
-from concur.simulation import Plant, loop_program
+from concur.simulation import Plant, Program, loop_program
 
 SQUARINGS = 6
 """Squarings of a matrix for its largest eigenvalue, from below."""
 
 TUBE = "tube"
 """Kinds of the quantities that are distances from the declared motion begin with this word."""
+
+
+@lru_cache(maxsize=1)
+def _loop(servo: Servo, period: float) -> tuple[Plant, Program]:
+    """Plant of uncertain bodies and its loop: a proof and the samples about it share them."""
+    robot, parts = servo.model.robot, ("inertia.mass", "inertia.moments")
+    plant = Plant(
+        robot, uncertain=[f"{body.name}.{part}" for body in robot.bodies for part in parts]
+    )
+    return plant, loop_program(servo, plant, dt=period)
 
 
 class Attack:
@@ -80,16 +91,12 @@ class Attack:
                 came=f"{task.duration:g} s and {given.period:g} s",
                 cure="Change one of them.",
             )
-        system = servo.model.robot
-        parts = ("inertia.mass", "inertia.moments")
-        names = [f"{body.name}.{part}" for body in system.bodies for part in parts]
-        self.plant = Plant(system, uncertain=names)
-        self.program = loop_program(servo, self.plant, dt=given.period)
+        self.plant, self.program = _loop(servo, given.period)
         q0 = np.array(task.q0, dtype=float)
         self.starts = Starts(servo, self.program, self.base, task.reference(0.0), q0)
         self.quantities = tuple(self._quantities())
         sizes = [output.dim for output in servo.outputs]
-        counts = self.base.size, len(system.bodies), servo.nu
+        counts = self.base.size, len(servo.model.robot.bodies), servo.nu
         self.balls = Balls.of(given, sizes, *counts, self._read_errors())
         self._reads = sum(size for name, size, _ in self.balls.parts if name == "read")
         self._tubes = sum(made.kind.startswith(TUBE) for made in self.quantities)

@@ -38,7 +38,7 @@ class Provable(Protocol):
 
 def plain_law(servo: Servo) -> Servo:
     """The law without torque limits: the same as long as its torques are within them."""
-    return replace(servo, torque_limits=None)
+    return servo if servo.torque_limits is None else replace(servo, torque_limits=None)
 
 
 def torque_room(servo: Servo) -> dict[str, float]:
