@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import concur as cc
@@ -34,10 +35,20 @@ def written(folder, proof, head=HEAD, name="task"):
     return path
 
 
-def run(*arguments):
-    """Worlds have their own tests."""
+def run(*arguments, drawn=False):
+    """Worlds have their own tests; figures take longer than the proof."""
     own = ["--samples", "0"] if arguments[0] == "prove" else []
-    return CliRunner().invoke(main, [*map(str, arguments), *own])
+    with pytest.MonkeyPatch.context() as patch:
+        if not drawn:
+            for name in ("proof_figure", "bounds_figure"):
+                patch.setattr(f"concur.cli._prove.{name}", lambda *_: Figure((1, 1)))
+        return CliRunner().invoke(main, [*map(str, arguments), *own])
+
+
+@pytest.fixture(scope="module")
+def near(tmp_path_factory):
+    """The proof that several tests store, confirm and change."""
+    return prove_task(load_task(written(tmp_path_factory.mktemp("near"), NEAR + REAL)))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +56,7 @@ def run(*arguments):
 )
 def test_the_verdict_depends_on_the_limits(tmp_path, limit, code, status):
     task = written(tmp_path, f"{NEAR}{REAL}torque_limits = {limit}\nmargin = 0.1\n")
-    result = run("prove", task, "--out", tmp_path / "out", "--no-factor")
+    result = run("prove", task, "--out", tmp_path / "out", "--no-factor", drawn=not code)
     assert result.exit_code == code, result.output
     text = " ".join(result.output.split())
     assert f"{status}:" in text
@@ -82,9 +93,10 @@ def texts(folder):
     return " ".join(path.read_text() for path in folder.iterdir() if path.suffix != ".png")
 
 
-def test_a_proof_that_is_not_verified_yet_is_never_called_proved(tmp_path, monkeypatch):
+def test_a_proof_that_is_not_verified_yet_is_never_called_proved(tmp_path, monkeypatch, near):
     """Neither on the terminal nor in a file, before the file is verified."""
     monkeypatch.setenv("CONCUR_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("concur.cli._prove.prove_task", lambda *_, **__: near)
     task, out = written(tmp_path, NEAR + REAL), tmp_path / "out"
     result = run("prove", task, "--out", out, "--no-recheck")
     assert result.exit_code == 1, result.output
@@ -107,11 +119,12 @@ def test_a_proof_that_is_not_verified_yet_is_never_called_proved(tmp_path, monke
 
 
 @pytest.mark.parametrize("wrong", ["mutated", "too coarse"])
-def test_a_proof_that_the_checker_does_not_confirm_is_undecided(tmp_path, monkeypatch, wrong):
+def test_a_proof_that_the_checker_does_not_confirm_is_undecided(tmp_path, monkeypatch, near, wrong):
     """Claims below what is shown; and the rover for 4 ms, of which the checker finds more cells."""
     monkeypatch.setenv("CONCUR_CACHE", str(tmp_path / "cache"))
     task, reason = written(tmp_path, NEAR + REAL), "exceeds the bound"
     if wrong == "mutated":
+        monkeypatch.setattr("concur.cli._prove.prove_task", lambda *_, **__: near)
         monkeypatch.setattr("concur.proofs._file.INFLATION", -0.1)
     else:
         reason = "which no leaf covers"
@@ -128,9 +141,9 @@ def test_a_proof_that_the_checker_does_not_confirm_is_undecided(tmp_path, monkey
         assert "PROVED" not in text
 
 
-def test_in_python_a_proof_is_proved_once_it_is_confirmed(tmp_path, monkeypatch):
+def test_in_python_a_proof_is_proved_once_it_is_confirmed(tmp_path, monkeypatch, near):
     monkeypatch.setenv("CONCUR_CACHE", str(tmp_path / "cache"))
-    found, done = prove_task(load_task(written(tmp_path, NEAR + REAL))), []
+    found, done = near, []
     assert found.status is cc.Status.UNVERIFIED
     assert "PROVED" not in str(found)
     sure = confirm(found, progress=done.append)

@@ -47,6 +47,7 @@ def task(folder: Path, tables: str) -> Path:
 
 
 @pytest.mark.by_default(1)
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("holds", [False, True])
 def test_track_judges_a_run_by_its_requirements(holds: bool, tmp_path: Path) -> None:
     """The largest error is that at the start: a bound above it holds, one at it does not."""
