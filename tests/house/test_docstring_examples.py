@@ -21,9 +21,12 @@ LONG = {
     *("concur.proofs.prove_task", "concur.proofs.TaskProof", "concur.checker.load_task_proof"),
     "concur.checker.confirmed",
     *("hil.Result", "hil.Outcome", "hil.Controller", "hil.Record", "hil.write_report"),
-    "hil.EmulatorProcesses",
+    *("hil.EmulatorProcesses", "hil.run_session", "concur.design_gains"),
+    *("concur.proofs.Sampled", "concur.proofs.sample_statement"),
+    *("concur.verification.worst_searches", "concur.verification.sampled_curves"),
+    *("concur.certify.Certificate", "concur.certify.operating_bounds"),
 }
-"""Names whose example takes more than a second."""
+"""Names whose example takes more than half a second."""
 
 
 def found(path):
