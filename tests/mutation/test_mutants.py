@@ -106,11 +106,12 @@ def test_tracer_notes_the_lines_that_a_test_runs(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     job = [["-q", "tests/test_f.py"], 60, str(tmp_path / "log"), str(tmp_path / "lines.json")]
-    command = [sys.executable, "-m", "tests.mutation._nursery"]
+    program = "from tests.mutation import _nursery as n; n.LIBRARIES = ['pytest']; n.main()"
+    paths = os.pathsep.join([str(tmp_path), str(ROOT)])
     done = subprocess.run(
-        command,
+        [sys.executable, "-c", program],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
+        env=os.environ | {"PYTHONPATH": paths, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         input=json.dumps(job),
         capture_output=True,
         text=True,

@@ -7,6 +7,8 @@ are prescribed (free-flyer), so poses, errors and references agree with each oth
 
 from __future__ import annotations
 
+import copy
+import functools
 from dataclasses import dataclass, field
 from enum import Enum
 from types import SimpleNamespace
@@ -161,6 +163,13 @@ class Run:
         )
 
 
+def _copied(make):
+    """Compute a run once, and hand out copies that a test may change."""
+    kept = functools.cache(make)
+    return functools.wraps(make)(lambda *args, **options: copy.deepcopy(kept(*args, **options)))
+
+
+@_copied
 def rover_run(duration=12.0, dt=0.01):
     """A rover with two driven wheels; a point ahead of the axle and the hand follow curves."""
     reach, height, ahead, track, radius = (0.45, 0.4), 0.40, 0.25, 0.5, 0.1
@@ -243,6 +252,7 @@ def rover_run(duration=12.0, dt=0.01):
     )  # fmt: skip
 
 
+@_copied
 def flyer_run(duration=8.0, dt=0.01):
     """A free-flyer with a rail, five turning joints and a hand with a full pose."""
     axes = [(1, 0, 0), (0, 0, 1), (0, 1, 0), (0, 1, 0), (1, 0, 0), (0, 1, 0)]

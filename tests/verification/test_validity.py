@@ -62,6 +62,12 @@ def slipping(tmp_path_factory):
     return campaign, result_of(campaign, [[0.0], [-28.0]])
 
 
+@pytest.fixture(scope="module")
+def rolling(tmp_path_factory):
+    campaign = campaign_of(tmp_path_factory.mktemp("task"), ROLLING + TICKS)
+    return campaign, result_of(campaign, [[0.0]])
+
+
 def test_a_world_that_lifts_off_fails_with_reason_and_time(slipping, tmp_path):
     campaign, result = slipping
     assert result.passed.tolist() == [True, False]
@@ -156,9 +162,8 @@ def test_ranges_are_the_limits_of_track_with_their_rounding():
         ('name = "forearm"\n', 'name = "forearm"\ntorque_limit = 0.5\n', "torque of forearm"),
     ],
 )
-def test_a_limit_that_the_plant_passes_makes_the_run_invalid(old, new, word, tmp_path):
-    plain = campaign_of(tmp_path, ROLLING + TICKS)
-    assert result_of(plain, [[0.0]]).passed.all()
+def test_a_limit_that_the_plant_passes_makes_the_run_invalid(old, new, word, rolling, tmp_path):
+    assert rolling[1].passed.all()
     assert old in robot_text()
     limited = campaign_of(tmp_path, ROLLING + TICKS, robot_text().replace(old, new))
     result = result_of(limited, [[0.0]])
@@ -168,9 +173,9 @@ def test_a_limit_that_the_plant_passes_makes_the_run_invalid(old, new, word, tmp
     assert any(one.holds is False for one in run.findings(limited.task.tolerances))
 
 
-def test_wheels_that_slip_without_a_slip_model_make_the_run_invalid(tmp_path):
-    loose = campaign_of(tmp_path, ROLLING + TICKS)
-    assert result_of(loose, [[0.0]]).invalid == {}
+def test_wheels_that_slip_without_a_slip_model_make_the_run_invalid(rolling):
+    loose, result = rolling
+    assert result.invalid == {}
     none = replace(loose.task.tolerances, constraint=1e-30)
     strict = result_of(Campaign(replace(loose.task, tolerances=none), seed=2), [[0.0]])
     assert "slip" in strict.invalid[0]
