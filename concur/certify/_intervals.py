@@ -9,6 +9,7 @@ keeps series and closed forms separate, which a hull at each conditional would m
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -150,8 +151,10 @@ class Walker:
             [[zero] * columns for _ in range(rows)]
             for rows, columns in (self.function.size_out(k) for k in range(self.function.n_out()))
         ]
-        for number, (code, into, source, value) in enumerate(self._program):
-            if code == ca.OP_CONST:
+        for number, (code, act, into, source, value) in enumerate(self._program):
+            if act is not None:
+                work[into[0]] = act(*[work[k] for k in source])
+            elif code == ca.OP_CONST:
                 work[into[0]] = arb(value)
             elif code == ca.OP_INPUT:
                 argument, entry = source
@@ -175,28 +178,22 @@ class Walker:
                     # If the outcome is impossible, the ends cross, and any enclosure is valid.
                     work[less] = low.lower().union(low.upper().min(high.upper()))
                     work[more] = high.lower().max(low.lower()).union(high.upper())
-            elif code == ca.OP_IF_ELSE_ZERO:
+            else:  # OP_IF_ELSE_ZERO
                 condition, then = work[source[0]], work[source[1]]
                 if condition.is_zero():
                     work[into[0]] = zero
                 else:
                     work[into[0]] = then if not condition.contains(0) else then.union(zero)
-            elif len(source) == 1:
-                work[into[0]] = _UNARY[code](work[source[0]])
-            else:
-                work[into[0]] = _BINARY[code](work[source[0]], work[source[1]])
         return [module.arb_mat(rows) if rows else module.arb_mat(0, 0) for rows in outputs], None
 
-    def _instruction(self, k: int) -> tuple[int, list[int], list[int], float]:
+    def _instruction(
+        self, k: int
+    ) -> tuple[int, Callable[..., Ball] | None, list[int], list[int], float]:
         function = self.function
         code = function.instruction_id(k)
-        known = (
-            code in (ca.OP_CONST, ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_IF_ELSE_ZERO)
-            or code in _COMPARISONS
-            or code in _UNARY
-            or code in _BINARY
-        )
-        if not known:
+        act = _ARITHMETIC.get(code)
+        moves = (ca.OP_CONST, ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_IF_ELSE_ZERO)
+        if act is None and code not in moves and code not in _COMPARISONS:
             raise OutputError(
                 f"function `{function.name()}`, instruction {k}",
                 expected="an instruction supported by ball arithmetic",
@@ -205,7 +202,7 @@ class Walker:
                 "comparisons and conditionals.",
             )
         value = function.instruction_constant(k) if code == ca.OP_CONST else 0.0
-        return code, function.instruction_output(k), function.instruction_input(k), value
+        return code, act, function.instruction_output(k), function.instruction_input(k), value
 
     def _check(self, arguments: Sequence[Sequence[Ball]]) -> None:
         expected = [self.function.numel_in(k) for k in range(self.function.n_in())]
@@ -269,9 +266,9 @@ _COMPARISONS: dict[int, Callable[[Ball, Ball], bool | None]] = {
     ca.OP_NE: _different,
 }
 
-_UNARY: dict[int, Callable[[Ball], Ball]] = {
+_ARITHMETIC: dict[int, Callable[..., Ball]] = {
     ca.OP_ASSIGN: lambda a: a,
-    ca.OP_NEG: lambda a: -a,
+    ca.OP_NEG: operator.neg,
     ca.OP_SQ: _square,
     ca.OP_TWICE: lambda a: 2 * a,
     ca.OP_INV: lambda a: 1 / a,
@@ -286,15 +283,12 @@ _UNARY: dict[int, Callable[[Ball], Ball]] = {
     ca.OP_ATAN: lambda a: a.atan(),
     ca.OP_FABS: abs,
     ca.OP_NOT: _negation,
-}
-
-_BINARY: dict[int, Callable[[Ball, Ball], Ball]] = {
-    ca.OP_ADD: lambda a, b: a + b,
-    ca.OP_SUB: lambda a, b: a - b,
-    ca.OP_MUL: lambda a, b: a * b,
-    ca.OP_DIV: lambda a, b: a / b,
-    ca.OP_POW: lambda a, b: a**b,
-    ca.OP_CONSTPOW: lambda a, b: a**b,
+    ca.OP_ADD: operator.add,
+    ca.OP_SUB: operator.sub,
+    ca.OP_MUL: operator.mul,
+    ca.OP_DIV: operator.truediv,
+    ca.OP_POW: operator.pow,
+    ca.OP_CONSTPOW: operator.pow,
     ca.OP_ATAN2: lambda a, b: flint().arb.atan2(a, b),
     # The balls' own functions pass over an operand without bounds; the sum has none then.
     ca.OP_FMIN: lambda a, b: a.min(b) if a.is_finite() and b.is_finite() else a + b,
