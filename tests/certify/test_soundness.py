@@ -579,9 +579,9 @@ def test_poses_are_proved_as_fast_as_the_reference(name, degrees):
     print(f"{name} {degrees}: {certificate.rate / certificate.true_rate:.4f}, {part.tested} boxes")
 
 
-@pytest.mark.by_default(14)
+@pytest.mark.by_default(7)
 @pytest.mark.parametrize("damping", [0.5, 2.8, 4.0, 5.0, 12.0])
-@pytest.mark.parametrize("degrees", [30.0, 60.0, 90.0, 120.0, 150.0, 170.0, 179.0, 179.9])
+@pytest.mark.parametrize("degrees", [179.9, 30.0, 60.0, 90.0, 120.0, 150.0, 170.0, 179.0])
 def test_rotations_are_proved_at_the_true_rate(degrees, damping):
     for group in (Rotation(), Product([Vector("xyz"), Rotation()])):
         drawn = Law("rotation", law(group, 4.0, damping), np.radians(degrees))
