@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 from concur.cli import main
 from concur.cli._results import MANIFEST, results
 from concur.errors import ConcurError
+from concur.simulation import _simulate
 
 CALL = "from concur.cli import main; main()"
 
@@ -265,35 +266,33 @@ def test_run_that_cannot_be_saved_is_kept_elsewhere(
         assert file["t"].shape == (11,)
 
 
-def test_interrupted_run_is_kept_as_partial(task: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Take SIGINT also where the tests run in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible", "undrawn")
+def test_interrupted_run_is_kept_as_partial(
+    task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A real SIGINT, as soon as the simulation has some steps."""
     text = task.read_text().replace("duration = 0.1", "duration = 8.0")
     task.write_text(text.replace("dt = 0.01", "dt = 0.001"))
-    folder = tmp_path / "out"
-    script = (
-        "import os, signal\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from concur.simulation import _simulate\n"
-        "look, looks = _simulate._look, []\n"
-        "def interrupted(*a):\n"
-        "    looks.append(0)\n"
-        "    if len(looks) == 5:\n"
-        "        os.kill(os.getpid(), signal.SIGINT)\n"
-        "    return look(*a)\n"
-        "_simulate._look = interrupted\n"
-        "from concur.cli import _track, main\n"
-        "_track.save_figures = lambda run, folder: {}\n"
-        "main()\n"
-    )
-    process = subprocess.run(
-        [sys.executable, "-c", script, "track", str(task), "--out", str(folder), "--json"],
-        env={**os.environ, "CONCUR_CC": "none"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert process.returncode == 1, process.stderr
-    answer = json.loads(process.stdout)
+    folder, look, looks = tmp_path / "out", _simulate._look, []
+
+    def interrupted(*arguments: Any) -> None:
+        looks.append(arguments)
+        if len(looks) == 5:
+            signal.raise_signal(signal.SIGINT)
+        look(*arguments)
+
+    monkeypatch.setattr(_simulate, "_look", interrupted)
+    result = run("track", task, "--out", folder, "--json")
+    assert result.exit_code == 1, result.output
+    answer = json.loads(result.stdout)
     assert not answer["passed"]
     assert answer["stopped"].startswith("interrupted at t = ")
     assert entry(folder)["status"] == "partial"
@@ -301,14 +300,6 @@ def test_interrupted_run_is_kept_as_partial(task: Path, tmp_path: Path) -> None:
     with h5py.File(folder / "run.h5") as file:
         assert 200 < file["t"].shape[0] < 2000
         assert "interrupted" in file.attrs["stopped"]
-
-
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """Take SIGINT also where the tests run in the background, which ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("interruptible")
