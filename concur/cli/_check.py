@@ -116,8 +116,6 @@ class CheckResult:
         console.print(self.robot.summary(), markup=False, highlight=False, soft_wrap=True)
         console.print()
         console.print(_symmetry_table(self.symmetry))
-        if self.symmetry.note:
-            console.print(escape(self.symmetry.note), highlight=False)
 
 
 def check_robot(robot: str, stages: str | None = None) -> CheckResult:

@@ -1,9 +1,10 @@
 """From a robot to its shape: the affine lift v = H s + h and the dynamics on it."""
 
 from concur.reduction._audit import CON4, Audit, AuditRow, AuditStatus
-from concur.reduction._conserved import Conservation, conservation
+from concur.reduction._conservation import Conservation, conservation
 from concur.reduction._constant import ConstantOfMotion
 from concur.reduction._constants import ConstantsOfMotion, constants_of_motion
+from concur.reduction._constraints import WheelReduction
 from concur.reduction._coupled import CoupledReduction
 from concur.reduction._derivative import along, gradient
 from concur.reduction._ground import contact_edges
@@ -12,10 +13,10 @@ from concur.reduction._lift import STAGES_HINT, UNDETERMINED
 from concur.reduction._model import ReducedModel, check_model
 from concur.reduction._momentum import MomentumReduction
 from concur.reduction._reduce import reduce
-from concur.reduction._stages import StagedReduction, momenta_text
+from concur.reduction._stages import StagedReduction
 from concur.reduction._symmetry import symmetry
 from concur.reduction._symmetry_report import JointSymmetry, SymmetryGroup, SymmetryReport
-from concur.reduction._wheels import WheelReduction
+from concur.reduction._texts import momenta_text
 
 __all__ = [
     "CON4",

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from concur.codegen import as_floats
 from concur.errors import ShapeError
-from concur.reduction._dependents import orientation, rows_change, spread
+from concur.reduction._dependents import freedom_scales, rows_change
 from concur.reduction._lift import STAGES_HINT, Lift
 from concur.robot import Mechanism, as_tree, unknown_name
 
@@ -376,3 +376,15 @@ def _platform(
             ratio=ratio,
         ),
     ]
+
+
+def spread(robot: Mechanism, dependent: tuple[int, ...], q: np.ndarray) -> float:
+    """Smallest singular value of the dependent columns, in metres, over the largest or 1."""
+    columns = (robot.constraints(q) * freedom_scales(robot))[:, list(dependent)]
+    values = np.linalg.svd(columns, compute_uv=False)
+    return float(values[-1] / max(1.0, values[0]))
+
+
+def orientation(robot: Mechanism, dependent: tuple[int, ...], q: np.ndarray) -> float:
+    """Sign of the determinant of the dependent columns: a singular configuration changes it."""
+    return float(np.sign(np.linalg.det(robot.constraints(q)[:, list(dependent)])))

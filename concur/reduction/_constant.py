@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import casadi as ca
 
 from concur.codegen import EvaluatedMethods, Matrix, Scalar, Vector, evaluated
-from concur.reduction._phase_space import ROUNDING, PhaseSpace
+from concur.reduction._phase_space import PhaseSpace
+from concur.reduction._search import ROUNDING
+from concur.reduction._texts import constant_reason
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,21 +104,7 @@ class ConstantOfMotion(EvaluatedMethods):
     @property
     def why(self) -> str:
         """The evidence, with numbers."""
-        found = []
-        if not self.conserved:
-            found.append(f"changes along the motion, {{h, H}} = {self.rate:.1e}")
-        if not self.generator:
-            found.append("not affine in the momenta: its field is no motion of the shape")
-        if not self.basic:
-            found.append(
-                f"its field changes the two-form on the level set ({self.two_form_defect:.1e})"
-            )
-        if self.steepness <= ROUNDING:
-            found.append("its differential vanishes somewhere")
-        text = "; ".join(found) or "constant, and its field generates motions that keep Omega"
-        if self.conserved and self.controls:
-            text += f"; changed by the controls {', '.join(self.controls)}"
-        return text
+        return constant_reason(self)
 
     def __str__(self) -> str:
         verdict = "reduces" if self.reducible else "kept" if self.conserved else "no constant"

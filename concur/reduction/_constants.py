@@ -16,21 +16,23 @@ The theorem asks, and this is tested at random states, exact derivatives through
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import qr
 
+from concur.codegen import Array, Vector, finite_floats
 from concur.errors import ReductionError
 from concur.reduction._constant import ConstantOfMotion
-from concur.reduction._constant_set import ConstantSet
-from concur.reduction._constants_search import search
-from concur.reduction._level_set import LevelSet, level_set
+from concur.reduction._level_set import LevelSet
 from concur.reduction._model import ReducedModel
-from concur.reduction._phase_space import ROUNDING, PhaseSpace, phase_space
+from concur.reduction._phase_space import SAMPLES, PhaseSpace, phase_space
+from concur.reduction._search import ROUNDING
+from concur.reduction._texts import joint_reasons
 from concur.robot import unknown_name
 
 Candidate: TypeAlias = Callable[[Any, Any], Any]
@@ -38,7 +40,7 @@ Candidate: TypeAlias = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True, eq=False)
-class ConstantsOfMotion(ConstantSet):
+class ConstantsOfMotion:
     """Constants of motion of a reduced system, one by one and together.
 
     Made by `constants_of_motion`. Iterate over it for its constants, take one by its name, or
@@ -67,6 +69,61 @@ class ConstantsOfMotion(ConstantSet):
     >>> [constant.name for constant in found], found["energy"].conserved
     (['energy'], True)
     """
+
+    space: PhaseSpace
+    constants: tuple[ConstantOfMotion, ...]
+    brackets: np.ndarray
+    two_form_defect: float
+    independence: float
+    turned: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the constants."""
+        return tuple(one.name for one in self.constants)
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the phase space before."""
+        return 2 * self.space.ns
+
+    @property
+    def dimension_after(self) -> int:
+        """Dimension after, 2 less for each constant; as before if they do not reduce jointly."""
+        return self.dimension - 2 * len(self.constants) * self.reducible
+
+    @property
+    def involutive(self) -> bool:
+        """Whether each constant stays the same along the fields of all others."""
+        return bool(np.max(self.brackets, initial=0.0) <= ROUNDING)
+
+    @property
+    def reducible(self) -> bool:
+        """Whether the system can be reduced by all of them at once (Theorem 4.2.17)."""
+        return not self.reasons
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What speaks against reducing by all of them at once."""
+        return joint_reasons(self)
+
+    @property
+    def controls(self) -> tuple[str, ...]:
+        """Controls that change any of them."""
+        acting = {name for one in self.constants for name in one.controls}
+        return tuple(name for name in self.space.control_names if name in acting)
+
+    @property
+    def free_controls(self) -> tuple[str, ...]:
+        """Controls that may act after the reduction: no constant nor group notices them."""
+        noticed = {*self.controls, *self.turned}
+        return tuple(name for name in self.space.control_names if name not in noticed)
+
+    def __iter__(self) -> Iterator[ConstantOfMotion]:
+        return iter(self.constants)
+
+    def __len__(self) -> int:
+        return len(self.constants)
 
     def only(self, *names: str) -> ConstantsOfMotion:
         """Test some of the constants together.
@@ -108,7 +165,43 @@ class ConstantsOfMotion(ConstantSet):
         ShapeError, NonFiniteError
             If the state has a wrong shape or is not finite.
         """
-        return level_set(self, q, p)
+        space, m = self.space, len(self)
+        where = f"robot `{space.name}`, level set of constants of motion"
+        if not self.reducible:
+            raise ReductionError(
+                where,
+                expected="constants of motion that reduce the system jointly",
+                came="; ".join(self.reasons),
+                cure="Take fewer: `only` tests some of them together, and one at a time is enough.",
+            )
+        q = finite_floats(q, f"{where}, `q`", (space.nq,))
+        p = finite_floats(p, f"{where}, `p`", (space.ns,))
+        velocities = np.array([one.field(q, p)[0] for one in self]).T
+        rates = np.array([space.rates(q, column) for column in velocities.T]).T
+        values = np.linalg.svd(rates / np.abs(rates).max(initial=1e-300), compute_uv=False)
+        if values[-1] < np.sqrt(ROUNDING):
+            raise ReductionError(
+                where,
+                expected="a state at which the fields move the shape independently",
+                came=f"fields that do so only by {values[-1]:.1e}",
+                cure="Start at another configuration.",
+            )
+        held = tuple(sorted(int(i) for i in qr(rates.T, pivoting=True, mode="r")[1][:m]))
+        solved = tuple(sorted(int(i) for i in qr(velocities.T, pivoting=True, mode="r")[1][:m]))
+        kept = tuple(i for i in space.moving if i not in held)
+        free = tuple(i for i in range(space.ns) if i not in solved)
+        return LevelSet(
+            space,
+            self.constants,
+            self.free_controls,
+            tuple(float(one.value(q, p)) for one in self),
+            tuple(float(x) for x in q),
+            kept,
+            held,
+            free,
+            solved,
+            tuple(float(x) for x in (*q[list(kept)], *p[list(free)])),
+        )
 
     def __getitem__(self, name: str) -> ConstantOfMotion:
         known = dict(zip(self.names, self.constants, strict=True))
@@ -191,7 +284,7 @@ def constants_on(
 ) -> ConstantsOfMotion:
     """Do what `constants_of_motion` does on any phase space."""
     if candidates is None:
-        functions = search(space)
+        functions = _search(space)
     else:
         functions = {
             name: _function(space, name, h) for name, h in _named(space, candidates).items()
@@ -341,3 +434,100 @@ def _scaled(slopes: list[tuple[np.ndarray, np.ndarray]], p: np.ndarray) -> np.nd
 
 def _ratio(value: float, size: float) -> float:
     return float(value / size) if size > 0.0 else float(value)
+
+
+# --- search among combinations of momenta with constant coefficients -----------------------------
+
+
+def _search(space: PhaseSpace) -> dict[str, ca.Function]:
+    """Combinations (q, p) -> h that are constant at random states; those without controls first."""
+    q, p = ca.SX.sym("q", space.nq), ca.SX.sym("p", space.ns)
+    terms = {name: ca.SX(term) for name, term in space.momenta(q, p).items()}
+    terms |= {space.coordinate_names[i]: q[i] for i in space.lines}
+    values, rates, pushes, sizes = _sampled(space, q, p, terms)
+    names = [name for name, used in zip(terms, _independent(values), strict=True) if used]
+    columns = [list(terms).index(name) for name in names]
+    rates, pushes, sizes = rates[:, columns], pushes[:, columns], sizes[columns]
+    # Undisturbed by the controls first; what they change is worth knowing too.
+    found = list(_echelon(_null_space(np.vstack([rates, pushes])), sizes))
+    for row in _echelon(_null_space(rates), sizes):
+        together = np.array([*found, row]) * sizes
+        together /= np.linalg.norm(together, axis=1, keepdims=True)
+        if np.linalg.matrix_rank(together, rtol=1e-6) > len(found):
+            found.append(row)
+    functions = {}
+    for row in found:
+        parts = [(float(c), name) for c, name in zip(row, names, strict=True) if c]
+        total = sum((c * terms[name] for c, name in parts), ca.SX(0))
+        functions[_written(parts)] = ca.Function("constant", [q, p], [ca.densify(total)])
+    return functions
+
+
+def _sampled(
+    space: PhaseSpace, q: Vector, p: Vector, terms: dict[str, Array]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Values at states, rates and what the controls do over the size of each term, sizes."""
+    slope, s, form, inputs = space.slopes(q, p)
+    results = []
+    for term in terms.values():
+        along_q, along_p = space.differential(term, q, p)
+        rate = ca.dot(along_q, s) + ca.dot(along_p, form @ s - slope)
+        size = ca.dot(ca.fabs(along_q), ca.fabs(s)) + ca.dot(
+            ca.fabs(along_p), ca.fabs(slope) + ca.fabs(form) @ ca.fabs(s) + ca.fabs(p)
+        )
+        results.append(ca.vertcat(term, rate, size, inputs.T @ along_p))
+    table = ca.Function("terms", [q, p], [ca.densify(ca.horzcat(*results))], {"cse": True})
+    states = space.states(33, 2 * len(terms) + SAMPLES)
+    sampled = np.array([np.array(table(*state)) for state in states])
+    sizes = sampled[:, 2].max(axis=0)
+    sizes = np.where(sizes > 0.0, sizes, 1.0)
+    pushes = sampled[:, 3:].reshape(-1, len(terms)) / sizes
+    pushes /= np.max(np.abs(pushes), initial=1e-300)
+    return sampled[:, 0], sampled[:, 1] / sizes, pushes, sizes
+
+
+def _independent(values: np.ndarray) -> np.ndarray:
+    """Terms, columns of values, that are no combination of the ones before them."""
+    left = np.abs(np.diag(np.linalg.qr(values, mode="r")))
+    return np.asarray(left > ROUNDING * np.linalg.norm(values, axis=0))
+
+
+def _null_space(rows: np.ndarray) -> np.ndarray:
+    """Rows that span what a matrix with columns of size one takes to zero."""
+    _, sizes, right = np.linalg.svd(rows)
+    large = int(np.sum(sizes > 0.1 * ROUNDING * np.sqrt(len(rows))))
+    return np.asarray(right[large:])
+
+
+def _echelon(rows: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Echelon form of coefficients of scaled terms, then of the terms themselves, leading 1."""
+    rows = rows.copy()
+    done = 0
+    for column in range(rows.shape[1]):
+        if done == len(rows):
+            break
+        best = done + int(np.argmax(np.abs(rows[done:, column])))
+        if abs(rows[best, column]) < 1e-6:
+            rows[done:, column] = 0.0
+            continue
+        rows[[done, best]] = rows[[best, done]]
+        rows[done] /= rows[done, column]
+        others = np.arange(len(rows)) != done
+        rows[others] -= np.outer(rows[others, column], rows[done])
+        done += 1
+    rows[np.abs(rows) < 1e-8] = 0.0
+    plain = rows / sizes
+    leading = np.array([row[np.flatnonzero(row)[0]] for row in plain])
+    plain /= leading[:, None]
+    near = np.abs(plain - np.round(plain)) < 1e-9
+    return np.asarray(np.where(near, np.round(plain), plain))
+
+
+def _written(parts: list[tuple[float, str]]) -> str:
+    """Name of a combination."""
+    text = ""
+    for factor, name in parts:
+        sign = "- " if factor < 0.0 else "+ "
+        size = "" if abs(factor) == 1.0 else f"{abs(factor):.6g} "
+        text += f" {sign}{size}{name}"
+    return text.strip().removeprefix("+ ")

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array, Matrix, Scalar, Vector, constant, evaluated
+from concur.reduction._constraints import WheelReduction
 from concur.reduction._derivative import along
 from concur.reduction._model import ReducedModel
-from concur.reduction._wheels import WheelReduction
 from concur.robot import Mechanism, solve_positive_definite
 from concur.system import System
 

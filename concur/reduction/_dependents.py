@@ -63,13 +63,6 @@ def _conditioning(rows: np.ndarray, dependent: tuple[int, ...]) -> tuple[float, 
     return quality, len(set(np.sign(np.linalg.det(columns)))) == 1
 
 
-def spread(robot: Mechanism, dependent: tuple[int, ...], q: np.ndarray) -> float:
-    """Smallest singular value of the dependent columns, in metres, over the largest or 1."""
-    columns = (robot.constraints(q) * freedom_scales(robot))[:, list(dependent)]
-    values = np.linalg.svd(columns, compute_uv=False)
-    return float(values[-1] / max(1.0, values[0]))
-
-
 def freedom_scales(robot: Mechanism) -> np.ndarray:
     """One over the wheel's radius for spins, over the robot's size for other turns, else one."""
     scales = 1.0 / freedom_lengths(robot)
@@ -80,11 +73,6 @@ def freedom_scales(robot: Mechanism) -> np.ndarray:
             scales[spins] = 1.0 / wheel.radius
     scales[list(robot.followers)] = 1.0  # their rows are velocities of joints, not of points
     return scales
-
-
-def orientation(robot: Mechanism, dependent: tuple[int, ...], q: np.ndarray) -> float:
-    """Sign of the determinant of the dependent columns: a singular configuration changes it."""
-    return float(np.sign(np.linalg.det(robot.constraints(q)[:, list(dependent)])))
 
 
 def rows_change(

@@ -17,7 +17,6 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
-from scipy.linalg import qr
 
 from concur.codegen import (
     Array,
@@ -28,9 +27,8 @@ from concur.codegen import (
     evaluated,
     finite_floats,
 )
-from concur.errors import ReductionError
-from concur.reduction._constant_set import ConstantSet
-from concur.reduction._phase_space import ROUNDING
+from concur.reduction._constant import ConstantOfMotion
+from concur.reduction._phase_space import PhaseSpace
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +40,12 @@ class LevelSet(EvaluatedMethods):
 
     Parameters
     ----------
-    constants : ConstantSet
+    space : PhaseSpace
+        The phase space before.
+    constants : tuple of ConstantOfMotion
         The constants h_1..h_m.
+    control_names : tuple of str
+        Names of the controls that remain.
     values : tuple of float
         Their values nu.
     origin : tuple of float
@@ -80,7 +82,9 @@ class LevelSet(EvaluatedMethods):
     (18, (1.0,))
     """
 
-    constants: ConstantSet
+    space: PhaseSpace
+    constants: tuple[ConstantOfMotion, ...]
+    control_names: tuple[str, ...]
     values: tuple[float, ...]
     origin: tuple[float, ...]
     kept: tuple[int, ...]
@@ -92,7 +96,7 @@ class LevelSet(EvaluatedMethods):
     @property
     def name(self) -> str:
         """Name of the robot."""
-        return self.constants.space.name
+        return self.space.name
 
     @property
     def nx(self) -> int:
@@ -102,7 +106,7 @@ class LevelSet(EvaluatedMethods):
     @property
     def dimension(self) -> int:
         """Dimension of the quotient: that of x, less one for each quaternion in it."""
-        return self.constants.dimension_after
+        return 2 * (self.ns - self.m)
 
     @property
     def m(self) -> int:
@@ -112,12 +116,12 @@ class LevelSet(EvaluatedMethods):
     @property
     def nq(self) -> int:
         """Number of configuration coordinates."""
-        return self.constants.space.nq
+        return self.space.nq
 
     @property
     def ns(self) -> int:
         """Number of shape velocities before."""
-        return self.constants.space.ns
+        return self.space.ns
 
     @property
     def nu(self) -> int:
@@ -125,14 +129,9 @@ class LevelSet(EvaluatedMethods):
         return len(self.control_names)
 
     @property
-    def control_names(self) -> tuple[str, ...]:
-        """Names of the controls that remain."""
-        return self.constants.free_controls
-
-    @property
     def names(self) -> tuple[str, ...]:
         """Names of the coordinates x."""
-        space = self.constants.space
+        space = self.space
         return (
             *(space.coordinate_names[i] for i in self.kept),
             *(f"p[{space.momentum_names[i]}]" for i in self.free),
@@ -182,7 +181,7 @@ class LevelSet(EvaluatedMethods):
         float or casadi.SX
             The value.
         """
-        return self.constants.space.energy(*self.state(x))
+        return self.space.energy(*self.state(x))
 
     @evaluated("(nx),(nu)->(nx),(m)")
     def vector_field(self, x: Vector, u: Vector) -> tuple[Vector, Vector]:
@@ -202,7 +201,7 @@ class LevelSet(EvaluatedMethods):
         gdot : numpy.ndarray or casadi.SX
             How fast the motion goes along each of the fields eta, shape (m,).
         """
-        space = self.constants.space
+        space = self.space
         q, p = self.state(x)
         slope, s, form, inputs = space.slopes(q, p)
         acting = [space.control_names.index(name) for name in self.control_names]
@@ -239,7 +238,7 @@ class LevelSet(EvaluatedMethods):
     def _crossing(self, x: Vector) -> Array:
         q, p = self.state(x)
         velocities = ca.horzcat(*[one.field(q, p)[0] for one in self.constants])
-        return ca.det(ca.densify((self.constants.space.frame(q) @ velocities)[list(self.held), :]))
+        return ca.det(ca.densify((self.space.frame(q) @ velocities)[list(self.held), :]))
 
     def moved(self, x: ArrayLike, shift: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """State off the slice: the groups move a state on it by what was passed along them.
@@ -264,7 +263,7 @@ class LevelSet(EvaluatedMethods):
         """
         amount = finite_floats(shift, f"moved of `{self.name}`, argument `shift`", (self.m,))
         q, p = self.state(x)
-        space = self.constants.space
+        space = self.space
 
         def rate(_: float, y: np.ndarray) -> np.ndarray:
             at = y[: self.nq], y[self.nq :]
@@ -278,42 +277,3 @@ class LevelSet(EvaluatedMethods):
             rate, (0.0, 1.0), np.concatenate([q, p]), method="DOP853", rtol=1e-12, atol=1e-13
         )
         return found.y[: self.nq, -1], found.y[self.nq :, -1]
-
-
-def level_set(constants: ConstantSet, q: ArrayLike, p: ArrayLike) -> LevelSet:
-    """Restrict to the level set through a state, and choose the slice best crossed there."""
-    space, m = constants.space, len(constants)
-    where = f"robot `{space.name}`, level set of constants of motion"
-    if not constants.reducible:
-        raise ReductionError(
-            where,
-            expected="constants of motion that reduce the system jointly",
-            came="; ".join(constants.reasons),
-            cure="Take fewer: `only` tests some of them together, and one at a time is enough.",
-        )
-    q = finite_floats(q, f"{where}, `q`", (space.nq,))
-    p = finite_floats(p, f"{where}, `p`", (space.ns,))
-    velocities = np.array([one.field(q, p)[0] for one in constants]).T
-    rates = np.array([space.rates(q, column) for column in velocities.T]).T
-    values = np.linalg.svd(rates / np.abs(rates).max(initial=1e-300), compute_uv=False)
-    if values[-1] < np.sqrt(ROUNDING):
-        raise ReductionError(
-            where,
-            expected="a state at which the fields of the constants move the shape independently",
-            came=f"fields that do so only by {values[-1]:.1e}",
-            cure="Start at another configuration.",
-        )
-    held = tuple(sorted(int(i) for i in qr(rates.T, pivoting=True, mode="r")[1][:m]))
-    solved = tuple(sorted(int(i) for i in qr(velocities.T, pivoting=True, mode="r")[1][:m]))
-    kept = tuple(i for i in space.moving if i not in held)
-    free = tuple(i for i in range(space.ns) if i not in solved)
-    return LevelSet(
-        constants,
-        tuple(float(one.value(q, p)) for one in constants),
-        tuple(float(x) for x in q),
-        kept,
-        held,
-        free,
-        solved,
-        tuple(float(x) for x in (*q[list(kept)], *p[list(free)])),
-    )

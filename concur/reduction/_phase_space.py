@@ -11,10 +11,9 @@ Omega is never degenerate; it is closed where Xi is.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 
 import casadi as ca
 import numpy as np
@@ -22,54 +21,66 @@ import numpy as np
 from concur.codegen import Array, EvaluatedMethods, Matrix, Vector, constant, evaluated
 from concur.errors import ReductionError
 from concur.reduction._model import ReducedModel, check_model
+from concur.reduction._search import ROUNDING
 
 SAMPLES = 6
 """Random states at which the reduced equations are tested."""
 
-ROUNDING = 1e-9
-"""What counts as zero, relative to the terms that have to cancel."""
 
+class PhaseSpace(EvaluatedMethods):
+    """Coordinates q and momenta p of a reduced model; q is that of the whole robot."""
 
-class PhaseSpace(EvaluatedMethods, ABC):
-    """Coordinates q and momenta p with a frame, a two-form and a Hamiltonian."""
+    def __init__(self, model: ReducedModel) -> None:
+        self.model = model
+        self.name, self.nq, self.ns, self.nu = model.name, model.nq, model.ns, model.nu
+        self.momentum_names, self.control_names = model.shape_names, model.control_names
+        sizes = [(body.name, body.joint.nq) for body in model.robot.bodies]
+        self.coordinate_names = tuple(
+            name if count == 1 else f"{name}[{k}]" for name, count in sizes for k in range(count)
+        )
 
-    name: str
-    nq: int
-    ns: int
-    nu: int
-    coordinate_names: tuple[str, ...]
-    momentum_names: tuple[str, ...]
-    control_names: tuple[str, ...]
+    @property
+    def quaternions(self) -> Mapping[int, str]:
+        return self.model.quaternions
 
-    @abstractmethod
     def energy(self, q: Vector, p: Vector) -> Array:
         """Hamiltonian, J."""
+        return self.model.hamiltonian(q, p)
 
-    @abstractmethod
     def curvature(self, q: Vector, p: Vector) -> Array:
         """Xi in the frame, antisymmetric, shape (ns, ns)."""
+        return self.model.two_form(q, p)
 
-    @abstractmethod
     def frame(self, q: Vector) -> Array:
         """Rates of the coordinates for each velocity, shape (nq, ns)."""
+        model, units = self.model, self.model._on_shape()
+        rates = [model.robot.rate(q, units[:, a]) for a in range(model.ns)]
+        return ca.sparsify(ca.horzcat(ca.SX(model.nq, 0), *rates))
 
-    @abstractmethod
     def inputs(self, q: Vector) -> Array:
         """Forces on the momenta from each control, shape (ns, nu)."""
+        return self.model.input_matrix(q)
 
-    @abstractmethod
     def draw(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Random state, at velocities of order one: q (nq,) and p (ns,)."""
+        drawn = [self.model.robot.random(rng) for _ in range(4)]
+        q = max(drawn, key=lambda x: float(self.model.regularity(x)))
+        return q, self.model.mass_matrix(q) @ rng.uniform(-1.0, 1.0, self.ns)
 
     def states(self, seed: int, count: int = SAMPLES) -> list[tuple[np.ndarray, np.ndarray]]:
         """Random states, the same for the same seed."""
         rng = np.random.default_rng(seed)
         return [self.draw(rng) for _ in range(count)]
 
-    @property
+    @cached_property
     def structure(self) -> np.ndarray:
         """Structure constants c^d_ab of the frame at [d, a, b], shape (ns, ns, ns)."""
-        return np.zeros((self.ns, self.ns, self.ns))
+        model, n, units = self.model, self.ns, self.model._on_shape()
+        constants = np.zeros((n, n, n))
+        for a, b in product(range(n), repeat=2):
+            turned = model.robot.bracket(units[:, a], units[:, b])
+            constants[:, a, b] = np.array(ca.DM(turned)).ravel()[list(model.shape)]
+        return constants
 
     @cached_property
     def lines(self) -> Mapping[int, int]:
@@ -110,8 +121,24 @@ class PhaseSpace(EvaluatedMethods, ABC):
         return along_q, along_p, self.form(q, p), self.inputs(q)
 
     def momenta(self, q: Vector, p: Vector) -> dict[str, Array]:
-        """Momenta, by name, among whose combinations constants of motion are looked for."""
-        return {f"p[{name}]": p[a] for a, name in enumerate(self.momentum_names)}
+        """Momenta, by name, among whose combinations constants of motion are looked for.
+
+        They are p, and as P those of larger joints in the axes of the frame they attach to.
+        """
+        found: dict[str, Array] = {f"p[{name}]": p[a] for a, name in enumerate(self.momentum_names)}
+        robot = self.model.robot
+        for body in robot.bodies:
+            rows = robot.freedoms(body.name)
+            if len(rows) > 1 and rows[0] in self.model.shape:
+                basis = body.joint.basis
+                own = p[[self.model.shape.index(i) for i in rows]]
+                wrench = constant(np.linalg.pinv(basis).T) @ own
+                rotation, translation = body.joint.pose(q[robot.q_slice(body.name)])
+                force = rotation @ wrench[:3]
+                torque = rotation @ wrench[3:] + ca.cross(translation, force)
+                turned = constant(basis.T) @ ca.vertcat(force, torque)
+                found |= {f"P[{robot.freedom_names[i]}]": turned[k] for k, i in enumerate(rows)}
+        return found
 
     def differential(self, value: Array, q: Vector, p: Vector) -> tuple[Array, Array]:
         """Differential of an expression of the symbols q and p in the frame: E h and dh/dp."""
@@ -142,96 +169,7 @@ class PhaseSpace(EvaluatedMethods, ABC):
         return np.block([[block, mixed], [-mixed.T, np.zeros((n, n))]])
 
 
-@dataclass(frozen=True)
-class ModelPhaseSpace(PhaseSpace):
-    """The phase space of a reduced model; q is that of the whole robot."""
-
-    model: ReducedModel
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return self.model.name
-
-    @property
-    def quaternions(self) -> Mapping[int, str]:
-        return self.model.quaternions
-
-    @property
-    def nq(self) -> int:  # type: ignore[override]
-        return self.model.nq
-
-    @property
-    def ns(self) -> int:  # type: ignore[override]
-        return self.model.ns
-
-    @property
-    def nu(self) -> int:  # type: ignore[override]
-        return self.model.nu
-
-    @property
-    def coordinate_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        names = []
-        for body in self.model.robot.bodies:
-            count = body.joint.nq
-            names += [body.name] if count == 1 else [f"{body.name}[{k}]" for k in range(count)]
-        return tuple(names)
-
-    @property
-    def momentum_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        return self.model.shape_names
-
-    @property
-    def control_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        return self.model.control_names
-
-    def energy(self, q: Vector, p: Vector) -> Array:
-        return self.model.hamiltonian(q, p)
-
-    def curvature(self, q: Vector, p: Vector) -> Array:
-        return self.model.two_form(q, p)
-
-    def frame(self, q: Vector) -> Array:
-        model, units = self.model, self.model._on_shape()
-        rates = [model.robot.rate(q, units[:, a]) for a in range(model.ns)]
-        return ca.sparsify(ca.horzcat(ca.SX(model.nq, 0), *rates))
-
-    def inputs(self, q: Vector) -> Array:
-        return self.model.input_matrix(q)
-
-    def draw(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        drawn = [self.model.robot.random(rng) for _ in range(4)]
-        q = max(drawn, key=lambda x: float(self.model.regularity(x)))
-        return q, self.model.mass_matrix(q) @ rng.uniform(-1.0, 1.0, self.ns)
-
-    def momenta(self, q: Vector, p: Vector) -> dict[str, Array]:
-        """Momenta p, and as P those of larger joints in the axes of the frame they attach to."""
-        found = super().momenta(q, p)
-        robot = self.model.robot
-        for body in robot.bodies:
-            rows = robot.freedoms(body.name)
-            if len(rows) > 1 and rows[0] in self.model.shape:
-                basis = body.joint.basis
-                own = p[[self.model.shape.index(i) for i in rows]]
-                wrench = constant(np.linalg.pinv(basis).T) @ own
-                rotation, translation = body.joint.pose(q[robot.q_slice(body.name)])
-                force = rotation @ wrench[:3]
-                torque = rotation @ wrench[3:] + ca.cross(translation, force)
-                turned = constant(basis.T) @ ca.vertcat(force, torque)
-                found |= {f"P[{robot.freedom_names[i]}]": turned[k] for k, i in enumerate(rows)}
-        return found
-
-    @cached_property
-    def structure(self) -> np.ndarray:
-        model, n, units = self.model, self.ns, self.model._on_shape()
-        constants = np.zeros((n, n, n))
-        for a in range(n):
-            for b in range(n):
-                turned = model.robot.bracket(units[:, a], units[:, b])
-                constants[:, a, b] = np.array(ca.DM(turned)).ravel()[list(model.shape)]
-        return constants
-
-
-def phase_space(model: ReducedModel) -> ModelPhaseSpace:
+def phase_space(model: ReducedModel) -> PhaseSpace:
     """Phase space of a reduced model, tested to be one."""
     check_model(model, "constants of motion")
     where = f"robot `{model.name}`, constants of motion"
@@ -255,7 +193,7 @@ def phase_space(model: ReducedModel) -> ModelPhaseSpace:
             cure="Only such a shape has the two-form. Call `concur.symmetry` for the constant "
             "momenta of this robot.",
         )
-    space = ModelPhaseSpace(model)
+    space = PhaseSpace(model)
     rng = np.random.default_rng(21)
     still = np.zeros(model.nu)
     for _ in range(SAMPLES):

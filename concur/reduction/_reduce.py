@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.errors import ReductionError
-from concur.reduction._conserved import ROUNDING
-from concur.reduction._constraints import by_constraints
+from concur.reduction._constraints import WheelReduction, by_constraints
 from concur.reduction._coupled import CoupledReduction, coupled, following, rolling
 from concur.reduction._dependents import choose_dependents, platform_freedoms, rows_change
 from concur.reduction._irregular import check_regular
 from concur.reduction._model import ReducedModel
 from concur.reduction._momentum import MomentumReduction, momentum_reason, read_momentum
+from concur.reduction._search import ROUNDING
 from concur.reduction._stages import (
     Stages,
     Steps,
@@ -25,7 +25,6 @@ from concur.reduction._stages import (
     with_hint,
     without_spins,
 )
-from concur.reduction._wheels import WheelReduction
 from concur.robot import Mechanism, as_tree
 from concur.robot.joints import Fixed, Free
 from concur.system import System, check_system

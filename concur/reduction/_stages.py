@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import Any, TypeAlias
 
 import casadi as ca
@@ -38,20 +39,29 @@ from concur.codegen import (
     finite_floats,
     shape_error,
 )
-from concur.errors import ReductionError
-from concur.reduction._conserved import ROUNDING, read_tolerance
+from concur.errors import ReductionError, UnknownNameError
+from concur.reduction._conservation import read_tolerance, tested
 from concur.reduction._derivative import along
-from concur.reduction._kept import Kept, Used, cable_kept, demand_kept, kept_parts, next_kept
 from concur.reduction._lift import STAGES_HINT
 from concur.reduction._model import ReducedModel
-from concur.reduction._parts import coordinates_of, in_body
-from concur.reduction._spin import link_metric, link_rate, link_weights
+from concur.reduction._search import (
+    ROUNDING,
+    ConstantMomentum,
+    Search,
+    in_body,
+    link_metric,
+    link_rows,
+    link_weights,
+)
+from concur.reduction._texts import keeps, momenta_text, momentum_units, why_kept
 from concur.robot import Mechanism, solve_positive_definite, unknown_name
 from concur.robot.joints import Joint
 from concur.system import System
 
 Stages: TypeAlias = str | Sequence[str] | Mapping[str, Any]
 """Which joints to reduce further: "auto", names, or momenta by name."""
+
+_ROUGH = 1e-4  # rates above are no rounding of anybody's numbers
 
 Steps: TypeAlias = tuple[tuple[str, Any], ...]
 """Joints in order, each with its momentum or None."""
@@ -121,14 +131,14 @@ class StagedReduction(ReducedModel):
 
     def at_momentum(self, momentum: ArrayLike) -> StagedReduction:
         inner = self.inner.at_momentum(momentum)
-        for kept in demand_kept(inner, self.joint, self.tolerance, _used(inner, self.joint)):
+        for kept in _demanded(inner, self.joint, self.tolerance):
             theirs = np.array(kept.generators).T
             if (
                 kept.seen_from == self.seen_from
                 and theirs.shape == self._generators.shape
                 and np.allclose(theirs, self._generators, rtol=0.0, atol=1e-9)
             ):
-                return _stage(inner, kept, self.theta)
+                return _stage(inner, kept, self.theta, self.tolerance)
         raise ReductionError(
             f"robot `{self.name}`, `stages`, joint `{self.joint}`",
             expected="a joint that keeps the same components of its momentum as before",
@@ -214,7 +224,7 @@ class StagedReduction(ReducedModel):
         if self.seen_from == "link":
             whole = constant(link_metric(self.robot, self.joint, self.generators))
         else:
-            turned = in_body(self.first, self.joint, self.generators, self.seen_from, q)
+            turned = in_body(self.robot, self.joint, self.generators, self.seen_from, q)
             places = [self.first.shape.index(i) for i in self._joint_rows]
             whole = turned.T @ self.first.mass_matrix(q)[places, places] @ turned
         size = ca.det(whole) * ca.det(self.inner.mass_matrix(q)[self._group, self._group])
@@ -336,11 +346,20 @@ class StagedReduction(ReducedModel):
     @cached_property
     def _aligned(self) -> tuple[int, ...] | None:
         """Coordinates of the joint that the generators span everywhere, if there are such."""
-        aligned = coordinates_of(self._joint, self._generators, self.seen_from)
-        if aligned is None or self.seen_from == "link":
+        joint = self._joint
+        rows = tuple(int(i) for i in np.flatnonzero(np.abs(self._generators).max(axis=1)))
+        if self.seen_from == "link" or len(rows) != self.nn:
             return None
-        follows = {self._joint_rows[i] for i in aligned}
-        return aligned if follows == {self.inner.shape[k] for k in self._group} else None
+        if self.seen_from == "parent":
+            # An ideal of the algebra stays in place under Ad.
+            others = [i for i in range(joint.nv) if i not in rows]
+            unit = ca.SX.eye(joint.nv)
+            for i, k in product(range(joint.nv), rows):
+                turned = ca.SX(joint.bracket(unit[:, i], unit[:, k]))
+                if ca.sparsify(turned[others, :]).nnz():
+                    return None
+        follows = {self._joint_rows[i] for i in rows}
+        return rows if follows == {self.inner.shape[k] for k in self._group} else None
 
     @cached_property
     def _straight(self) -> bool:
@@ -353,7 +372,7 @@ class StagedReduction(ReducedModel):
         own = self.momentum_fields(q)[:, [self.first.shape.index(i) for i in self._joint_rows]]
         if self._aligned is not None:
             return own[:, list(self._aligned)]
-        return own @ in_body(self.first, self.joint, self.generators, self.seen_from, q)
+        return own @ in_body(self.robot, self.joint, self.generators, self.seen_from, q)
 
     def _weights(self, q: Vector) -> Array:
         """Rows of the momentum over v."""
@@ -381,7 +400,10 @@ class StagedReduction(ReducedModel):
         else:
             drifting = self.inner.velocity_drift(q, v)
             if self.seen_from == "link":
-                forces = link_rate(self.robot, self.joint, self.generators, q, v, drifting)
+                # The rows are constant in the axes of the link.
+                moved = self.robot.jacobian(q, self.joint) @ drifting
+                moved += self.robot.velocity_product(q, v, self.joint)
+                forces = constant(link_rows(self.robot, self.joint, self.generators)) @ moved
             else:
                 forces = self._fields(q).T @ self.robot.inverse_dynamics(q, v, drifting)
         return -self._solve(momenta, forces + momenta[:, self._rest] @ sdot)
@@ -427,105 +449,127 @@ def further_stages(
     """Reduce a model by joints that keep a momentum: those of `steps`, or all that can be."""
     tolerance = read_tolerance(tolerance, "reduce")
     if steps is None:
-        found: ReducedModel = model
-        while (next_one := next_kept(found, tolerance)) is not None:
-            found = _stage(found, next_one, None)
-        return found
-    for name, momentum in steps:
-        model = _by(model, name, momentum, tolerance)
+        while (part := _next(model, tolerance)) is not None:
+            model = _stage(model, part, None, tolerance)
+        return model
+    for joint, momentum in steps:
+        model = _by(model, joint, momentum, tolerance)
     return model
 
 
 def _by(model: ReducedModel, joint: str, momentum: Any, tolerance: float) -> ReducedModel:
     """Reduce by a joint: by two parts of it, if there are momenta for both."""
-    kept = demand_kept(model, joint, tolerance, _used(model, joint))[0]
+    part = _demanded(model, joint, tolerance)[0]
     if momentum is None:
-        return _stage(model, kept, None)
-    where, size = f"robot `{model.name}`, `stages`, joint `{joint}`", len(kept.follows)
+        return _stage(model, part, None, tolerance)
+    where, size = f"robot `{model.name}`, `stages`, joint `{joint}`", len(part.follows)
     given = as_floats(momentum, where)
-    if given.ndim == 1 and size < len(given) and size < len(kept.generators[0]):
-        first = _stage(model, kept, given[:size])
-        for second in kept_parts(first, joint, tolerance, _used(first, joint)):
-            return _stage(first, second, given[size:])
-    return _stage(model, kept, given)
+    if given.ndim == 1 and size < len(given) and size < len(part.generators[0]):
+        first = _stage(model, part, given[:size], tolerance)
+        for second in Search(first).stages(joint, tolerance, _used(first, joint)):
+            return _stage(first, second, given[size:], tolerance)
+    return _stage(model, part, given, tolerance)
+
+
+def _next(model: ReducedModel, tolerance: float) -> ConstantMomentum | None:
+    """First joint, from the base on, that can be reduced and leaves something of the shape."""
+    robot, search, driven = model.robot, None, set(model.robot.driven_freedoms)
+    for body in robot.bodies:
+        rows = set(robot.freedoms(body.name))
+        if not rows or rows & driven or not rows <= set(model.shape):
+            continue
+        search = search or Search(model)
+        for part in search.stages(body.name, tolerance):
+            if part.everywhere and len(part.follows) < model.ns:
+                return part
+    return None
+
+
+def _demanded(model: ReducedModel, joint: str, tolerance: float) -> list[ConstantMomentum]:
+    """Constant momenta of a joint that no stage has taken, the best first; else an error."""
+    robot, search, used = model.robot, Search(model), _used(model, joint)
+    if used and (found := search.stages(joint, tolerance, used)):
+        return found
+    try:
+        whole = tested(search, joint, tolerance)
+    except UnknownNameError as error:
+        raise UnknownNameError(
+            f"robot `{robot.name}`, `stages`",
+            expected=error.expected,
+            came=error.came,
+            cure=error.cure,
+        ) from None
+    if found := search.stages(joint, tolerance):
+        return found
+    several = robot.bodies[robot.index(joint)].joint.nv > 1
+    cure = f"Leave it out of `stages`. Its momentum obeys {whole.equation}."
+    rates = [] if whole.driven else [whole.rate]
+    rates += [part.rate for part in search.found(joint, _ROUGH)]
+    if min(rates, default=1.0) < _ROUGH:
+        rounded = 10.0 ** np.ceil(np.log10(2.0 * min(rates)))
+        cure += (
+            " If it changes only because the robot's numbers are rounded, give "
+            f"tolerance={rounded:.0e}."
+        )
+    raise ReductionError(
+        f"robot `{model.name}`, `stages`, joint `{joint}`",
+        expected="a joint that keeps its momentum" + (", or a part of it" if several else ""),
+        came=whole.why,
+        cure=cure,
+    )
 
 
 def without_spins(model: ReducedModel) -> ReducedModel:
-    """Divide out the spins of all links on cables."""
-    for joint in model.robot.cables:
-        model = _stage(model, cable_kept(model, joint), None)
+    """Divide out the spins of all links on cables: they move no mass, so their momentum is zero."""
+    for joint, cable in model.robot.cables.items():
+        spin = model.robot.freedoms(joint)[int(np.abs(cable.axis).argmax())]
+        part = ConstantMomentum(joint, "link", (tuple(cable.axis.tolist()),), 0.0, (spin,))
+        model = _stage(model, part, None, ROUNDING, "keeps its spin on a cable")
     return model
 
 
 def with_hint(model: ReducedModel, tolerance: float = ROUNDING) -> ReducedModel:
     """Say in a model's reason if it could be reduced further."""
-    found = next_kept(model, read_tolerance(tolerance, "reduce"))
-    if found is None:
+    part = _next(model, read_tolerance(tolerance, "reduce"))
+    if part is None:
         return model
-    hint = f"`{found.joint}` is unactuated and {found.keeps}: {STAGES_HINT}"
+    hint = f"`{part.joint}` is unactuated and {keeps(model.robot, part)}: {STAGES_HINT}"
     return replace(model, reason=f"{model.reason}; {hint}")
 
 
-def _used(model: ReducedModel, joint: str) -> Used:
+def _used(model: ReducedModel, joint: str) -> list[tuple[str, tuple[tuple[float, ...], ...]]]:
     """Parts of a joint that stages took already."""
     return [(stage.seen_from, stage.generators) for stage in model.chain if stage.joint == joint]
 
 
-def _stage(model: ReducedModel, kept: Kept, momentum: Any) -> StagedReduction:
-    size = len(kept.follows)
-    where = f"robot `{model.name}`, `stages`, joint `{kept.joint}`"
+def _stage(
+    model: ReducedModel,
+    part: ConstantMomentum,
+    momentum: Any,
+    tolerance: float,
+    what: str | None = None,
+) -> StagedReduction:
+    size, robot = len(part.follows), model.robot
+    where = f"robot `{model.name}`, `stages`, joint `{part.joint}`"
     theta = np.zeros(size)
     if momentum is not None:
         given = finite_floats(momentum, where)
         theta = given.reshape(1) if size == 1 and given.ndim == 0 else given
         if theta.shape != (size,):
             raise shape_error(where, (size,), theta.shape)
-    units = momentum_units(model.robot, kept.joint, kept.generators)
+    units = momentum_units(robot, part.joint, part.generators)
+    why = "the spin moves no mass" if what else why_kept(robot, part, tolerance)
     return StagedReduction(
-        model.robot,
+        robot,
         "staged",
-        tuple(i for i in model.shape if i not in kept.follows),
-        tuple(sorted((*model.dependent, *kept.follows))),
-        f"{model.reason}; then by `{kept.joint}`, which {kept.keeps}, "
-        f"{momenta_text(theta, units)}: {kept.why}",
+        tuple(i for i in model.shape if i not in part.follows),
+        tuple(sorted((*model.dependent, *part.follows))),
+        f"{model.reason}; then by `{part.joint}`, which {what or keeps(robot, part)}, "
+        f"{momenta_text(theta, units)}: {why}",
         model,
-        kept.joint,
+        part.joint,
         tuple(float(x) for x in theta),
-        kept.seen_from,
-        kept.generators,
-        kept.tolerance,
+        part.seen_from,
+        part.generators,
+        tolerance,
     )
-
-
-def momentum_units(
-    robot: Mechanism, joint: str, generators: Sequence[Sequence[float]]
-) -> tuple[str, ...]:
-    """Units of the momenta along generators of a joint: N m s about an axis, N s along one."""
-    basis = robot.bodies[robot.index(joint)].joint.basis
-    turns = np.abs((basis @ np.array(generators).T)[3:]).max(axis=0) > ROUNDING
-    return tuple("N m s" if turn else "N s" for turn in turns)
-
-
-def momenta_text(theta: Sequence[float] | np.ndarray, units: Sequence[str]) -> str:
-    """Momenta with sign and unit.
-
-    Parameters
-    ----------
-    theta : sequence of float
-        The momenta.
-    units : sequence of str
-        Unit of each.
-
-    Returns
-    -------
-    str
-        The text.
-    """
-    if not np.any(theta):
-        return "zero"
-    numbers = [f"{value:.4g}" for value in theta]
-    if len(numbers) == 1:
-        return f"{numbers[0]} {units[0]}"
-    if len(set(units)) == 1:
-        return f"({', '.join(numbers)}) {units[0]}"
-    return f"({', '.join(f'{x} {unit}' for x, unit in zip(numbers, units, strict=True))})"

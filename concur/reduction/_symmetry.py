@@ -8,40 +8,40 @@ For each joint k three kinds of motion are looked for in the algebra of its grou
                 the kinetic energy is invariant if and only if the mass matrix is (AP2)
     right       ``q_k -> q_k exp(rho)`` at a joint that carries one body, (4.4.32)
 
-Each condition is linear in the motion, with exact derivatives: it is stacked over random
-configurations, and its null space is the algebra. A left translation reaches the kinetic
-energy through what the joint carries, and the rest of the robot through the twists that the
-joint frame can have. Measured against that part alone, no far or heavy base hides a change.
+Each condition is linear in the motion: it is stacked over random states, and its null space is
+the algebra. The change of kinetic energy and potential along a motion is the rate of its momentum,
+term by term, as in the search for constant momenta. A left translation reaches the kinetic energy
+through what the joint carries, and the rest of the robot through the twists that the joint frame
+can have. In velocities of unit size for that part alone, no far or heavy base hides a change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import TypeAlias
 
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array, Evaluator
+from concur.codegen import Evaluator
 from concur.errors import DescriptionError, ReductionError
 from concur.groups import Subgroup, classify, se3
+from concur.reduction._constraints import WheelReduction
 from concur.reduction._dependents import choose_dependents
 from concur.reduction._derivative import along
 from concur.reduction._model import ReducedModel
-from concur.reduction._symmetry_report import (
-    DIRECTION,
-    JointSymmetry,
-    SymmetryGroup,
-    SymmetryReport,
-    judged,
-)
-from concur.robot import Body, Mechanism, Pose, Tree, is_abelian, mass_matrix
-from concur.robot.joints import Free
+from concur.reduction._search import Generators, Momenta, Search, link_symmetry
+from concur.reduction._symmetry_report import JointSymmetry, SymmetryGroup, SymmetryReport
+from concur.reduction._texts import DIRECTION, conserved_names, symmetry_reason
+from concur.robot import Body, Mechanism, is_abelian
 
 SAMPLES = 12
 """Random configurations at which a group is looked for, and again as many to confirm it."""
+
+VELOCITIES = 4
+"""Random velocities at each of them."""
 
 
 def symmetry(
@@ -76,16 +76,12 @@ def symmetry(
     Notes
     -----
     An unactuated joint that leaves kinetic energy and potential invariant conserves its
-    momentum if rolling admits its motion. If it leaves the constraints invariant too, it can be
-    a further stage of the reduction, for the reduced metric and the curvature two-form then are
-    invariant as well (section 4.5).
+    momentum if rolling admits its motion, and can be a further stage of the reduction (section
+    4.5): the momenta here are those that `reduce` finds.
     Where the wheels give a joint's velocity, as that of the base, the joint drops out of the
-    equations by the constraints instead, and no momentum is constant (theorem 4.2.4). Symmetries
-    in which several joints move in proportion are not looked for.
-
-    Momenta here are those of the joints themselves. On wheels that of the reduced robot, the
-    joint's own and what rolls along, can be constant without any symmetry: `conservation` tests
-    that one, and `reduce` takes its stages by it.
+    equations by the constraints instead, and no momentum is constant (theorem 4.2.4). On wheels the
+    momentum of a joint with what rolls along can be constant without any symmetry; it is listed
+    too. Symmetries in which several joints move in proportion are not looked for.
 
     See Also
     --------
@@ -107,8 +103,8 @@ def symmetry(
     mechanism = robot.robot if isinstance(robot, ReducedModel) else robot
     _check(mechanism, samples, tolerance)
     rng = np.random.default_rng(17)
-    states = [_state(mechanism, mechanism.random(rng)) for _ in range(2 * samples)]
-    start = _state(mechanism, mechanism.neutral())
+    states = [_State(mechanism, mechanism.random(rng)) for _ in range(2 * samples)]
+    start = _State(mechanism, mechanism.neutral())
     search = _Search(mechanism, start, states[:samples], states[samples:], tolerance)
     rows = tuple(search.row(i) for i, body in enumerate(mechanism.bodies) if body.joint.nv)
     return SymmetryReport(mechanism.name, rows, tolerance)
@@ -138,129 +134,133 @@ def _check(robot: object, samples: int, tolerance: float) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False)
 class _State:
-    """A configuration with the quantities that all joints use.
+    """A configuration with poses of bodies and joint frames, and what carries the frames.
 
-    `frames` are the poses of the joint frames, `carriers` (6, nv) the maps from velocities to
-    their twists in their own axes, `turned` the maps from a left translation, in the joint's
-    basis, to the joint's velocity.
+    `carriers` (6, nv) are the maps from velocities to the twists of the joint frames in their own
+    axes, `turned` the maps from a left translation, in the joint's basis, to the joint's velocity.
     """
 
-    q: np.ndarray
-    frames: list[np.ndarray]
-    carriers: list[np.ndarray]
-    turned: list[np.ndarray]
+    def __init__(self, robot: Mechanism, q: np.ndarray) -> None:
+        self.q = q
+        self.poses = [robot.pose(q, body.name) for body in robot.bodies]
+        self.frames, self.carriers, self.turned = [], [], []
+        for body, pose in zip(robot.bodies, self.poses, strict=True):
+            frame, carrier = body.placement.matrix, np.zeros((6, robot.nv))
+            if body.parent is not None:
+                carrier = se3.adjoint(se3.inverse(frame)) @ robot.jacobian(q, body.parent)
+                frame = self.poses[robot.index(body.parent)] @ frame
+            basis, moved = body.joint.basis, se3.inverse(pose) @ frame
+            self.frames.append(frame)
+            self.carriers.append(carrier)
+            self.turned.append(np.linalg.pinv(basis) @ se3.adjoint(moved) @ basis)
 
 
 _Measure: TypeAlias = Callable[[_State], np.ndarray]
 """Relative changes at a configuration, one column per direction of the joint: shape (m, d)."""
 
 
-def _state(robot: Mechanism, q: np.ndarray) -> _State:
-    frames, carriers, turned = [], [], []
-    for body in robot.bodies:
-        placement = body.placement.matrix
-        if body.parent is None:
-            frame, carrier = placement, np.zeros((6, robot.nv))
-        else:
-            frame = robot.pose(q, body.parent) @ placement
-            carrier = se3.adjoint(se3.inverse(placement)) @ robot.jacobian(q, body.parent)
-        moved = se3.inverse(robot.pose(q, body.name)) @ frame
-        basis = body.joint.basis
-        frames.append(frame)
-        carriers.append(carrier)
-        turned.append(np.linalg.pinv(basis) @ se3.adjoint(moved) @ basis)
-    return _State(q, frames, carriers, turned)
-
-
-@dataclass(frozen=True, eq=False)
 class _Search:
     """The robot with the configurations at which groups are found and confirmed."""
 
-    robot: Mechanism
-    start: _State
-    found_at: list[_State]
-    confirmed_at: list[_State]
-    tolerance: float
-    _rolling: dict[_State, _Rolling] = field(init=False)
-    _dependent: set[int] = field(init=False)
+    def __init__(
+        self,
+        robot: Mechanism,
+        start: _State,
+        found_at: list[_State],
+        confirmed_at: list[_State],
+        tolerance: float,
+    ) -> None:
+        self.robot, self.start, self.tolerance = robot, start, tolerance
+        self.found_at, self.confirmed_at = found_at, confirmed_at
+        self.momenta = Momenta(robot, lambda q: ca.SX.eye(robot.nv), range(robot.nv))
+        self.rolling: dict[_State, _Rolling] = {}
+        if robot.nf:
+            change = _derivative(robot)
+            self.rolling = {s: _Rolling(robot, change, s.q) for s in (*found_at, *confirmed_at)}
 
-    def __post_init__(self) -> None:
-        robot = self.robot
-        rolling: dict[_State, _Rolling] = {}
-        if robot.wheels:
-            change = _derivative(robot, robot.constraints)
-            states = (*self.found_at, *self.confirmed_at)
-            rolling = {state: _Rolling(robot, change, state) for state in states}
-        object.__setattr__(self, "_rolling", rolling)
-        object.__setattr__(self, "_dependent", _given_by_wheels(robot) if robot.wheels else set())
+    @cached_property
+    def dependent(self) -> set[int]:
+        """Velocities that follow from the others by rolling, as `reduce` takes them."""
+        if not self.robot.wheels:
+            return set(self.robot.followers)
+        rng = np.random.default_rng(2)
+        samples = [self.robot.neutral(), *(self.robot.random(rng) for _ in range(SAMPLES))]
+        try:
+            return set(choose_dependents(self.robot, samples))
+        except ReductionError:
+            return set()
+
+    @cached_property
+    def rolling_search(self) -> Search:
+        """Search for momenta of joints with what rolls along."""
+        dependent = tuple(sorted(self.dependent))
+        shape = tuple(i for i in range(self.robot.nv) if i not in dependent)
+        return Search(WheelReduction(self.robot, "constrained", shape, dependent, ""))
 
     def row(self, index: int) -> JointSymmetry:
         """Look for all groups of one joint."""
         robot, body = self.robot, self.robot.bodies[index]
-        carried = _Carried(robot, index, self.found_at)
-        start = self.start.frames[index]
+        carried = _Carried(self.momenta, index, self.found_at)
+        largest, start = partial(self._largest, carried), self.start.frames[index]
         every = np.eye(body.joint.nv)
 
-        left = self._largest(carried, carried.left, every)
+        left = largest(carried.kinetic(left=True), every)
         potential, rolling, reaction = self._tests(carried, left=True)
-        gravity = self._largest(carried, potential, left.directions)
-        wheels = self._largest(carried, rolling, left.directions)
-        kept = self._largest(carried, _both(potential, rolling), left.directions)
-        conserving = self._largest(carried, reaction, gravity.directions)
-        reducing = self._largest(carried, rolling, conserving.directions)
+        gravity = largest(potential, left.directions)
+        wheels = largest(rolling, left.directions)
+        kept = largest(_both(potential, rolling), left.directions)
+        conserving = largest(reaction, gravity.directions)
         space = se3.adjoint(start)
-        conjugated = self._largest(carried, lambda s: carried.conjugated(s, start), every, space)
-        right = own = own_reducing = turned = None
+        conjugated = largest(lambda s: carried.conjugated(s, start), every, space)
+        right = own = turned = None
         if carried.extremity:
-            found = self._largest(carried, carried.right, every)
-            potential, rolling, reaction = self._tests(carried, left=False)
-            still = self._largest(carried, _both(potential, reaction), found.directions)
-            right, own = found.group, still.group
-            own_reducing = self._largest(carried, rolling, still.directions).group
-        elif not self._pushed & carried.link:
-            turned = self._largest(carried, lambda _: carried.turned_back(), every).group
+            right = largest(carried.kinetic(left=False), every)
+            potential, _, reaction = self._tests(carried, left=False)
+            own = largest(_both(potential, reaction), right.directions).group
+        else:
+            turned = carried.turned(link_symmetry(robot, body.name, self.tolerance))
 
-        base = body.parent is None
         wheel = body.name in {w.body for w in robot.wheels}
         row = JointSymmetry(
             joint=body.name,
-            role="base" if base else "wheel" if wheel else "joint",
+            role="base" if body.parent is None else "wheel" if wheel else "joint",
             driven=body.name in robot.driven_bodies,
             whole=classify(body.joint.basis, length=carried.length),
             conjugated=conjugated.group,
             left=left.group,
-            right=right,
+            right=right.group if right else None,
             potential=gravity.group,
             constraints=wheels.group,
             kept=kept.group,
             conserving=conserving.group,
-            reducing=reducing.group,
             own=own,
-            own_reducing=own_reducing,
             turned=turned,
-            reducible=False,
-            reason="",
-            tied=body.name not in robot.driven_bodies and self._tied(body.name),
         )
-        given = set(robot.freedoms(body.name)) <= self._dependent
-        return judged(row, given, bool(robot.wheels), is_abelian(body.joint), carried.length)
+        return self._judged(row, body, carried.length)
 
-    @cached_property
-    def _pushed(self) -> set[str]:
-        """Bodies on which motors, thrusters or wheels act."""
-        robot = self.robot
-        rolling = {i for wheel in robot.wheels for i in robot.path(robot.index(wheel.body))}
-        thrust = {drive.body for drive in robot.drives if drive.body is not None}
-        return {*robot.driven_bodies, *thrust, *(robot.bodies[i].name for i in rolling)}
+    def _judged(self, row: JointSymmetry, body: Body, length: float) -> JointSymmetry:
+        """The row with its constant momenta, and whether the robot can be reduced by them."""
+        span = set(self.robot.freedoms(body.name))
+        rolls, free = bool(self.robot.wheels), not span & self.dependent
+        tied = rolls and free and not row.driven and self.dependent and self._ties(sorted(span))
+        if tied:
+            row = replace(row, along=tuple(self.rolling_search.found(row.joint, self.tolerance)))
+        groups = [group for group in (row.conserving, row.own, row.turned) if group]
+        own = any(group.dim for group in groups)
+        conserved = conserved_names(row, body.joint.basis, is_abelian(body.joint), length)
+        row = replace(row, conserved=conserved)
+        given = span <= self.dependent
+        by_momentum = bool(row.along) if tied else own and free
+        return replace(
+            row,
+            reducible=not row.driven and (by_momentum or (given and rolls and row.kept.dim > 0)),
+            reason=symmetry_reason(row, own or bool(row.along), given, rolls),
+        )
 
-    def _tied(self, joint: str) -> bool:
-        """Whether others follow from a joint by rolling, and it does not follow from others."""
-        span = self.robot.freedoms(joint)
-        if not self._dependent or self._dependent & set(span):
-            return False
-        return any(rolling.blocks(span) for rolling in self._rolling.values())
+    def _ties(self, span: list[int]) -> bool:
+        """Whether rolling ties other velocities to those of a joint."""
+        return any(rolling.blocks(span) for rolling in self.rolling.values())
 
     def _largest(
         self,
@@ -298,34 +298,31 @@ class _Search:
         robot, still = self.robot, np.zeros(self.robot.nv)
         span = robot.v_slice(carried.name)
         pull = float(np.linalg.norm(robot.gravity)) or 1.0
-        size = np.sqrt(carried.mass) * carried.length
+        none = np.zeros((1, carried.dim))
 
         def motions(state: _State) -> np.ndarray:
             own = state.turned[carried.index] if left else np.eye(carried.dim)
-            return np.asarray(own / carried.unit)
-
-        def everywhere(state: _State) -> np.ndarray:
             velocities = np.zeros((robot.nv, carried.dim))
-            velocities[span] = motions(state)
+            velocities[span] = own / carried.unit
             return velocities
 
         def potential(state: _State) -> np.ndarray:
             # At rest the bias is the gradient of the potential.
-            slope = robot.bias(state.q, still)[span] @ motions(state)
+            slope = robot.bias(state.q, still) @ motions(state)
             return np.asarray(slope / (carried.mass * pull * carried.length))[None, :]
 
         def rolling(state: _State) -> np.ndarray:
-            if not self._rolling:
-                return np.zeros((1, carried.dim))
+            if not self.rolling:
+                return none
             turns = np.zeros((carried.dim, robot.nv, robot.nv))
             if not left:
                 turns[:, span, span] = carried.turns
-            return self._rolling[state].turning(everywhere(state), turns)
+            return self.rolling[state].turning(motions(state), turns)
 
         def reaction(state: _State) -> np.ndarray:
-            if not self._rolling:
-                return np.zeros((1, carried.dim))
-            return np.asarray(self._rolling[state].blocked(everywhere(state)) / size)
+            if not self.rolling:
+                return none
+            return np.asarray(self.rolling[state].blocked(motions(state)) / carried.size)
 
         return potential, rolling, reaction
 
@@ -343,116 +340,71 @@ class _Found:
 
 
 class _Carried:
-    """A joint with all bodies that it carries, on a joint frame that moves freely.
+    """A joint with all bodies that it carries, measured by its own mass and size.
 
-    Its mass matrix has the twist of the joint frame in front. A unit of a direction of the joint
-    is one radian or, for translations, the radius of gyration about the joint frame: `unit` is
-    the size of the basis in that unit.
+    A unit of a direction of the joint is one radian or, for translations, the radius of gyration
+    about the joint frame: `unit` is the size of the basis in that unit.
     """
 
-    def __init__(self, robot: Mechanism, index: int, states: Sequence[_State]) -> None:
-        self.index, self.name = index, robot.bodies[index].name
+    def __init__(self, momenta: Momenta, index: int, states: Sequence[_State]) -> None:
+        robot = momenta.robot
+        self.momenta, self.index, self.name = momenta, index, robot.bodies[index].name
+        self._rng, self._known = (
+            np.random.default_rng(19),
+            dict[_State, tuple[np.ndarray, np.ndarray]](),
+        )
         self.basis = robot.bodies[index].joint.basis
         self.dim = self.basis.shape[1]
         carried = [i for i in range(len(robot.bodies)) if index in robot.path(i)]
         self.extremity = all(robot.bodies[i].joint.nv == 0 for i in carried if i != index)
-        self._places = np.concatenate(
-            [np.arange(robot.nq)[robot.q_slice(robot.bodies[i].name)] for i in carried]
-        )
-        self._welded = robot.welded(index)
-        self._hung = [
-            body
-            for body in robot.bodies
-            if body.joint.nv and body.parent and robot.index(body.parent) in self._welded
-        ]
-        self._robot = robot
-        self._tree = _detached(robot, carried)
-        self._own = self._tree.v_slice(self.name)
-        q = ca.SX.sym("q", self._tree.nq)
-        mass = mass_matrix(self._tree, q)
-        size = (self._tree.nv, self._tree.nv)
-        self._mass = Evaluator(ca.Function("mass", [q], [mass]), [size], self.name)
-        self._change = _derivative(self._tree, lambda x: mass_matrix(self._tree, x))
-
-        seen = np.array([self._mass(self._configuration(state)) for state in states])
-        self.mass = float(seen[0, 0, 0])
-        gyration = np.trace(seen[:, 3:6, 3:6].mean(axis=0)) / 2
+        inertia, inertias = np.zeros((6, 6)), robot.inertia_matrices
+        for state in states:  # about the joint frame
+            for i in carried:
+                back = se3.adjoint(se3.inverse(state.poses[i]) @ state.frames[index])
+                inertia += back.T @ inertias[i] @ back / len(states)
+        self.mass = float(inertia[0, 0])
+        gyration = np.trace(inertia[3:, 3:]) / 2
         self.length = float(np.sqrt(gyration / self.mass)) if gyration > 0.0 else 1.0
+        self.size = float(np.sqrt(self.mass) * self.length)
         self._twist_scale = np.repeat([1.0 / self.length, 1.0], 3)
         self.unit = np.linalg.norm(self._twist_scale[:, None] * self.basis, axis=0)
-        self._scale = np.sqrt(np.diagonal(seen, axis1=1, axis2=2).mean(axis=0))[6:]
+        self._own = robot.freedoms(*(robot.bodies[i].name for i in carried))
+        diagonals = [np.diag(robot.mass_matrix(state.q))[self._own] for state in states]
+        self._scale = np.sqrt(np.mean(diagonals, axis=0))
         brackets = [np.linalg.pinv(self.basis) @ se3.ad(x) @ self.basis for x in self.basis.T]
         self.turns = np.array(brackets) / self.unit[:, None, None]  # ad of the unit directions
 
-    def _configuration(self, state: _State) -> np.ndarray:
-        return np.concatenate([Free().neutral, state.q[self._places]])
-
-    def _weights(self, state: _State) -> np.ndarray:
+    def _velocities(self, state: _State) -> np.ndarray:
         """Velocities of unit size: twists that the joint frame can have, and all joints."""
         reach = self._twist_scale[:, None] * state.carriers[self.index]
-        axes, sizes, _ = np.linalg.svd(reach, full_matrices=False)
-        axes = axes[:, sizes > 1e-9 * sizes.max(initial=0.0)] if sizes.any() else axes[:, :0]
-        size = np.sqrt(self.mass) * self.length
-        rank = axes.shape[1]
-        weights = np.zeros((self._tree.nv, rank + len(self._scale)))
-        weights[:6, :rank] = axes / self._twist_scale[:, None] / size
-        weights[6:, rank:] = np.diag(1.0 / self._scale)
-        return weights
+        v = np.linalg.pinv(reach, rcond=1e-9) @ self._rng.normal(size=6) / self.size
+        v[self._own] = self._rng.normal(size=len(self._own)) / self._scale
+        return np.asarray(v)
 
-    def _changes(self, state: _State, velocities: np.ndarray) -> np.ndarray:
-        """Derivatives of the mass matrix along velocities (d, d) of the joint: (d, n, n)."""
-        q, v = self._configuration(state), np.zeros(self._tree.nv)
-        changes: list[np.ndarray] = []
-        for own in velocities.T:
-            v[self._own] = own
-            changes.append(self._change(q, v))
-        return np.array(changes)
+    def kinetic(self, left: bool) -> _Measure:
+        """Change of the kinetic energy under left translations, (4.4.30), or right, (4.4.32)."""
+        return lambda state: self._changes(state)[0 if left else 1]
 
-    def left(self, state: _State) -> np.ndarray:
-        """Change of the kinetic energy under left translations, (4.4.30)."""
-        weights = self._weights(state)
-        changes = self._changes(state, state.turned[self.index] / self.unit)
-        return np.asarray((weights.T @ changes @ weights).reshape(self.dim, -1).T)
+    def _changes(self, state: _State) -> tuple[np.ndarray, np.ndarray]:
+        if state not in self._known:
+            lefts, rights = [], []
+            for _ in range(VELOCITIES):
+                terms = self.momenta.at(self.name, state.q, self._velocities(state))
+                rate = terms.rate + terms.pull
+                lefts.append((rate - terms.turned) @ terms.frame)
+                rights.append(rate)
+            unit = self.unit * np.sqrt(VELOCITIES)
+            self._known[state] = np.array(lefts) / unit, np.array(rights) / unit
+        return self._known[state]
 
-    def right(self, state: _State) -> np.ndarray:
-        """Change of the kinetic energy under right translations, (4.4.32)."""
-        weights, own = self._weights(state), self._own
-        changes = self._changes(state, np.diag(1.0 / self.unit))
-        mass: np.ndarray = self._mass(self._configuration(state))
-        for change, turn in zip(changes, self.turns, strict=True):
-            moved = np.zeros_like(mass)
-            moved[:, own] = mass[:, own] @ turn
-            change -= moved + moved.T
-        return np.asarray((weights.T @ changes @ weights).reshape(self.dim, -1).T)
-
-    @property
-    def link(self) -> set[str]:
-        """The bodies that move as one with the joint, and those on joints that these carry."""
-        return {*(self._robot.bodies[k].name for k in self._welded), *(b.name for b in self._hung)}
-
-    def turned_back(self) -> np.ndarray:
-        """Change of the link's inertia under right translations, and what joints on it miss.
-
-        If the joints that the link carries turn back, nothing but the link moves.
-        """
-        bodies, sizes = self._robot.bodies, 1.0 / self._twist_scale
-        poses = {bodies[k].name: pose for k, pose in self._welded.items()}
-        inertia = np.zeros((6, 6))
-        for name, pose in poses.items():
-            back = se3.adjoint(se3.inverse(pose))
-            inertia += back.T @ bodies[self._robot.index(name)].inertia.matrix @ back
-        columns = []
-        for twist in (self.basis / self.unit).T:
-            change = inertia @ se3.ad(twist)
-            change = sizes[:, None] * (change + change.T) * sizes / (self.mass * self.length**2)
-            missed = [change.ravel()]
-            for body in self._hung:
-                place = se3.inverse(poses[str(body.parent)] @ body.placement.matrix)
-                seen = self._twist_scale * (se3.adjoint(place) @ twist)
-                basis = self._twist_scale[:, None] * body.joint.basis
-                missed.append(seen - basis @ (np.linalg.pinv(basis) @ seen))
-            columns.append(np.concatenate(missed))
-        return np.array(columns).T
+    def turned(self, generators: Generators) -> SymmetryGroup | None:
+        """Group of motions of the link that keep all it carries in place."""
+        if not generators:
+            return None
+        coordinates = np.array(generators).T
+        twists = self.basis @ coordinates
+        group = classify(twists, DIRECTION, self.length)
+        return SymmetryGroup(group, coordinates, twists, None, 0.0)
 
     def conjugated(self, state: _State, start: np.ndarray) -> np.ndarray:
         """Part of the motions, fixed in space as they stand at the start, that leaves the joint."""
@@ -485,10 +437,10 @@ class _Carried:
 class _Rolling:
     """Rolling constraints at one configuration, in the metric of the kinetic energy."""
 
-    def __init__(self, robot: Mechanism, change: Evaluator, state: _State) -> None:
-        self.state, self._change = state, change
-        self._root = np.linalg.cholesky(robot.mass_matrix(state.q)).T
-        self._rows = robot.constraints(state.q)
+    def __init__(self, robot: Mechanism, change: Evaluator, q: np.ndarray) -> None:
+        self.q, self._change = q, change
+        self._root = np.linalg.cholesky(robot.mass_matrix(q)).T
+        self._rows = robot.constraints(q)
         rows = np.linalg.solve(self._root.T, self._rows.T).T
         _, sizes, axes = np.linalg.svd(rows)
         self._forbidden, self._admitted = axes[: len(sizes)], axes[len(sizes) :]
@@ -501,7 +453,7 @@ class _Rolling:
         """
         turned = []
         for v, turn in zip(velocities.T, turns, strict=True):
-            change = self._change(self.state.q, v) - self._rows @ turn
+            change = self._change(self.q, v) - self._rows @ turn
             scaled = np.linalg.solve(self._root.T, change.T).T
             turned.append((self._solve @ scaled @ self._admitted.T).ravel())
         return np.array(turned).T
@@ -515,28 +467,8 @@ class _Rolling:
         return np.asarray(self._forbidden @ (self._root @ velocities))
 
 
-def _derivative(tree: Tree, function: Callable[[Array], Array]) -> Evaluator:
-    """Exact derivative of a matrix of the configuration, called with q and a velocity."""
-    q, v = ca.SX.sym("q", tree.nq), ca.SX.sym("v", tree.nv)
-    change = along(function, q, tree.rate(q, v))
-    return Evaluator(ca.Function("change", [q, v], [change]), [change.shape], tree.name)
-
-
-def _detached(robot: Mechanism, carried: list[int]) -> Tree:
-    """Tree of some bodies whose first hangs on a massless frame that moves freely."""
-    first, *others = (robot.bodies[i] for i in carried)
-    root = "frame of " + first.name
-    while root in {body.name for body in robot.bodies}:
-        root += "'"
-    first = replace(first, parent=root, placement=Pose())
-    return Tree(robot.name, [Body(root, Free()), first, *others], actuated=())
-
-
-def _given_by_wheels(robot: Mechanism) -> set[int]:
-    """Velocities that follow from the others by rolling, as `reduce` takes them."""
-    rng = np.random.default_rng(2)
-    try:
-        samples = [robot.neutral(), *(robot.random(rng) for _ in range(SAMPLES))]
-        return set(choose_dependents(robot, samples))
-    except ReductionError:
-        return set()
+def _derivative(robot: Mechanism) -> Evaluator:
+    """Exact derivative of the constraints, called with q and a velocity."""
+    q, v = ca.SX.sym("q", robot.nq), ca.SX.sym("v", robot.nv)
+    change = along(robot.constraints, q, robot.rate(q, v))
+    return Evaluator(ca.Function("change", [q, v], [change]), [change.shape], robot.name)

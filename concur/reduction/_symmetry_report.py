@@ -1,20 +1,16 @@
-"""Symmetries of a robot, joint by joint, and their consequences in words."""
+"""Symmetries of a robot, joint by joint, and the momenta that they keep."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from concur.groups import Subgroup
+from concur.reduction._search import ConstantMomentum
+from concur.reduction._texts import gathered
 from concur.robot import unknown_name
-
-DIRECTION = 1e-6
-"""Axes and twists closer than this (rad, lengths of the part) are the same."""
-
-_ALONG_AXIS = re.compile(r"(.* (?:along|about) )([xyz])\b(.*)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,27 +101,26 @@ class JointSymmetry:
         Those motions of `potential` that rolling admits as motions of this joint alone: the
         reactions of the wheels do not act along them. Their momenta are constant if the joint
         is not driven.
-    reducing : SymmetryGroup
-        Those motions of `conserving` that keep the velocities that rolling admits as well.
-    own, own_reducing : SymmetryGroup, optional
-        The same two among the motions of `right`, in the frame of the body.
+    own : SymmetryGroup, optional
+        The same among the motions of `right`, in the frame of the body.
     reducible : bool
-        Whether the joint is unactuated and the robot can be reduced by `reducing` or
-        `own_reducing`, whose momenta are constant, or, where the wheels give the joint's
-        velocity, by `kept`. The group may be smaller than the joint's: see `partly`.
+        Whether the joint is unactuated and the robot can be reduced by a constant momentum of it,
+        or, where the wheels give the joint's velocity, by `kept`. The group may be smaller than
+        the joint's: see `partly`.
     reason : str
         Why, or why not.
     conserved : tuple of str
         Components of momentum <M v, motion> that stay constant: one for each generator of
         `conserving`, in the joint frame, and, unless the joint's motions commute, one for each
-        of `own`, in the axes of the body; empty if the joint is driven.
-    tied : bool
-        Whether the joint is unactuated and the wheels tie other velocities to its own: the
-        momentum that `conservation` judges is then another one, see `SymmetryReport.note`.
+        of `own`, in the axes of the body; empty if the joint is driven. Then those of `turned`, and
+        on wheels those of the joint with what rolls along.
     turned : SymmetryGroup, optional
         Right translations that move nothing but the link, in the frame of its body, if all that it
         carries turns back: the spin of a round link or of one on a cable; None for a joint that
         carries no moving joints, or if a motor, thruster or wheel acts there.
+    along : tuple of ConstantMomentum
+        Constant momenta of an unactuated joint with what rolls along, if the wheels tie other
+        velocities to its own.
 
     Examples
     --------
@@ -148,26 +143,24 @@ class JointSymmetry:
     constraints: SymmetryGroup
     kept: SymmetryGroup
     conserving: SymmetryGroup
-    reducing: SymmetryGroup
     own: SymmetryGroup | None
-    own_reducing: SymmetryGroup | None
-    reducible: bool
-    reason: str
+    reducible: bool = False
+    reason: str = ""
     conserved: tuple[str, ...] = ()
-    tied: bool = False
     turned: SymmetryGroup | None = None
+    along: tuple[ConstantMomentum, ...] = ()
 
     @property
     def partly(self) -> bool:
         """Whether it is reducible by a part of its group only, which `reduce` then takes."""
-        groups = (self.reducing, self.own_reducing, self.turned)
-        sizes = [group.dim for group in groups if group]
+        sizes = [group.dim for group in (self.conserving, self.own, self.turned) if group]
+        sizes += [len(part.generators) for part in self.along]
         return self.reducible and 0 < max(sizes) < self.whole.dim
 
     @property
     def evidence(self) -> str:
         """Why it is reducible or not, and what is conserved."""
-        return "; ".join((self.reason, *_gathered(self.conserved)))
+        return "; ".join((self.reason, *gathered(self.conserved)))
 
     def __str__(self) -> str:
         return f"`{self.joint}`: {self.reason}"
@@ -210,18 +203,6 @@ class SymmetryReport:
         """Rows of the joints that the robot can be reduced by."""
         return tuple(row for row in self.rows if row.reducible)
 
-    @property
-    def note(self) -> str:
-        """Remark on momenta of joints with wheels, a sentence; empty if it does not apply."""
-        names = ", ".join(f"`{row.joint}`" for row in self.rows if row.tied)
-        if not names:
-            return ""
-        return (
-            f"Momenta here are those of the joints themselves: for {names} `conservation` and "
-            "`reduce` judge that of the reduced robot, with what rolls along, which can be "
-            "constant where this one is not."
-        )
-
     def __iter__(self) -> Iterator[JointSymmetry]:
         return iter(self.rows)
 
@@ -255,106 +236,4 @@ class SymmetryReport:
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
             for line in table
         ]
-        return "\n".join([*lines, self.note] if self.note else lines)
-
-
-def judged(
-    row: JointSymmetry, given: bool, rolls: bool, abelian: bool, length: float
-) -> JointSymmetry:
-    """The row with `reducible`, `reason` and `conserved`."""
-    keeps = "kinetic energy, potential and constraints" if rolls else "kinetic energy and potential"
-    lost = _lost(row)
-    conserved = [_momentum(twist, length) for twist in row.conserving.twists.T]
-    if row.own is not None and not abelian:
-        # Where motions commute, left and right translations are the same.
-        conserved += [_momentum(twist, length) + " of the body" for twist in row.own.twists.T]
-    if row.turned is not None:
-        turned = [_momentum(twist, length) for twist in row.turned.twists.T]
-        conserved += [f"{text} of the body, with all it carries turned back" for text in turned]
-    groups = (row.reducing, row.own_reducing, row.turned)
-    by_momentum = any(group.dim for group in groups if group)
-    if not row.kept.dim and not conserved:
-        return replace(row, reason=lost)
-    if row.driven:
-        verdict = "driven: its momentum changes with the torque"
-    elif conserved and by_momentum:
-        verdict = f"conserved: it is unactuated, and {keeps} keep it"
-    elif conserved:
-        verdict = (
-            "conserved: it is unactuated, kinetic energy and potential keep it, and rolling "
-            "admits it, but it changes what rolling admits otherwise"
-        )
-    elif given:
-        verdict = (
-            f"rolling: {keeps} keep it and the wheels give its velocity, but their reactions "
-            "change its momentum"
-        )
-    else:
-        verdict = f"rolling: {keeps} keep it, but the reactions of the wheels change its momentum"
-    if conserved and not row.driven and not row.conserving.dim:
-        verdict += ", moved in the axes of its body"
-        lost = ""
-    return replace(
-        row,
-        reducible=not row.driven and (by_momentum or (given and row.kept.dim > 0)),
-        reason=verdict + (f"; {lost}" if lost and row.kept.dim else ""),
-        conserved=() if row.driven else tuple(conserved),
-    )
-
-
-def _lost(row: JointSymmetry) -> str:
-    """What makes the group of a joint smaller than the joint's, in words with numbers."""
-    left, whole = row.left, row.whole
-    parts = []
-    if left.dim < whole.dim:
-        rest = f"the rest of {whole.name}" if left.dim else "it"
-        parts.append(f"kinetic energy depends on {rest} (change {left.violation:.1e})")
-    for group, word in (
-        (row.potential, "gravity breaks {}"),
-        (row.constraints, "the rolling constraints depend on {}"),
-    ):
-        if group.dim < left.dim:
-            rest = f"the rest of {left.name}" if group.dim else "it"
-            parts.append(f"{word.format(rest)} (change {group.violation:.1e})")
-    if left.dim and not row.constraints.dim:
-        parts[-1] = "metric only: " + parts[-1]
-    if row.potential.dim and row.constraints.dim and not row.kept.dim:
-        parts.append("no motion keeps both")
-    return "; ".join(parts)
-
-
-def _momentum(twist: np.ndarray, length: float) -> str:
-    """Name of the component of momentum that belongs to a twist."""
-    shift, turn = twist[:3], twist[3:]
-    if np.linalg.norm(turn) * length < DIRECTION * np.linalg.norm(shift):
-        return f"linear momentum along {_axis(shift)}"
-    speed = np.linalg.norm(turn)
-    pitch, point = float(shift @ turn) / speed**2, np.cross(turn, shift) / speed**2
-    text = f"angular momentum about {_axis(turn)}"
-    if abs(pitch) > DIRECTION * length:
-        text = f"screw momentum about {_axis(turn)} with pitch {pitch:.4g} m/rad"
-    if np.linalg.norm(point) > DIRECTION * length:
-        text += f" through {_numbers(point)}"
-    return text
-
-
-def _gathered(components: tuple[str, ...]) -> list[str]:
-    """Names of components, those along several axes of one kind as one."""
-    kinds: dict[tuple[str, str], list[str]] = {}
-    for component in components:
-        parts = _ALONG_AXIS.match(component)
-        head, axis, tail = parts.groups() if parts else (component, "", "")
-        kinds.setdefault((head, tail), []).append(axis)
-    return [head + ", ".join(axes) + tail for (head, tail), axes in kinds.items()]
-
-
-def _axis(direction: np.ndarray) -> str:
-    unit = direction / np.linalg.norm(direction)
-    for name, axis in zip("xyz", np.eye(3), strict=True):
-        if np.abs(unit - axis).max() < DIRECTION:
-            return name
-    return _numbers(unit)
-
-
-def _numbers(values: np.ndarray) -> str:
-    return "(" + ", ".join(f"{x + 0.0:.4g}" for x in values) + ")"
+        return "\n".join(lines)

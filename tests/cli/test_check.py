@@ -52,14 +52,6 @@ def test_symmetries_are_in_the_json() -> None:
     assert (base["kept"], base["reducible"], base["driven"]) == ("SE(2)", True, False)
 
 
-def test_idle_wheel_has_two_momenta(tmp_path: Path) -> None:
-    path = tmp_path / "idle.toml"
-    head, rest = EXAMPLE.read_text().split("[[bodies]]", 1)
-    path.write_text(f'{head}actuated = ["right", "mast"]\n\n[[bodies]]{rest}')
-    text = " ".join(check(path).split())
-    assert "for `left` `conservation` and `reduce` judge that of the reduced robot" in text
-
-
 @pytest.mark.extended
 def test_stages_make_an_undriven_joint_sound(tmp_path: Path) -> None:
     """An unactuated wheel conserves its momentum: without it, all conditions hold."""

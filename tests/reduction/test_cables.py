@@ -24,7 +24,6 @@ from tests.reduction._chains import DIRECTIONS, TURNS, chain, state, two_sphere_
 from tests.reduction._staged import GENERIC, Lifted, check_against
 
 DOWN = (0.0, 0.0, -9.81)
-TILTED = np.array([0.48, 0.6, 0.64])
 
 
 def in_space(
@@ -121,46 +120,6 @@ def spin_rows(oracle: Pinocchio, lines: dict[str, np.ndarray], q: np.ndarray) ->
     return np.array([line @ oracle.jacobian(q, name)[3:] for name, line in lines.items()])
 
 
-@pytest.mark.parametrize("theta", [0.0, 0.3])
-def test_round_inner_links(theta: float) -> None:
-    """Axial momenta of inner links, against Pinocchio's free chain: a tilted axis, two ends."""
-    across, about = 0.03, 0.05
-    tensor = across * np.eye(3) + (about - across) * np.outer(TILTED, TILTED)
-    inner = Inertia(0.9, tuple(0.3 * TILTED), tuple(map(tuple, tensor)))
-    bodies = [
-        Body("ceiling", joints.Fixed()),
-        Body("arm", joints.Revolute((0.0, 1.0, 0.0)), "ceiling", Pose(), Inertia(1.0, (0.5, 0, 0))),
-        Body("inner", joints.Spherical(), "arm", Pose((0.7, 0.1, 0.0)), inner),
-        Body("low", joints.Spherical(), "inner", Pose(tuple(0.6 * TILTED)), rod(0.2)),
-        Body("high", joints.Spherical(), "inner", Pose(tuple(-0.2 * TILTED)), rod(0.0, GENERIC)),
-    ]
-    robot = Mechanism("chain", bodies, gravity=DOWN, actuated=("arm",))
-    assert not robot.cables
-    model = reduce(robot, stages="auto") if not theta else reduce(robot, stages={"inner": theta})
-    if not theta:
-        assert model.stages == ("inner", "low")
-    stage = model.chain[0]
-    assert stage.seen_from == "link"
-    assert "turned back" in model.reason
-    assert_close(stage.generators, [TILTED], 1e-9)
-    lines, axial = {"inner": TILTED, "low": np.array([0.0, 0.0, 1.0])}, {"inner": about, "low": 0.2}
-    oracle = Pinocchio(robot)
-    chosen = {name: lines[name] for name in model.stages}
-
-    def equations(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        moments = np.array([axial[name] for name in chosen])
-        values = theta / moments if theta else np.zeros(len(chosen))
-        return spin_rows(oracle, chosen, q), values
-
-    lifted = Lifted(oracle, equations, model.shape)
-    check_against(model, lifted, oracle.forward_dynamics, seed=3, states=6)
-    q = robot.random(np.random.default_rng(1))
-    v = model.velocity(q, np.linspace(-1.0, 1.0, model.ns))
-    residual, own = model.chain[0].momentum_residual(q, v)
-    assert abs(residual[0]) < 1e-14
-    assert own[0] != 0.0
-
-
 def rod(axial: float, tensor: object = None) -> Inertia:
     return Inertia(0.5, (0.0, 0.0, -0.4), tensor or (0.3, 0.3, axial))
 
@@ -218,43 +177,6 @@ def test_on_wheels_plant_and_model_agree() -> None:
         linear_loop(model, at=q)
     with pytest.raises(OutputError, match="at=q"):
         linear_loop(model)
-
-
-def test_linear_loop_of_a_model_is_its_derivative() -> None:
-    """Against differences of the accelerations along displacements of the shape."""
-    car = crane_car()
-    robot = replace(hung(car, "boom", (2.0, 0.0, 0.0)), actuated=car.actuated)
-    model = reduce(robot)
-    q = robot.neutral()
-    q[robot.q_slice("boom")] = -0.5
-    for name, line in (("load", [0.0, 0.0, -1.0]), ("below", [0.0, -1.0, 0.0])):
-        turn = Rotation.from_matrix(robot.pose(q, name)[:3, :3])
-        across = np.cross(turn.apply(line), [0.0, 0.0, -1.0])
-        angle = np.arctan2(np.linalg.norm(across), -turn.apply(line)[2])
-        back = Rotation.from_rotvec(angle * turn.inv().apply(across / np.linalg.norm(across)))
-        q[robot.q_slice(name)] = back.as_quat()
-    system = linear_loop(model, at=q)
-    n, still = model.ns, np.zeros(model.ns)
-    u = np.linalg.lstsq(model.input_matrix(q), model.bias(q, still), rcond=None)[0]
-    assert np.abs(model.acceleration(q, still, u)).max() < 1e-12
-    h = 1e-5
-    for k in range(n):
-        way = h * model.lift(q)[0][:, k]
-        ahead = model.acceleration(robot.integrate(q, way), still, u)
-        back = model.acceleration(robot.integrate(q, -way), still, u)
-        assert_close(system.A[n:, k], (ahead - back) / (2 * h), 1e-8)
-    for k in range(model.nu):
-        push = model.acceleration(q, still, u + np.eye(model.nu)[k])
-        assert_close(system.B[n:, k], push, 1e-10, floor=1e-3)
-    for tilt, rests in ((1e-10, True), (1e-8, False)):
-        tilted = robot.integrate(q, tilt * model.lift(q)[0][:, model.shape_names.index("load[wx]")])
-        if rests:
-            linear_loop(model, at=tilted)
-        else:
-            with pytest.raises(OutputError, match="acceleration of"):
-                linear_loop(model, at=tilted)
-    assert system.state_labels[0] == "displacement[steering]"
-    assert system.input_labels == ["u[steering]", "u[column]", "u[left_wheel]", "u[boom]"]
 
 
 def test_on_a_floating_base() -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +12,6 @@ from concur.errors import ConcurError, DescriptionError, OutputError, ReductionE
 from concur.outputs import ReferenceSample
 from concur.robot import Body, Drive, Inertia, Mechanism, Mimic, Pose, joints
 from concur.simulation import Plant
-from concur.simulation._fmu import _controls, _initial
-from hil.rig._checks import sorted_axes
 from tests.oracles import Constrained, Pinocchio, assert_close
 
 LINK = Inertia(1.5, (0.05, -0.02, 0.2), (0.03, 0.04, 0.01))
@@ -35,33 +31,6 @@ def _arm(base: joints.Joint) -> list[Body]:
 
 
 WRIST = Drive("a", {"pitch": 2.0, "roll": 3.0}), Drive("b", {"pitch": 2.0, "roll": -3.0})
-GEARS = Drive("a", {"arm": 2.0, "roll": 3.0}), Drive("b", {"arm": 2.0, "roll": -3.0})
-JETS = (
-    Drive("jet", body="base", wrench=(0, 0.6, 0.8, 0, 0, 0), point=(0.2, 0.1, -0.3)),
-    Drive("tip", body="roll", wrench=(1, 0, 0, 0, 0, 0.5)),
-)
-
-
-def test_free_base_with_wrist_and_thrusters() -> None:
-    robot = Mechanism("craft", _arm(joints.Free()), drives=[*WRIST, *JETS])
-    assert robot.control_names == ("arm", "left", "right", "a", "b", "jet", "tip")
-    assert robot.control_units == ("N m", "N", "N m", "N m", "N m", "N", "N")
-    oracle, plant, model = Pinocchio(robot), Plant(robot), cc.reduce(robot)
-    assert model.kind == "unreduced"  # thrusters change the momentum
-    rng = np.random.default_rng(0)
-    for _ in range(5):
-        q, v, u = robot.random(rng), rng.normal(size=robot.nv), rng.normal(size=7)
-        forces = np.zeros((robot.nv, 7))
-        forces[[6, 9, 10], [0, 1, 2]] = 1.0
-        forces[[7, 8], 3], forces[[7, 8], 4] = (2.0, 3.0), (2.0, -3.0)
-        # f = (0, 0.6, 0.8) at (0.2, 0.1, -0.3): moment 0.1 * 0.8 + 0.3 * 0.6, ...
-        forces[:6, 5] = 0.0, 0.6, 0.8, 0.26, -0.16, 0.12
-        forces[:, 6] = oracle.jacobian(q, "roll").T @ [1, 0, 0, 0, 0, 0.5]
-        assert_close(robot.actuation(q), forces, 1e-14)
-        assert_close(model.input_matrix(q), forces, 1e-14)
-        expected = oracle.forward_dynamics(q, v, forces @ u)
-        assert_close(plant.acceleration(q, v, u)[0], expected, 1e-11)
-        assert_close(model.acceleration(q, v, u), expected, 1e-11)
 
 
 def _turn_and_slide(unit: float, *columns: tuple[float, float]) -> Mechanism:
@@ -166,21 +135,6 @@ def test_joints_that_follow_others(base: joints.Joint) -> None:
             assert_close(measured[kept], momentum[kept], 1e-11)
             other = model.at_momentum(2 * momentum)
             assert_close(other.velocity(q, s), model.velocity(q, s, 2 * momentum), 1e-12)
-
-
-def test_coupled_gripper_keeps_energy_minus_work_and_its_couplings() -> None:
-    robot = Mechanism("gripper", _arm(joints.Fixed()), gravity=(0, 0, -9.81), mimics=COUPLED)
-    model = cc.reduce(robot)
-    q0 = robot.neutral()
-    motion = cc.simulation.forced_motion(
-        model, [3.0, 0.2, -0.5], 0.5, q0, [0.1, 0.2, 0.02], dt=0.05
-    )
-    energy = [
-        robot.potential_energy(q) + robot.kinetic_energy(q, model.velocity(q, s))
-        for q, s in zip(motion.q, motion.s, strict=True)
-    ]
-    assert_close(np.array(energy) - motion.work, energy[0], 1e-10)
-    assert_close(motion.q, [robot.coupled(q) for q in motion.q], 1e-10)
 
 
 def _rover(**options: object) -> Mechanism:
@@ -319,56 +273,3 @@ def test_invalid_drives(options: dict[str, object], message: str) -> None:
 def test_invalid_arguments_of_a_drive(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ConcurError, match=message):
         Drive(**arguments)  # type: ignore[arg-type]
-
-
-def test_wrist_and_coupled_gripper_track_in_simulation_and_tick() -> None:
-    robot = Mechanism("gripper", _arm(joints.Fixed()), drives=GEARS, mimics=COUPLED)
-    model = cc.reduce(robot)
-    servo = cc.Servo(model, [cc.Output("tip", "left", "R3", point=(0.1, 0, 0.1))], 4.0, 4.0)
-    assert model.control_names == ("left", "a", "b")
-    q = robot.neutral()
-    q[[0, 2]] = 0.4, 0.5
-    q = robot.coupled(q)
-    path = cc.references.hold(servo.output(q) + np.array([0.02, 0.01, 0.0]))
-    steps = cc.simulation.Integrator(dt=5e-3)
-    run = cc.simulate(robot, servo, path, 0.5, q, np.zeros(3), integrator=steps)
-    # Critical damping at 2 1/s, from rest.
-    decay = (1.0 + 2.0 * run.t) * np.exp(-2.0 * run.t)
-    assert_close(run.error, np.outer(decay, [0.02, 0.01, 0.0]), 1e-8)
-    assert_close(run.constraint_residual, 0.0, 1e-13)
-    assert_close(run.energy - run.energy[0], run.work, 1e-8)
-    assert_close(run.q, [robot.coupled(row) for row in run.q], 1e-12)
-    tick, sample = cc.control.Tick(servo, interpreted=True), path(0.0)
-    assert_close(tick(q, np.zeros(3), sample), servo.torque(q, np.zeros(3), sample), 1e-13)
-    # Of each motor the power is that of the joints it moves.
-    row, v = run.u[20], run.v[20]
-    forces = robot.actuation(run.q[20]) @ row
-    assert_close(forces @ v, row @ [v[3], 2 * v[0] + 3 * v[2], 2 * v[0] - 3 * v[2]], 1e-13)
-
-
-def test_rigs_reject_what_is_not_one_motor_on_each_joint() -> None:
-    for options in ({"drives": GEARS}, {"mimics": COUPLED}):
-        robot = Mechanism("arm", _arm(joints.Fixed()), **options)  # type: ignore[arg-type]
-        task: Any = SimpleNamespace(robot=robot)
-        with pytest.raises(ConcurError, match="a robot whose joints have a motor each"):
-            sorted_axes(None, task, "rig.toml")  # type: ignore[arg-type]
-
-
-def test_summary_and_plant_unit_name_the_drives() -> None:
-    robot = Mechanism("craft", _arm(joints.Free()), drives=[*WRIST, JETS[0]], mimics=COUPLED[:1])
-    text = robot.summary()
-    for line in (
-        "  a: 2 pitch, 3 roll",
-        "  jet: wrench (0, 0.6, 0.8, 0, 0, 0) at (0.2, 0.1, -0.3)",
-    ):
-        assert line in text
-    assert "  right = -8 left + 0.3" in text
-    variable = _controls(robot)
-    assert variable.elements == robot.control_names
-    assert variable.units[:2] == ("N.m", "N")
-
-    initial = _initial(robot, None)
-    q = robot.neutral()
-    for error, sound in ((0.9e-6, 1.0), (1.4e-6, 0.0)):
-        q[-1] = 0.3 + error
-        assert float(initial(q, np.zeros(robot.nv))[2]) == sound

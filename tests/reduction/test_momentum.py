@@ -16,7 +16,7 @@ from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
 from concur.reduction import MomentumReduction
-from concur.robot import Body, Inertia, Mechanism, Pose
+from concur.robot import Body, Mechanism, Pose
 from tests.oracles import assert_close, difference_quotient
 from tests.reduction._floaters import BASES, Formulas, FullOrder, adjoint, exp, floater, reduced
 
@@ -68,20 +68,6 @@ def thorough(request: pytest.FixtureRequest) -> Case:
 
 
 # --- matrices ---------------------------------------------------------------------------------
-
-
-def test_blocks_are_those_of_the_mass_matrix(case: Case) -> None:
-    rng = np.random.default_rng(3)
-    for q, _, _ in case.states(5):
-        locked, connection, metric = case.full.blocks(q)
-        elsewhere = q.copy()  # nothing of it depends on where the base is
-        nh = case.model.robot.base.joint.nq
-        elsewhere[:nh] = case.model.robot.random(rng)[:nh]
-        for at in (q, elsewhere):
-            assert_close(case.model.locked_inertia(at), locked, 1e-12)
-            assert_close(case.model.connection(at), connection, 1e-11)
-            assert_close(case.model.mass_matrix(at), metric, 1e-11)
-        assert np.linalg.eigvalsh(case.model.mass_matrix(q))[0] > 0.0
 
 
 def test_lift_is_horizontal_and_carries_the_momentum(case: Case) -> None:
@@ -141,18 +127,6 @@ def test_curvature_is_that_of_differences(thorough: Case) -> None:
 def _force(case: Case, u: np.ndarray, wrench: np.ndarray | None = None) -> np.ndarray:
     base = np.zeros(case.model.nb) if wrench is None else wrench
     return np.concatenate([base, u])
-
-
-@pytest.mark.by_default(4)
-def test_accelerations_are_those_of_the_full_order(case: Case) -> None:
-    for q, s, u in case.states(10):
-        v = case.full.velocity(q, s, MU)
-        expected = case.full.acceleration(q, v, _force(case, u))
-        ours = case.model.acceleration(q, s, u)
-        assert_close(ours, expected[case.model.nb :], 1e-10)
-        horizontal, _ = case.model.lift(q)
-        assert_close(horizontal @ ours + case.model.drift_acceleration(q, s), expected, 1e-10)
-        assert_close(case.model.inverse_dynamics(q, s, ours), u, 1e-10)
 
 
 @pytest.mark.by_default(2)
@@ -234,23 +208,6 @@ def test_poisson_tensor(thorough: Case) -> None:
         assert np.linalg.matrix_rank(tensor, tol=1e-9) == nb + 2 * ns - len(invariants)
 
 
-def test_power_of_the_drives_is_the_rate_of_the_energy(thorough: Case) -> None:
-    case = thorough
-    for q, s, u in case.states(3):
-        v = case.full.velocity(q, s, MU)
-        pi, p = case.full.body_momentum(q, MU), case.full.blocks(q)[2] @ s
-        assert case.model.hamiltonian(q, p) == pytest.approx(case.full.energy(q, v), rel=1e-11)
-        _, pdot = case.model.vector_field(q, p, u)
-        qdot = case.full.rate(q, v)
-        energy = difference_quotient(
-            lambda h, q=q, p=p, qdot=qdot, pdot=pdot: case.model.hamiltonian(
-                q + h * qdot, p + h * pdot
-            ),
-            2e-3,
-        )
-        assert float(energy) == pytest.approx(u @ s, abs=1e-8 * (1 + np.abs(pi).max()) ** 2)
-
-
 # --- motions ----------------------------------------------------------------------------------
 
 
@@ -298,30 +255,6 @@ def test_motion_with_torques_and_a_wrench_is_that_of_the_full_order(thorough: Ca
     assert_close(p1, mass[nb:] - full.blocks(q)[1].T @ mass[:nb], 1e-8)
     assert_close(full.momentum(q, v), spatial, 1e-9)
     assert np.abs(spatial - full.symmetry.T @ MU).max() > 1e-2
-
-
-def test_momentum_stays_whatever_the_torques(thorough: Case) -> None:
-    case = thorough
-    model, full = case.model, case.full
-    nq, nu = model.nq, model.nu
-    q0, s0, _ = next(case.states(1))
-
-    def ours(t: float, x: np.ndarray) -> np.ndarray:
-        v, pdot = model.vector_field(x[:nq], x[nq:], _torque(t, nu))
-        return np.concatenate([model.robot.rate(x[:nq], v), pdot])
-
-    def complete(t: float, x: np.ndarray) -> np.ndarray:
-        q, v = x[:nq], x[nq:]
-        force = _force(case, _torque(t, nu))
-        return np.concatenate([full.rate(q, v), full.acceleration(q, v, force)])
-
-    x = _run(ours, np.concatenate([q0, model.mass_matrix(q0) @ s0]), 0.5)
-    # The integrator lets a quaternion's length go; what depends on it is no momentum.
-    q, p = model.robot.normalize(x[:nq]), x[nq:]
-    v = model.velocity(q, np.linalg.solve(model.mass_matrix(q), p))
-    expected = _run(complete, np.concatenate([q0, full.velocity(q0, s0, MU)]), 0.5)
-    assert_close(np.concatenate([q, v]), expected, 1e-8)
-    assert_close(full.momentum(q, v), full.symmetry.T @ MU, 1e-11)
 
 
 def test_free_motion_keeps_energy_and_casimirs() -> None:
@@ -375,53 +308,3 @@ def _carried(robot: Mechanism, shift: np.ndarray) -> tuple[Body, ...]:
 
 def _pose(matrix: np.ndarray) -> Pose:
     return Pose(matrix[:3, 3], Rotation.from_matrix(matrix[:3, :3]).as_quat())
-
-
-def test_other_frame_of_the_base_changes_neither_energy_nor_reduced_momentum() -> None:
-    robot = floater("SE(3)")
-    offset = exp(np.array([0.2, -0.1, 0.3, 0.5, -0.4, 0.8]))  # new frame in the old one
-    inward = np.linalg.inv(offset)
-    base = robot.base
-    rotation = offset[:3, :3]
-    inertia = Inertia(
-        base.inertia.mass,
-        rotation.T @ (np.array(base.inertia.com) - offset[:3, 3]),
-        rotation.T @ np.array(base.inertia.moments) @ rotation,
-    )
-    bodies = [replace(base, inertia=inertia)]
-    for body in robot.bodies[1:]:
-        if body.parent == base.name:
-            body = replace(body, placement=_pose(inward @ body.placement.matrix))
-        bodies.append(body)
-    here, there = reduced(robot, MU), reduced(replace(robot, bodies=tuple(bodies)), MU)
-    rng = np.random.default_rng(9)
-    placed = base.placement.matrix
-    for _ in range(3):
-        q, p = robot.random(rng), rng.uniform(-1.0, 1.0, here.ns)
-        u = rng.uniform(-1.0, 1.0, here.nu)
-        pose = np.linalg.inv(placed) @ here.robot.pose(q, base.name) @ offset
-        other = np.concatenate([pose[:3, 3], Rotation.from_matrix(pose[:3, :3]).as_quat(), q[7:]])
-        assert_close(there.body_momentum(other), adjoint(offset).T @ here.body_momentum(q), 1e-12)
-        assert there.hamiltonian(other, p) == pytest.approx(here.hamiltonian(q, p), rel=1e-12)
-        assert_close(there.mass_matrix(other), here.mass_matrix(q), 1e-12)
-        ours, theirs = here.vector_field(q, p, u), there.vector_field(other, p, u)
-        assert_close(theirs[1], ours[1], 1e-11)
-        assert_close(theirs[0][:6], adjoint(inward) @ ours[0][:6], 1e-11)
-
-
-def test_zero_momentum_leaves_an_ordinary_system_on_the_shape() -> None:
-    model = reduced(floater("SE(3)"))
-    formulas = Formulas(model.robot)
-    rng = np.random.default_rng(13)
-    for _ in range(3):
-        q, s = model.robot.random(rng), rng.uniform(-1.0, 1.0, model.ns)
-        metric = formulas.full.blocks(q)[2]
-        p = metric @ s
-        assert model.hamiltonian(q, p) == pytest.approx(s @ metric @ s / 2, rel=1e-12)
-        assert_close(model.two_form(q, p), np.zeros((model.ns, model.ns)), 1e-15)
-        # Lagrange's equations with the reduced metric alone: no curvature, no coadjoint term.
-        shape = np.concatenate([np.zeros(6), s])
-        slopes = formulas.slopes(lambda x, s=s: s @ formulas.full.blocks(x)[2] @ s / 2, q)
-        momentum = np.concatenate([np.zeros(6), p])
-        expected = slopes + formulas.brackets.coadjoint(shape, momentum)[6:]
-        assert_close(model.vector_field(q, p, np.zeros(model.nu))[1], expected, 1e-8)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
 
-import casadi as ca
 import numpy as np
 import pytest
 
@@ -42,20 +40,6 @@ def _platform(
     return Mechanism("platform", bodies, [Wheel(name, 0.1) for name, _, _ in wheels])
 
 
-def test_arm_on_a_fixed_base_is_taken_as_it_is() -> None:
-    robot = _arm(joints.Fixed())
-    model, oracle = reduce(robot), Pinocchio(robot)
-    assert model.kind == "unreduced"
-    assert model.shape_names == ("upper", "fore")
-    rng = np.random.default_rng(0)
-    for _ in range(10):
-        q, s, u = robot.random(rng), rng.uniform(-2, 2, 2), rng.uniform(-2, 2, 2)
-        sdot = np.linalg.solve(oracle.mass_matrix(q), u - oracle.bias(q, s))
-        assert_close(model.acceleration(q, s, u), sdot, 1e-11)
-        assert_close(model.bias(q, s), oracle.bias(q, s), 1e-11)
-        np.testing.assert_array_equal(model.two_form(q, s), np.zeros((2, 2)))
-
-
 def test_hamilton_equations_of_a_tree_with_every_joint() -> None:
     """Thesis: (3.1.5)-(3.1.8), (3.1.10), (3.1.11)."""
     # Unreduced and far from abelian: here the structure constants of the joints do the work.
@@ -78,22 +62,11 @@ def test_hamilton_equations_of_a_tree_with_every_joint() -> None:
         assert_close(pdot, expected, 1e-8)
 
 
-def test_momentum_of_a_rolling_robot_is_refused() -> None:
-    with pytest.raises(ReductionError, match="contact forces change the momentum"):
-        reduce(rover(), momentum=[0, 0, 0, 0, 0, 1])
-
-
 def test_gravity_along_a_floating_base_is_refused() -> None:
     for joint, drivable in ((joints.Free(), False), (joints.Spherical(), True)):
         with pytest.raises(ReductionError, match=r"pushes along base\[") as caught:
             reduce(_arm(joint))
         assert ("`actuated`" in caught.value.cure) == drivable
-
-
-def test_gravity_across_a_floating_base_is_none_of_its_business() -> None:
-    model = reduce(_arm(joints.Planar()), momentum=[1.0, 2.0, 0, 0, 0, 3.0])
-    assert model.kind == "symplectic"
-    assert "SE(2)" in model.reason
 
 
 def test_one_wheel_leaves_the_turning_of_the_base() -> None:
@@ -202,7 +175,7 @@ def test_audit_sees_a_missing_and_a_needless_drive() -> None:
 
 def test_margin_of_the_crane_shrinks_towards_its_singularity() -> None:
     # With c > l the turning centre can come to lie on the left wheel: D = l - c sin(psi1) = 0.
-    from concur.reduction._dependents import spread
+    from concur.reduction._audit import spread
     from tests.oracles import CraneNumbers
 
     model = reduce(crane(CraneNumbers(l=0.6), undriven="right"))
@@ -215,25 +188,6 @@ def test_margin_of_the_crane_shrinks_towards_its_singularity() -> None:
     assert values == sorted(values, reverse=True)
     assert values[0] > 1e-2
     assert values[-1] < 1e-12
-
-
-def test_symbols_and_numbers_agree() -> None:
-    model = reduce(rover())
-    q, s, u = (ca.SX.sym(name, n) for name, n in (("q", 8), ("s", 5), ("u", 5)))
-    graph = ca.Function("acceleration", [q, s, u], [model.acceleration(q, s, u)])
-    rng = np.random.default_rng(0)
-    values = rng.uniform(-1, 1, 8), rng.uniform(-1, 1, 5), rng.uniform(-1, 1, 5)
-    symbolic = np.array(graph(*values)).ravel()
-    assert_close(symbolic, model.acceleration(*values), 1e-13)
-
-
-def test_model_survives_pickling() -> None:
-    model = reduce(rover())
-    q = model.robot.random(np.random.default_rng(0))
-    before = model.mass_matrix(q)  # builds an evaluator, which must not be pickled
-    again = pickle.loads(pickle.dumps(model))
-    assert again == model
-    np.testing.assert_array_equal(again.mass_matrix(q), before)
 
 
 def test_wrong_arguments_are_refused() -> None:

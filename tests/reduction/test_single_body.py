@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from concur.reduction import AuditStatus, MomentumReduction, reduce
 from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from concur.simulation import forced_motion, reconstruct
-from tests.oracles import MomentumChart, Pinocchio, assert_close
+from tests.oracles import Pinocchio, assert_close
 
 MOMENTUM = (1.0, 2.0, 3.0, 0.1, 0.2, 0.3)
 JOINTS = [
@@ -57,19 +57,6 @@ def test_body_without_joints_keeps_its_momentum(joint: joints.Joint) -> None:
         plt.close(motion.plot())
     there = reconstruct(model, q0, [0.0, 1.0], lambda t: NONE)[-1]
     assert_allclose(there, motion.q[-1], rtol=0, atol=1e-9)
-
-
-@pytest.mark.parametrize("joint", JOINTS, ids=lambda joint: type(joint).__name__)
-def test_chart_of_a_body_alone(joint: joints.Joint) -> None:
-    model = _alone(joint)
-    chart = MomentumChart(model)
-    zeta = np.full(chart.nc, 0.1)
-    zetadot, s, pdot = chart.vector_field(zeta, NONE, NONE, NONE)
-    assert s.shape == pdot.shape == (0,)
-    q = chart.configuration(model.robot.base.joint.neutral, zeta, NONE)
-    eta = chart.reconstruction(zeta, NONE, NONE)
-    turned = chart.adjoint(zeta) @ model.velocity(q, NONE)
-    assert_allclose(eta + chart.spatial_twists(zeta) @ zetadot, turned, rtol=0, atol=1e-11)
 
 
 def test_audit_knows_that_there_is_nothing_to_drive() -> None:

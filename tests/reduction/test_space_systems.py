@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.integrate import solve_ivp
-from scipy.spatial.transform import Rotation
 
 import concur as cc
 from concur.reduction import MomentumReduction
@@ -151,73 +149,7 @@ def test_satellite_moves_as_a_gyrostat(satellite: Mechanism) -> None:
         assert_close(model.acceleration(q, s, torque), expected, 1e-10)
 
 
-def _wheel_rates(t: float) -> np.ndarray:
-    """Rates of r(t) = (pi (cos 2 pi t - 1), pi sin 2 pi t, pi/2 sin 4 pi t)."""
-    turn = 2 * np.pi * t
-    return 2 * np.pi**2 * np.array([-np.sin(turn), np.cos(turn), np.cos(2 * turn)])
-
-
-CYCLE = (
-    0.0,
-    0.0,
-    0.0,
-    0.0,
-    AXIAL * 2 * np.pi**2,
-    AXIAL * 2 * np.pi**2,
-)
 """Momentum of the turning wheels when the satellite itself is at rest."""
-
-
-def _pose_after(
-    model: MomentumReduction, duration: float, moving: bool = True
-) -> tuple[np.ndarray, Rotation]:
-    def rate(t: float, q: np.ndarray) -> np.ndarray:
-        s = _wheel_rates(t) if moving else np.zeros(3)
-        return model.robot.rate(q, model.velocity(q, s))
-
-    start = model.robot.neutral()
-    solution = solve_ivp(rate, (0.0, duration), start, method="DOP853", rtol=1e-11, atol=1e-13)
-    assert solution.success
-    end = solution.y[:, -1]
-    if moving and duration == int(duration):
-        assert_close(end[7:], np.zeros(3), 1e-8)  # the wheels are back
-    return end[:3], Rotation.from_quat(end[3:7])
-
-
-def test_geometric_phase_of_the_satellite(satellite: Mechanism) -> None:
-    """000: (6.4), (6.5)."""
-    model = reduced(satellite)
-    place, once = _pose_after(model, 1.0)
-    assert_close(place, numbers("5.838147761e-4 -4.916754245e-4 -6.378446280e-5"), 1e-12)
-    log = numbers("6.06414697e-4 -5.70470213e-3 4.9524532559e-2")
-    assert_close(once.as_rotvec(), log, 1e-10)
-    # All of the translation comes from the rotation about a centre of mass at rest.
-    assert_close(place, CENTRE - once.apply(CENTRE), 1e-12)
-    place, six = _pose_after(model, 6.0)
-    assert_close(place, numbers("3.831539664e-3 -2.484982884e-3 -3.33159916e-4"), 1e-11)
-    assert_close((once**6).as_rotvec(), six.as_rotvec(), 1e-9)
-
-
-def test_whole_phase_of_the_satellite(satellite: Mechanism) -> None:
-    """000: (6.4), (6.5)."""
-    assert AXIAL * 2 * np.pi**2 == pytest.approx(1.579136704e-2, abs=1e-11)
-    model = reduced(satellite, np.array(CYCLE))
-    at_rest = model.velocity(satellite.neutral(), _wheel_rates(0.0))
-    assert_close(at_rest[:6], np.zeros(6), 1e-13)
-    place, once = _pose_after(model, 1.0)
-    assert_close(place, numbers("5.409478126e-3 -6.465597527e-3 6.590056409e-3"), 1e-11)
-    assert_close(once.as_rotvec(), numbers("-2.488542e-2 7.37848995e-1 7.44341396e-1"), 1e-8)
-    place, _ = _pose_after(model, 6.0)
-    assert_close(place, numbers("-8.13482432e-4 -9.48850764e-4 2.0387262e-3"), 1e-10)
-
-
-def test_dynamic_phase_of_the_satellite(satellite: Mechanism) -> None:
-    """000: (6.4), (6.5)."""
-    model = reduced(satellite, np.array(CYCLE))
-    place, _ = _pose_after(model, 1.0, moving=False)
-    assert_close(place, numbers("4.769071487e-3 -6.364815395e-3 7.066848220e-3"), 1e-11)
-    place, _ = _pose_after(model, 6.0, moving=False)
-    assert_close(place, numbers("-3.732272832e-3 2.593705604e-3 2.420073635e-3"), 1e-11)
 
 
 # --- planar floater ---------------------------------------------------------------------------
@@ -259,38 +191,3 @@ def test_planar_curvature(
     mirrored = _at(-angles[0], -angles[1])
     assert planar.curvature(mirrored, first, second)[2] == pytest.approx(printed, abs=1e-12)
     assert planar.curvature(_at(0.0, 0.0), first, second)[2] == pytest.approx(0.0, abs=1e-15)
-
-
-@pytest.mark.parametrize(
-    ("centre", "axes", "phase"),
-    [((0.0, 0.0), (1.0, 0.7), 0.0), ((0.6, 0.9), (0.5, 0.4), -0.022425950410)],
-)
-def test_planar_phase_of_a_closed_loop(
-    planar: MomentumReduction,
-    centre: tuple[float, float],
-    axes: tuple[float, float],
-    phase: float,
-) -> None:
-    """000: (4.8)."""
-
-    def rate(t: float, q: np.ndarray) -> np.ndarray:
-        s = np.array([-axes[0] * np.sin(t), axes[1] * np.cos(t)])
-        return planar.robot.rate(q, planar.velocity(q, s))
-
-    start = np.array([0.0, 0.0, 0.0, centre[0] + axes[0], centre[1]])
-    solution = solve_ivp(rate, (0.0, 2 * np.pi), start, method="DOP853", rtol=1e-12, atol=1e-14)
-    end = solution.y[:, -1]
-    assert_close(end[3:], start[3:], 1e-11)
-    assert end[2] == pytest.approx(phase, abs=1e-11)
-    # The line integral is that of the curvature over the area the loop encloses.
-    nodes, weights = np.polynomial.legendre.leggauss(16)
-    radii, radial = (nodes + 1) / 2, weights / 2
-    angles = 2 * np.pi * np.arange(48) / 48
-    area = 0.0
-    for radius, weight in zip(radii, radial, strict=True):
-        for angle in angles:
-            first = centre[0] + axes[0] * radius * np.cos(angle)
-            second = centre[1] + axes[1] * radius * np.sin(angle)
-            turned = -planar.curvature(_at(first, second), *np.eye(2))[2]
-            area += turned * weight * radius * axes[0] * axes[1] * 2 * np.pi / 48
-    assert area == pytest.approx(phase, abs=1e-11)

@@ -13,7 +13,6 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from concur import robots
 from concur.reduction import StagedReduction, reduce
 from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from tests.oracles import Constrained, Pinocchio, assert_close, difference_quotient
@@ -234,18 +233,3 @@ def test_auto_takes_what_is_regular_of_three() -> None:
     model = reduce(three(), stages="auto")
     assert isinstance(model, StagedReduction)
     assert model.stages == ("rotor", "top")
-
-
-@pytest.mark.parametrize("name", robots.__all__)
-def test_robots_that_come_along_are_driven_where_they_could_be_staged(name: str) -> None:
-    # Every joint of theirs that keeps its momentum is driven: there is nothing to take.
-    robot = getattr(robots, name)()
-    assert reduce(robot, stages="auto") == reduce(robot)
-
-
-def test_an_idle_wheel_of_a_satellite_is_a_stage() -> None:
-    whole = robots.wheel_satellite()
-    idle = replace(whole, actuated=whole.actuated[1:])
-    model = reduce(idle, stages="auto")
-    assert isinstance(model, StagedReduction)
-    assert model.stages == (whole.actuated[0],)

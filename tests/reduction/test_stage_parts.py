@@ -12,21 +12,18 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from concur.errors import ReductionError, ShapeError, SimulationError, UnknownNameError
-from concur.reduction import ReducedModel, StagedReduction, reduce, symmetry
-from concur.reduction._parts import conserved_parts
+from concur.errors import ReductionError, ShapeError, UnknownNameError
+from concur.reduction import StagedReduction, reduce, symmetry
 from concur.robot import Body, Inertia, Mechanism, Pose, joints
-from concur.simulation import forced_motion
-from tests.oracles import Constrained, Pinocchio, assert_close, full_order, random_tree
+from tests.oracles import Constrained, Pinocchio, assert_close
 from tests.reduction._parts import (
     DOWN,
     Component,
     equations_of,
     hull,
-    part_rows,
     with_ball,
 )
-from tests.reduction._reduced import Reference, simulate_acceleration_form, simulate_momentum_form
+from tests.reduction._reduced import Reference, simulate_acceleration_form
 from tests.reduction._staged import GENERIC, Lifted, X, Z, ball_rover, carrier, check_against
 
 AXIS = np.array([[0.0], [0.0], [1.0]])
@@ -183,86 +180,10 @@ def test_parts_are_found_as_they_are(name: str) -> None:
         np.testing.assert_allclose(np.array(stage.generators).T, generators, rtol=0, atol=1e-12)
         # The symmetries of the joint alone are the same without wheels.
         row = symmetry(case.robot)[joint]
-        found = row.reducing if view == "parent" else row.own_reducing
+        found = row.conserving if view == "parent" else row.own
         span, theirs = generators, found.coordinates
         assert theirs.shape == span.shape
         np.testing.assert_allclose(span @ np.linalg.pinv(span) @ theirs, theirs, atol=1e-9)
-
-
-START = {
-    "axis of a round body": np.array([0.3, 1.0, -0.7]),
-    "axis of a round body, tilted": np.array([0.3, 1.0, -0.7]),
-    "vertical axis": np.array([0.3, 0.02, -0.03]),
-    "both": np.array([0.3, 0.01]),
-    "disc then plane": np.array([0.2, 0.02, -0.03, 0.3]),
-    "top": np.array([0.1, -0.2, 0.3]),
-    "falling": np.array([0.3, 0.02, -0.03, 0.2]),
-}
-
-
-def start(case: Case) -> np.ndarray:
-    robot = case.robot
-    q = robot.neutral()
-    for body in robot.bodies:
-        span = robot.q_slice(body.name)
-        if isinstance(body.joint, joints.Spherical):
-            turn = (0.2, 0.9, 0.0) if len(case.parts) == 2 else (0.3, 0.2, 0.4)
-            q[span] = Rotation.from_rotvec(turn).as_quat()
-        elif isinstance(body.joint, joints.Planar):
-            q[span] = 0.3, -0.2, 0.4
-    return q
-
-
-@pytest.mark.by_default(3)
-@pytest.mark.parametrize("name", CASES)
-def test_motions(name: str) -> None:
-    case, s0 = CASES[name], START[name]
-    model, robot = case.model(), case.robot
-    drives = list(robot.actuated_freedoms)
-    held = robot.mass_matrix(start(case))[drives, drives]
-
-    def push(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        waves = np.sin(1.3 * t + np.arange(len(drives)))
-        return held * (0.1 * waves - 0.3 * v[drives])
-
-    def on_v(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        tau = np.zeros(robot.nv)
-        tau[drives] = push(t, q, v)
-        return tau
-
-    q0, times = start(case), [5.0, 10.0]
-    q, s = simulate_acceleration_form(model, q0, s0, on_v, times)
-    q_full, v_full = full_order(robot, q0, model.velocity(q0, s0), push, times)
-    oracle = Pinocchio(robot)
-    for i in range(2):
-        assert model.regularity(q[i]) > 1e-2
-        v = model.velocity(q[i], s[i])
-        assert_close(q[i], q_full[i], 1e-8)
-        assert_close(v, v_full[i], 1e-8)
-        for part in case.parts:
-            for at, moving in ((q[i], v), (q_full[i], v_full[i])):
-                kept = part_rows(robot, oracle, part, at) @ moving
-                np.testing.assert_allclose(kept, part[3], rtol=1e-10)
-        for stage in model.chain:
-            rest, own = stage.momentum_residual(q_full[i], v_full[i])
-            assert np.abs(rest).max() < 1e-10 * np.abs(stage.theta).max()
-            assert np.abs(own).max() > 1e-3
-    assert np.abs(q_full[1] - q0).max() > 0.5  # something has happened
-
-
-def test_motion_in_momentum_form() -> None:
-    case, s0 = CASES["disc then plane"], START["disc then plane"]
-    model, robot, q0 = case.model(), case.robot, start(case)
-
-    def law(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        tau = np.zeros(robot.nv)
-        tau[0] = 0.1 * np.sin(t) - 0.2 * v[0]
-        return tau
-
-    q, p = simulate_momentum_form(model, q0, s0, law, [5.0])
-    same, s = simulate_acceleration_form(model, q0, s0, law, [5.0])
-    assert_close(q[0], same[0], 1e-9)
-    assert_close(p[0], model.mass_matrix(same[0]) @ s[0], 1e-9)
 
 
 def test_a_second_part_with_an_axis_beside_the_joint() -> None:
@@ -395,20 +316,6 @@ def test_stages_after_a_part_that_turns() -> None:
         check_against(model, lifted, oracle.forward_dynamics, seed=25, states=6, least=0.3)
 
 
-def test_velocities_that_were_measured_are_taken_as_they_are() -> None:
-    rng = np.random.default_rng(26)
-    for name in ("vertical axis", "axis of a round body"):
-        model = CASES[name].model()
-        for _ in range(4):
-            q, s = model.robot.random(rng), rng.uniform(-1, 1, 3)
-            other = replace(model, theta=(model.theta[0] + 0.3,))
-            v, sdot = other.velocity(q, s), rng.uniform(-1, 1, 3)
-            ours = model.shape_forces(q, v, sdot)
-            assert_close(ours, other.inverse_dynamics(q, s, sdot), 1e-10)
-            rest, _ = model.momentum_residual(q, v)
-            assert_close(rest, [0.3], 1e-10)
-
-
 def test_where_a_part_does_not_determine_a_velocity() -> None:
     model = CASES["vertical axis"].model()
     assert "see `regularity`" in model.reason
@@ -471,28 +378,6 @@ def test_a_body_that_is_almost_round_keeps_nothing(inertia: Inertia) -> None:
     assert reduce(robot, stages="auto").kind == "symplectic"
 
 
-def test_a_driven_joint_keeps_nothing() -> None:
-    robot = replace(hull(), actuated=("arm", "ball"))
-    with pytest.raises(ReductionError, match="its drive changes it") as caught:
-        reduce(robot, stages=["ball"])
-    assert "tolerance" not in str(caught.value)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_random_axes(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    turn = Rotation.random(rng=rng).as_matrix()
-    axis = turn[:, 2] * np.sign(turn[np.abs(turn[:, 2]).argmax(), 2])
-    tensor = turn @ np.diag([0.3, 0.3, 0.2]) @ turn.T
-    robot = with_ball(Inertia(2.0, tuple(0.1 * axis), tuple(map(tuple, (tensor + tensor.T) / 2))))
-    model = reduce(robot, momentum=MU, stages={"ball": 0.3})
-    np.testing.assert_allclose(model.generators[0], axis, rtol=0, atol=1e-12)
-    part = one("ball", "body", axis[:, None], 0.3)
-    oracle, equations = equations_of(robot, MU, part)
-    lifted = Lifted(oracle, equations, model.shape)
-    check_against(model, lifted, oracle.forward_dynamics, seed, states=4, least=0.3)
-
-
 def test_parts_at_another_momentum_and_of_another_robot() -> None:
     case = CASES["both"]
     model = case.model()
@@ -543,36 +428,3 @@ def test_a_momentum_that_drifts_leaves_the_turn_about_itself() -> None:
     np.testing.assert_allclose(again, model.generators, rtol=0, atol=1e-12)
     with pytest.raises(ReductionError, match="another part of it"):
         model.at_momentum([0, 0, 2, 0, 0, 0])
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize("seed", [1, 2, 3, 7])
-def test_parts_of_random_robots_are_their_symmetries(seed: int) -> None:
-    # Found from momenta along the motion here, from invariance at configurations there.
-    robot = replace(random_tree(seed), actuated=())
-    model = ReducedModel(robot, "unreduced", tuple(range(robot.nv)), (), "as it is")
-    report, dims = symmetry(robot), []
-    for body in robot.bodies:
-        if body.joint.nv > 1:
-            row, found = report[body.name], conserved_parts(model, body.name, 1e-9)
-            own = 0 if row.own is None else row.own.dim
-            expected = {"parent": row.conserving.dim, "body": own}
-            theirs = {view: dim for view, dim in expected.items() if dim}
-            assert {part.seen_from: part.generators.shape[1] for part in found} == theirs
-            dims.append(row.conserving.dim + own)
-    assert max(dims) in (1, 3)  # turns about gravity, and moves across it
-    assert min(dims) == 0
-
-
-def test_motions_do_not_start_where_a_part_does_not_tell_a_velocity() -> None:
-    case = CASES["both"]
-    model, q0, s0 = case.model(), start(case), START["both"]
-
-    def still(t: float, q: np.ndarray, s: np.ndarray) -> np.ndarray:
-        return np.zeros(1)
-
-    run = forced_motion(model, still, 0.5, q0, s0)
-    rest = [model.momentum_residual(q, v)[0] for q, v in zip(run.q, run.v, strict=True)]
-    assert np.abs(rest).max() < 1e-9
-    with pytest.raises(SimulationError, match="regularity"):
-        forced_motion(model, still, 0.5, case.robot.neutral(), s0)

@@ -7,13 +7,11 @@ follow from linear equations on the velocity.
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from concur import robots
 from concur.errors import ConcurError, NonFiniteError, ReductionError, ShapeError, UnknownNameError
 from concur.reduction import (
     MomentumReduction,
@@ -22,7 +20,7 @@ from concur.reduction import (
     WheelReduction,
     reduce,
 )
-from concur.robot import Body, Inertia, Mechanism, Pose, joints
+from concur.robot import Body, Inertia, Mechanism
 from tests.oracles import (
     Constrained,
     CraneNumbers,
@@ -31,7 +29,6 @@ from tests.oracles import (
     assert_close,
     crane,
     crane_rows,
-    full_order,
     rover,
     rover_rows,
     rover_without_arm,
@@ -55,10 +52,6 @@ Q0 = np.array([1, -2, 0.4, 0.35, -0.5, 0.8, -0.3, 0.25])
 S0 = np.array([0.15, 4, 0.3])  # psi1, psi2, phi2
 COLUMN = -0.4
 THETA = -11.57579243454301
-P0 = np.array([1218.301126335003, 515.775509659590, 13.5])
-ENERGY0 = 1126.117740198949
-COEFFICIENT0 = -40.61415965829
-V0 = np.array([1.356080564953, 0, 0.198003218997, 0.15, -0.4, 4, 5.624015021988, 0.3])
 
 
 def numbers(text: str) -> np.ndarray:
@@ -147,15 +140,6 @@ def test_stages_of_the_crane(staged: StagedReduction) -> None:
     assert "then by `column`" in staged.reason
 
 
-def test_start_of_the_crane(staged: StagedReduction) -> None:
-    np.testing.assert_allclose(staged.velocity(Q0, S0), V0, rtol=0, atol=1e-11)
-    p = staged.mass_matrix(Q0) @ S0
-    np.testing.assert_allclose(p, P0, rtol=0, atol=1e-9)
-    assert staged.hamiltonian(Q0, p) == pytest.approx(ENERGY0, rel=1e-12)
-    assert staged.two_form(Q0, p)[0, 1] == pytest.approx(COEFFICIENT0, rel=1e-12)
-    np.testing.assert_array_equal(staged.stage_momentum(Q0), [THETA])
-
-
 def test_connection_of_the_crane_is_the_closed_form(staged: StagedReduction) -> None:
     """Thesis: (4.5.33)-(4.5.35)."""
     rng = np.random.default_rng(0)
@@ -230,12 +214,6 @@ def test_motion_of_the_crane_in_stages_and_with_multipliers(
         assert_close(staged.velocity(q[i], s[i]), v_end, 1e-9)
 
 
-def test_equations_of_the_crane(staged: StagedReduction, first: Reference) -> None:
-    lifted = Lifted(first.full.oracle, crane_equations(first, {1: THETA}), [3, 5, 7])
-    full = first.full
-    check_against(staged, lifted, lambda q, v, tau: full.acceleration(q, v, tau)[0], 2, size=100)
-
-
 @pytest.mark.extended
 def test_a_round_boom_makes_two_stages_in_either_order(first: Reference) -> None:
     n = replace(N, j=(*N.j[:5], (45.0, 45.0, 45.0)))
@@ -266,25 +244,6 @@ def test_a_round_boom_makes_two_stages_in_either_order(first: Reference) -> None
     for i in range(2):
         assert_close(one.velocity(ours[i], s[i]), v[i], 1e-9)
         assert 45.0 * v[i][7] == pytest.approx(20.0, rel=1e-10)
-
-
-def test_with_locked_steering_the_swinging_boom_does_not_move_the_car() -> None:
-    steered = 0.3
-    turned = Pose((N.l, 0, 0), (0, 0, np.sin(steered / 2), np.cos(steered / 2)))
-    axle = Body("axle", joints.Fixed(), "chassis", turned, crane().bodies[1].inertia)
-    bodies = [axle if body.name == "axle" else body for body in crane().bodies]
-    robot = Mechanism("locked", bodies, wheels=crane().wheels, actuated=("left", "boom"))
-    model = reduce(robot, stages={"column": 50.0})
-    assert model.shape_names == ("left", "boom")
-    rng = np.random.default_rng(4)
-    column = []
-    for _ in range(10):
-        q, s = robot.random(rng), rng.uniform(-2, 2, 2)
-        wheel, _ = model.acceleration(q, s, np.zeros(2))
-        assert abs(wheel) < 1e-12
-        column.append(float(model.drift_acceleration(q, s)[robot.v_slice("column")][0]))
-        assert abs(model.acceleration(q, s, np.array([100.0, 0.0]))[0]) > 0.1
-    assert np.abs(column).max() > 0.1
 
 
 def test_idle_wheels_keep_their_momenta_when_nothing_is_off_the_axle() -> None:
@@ -340,29 +299,6 @@ def test_floating_body_with_free_rotors() -> None:
     check_against(turned, Lifted(oracle, equations, [6, 7]), oracle.forward_dynamics, 6, states=3)
 
 
-def test_motion_of_a_floating_body_with_free_rotors() -> None:
-    robot = satellite()
-    theta = {"rotor": 0.7, "second": -0.2}
-    model = reduce(robot, momentum=MU, stages=theta)
-
-    def push(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return np.array([0.5 * np.sin(t), 0.4 * np.cos(1.3 * t)]) - 0.3 * v[[6, 7]]
-
-    def on_v(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return np.array([*np.zeros(6), *push(t, q, v), 0, 0])
-
-    q0 = robot.random(np.random.default_rng(7))
-    s0, times = np.array([0.1, -0.2]), [5.0, 10.0]
-    q, s = simulate_acceleration_form(model, q0, s0, on_v, times)
-    q_full, v_full = full_order(robot, q0, model.velocity(q0, s0), push, times)
-    assert_close(q, q_full, 1e-8)
-    oracle = Pinocchio(robot)
-    for i in range(2):
-        kept = oracle.mass_matrix(q_full[i])[[8, 9]] @ v_full[i]
-        np.testing.assert_allclose(kept, [0.7, -0.2], rtol=1e-10)
-        assert_close(model.velocity(q[i], s[i]), v_full[i], 1e-8)
-
-
 def test_a_turning_group_that_is_not_abelian() -> None:
     robot, theta = carrier(), {"carrier": np.array([0.9, -0.5, 0.4])}
     model = reduce(robot, momentum=MU, stages=theta)
@@ -370,29 +306,6 @@ def test_a_turning_group_that_is_not_abelian() -> None:
     assert model.shape_names == ("first", "second")
     oracle, equations = floating_equations(robot, MU, theta)
     check_against(model, Lifted(oracle, equations, [6, 7]), oracle.forward_dynamics, 8)
-
-
-def test_motion_of_a_turning_group_that_is_not_abelian() -> None:
-    robot, theta = carrier(), np.array([0.9, -0.5, 0.4])
-    model = reduce(robot, momentum=MU, stages={"carrier": theta})
-
-    def push(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return np.array([0.1 * np.sin(t), 0.1 * np.cos(1.3 * t)])
-
-    def on_v(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return np.array([*np.zeros(6), *push(t, q, v)])
-
-    q0, s0 = robot.random(np.random.default_rng(9)), np.array([1.0, -0.7])
-    q, p = simulate_momentum_form(model, q0, s0, on_v, [5.0, 10.0])
-    q_full, v_full = full_order(robot, q0, model.velocity(q0, s0), push, [5.0, 10.0])
-    oracle, joint = Pinocchio(robot), joints.Spherical()
-    for i in range(2):
-        assert_close(q[i], q_full[i], 1e-8)
-        body = oracle.mass_matrix(q_full[i])[3:6] @ v_full[i]
-        expected = carried(joint, q_full[i][robot.q_slice("carrier")], theta)
-        np.testing.assert_allclose(body, expected, rtol=0, atol=1e-10)
-        s = np.linalg.solve(model.mass_matrix(q[i]), p[i])
-        assert_close(model.velocity(q[i], s), v_full[i], 1e-8)
 
 
 def test_a_ball_of_equal_moments_keeps_its_momentum_in_its_own_axes() -> None:
@@ -481,35 +394,6 @@ def test_momenta_are_zero_unless_given() -> None:
     np.testing.assert_array_equal(still.lift(Q0)[1], np.zeros(8))
 
 
-def test_stages_may_take_every_joint() -> None:
-    rail = Body("rail", joints.Fixed(), None, Pose(), Inertia(1.0))
-    rotors = [
-        Body(n, joints.Revolute((0, 0, 1)), "rail", Pose(), Inertia(1.0, moments=(0.1, 0.1, 0.1)))
-        for n in ("first", "second")
-    ]
-    robot, nothing = Mechanism("rotors", [rail, *rotors], actuated=()), np.zeros(0)
-    model = reduce(robot, stages={"first": 1.0, "second": 2.0})
-    assert_close(model.velocity(np.zeros(2), nothing), [10.0, 20.0], 1e-14)
-    assert model.acceleration(np.zeros(2), nothing, nothing).shape == (0,)
-    assert reduce(robot, stages="auto").stages == ("first",)
-
-
-def test_stages_survive_pickling(staged: StagedReduction) -> None:
-    twin = pickle.loads(pickle.dumps(staged))
-    assert twin == staged
-    np.testing.assert_array_equal(twin.velocity(Q0, S0), staged.velocity(Q0, S0))
-
-
-def test_the_same_stages_of_a_robot_with_other_parameters(staged: StagedReduction) -> None:
-    heavy = replace(N, m=(*N.m[:5], 120.0))
-    other = staged.on(crane(heavy, undriven="column"))
-    expected = reduce(crane(heavy, undriven="column"), stages={"column": THETA})
-    assert other == replace(expected, reason=staged.reason, inner=other.inner)
-    q = staged.robot.random(np.random.default_rng(13))
-    np.testing.assert_array_equal(other.mass_matrix(q), expected.mass_matrix(q))
-    assert other.inner.robot.total_mass == N.total + 30.0
-
-
 def test_the_same_stages_at_another_momentum() -> None:
     model = reduce(satellite(), momentum=MU, stages={"rotor": 0.7, "second": -0.2})
     other = model.at_momentum(2 * MU)
@@ -527,11 +411,6 @@ def test_a_momentum_can_end_a_stage() -> None:
     assert model.at_momentum([0, 0, 0, 1, 2, 3]).stages == ("carrier",)
     with pytest.raises(ReductionError, match="`carrier`"):
         model.at_momentum(MU)
-
-
-def test_a_robot_that_does_not_float_has_no_momentum(staged: StagedReduction) -> None:
-    with pytest.raises(ReductionError, match="`at_momentum`"):
-        staged.at_momentum(MU)
 
 
 ROBOT = crane(undriven="column")
@@ -571,16 +450,6 @@ def test_bad_stages_of_robots_that_float_are_refused(stages: object) -> None:
             reduce(robot, stages=stages)
 
 
-def test_names_may_come_one_by_one() -> None:
-    names = (name for name in ("second", "rotor"))
-    assert reduce(satellite(), stages=names).stages == ("second", "rotor")
-
-
-def test_a_joint_with_several_freedoms_takes_as_many_numbers() -> None:
-    with pytest.raises(ShapeError, match=r"\(3,\)"):
-        reduce(ball_rover(), stages={"ball": 1.0})
-
-
 def test_an_undriven_joint_that_is_not_balanced_is_refused() -> None:
     boom = crane().bodies[-1]
     hung = replace(boom, inertia=Inertia(90.0, (0.001, 0, 0), (1.0, 45.0, 45.0)))
@@ -591,41 +460,6 @@ def test_an_undriven_joint_that_is_not_balanced_is_refused() -> None:
     assert reduce(robot, stages="auto").kind == "chaplygin"
 
 
-def test_signs_and_units_of_momenta_are_in_the_reason() -> None:
-    reason = reduce(satellite(), stages={"rotor": 0.5, "second": -0.2}).reason
-    assert "`rotor`, which keeps its momentum, 0.5 N m s: " in reason
-    assert "`second`, which keeps its momentum, -0.2 N m s: " in reason
-    assert "keeps its momentum, zero: " in reduce(satellite(), stages=["rotor"]).reason
-    ball = reduce(carrier(), stages={"carrier": [-0.1, 0.2, 0.3]})
-    assert "(-0.1, 0.2, 0.3) N m s: " in ball.reason
-
-
-def test_momentum_and_drift_of_all_stages_are_those_of_the_first() -> None:
-    momentum = [0.5, -0.3, 0.2, 2.5, 0.8, 0.8]
-    robot = satellite()
-    model = reduce(robot, momentum, stages={"rotor": 0.5, "second": -0.2})
-    assert isinstance(model, StagedReduction)
-    assert model.momentum == tuple(momentum)
-    assert_close(model.com_velocity, np.array(momentum[:3]) / robot.total_mass, 1e-14)
-    q = robot.random(np.random.default_rng(4))
-    v = model.velocity(q, np.array([0.3, -0.7]))
-    oracle = Pinocchio(robot)
-    assert_close(oracle.momentum(q, v), momentum, 1e-10)
-
-
-def test_wheels_have_no_momentum_of_the_whole_robot() -> None:
-    model = reduce(loose(crane(), "column"), stages=["column"])
-    assert isinstance(model, StagedReduction)
-    for ask in (lambda: model.momentum, lambda: model.com_velocity):
-        with pytest.raises(ReductionError, match="expected a robot that floats, got chaplygin"):
-            ask()
-
-
-def test_none_is_no_momentum() -> None:
-    with pytest.raises(ReductionError, match=r"joint `rotor`: expected a momentum.*got None"):
-        reduce(satellite(), stages={"rotor": None})
-
-
 def test_audit_of_an_undriven_joint_names_the_stage() -> None:
     robot = satellite()
     rows = {row.id: row for row in reduce(robot).audit()}
@@ -634,21 +468,3 @@ def test_audit_of_an_undriven_joint_names_the_stage() -> None:
     assert reduce(robot, stages="auto").audit().holds
     lone = replace(robot, actuated=("turret", "rotor", "second"))
     assert "stages" not in reduce(lone).audit()["CON3"].why  # no joint to take
-
-
-def test_errors_about_stages_name_the_argument() -> None:
-    satellite, rover = robots.wheel_satellite(), robots.rover_arm()
-    cases = [
-        # Names in the place of the momentum, the argument before.
-        (satellite, (["wheel_x"],), "`momentum`", r"write stages=\['wheel_x'\]\."),
-        (satellite, ("auto",), "`momentum`", "write stages='auto'"),
-        (rover, ({"turret": 1.0},), "`momentum`", r"write stages=\{'turret': 1.0\}"),
-        # One name without a list, and joints that are no shape joints.
-        (satellite, (None, "wheel_x"), "`stages`", r"Write stages=\['wheel_x'\]\."),
-        (satellite, (None, "wheels"), "`stages`", 'Write stages="auto", or a list of bodies'),
-        (rover, (None, ["chassis"]), "`stages`", "expected a shape joint among left_wheel"),
-    ]
-    for robot, arguments, place, words in cases:
-        with pytest.raises(ConcurError, match=words) as caught:
-            reduce(robot, *arguments)
-        assert caught.value.where == f"robot `{robot.name}`, {place}"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +17,8 @@ from concur.errors import (
 )
 from concur.reduction import AuditStatus, WheelReduction, reduce
 from concur.robot import Body, Inertia, Mechanism, Mimic, Pose, Steering, Wheel, joints
-from concur.simulation import Integrator, forced_motion
+from concur.simulation import forced_motion
 from concur.simulation._fmu import _initial
-from hil.rig._checks import sorted_axes
 from tests.oracles import Pinocchio, assert_close
 from tests.reduction.test_irregular import missed
 
@@ -58,17 +55,6 @@ def robots() -> list[Mechanism]:
     return [CAR, SWERVE, odd_vehicle(0, False), odd_vehicle(1, True)]
 
 
-def contact_rows(oracle: Pinocchio, robot: Mechanism, q: np.ndarray) -> np.ndarray:
-    """Velocity of the material point of each wheel on the ground, from poses of Pinocchio."""
-    rows = []
-    for wheel in robot.wheels:
-        rotation = oracle.pose(q, wheel.body)[:3, :3]
-        twist = oracle.jacobian(q, wheel.body)
-        down = rotation.T @ [0.0, 0.0, -wheel.radius]
-        rows.append((rotation @ (twist[:3] - np.cross(down, twist[3:].T).T))[:2])
-    return np.vstack(rows)
-
-
 def lines_meet(robot: Mechanism, steering: Steering, q: np.ndarray) -> float:
     """Determinant of three axles as lines in the world, from their poses."""
     lines = []
@@ -103,55 +89,6 @@ def test_axles_meet_and_angles_are_continuous() -> None:
         assert_close(SWERVE.coupled(q)[SWERVE.followers[0]], angle, 1e-11)
 
 
-def test_wheels_stand_still_where_they_touch() -> None:
-    for robot in robots():
-        model, rng, step = reduce(robot), np.random.default_rng(3), 1e-6
-        for q in (robot.random(rng) for _ in range(3)):
-            v = model.velocity(q, rng.normal(size=model.ns))
-            ends = [robot.integrate(q, sign * step * v) for sign in (1, -1)]
-            for wheel in robot.wheels:
-                poses = [robot.pose(end, wheel.body) for end in ends]
-                down = robot.pose(q, wheel.body)[:3, :3].T @ [0.0, 0.0, -wheel.radius]
-                moved = np.subtract(*(p[:3, :3] @ down + p[:3, 3] for p in poses)) / (2 * step)
-                assert np.abs(moved).max() < 1e-8 * np.abs(v).max(), (robot.name, wheel.body)
-            for steering in robot.steering:
-                change = np.subtract(*(lines_meet(robot, steering, end) for end in ends))
-                assert abs(change) / (2 * step) < 1e-8 * np.abs(v).max()
-
-
-def test_accelerations_solve_the_equations_with_all_rows() -> None:
-    # All rows of all wheels, the redundant ones too, and the derivatives of the determinants, by
-    # differences of poses; mass matrix and bias of Pinocchio; least squares.
-    for robot in robots():
-        oracle, model, rng = Pinocchio(robot), reduce(robot), np.random.default_rng(5)
-
-        def rows(q: np.ndarray, robot: Mechanism = robot, oracle: Pinocchio = oracle) -> np.ndarray:
-            step, unit, found = 1e-5, np.eye(robot.nv), []
-            for steering in robot.steering:
-                ends = [robot.integrate(q, sign * e) for sign in (step, -step) for e in unit]
-                up, down = np.reshape([lines_meet(robot, steering, x) for x in ends], (2, -1))
-                found.append((up - down) / (2 * step))
-            return np.vstack([contact_rows(oracle, robot, q), *found])
-
-        for _ in range(2):
-            q = robot.random(rng)
-            s, u = rng.normal(size=model.ns), rng.normal(size=robot.nu)
-            v, h = model.velocity(q, s), 1e-4
-            turning = np.subtract(*(rows(robot.integrate(q, x * v)) for x in (h, -h))) / (2 * h)
-            constraints = rows(q)
-            k = len(constraints)
-            assert np.linalg.matrix_rank(constraints, 1e-8) == robot.nf < k
-            whole = np.block(
-                [[oracle.mass_matrix(q), constraints.T], [constraints, np.zeros((k, k))]]
-            )
-            force = robot.actuation(q) @ u - oracle.bias(q, v)
-            right = np.concatenate([force, -turning @ v])
-            expected = np.linalg.lstsq(whole, right, rcond=1e-9)[0][: robot.nv]
-            sdot = model.acceleration(q, s, u)
-            found = model.lift(q)[0] @ sdot + model.drift_acceleration(q, s)
-            assert_close(found, expected, 1e-6 * np.abs(expected).max())
-
-
 def test_motion_stays_on_the_compatible_set() -> None:
     model = reduce(CAR)
     start = CAR.neutral()
@@ -170,36 +107,6 @@ def test_motion_stays_on_the_compatible_set() -> None:
         assert off < (1e-7 if method == "rkmk4" else 1e-14), method
         ends.append(motion.q[-1])
     assert_close(ends[0], ends[1], 1e-6)
-
-
-def test_simulated_car_stays_on_the_compatible_set() -> None:
-    task = cc.load_task(EXAMPLES / "ackermann_car_task.toml")
-    servo = task.servo
-    for method, bound in (("rk4", 1e-14), ("rkmk4", 1e-8)):
-        run = cc.simulate(
-            CAR,
-            servo,
-            reference=task.reference,
-            duration=2.0,
-            q0=task.q0,
-            s0=np.zeros(2),
-            integrator=Integrator(method, dt=0.01),
-        )
-        assert max(abs(lines_meet(CAR, CAR.steering[0], q)) for q in run.q) < bound, method
-    tick, sample = cc.control.Tick(servo, interpreted=True), task.reference(0.0)
-    q, s = run.q[40], run.s[40]
-    assert_close(tick(q, s, sample), servo.torque(q, s, sample), 1e-12)
-
-
-@pytest.mark.extended
-def test_compiled_law_is_the_interpreted_one(compiler: None, tmp_path: Path) -> None:
-    for name in ("ackermann_car", "swerve"):
-        task = cc.load_task(EXAMPLES / f"{name}_task.toml")
-        start, sample = task.servo.start(task.reference), task.reference(1.0)
-        ticks = task.servo.compile(), cc.control.Tick(task.servo, interpreted=True)
-        compiled, interpreted = (tick(start.q, start.s, sample) for tick in ticks)
-        assert_close(compiled, interpreted, 1e-12 * np.abs(interpreted).max())
-        assert task.servo.export(tmp_path / name).states > 100
 
 
 def test_car_on_a_floating_hull() -> None:
@@ -302,42 +209,12 @@ def test_files(tmp_path: Path) -> None:
         cc.load_task(path)
 
 
-def six_wheels(tables: list[Steering]) -> Mechanism:
-    """The car with a steered axle behind the fixed one, too."""
-    bodies = list(CAR.bodies)
-    for side, y in (("left", 0.3), ("right", -0.3)):
-        steer = joints.Revolute(Z)
-        bodies.append(Body(f"{side}_fork", steer, "chassis", Pose((-0.8, y, 0.0))))
-        wheel = next(body for body in CAR.bodies if body.name == f"front_{side}")
-        bodies.append(replace(wheel, name=f"back_{side}", parent=f"{side}_fork"))
-    wheels = [*CAR.wheels, *(Wheel(f"back_{side}", 0.15) for side in ("left", "right"))]
-    return replace(CAR, bodies=bodies, wheels=wheels, steering=tables)
-
-
 def test_singular_configurations_beyond_limits_do_not_count() -> None:
     # With a wheel that drives, 90 degrees of steering are singular.
     free = [replace(body, limits=None) for body in CAR.bodies]
     for bodies, holds in ((CAR.bodies, True), (free, False)):
         row = reduce(replace(CAR, bodies=bodies)).audit()["NHR3"]
         assert (row.status is AuditStatus.HOLDS) == holds, row.why
-
-
-def test_error_names_the_tables_to_write() -> None:
-    cases = (
-        (CAR, 'wheel = "front_right", guides = ["rear_left", "front_left"]'),
-        (SWERVE, 'wheel = "wheel_fr", guides = ["wheel_fl", "wheel_rl"]; wheel = "wheel_rr"'),
-    )
-    for robot, table in cases:
-        with pytest.raises(ReductionError) as caught:
-            reduce(replace(robot, steering=()))
-        assert f"or couple them by [[steering]]: {table}" in caught.value.cure
-    # Guides of which one has to follow: the error names tables that replace the given ones.
-    mixed = [CAR.steering[0], Steering("back_right", ("rear_left", "back_left"))]
-    with pytest.raises(ReductionError, match=r'"back_right", guides = \["rear_left", "front_left"'):
-        reduce(six_wheels(mixed))
-    # One of two that should follow: the error names the other one.
-    with pytest.raises(ReductionError, match='wheel = "wheel_rl", guides'):
-        reduce(replace(SWERVE, steering=SWERVE.steering[:1]))
 
 
 def test_motors_and_stages() -> None:
@@ -435,9 +312,3 @@ def test_starts_and_inverse_kinematics_move_the_wheels_that_follow() -> None:
             cc.control.InverseKinematicsSolver(
                 CAR, [options.get("output", nose)], fixed=options.get("fixed", ())
             )
-
-
-def test_rigs_reject_wheels_that_follow() -> None:
-    task: Any = SimpleNamespace(robot=SWERVE)
-    with pytest.raises(ConcurError, match=r"a robot whose joints have a motor each.*`steer_fr`"):
-        sorted_axes(None, task, "rig.toml")  # type: ignore[arg-type]
