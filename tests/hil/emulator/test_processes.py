@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -23,7 +22,7 @@ import pytest
 from hil.bus import open_bus
 from hil.clock import MonotonicClock
 from hil.drives import Finding, Wanted, make_drives
-from hil.emulator import DriveSettings, EmulatorProcesses, Fault, command_fault, run_emulator
+from hil.emulator import EmulatorProcesses, Fault, command_fault
 from hil.emulator._inbox import Inbox
 from hil.emulator._lock import BusLock
 from hil.emulator._shared import Block
@@ -160,22 +159,6 @@ def test_it_does_not_outlive_its_parent(how, tmp_path):
         parent.stdout.close()
 
 
-@pytest.mark.slow
-def test_it_runs_until_the_event_and_reports_its_status():
-    own = rig(faults=({"kind": "drop", "axis": "turret"},))
-    stop, lines = threading.Event(), []
-
-    def say(line):
-        lines.append(line)
-        if len(lines) == 2:
-            stop.set()
-
-    run_emulator(own, stop, report=say, every=0.2)
-    assert len(lines) == 2
-    assert "enabled 0/5" in lines[1]
-    assert "stalls" in lines[1]
-
-
 @pytest.mark.extended
 def test_a_second_emulated_rig_on_the_bus_is_refused():
     own = rig()
@@ -210,18 +193,6 @@ def test_a_process_that_ends_before_it_is_ready_is_noticed(tmp_path):
         pass
     assert not emulator.alive
     assert not _lives(emulator.pid)
-
-
-@pytest.mark.slow
-def test_settings_reach_the_drives():
-    own = rig()
-    settings = {"turret": DriveSettings(rated_torque=5.0)}
-    clock = MonotonicClock()
-    with open_bus(own.bus, clock) as bus, EmulatorProcesses(own, settings=settings):
-        checks = [check for drive in make_drives(own) for check in drive.inspect(bus)]
-    wrong = [check for check in checks if check.finding.name == "WRONG"]
-    assert [check.axis for check in wrong] == ["turret"]
-    assert "0x6076" in wrong[0].what
 
 
 @pytest.mark.extended
