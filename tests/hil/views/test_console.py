@@ -106,10 +106,10 @@ PROGRAM = """
 import os, sys
 os.dup2(os.open(sys.argv[1], os.O_RDWR), 1)
 from hil.views.console import Facts, Heartbeat, start_console
-from tests.hil.views.test_console import FACTS
 if __name__ == "__main__":
     heartbeat = Heartbeat("127.0.0.1", int(sys.argv[3]), "secret", "keys")
-    process = start_console(FACTS, sys.argv[2], heartbeat, True)
+    facts = Facts("rover, DRIVE", ("wheel", "arm"), (8.0, 4.0), (("hand", 2),), 60.0)
+    process = start_console(facts, sys.argv[2], heartbeat, True)
     print(process.pid, file=sys.stderr, flush=True)
     sys.stdin.read()  # until told to end
     process.terminate()
