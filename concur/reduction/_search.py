@@ -244,13 +244,19 @@ def in_body(
 def link_rows(robot: Mechanism, joint: str, generators: Generators) -> np.ndarray:
     """Momenta of a link along generators in its axes, as rows on its twist, shape (k, 6)."""
     basis = robot.bodies[robot.index(joint)].joint.basis @ np.array(generators).T
+    inertia, size = _link_inertia(robot, robot.index(joint))
+    rows = basis.T @ inertia
+    return np.where(np.abs(rows) <= _LOST * (np.abs(basis.T) @ size), 0.0, rows)
+
+
+def _link_inertia(robot: Mechanism, index: int) -> tuple[np.ndarray, np.ndarray]:
+    """Inertia of a link on twists of its body (6, 6), and the size of the terms of its sum."""
     inertias, inertia, size = robot.inertia_matrices, np.zeros((6, 6)), np.zeros((6, 6))
-    for k, pose in robot.welded(robot.index(joint)).items():
+    for k, pose in robot.welded(index).items():
         back = se3.adjoint(se3.inverse(pose))
         inertia += back.T @ inertias[k] @ back
         size += np.abs(back.T) @ np.abs(inertias[k]) @ np.abs(back)
-    rows = basis.T @ inertia
-    return np.where(np.abs(rows) <= _LOST * (np.abs(basis.T) @ size), 0.0, rows)
+    return inertia, size
 
 
 def link_metric(robot: Mechanism, joint: str, generators: Generators) -> np.ndarray:
@@ -277,10 +283,7 @@ def link_symmetry(robot: Mechanism, joint: str, tolerance: float) -> Generators:
     link = {*(robot.bodies[k].name for k in welded), *(body.name for body in hung)}
     if not hung or link & _pushed(robot):
         return ()
-    inertia, inertias = np.zeros((6, 6)), robot.inertia_matrices
-    for k, pose in welded.items():
-        back = se3.adjoint(se3.inverse(pose))
-        inertia += back.T @ inertias[k] @ back
+    inertia, _ = _link_inertia(robot, index)
     mass = inertia[0, 0]
     gyration = np.trace(inertia[3:, 3:]) / 2
     length = float(np.sqrt(gyration / mass)) if gyration > 0.0 and mass > 0.0 else 1.0

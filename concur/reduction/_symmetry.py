@@ -393,7 +393,8 @@ class _Carried:
                 rate = terms.rate + terms.pull
                 lefts.append((rate - terms.turned) @ terms.frame)
                 rights.append(rate)
-            unit = self.unit * np.sqrt(VELOCITIES)
+            # Energies v^T A v / 2 at normal velocities have the mean square of A over two.
+            unit = self.unit * np.sqrt(VELOCITIES / 2)
             self._known[state] = np.array(lefts) / unit, np.array(rights) / unit
         return self._known[state]
 
