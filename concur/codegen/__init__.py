@@ -2,14 +2,18 @@
 
 from concur.codegen._arguments import (
     DRIFT,
+    FINITE,
     LARGEST,
     as_floats,
     attitude_error,
+    constant,
     finite_floats,
     nonfinite_error,
     normalised,
     oversized_error,
+    part,
     shape_error,
+    zero_unless_finite,
 )
 from concur.codegen._c_qp import qp_hole
 from concur.codegen._c_text import c_text
@@ -20,13 +24,11 @@ from concur.codegen._compiler import (
     find_compiler,
     interpreted_on_purpose,
 )
-from concur.codegen._constant import FINITE, constant, part, zero_unless_finite
 from concur.codegen._evaluated import Array, Matrix, Scalar, Vector, evaluated
-from concur.codegen._evaluator import Evaluator
+from concur.codegen._evaluator import Evaluator, OneThread
 from concur.codegen._fingerprint import fingerprint
 from concur.codegen._library import Compiled, compiled, instructions, recalled
 from concur.codegen._methods import Build, EvaluatedMethods
-from concur.codegen._one_thread import OneThread
 from concur.codegen._rollout import Rollout
 from concur.codegen._rollout_data import LONGEST_DELAY, Batch, Demand, Record, Rolled
 from concur.codegen._rollout_loop import uniform

@@ -12,8 +12,14 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 import casadi as ca
 import numpy as np
 
-from concur.codegen._arguments import LARGEST, as_floats, nonfinite_error, normalised, shape_error
-from concur.codegen._constant import constant
+from concur.codegen._arguments import (
+    LARGEST,
+    as_floats,
+    constant,
+    nonfinite_error,
+    normalised,
+    shape_error,
+)
 from concur.codegen._direct import direct
 from concur.codegen._evaluator import UNSOUND, Evaluator
 from concur.errors import ConcurError, ShapeError

@@ -219,7 +219,7 @@ def test_ticks_change_hands_by_release_or_the_end_of_a_thread() -> None:
     assert isinstance(first, np.ndarray)
     later = tick(*state).copy()  # that thread has ended; the state goes on
     assert np.abs(later - first).max() > 1e-6
-    for call in (lambda: tick(*state), tick.run, tick.update, tick.reset, tick.release):
+    for call in (lambda: tick(*state), tick.run, tick.reset, tick.release):
         error = in_thread(call)
         assert isinstance(error, ConcurError)
         assert error.where == "tick of `rover`"
