@@ -42,7 +42,7 @@ from hil.views.dashboard import Dashboard
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1]))
 
-from tests.robots._library import assemble  # noqa: E402
+from tests.robot._library import assemble  # noqa: E402
 
 EXAMPLES = HERE.parents[1] / "examples"
 WIDTH = 360

@@ -19,7 +19,7 @@ from concur.cli import main
 from concur.control._redundancy import OBJECTIVES
 from concur.formats import _robot, _wheels, shipped_names
 from concur.formats._schema import json_schema, schemas
-from concur.robot import _shape, _wheel
+from concur.robot import _shapes as _shape, _wheel
 from hil.rig._schema import RigTable
 from tests.formats import test_files_page, test_robot, test_task
 

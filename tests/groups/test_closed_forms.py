@@ -12,7 +12,6 @@ from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
 from concur.groups import classify, se2, se3, so3
-from concur.robot import Body, Inertia, Mechanism, joints
 
 from .oracles import bracket, conjugation, cross_matrix, near, twist_matrix
 
@@ -143,13 +142,6 @@ def test_integral_of_the_exponential_of_ad(xi):
     near(so3.dexp_spatial(xi[3:]), mean_rotation(xi))
 
 
-def test_exponential_and_integral_without_rotation():
-    xi = np.array([0.4, -0.3, 0.2, 0.0, 0.0, 0.0])
-    shift = cross_matrix(xi[:3])
-    near(se3.adjoint(se3.exp(xi)), blocks(np.eye(3), shift), 1e-16)  # (2.4.22)
-    near(se3.dexp_spatial(xi), blocks(np.eye(3), shift / 2), 1e-16)  # (2.4.23)
-
-
 @angles
 def test_logarithm_in_the_plane(theta):
     """Thesis: (2.4.18)-(2.4.20)."""
@@ -187,37 +179,6 @@ def test_printed_formulas_are_wrong_by_this_much():
     second = printed_integral_of_ad(GENERAL) - quadrature(lambda x: expm(x * bracket(GENERAL)))
     assert np.abs(first).max() == pytest.approx(0.2477, abs=5e-5)
     assert np.abs(second).max() == pytest.approx(0.0794, abs=5e-5)
-
-
-def test_second_slip_is_the_integral_of_the_first():
-    inherited = quadrature(lambda x: printed_exponential_of_ad(x * GENERAL) if x else np.eye(6))
-    near(printed_integral_of_ad(GENERAL), inherited)
-
-
-@pytest.mark.parametrize("pitch", [-1.0, -0.1, 0.1, 0.5, 0.9, 1.1, 2.0])
-def test_printed_formulas_are_wrong_for_other_pitches_than_0_and_1(pitch):
-    xi = with_pitch(pitch)
-    assert np.abs(printed_exponential_of_ad(xi) - expm(bracket(xi))).max() > 0.03
-    assert np.abs(printed_integral_of_ad(xi) - se3.dexp_spatial(xi)).max() > 0.01
-
-
-def test_printed_formulas_are_right_for_pitch_1():
-    xi = with_pitch(1.0)
-    near(printed_exponential_of_ad(xi), expm(bracket(xi)))
-    near(printed_integral_of_ad(xi), quadrature(lambda x: expm(x * bracket(xi))))
-
-
-def test_printed_formulas_are_right_without_pitch_as_a_limit():
-    xi = np.array([0.0, 0.25, 0.0, 0.0, 0.0, 0.5])
-    near(printed_exponential_of_ad(xi), expm(bracket(xi)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        assert np.isnan(printed_integral_of_ad(xi)).any()
-    error = [
-        np.abs(printed_integral_of_ad(xi + h * E[2]) - se3.dexp_spatial(xi + h * E[2])).max()
-        for h in (1e-2, 1e-3, 1e-4)
-    ]
-    assert error[1] == pytest.approx(error[0] / 10, rel=0.05)
-    assert error[2] == pytest.approx(error[1] / 10, rel=0.05)
 
 
 # --- rank of the differential on each subgroup at a full turn ---------------------------------
@@ -304,37 +265,3 @@ def test_sliding_screw_has_no_logarithm_beside_a_full_turn():
         logarithm = np.concatenate([shift, 2 * np.pi * turns * shift / np.linalg.norm(shift)])
         near(expm(twist_matrix(logarithm)), target)
         assert np.linalg.matrix_rank(np.column_stack([SLIDING_SCREW, logarithm])) == 4
-
-
-def test_twists_of_the_sliding_screw_grow_without_bound_near_a_full_turn():
-    x, y = 0.5, -0.3
-    for gap in (1e-1, 1e-2, 1e-3, 1e-4):
-        theta = 2 * np.pi - gap
-        half, cotangent = theta / 2, 1 / np.tan(theta / 2)
-        a, b = half * (y + x * cotangent), half * (y * cotangent - x)  # (2.4.19)
-        near(se3.exp(SLIDING_SCREW @ [a, b, theta]), screw_and_slide(x, y, theta), 1e-10)
-        assert np.hypot(a, b) * gap == pytest.approx(2 * np.pi * np.hypot(x, y), rel=gap)
-
-
-def test_slide_then_screw_reaches_every_pose_with_full_rank():
-    robot = Mechanism(
-        "sliding screw",
-        [
-            Body("slide", joints.Sliding((0, 0, 1))),
-            Body(
-                "nut",
-                joints.Helical((0, 0, 1), PITCH),
-                parent="slide",
-                inertia=Inertia(1.0, moments=(0.1, 0.1, 0.1)),
-            ),
-        ],
-    )
-    for theta in (0.0, 1.1, -2.5, np.pi, 2 * np.pi, -2 * np.pi, 4 * np.pi):
-        q = np.array([0.5, -0.3, theta])
-        near(robot.pose(q, "nut"), screw_and_slide(*q), 1e-14)
-        jacobian = robot.jacobian(q, "nut")
-        values = np.linalg.svd(jacobian, compute_uv=False)
-        assert np.sum(values > 1e-10) == 3
-        assert values.min() > 0.99
-        # All of it is motion of the subgroup, in the body's frame too.
-        assert np.linalg.matrix_rank(np.hstack([jacobian, SLIDING_SCREW]), tol=1e-10) == 3

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal, localcontext
-from fractions import Fraction
-from math import comb, factorial
+from math import factorial
 
 import casadi as ca
 import numpy as np
 import pytest
 
-from concur.groups.stumpff import INVERSE_SERIES, STUMPFF_SERIES, inverse_coefficients, stumpff
+from concur.groups.stumpff import inverse_coefficients, stumpff
 
 SQUARED_ANGLES = [0.0, 1e-16, 1.5e-8, 1e-4, 0.3, 1.0, 3.0, 4 - 1e-15, 4.0, 4.0001, 9.87, 20.0]
 TOLERANCES = [3e-15, 5e-14, 2e-12]  # value, first and second derivative
@@ -77,31 +76,6 @@ def test_slope_of_the_inverse_coefficient(t):
         computed[1, 0], precise_derivatives(precise_inverse, t)[1], rtol=1e-13
     )
     np.testing.assert_allclose(computed[1, 1], computed[0, 2], rtol=1e-11)
-
-
-def test_series_of_the_inverse_coefficient_are_bernoulli_numbers():
-    bernoulli = [Fraction(1)]
-    for n in range(1, 43):
-        total = sum((comb(n + 1, k) * bernoulli[k] for k in range(n)), Fraction(0))
-        bernoulli.append(-total / (n + 1))
-    exact = [float(abs(bernoulli[n]) / factorial(n)) for n in range(2, 44, 2)]
-    np.testing.assert_allclose(INVERSE_SERIES, exact, rtol=5e-15)
-    assert INVERSE_SERIES[:4] == pytest.approx([1 / 12, 1 / 720, 1 / 30240, 1 / 1209600], rel=1e-15)
-
-
-def test_stumpff_series_start_with_reciprocal_factorials():
-    assert [series[0] for series in STUMPFF_SERIES] == [1, 1, 1 / 2, 1 / 6, 1 / 24, 1 / 120]
-
-
-@pytest.mark.parametrize("t", [0.0, 1.0, 4.0, 9.0])
-def test_constants_fold(t):
-    coefficients = [*stumpff(ca.SX(t)), *inverse_coefficients(ca.SX(t))]
-    assert all(c.is_constant() for c in coefficients)
-
-
-def test_structural_zero_is_the_angle_zero():
-    values = [float(c) for c in stumpff(ca.SX(1, 1))]
-    assert values == [1, 1, 1 / 2, 1 / 6, 1 / 24, 1 / 120]
 
 
 @pytest.mark.parametrize("distance", [1e-2, 1e-4, 1e-6])

@@ -1,6 +1,6 @@
 """Every example runs: scripts away from the repository and without a screen, tasks to their ends.
 
-Tasks of URDF files run in `tests/robots`, with the packages that contain the files.
+Tasks of URDF files run in `tests/robot`, with the packages that contain the files.
 """
 
 import subprocess

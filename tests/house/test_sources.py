@@ -123,7 +123,7 @@ def test_page_is_filled(equations) -> None:
     page = plain(equations.filled(PAGE))
     (row,) = (line for line in page.splitlines() if line.startswith("| (2.1.5) |"))
     assert "`concur.robot.admissible`" in row
-    assert "`tests/kinematics/test_screw.py::test_rolling_on_a_circle`" in row
+    assert "`tests/robot/test_screw.py::test_rolling_on_a_circle`" in row
     (row,) = (line for line in page.splitlines() if line.startswith("| (2.3.8), (2.3.10) |"))
     assert row.endswith("| text | text |")
     rows = [line for line in page.splitlines() if line.startswith("| ")]

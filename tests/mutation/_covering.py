@@ -21,16 +21,13 @@ FOLDERS = (
     "control",
     "formulations",
     "reduction",
-    "multibody",
-    "dynamics",
-    "kinematics",
-    "mechanism",
+    "robot",
     "groups",
     "codegen",
 )
 """Folders of the package that the yardstick changes."""
 
-TESTS = (*FOLDERS, "robots", "interop", "contract")
+TESTS = (*FOLDERS, "interop", "contract")
 """Folders of tests that may kill; those of a folder that does not exist have no files."""
 
 

@@ -149,10 +149,9 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     ),
     "concur/simulation/_findings": ("simulation/test_stage_findings.py", "control/test_units.py"),
     "concur/robot/": (
-        "kinematics/test_ground.py",
-        "kinematics/test_wheels.py",
+        "robot/test_wheel_rows.py",
         "reduction/test_refused_wheels.py",
-        "robots/test_rolling_balls.py",
+        "robot/test_rolling_balls.py",
         "reduction/test_rover.py",
     ),
     "concur/proofs/": ("proofs/test_quantities.py", "proofs/test_prove.py"),

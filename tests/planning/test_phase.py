@@ -13,7 +13,7 @@ from concur.outputs.references import Loop
 from concur.reduction import ReducedModel
 from concur.simulation import reconstruct
 from tests.oracles import assert_close
-from tests.robots.test_rolling_balls import RADIUS, ball
+from tests.robot.test_rolling_balls import RADIUS, ball
 
 SPIN = 8e-4 * 2 * np.pi**2
 """Angular momentum of a wheel of the satellite at the start of its cycle, kg m^2/s."""

@@ -21,7 +21,7 @@ from concur.planning import LoopPlan
 from concur.reduction import ReducedModel
 from concur.simulation import Run, forced_motion
 from tests.oracles import assert_close
-from tests.robots.test_rolling_balls import ball
+from tests.robot.test_rolling_balls import ball
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 """Example 4.6.2 as printed: what of it cannot be, and what is right instead.
 
 The closed forms of the example are held against the package in tests/reduction/test_crane.py,
-tests/reduction/test_stages.py and tests/robots/test_crane_car.py. They are the corrected ones:
+tests/reduction/test_stages.py and tests/robot/test_crane_car.py. They are the corrected ones:
 
 ==================================================  ==============================================
 printed                                             right

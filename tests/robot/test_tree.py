@@ -1,4 +1,6 @@
-"""Graph and path matrices of section 3.3.1."""
+"""The tree as a graph, and Jacobians relative to a body on the path."""
+
+from __future__ import annotations
 
 import casadi as ca
 import numpy as np
@@ -6,6 +8,11 @@ import pytest
 
 from concur import robot as kinematics
 from concur.robot import Body, Tree, joints
+from tests.oracles import (
+    Pinocchio,
+    assert_close,
+    random_tree,
+)
 
 
 def tree(parents):
@@ -40,19 +47,6 @@ def test_example_of_the_thesis():
         ],
     )
     assert kinematics.branches(robot) == (("B1", "B2"), ("B1", "B3", "B4"))
-
-
-def test_two_tips_on_one_arm():
-    robot = tree([0, 1, 2, 3, 3])
-    np.testing.assert_array_equal(
-        kinematics.path_matrix(robot),
-        [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 1, 0, 1]],
-    )
-    assert kinematics.branches(robot) == (("B1", "B2", "B3", "B4"), ("B1", "B2", "B3", "B5"))
-
-
-def test_one_body_is_a_branch():
-    assert kinematics.branches(tree([0])) == (("B1",),)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -90,3 +84,35 @@ def test_identities_on_random_trees(seed):
 
 def jacobian(robot, q, body):
     return np.array(ca.evalf(kinematics.jacobian(robot, ca.SX(ca.DM(q)), body)))
+
+
+TREES = range(8)
+
+
+def hat(twist: np.ndarray) -> np.ndarray:
+    v, w = twist[:3], twist[3:]
+    matrix = np.zeros((4, 4))
+    matrix[:3, :3] = [[0, -w[2], w[1]], [w[2], 0, -w[0]], [-w[1], w[0], 0]]
+    matrix[:3, 3] = v
+    return matrix
+
+
+@pytest.mark.parametrize("seed", TREES)
+def test_jacobian_relative_to_an_ancestor(seed: int) -> None:
+    # J = J_body - Ad(ancestor to body) J_ancestor.
+    robot = random_tree(seed)
+    oracle = Pinocchio(robot)
+    q = robot.random(np.random.default_rng(seed))
+    symbol = ca.SX.sym("q", robot.nq)
+    body = robot.bodies[-1].name
+    for ancestor in robot.path(robot.index(body))[:-1]:
+        name = robot.bodies[ancestor].name
+        expression = kinematics.jacobian(robot, symbol, body, name)
+        ours = np.array(ca.Function("j", [symbol], [ca.densify(expression)])(q))
+        relative = np.linalg.inv(oracle.pose(q, body)) @ oracle.pose(q, name)
+        rotation, translation = relative[:3, :3], relative[:3, 3]
+        adjoint = np.zeros((6, 6))
+        adjoint[:3, :3] = adjoint[3:, 3:] = rotation
+        adjoint[:3, 3:] = hat(np.array([0, 0, 0, *translation]))[:3, :3] @ rotation
+        expected = oracle.jacobian(q, body) - adjoint @ oracle.jacobian(q, name)
+        assert_close(ours, expected, 1e-12)

@@ -37,23 +37,3 @@ def test_arm_stands_straight_up_from_the_station(robot) -> None:
     expected = [6.0, 3.0 - 2 * 0.5692 - 0.475, 2.5 + height]
     np.testing.assert_allclose(pose[:3, 3], expected, atol=1e-13)
     np.testing.assert_allclose(pose[:3, :3], [[0, 0, -1], [0, 1, 0], [1, 0, 0]], atol=1e-15)
-
-
-def test_hand_moves_in_every_direction_unless_the_arm_is_straight(robot) -> None:
-    def rank(angles):
-        q = robot.neutral()
-        q[7:] = angles
-        values = np.linalg.svd(robot.jacobian(q, "tip")[:, 6:], compute_uv=False)
-        return int(np.sum(values > 1e-6 * values[0]))
-
-    assert rank(np.zeros(7)) < 6
-    assert rank([0.3, 0.2, 0.6, -1.4, 0.5, 0.3, 0.2]) == 6
-
-
-def test_station_hardly_moves_with_its_arm(robot) -> None:
-    q = robot.neutral()
-    q[7:] = [0.3, 0.2, 0.6, -1.4, 0.5, 0.3, 0.2]
-    matrix = robot.mass_matrix(q)
-    connection = np.linalg.solve(matrix[:6, :6], matrix[:6, 6:])
-    largest = np.abs(connection[3:]).max()  # rad/s of the station per rad/s of a joint
-    assert 1e-5 < largest < 1e-2

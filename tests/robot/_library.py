@@ -1,6 +1,6 @@
 """Robots of examples/urdf from the files of two packages, and reference numbers of two engines.
 
-`python -m tests.robots._library` writes tests/data/library.json; it needs the packages.
+`python -m tests.robot._library` writes tests/data/library.json; it needs the packages.
 """
 
 from __future__ import annotations

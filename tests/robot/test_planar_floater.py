@@ -59,24 +59,3 @@ def test_connection_and_reduced_inertia_are_those_of_the_independent_computation
 @pytest.mark.parametrize("shape", CURVATURE)
 def test_curvature_is_that_of_the_independent_computation(source, shape) -> None:
     assert turn_curvature(source, shape) == pytest.approx(CURVATURE[shape], abs=1e-8)
-
-
-@pytest.mark.parametrize("shape", CURVATURE)
-def test_turning_is_even_in_the_shape_and_its_curvature_odd(source, shape) -> None:
-    # Base, joints and links on one line at angles zero: mirrored in it, they turn the other way.
-    here, mirrored = connection(source, shape), connection(source, np.negative(shape))
-    np.testing.assert_allclose(mirrored[2], here[2], atol=1e-15)
-    assert turn_curvature(source, np.negative(shape)) == pytest.approx(-CURVATURE[shape], abs=1e-8)
-
-
-def test_nothing_depends_on_where_the_base_is(robot) -> None:
-    found = connection(robot, (0.5, -0.8), base=(1.3, -0.7, 2.1))
-    np.testing.assert_allclose(found, CONNECTION, atol=6e-12)
-
-
-def test_all_motion_stays_in_the_plane(robot) -> None:
-    rng = np.random.default_rng(3)
-    for _ in range(3):
-        momentum = robot.momentum(robot.random(rng), rng.uniform(-1, 1, robot.nv))
-        np.testing.assert_allclose(momentum[[2, 3, 4]], 0.0, atol=1e-14)
-        assert np.abs(momentum[[0, 1, 5]]).min() > 1e-3

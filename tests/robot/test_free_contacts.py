@@ -11,15 +11,11 @@ from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
-from concur.control import Servo
-from concur.errors import ConcurError, OutputError, WheelError
+from concur.errors import ConcurError, WheelError
 from concur.formats import load
-from concur.outputs import Output
-from concur.outputs.references import hold
 from concur.reduction import WheelReduction, reduce
 from concur.robot import (
     Body,
-    Drive,
     Inertia,
     Mechanism,
     Pose,
@@ -28,9 +24,9 @@ from concur.robot import (
     comparable_rows,
     joints,
 )
-from concur.simulation import Plant, forced_motion, simulate
+from concur.simulation import forced_motion
 from tests.oracles import Pinocchio
-from tests.robots._contacts import at_point, check_motion
+from tests.robot._contacts import at_point, check_motion
 
 MASS, RADIUS, GRAVITY = 2.0, 0.5, 9.81
 ACROSS, AXIAL = MASS * RADIUS**2 / 4, MASS * RADIUS**2 / 2  # moments of a uniform disk
@@ -177,26 +173,6 @@ def test_gap_at_the_start_is_refused() -> None:
             forced_motion(model, None, 0.1, q, [0.0, 1.0, 0.0], dt=0.1)
 
 
-def test_disk_without_motors_has_no_servo_and_one_with_thrusters_has() -> None:
-    attitude = Output("attitude", "disk", "SO3")
-    with pytest.raises(OutputError, match=r"wx.*add thrusters"):
-        Servo(reduce(disk()), [attitude], 4.0, 4.0)
-    rotor = Body(
-        "rotor", joints.Revolute((0, 1, 0)), "disk", inertia=Inertia(1.0, moments=(0.1,) * 3)
-    )
-    with pytest.raises(
-        OutputError, match="add thrusters"
-    ):  # its torque acts between disk and rotor only
-        Servo(reduce(disk(0.1, rotor)), [attitude], 4.0, 4.0)
-    jets = [Drive(f"jet_{i}", body="disk", wrench=[0, 0, 0, *np.eye(3)[i]]) for i in range(3)]
-    robot = disk(0.1, drives=jets)
-    servo = Servo(reduce(robot), [attitude], 4.0, 4.0)
-    target = hold(Rotation.from_euler("xz", [0.2, 0.3]).as_quat(), "SO3")
-    run = simulate(robot, servo, target, 4.0, robot.neutral(), np.zeros(3), dt=0.01)
-    assert np.linalg.norm(run.error[-1]) < 1e-2 * np.linalg.norm(run.error[0])
-    assert np.abs(run.constraint_residual).max() < 1e-8
-
-
 @pytest.mark.by_default(4)
 @pytest.mark.parametrize("globe", [None, "turns", "floats"])
 @pytest.mark.parametrize(
@@ -230,23 +206,6 @@ def test_contact_along_the_line_of_centres(kind: str, hollow: bool, globe: str |
     motion = forced_motion(model, None, 0.3, q, rng.uniform(-1, 1, model.ns), dt=0.1)
     assert np.abs(motion.energy_balance).max() < 1e-10
     robot.check_contacts(motion.q[-1], "end")
-
-
-def test_ball_leaves_a_sphere_where_the_textbook_says() -> None:
-    # A uniform ball that rolls from the top presses until cos(angle) = 10/17.
-    body = Body("ball", joints.Free(), None, Pose((0, 0, 0.7)), Inertia(1.0, moments=(0.016,) * 3))
-    wheel = Wheel("ball", 0.2, kind="ball", support=Support(radius=0.5))
-    robot = Mechanism("ball", [body], [wheel], DOWN)
-    model, plant = reduce(robot), Plant(robot)
-    for cosine in (0.9, 10 / 17, 0.4):
-        angle = np.arccos(cosine)
-        place = 0.7 * np.array([np.sin(angle), 0, cosine]) - [0, 0, 0.7]
-        speed = np.sqrt(10 / 7 * GRAVITY * 0.7 * (1 - cosine))
-        q, s = np.array([*place, 0, 0, 0, 1]), np.array([0, speed / 0.2, 0])
-        _, forces = plant.acceleration(q, model.velocity(q, s), [])
-        pressure = forces @ [np.sin(angle), 0, cosine]
-        assert pressure == pytest.approx(GRAVITY * cosine - speed**2 / 0.7, abs=1e-12)
-    assert model.audit()["NHR3"].why
 
 
 def test_what_has_no_smooth_contact_is_refused(tmp_path: Path) -> None:

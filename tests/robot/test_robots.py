@@ -45,13 +45,3 @@ def test_rover_arm_reaches_where_the_drawing_says() -> None:
     hand = robot.pose(q, "forearm") @ [0.0, 0.2, 0.0, 1.0]
     np.testing.assert_allclose(base[:2], [-0.05124896, -0.02504165], atol=1e-8)
     np.testing.assert_allclose(hand[:3], [-0.04685913, 0.70455411, 0.29493197], atol=1e-8)
-
-
-def test_rover_arm_has_the_potential_of_the_case_study() -> None:
-    """Thesis: (3.3.32)."""
-    # V = g (l4 m6 sin(phi2 + phi3) + l3 (m5 / 2 + m6) sin phi2), section 5.5.
-    robot = robots.rover_arm()
-    q = np.array([0.4, -0.2, 0.3, 1.0, 2.0, 0.7, 0.9, -1.3])
-    formula = 9.81 * (0.2 * np.sin(q[6] + q[7]) + 0.4 * (2.0 / 2 + 1.0) * np.sin(q[6]))
-    difference = robot.potential_energy(q) - robot.potential_energy(robot.neutral())
-    assert difference == pytest.approx(formula, abs=1e-12)

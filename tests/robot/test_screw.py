@@ -3,13 +3,11 @@
 import casadi as ca
 import numpy as np
 import pytest
-from scipy.integrate import solve_ivp
 from scipy.linalg import expm
-from scipy.spatial.transform import Rotation
 
 from concur import robot as kinematics
-from concur.errors import DescriptionError, NonFiniteError, ShapeError, SingularConfigurationError
-from concur.robot import Body, Inertia, Mechanism, Pose, Tree, Wheel, helical_plane, joints
+from concur.errors import NonFiniteError, ShapeError, SingularConfigurationError
+from concur.robot import Inertia, Mechanism, helical_plane, joints
 
 SLANTED = (0.6, -0.3, 1.1)
 ABELIAN = [
@@ -153,14 +151,6 @@ def test_parameters_invert_the_configuration(joint):
         np.testing.assert_allclose(kinematics.parameters(joint, q), s, rtol=0, atol=1e-13)
 
 
-@every_joint
-def test_parameters_go_the_shorter_way_unless_turns_are_counted(joint):
-    rng = np.random.default_rng(4)
-    for _ in range(20):
-        s = kinematics.parameters(joint, joint.random(rng))
-        assert np.linalg.norm(joint.basis[3:] @ s) <= np.pi + 1e-12
-
-
 # --- charts of the thesis: (2.1.3) in other coordinates ----------------------------------------
 
 
@@ -211,48 +201,6 @@ def test_both_planar_charts_have_the_same_body_map(angle):
         np.testing.assert_allclose(w @ z, kinematics.body_map(joint, s), atol=1e-14)
     determinant = 2 * (1 - np.cos(angle)) / angle**2 if abs(angle) > 1e-3 else 1.0
     assert np.linalg.det(z_a) == pytest.approx(determinant, abs=1e-10)
-
-
-@pytest.mark.parametrize("joint", [joints.Spherical(), joints.Free()], ids=label)
-def test_angles_about_x_y_z_have_the_same_body_map(joint):
-    s = np.array([0.6, -0.25, 0.4, 0.5, -0.7, 0.9])[-joint.nv :]
-
-    def chart(s):
-        moved = expm(hat(joint.basis @ s))
-        R = moved[:3, :3]
-        angles = [
-            np.arctan2(-R[1, 2], R[2, 2]),
-            np.arctan2(R[0, 2], np.hypot(R[0, 0], R[0, 1])),
-            np.arctan2(-R[0, 1], R[0, 0]),
-        ]
-        return np.concatenate([moved[:3, 3], angles])[-joint.nv :]
-
-    h = 1e-3
-    z = np.array(
-        [
-            (
-                8 * (chart(s + h * e) - chart(s - h * e))
-                - chart(s + 2 * h * e)
-                + chart(s - 2 * h * e)
-            )
-            / (12 * h)
-            for e in np.eye(joint.nv)
-        ]
-    ).T
-    a, b, g = chart(s)[-3:]
-    rates = np.array(
-        [
-            [np.cos(b) * np.cos(g), np.sin(g), 0],
-            [-np.cos(b) * np.sin(g), np.cos(g), 0],
-            [np.sin(b), 0, 1],
-        ]
-    )
-    w = rates
-    if joint.nv == 6:
-        w = np.zeros((6, 6))
-        w[3:, 3:] = rates
-        w[:3, :3] = Rotation.from_euler("XYZ", [a, b, g]).as_matrix().T
-    np.testing.assert_allclose(w @ z, kinematics.body_map(joint, s), atol=1e-11)
 
 
 # --- where the chart ends ----------------------------------------------------------------------
@@ -322,16 +270,6 @@ def test_distance_to_the_singular_set(joint):
             kinematics.body_map_inverse(joint, with_angle(joint, 2 * np.pi + offset, rng))
 
 
-@pytest.mark.parametrize(
-    ("angle", "printed"), [(1.0, 0.959), (3.0, 0.665), (5.0, 0.239), (6.2, 0.0134)]
-)
-def test_smallest_singular_value_of_the_rotational_block(angle, printed):
-    matrix = kinematics.body_map(joints.Spherical(), angle * np.array([0.6, 0.0, 0.8]))
-    smallest = np.linalg.svd(matrix, compute_uv=False)[-1]
-    assert smallest == pytest.approx(2 * abs(np.sin(angle / 2)) / angle, abs=1e-14)
-    assert smallest == pytest.approx(printed, rel=5e-3)
-
-
 @turning_joint
 @pytest.mark.parametrize("angle", [0.0, 1e-9, 2.0, 3.1, 3.2, 4.0, 6.2, 2 * np.pi - 1e-7, 8.0, 17.0])
 def test_shortest_has_the_same_pose_and_at_most_half_a_turn(joint, angle):
@@ -389,33 +327,6 @@ def test_values_and_derivatives_are_finite_and_right(function, joint):
                 slope = np.array(ahead[i] - behind[i])[:, 0] / (2 * step)
                 size = 1.0 + np.abs(exact).max()
                 np.testing.assert_allclose(slope, exact[:, k], rtol=0, atol=3e-8 * size)
-
-
-@turning_joint
-def test_derivatives_of_the_logarithm_are_finite(joint):
-    q = ca.SX.sym("q", joint.nq)
-    evaluate = derivatives(kinematics.parameters(joint, q), q)
-    for s in samples(joint, [0.0, 1e-170, 1e-9, 1e-3, 0.44, 0.45, 2.0, 3.1], largest=np.pi):
-        point = kinematics.configuration(joint, s)
-        results = evaluate(point)
-        assert all(np.isfinite(np.array(part)).all() for part in results), s
-        # Along motions of the joint its derivative is the left inverse of the rate map.
-        tangent = np.array(results[1]) @ kinematics.rate_map(joint, s)
-        np.testing.assert_allclose(tangent, np.eye(joint.nv), atol=1e-12)
-
-
-@turning_joint
-def test_distance_has_finite_derivatives(joint):
-    s = ca.SX.sym("s", joint.nv)
-    evaluate = derivatives(kinematics.distance_to_singular(joint, s), s)
-    for point in samples(joint):
-        assert all(np.isfinite(np.array(part)).all() for part in evaluate(point)), point
-
-
-def test_expressions_stay_expressions():
-    s = ca.SX.sym("s", 3)
-    assert isinstance(kinematics.body_map_inverse(joints.Planar(), s), ca.SX)
-    assert isinstance(kinematics.admissible(joints.Planar(), s, [[0, 1, 0]]), ca.SX)
 
 
 def test_bad_input_is_named():
@@ -480,15 +391,6 @@ def test_helical_plane_has_the_poses_and_twists_of_its_subgroup():
         inside = algebra @ np.linalg.pinv(algebra) @ twists
         np.testing.assert_allclose(inside, twists, atol=1e-13)
         assert np.linalg.matrix_rank(twists) == 3
-
-
-def test_helical_plane_hangs_where_it_is_told():
-    slide, nut = helical_plane("nut", (0, 1, 0), 0.1, "arm", Pose((1, 2, 3)), Inertia(2.0))
-    assert (slide.parent, nut.parent) == ("arm", slide.name)
-    assert (slide.placement, nut.placement) == (Pose((1, 2, 3)), Pose())
-    assert (slide.inertia.mass, nut.inertia.mass) == (0.0, 2.0)
-    with pytest.raises(DescriptionError, match="pitch"):
-        helical_plane("nut", (0, 0, 1), 0.0)
 
 
 # --- nonholonomic displacement subgroups -------------------------------------------------------
@@ -562,63 +464,6 @@ def test_the_printed_and_the_literal_form_slip_sideways():
     straight = np.array([0.6, -0.25, 0.0])
     np.testing.assert_allclose(rolling_printed(straight), rolling_by_hand(straight), atol=1e-15)
     assert np.abs(side_slip(straight, rolling_literal(straight))).max() > 0.5
-
-
-def test_parameters_integrated_with_sigma_follow_the_body():
-    """Thesis: (2.1.5)."""
-
-    def velocity(t):
-        return np.array([0.8 + 0.3 * np.sin(2 * t), 1.2 * np.cos(1.3 * t) + 0.4])
-
-    def rate(t, x):
-        s, moved = x[:3], x[3:].reshape(4, 4)
-        vx, omega = velocity(t)
-        twist = np.array([vx, 0, 0, 0, 0, omega])
-        sigma = kinematics.admissible(joints.Planar(), s, ROLLING)
-        return np.concatenate([sigma @ [vx, omega], (moved @ hat(twist)).ravel()])
-
-    start = np.concatenate([np.zeros(3), np.eye(4).ravel()])
-    end = solve_ivp(rate, (0, 4), start, method="DOP853", rtol=1e-12, atol=1e-13).y[:, -1]
-    reached = expm(hat(joints.Planar().basis @ end[:3]))
-    np.testing.assert_allclose(reached, end[3:].reshape(4, 4), atol=5e-12)
-    assert np.abs(end[:3]).min() > 0.05  # a motion in all three directions
-
-
-@pytest.mark.extended
-def test_no_nan_in_a_hundred_thousand_parameters():
-    rng = np.random.default_rng(10)
-    count = 100_000
-    points = rng.uniform(-3, 3, (3, count))
-    points[2] = rng.uniform(-6.2, 6.2, count)
-    tiny = rng.random(count) < 0.5
-    points[2, tiny] *= 10.0 ** rng.uniform(-200, 0, tiny.sum())
-    points[:, :7] = 0.0
-    s = ca.SX.sym("s", 3)
-    sigma = kinematics.admissible(joints.Planar(), s, ROLLING)
-    flat = ca.vec(sigma)
-    total = ca.dot(flat, ca.DM([0.3, -1.1, 0.7, 1.3, 0.4, -0.9]))
-    hessian, _ = ca.hessian(total, s)
-    slip = kinematics.body_map(joints.Planar(), s)[1, :] @ sigma
-    function = ca.Function(
-        "sigma", [s], [flat, ca.jacobian(flat, s), ca.gradient(total, s), hessian, slip]
-    )
-    *smooth, sideways = (np.array(ca.densify(x)) for x in function(points))
-    assert all(np.isfinite(part).all() for part in smooth)
-    assert np.abs(sideways).max() < 1e-11
-
-
-def test_rows_of_a_slider_on_the_base():
-    wheel = Wheel("base", 0.0, kind="slider", axis=(0, 1, 0))
-    tree = Tree("cart", [Body("base", joints.Planar(), inertia=Inertia(1.0))], wheels=[wheel])
-    rows = kinematics.wheel_rows(tree, ca.SX(ca.DM(tree.neutral())), wheel).rows
-    sigma = kinematics.admissible(joints.Planar(), STATE_A, rows)
-    np.testing.assert_allclose(sigma, rolling_by_hand(STATE_A), atol=1e-14)
-    ahead = Wheel("base", 0.0, kind="slider", axis=(0, 1, 0), center=(0.5, 0, 0))
-    rows = kinematics.wheel_rows(tree, ca.SX(ca.DM(tree.neutral())), ahead).rows
-    twist = kinematics.body_map(joints.Planar(), STATE_A) @ kinematics.admissible(
-        joints.Planar(), STATE_A, rows
-    )
-    np.testing.assert_allclose(twist, [[1, 0], [0, -0.5], [0, 1]], atol=1e-14)
 
 
 def test_kernels_are_in_reduced_echelon_form():

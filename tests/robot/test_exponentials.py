@@ -6,13 +6,12 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
-from scipy.linalg import block_diag, expm
-from scipy.spatial.transform import Rotation
+from scipy.linalg import block_diag
 
 from concur import robot as kinematics
 from concur import robots
 from concur.errors import ShapeError, UnknownNameError
-from concur.robot import Body, Inertia, Mechanism, Pose, joints
+from concur.robot import joints
 
 DATA = Path(__file__).parents[1] / "data" / "kinematics_reference.json"
 REFERENCE = json.loads(DATA.read_text(encoding="utf-8"))
@@ -48,11 +47,6 @@ def skew(w):
 def adjoint(pose):
     R, p = pose[:3, :3], pose[:3, 3]
     return np.block([[R, skew(p) @ R], [np.zeros((3, 3)), R]])
-
-
-def ad(twist):
-    v, w = skew(twist[:3]), skew(twist[3:])
-    return np.block([[w, v], [np.zeros((3, 3)), w]])
 
 
 def vee(matrix):
@@ -91,7 +85,7 @@ def test_joint_screws_at_the_neutral_configuration(crawler):
 
 @STATES
 def test_forward_kinematics_of_the_case_study(crawler, state):
-    """Thesis: (2.2.6)."""
+    """Thesis: (2.2.6), (3.3.30)."""
     s, numbers = reference(state)
     for tip, key in zip(TIPS, ("FK5", "FK6"), strict=True):
         np.testing.assert_allclose(crawler.forward(s, tip), numbers[key], rtol=0, atol=1e-13)
@@ -176,71 +170,10 @@ def test_screw_parameters_of_the_case_study(crawler, state):
 GENERIC = reference("A")[0]
 
 
-def test_at_rest_the_poses_are_the_initial_ones(crawler):
-    for i, body in enumerate(crawler.bodies, start=1):
-        expected = REFERENCE["absolute_initial_poses"][str(i)]
-        pose = crawler.forward(np.zeros(15), body.name)
-        np.testing.assert_allclose(pose, expected, rtol=0, atol=1e-15)
-
-
-def test_another_inertial_frame_moves_poses_and_twists(crawler):
-    g = expm(np.array([[0, -0.5, 0.2, 1], [0.5, 0, -0.9, 2], [-0.2, 0.9, 0, -3], [0, 0, 0, 0]]))
-    base = crawler.bodies[0]
-    rotation = Rotation.from_matrix(g[:3, :3] @ base.placement.rotation_matrix)
-    placement = Pose((g @ base.placement.matrix)[:3, 3], rotation.as_quat())
-    moved = Mechanism(
-        "moved", [Body(base.name, base.joint, None, placement, base.inertia), *crawler.bodies[1:]]
-    )
-    for tip in TIPS:
-        np.testing.assert_allclose(
-            moved.forward(GENERIC, tip), g @ crawler.forward(GENERIC, tip), atol=1e-14
-        )
-        np.testing.assert_allclose(
-            moved.screw_jacobian(GENERIC, tip),
-            adjoint(g) @ crawler.screw_jacobian(GENERIC, tip),
-            atol=1e-13,
-        )
-
-
-def test_arm_of_revolute_joints_has_brocketts_screws():
-    """Three revolute joints and a slide: axes and points in space, nothing else."""
-    inertia = Inertia(1.0, moments=(1.0, 1.0, 1.0))
-    arm = Mechanism(
-        "arm",
-        [
-            Body("base", joints.Fixed(), placement=Pose((0, 0, 0.1))),
-            Body("turret", joints.Revolute((0, 0, 1)), "base", Pose((0, 0, 0.2)), inertia),
-            Body("upper", joints.Revolute((0, 1, 0)), "turret", Pose((0.1, 0, 0.3)), inertia),
-            Body("slide", joints.Prismatic((1, 0, 0)), "upper", Pose((0.5, 0, 0)), inertia),
-            Body("hand", joints.Revolute((1, 0, 0)), "slide", Pose((0.2, 0.1, 0)), inertia),
-        ],
-    )
-    s = np.array([0.4, -1.1, 0.3, 2.5])
-    points = [(0, 0, 0.3), (0.1, 0, 0.6), None, (0.8, 0.1, 0.6)]
-    axes = np.array([(0, 0, 1), (0, 1, 0), (1, 0, 0), (1, 0, 0)])
-    moved, columns = np.eye(4), []
-    for angle, point, axis in zip(s, points, axes, strict=True):
-        screw = (
-            np.array([*axis, 0, 0, 0])
-            if point is None
-            else np.array([*np.cross(point, axis), *axis])
-        )
-        columns.append(adjoint(moved) @ screw)
-        matrix = np.zeros((4, 4))
-        matrix[:3, :3], matrix[:3, 3] = skew(screw[3:]), screw[:3]
-        moved = moved @ expm(angle * matrix)
-    moved[:3, 3] += moved[:3, :3] @ (0.8, 0.1, 0.6)
-    np.testing.assert_allclose(arm.forward(s, "hand"), moved, rtol=0, atol=1e-14)
-    np.testing.assert_allclose(
-        arm.screw_jacobian(s, "hand"), np.column_stack(columns), rtol=0, atol=1e-14
-    )
-    np.testing.assert_array_equal(arm.configuration(s), s)
-
-
 @pytest.mark.parametrize("observer", [None, "spacecraft", "ball", "right_tip"])
 @pytest.mark.parametrize("other", [None, "spacecraft", "vehicle", "arm", "right_tip"])
 def test_relative_twists_are_differences_of_poses(crawler, observer, other):
-    """Thesis: (2.1.1)."""
+    """Thesis: (2.1.1), (2.3.12)."""
     s = GENERIC
     rates = np.random.default_rng(2).normal(size=15)
 
@@ -254,24 +187,6 @@ def test_relative_twists_are_differences_of_poses(crawler, observer, other):
     expected = np.linalg.solve(adjoint(pose(s, observer)), adjoint(pose(s, other)) @ spatial)
     actual = crawler.screw_jacobian(s, "left_tip", seen_from=observer, relative_to=other) @ rates
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-10)
-
-
-def test_twists_add_up_along_the_path(crawler):
-    """Thesis: (2.3.12)."""
-    whole = crawler.screw_jacobian(GENERIC, "left_tip")
-    first = crawler.screw_jacobian(GENERIC, "ball")
-    rest = crawler.screw_jacobian(GENERIC, "left_tip", relative_to="ball")
-    np.testing.assert_allclose(first + rest, whole, rtol=0, atol=1e-15)
-    np.testing.assert_array_equal(rest[:, :12], 0.0)
-    np.testing.assert_array_equal(crawler.screw_jacobian(GENERIC, "ball", relative_to="ball"), 0.0)
-
-
-def test_columns_do_not_depend_on_later_joints(crawler):
-    other = GENERIC.copy()
-    other[9:] += 0.7
-    a, b = (crawler.screw_jacobian(s, "left_tip") for s in (GENERIC, other))
-    np.testing.assert_array_equal(a[:, :9], b[:, :9])
-    assert np.abs(a[:, 12:14] - b[:, 12:14]).max() > 0.1
 
 
 @STATES
@@ -288,46 +203,6 @@ def test_body_form_is_the_body_jacobian_of_the_recursion(crawler, state):
         )
 
 
-def test_derivatives_of_spatial_and_body_columns(crawler):
-    """Sdot_j = ad(V_j) S_j, and Jdot_j = -ad(V of the tip relative to j) J_j in body form."""
-    s, v = GENERIC, np.random.default_rng(3).normal(size=15)
-    rates = np.linalg.solve(body_maps(crawler, s), v)
-
-    def columns(x, seen_from=None):
-        jacobian = crawler.screw_jacobian(x, "left_tip", seen_from=seen_from)
-        return jacobian @ np.linalg.inv(body_maps(crawler, x))
-
-    spatial, body = columns(s), columns(s, "left_tip")
-    spatial_rate = slope(lambda h: columns(s + h * rates))
-    body_rate = slope(lambda h: columns(s + h * rates, "left_tip"))
-    for link in crawler.bodies[:5]:
-        own = crawler.v_slice(link.name)
-        until, after = slice(0, own.stop), slice(own.stop, None)
-        np.testing.assert_allclose(
-            spatial_rate[:, own],
-            ad(spatial[:, until] @ v[until]) @ spatial[:, own],
-            rtol=0,
-            atol=2e-9,
-        )
-        np.testing.assert_allclose(
-            body_rate[:, own], -ad(body[:, after] @ v[after]) @ body[:, own], rtol=0, atol=2e-9
-        )
-
-
-def test_derivatives_are_finite_at_rest(crawler):
-    s = ca.SX.sym("s", 15)
-    pose = crawler.forward(s, "left_tip")
-    stacked = crawler.stacked_jacobian(s, TIPS, ROLLING)
-    for expression in (pose, stacked):
-        flat = ca.densify(ca.vec(expression))
-        total = ca.dot(flat, ca.DM(np.linspace(0.5, 1.5, flat.numel())))
-        gradient = ca.gradient(total, s)
-        along = ca.jtimes(gradient, s, ca.DM(np.linspace(-1, 1, 15)))  # Hessian times a vector
-        function = ca.Function("f", [s], [flat, ca.jacobian(flat, s), gradient, along])
-        for point in (np.zeros(15), 1e-9 * GENERIC, GENERIC):
-            assert all(np.isfinite(np.array(ca.densify(x))).all() for x in function(point))
-
-
 def test_wrong_names_are_told(crawler):
     with pytest.raises(UnknownNameError, match="left_tip"):
         crawler.forward(GENERIC, "left_tp")
@@ -342,29 +217,3 @@ def test_wrong_names_are_told(crawler):
         crawler.modified_jacobian(s, "left_tip", {"vehicle": [[0, 1]]})
     with pytest.raises(ShapeError):
         crawler.forward(GENERIC[:14], "left_tip")
-
-
-def test_one_freedom_behind_fixed_joints():
-    door = Mechanism(
-        "door",
-        [
-            Body("wall", joints.Fixed(), placement=Pose((0, 0, 1))),
-            Body("frame", joints.Fixed(), "wall", Pose((1, 0, 0))),
-            Body(
-                "door",
-                joints.Revolute((0, 0, 1)),
-                "frame",
-                inertia=Inertia(1.0, moments=(1, 1, 1)),
-            ),
-            Body("handle", joints.Fixed(), "door", Pose((0.5, 0, 0))),
-        ],
-    )
-    for body in ("wall", "frame", "door", "handle"):
-        np.testing.assert_allclose(
-            door.forward([0.5], body), door.pose([0.5], body), rtol=0, atol=1e-15
-        )
-    np.testing.assert_allclose(
-        door.screw_jacobian([0.5], "handle")[:, 0], [0, -1, 0, 0, 0, 1], rtol=0, atol=1e-15
-    )
-    np.testing.assert_array_equal(door.screw_jacobian([0.5], "frame"), np.zeros((6, 1)))
-    np.testing.assert_array_equal(door.screw_parameters(door.configuration([7.0])), [7.0])

@@ -11,11 +11,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 from concur.errors import DescriptionError, ReductionError
-from concur.formats import load, load_task
+from concur.formats import load
 from concur.reduction import WheelReduction, reduce
 from concur.robot import Body, Drive, Mechanism, joints
 from tests.oracles import Pinocchio, assert_close
-from tests.robots._contacts import at_point, check_motion
+from tests.robot._contacts import at_point, check_motion
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MOMENTUM = (4.5, -2.0, 1.0, 1.0, -2.0, 3.0)
@@ -71,25 +71,6 @@ def test_crawler_on_a_hull_that_does_not_float() -> None:
     assert isinstance(pushed, WheelReduction)
     assert (pushed.ns, pushed.nu) == (14, 9)
     check_motion(pushed, on_hull(pushed.robot), 3)
-
-
-@pytest.mark.slow
-def test_crawler_is_tracked(tmp_path: Path) -> None:
-    task = load_task(EXAMPLES / "crawler.toml")
-    servo = task.servo
-    run = task.simulate(servo)
-    assert all(finding.holds is not False for finding in run.findings(task.tolerances))
-    assert np.linalg.norm(run.error[0]) > 0.1
-    assert np.linalg.norm(run.error[-1]) < 1e-8
-    oracle = Pinocchio(task.robot)
-    for q, v in zip(run.q[::400], run.v[::400], strict=True):
-        assert_allclose(oracle.momentum(q, v), MOMENTUM, rtol=0, atol=1e-7)
-    sample = task.reference(2.0)
-    s = servo.law_velocities(run.v[400])
-    torque = servo.torque(run.q[400], s, sample)
-    assert_close(servo.compile()(run.q[400], s, sample), torque, 1e-10)
-    servo.export(tmp_path)
-    assert list(tmp_path.glob("*.c"))
 
 
 def test_what_a_hull_cannot_carry_is_refused(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from concur import robots
 from concur.robot import joints, suspicious_inertias
@@ -37,11 +36,6 @@ def states(robot, count: int = 5):
     return [(robot.random(rng), rng.uniform(-1.0, 1.0, robot.nv)) for _ in range(count)]
 
 
-def test_table_has_every_robot_with_a_floating_base() -> None:
-    floating = {n for n in robots.__all__ if not getattr(robots, n)().wheels}
-    assert floating == set(STATED)
-
-
 def test_freedoms_and_mass_are_as_stated(name: str, robot) -> None:
     freedoms, mass = STATED[name]
     assert robot.nv == freedoms
@@ -67,24 +61,6 @@ def test_inertias_are_physical_and_in_proportion(robot) -> None:
     assert suspicious_inertias(robot) == ()
 
 
-def test_inertia_matrix_is_that_of_the_library(robot) -> None:
-    library = Pinocchio(robot)
-    for q, _ in states(robot):
-        theirs = library.mass_matrix(q)
-        scale = np.sqrt(np.diag(theirs))  # a station and a hand in one matrix
-        error = (robot.mass_matrix(q) - theirs) / np.outer(scale, scale)
-        np.testing.assert_allclose(error, 0.0, atol=1e-10)
-
-
-def test_bias_is_that_of_the_library(robot) -> None:
-    library = Pinocchio(robot)
-    for q, v in states(robot):
-        scale = np.sqrt(np.diag(library.mass_matrix(q)))
-        theirs = library.bias(q, v) / scale
-        error = robot.bias(q, v) / scale - theirs
-        np.testing.assert_allclose(error, 0.0, atol=1e-10 * np.abs(theirs).max())
-
-
 def test_pose_of_every_body_is_that_of_the_library(robot) -> None:
     library = Pinocchio(robot)
     for q, _ in states(robot):
@@ -92,24 +68,3 @@ def test_pose_of_every_body_is_that_of_the_library(robot) -> None:
             theirs = library.pose(q, body.name)
             error = robot.pose(q, body.name) - theirs
             np.testing.assert_allclose(error, 0.0, atol=1e-10 * np.abs(theirs).max())
-
-
-def test_momentum_is_that_of_the_library(robot) -> None:
-    library = Pinocchio(robot)
-    for q, v in states(robot):
-        theirs = library.momentum(q, v)
-        error = robot.momentum(q, v) - theirs
-        np.testing.assert_allclose(error, 0.0, atol=1e-10 * np.abs(theirs).max())
-
-
-@pytest.mark.extended
-def test_summary_names_every_body_and_the_robot_can_be_drawn(name: str, robot) -> None:
-    text = robot.summary()
-    assert text.startswith(f"{name}: {len(robot.bodies)} bodies")
-    lines = text.splitlines()
-    for body in robot.bodies:
-        assert any(line.split()[:1] == [body.name] for line in lines), body.name
-    figure = robot.plot()
-    assert isinstance(figure, Figure)
-    drawn = {text.get_text() for axes in figure.axes for text in axes.texts}
-    assert {body.name for body in robot.bodies} <= drawn

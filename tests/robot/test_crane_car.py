@@ -14,14 +14,12 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from concur import robots
-from concur.control import Servo, lost_direction
-from concur.errors import ShapeError, SingularConfigurationError
-from concur.outputs import Output, ReferenceSample
+from concur.errors import ShapeError
 from concur.reduction import AuditStatus, ReducedModel, reduce
 from concur.robot import Mechanism, Pose
-from concur.simulation import Plant, forced_motion
+from concur.simulation import Plant
 from tests.oracles import CraneNumbers, Pinocchio, assert_close, crane_rows, difference_quotient
-from tests.reduction.test_crane import P0, Q0, S0, SHAPE, STATES, V0, law, upsilon
+from tests.reduction.test_crane import P0, Q0, S0, STATES, V0, law, upsilon
 
 N = CraneNumbers()
 ORDER = [0, 2, 1, 3]  # psi1, psi2, phi1, phi2 among the shape velocities of the model
@@ -54,18 +52,6 @@ def inertia_matrix(phi2: float) -> np.ndarray:
     upper[5, 5] = upper[6, 6] = jy4
     upper[7, 7] = N.j[5][1]
     return upper + np.triu(upper, 1).T
-
-
-def test_shape_is_the_driven_joints(model: ReducedModel) -> None:
-    assert model.kind == "chaplygin"
-    assert model.dependent == (0, 1, 2, 6)
-    assert np.array(model.shape_names)[ORDER].tolist() == [
-        "steering",
-        "left_wheel",
-        "column",
-        "boom",
-    ]
-    assert model.audit().holds
 
 
 def test_inertia_matrix_is_the_closed_form(robot: Mechanism) -> None:
@@ -123,39 +109,6 @@ def test_curvature_is_the_derivative_of_the_connection(model: ReducedModel) -> N
     np.testing.assert_allclose(factor * np.array(closed), expected, rtol=0, atol=1e-12)
 
 
-def test_slopes_of_the_hamiltonian(model: ReducedModel, momentum: np.ndarray) -> None:
-    slopes = [
-        difference_quotient(lambda h, i=i: model.hamiltonian(Q0 + h * np.eye(8)[i], momentum))
-        for i in SHAPE
-    ]
-    expected = [-169.7256189104, 0, 0, 0.4303608364276]
-    np.testing.assert_allclose(slopes, expected, rtol=0, atol=1e-7)
-    _, pdot = model.vector_field(Q0, momentum, np.zeros(4))
-    expected = [13.656084280211, 5.852607548664, 0, -0.430360836428]
-    np.testing.assert_allclose(pdot[ORDER], expected, rtol=0, atol=1e-10)
-
-
-def test_motion_in_reduced_form(robot: Mechanism, model: ReducedModel) -> None:
-    # The reference drives the right wheel too, through the lift.
-    driven = replace(model, system=replace(robot, actuated=DRIVEN))
-
-    def torque(t: float, q: np.ndarray, s: np.ndarray) -> np.ndarray:
-        return law(t, q, driven.velocity(q, s))[3:]
-
-    motion = forced_motion(driven, torque, 5.0, Q0, S0[ORDER], dt=0.5)
-    for row, (q, v, p, energy, form) in zip((2, 10), STATES.values(), strict=True):
-        assert_close(motion.q[row], q, 1e-9)
-        assert_close(motion.v[row], v, 1e-9)
-        found = driven.mass_matrix(motion.q[row]) @ motion.s[row]
-        assert_close(found[ORDER], p, 1e-9)
-        assert motion.energy[row] == pytest.approx(energy, rel=1e-9)
-        ours = driven.two_form(motion.q[row], found)[ORDER[0], ORDER[1]]
-        assert ours == pytest.approx(form, rel=1e-9)
-        assert_close(form, upsilon(q, v[SHAPE]), 1e-9)
-    integral = N.b * (motion.q[:, 6] - motion.q[:, 5]) - 2 * N.c * (motion.q[:, 2] + motion.q[:, 3])
-    np.testing.assert_allclose(integral, -1.38, rtol=0, atol=1e-10)
-
-
 def test_motion_with_multipliers(robot: Mechanism) -> None:
     plant = Plant(replace(robot, actuated=DRIVEN))
 
@@ -188,17 +141,6 @@ def short(robot: Mechanism) -> ReducedModel:
     return reduce(replace(robot, bodies=bodies))
 
 
-@pytest.fixture(scope="module")
-def servo(short: ReducedModel) -> Servo:
-    # Steering alone moves no point of the chassis: the point in front is one of the steered axle.
-    outputs = [
-        Output("ahead", "steering", "R2", point=(0.5, 0, 0)),
-        Output("boom", "boom", "R", axes="z", point=(1.0, 0, 0)),
-        Output("column", "column", "SO2"),
-    ]
-    return Servo(short, outputs, stiffness=1.0, damping=2.0)
-
-
 def steered(angle: float) -> np.ndarray:
     q = Q0.copy()
     q[3] = angle
@@ -228,24 +170,6 @@ def test_steering_at_a_right_angle_is_regular(
         np.testing.assert_allclose(lift[2, :2], expected, rtol=1e-12)
 
 
-def test_errors_name_what_is_not_determined(servo: Servo) -> None:
-    text = (
-        r"the rolling constraints no longer determine chassis\[vx\], chassis\[vy\], "
-        r"chassis\[omega\], right_wheel"
-    )
-    q = steered(SINGULAR)
-    assert lost_direction(servo, q).replace("[", r"\[").replace("]", r"\]") == text
-    assert "rolling" not in lost_direction(servo, steered(np.pi / 2))
-    straight = steered(0.0)
-    sample = ReferenceSample(servo.output(straight), np.zeros(4), np.zeros(4))
-    assert np.isfinite(servo.torque(straight, np.zeros(4), sample)).all()
-    for near in (0.0, 1e-12, 1e-9, 1e-6):
-        q = steered(SINGULAR - near)
-        with pytest.raises(SingularConfigurationError, match=text):
-            servo.torque(q, np.full(4, 0.1), sample)
-        assert servo.margin(q) < 2 * near + 1e-15
-
-
 def test_audit_looks_at_the_working_set(short: ReducedModel) -> None:
     # Random angles lie on both sides of the singular one; a task may stay on one.
     anywhere = short.audit()["NHR3"]
@@ -261,12 +185,6 @@ def test_audit_looks_at_the_working_set(short: ReducedModel) -> None:
     assert "changes its sign" in row.why
     assert short.audit(configurations=steered(SINGULAR))["NHR3"].values["ratio"] < 1e-12
     assert short.audit(configurations=gentle)["NHR2"] == short.audit()["NHR2"]
-
-
-def test_servo_audits_where_it_works(servo: Servo) -> None:
-    assert servo.audit()["NHR3"].status is AuditStatus.FAILS
-    assert servo.audit(q0=steered(0.3))["NHR3"].status is AuditStatus.HOLDS
-    assert servo.audit(q0=steered(SINGULAR))["NHR3"].status is AuditStatus.FAILS
 
 
 @pytest.mark.parametrize("wrong", [[], np.zeros((2, 7)), np.zeros((1, 1, 8))])

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import concur as cc
 from concur.cli import main
 from tests.oracles import assert_close
-from tests.robots._library import EXAMPLES, NUMBERS, ROBOTS, assemble, packaged
+from tests.robot._library import EXAMPLES, NUMBERS, ROBOTS, assemble, packaged
 
 
 @pytest.fixture(scope="module")

@@ -93,24 +93,6 @@ def test_poses_of_the_tips_are_those_of_the_independent_computation(robot, body:
     np.testing.assert_allclose(robot.pose(q, body), [*THERE[body], [0, 0, 0, 1]], atol=2e-15)
 
 
-def test_rolling_row_forbids_side_slip_of_the_vehicle(robot) -> None:
-    q = robot.integrate(robot.neutral(), GENERIC)
-    v = np.zeros(robot.nv)
-    v[robot.v_slice("vehicle")] = [0.3, 0.0, -0.2]
-    relative = robot.twist(q, v, "vehicle")
-    np.testing.assert_allclose(relative, [0.3, 0.0, 0.0, 0.0, 0.0, -0.2], atol=1e-15)
-
-
-def test_every_body_has_mass_and_every_motion_moves_some(robot) -> None:
-    for body in robot.bodies:
-        assert body.inertia.mass > 0.0
-        moments = body.inertia.principal_moments
-        assert 0.0 < moments[0] <= moments[2] <= moments[0] + moments[1]
-    assert robot.total_mass == pytest.approx(452.0)
-    mass = robot.mass_matrix(robot.integrate(robot.neutral(), GENERIC))
-    assert np.linalg.eigvalsh(mass)[0] > 1e-4
-
-
 def test_motors_keep_the_momentum_and_a_thruster_changes_it(robot) -> None:
     q = robot.integrate(robot.neutral(), GENERIC)
     v = np.linspace(-0.5, 0.4, robot.nv)
