@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import os
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
@@ -85,8 +86,13 @@ def _encode(value: Any, put: Callable[[bytes], None]) -> None:
 def _code() -> str:
     """Digest of all modules of this package."""
     digest = hashlib.sha256()
-    root = Path(__file__).parent.parent
-    for path in sorted(root.rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode())
-        digest.update(path.read_bytes())
+    root = str(Path(__file__).parent.parent)
+    for folder, folders, names in os.walk(root):  # in a third of the time of `Path.rglob`
+        folders.sort()
+        for name in sorted(names):
+            if name.endswith(".py"):
+                path = os.path.join(folder, name)
+                digest.update(path.removeprefix(root).encode())
+                with open(path, "rb") as file:
+                    digest.update(file.read())
     return digest.hexdigest()

@@ -20,6 +20,11 @@ SIGNATURE = (
 )
 """Signature of a graph in C."""
 
+_OF_ONE = (
+    "sqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp log expm1 log1p erf "
+    "floor ceil fabs sign not"
+)
+_OF_TWO = "pow atan2 hypot fmod remainder copysign fmin fmax lt le eq ne and or"
 _FORMS = {
     ca.OP_ASSIGN: "{0}",
     ca.OP_LIFT: "{0}",
@@ -33,53 +38,8 @@ _FORMS = {
     ca.OP_INV: "1.0/{0}",
     ca.OP_CONSTPOW: "lane_pow({0},{1})",
     ca.OP_IF_ELSE_ZERO: "lane_if({0},{1})",
-    **{
-        code: f"lane_{name}({{0}})"
-        for code, name in {
-            ca.OP_SQRT: "sqrt",
-            ca.OP_SIN: "sin",
-            ca.OP_COS: "cos",
-            ca.OP_TAN: "tan",
-            ca.OP_ASIN: "asin",
-            ca.OP_ACOS: "acos",
-            ca.OP_ATAN: "atan",
-            ca.OP_SINH: "sinh",
-            ca.OP_COSH: "cosh",
-            ca.OP_TANH: "tanh",
-            ca.OP_ASINH: "asinh",
-            ca.OP_ACOSH: "acosh",
-            ca.OP_ATANH: "atanh",
-            ca.OP_EXP: "exp",
-            ca.OP_LOG: "log",
-            ca.OP_EXPM1: "expm1",
-            ca.OP_LOG1P: "log1p",
-            ca.OP_ERF: "erf",
-            ca.OP_FLOOR: "floor",
-            ca.OP_CEIL: "ceil",
-            ca.OP_FABS: "fabs",
-            ca.OP_SIGN: "sign",
-            ca.OP_NOT: "not",
-        }.items()
-    },
-    **{
-        code: f"lane_{name}({{0}},{{1}})"
-        for code, name in {
-            ca.OP_POW: "pow",
-            ca.OP_ATAN2: "atan2",
-            ca.OP_HYPOT: "hypot",
-            ca.OP_FMOD: "fmod",
-            ca.OP_REMAINDER: "remainder",
-            ca.OP_COPYSIGN: "copysign",
-            ca.OP_FMIN: "fmin",
-            ca.OP_FMAX: "fmax",
-            ca.OP_LT: "lt",
-            ca.OP_LE: "le",
-            ca.OP_EQ: "eq",
-            ca.OP_NE: "ne",
-            ca.OP_AND: "and",
-            ca.OP_OR: "or",
-        }.items()
-    },
+    **{getattr(ca, f"OP_{name.upper()}"): f"lane_{name}({{0}})" for name in _OF_ONE.split()},
+    **{getattr(ca, f"OP_{name.upper()}"): f"lane_{name}({{0}},{{1}})" for name in _OF_TWO.split()},
 }
 """C code over lanes of each CasADi instruction."""
 

@@ -77,7 +77,7 @@ def export_c(
     *taken, before = function.name_in()
     inputs = [known[own] for own in taken]
     outputs = [known[own] for own in function.name_out()[:-2]]  # then status and memory
-    name, state = _identifier(law, name, where), known.get("z")
+    name = _identifier(law, name, where)
     states = list(ReplayStates(law, reference, inputs, ExportStatus, single))
     text = c_text(function, single)
     if single and not function.is_a("SXFunction"):
@@ -107,7 +107,7 @@ def export_c(
         "has_solver": text.further > 1,
         "timed": reference is not None,
         "kept": kept,
-        "state": state,
+        "state": known.get("z"),
         "law": text,
         "real": REAL[precision],
         "f": "f" if single else "",
@@ -116,7 +116,18 @@ def export_c(
         "error": error,
         "context_bytes": context_bytes,
     }
-    environment = _environment(single)
+    files = _rendered(given, {"precision": precision} | _facts(law, function))
+    with writing(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+        for file, content in files.items():
+            (directory / file).write_bytes(content.encode("ascii"))
+    return CFolder(name, tuple(directory / file for file in files), len(states), error)
+
+
+def _rendered(given: dict[str, Any], facts: dict[str, Any]) -> dict[str, str]:
+    """Texts of all files by name, from the data of the templates and further facts."""
+    name, error = given["name"], given["error"]
+    environment = _environment(given["real"] == "float")
     texts = {
         f"{name}.h": "header.h.j2",
         f"{name}.c": "source.c.j2",
@@ -131,25 +142,20 @@ def export_c(
         "name": name,
         "title": given["title"],
         "target": "c",
-        "precision": precision,
-        **_facts(law, function),
-        "source": _digest(text.text),
-        "inputs": [_described(signal) for signal in inputs],
-        "outputs": [_described(signal) for signal in outputs],
-        **({} if state is None else {"state": _described(state)}),
+        **facts,
+        "source": _digest(given["law"].text),
+        "inputs": [_described(signal) for signal in given["inputs"]],
+        "outputs": [_described(signal) for signal in given["outputs"]],
+        **({} if given["state"] is None else {"state": _described(given["state"])}),
         "codes": {code.name: int(code) for code in ExportStatus},
-        "states": len(states),
-        "tolerance": tolerance,
+        "states": len(given["states"]),
+        "tolerance": given["tolerance"],
         "error": error and vars(error),
-        "context_bytes": context_bytes,
+        "context_bytes": given["context_bytes"],
         "files": {file: _digest(content) for file, content in sorted(written.items())},
     }
     written["manifest.json"] = json.dumps(manifest, indent=2) + "\n"
-    with writing(directory):
-        directory.mkdir(parents=True, exist_ok=True)
-        for file, content in written.items():
-            (directory / file).write_bytes(content.encode("ascii"))
-    return CFolder(name, tuple(directory / file for file in written), len(states), error)
+    return written
 
 
 def _facts(law: TrackingLaw, function: ca.Function) -> dict[str, Any]:
