@@ -15,8 +15,7 @@ from concur.codegen._arguments import (
     shape_error,
     zero_unless_finite,
 )
-from concur.codegen._c_qp import qp_hole
-from concur.codegen._c_text import c_text
+from concur.codegen._c_text import c_text, qp_hole
 from concur.codegen._cache import cache_directory
 from concur.codegen._compiler import (
     CompilationError,

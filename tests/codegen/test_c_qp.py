@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, lsq_linear
 
-from concur.codegen._c_qp import qp_hole
-from concur.codegen._c_text import c_text
+from concur.codegen import c_text, qp_hole
 from concur.control._allocation import allocation
 from tests.export._export import COMPILERS, STRICT, run
 
