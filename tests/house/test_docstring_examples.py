@@ -25,6 +25,7 @@ LONG = {
     *("concur.proofs.Sampled", "concur.proofs.sample_statement"),
     *("concur.verification.worst_searches", "concur.verification.sampled_curves"),
     *("concur.certify.Certificate", "concur.certify.operating_bounds"),
+    *("concur.certify.CertifiedGains", "concur.planning.LoopPlan"),
 }
 """Names whose example takes more than half a second."""
 
