@@ -18,22 +18,19 @@ os.environ["MPLBACKEND"] = "Agg"
 os.environ.setdefault("CONCUR_CC", "none")
 
 from concur import robots  # noqa: E402
+from concur.formats import _task_parts, load_shipped  # noqa: E402
+
+_kept = functools.cache(load_shipped)
 
 
-def _shared(build):
-    """Hand out one robot, with the graphs it keeps, unless methods are compiled."""
-    kept = functools.cache(build)
-
-    @functools.wraps(build)
-    def robot():
-        return kept() if os.environ.get("CONCUR_CC") == "none" else build()
-
-    return robot
+def _shared(name):
+    """Hand out one robot of a name, with the graphs it keeps, unless methods are compiled."""
+    return _kept(name) if os.environ.get("CONCUR_CC") == "none" else load_shipped(name)
 
 
-# Robots do not change: all tests of a process share those of the package.
-for _name in robots.__all__:
-    setattr(robots, _name, _shared(getattr(robots, _name)))
+# Robots do not change: all tests of a process share those of the package, also in their tasks.
+for _module in (robots, _task_parts):
+    _module.load_shipped = _shared
 
 
 @pytest.hookimpl(tryfirst=True)
