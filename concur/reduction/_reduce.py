@@ -152,11 +152,13 @@ def reduce(
 def _any_system(system: System) -> ReducedModel:
     """Reduce a system that is no tree of bodies."""
     if not system.nf:
-        every = tuple(range(system.nv))
-        why = "there are no constraints: every velocity is a shape velocity"
-        return ReducedModel(system, "unreduced", every, (), why)
+        return _unreduced(system, "there are no constraints: every velocity is a shape velocity")
     rng = np.random.default_rng(2)
     return by_constraints(system, [system.neutral(), *(system.random(rng) for _ in range(SAMPLES))])
+
+
+def _unreduced(system: System, why: str) -> ReducedModel:
+    return ReducedModel(system, "unreduced", tuple(range(system.nv)), (), why)
 
 
 def _first_stage(robot: Mechanism, momentum: ArrayLike | None, steps: Steps | None) -> ReducedModel:
@@ -169,22 +171,13 @@ def _first_stage(robot: Mechanism, momentum: ArrayLike | None, steps: Steps | No
     driven = robot.base.name in robot.driven_bodies or robot.thrusters
     if isinstance(robot.base.joint, Fixed) or driven:
         _no_momentum(robot, momentum, "the forces on the base change the momentum of this robot")
-        return ReducedModel(
-            robot,
-            "unreduced",
-            tuple(range(robot.nv)),
-            (),
-            "the base is fixed or driven: every velocity is a shape velocity",
-        )
+        return _unreduced(robot, "the base is fixed or driven: every velocity is a shape velocity")
     named = robot.base.name in (name for name, _ in steps or ())
     if named and _pushed_by_gravity(robot) is not None:
         why = "gravity changes it, and the part that it leaves constant is given in `stages`"
         _no_momentum(robot, momentum, why)
-        return ReducedModel(
+        return _unreduced(
             robot,
-            "unreduced",
-            tuple(range(robot.nv)),
-            (),
             f"gravity changes the momentum of the base `{robot.base.name}`: every velocity is a "
             "shape velocity before the stages",
         )
