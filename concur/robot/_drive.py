@@ -159,7 +159,8 @@ def check_drives(
     A base that `floats` has no motor.
     """
     names = tree.freedom_names
-    bodies = {names[i]: b.name for b in tree.bodies for i in tree.freedoms(b.name)}
+    spans = zip(tree.bodies, tree.v_spans, strict=True)
+    bodies = {name: body.name for body, span in spans for name in names[span]}
     geared: dict[str, str] = {}
     given = [drive.name for drive in drives]
     for drive in drives:

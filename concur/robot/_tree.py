@@ -476,7 +476,8 @@ class Tree(BodyTree):
         numpy.ndarray
             Shape (nq,).
         """
-        return self.coupled(np.concatenate([body.joint.random(rng) for body in self.bodies]))
+        drawn = np.concatenate([body.joint.random(rng) for body in self.bodies])
+        return self.coupled(drawn) if self.following else drawn
 
     def check_configuration(self, q: ArrayLike, where: str = "configuration") -> np.ndarray:
         """Check a configuration and normalise its quaternions.
