@@ -123,7 +123,7 @@ CALLS = {
             "output `hand`, `axes`",
             lambda group=group, axes=axes: Output("hand", "fore", group, axes=axes),
         )
-        for group, axes in (("R2", "xx"), ("R2", "x"), ("R3", "xyq"), ("SO3", "x"), ("R", ""))
+        for group, axes in (("R2", "xx"), ("R2", "x"), ("R3", "xyq"), ("SO3", "x"), ("R", "xy"))
     },
     "planar point": (ShapeError, "output `hand`, `point`", lambda: replace(HAND, point=(0.1, 0.2))),
     "nan point": (

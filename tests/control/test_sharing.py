@@ -181,7 +181,7 @@ def test_invalid_weights() -> None:
     for weights, message in (
         ({"fl": 2.0, "xx": 1.0}, "expected a control among fl, fr, rl, rr, arm"),
         ([1.0, 2.0], r"torque_weights`: expected"),
-        ([1.0, 1.0, 1.0, 1.0, 0.0], "expected weights above zero, got 0"),
+        ([1.0, 1.0, 1.0, 1.0, 0.0], "torque_weights`, control `arm`"),
         ([1.0, 1.0, 1.0, 1.0, np.inf], "torque_weights`"),
     ):
         with pytest.raises(ConcurError, match=message):

@@ -74,7 +74,7 @@ ROBOTS: dict[str, Callable[[], cc.Mechanism]] = {
 def kinematic_verdicts(robot: cc.Mechanism) -> dict[str, Any]:
     model = cc.reduce(robot)
     report = symmetry(robot)
-    groups = ("conjugated", "left", "right", "potential", "constraints", "kept", "reducing")
+    groups = ("conjugated", "left", "right", "potential", "constraints", "kept", "own")
     found = {
         "reduction": (model.kind, model.ns, model.shape_names),
         "audit": [(row.id, row.status) for row in model.audit().rows],
