@@ -212,7 +212,7 @@ def cell(scene_name: str, law_name: str, case: str) -> RunRecord:
     integrator = Integrator("rkmk4", dt, control_period=PERIOD)
     run = cc.simulate(
         robot, law, reference, scene.duration, scene.q0, scene.s0, plant=plant,
-        integrator=integrator,
+        dt=integrator,
     )  # fmt: skip
     return RunRecord.of(run)
 
@@ -263,7 +263,7 @@ def numbers(scene_name: str, cells: dict[tuple[str, str], RunRecord]) -> dict[An
     # The errors of all runs are those of the servo's outputs.
     still = cc.simulate(
         scene.servo.model.robot, scene.servo, scene.reference, PERIOD, scene.q0, scene.s0,
-        integrator=Integrator("rkmk4", PERIOD),
+        dt=Integrator("rkmk4", PERIOD),
     )  # fmt: skip
     table = cc.compare([still, *records], reference=scene.reference)
     labels = [row.label for row in table.rows]

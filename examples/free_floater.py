@@ -74,7 +74,8 @@ cases = {
 }
 runs = {}
 for name, (law, real) in cases.items():
-    runs[name] = cc.simulate(robot, law, reference, 6.0, q0, np.zeros(6), dt=5e-3, momentum=real)
+    moving = cc.simulation.RealPlant(momentum=real)
+    runs[name] = cc.simulate(robot, law, reference, 6.0, q0, np.zeros(6), dt=5e-3, plant=moving)
     ends = {part: f"{norm[-1]:.1e}" for part, norm in runs[name].error_norms.items()}
     print(f"{name}: error at the end (m, rad) {ends}")
 

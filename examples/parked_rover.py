@@ -19,7 +19,12 @@ plan.plot().savefig("parked_rover_loop.png", dpi=100)
 
 # The torques of the plan move the reduced model; no feedback is needed without disturbances.
 motion = cc.simulation.forced_motion(
-    model, plan.torque, plan.loop.duration, plan.start(), np.zeros(5), dt=0.1, rtol=1e-9
+    model,
+    plan.torque,
+    plan.loop.duration,
+    plan.start(),
+    np.zeros(5),
+    dt=cc.simulation.Integrator("dop853", 0.1, rtol=1e-9),
 )
 print("rover at x, y, heading =", motion.q[-1, :3].round(6))
 print("wheels at", motion.q[-1, 3:5].round(6), "rad")

@@ -51,6 +51,7 @@ from concur.simulation import (
     Imperfections,
     Integrator,
     Plant,
+    RealPlant,
     Run,
     Slip,
     Tolerances,
@@ -360,10 +361,11 @@ class Task:
                 self.duration,
                 self.q0,
                 self.shape_velocities(servo),
-                plant=self.plant if self.slip is None else self._slipping(),
-                progress=progress,
-                momentum=self.plant_momentum,
-                integrator=Integrator(self.method, self.dt, self.control_period),
+                Integrator(self.method, self.dt, self.control_period, progress=progress),
+                RealPlant(
+                    self.plant if self.slip is None else self._slipping(),
+                    momentum=self.plant_momentum,
+                ),
             )
         except SingularConfigurationError:
             with located(self.path, "[initial.q]"):

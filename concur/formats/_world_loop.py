@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.codegen import Rollout
+from concur.codegen import Batch, Rollout
 from concur.control import JointLimits, Servo
 from concur.errors import ConcurError, SimulationError
 from concur.formats._nominal import BY_AXIS, OF_ROBOT
@@ -265,19 +265,10 @@ class WorldLoop:
             for (kind, name), rows in values.items()
             if kind in OF_ROBOT
         }
-        return program_run(
-            self.program,
-            self.reference_with(changes) if changes else self.reference,
-            self.ticks,
-            inputs.x0[0],
-            inputs.p[0],
-            float(inputs.delay[0]),
-            float(inputs.jitter[0]),
-            seed=seed,
-            number=number,
-            world=numbers,
-            rollout=rollout,
-        )
+        world = Batch(inputs.x0, inputs.p, [number], seed, inputs.delay, inputs.jitter)
+        moving = self.plant.of_world(numbers) if self.plant.n_numbers else None
+        reference = self.reference_with(changes) if changes else self.reference
+        return program_run(self.program, reference, self.ticks, world, moving, rollout)
 
     def _inputs(self, values: Values, count: int, invalid: dict[int, str]) -> WorldInputs:
         program, model = self.program, self.servo.model

@@ -2,27 +2,30 @@
 
 from concur.simulation._compare import Comparison, ComparisonRow, RunRecord, compare
 from concur.simulation._disturbances import GravityGradient, Wrench
-from concur.simulation._encoder import encoder_count, encoder_reading
+from concur.simulation._drives import check_friction
 from concur.simulation._findings import Finding, Tolerances
 from concur.simulation._forced import MOTION_METHODS, forced_motion
 from concur.simulation._friction import Friction
-from concur.simulation._hdf5 import coordinate_columns, velocity_columns, write_arrays
 from concur.simulation._imperfections import KINDS, Imperfections
-from concur.simulation._integrator import METHODS, Integrator
-from concur.simulation._latency import Latency
+from concur.simulation._integrator import (
+    FASTEST_START,
+    LONGEST_RUN,
+    METHODS,
+    MOST_STEPS,
+    SHORTEST_STEP,
+    Integrator,
+)
+from concur.simulation._latency import Latency, encoder_count, encoder_reading
 from concur.simulation._motion import Motion
 from concur.simulation._plant import Plant
 from concur.simulation._program import Program, loop_program
-from concur.simulation._program_run import program_run
 from concur.simulation._reconstruct import reconstruct
 from concur.simulation._recorded import recorded_run
 from concur.simulation._run import Run
-from concur.simulation._run_signals import run_signals
-from concur.simulation._simulate import simulate
+from concur.simulation._signals import ValidRange, first_invalid, run_signals, valid_ranges
+from concur.simulation._simulate import RealPlant, program_run, simulate
 from concur.simulation._slip import Slip
-from concur.simulation._start import FASTEST_START, LONGEST_RUN, MOST_STEPS, SHORTEST_STEP
-from concur.simulation._stiffness import check_friction
-from concur.simulation._validity import ValidRange, first_invalid, valid_ranges
+from concur.simulation._stored import coordinate_columns, velocity_columns, write_arrays
 
 __all__ = [
     "FASTEST_START",
@@ -43,6 +46,7 @@ __all__ = [
     "Motion",
     "Plant",
     "Program",
+    "RealPlant",
     "Run",
     "RunRecord",
     "Slip",

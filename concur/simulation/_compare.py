@@ -20,7 +20,7 @@ from concur.robot import Mechanism, control_velocities, coordinates
 from concur.simulation._findings import SETTLED, settling_time
 from concur.simulation._plant import Plant
 from concur.simulation._record import Recorder
-from concur.simulation._run_data import RunData
+from concur.simulation._run_data import RunData, error_parts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -99,16 +99,10 @@ class RunRecord:
     @cached_property
     def errors(self) -> dict[tuple[str, str], np.ndarray]:
         """Errors, shape (k, n), by output and unit; "hand, position" if an output has both."""
-        found, start = {}, 0
-        for output in self.outputs:
-            units = np.array(output.coordinate_units)
-            own = self.error[:, start : start + output.dim]
-            start += output.dim
-            kinds = list(dict.fromkeys(output.coordinate_units))
-            for unit in kinds:
-                kind = {"m": ", position", "rad": ", rotation"}[unit] * (len(kinds) > 1)
-                found[output.name + kind, unit] = own[:, units == unit]
-        return found
+        return {
+            (", ".join(name), unit): self.error[:, places]
+            for name, unit, places in error_parts(self.outputs)
+        }
 
     @property
     def controls(self) -> dict[str, np.ndarray]:

@@ -6,9 +6,10 @@ time can the motion leave the constraints or the level set of the momentum.
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import casadi as ca
 import numpy as np
@@ -16,16 +17,65 @@ from numpy.typing import ArrayLike
 from scipy.integrate import DOP853
 
 from concur._progress import track
-from concur.codegen import Array, Evaluator
+from concur.codegen import Array, Evaluator, finite_floats
 from concur.errors import ConcurError, SimulationError
 from concur.reduction import UNDETERMINED, ReducedModel
 from concur.robot import Mechanism, control_velocities, unknown_name
+from concur.simulation._integrator import FASTEST, Integrator, grid, shape_start
 from concur.simulation._machine_code import is_compiled, machine_code
 from concur.simulation._motion import Motion
 from concur.simulation._runge_kutta import runge_kutta
-from concur.simulation._start import FASTEST, check_tolerance, grid, shape_start
-from concur.simulation._torque import Drive, Torque
 from concur.system import displacement_rate
+
+Torque: TypeAlias = Callable[..., ArrayLike] | ArrayLike | None
+"""u(t), u(t, q, s), constant controls, or none for a free motion."""
+
+
+class Drive:
+    """Controls u(t), u(t, q, s), constant or none, checked at every call.
+
+    `needs_state` is whether they depend on the state.
+    """
+
+    def __init__(self, model: ReducedModel, torque: Torque, where: str) -> None:
+        self._place, self._size = f"{where}, `torque`", model.nu
+        self._names = ", ".join(model.control_names)
+        self._torque = np.zeros(model.nu) if torque is None else torque
+        self.needs_state = callable(torque) and _takes_state(torque, self._place)
+        if not callable(torque):
+            self._torque = self._checked(self._torque, self._place)
+
+    def __call__(self, t: float, q: np.ndarray, s: np.ndarray) -> np.ndarray:
+        """Controls at an instant, checked, shape (nu,), N and N m."""
+        if not callable(self._torque):
+            return np.asarray(self._torque)
+        # Copies: a function that keeps or changes what it is given must not reach the state.
+        value = self._torque(t, q.copy(), s.copy()) if self.needs_state else self._torque(t)
+        return self._checked(value, f"{self._place}, t = {t:.6g} s")
+
+    def _checked(self, value: Any, where: str) -> np.ndarray:
+        return finite_floats(value, f"{where} ({self._names})", (self._size,))
+
+
+def _takes_state(function: Callable[..., Any], where: str) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some compiled functions have no signature
+        return False
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    needed = [p for p in positional if p.default is p.empty]
+    rest = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    if len(needed) == 3 or (rest and not needed):
+        return True
+    if len(needed) == 1 or (not needed and positional):
+        return False
+    raise SimulationError(
+        where,
+        expected="a function u(t) or u(t, q, s)",
+        came=f"one that needs {len(needed)} arguments",
+        cure="Let it take the time, or time, configuration and shape velocities.",
+    )
+
 
 MOTION_METHODS = ("dop853", "rkmk4")
 
@@ -36,12 +86,7 @@ def forced_motion(
     duration: float,
     q0: ArrayLike,
     s0: ArrayLike,
-    dt: float = 1e-2,
-    method: str = "dop853",
-    rtol: float = 1e-12,
-    atol: float = 1e-13,
-    progress: bool | Callable[[float], Any] = False,
-    compiled: bool | None = None,
+    dt: float | Integrator = 1e-2,
 ) -> Motion:
     """Let a reduced model move under torques.
 
@@ -59,19 +104,11 @@ def forced_motion(
         How long, s; a whole number of steps.
     q0, s0 : array_like
         Configuration and shape velocities at the start, shapes (nq,) and (ns,).
-    dt : float
-        Step of the record, s; with "rkmk4" of the integration too.
-    method : str
-        "dop853" (adaptive, of order eight; quaternions are brought back to unit norm between
-        the steps of the record), or "rkmk4" (Munthe-Kaas of order four on the groups of the
-        joints, with fixed steps).
-    rtol, atol : float
-        Relative and absolute (m, rad, m/s, rad/s) tolerance of "dop853" within a step.
-    progress : bool or callable
-        Show a progress bar, or call with the fraction done.
-    compiled : bool, optional
-        Whether to evaluate the model by machine code, as for `simulate`. Default: from 10000
-        steps of the record on, if there is a C compiler.
+    dt : float or Integrator
+        Step of the record, s; or method, step, tolerances, and whether to evaluate the model by
+        machine code. Methods are "dop853" (adaptive, of order eight; quaternions are brought back
+        to unit norm between the steps of the record), the default with a number, and "rkmk4"
+        (Munthe-Kaas of order four on the groups of the joints, with fixed steps).
 
     Returns
     -------
@@ -108,10 +145,17 @@ def forced_motion(
             cure="Make one of a robot with concur.reduce(robot).",
         )
     where = f"motion of `{model.name}`"
+    options = dt if isinstance(dt, Integrator) else Integrator("dop853", dt)
+    dt, method, progress = options.dt, options.method, options.progress
     steps, _ = grid(where, duration, dt, None)
-    check_tolerance(where, "rtol", rtol, 100 * np.finfo(float).eps)
-    check_tolerance(where, "atol", atol, 0.0)
-    if not isinstance(method, str) or method not in MOTION_METHODS:
+    if options.control_period is not None:
+        raise SimulationError(
+            f"{where}, `control_period`",
+            expected="none: torques are functions of time or state",
+            came=f"{options.control_period:g} s",
+            cure="Leave it out.",
+        )
+    if method not in MOTION_METHODS:
         raise unknown_name(f"{where}, `method`", "method", method, MOTION_METHODS)
     q = model.system.check_configuration(q0, "`q0`")
     if isinstance(model.system, Mechanism):
@@ -120,15 +164,15 @@ def forced_motion(
     drive = Drive(model, torque, where)
     model.velocity(q, s)  # refuses a start that is not finite
     rates = _rates(model, on_groups=method != "dop853")
-    if is_compiled(where, compiled, steps):
-        value = (model, "motion", method)
-        made = machine_code(where, value, lambda: [rates], progress, demanded=bool(compiled))
+    if is_compiled(where, options.compiled, steps):
+        demanded = bool(options.compiled)
+        made = machine_code(where, (model, "motion", method), lambda: [rates], progress, demanded)
         rates = made[0] if made else rates
-    advance: Callable[[float, float, _State], _State]
-    if method == "dop853":
-        advance = _Adaptive(model, drive, rates, q, rtol, atol)
-    else:
-        advance = _MuntheKaas(model, drive, rates)
+    # Work is measured against the energy at velocities of one, or heavy robots would go slow.
+    atol = np.full(model.nq + model.ns + 1, options.atol or 1e-13)
+    atol[-1] *= max(1.0, float(np.trace(model.mass_matrix(q))))
+    taken = _Steps(model, drive, rates, (options.rtol or 1e-12, atol))
+    advance = taken.adaptive if method == "dop853" else taken.on_groups
 
     states: list[_State] = [(q, s, 0.0)]
     fault: ConcurError | None = None
@@ -188,15 +232,54 @@ def _rates(model: ReducedModel, on_groups: bool) -> ca.Function:
     )
 
 
-class _Rates:
-    """Rates of the state, in buffers."""
+class _Steps:
+    """Steps of the reduced model from one row of the record to the next."""
 
-    def __init__(self, model: ReducedModel, drive: Drive, function: ca.Function) -> None:
-        shapes = [function.size_out(i) for i in range(function.n_out())]
-        self._evaluator = Evaluator(function, shapes, f"motion of `{model.name}`", can_fail=False)
-        self._robot, self._drive = model.system, drive
+    def __init__(
+        self, model: ReducedModel, drive: Drive, rates: ca.Function, tolerances: tuple[float, Any]
+    ) -> None:
+        shapes = [rates.size_out(i) for i in range(rates.n_out())]
+        self._evaluator = Evaluator(rates, shapes, f"motion of `{model.name}`", can_fail=False)
+        self._robot, self._drive, self._nq = model.system, drive, model.nq
+        self._rtol, self._atol = tolerances
+        self._step: float | None = None
 
-    def __call__(
+    def adaptive(self, start: float, end: float, state: _State) -> _State:
+        """Take steps by Dormand and Prince's method of order eight."""
+        nq, (q, s, work) = self._nq, state
+
+        def slope(t: float, z: np.ndarray) -> np.ndarray:
+            try:
+                return np.concatenate(self._rates(t, z[:nq], None, z[nq:-1]))
+            except _DivergedError:
+                # A stage of a trial step may overshoot: the method then takes a shorter one.
+                return np.full(z.size, np.nan)
+
+        if self._step is None:
+            self._rates(start, q, None, s)  # raises the error of an invalid start
+        first = None if self._step is None else min(self._step, end - start)
+        z0 = np.concatenate([q, s, [work]])
+        solver = DOP853(slope, start, z0, end, first_step=first, rtol=self._rtol, atol=self._atol)
+        while solver.status == "running":
+            solver.step()
+        if solver.status == "failed":
+            raise _DivergedError
+        self._step, z = solver.h_abs, solver.y
+        return self._robot.normalize(z[:nq]), z[nq:-1].copy(), float(z[-1])
+
+    def on_groups(self, start: float, end: float, state: _State) -> _State:
+        """Take one classic Runge-Kutta step on the algebra of the joint groups."""
+        (q, s, work), h = state, end - start
+        moved, s_next, work_next = runge_kutta(
+            lambda node, moved, s, _: self._rates(start + node * h, q, moved, s),
+            [np.zeros(self._robot.nv), s, np.array([work])],
+            h,
+        )
+        if not np.abs(s_next).max(initial=0.0) < FASTEST:
+            raise _DivergedError
+        return self._robot.integrate(q, moved), s_next, float(work_next[0])
+
+    def _rates(
         self, t: float, start: np.ndarray, moved: np.ndarray | None, s: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         inputs, outputs = self._evaluator.inputs, self._evaluator.outputs
@@ -215,73 +298,6 @@ class _Rates:
         if not (np.isfinite(rate).all() and np.isfinite(sdot).all()):
             raise _DivergedError
         return rate[:, 0].copy(), sdot[:, 0].copy(), power[0].copy()
-
-
-class _Adaptive:
-    """Dormand and Prince's method of order eight from one row of the record to the next."""
-
-    def __init__(
-        self,
-        model: ReducedModel,
-        drive: Drive,
-        rates: ca.Function,
-        q: np.ndarray,
-        rtol: float,
-        atol: float,
-    ) -> None:
-        self._robot, self._nq = model.system, model.nq
-        self._rates = _Rates(model, drive, rates)
-        # Work is measured against the energy at velocities of one, or heavy robots would go slow.
-        energy = max(1.0, float(np.trace(model.mass_matrix(q))))
-        self._rtol, self._atol = rtol, np.full(model.nq + model.ns + 1, atol)
-        self._atol[-1] *= energy
-        self._step: float | None = None
-
-    def __call__(self, start: float, end: float, state: _State) -> _State:
-        nq = self._nq
-
-        def slope(t: float, z: np.ndarray) -> np.ndarray:
-            try:
-                return np.concatenate(self._rates(t, z[:nq], None, z[nq:-1]))
-            except _DivergedError:
-                # A stage of a trial step may overshoot: the method then takes a shorter one.
-                return np.full(z.size, np.nan)
-
-        q, s, work = state
-        first = None
-        if self._step is None:
-            self._rates(start, q, None, s)  # raises the error of an invalid start
-        else:
-            first = min(self._step, end - start)
-        z0 = np.concatenate([q, s, [work]])
-        solver = DOP853(slope, start, z0, end, first_step=first, rtol=self._rtol, atol=self._atol)
-        while solver.status == "running":
-            solver.step()
-        if solver.status == "failed":
-            raise _DivergedError
-        self._step = solver.h_abs
-        z = solver.y
-        return self._robot.normalize(z[:nq]), z[nq:-1].copy(), float(z[-1])
-
-
-class _MuntheKaas:
-    """Classic Runge-Kutta step on the algebra of the joint groups."""
-
-    def __init__(self, model: ReducedModel, drive: Drive, rates: ca.Function) -> None:
-        self._robot = model.system
-        self._rates = _Rates(model, drive, rates)
-
-    def __call__(self, start: float, end: float, state: _State) -> _State:
-        q, s, work = state
-        h = end - start
-        moved, s_next, work_next = runge_kutta(
-            lambda node, moved, s, _: self._rates(start + node * h, q, moved, s),
-            [np.zeros(self._robot.nv), s, np.array([work])],
-            h,
-        )
-        if not np.abs(s_next).max(initial=0.0) < FASTEST:
-            raise _DivergedError
-        return self._robot.integrate(q, moved), s_next, float(work_next[0])
 
 
 def _undetermined(where: str, model: ReducedModel, t: float) -> ConcurError:

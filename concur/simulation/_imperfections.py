@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from itertools import zip_longest
 from typing import Any
@@ -39,6 +38,11 @@ TIMING = ("latency", "jitter")
 OF_WRENCHES = ("force", "torque")
 KINDS = (*OF_FRICTION, *OF_CONTROLS, *OF_JOINTS, *OF_WRENCHES, "timing")
 """Kinds of imperfections that may be uncertain."""
+
+PLAIN = (*TIMING, "ripple_periods", "momentum_error", "disturbances")
+"""Arguments that have no names of controls or joints."""
+
+SPEED = "stribeck_speed"
 
 RIPPLE_PERIODS = 6
 """Periods of torque ripple in a turn of the joint."""
@@ -163,17 +167,7 @@ class Imperfections:
     def of(
         cls,
         robot: Mechanism,
-        *,
-        viscous: float | Mapping[str, float] = 0.0,
-        coulomb: float | Mapping[str, float] = 0.0,
-        stribeck: float | Mapping[str, float] = 0.0,
-        stribeck_speed: float = STRIBECK_SPEED,
-        momentum_error: Any = (),
-        disturbances: Any = (),
-        latency: float = 0.0,
-        jitter: float = 0.0,
-        ripple_periods: int = RIPPLE_PERIODS,
-        **tables: float | Mapping[str, float],
+        **numbers: Any,
     ) -> Imperfections:
         """Imperfections of a robot, from numbers for all controls or joints, or by name.
 
@@ -181,22 +175,12 @@ class Imperfections:
         ----------
         robot : Mechanism
             The robot.
-        viscous, coulomb, stribeck : float or mapping of str to float
-            Friction by control, as for `Friction.of`.
-        stribeck_speed : float
-            Speed at which the excess of friction has fallen to 1/e, rad/s or m/s.
-        momentum_error : array_like
-            Shape (6,).
-        disturbances : sequence of Wrench or GravityGradient
-            Forces that the law does not expect.
-        latency, jitter : float
-            Times, s.
-        ripple_periods : int
-            Periods of the ripple in a turn.
-        **tables : float or mapping of str to float
-            By control: `torque_limit`, `ripple`, `lag`, `stiffness`, `damping`, `motor_inertia`;
-            by joint of one coordinate: `resolution`, `noise`, `velocity_noise`. Names that a table
-            lacks are ideal.
+        **numbers : float, mapping of str to float, or array_like
+            By control, a number for all or numbers by name: `viscous`, `coulomb` and `stribeck` of
+            friction, `torque_limit`, `ripple`, `lag`, `stiffness`, `damping`, `motor_inertia`; by
+            joint of one coordinate `resolution`, `noise`, `velocity_noise`. Names that a table
+            lacks are ideal. Other arguments of `Imperfections` as they are, and `stribeck_speed`
+            of `Friction`.
 
         Returns
         -------
@@ -221,12 +205,14 @@ class Imperfections:
         (0.0, 0.0, 0.005, 0.0, 0.0)
         """
         where = f"imperfections of `{robot.name}`"
-        friction = Friction.of(robot, viscous, coulomb, stribeck, stribeck_speed)
-        rubbing = any((*friction.viscous, *friction.coulomb, *friction.stribeck))
-        # Friction that is only uncertain needs this speed too.
-        rubbing |= stribeck_speed != STRIBECK_SPEED
-        found: dict[str, Any] = {}
-        for kind, given in tables.items():
+        found = {name: numbers.pop(name) for name in PLAIN if name in numbers}
+        rubbing = {name: numbers.pop(name) for name in (*OF_FRICTION, SPEED) if name in numbers}
+        friction = Friction.of(robot, **rubbing)
+        rubs = any((*friction.viscous, *friction.coulomb, *friction.stribeck))
+        # Friction that is only uncertain needs the speed too.
+        if rubs or friction.stribeck_speed != STRIBECK_SPEED:
+            found["friction"] = friction
+        for kind, given in numbers.items():
             place = f"{where}, `{kind}`"
             if kind in OF_CONTROLS:
                 names = robot.control_names
@@ -241,15 +227,7 @@ class Imperfections:
                     came=shown(kind),
                     cure="Check the spelling.",
                 )
-        made = cls(
-            friction=friction if rubbing else None,
-            ripple_periods=ripple_periods,
-            latency=latency,
-            jitter=jitter,
-            momentum_error=momentum_error,
-            disturbances=disturbances,
-            **found,
-        )
+        made = cls(**found)
         for entry in made.wrenches:
             robot.index(entry.body)
         return made

@@ -13,10 +13,9 @@ from scipy.integrate import solve_ivp
 from concur.codegen import Evaluator
 from concur.control import Tick
 from concur.outputs.references import Reference
-from concur.simulation._integrator import ADAPTIVE
+from concur.simulation._integrator import ADAPTIVE, FASTEST
 from concur.simulation._program import FORCE_STATES, FORCE_UNIT, KEPT, Program
 from concur.simulation._runge_kutta import graph_of
-from concur.simulation._start import FASTEST
 from concur.simulation._step import MOVING, rate_function, split
 from concur.system import System
 
@@ -219,7 +218,7 @@ class FixedStep(Loop):
 
 
 def most_periods(program: Program) -> int:
-    """Periods between two looks at the decoupling margin."""
+    """Periods between two checks of the decoupling margin."""
     return max(1, CHECK_EVERY // (program.steps_per_tick or 1))
 
 
@@ -232,6 +231,8 @@ class Adaptive(Loop):
         The robot of the world.
     function : casadi.Function, optional
         Machine code of `rates_of`.
+    tolerances : tuple of float
+        Relative and absolute tolerance.
     """
 
     def __init__(
@@ -243,8 +244,10 @@ class Adaptive(Loop):
         steps: int,
         robot: System,
         function: ca.Function | None = None,
+        tolerances: tuple[float, float] = (1e-10, 1e-12),
     ) -> None:
         super().__init__(program, reference, p, x, steps)
+        self._rtol, self._atol = tolerances
         plant, where = program.plant, f"simulation of `{program.plant.name}`"
         function = rates_of(program) if function is None else function
         shapes = [function.size_out(i) for i in range(function.n_out())]
@@ -318,7 +321,7 @@ class Adaptive(Loop):
         method = ADAPTIVE[self.program.method]
         try:
             response = self._stick(slope, span[0], start)
-            end = solve_ivp(slope, span, start, method=method, rtol=1e-10, atol=1e-12)
+            end = solve_ivp(slope, span, start, method=method, rtol=self._rtol, atol=self._atol)
         except (ValueError, FloatingPointError):
             return False
         if not end.success or not np.abs(end.y[:, -1]).max() < FASTEST:

@@ -11,7 +11,7 @@ from concur._progress import busy
 from concur.codegen import compiled as compile_all
 from concur.codegen import find_compiler, fingerprint, interpreted_on_purpose, recalled
 from concur.errors import SimulationError
-from concur.simulation._start import check_compiled
+from concur.simulation._integrator import check_compiled
 
 LONG = 10_000
 """Steps from which on a run is compiled by default."""

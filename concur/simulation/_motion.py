@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -17,17 +16,17 @@ from concur.codegen import Array, Vector
 from concur.errors import SimulationError, shown
 from concur.reduction import ReducedModel
 from concur.robot import Mechanism
-from concur.simulation._hdf5 import (
+from concur.simulation._run_data import momentum_drift
+from concur.simulation._stored import (
     MOMENTUM_COLUMNS,
     Columns,
+    Stored,
+    check_identity,
     coordinate_columns,
+    identity,
     read_arrays,
     velocity_columns,
-    write_arrays,
 )
-from concur.simulation._identity import check_identity, identity
-from concur.simulation._momentum import momentum_drift
-from concur.simulation._stored import Stored
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -158,36 +157,9 @@ class Motion(Stored):
         units = velocity_columns(self.model.system)
         return tuple(units[i][1] for i in self.model.shape)
 
-    def save(
-        self, path: str | PathLike[str], facts: Mapping[str, str | float] | None = None
-    ) -> Path:
-        """Write the motion to an HDF5 file, or as `to_csv` and `to_mcap` do.
-
-        Parameters
-        ----------
-        path : str or path-like
-            File to write; an existing one is replaced. Its suffix is the format: ".h5" or ".hdf5",
-            which `load` reads, ".csv" or ".mcap", which have no `facts`.
-        facts : mapping of str to str or float, optional
-            Further attributes of the file.
-
-        Returns
-        -------
-        pathlib.Path
-            The file. Arrays are datasets named as here, with the names and units of their
-            columns as attributes, as `Run.save` writes them; names of bodies, of another system
-            its velocities and some of its numbers, the reduction, its momentum, method and package
-            version are attributes of the file.
-
-        Raises
-        ------
-        DescriptionError
-            If the file cannot be written, or its suffix is another one.
-        """
-        if written := self._by_suffix(path):
-            return written
+    def _facts(self) -> dict[str, Any]:
         model = self.model
-        known = {
+        return {
             "concur_version": __version__,
             "robot": model.name,
             **identity(model.system, self.q[0]),
@@ -195,10 +167,8 @@ class Motion(Stored):
             "method": self.method,
             "dt": self.dt,
             "seconds": self.seconds,
+            **({"momentum": np.array(model.momentum)} if model.takes_momentum else {}),
         }
-        if model.takes_momentum:
-            known["momentum"] = np.array(model.momentum)
-        return write_arrays(path, self._arrays(), {**known, **(facts or {})})
 
     @classmethod
     def load(cls, path: str | PathLike[str], model: ReducedModel) -> Motion:

@@ -21,15 +21,14 @@ from concur.control import Law, TrackingLaw, decoupling_margin, tick_function, t
 from concur.errors import ShapeError, SimulationError, UnknownNameError, shown
 from concur.outputs import Reference, ReferenceSample, reference_for
 from concur.robot import Mechanism, control_velocities, mapping, unknown_name
-from concur.simulation._drives import Drives
-from concur.simulation._encoder import encoder_reading
+from concur.simulation._drives import Drives, check_stiffness, mobility_function
 from concur.simulation._imperfections import Imperfections, Scalar, joint_places
-from concur.simulation._integrator import FIXED_STEP
+from concur.simulation._integrator import FIXED_STEP, grid
+from concur.simulation._latency import encoder_reading
 from concur.simulation._plant import Plant
+from concur.simulation._run_data import error_parts
 from concur.simulation._slip import check_step
-from concur.simulation._start import grid
 from concur.simulation._step import MOVING, Step, split
-from concur.simulation._stiffness import check_stiffness, mobility_function
 
 KEPT = 2
 """Numbers that a tick of the law keeps for the next one, before the law's state z."""
@@ -157,7 +156,7 @@ class Program:
         rolls = self.plant.slip is None and self.plant.nf
         return (
             *("status", "margin"),
-            *(f"error:{name}" for name, _ in error_parts(self.law)),
+            *("error:" + ":".join(name) for name, _, _ in error_parts(self.law.outputs)),
             *(f"torque:{name}" for name in self.law.model.control_names),
             *coordinate_signals(self.plant.tree),
             *("pivot", *(["constraint"] if rolls else [])),
@@ -438,11 +437,19 @@ class Program:
     def advance(self, periods: int) -> ca.Function:
         """Several periods of the ideal loop, or steps where the law acts continuously.
 
-        From (x, p, h, r): the step h, s, and what the law takes as `sampled`, a column for each
-        period; where it acts continuously three, for start, middle and end of each step; p and h
-        have a column for each period too. To x after each step, and the law in each period
-        (verdict, u, missed, scale): its `TickStatus`, or the smallest pivot of the step; and the
-        smallest and the largest (q, v, u) of the stages of each step.
+        Parameters
+        ----------
+        periods : int
+            Number of periods, or of steps.
+
+        Returns
+        -------
+        casadi.Function
+            From (x, p, h, r): the step h, s, and what the law takes as `sampled`, a column for each
+            period; where it acts continuously three, for start, middle and end of each step; p and
+            h have a column for each period too. To x after each step, and the law in each period
+            (verdict, u, missed, scale): its `TickStatus`, or the smallest pivot of the step; and
+            the smallest and the largest (q, v, u) of the stages of each step.
         """
         law, held = self.law, self.steps_per_tick
         x, p, h = self._symbol("x"), self._symbol("p"), ca.MX.sym("h")
@@ -523,7 +530,8 @@ class Program:
         """Decoupling margin, and norms of the errors of outputs, m and rad apart."""
         law, at, due = self.law, ca.SX.sym("q", q.shape[0]), ca.SX.sym("pose", pose.shape[0])
         x = law.pose_error(at, due) if law.size else ca.SX(0, 1)
-        norms = [ca.norm_2(x[places, :]) for _, places in error_parts(law)]
+        parts = [places.tolist() for _, _, places in error_parts(law.outputs)]
+        norms = [ca.norm_2(x[places, :]) for places in parts]
         margin = ca.Function("margin", [at], [decoupling_margin(law, at)], {"cse": True})
         errors = ca.Function("errors", [at, due], [ca.vertcat(ca.SX(0, 1), *norms)])
         return [margin(q), errors(q, pose)]
@@ -750,20 +758,6 @@ def _uncertain(
                 cure=f"Give `{kind}` of `{name}` in the imperfections.",
             )
     return tuple(found)
-
-
-def error_parts(law: TrackingLaw) -> list[tuple[str, list[int]]]:
-    """Name and places in x of the error of each output, m and rad apart."""
-    found, at = [], 0
-    for output in law.outputs:
-        units = output.coordinate_units
-        kinds = list(dict.fromkeys(units))
-        for kind in kinds:
-            name = {"m": ":position", "rad": ":rotation"}[kind] if len(kinds) > 1 else ""
-            places = [at + k for k, unit in enumerate(units) if unit == kind]
-            found.append((output.name + name, places))
-        at += output.dim
-    return found
 
 
 def coordinate_signals(robot: Mechanism) -> list[str]:

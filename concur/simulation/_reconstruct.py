@@ -16,8 +16,8 @@ from concur.codegen import Evaluator, finite_floats, shape_error
 from concur.errors import SimulationError
 from concur.reduction import ReducedModel
 from concur.robot import Mechanism
+from concur.simulation._integrator import check_tolerance
 from concur.simulation._machine_code import is_compiled, machine_code
-from concur.simulation._start import check_tolerance
 
 
 def reconstruct(

@@ -92,11 +92,11 @@ def run_of(
     return Run(
         robot=cast(Mechanism, plant.robot),
         servo=recorder.servo,
+        arrays=rows,
         method=method,
         control_period=control_period,
         seconds=seconds,
         friction=imperfections.friction if imperfections else plant.friction,
         imperfections=imperfections,
         slip=plant.slip,
-        **rows,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, fields
 from importlib import import_module
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from concur._version import __version__
-from concur.control import Law, tracking_law
+from concur.control import Law, TrackingLaw, tracking_law
 from concur.errors import ConcurError, DescriptionError, shown
 from concur.outputs import Output
 from concur.reduction._ground import wheel_names
@@ -23,19 +23,20 @@ from concur.robot import Mechanism, as_tree
 from concur.simulation._compare import Comparison, RunRecord
 from concur.simulation._findings import Finding, Tolerances, findings
 from concur.simulation._friction import Friction
-from concur.simulation._hdf5 import (
-    MOMENTUM_COLUMNS,
-    Columns,
-    coordinate_columns,
-    read_arrays,
-    velocity_columns,
-    write_arrays,
-)
-from concur.simulation._identity import check_identity, identity
 from concur.simulation._imperfections import imperfections_from
 from concur.simulation._run_data import RunData
 from concur.simulation._slip import Slip, load_names
-from concur.simulation._stored import Stored
+from concur.simulation._stored import (
+    MOMENTUM_COLUMNS,
+    STORED,
+    Columns,
+    Stored,
+    check_identity,
+    coordinate_columns,
+    identity,
+    read_arrays,
+    velocity_columns,
+)
 from concur.system import System
 from concur.writers import to_toml
 
@@ -45,40 +46,14 @@ if TYPE_CHECKING:
     from concur.plotting.notebook import Animation
     from concur.viewing import Film, RunViewer
 
-# The arrays of a run; no unit here where the columns have their own (`Run._columns`).
-UNITS = {
-    "t": "s",
-    "q": None,
-    "v": None,
-    "s": None,
-    "u": None,
-    "q_range": None,
-    "v_range": None,
-    "u_range": None,
-    "error": None,
-    "velocity_error": None,
-    "ideal": None,
-    "lyapunov": None,
-    "acceleration_residual": None,
-    "scale": "1",
-    "margin": "1",
-    "constraint_residual": "m/s",
-    "energy": "J",
-    "work": "J",
-    "momentum": None,
-    "inner_momentum": None,
-    "pose": None,
-    "reference": None,
-}
-
-# Data sets with another name than their array.
-STORED = {"acceleration_residual": "missed"}
+SINGLE = ("t", "lyapunov", "scale", "margin", "constraint_residual", "energy", "work")
+"""Arrays with one number per row."""
 
 DRAWN = "Plot it with run.plot(), or draw what moves from run.t and run.q."
 """What to do instead of drawing a system without bodies."""
 
-# Unit of a coordinate of an output: those of a quaternion have none.
 _COORDINATE_UNITS = {"x": "m", "y": "m", "z": "m", "heading": "rad"}
+"""Unit of a coordinate of an output: those of a quaternion have none."""
 
 
 class Run(Stored, RunData):
@@ -90,6 +65,23 @@ class Run(Stored, RunData):
         The robot that was simulated, or another system.
     servo : TrackingLaw
         The law that drove it.
+    arrays : mapping of str to numpy.ndarray
+        The arrays below by name.
+    method : str
+        Integration method.
+    control_period : float or None
+        Control period of the servo, s; None for a continuous one.
+    seconds : float
+        Time the simulation took, s.
+    friction : Friction, optional
+        Friction of the plant at its controls.
+    imperfections : Imperfections, optional
+        Imperfections of the plant and the loop.
+    slip : Slip, optional
+        Friction of wheels that may slip.
+
+    Attributes
+    ----------
     t : numpy.ndarray
         Times, shape (k,), s.
     q, v, s : numpy.ndarray
@@ -125,21 +117,9 @@ class Run(Stored, RunData):
         The same of the joints' motion alone, the base at rest, shape (k, 6).
     pose, reference : numpy.ndarray
         Flat output coordinates, actual and reference, shape (k, pose_size).
-    method : str
-        Integration method.
-    control_period : float or None
-        Control period of the servo, s; None for a continuous one.
-    seconds : float
-        Time the simulation took, s.
-    friction : Friction, optional
-        Friction of the plant at its controls.
-    imperfections : Imperfections, optional
-        Imperfections of the plant and the loop.
-    slip : Slip, optional
-        Friction of wheels that may slip.
-    slip_speed : numpy.ndarray, optional
+    slip_speed : numpy.ndarray
         Slip speed of each wheel, shape (k, wheels), m/s, if the wheels may slip.
-    wheel_load : numpy.ndarray, optional
+    wheel_load : numpy.ndarray
         Loads of wheels and supports, shape (k, loads), N, if the wheels may slip; below zero where
         one would lift off. They follow the motion with a delay of `Slip.time`.
 
@@ -172,47 +152,6 @@ class Run(Stored, RunData):
             Numbers with their limits; `Finding.holds` is true if the limit is kept.
         """
         return findings(self, tolerances)
-
-    def save(
-        self, path: str | PathLike[str], facts: Mapping[str, str | float] | None = None
-    ) -> Path:
-        """Write the run to an HDF5 file, or as `to_csv` and `to_mcap` do.
-
-        Parameters
-        ----------
-        path : str or path-like
-            File to write; an existing one is replaced. Its suffix is the format: ".h5" or ".hdf5",
-            which `load` reads, ".csv" or ".mcap", which have no `facts`.
-        facts : mapping of str to str or float, optional
-            Further attributes of the file, such as the name of the task.
-
-        Returns
-        -------
-        pathlib.Path
-            The file. Each array is a dataset named as here, `acceleration_residual` as `missed`.
-            One with several columns has their names and units in the attributes `columns` and
-            `units`; `unit` lists the units that occur. Names of bodies, outputs (with groups and
-            reference bodies) and controls, gains, method, step and package version are
-            attributes of the file; of a system without bodies some of its numbers, by which `load`
-            recognizes it. The texts `robot`, a robot file in TOML, and `outputs`, in
-            JSON, are read by `concur view`.
-
-        Raises
-        ------
-        DescriptionError
-            If the file cannot be written, or its suffix is another one.
-        """
-        if written := self._by_suffix(path):
-            return written
-        arrays = {STORED.get(name, name): entry for name, entry in self._arrays().items()}
-        texts = {}
-        if isinstance(self.robot, Mechanism):
-            with suppress(ConcurError):  # a name or a number that no robot file may have
-                texts["robot"] = to_toml(self.robot)
-        texts["outputs"] = json.dumps(
-            [asdict(output) for output in self.servo.outputs if not output.is_function]
-        )
-        return write_arrays(path, arrays, {**self._facts(), **(facts or {})}, texts)
 
     @classmethod
     def load(
@@ -252,15 +191,11 @@ class Run(Stored, RunData):
             servo = import_module("concur.formats").recorded_law(path)
         law = tracking_law(servo, "run, `servo`")
         robot: Any = law.model.system if plant is None else plant
-        size, poses = law.size, sum(output.pose_size for output in law.outputs)
-        widths = {
-            **{"q": robot.nq, "v": robot.nv, "s": law.ns, "u": len(law.model.control_names)},
-            **dict.fromkeys(("error", "velocity_error", "ideal", "acceleration_residual"), size),
-            **dict.fromkeys(("momentum", "inner_momentum"), 6),
-            **dict.fromkeys(("pose", "reference"), poses),
+        known = run_columns(robot, law, None)
+        stored = {
+            STORED.get(name, name): None if name in SINGLE else len(columns)
+            for name, columns in known.items()
         }
-        widths |= {f"{name}_range": widths[name] for name in ("q", "v", "u")}
-        stored = {STORED.get(name, name): widths.get(name) for name in _names(robot)}
         kinds = {"method": str, "control_period": float, "seconds": float}
         arrays, facts = read_arrays(path, stored, kinds)
         expected = {
@@ -269,38 +204,38 @@ class Run(Stored, RunData):
             "output_groups": [output.group for output in law.outputs],
         }
         check_identity(path, facts, robot, arrays["q"][0], expected)
-        unknown = np.full((len(arrays["t"]), 6), np.nan)
         friction, slip = _rubbing(path, facts)
-        slipped = dict[str, np.ndarray]()
+        arrays = {name: arrays[STORED.get(name, name)] for name in known}
+        if not isinstance(robot, Mechanism):
+            unknown = np.full((len(arrays["t"]), 6), np.nan)
+            arrays |= dict.fromkeys(("momentum", "inner_momentum"), unknown)
         if slip is not None:
             loads = len(load_names(robot, slip))
-            columns = {"t": None, "slip_speed": len(slip.grip), "wheel_load": loads}
-            slipped = read_arrays(path, columns, {})[0]
-            del slipped["t"]
+            widths = {"t": None, "slip_speed": len(slip.grip), "wheel_load": loads}
+            arrays |= read_arrays(path, widths, {})[0]
         return cls(
             robot=robot,
             servo=law,
+            arrays=arrays,
             method=facts["method"],
             control_period=facts["control_period"] or None,
             seconds=facts["seconds"],
             friction=friction,
             imperfections=imperfections_from(facts.get("imperfections")),
             slip=slip,
-            **slipped,
-            **{name: arrays.get(STORED.get(name, name), unknown) for name in UNITS},
         )
 
     def _arrays(self) -> dict[str, tuple[np.ndarray, Columns]]:
-        own = self._columns()
-        if self.slip is not None:
-            own["slip_speed"] = [(name, "m/s") for name in wheel_names(self.robot)]
-            own["wheel_load"] = [(name, "N") for name in load_names(self.robot, self.slip)]
-        units = {name: UNITS[name] for name in _names(self.robot)}
-        units |= dict.fromkeys(["slip_speed", "wheel_load"] * (self.slip is not None))
-        return {
-            name: (getattr(self, name), own[name] if unit is None else [(name, unit)])
-            for name, unit in units.items()
-        }
+        known = run_columns(self.robot, self.servo, self.slip)
+        return {name: (self.arrays[name], columns) for name, columns in known.items()}
+
+    def _texts(self) -> dict[str, str]:
+        texts = {}
+        if isinstance(self.robot, Mechanism):
+            with suppress(ConcurError):  # a name or a number that no robot file may have
+                texts["robot"] = to_toml(self.robot)
+        placed = [asdict(output) for output in self.servo.outputs if not output.is_function]
+        return texts | {"outputs": json.dumps(placed)}
 
     def plot(self) -> Figure:
         """Draw an overview of the run.
@@ -381,47 +316,12 @@ class Run(Stored, RunData):
         from concur.viewing import FILMED, Film
 
         as_tree(self.robot, f"view of a run of `{self.robot.name}`", DRAWN)
-        columns = {**self._columns(), "margin": [("margin", "1")]}
-        rows = len(self.t)
+        columns, rows = run_columns(self.robot, self.servo, self.slip), len(self.t)
         shown = {
-            name: (np.reshape(getattr(self, name), (rows, -1)), columns[name]) for name in FILMED
+            name: (np.reshape(self.arrays[name], (rows, -1)), columns[name]) for name in FILMED
         }
         placed = [output for output in self.servo.outputs if not output.is_function]
         return Film(self.robot, placed, self.t, self.q, shown)
-
-    def _columns(self) -> dict[str, list[tuple[str, str]]]:
-        """Name and unit of each column of the arrays whose units depend on the robot."""
-        robot, model, outputs = self.robot, self.servo.model, self.servo.outputs
-        v = velocity_columns(robot)
-        errors = [
-            (f"{output.name}.{name}", unit)
-            for output in outputs
-            for name, unit in zip(output.coordinate_names, output.coordinate_units, strict=True)
-        ]
-        pose = [
-            (f"{output.name}.{name}", unit)
-            for output in outputs
-            for name, unit in zip(output.lie.coordinate_names, _pose_units(output), strict=True)
-        ]
-        squares = dict.fromkeys(f"{unit}^2/s^2" for _, unit in errors)
-        return {
-            "q": coordinate_columns(robot),
-            "v": v,
-            "s": [v[i] for i in model.shape],
-            "u": (controls := list(zip(model.control_names, self.control_units, strict=True))),
-            "q_range": coordinate_columns(robot),
-            "v_range": v,
-            "u_range": controls,
-            "error": errors,
-            "velocity_error": [(name, f"{unit}/s") for name, unit in errors],
-            "ideal": errors,
-            "acceleration_residual": [(name, f"{unit}/s^2") for name, unit in errors],
-            "lyapunov": [("lyapunov", " + ".join(squares) if self.servo.linearizes else "J")],
-            "momentum": list(MOMENTUM_COLUMNS),
-            "inner_momentum": list(MOMENTUM_COLUMNS),
-            "pose": pose,
-            "reference": pose,
-        }
 
     def _facts(self) -> dict[str, Any]:
         servo = self.servo
@@ -477,10 +377,44 @@ def _rubbing(
         ) from None
 
 
-def _names(system: System) -> tuple[str, ...]:
-    """Arrays that a file has: without bodies there is no momentum."""
-    absent = () if isinstance(system, Mechanism) else ("momentum", "inner_momentum")
-    return tuple(name for name in UNITS if name not in absent)
+def run_columns(robot: Any, servo: TrackingLaw, slip: Slip | None) -> dict[str, Columns]:
+    """Name and unit of each column of the arrays that a file of a run has, in their order."""
+    model, outputs = servo.model, servo.outputs
+    q, v = coordinate_columns(robot), velocity_columns(robot)
+    u = list(zip(model.control_names, model.control_units, strict=True))
+
+    def of_outputs(names: Callable[[Output], Any], units: Callable[[Output], Any]) -> Columns:
+        return [
+            (f"{output.name}.{name}", unit)
+            for output in outputs
+            for name, unit in zip(names(output), units(output), strict=True)
+        ]
+
+    errors = of_outputs(lambda one: one.coordinate_names, lambda one: one.coordinate_units)
+    pose = of_outputs(lambda one: one.lie.coordinate_names, _pose_units)
+    squares = " + ".join(dict.fromkeys(f"{unit}^2/s^2" for _, unit in errors))
+    found: dict[str, Columns] = {
+        "t": [("t", "s")],
+        **{"q": q, "v": v, "s": [v[i] for i in model.shape], "u": u},
+        **{"q_range": q, "v_range": v, "u_range": u},
+        "error": errors,
+        "velocity_error": [(name, f"{unit}/s") for name, unit in errors],
+        "ideal": errors,
+        "lyapunov": [("lyapunov", squares if servo.linearizes else "J")],
+        "acceleration_residual": [(name, f"{unit}/s^2") for name, unit in errors],
+        "scale": [("scale", "1")],
+        "margin": [("margin", "1")],
+        "constraint_residual": [("constraint_residual", "m/s")],
+        "energy": [("energy", "J")],
+        "work": [("work", "J")],
+    }
+    if isinstance(robot, Mechanism):  # without bodies there is no momentum
+        found |= {"momentum": MOMENTUM_COLUMNS, "inner_momentum": MOMENTUM_COLUMNS}
+    found |= {"pose": pose, "reference": pose}
+    if slip is not None:
+        found["slip_speed"] = [(name, "m/s") for name in wheel_names(robot)]
+        found["wheel_load"] = [(name, "N") for name in load_names(robot, slip)]
+    return found
 
 
 def _pose_units(output: Output) -> tuple[str, ...]:

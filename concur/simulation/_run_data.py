@@ -2,59 +2,107 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from concur.control import JointLimits, MomentumMismatch, TrackingLaw, momentum_mismatch
 from concur.errors import shown
+from concur.outputs import Output
 from concur.robot import Mechanism, as_tree, robot_size
 from concur.simulation._friction import Friction
 from concur.simulation._imperfections import Imperfections
-from concur.simulation._momentum import momentum_drift
 from concur.simulation._slip import Slip
+
+SMALL = 1e-3
+"""Share of the other kind of momentum below which one counts as zero."""
+
+
+def momentum_drift(
+    robot: Mechanism, momentum: np.ndarray, inner: np.ndarray, demanded: np.ndarray
+) -> np.ndarray:
+    """Relative deviation from a constant momentum, shape (k,).
+
+    Only conserved components count: the momentum along the motions of the base's group,
+    translations and the others apart. Each is divided by the larger of the momentum itself and
+    the largest momentum that the joints move inside the robot; where both are zero, by what the
+    other kind would be at the robot's size.
+    """
+    motions = _base_motions(robot)
+    turning = np.linalg.norm(motions[3:], axis=0) > 0.0
+    kinds = [(~turning, 1.0), (turning, _reach(robot))]
+    scales, deviations = [], []
+    for chosen, length in kinds:
+        columns = motions[:, chosen]
+        wanted = demanded @ columns
+        moved = np.linalg.norm(inner @ columns, axis=1).max(initial=0.0)
+        scales.append(max(float(np.linalg.norm(wanted)), float(moved)) / length)
+        deviations.append(np.linalg.norm(momentum @ columns - wanted, axis=1) / length)
+    largest = max(scales)
+    drift = np.zeros(momentum.shape[0])
+    for scale, apart in zip(scales, deviations, strict=True):
+        if largest > 0.0:
+            # A zero momentum has no size to compare with.
+            drift = np.maximum(drift, apart / max(scale, SMALL * largest))
+    return drift
+
+
+def _reach(robot: Mechanism) -> float:
+    """Largest distance between the origins of bodies, m; turns angular into linear momentum."""
+    origins = [robot.pose(robot.neutral(), body.name)[:3, 3] for body in robot.bodies]
+    return float(max(np.linalg.norm(a - b) for a in origins for b in origins)) or 1.0
+
+
+def _base_motions(robot: Mechanism) -> np.ndarray:
+    """Twists of the base's group in the inertial frame, shape (6, nb)."""
+    placement, basis = robot.base.placement, robot.base.joint.basis
+    turn = Rotation.from_quat(placement.rotation).as_matrix()
+    linear, angular = turn @ basis[:3], turn @ basis[3:]
+    shifted = np.cross(np.array(placement.translation), angular, axisa=0, axisb=0, axisc=0)
+    return np.vstack([linear + shifted, angular])
+
 
 BALANCE = "Use run.energy_balance, or evaluate its constants of motion at run.q and run.v."
 """What to do instead of a momentum for a system without bodies."""
 
 
+def error_parts(outputs: Sequence[Output]) -> list[tuple[tuple[str, ...], str, np.ndarray]]:
+    """Name, unit and places in x of the error of each output, by unit.
+
+    The name is that of the output, with "position" or "rotation" behind it where it has both.
+    """
+    found, start = [], 0
+    for output in outputs:
+        units = np.array(output.coordinate_units)
+        for unit in (kinds := list(dict.fromkeys(output.coordinate_units))):
+            kind = [{"m": "position", "rad": "rotation"}[unit]] if len(kinds) > 1 else []
+            found.append(((output.name, *kind), unit, start + np.flatnonzero(units == unit)))
+        start += output.dim
+    return found
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class RunData:
-    """Arrays of a run, one row per time step; `Run` describes them."""
+    """A run, one row per time step, and quantities that follow from it; `Run` describes it."""
 
     robot: Mechanism  # or another system: what needs bodies rejects it
     servo: TrackingLaw
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    s: np.ndarray
-    u: np.ndarray
-    q_range: np.ndarray
-    v_range: np.ndarray
-    u_range: np.ndarray
-    error: np.ndarray
-    velocity_error: np.ndarray
-    ideal: np.ndarray
-    lyapunov: np.ndarray
-    acceleration_residual: np.ndarray
-    scale: np.ndarray
-    margin: np.ndarray
-    constraint_residual: np.ndarray
-    energy: np.ndarray
-    work: np.ndarray
-    momentum: np.ndarray
-    inner_momentum: np.ndarray
-    pose: np.ndarray
-    reference: np.ndarray
+    arrays: Mapping[str, np.ndarray]
     method: str
     control_period: float | None
     seconds: float
     friction: Friction | None = None
     imperfections: Imperfections | None = None
     slip: Slip | None = None
-    slip_speed: np.ndarray | None = None
-    wheel_load: np.ndarray | None = None
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        arrays = vars(self).get("arrays", {})
+        if name in arrays:
+            return np.asarray(arrays[name])
+        raise AttributeError(f"`{type(self).__name__}` has no attribute `{name}`")
 
     def __str__(self) -> str:
         worst = ", ".join(f"{name} {norm[-1]:.3g}" for name, norm in self.error_norms.items())
@@ -182,14 +230,8 @@ class RunData:
     @property
     def error_places(self) -> list[tuple[str, str, np.ndarray]]:
         """Name and unit as of `error_parts`, and indices in x, shape (n,)."""
-        found, start = [], 0
-        for output in self.servo.outputs:
-            units = np.array(output.coordinate_units)
-            for unit in (kinds := list(dict.fromkeys(output.coordinate_units))):
-                kind = {"m": ", position", "rad": ", rotation"}[unit] * (len(kinds) > 1)
-                found.append((output.name + kind, unit, start + np.flatnonzero(units == unit)))
-            start += output.dim
-        return found
+        parts = error_parts(self.servo.outputs)
+        return [(", ".join(name), unit, places) for name, unit, places in parts]
 
     @cached_property
     def error_norms(self) -> dict[str, np.ndarray]:

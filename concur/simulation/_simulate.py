@@ -1,9 +1,10 @@
-"""The closed loop in time: law and full-order plant."""
+"""The closed loop in time: `simulate`, and one world of a campaign."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
@@ -12,27 +13,74 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur._progress import busy, track
-from concur.control import Law, TrackingLaw, lost_direction, singular_error, tracking_law
+from concur.codegen import Batch, Rollout
+from concur.control import (
+    Law,
+    TickStatus,
+    TrackingLaw,
+    lost_direction,
+    singular_error,
+    tracking_law,
+)
 from concur.errors import ConcurError, SimulationError
 from concur.outputs import Reference, ReferenceSample, reference_for
 from concur.robot import Mechanism, Worlds, controls, mapping
+from concur.simulation._drives import check_friction
 from concur.simulation._imperfections import Imperfections, Scalar
-from concur.simulation._integrator import FIXED_STEP, Integrator
+from concur.simulation._integrator import FASTEST, FIXED_STEP, Integrator, grid, shape_start
 from concur.simulation._loop import Adaptive, FixedStep, Loop, most_periods, rates_of
 from concur.simulation._machine_code import is_compiled, machine_code
 from concur.simulation._plant import Plant
-from concur.simulation._program import FORCE_UNIT, Program, ideal_program, loop_program
-from concur.simulation._program_run import program_run
+from concur.simulation._program import FORCE_UNIT, KEPT, Program, ideal_program, loop_program
 from concur.simulation._record import Recorder, recorded_together
-from concur.simulation._recorded import run_of
+from concur.simulation._recorded import recorded_run, run_of
 from concur.simulation._run import Run
 from concur.simulation._slip import check_step
-from concur.simulation._start import FASTEST, grid, shape_start
-from concur.simulation._stiffness import check_friction
 from concur.system import System
 
 LEAP = 0.5
 """Distance per step, m or rad, from which on a sudden speed is no longer believed."""
+
+
+@dataclass(frozen=True, eq=False)
+class RealPlant:
+    """A plant as it really is: with imperfections, deviations, noise and its own momentum.
+
+    Parameters
+    ----------
+    plant : System or Plant, optional
+        What moves, if it is not the robot of the simulation: the same joints with other parameters.
+    imperfections : Imperfections, optional
+        Friction, lags, delays, noise and disturbances. The law is then sampled, by default in each
+        step, and the record has one row for each control period.
+    momentum : array_like, optional
+        True spatial momentum of a floating robot, shape (6,), kg m/s and kg m^2/s, if it differs
+        from that of the servo's model. It takes the place of the imperfections' momentum error.
+    world : mapping, optional
+        Deviations of the uncertain numbers of the plant, as for `Plant.numbers`, of one world;
+        default the nominal one.
+    deviations : mapping, optional
+        Deviations of imperfections from their values by kind and name, as for `Program.numbers`
+        and `Program.delays`: those of one world of a campaign.
+    seed, number : int
+        Seed, and number of the world, of jitter and noise.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> from concur.simulation import Imperfections, RealPlant
+    >>> real = RealPlant(imperfections=Imperfections(latency=0.002))
+    >>> real.imperfections.latency
+    0.002
+    """
+
+    plant: System | Plant | None = None
+    imperfections: Imperfections | None = None
+    momentum: ArrayLike | None = None
+    world: Worlds | None = None
+    deviations: Mapping[Scalar, float] | None = None
+    seed: int = 0
+    number: int = 0
 
 
 def simulate(
@@ -42,17 +90,8 @@ def simulate(
     duration: float,
     q0: ArrayLike,
     s0: ArrayLike,
-    dt: float | None = None,
-    plant: System | Plant | None = None,
-    *,
-    progress: bool | Callable[[float], Any] = False,
-    momentum: ArrayLike | None = None,
-    integrator: Integrator | None = None,
-    world: Worlds | None = None,
-    imperfections: Imperfections | None = None,
-    deviations: Mapping[Scalar, float] | None = None,
-    seed: int = 0,
-    number: int = 0,
+    dt: float | Integrator = 1e-3,
+    plant: System | Plant | RealPlant | None = None,
 ) -> Run:
     """Simulate a control law on the full-order plant.
 
@@ -68,31 +107,14 @@ def simulate(
         How long, s; a whole number of steps.
     q0, s0 : array_like
         Configuration and shape velocities at the start, shapes (nq,) and (ns,).
-    dt : float, optional
-        Step of integration and recording, s, where no `integrator` is given; default 1e-3.
-    plant : System or Plant, optional
-        What moves, if it is not the robot itself: the same joints with other parameters.
-    progress : bool or callable
-        Show a progress bar, or call with the fraction done.
-    momentum : array_like, optional
-        True spatial momentum of a floating robot, shape (6,), kg m/s and kg m^2/s, if it differs
-        from that of the servo's model.
-    integrator : Integrator, optional
-        Method, step, period of a sampled law, and whether to run machine code. Fixed steps have to
-        resolve the friction of the plant, see `check_friction`; adaptive methods choose steps by
-        their error, so that no friction is too stiff for them.
-    world : mapping, optional
-        Deviations of the uncertain numbers of the plant, as for `Plant.numbers`, of one world;
-        default the nominal one.
-    imperfections : Imperfections, optional
-        Friction, lags, delays, noise and disturbances. The law is then sampled, by default in each
-        step, and the record has one row for each control period. A `momentum` takes the place of
-        their momentum error.
-    deviations : mapping, optional
-        Deviations of imperfections from their values by kind and name, as for `Program.numbers`
-        and `Program.delays`: those of one world of a campaign.
-    seed, number : int
-        Seed, and number of the world, of jitter and noise.
+    dt : float or Integrator
+        Step of integration and recording, s; or method, step, period of a sampled law, and whether
+        to run machine code. Fixed steps have to resolve the friction of the plant, see
+        `check_friction`; adaptive methods choose steps by their error, so that no friction is too
+        stiff for them.
+    plant : System, Plant or RealPlant, optional
+        What moves, if it is not the robot itself: the same joints with other parameters, also with
+        imperfections, or one world of uncertain numbers.
 
     Returns
     -------
@@ -129,16 +151,17 @@ def simulate(
     """
     started = time.perf_counter()
     law = tracking_law(servo, "simulate, `servo`")
-    stepped = _plant(robot, law, plant)
+    real = plant if isinstance(plant, RealPlant) else RealPlant(plant)
+    stepped = _plant(robot, law, real.plant)
     moving, numbers = stepped, None
-    if world is not None or stepped.n_numbers:
-        deviating = {} if world is None else world
+    if real.world is not None or stepped.n_numbers:
+        deviating = {} if real.world is None else real.world
         numbers = stepped.numbers(deviating)[0]
         moving = stepped.of_world(deviating)
     where = f"simulation of `{moving.name}`"
     demand = reference_for(reference, law.outputs, where)
-    options = _options(integrator, dt)
-    dt, hold = options.dt, options.control_period
+    options = dt if isinstance(dt, Integrator) else Integrator(dt=dt)
+    dt, hold, progress = options.dt, options.control_period, options.progress
     if options.method in FIXED_STEP:
         check_step(where, stepped.slip, dt)
         check_friction(moving, dt)
@@ -153,41 +176,33 @@ def simulate(
     if isinstance(moving.robot, Mechanism):
         moving.robot.check_contacts(q, "`q0`")
     s = shape_start(where, law.model, s0)
-    v = _start_velocity(where, law, moving, q, s, momentum)
+    v = _start_velocity(where, law, moving, q, s, real.momentum)
     margin = law.margin(q)
     if margin < law.refused_below:
         raise singular_error(law, q, margin)
 
-    deviations = mapping(f"{where}, `deviations`", {} if deviations is None else deviations)
-    if imperfections is not None or deviations:
+    deviations = {} if real.deviations is None else real.deviations
+    deviations = mapping(f"{where}, `deviations`", deviations)
+    if real.imperfections is not None or deviations:
         period = hold or dt
         ticks, _ = grid(where, duration, period, None)
-        given = imperfections, tuple(deviations), dt, period
+        given = real.imperfections, tuple(deviations), dt, period
         program = loop_program(law, stepped, *given, options.method)
         p = program.numbers(None if numbers is None else numbers[None], deviations)
-        x0 = program.start(q, s, momentum, p)
-        delay, jitter = (float(times[0]) for times in program.delays(deviations))
+        x0 = program.start(q, s, real.momentum, p)
+        delays = program.delays(deviations)
+        batch = Batch(x0, p, [real.number], real.seed, *delays)
         with busy(progress, f"simulating {moving.name}"):
-            return program_run(
-                program,
-                demand,
-                ticks,
-                x0[0],
-                p[0],
-                delay,
-                jitter,
-                seed=seed,
-                number=number,
-                world=world,
-                compiled=options.compiled,
-            )
+            return program_run(program, demand, ticks, batch, moving, compiled=options.compiled)
 
     program = ideal_program(law, stepped, options.method, dt, per_hold)
     p = np.zeros(0) if numbers is None else numbers
     x = np.zeros(program.nx)
     x[program.states["q"]], x[program.states["v"]] = q, v
-    x[program.states["load"]] = _start_loads(moving, q, v) / FORCE_UNIT
-    loop, recorder = _prepared(where, program, (demand, p, x, steps), moving, progress, options)
+    if moving.nl:  # loads of wheels that slip, with all velocities constant
+        loads = np.asarray(moving.loads(q, v, np.zeros(moving.nv), np.zeros(0)))
+        x[program.states["load"]] = loads / FORCE_UNIT
+    loop, recorder = _prepared(where, program, (demand, p, x, steps), moving, options)
     _look(recorder, loop, 0, 1)
     fault: ConcurError | None = None
     stop: KeyboardInterrupt | None = None
@@ -220,18 +235,99 @@ def simulate(
     return run
 
 
-def _options(integrator: Integrator | None, dt: float | None) -> Integrator:
-    """The integrator, also from a step alone."""
-    if integrator is None:
-        return Integrator() if dt is None else Integrator(dt=dt)
-    if not isinstance(integrator, Integrator) or dt is not None:
-        raise SimulationError(
-            "simulate, `integrator`",
-            expected="an Integrator, which holds all options",
-            came=f"{integrator!r:.40}" if dt is None else "`dt` beside it",
-            cure="Write integrator=Integrator(dt=0.005).",
-        )
-    return integrator
+def program_run(
+    program: Program,
+    reference: Reference | Callable[[float], ReferenceSample] | None,
+    ticks: int,
+    world: Batch,
+    moving: Plant | None = None,
+    rollout: Rollout | None = None,
+    compiled: bool | None = None,
+) -> Run:
+    """Run one world of a program.
+
+    Parameters
+    ----------
+    program : Program
+        The sampled loop.
+    reference : Reference or callable
+        Reference of all outputs; None for a law that follows none.
+    ticks : int
+        Number of control periods.
+    world : Batch
+        One world: state at the start, numbers, seed, number, latency and jitter.
+    moving : Plant, optional
+        The plant of this world, `Plant.of_world`; default that of the program.
+    rollout : Rollout, optional
+        The compiled program of a campaign: then the states equal those of the campaign bit by bit.
+    compiled : bool, optional
+        Whether to compile, as of `Integrator`, if no `rollout` is given.
+
+    Returns
+    -------
+    Run
+        The record with a row for each control period; ranges are over these rows, and `u` is the
+        command. Its robot is that of the world.
+
+    Raises
+    ------
+    SimulationError
+        If a tick is refused or the state diverges: the run up to there is the attribute `run`, if
+        it has a period.
+    ShapeError, NonFiniteError
+        If an array does not fit.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> from concur.codegen import Batch
+    >>> from concur.simulation import Imperfections, loop_program, program_run
+    >>> robot = cc.robots.rover_arm()
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> servo = cc.Servo(cc.reduce(robot), [base], stiffness=4, damping=4)
+    >>> program = loop_program(servo, cc.Plant(robot), Imperfections.of(robot, viscous=0.1))
+    >>> world = Batch(program.start(robot.neutral(), [0.0] * 5), program.numbers(), [0])
+    >>> run = program_run(program, cc.references.hold([0.3, 0.0]), 10, world)
+    >>> run.u.shape
+    (11, 5)
+    """
+    started = time.perf_counter()
+    plant, law = program.plant, program.law
+    where = f"simulation of `{plant.name}`"
+    known = reference_for(reference, law.outputs, where)
+    if rollout is None:
+        graphs = program.tick, program.step, program.steps_per_tick, program.noises
+        machine = is_compiled(where, compiled, ticks * program.steps_per_tick)
+        rollout = Rollout(*graphs, interpreted=not machine)
+    # One tick more than periods: its state is the last one of the run.
+    rows = program.reference(known, ticks + 1)
+    found = rollout(world, rows, ticks=ticks + 1, record=1)
+    done = min(int(found.stopped[0]), ticks)
+    run = None
+    if done and found.record is not None:
+        x, u = found.record.x[0, : done + 1], found.record.u[0, :done]
+        arrays = {name: program.state(x, name) for name in ("q", "v", "load")}
+        arrays |= {"u": u[np.minimum(np.arange(done + 1), done - 1)]}
+        arrays |= {"t": np.arange(done + 1) * program.control_period}
+        arrays |= {"work": program.state(x, "work")[:, 0], "z": program.state(x, "law")[:, KEPT:]}
+        seconds = time.perf_counter() - started
+        given = known, program.control_period, arrays, program.method, seconds
+        run = recorded_run(law, moving or plant, *given, program.imperfections)
+    if run is not None and done == ticks:
+        return run
+    status = int(found.status[0])
+    error = SimulationError(
+        f"{where}, t = {done * program.control_period:.6g} s",
+        expected="a tick that gives torques, and a finite state",
+        came="a diverged state" if status < 0 else f"the status {TickStatus(status).name}",
+        cure="Lower the gains or the imperfections, or take a shorter step."
+        + " The run up to here is in the attribute `run`." * (run is not None),
+        time=done * program.control_period,
+        status=status,
+    )
+    if run is not None:
+        error.data["run"] = run
+    raise error
 
 
 def _prepared(
@@ -239,7 +335,6 @@ def _prepared(
     program: Program,
     given: tuple[Reference, np.ndarray, np.ndarray, int],
     moving: Plant,
-    progress: bool | Callable[[float], Any],
     options: Integrator,
 ) -> tuple[Loop, Recorder]:
     """Make the loop and what records it, interpreted or as machine code.
@@ -256,12 +351,14 @@ def _prepared(
     if is_compiled(where, options.compiled, given[-1]):
         kind = (program.method, per_tick) if fixed else ("adaptive", bool(per_tick))
         value = (law, program.plant, program.imperfections, *kind)
-        made = machine_code(where, value, graphs, progress, demanded=bool(options.compiled))
+        demanded = bool(options.compiled)
+        made = machine_code(where, value, graphs, options.progress, demanded)
     function, *recorded = made or (None,)
     recorder = Recorder(law, moving, recorded)
     if fixed:
         return FixedStep(program, *given, function), recorder
-    return Adaptive(program, *given, moving.robot, function), recorder
+    tolerances = options.rtol or 1e-10, options.atol or 1e-12
+    return Adaptive(program, *given, moving.robot, function, tolerances), recorder
 
 
 def _plant(robot: System, servo: TrackingLaw, given: System | Plant | None) -> Plant:
@@ -277,35 +374,28 @@ def _plant(robot: System, servo: TrackingLaw, given: System | Plant | None) -> P
                 cure="See the documentation of simulate for the order of the arguments.",
             )
     plant = given if isinstance(given, Plant) else Plant(given or robot)
+    moving = plant.tree if kind is Mechanism else plant.robot
+    if _structure(moving) != _structure(system):
+        names = "bodies, joints and drives" if kind is Mechanism else "coordinates and inputs"
+        parts = getattr(plant.robot, "bodies", None)
+        came = plant.robot.freedom_names if parts is None else [body.name for body in parts]
+        raise SimulationError(
+            f"simulation of `{plant.name}`, `plant`",
+            expected=f"the {names} of `{system.name}`",
+            came=f"another structure: {', '.join(came)}",
+            cure="A plant may differ in parameters only.",
+        )
+    return plant
+
+
+def _structure(system: System) -> tuple[Any, ...]:
+    """Structure that a plant shares with the robot of the law."""
     if not isinstance(system, Mechanism):
-        return _alike(servo, plant)
-    robot, other = system, plant.tree
-    same = [(b.name, b.parent, type(b.joint)) for b in robot.bodies] == [
-        (b.name, b.parent, type(b.joint)) for b in other.bodies
-    ]
-    driven = [(r.actuated, r.control_names, r.mimics, r.steering) for r in (robot, other)]
-    if not same or driven[0] != driven[1]:
-        raise SimulationError(
-            f"simulation of `{other.name}`, `plant`",
-            expected=f"the bodies, joints and drives of `{robot.name}`",
-            came=f"another structure: {', '.join(b.name for b in other.bodies)}",
-            cure="A plant may differ in parameters only.",
-        )
-    return plant
-
-
-def _alike(servo: TrackingLaw, plant: Plant) -> Plant:
-    """A plant without bodies, of the servo's coordinates, velocities and controls."""
-    known, other = servo.model.system, plant.robot
-    parts = [(x.nq, x.freedom_names, x.constraint_names, controls(x)) for x in (known, other)]
-    if type(known) is not type(other) or parts[0] != parts[1]:
-        raise SimulationError(
-            f"simulation of `{other.name}`, `plant`",
-            expected=f"the coordinates, velocities, constraints and inputs of `{known.name}`",
-            came=f"another structure: {', '.join(other.freedom_names)}",
-            cure="A plant may differ in parameters only.",
-        )
-    return plant
+        names = system.freedom_names, system.constraint_names
+        return type(system), system.nq, *names, controls(system)
+    bodies = [(body.name, body.parent, type(body.joint)) for body in system.bodies]
+    driven = system.actuated, system.control_names, system.mimics, system.steering
+    return Mechanism, bodies, *driven
 
 
 def _start_velocity(
@@ -345,13 +435,6 @@ def _differs(one: System, other: System) -> bool:
     if isinstance(one, Mechanism) and isinstance(other, Mechanism):
         return one.wheels != other.wheels or one.bodies != other.bodies
     return one is not other
-
-
-def _start_loads(plant: Plant, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Loads of wheels that slip, with all velocities constant."""
-    if not plant.nl:
-        return np.zeros(0)
-    return np.asarray(plant.loads(q, v, np.zeros(plant.nv), np.zeros(0)))
 
 
 def _diverged(where: str, loop: Loop, done: int) -> ConcurError:

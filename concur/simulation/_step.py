@@ -9,17 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, TypeAlias
+from typing import Any
 
 import casadi as ca
 
 from concur.codegen import Array, normalised
 from concur.control import TrackingLaw
-from concur.simulation._drives import Drives
+from concur.simulation._drives import Drives, FullOrder
 from concur.simulation._runge_kutta import graph_of, stepped
-
-FullOrder: TypeAlias = Any
-"""A `Plant`, which is above this module, without friction."""
 
 MOVING = ("q", "v", "work", "z", "spring", "motor", "load")
 """Parts of a state that a step moves; z is the state of a law that acts at each stage."""

@@ -1,21 +1,23 @@
-"""Records of simulations as files: tables, logs for viewers, and pickles of one version."""
+"""Records of simulations as files: HDF5, tables, logs for viewers, and pickles of one version."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from concur._version import __version__
-from concur.errors import ConcurError, DescriptionError
+from concur.errors import ConcurError, DescriptionError, shown
 from concur.files import replace_files, writing
+from concur.hdf5 import hdf5_file
 from concur.mcap import Quantity, write_mcap
-from concur.simulation._hdf5 import Columns
+from concur.robot import Mechanism, control_velocities, coordinates
+from concur.system import System
 
 TOPICS = {
     "state": ("q", "v", "s"),
@@ -24,6 +26,9 @@ TOPICS = {
 }
 """Arrays of each topic of an MCAP file; all others belong to the topic `health`."""
 
+
+STORED = {"acceleration_residual": "missed"}
+"""Data sets with another name than their array."""
 
 HDF5 = (".h5", ".hdf5")
 """Suffixes of HDF5 files."""
@@ -99,21 +104,57 @@ class Stored:
         stamps = [round(t * 1e9) for t in self.t.tolist()]
         return write_mcap(path, topics, stamps, range(len(stamps)))
 
-    def _by_suffix(self, path: str | PathLike[str]) -> Path | None:
-        """Write the table or the log that the suffix of a file asks for; None for HDF5."""
+    def save(
+        self, path: str | PathLike[str], facts: Mapping[str, str | float] | None = None
+    ) -> Path:
+        """Write the record to an HDF5 file, or as `to_csv` and `to_mcap` do.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write; an existing one is replaced. Its suffix is the format: ".h5" or ".hdf5",
+            which `load` reads, ".csv" or ".mcap", which have no `facts`.
+        facts : mapping of str to str or float, optional
+            Further attributes of the file, such as the name of the task.
+
+        Returns
+        -------
+        pathlib.Path
+            The file. Each array is a dataset named as here, `acceleration_residual` as `missed`.
+            One with several columns has their names and units in the attributes `columns` and
+            `units`; `unit` lists the units that occur. Names of bodies, outputs (with groups and
+            reference bodies) and controls, gains, reduction and momentum, method, step and package
+            version are attributes of the file; of a system without bodies some of its numbers, by
+            which `load` recognizes it. The texts `robot` of a run, a robot file in TOML, and
+            `outputs`, in JSON, are read by `concur view`.
+
+        Raises
+        ------
+        DescriptionError
+            If the file cannot be written, or its suffix is another one.
+        """
         suffix = Path(path).suffix
-        if suffix in HDF5:
-            return None
         if suffix == ".csv":
             return self.to_csv(path)
         if suffix == ".mcap":
             return self.to_mcap(path)
-        raise DescriptionError(
-            str(path),
-            expected=f"a name that ends with {', '.join(HDF5)}, .csv or .mcap",
-            came=f"the suffix `{suffix}`" if suffix else "no suffix",
-            cure="Write for example run.h5, the format that `load` reads.",
-        )
+        if suffix not in HDF5:
+            raise DescriptionError(
+                str(path),
+                expected=f"a name that ends with {', '.join(HDF5)}, .csv or .mcap",
+                came=f"the suffix `{suffix}`" if suffix else "no suffix",
+                cure="Write for example run.h5, the format that `load` reads.",
+            )
+        arrays = {STORED.get(name, name): entry for name, entry in self._arrays().items()}
+        return write_arrays(path, arrays, {**self._facts(), **(facts or {})}, self._texts())
+
+    def _facts(self) -> dict[str, Any]:
+        """Attributes of the file."""
+        raise NotImplementedError
+
+    def _texts(self) -> dict[str, str]:
+        """Data sets that are texts."""
+        return {}
 
     def _rows(self) -> dict[str, tuple[np.ndarray, Columns]]:
         """Arrays with one row per time step."""
@@ -158,3 +199,206 @@ def _written(path: str | PathLike[str], data: bytes) -> Path:
     with writing(target.parent):
         replace_files({target: data})
     return target
+
+
+Columns: TypeAlias = Sequence[tuple[str, str]]
+"""Name and unit of each column of an array."""
+
+MOMENTUM_COLUMNS: Columns = [(f"p{axis}", "kg m/s") for axis in "xyz"] + [
+    (f"l{axis}", "kg m^2/s") for axis in "xyz"
+]
+
+
+def coordinate_columns(robot: System) -> list[tuple[str, str]]:
+    """Name and unit of each configuration coordinate.
+
+    Parameters
+    ----------
+    robot : System
+        The robot, or another system.
+
+    Returns
+    -------
+    list of tuple of str
+        One pair for each entry of q.
+    """
+    if not isinstance(robot, Mechanism):
+        return coordinates(robot)
+    return [
+        (f"{body.name}.{name}", unit)
+        for body in robot.bodies
+        for name, unit in zip(body.joint.coordinate_names, body.joint.coordinate_units, strict=True)
+    ]
+
+
+def velocity_columns(robot: System) -> list[tuple[str, str]]:
+    """Name and unit of each velocity.
+
+    Parameters
+    ----------
+    robot : System
+        The robot, or another system.
+
+    Returns
+    -------
+    list of tuple of str
+        One pair for each entry of v. Velocities of a system without bodies have the units in which
+        their forces do work: "rad/s" for "N m", else "m/s" for "N", else such as "W/(N s)".
+    """
+    rates = [f"W/({unit})" for unit in robot.effort_units]
+    if isinstance(robot, Mechanism):
+        rates = [f"{unit}/s" for body in robot.bodies for unit in body.joint.freedom_units]
+    rates = [{"W/(N)": "m/s", "W/(N m)": "rad/s"}.get(rate, rate) for rate in rates]
+    return list(zip(robot.freedom_names, rates, strict=True))
+
+
+def write_arrays(
+    path: str | PathLike[str],
+    arrays: Mapping[str, tuple[np.ndarray, Columns]],
+    facts: Mapping[str, Any],
+    texts: Mapping[str, str] | None = None,
+) -> Path:
+    """Write arrays to a file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        File to write; an existing one is replaced.
+    arrays : mapping of str to (numpy.ndarray, Columns)
+        Datasets by name. One with several columns has their names and units in the attributes
+        `columns` and `units`; `unit` lists the units that occur.
+    facts : mapping of str to any
+        Attributes of the file.
+    texts : mapping of str to str, optional
+        Datasets that are texts, by name.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+
+    Raises
+    ------
+    DescriptionError
+        If the file cannot be written.
+    """
+    import h5py
+
+    path = Path(path)
+    # In memory first: the library does not report a full disk reliably.
+    whole = io.BytesIO()
+    with h5py.File(whole, "w") as file:
+        for name, (values, columns) in arrays.items():
+            data = file.create_dataset(name, data=values, compression="gzip", compression_opts=1)
+            data.attrs["unit"] = ", ".join(dict.fromkeys(unit for _, unit in columns))
+            if values.ndim > 1:
+                data.attrs["columns"] = [name for name, _ in columns]
+                data.attrs["units"] = [unit for _, unit in columns]
+        for name, text in (texts or {}).items():
+            file.create_dataset(name, data=text)
+        for name, value in facts.items():
+            file.attrs[name] = value
+    try:
+        path.write_bytes(whole.getbuffer())
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    return path
+
+
+def read_arrays(
+    path: str | PathLike[str], names: Mapping[str, int | None], kinds: Mapping[str, type]
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Read arrays of a file, and its attributes.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    names : mapping of str to int or None
+        Number of columns of each dataset, None for one number per row.
+    kinds : mapping of str to type
+        Types of the attributes that the file must have: `float` or `str`.
+
+    Returns
+    -------
+    arrays : dict of str to numpy.ndarray
+        The arrays, read-only.
+    facts : dict of str to any
+        Attributes of the file; those of `kinds` with this type.
+
+    Raises
+    ------
+    DescriptionError
+        If there is no such file, or it lacks a dataset of this shape or an attribute of this type.
+    """
+    file = Path(path)
+    cure = "Name a file that `save` has written, such as run.h5 of `concur track`."
+    expected = f"the datasets {', '.join(names)} and the attributes {', '.join(kinds)}"
+    with hdf5_file(file, expected, cure) as opened:
+        facts = opened.attributes()
+        arrays = opened.table(names)
+        try:
+            facts |= {name: kind(facts[name]) for name, kind in kinds.items()}
+        except (KeyError, TypeError, ValueError) as problem:
+            opened.refuse(f"another file ({shown(str(problem), 100)})")
+    return arrays, facts
+
+
+def _unwritable(path: Path, error: OSError) -> ConcurError:
+    return DescriptionError(
+        str(path),
+        expected="a file that can be written",
+        came=error.strerror or str(error),
+        cure="Create the folder, free some space, or name another file.",
+    )
+
+
+SAME = 1e-6
+"""Largest relative difference of the numbers of equal systems: two builds of CasADi round apart."""
+
+
+def identity(system: System, q: np.ndarray) -> dict[str, Any]:
+    """Attributes that name a system in a file whose first configuration is q (nq,)."""
+    if isinstance(system, Mechanism):
+        return {"bodies": [body.name for body in system.bodies]}
+    return {"velocities": list(system.freedom_names), "system": _numbers(system, q)}
+
+
+def check_identity(
+    path: str | PathLike[str],
+    facts: Mapping[str, Any],
+    system: System,
+    q: np.ndarray,
+    expected: Mapping[str, Any],
+) -> None:
+    """Reject a file of another system, or with other attributes than those expected."""
+    own = identity(system, q)
+    numbers = own.pop("system", None)
+    check_names(path, facts, {**own, **expected})
+    if numbers is None:
+        return
+    found = np.asarray(facts.get("system", ()), dtype=float)
+    slack = SAME * (np.abs(numbers) + 1e-3 * np.abs(numbers).max())
+    if found.shape != numbers.shape or not (np.abs(found - numbers) <= slack).all():
+        raise DescriptionError(
+            f"{path}, attribute `system`",
+            expected=f"energies, forces, constraints and inputs of `{system.name}`",
+            came="those of another system",
+            cure="Pass the law and the system with which the file was made.",
+        )
+
+
+def _numbers(system: System, q: np.ndarray) -> np.ndarray:
+    """Energies and forces of a motion near q, its velocities along constraints and inputs."""
+    n = system.nv
+    v, vdot = np.cos(np.arange(n)), np.sin(1.0 + np.arange(n))
+    # Terms may vanish where a motion starts: at rest, or with all joints at zero.
+    q = np.asarray(system.normalize(system.integrate(q, 0.3 * v)))
+    parts = [
+        system.kinetic_energy(q, v),
+        system.potential_energy(q),
+        system.inverse_dynamics(q, v, vdot),
+        np.asarray(system.constraints(q)) @ v,
+        np.asarray(control_velocities(system, q, np.eye(n))) @ v,
+    ]
+    return np.concatenate([np.ravel(part) for part in parts])

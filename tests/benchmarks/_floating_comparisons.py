@@ -216,9 +216,9 @@ def _simulation(seconds: float, compiled: bool) -> Run:
     job, servo, _ = floating()
     reference, still = _reference(), np.zeros(6)
     integrator = cc.simulation.Integrator(compiled=compiled)
-    return lambda: cc.simulate(
-        job.robot, servo, reference, seconds, START, still, integrator=integrator
-    ).q[-1]
+    return lambda: cc.simulate(job.robot, servo, reference, seconds, START, still, dt=integrator).q[
+        -1
+    ]
 
 
 def _pinocchio_loop(seconds: float) -> Run:

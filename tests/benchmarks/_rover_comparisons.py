@@ -116,7 +116,7 @@ def _simulation(seconds: int) -> Comparison:
         q0, s0 = start(job)
         integrator = cc.simulation.Integrator(compiled=compiled)
         return lambda: cc.simulate(
-            job.robot, servo, job.reference, float(seconds), q0, s0, integrator=integrator
+            job.robot, servo, job.reference, float(seconds), q0, s0, dt=integrator
         ).q[-1]
 
     def peer() -> Run:

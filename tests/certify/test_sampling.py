@@ -301,7 +301,7 @@ def test_held_torques_of_an_arm_stay_in_the_tube():
     worst = {}
     for period, error, bound in ((0.05, 3.8e-4, 1.9e-3), (0.02, 1.5e-4, 7.2e-4)):
         integrator = Integrator(dt=0.01, control_period=period)
-        run = simulate(robot, servo, demand, 3.0, CHECK_A_Q0, s0, integrator=integrator)
+        run = simulate(robot, servo, demand, 3.0, CHECK_A_Q0, s0, dt=integrator)
         every = slice(None, None, round(period / 0.01))
         rates = output_jerk(servo, run.t[every], run.q[every], run.u[every])
         found = tube(decay, hold_disturbance(rates, period))

@@ -183,8 +183,9 @@ def test_simulated_torques_are_those_of_the_law_at_the_recorded_states(name: str
     ((q, s, _),) = samples(one, 1)
     s = 0.1 * s
     reference = _hold(one, q, s)
-    nothing = {} if way == "ideal" else {"imperfections": cc.simulation.Imperfections()}
-    run = cc.simulate(one.system or one.robot, one.servo, reference, 0.02, q, s, dt=5e-3, **nothing)
+    nothing = cc.simulation.RealPlant(imperfections=cc.simulation.Imperfections())
+    plant = None if way == "ideal" else nothing
+    run = cc.simulate(one.system or one.robot, one.servo, reference, 0.02, q, s, 5e-3, plant)
     assert len(run.t) == 5
     for k in range(4):
         expected = one.servo.torque(run.q[k], run.s[k], reference(run.t[k]))

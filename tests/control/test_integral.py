@@ -50,7 +50,7 @@ def test_errors_of_the_rover_obey_the_third_order_equation() -> None:
         0.6,
         Q0,
         S0,
-        integrator=Integrator("dop853", dt=0.1),
+        dt=Integrator("dop853", dt=0.1),
     )
     for i in range(5):
         kp, kd, ki = servo.stiffness[i, i], servo.damping[i, i], servo.integral[i, i]

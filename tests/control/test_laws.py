@@ -58,7 +58,7 @@ def test_computed_torque_gives_each_joint_its_linear_error_on_the_full_robot(
     path = swing(q0[-model.ns :] + 0.2)
     stiffness, damping = rng.uniform(4.0, 9.0, model.ns), rng.uniform(4.0, 6.0, model.ns)
     law = laws.ComputedTorque(model, path, stiffness, damping)
-    run = simulate(model.robot, law, None, 0.8, q0, s0, integrator=EXACT)
+    run = simulate(model.robot, law, None, 0.8, q0, s0, dt=EXACT)
     poses, twists, _ = path.sample(run.t)
     for k in range(model.ns):
         flow = expm(0.8 * np.array([[0.0, 1.0], [-stiffness[k], -damping[k]]]))
@@ -129,7 +129,7 @@ def test_laws_run_as_machine_code_with_a_table_inside(compiler: None) -> None:
                 0.2,
                 q,
                 s,
-                integrator=Integrator(control_period=0.002, compiled=compiled),
+                dt=Integrator(control_period=0.002, compiled=compiled),
             )
             for compiled in (True, False)
         ]

@@ -68,7 +68,7 @@ def test_held_torque_is_reported_with_what_it_gave_up() -> None:
     servo = arm(0.05)
     reference = hold(servo.output(Q0) + AWAY)
     integrator = Integrator(dt=0.01, control_period=0.1)
-    run = simulate(servo.model.robot, servo, reference, 0.3, Q0, STILL, integrator=integrator)
+    run = simulate(servo.model.robot, servo, reference, 0.3, Q0, STILL, dt=integrator)
     for values in (run.u, run.scale[:, None], run.acceleration_residual):
         periods = values[:-1].reshape(3, 10, -1)
         assert_allclose(periods, periods[:, :1].repeat(10, axis=1), rtol=0, atol=0)

@@ -14,7 +14,7 @@ from concur.errors import ConcurError, NonFiniteError, ReductionError, ShapeErro
 from concur.outputs import Output, ReferenceSample
 from concur.outputs.references import hold
 from concur.reduction import reduce
-from concur.simulation import simulate
+from concur.simulation import RealPlant, simulate
 from tests.control._cases import case_study, refused
 from tests.control._floating_cases import (
     CHECK_A_Q0,
@@ -113,7 +113,9 @@ def test_offset_is_where_the_error_settles() -> None:
     robot = robots.free_flyer()
     servo = Servo(reduce(robot), [Output("hand", "tool", "R3xSO3")], 4.0, 3.0)
     reference = hold(servo.output(Q0), group="R3xSO3")
-    run = simulate(robot, servo, reference, 6.0, Q0, np.zeros(6), dt=1e-2, momentum=WRONG_BY)
+    run = simulate(
+        robot, servo, reference, 6.0, Q0, np.zeros(6), dt=1e-2, plant=RealPlant(momentum=WRONG_BY)
+    )
     found = servo.mismatch(run.q[-1], run.v[-1])
     # The base drifts, so that the error never settles completely.
     assert_allclose(run.error[-1], found.offset, rtol=0, atol=0.02 * np.abs(found.offset).max())

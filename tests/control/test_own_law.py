@@ -23,7 +23,7 @@ from concur.errors import (
 )
 from concur.outputs import Output, ReferenceSample, references
 from concur.reduction import ReducedModel, reduce
-from concur.simulation import Integrator, simulate
+from concur.simulation import Integrator, RealPlant, simulate
 from hil.controller import Mode
 from hil.reasons import Reason, State
 from hil.record import Record
@@ -82,10 +82,10 @@ def test_own_law_moves_the_robot_as_pinocchio_says() -> None:
     assert run.error.shape == (1001, 0)
     assert not run.error_norms
     # Adaptive steps use the time within a step, held torques that of their tick.
-    other = simulate(law.model.robot, law, None, 1.0, ARM_Q0, ARM_S0, integrator=EXACT)
+    other = simulate(law.model.robot, law, None, 1.0, ARM_Q0, ARM_S0, dt=EXACT)
     assert_allclose(other.q[-1], wanted.y[:6, -1], rtol=0.0, atol=1e-8)
     sampled = Integrator(control_period=0.01)
-    held = simulate(law.model.robot, law, None, 0.1, ARM_Q0, ARM_S0, integrator=sampled)
+    held = simulate(law.model.robot, law, None, 0.1, ARM_Q0, ARM_S0, dt=sampled)
     for k in (40, 49):
         assert_allclose(held.u[k], law.torque(plant, 0.04, held.q[40], held.v[40]), atol=1e-10)
 
@@ -103,7 +103,7 @@ def test_own_law_as_machine_code(compiler: None) -> None:
             assert_allclose(tick(q, s, t=t), law.torque(plant, t, q, s), atol=1e-10)
     for hold in (None, 0.01):
         runs = [
-            simulate(law.model.robot, law, None, 0.4, ARM_Q0, ARM_S0, integrator=integrator)
+            simulate(law.model.robot, law, None, 0.4, ARM_Q0, ARM_S0, dt=integrator)
             for integrator in (
                 Integrator(control_period=hold, compiled=True),
                 Integrator(control_period=hold, compiled=False),
@@ -150,7 +150,7 @@ def test_own_law_follows_a_reference() -> None:
     path = references.rest_to_rest(start, start + np.array([0.05, -0.05, 0.05]), 0.4)
     ways = (Integrator(), EXACT, Integrator(control_period=0.01))
     for integrator in ways:
-        run = simulate(law.model.robot, law, path, 0.6, ARM_Q0, np.zeros(6), integrator=integrator)
+        run = simulate(law.model.robot, law, path, 0.6, ARM_Q0, np.zeros(6), dt=integrator)
         for k in range(0, len(run.t) - 1, 100 if len(run.t) > 100 else 1):
             sample = path(run.t[k])
             expected = law.torque(plant, sample, run.q[k], run.v[k])
@@ -225,7 +225,9 @@ def test_own_law_of_measured_velocities_takes_the_true_ones() -> None:
     q0 = model.robot.neutral()
     q0[7:] = [0.5, -1.5, 2.1, 0.2, -0.4, 0.8]
     mu = [0.5, -0.3, 0.2, 2.5, 0.8, 0.8]
-    run = simulate(model.robot, law, None, 0.2, q0, np.zeros(6), dt=0.01, momentum=mu)
+    run = simulate(
+        model.robot, law, None, 0.2, q0, np.zeros(6), dt=0.01, plant=RealPlant(momentum=mu)
+    )
     assert np.abs(run.v[:, 3]).min() > 0.01
     assert_allclose(run.u, -0.1 * run.v[:, 6:] + 0.01 * run.v[:, [3]], rtol=1e-12)
     assert run.mismatch is not None
@@ -334,7 +336,7 @@ def test_state_of_an_own_law_moves_with_the_robot_as_pinocchio_says() -> None:
     start = [*ARM_Q0, *ARM_S0, *np.zeros(6)]
     wanted = solve_ivp(rate, (0.0, 0.3), start, "DOP853", rtol=1e-11, atol=1e-12).y[:, -1]
     for integrator, room in ((Integrator("rkmk4"), 1e-6), (EXACT, 1e-8)):
-        run = simulate(law.model.robot, law, None, 0.3, ARM_Q0, ARM_S0, integrator=integrator)
+        run = simulate(law.model.robot, law, None, 0.3, ARM_Q0, ARM_S0, dt=integrator)
         assert_allclose([*run.q[-1], *run.v[-1]], wanted[:12], rtol=0.0, atol=room)
         u = 10.0 * (goal - wanted[:6]) - 1.0 * wanted[6:12] + 20.0 * wanted[12:]
         assert_allclose(run.u[-1], u, rtol=0.0, atol=100 * room)
@@ -386,7 +388,7 @@ def test_state_of_a_sampled_own_law(compiled: bool, request: pytest.FixtureReque
     wanted = sampled(law, 10)
     for method in ("rkmk4", *(() if compiled else ("dop853",))):
         options = Integrator(method, dt=5e-3, control_period=0.01, compiled=compiled)
-        run = simulate(law.model.robot, law, None, 0.1, ARM_Q0, ARM_S0, integrator=options)
+        run = simulate(law.model.robot, law, None, 0.1, ARM_Q0, ARM_S0, dt=options)
         assert_allclose(run.u[:-1:2], wanted, rtol=0.0, atol=1e-4)
         assert_array_equal(run.u[1::2], run.u[:-1:2])
 
@@ -402,7 +404,7 @@ def test_state_of_an_own_law_in_compiled_chunks(compiler: None) -> None:
             0.5,
             ARM_Q0,
             ARM_S0,
-            integrator=Integrator(compiled=compiled),
+            dt=Integrator(compiled=compiled),
         )
         for compiled in (True, False)
     ]

@@ -92,7 +92,7 @@ def test_four_wheels_and_arm_track_as_the_error_dynamics_demand() -> None:
             references.circle((0.0, 0.0), 0.5, 4.0), references.hold([0.3]), references.hold([0.5])
         )
         steps = Integrator(dt=5e-3)
-        run = cc.simulate(FOUR.robot, servo, reference, 1.0, start, np.zeros(4), integrator=steps)
+        run = cc.simulate(FOUR.robot, servo, reference, 1.0, start, np.zeros(4), dt=steps)
         x, v = np.array([0.5, 0.0, 0.3, 0.5]), np.array([0.0, np.pi / 4, 0.0, 0.0])
         expected = (x + np.outer(run.t, v + 2 * x)) * np.exp(-2.0 * run.t)[:, None]
         assert_close(run.error, expected, 1e-7)
@@ -123,7 +123,7 @@ def test_tricycle_with_a_differential_tracks_with_equal_axle_torques() -> None:
     path, start = references.circle((0.0, 3.0), 3.0, 20.0, phase=-np.pi / 2), robot.neutral()
     rates = np.zeros(2)
     rates[model.shape_names.index(next(n for n in model.shape_names if n != "fork"))] = 9.0
-    run = cc.simulate(robot, servo, path, 2.0, start, rates, integrator=Integrator(dt=5e-3))
+    run = cc.simulate(robot, servo, path, 2.0, start, rates, dt=Integrator(dt=5e-3))
     assert_close(run.error, run.ideal, 1e-7)
     balance = run.energy - run.energy[0] - run.work
     assert_close(balance, 0.0, 1e-6)

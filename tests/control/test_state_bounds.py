@@ -24,7 +24,7 @@ from concur.control import (
 )
 from concur.control._state_bounds import SLOWEST
 from concur.errors import ConcurError, NonFiniteError
-from concur.simulation import Imperfections, Integrator
+from concur.simulation import Imperfections, Integrator, RealPlant
 from hil.controller import Mode
 from hil.rig import load_rig
 from hil.session import SessionOptions, run_session
@@ -238,12 +238,12 @@ def test_bounds_without_a_state_have_no_effect() -> None:
 def test_simulations_reject_control_periods_beyond_the_bound(imperfect: bool) -> None:
     servo = law("integral", longest_period=0.02)
     goal = cc.references.hold(servo.output(Q))
-    options = {"imperfections": Imperfections()} if imperfect else {}
+    plant = RealPlant(imperfections=Imperfections() if imperfect else None)
 
     def run(period: float) -> cc.Run:
         loop = Integrator(dt=0.01, control_period=period)
         robot = servo.model.robot
-        return cc.simulate(robot, servo, goal, 0.06, Q, np.zeros(5), integrator=loop, **options)
+        return cc.simulate(robot, servo, goal, 0.06, Q, np.zeros(5), loop, plant)
 
     assert np.isfinite(run(0.02).u).all()
     refused(ConcurError, lambda: run(0.03), where="`control_period`", came="0.03 s")

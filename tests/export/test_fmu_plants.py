@@ -39,7 +39,7 @@ def test_servo_and_plant_coupled_are_the_simulation_of_the_package(units, case, 
     servo, reference = make(), demand()
     law, plant = units("servo", case, version), units("plant", case, version)
     integrator = Integrator(dt=HOLD, control_period=HOLD)
-    run = simulate(servo.model.robot, servo, reference, 2.0, q0, s0, integrator=integrator)
+    run = simulate(servo.model.robot, servo, reference, 2.0, q0, s0, dt=integrator)
     plant.start(q0=q0, s0=s0)
     law.start()
     times = np.arange(2001) * HOLD

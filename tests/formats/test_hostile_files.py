@@ -11,7 +11,7 @@ import concur as cc
 from concur.errors import ConcurError, DescriptionError, printable, shown
 from concur.files import confined, read_bytes
 from concur.formats import tables
-from concur.simulation import _start
+from concur.simulation import _integrator
 
 ROVER = Path(cc.__file__).parent / "robots" / "rover_arm.toml"
 TASK = Path(__file__).parents[2] / "examples" / "rover_arm.toml"
@@ -129,7 +129,7 @@ def test_messages_are_safe_to_print() -> None:
 @pytest.mark.parametrize(
     ("field", "inside", "outside"),
     [
-        ("duration", f"{_start.MOST_STEPS}e-3", f"{_start.MOST_STEPS + 1}e-3"),
+        ("duration", f"{_integrator.MOST_STEPS}e-3", f"{_integrator.MOST_STEPS + 1}e-3"),
         ("dt", "1e-8\nduration = 1e-6", "5e-9\nduration = 1e-6"),
         ("dt", None, "5e-324"),
         ("dt", None, "1e-12"),

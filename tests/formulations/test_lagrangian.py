@@ -95,7 +95,7 @@ def test_chain_pendulum_has_the_reference_numbers(n):
     assert last == pytest.approx(numbers(FLOWS[n]), abs=1e-8 if n == 3 else 1e-10)
     assert np.abs(motion.energy - motion.energy[0]).max() < 1e-10
     on_group = cc.simulation.forced_motion(
-        cc.reduce(system), None, 1.0, q, v, dt=2e-3, method="rkmk4"
+        cc.reduce(system), None, 1.0, q, v, dt=cc.simulation.Integrator("rkmk4", 2e-3)
     )
     assert np.abs(on_group.q[-1, -3:] - motion.q[-1, -3:]).max() < 2e-7
     length = np.linalg.norm(on_group.q.reshape(-1, n, 3), axis=2)
@@ -182,7 +182,9 @@ def test_rebuilt_robot_has_the_same_lift_torques_and_motion(name):
     start = robot.neutral(), 0.2 * np.ones(known.ns)
     for method, step in (("dop853", 0.1), ("rkmk4", 0.02)):
         motions = [
-            cc.simulation.forced_motion(m, torque, 1.0, *start, dt=step, method=method)
+            cc.simulation.forced_motion(
+                m, torque, 1.0, *start, dt=cc.simulation.Integrator(method, step)
+            )
             for m in (model, known)
         ]
         assert np.abs(motions[0].q - motions[1].q).max() < 1e-10
@@ -246,7 +248,7 @@ def test_rigid_body_in_body_spatial_and_hybrid_twists(frame):
         final = motion.q[-1, :3]
         assert final == pytest.approx([-0.081976516992, 0.341703443978, 2.638258891099], abs=1e-10)
         on_group = cc.simulation.forced_motion(
-            cc.reduce(system), None, 2.0, q, v, dt=5e-3, method="rkmk4"
+            cc.reduce(system), None, 2.0, q, v, dt=cc.simulation.Integrator("rkmk4", 5e-3)
         )
         assert on_group.q[-1, :3] == pytest.approx(final, abs=1e-8)
 
@@ -318,7 +320,7 @@ def test_inhomogeneous_ball_rolls_as_its_reference_numbers_say():
     assert motion.s[-1] == pytest.approx(expected, abs=1e-10)
     assert motion.q[-1, 4:] == pytest.approx([2.921529962777, -1.368894486603, 0.3], abs=1e-10)
     other = cc.simulation.forced_motion(
-        model, None, 5.0, q, [1.0, 2.0, 3.0], dt=0.01, method="rkmk4"
+        model, None, 5.0, q, [1.0, 2.0, 3.0], dt=cc.simulation.Integrator("rkmk4", 0.01)
     )
     assert other.q[-1] == pytest.approx(motion.q[-1], abs=1e-7)
     turned = quaternion.multiply(TURNED, [0.0, 0.0, 0.0, 1.0])

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from concur.simulation import _start
+from concur.simulation import _integrator
 from tests.fuzz._calls import fuzz_calls
 from tests.fuzz._files import fuzz_files
 
@@ -26,7 +26,7 @@ def main() -> None:
     began, seen = time.perf_counter(), Counter[str]()
     # A call that takes all memory must not take the machine with it.
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    _start.MOST_STEPS = 500  # a run of a million steps is sound, and long
+    _integrator.MOST_STEPS = 500  # a run of a million steps is sound, and long
     with tempfile.TemporaryDirectory() as folder:
         os.environ.setdefault("CONCUR_CC", "none")
         for fault in FUZZERS[what](Path(folder), count, seed, only):

@@ -13,7 +13,14 @@ import numpy as np
 
 import concur as cc
 from concur.certify import operating_bounds
-from concur.simulation import GravityGradient, Imperfections, Integrator, Slip, Wrench
+from concur.simulation import (
+    GravityGradient,
+    Imperfections,
+    Integrator,
+    RealPlant,
+    Slip,
+    Wrench,
+)
 from tests.grid._systems import Case
 
 r = cc.references
@@ -158,8 +165,6 @@ class Setup:
 def simulated(setup: Setup, duration: float = 2e-3, **options: Any) -> Any:
     """Simulate some steps, and demand finite states."""
     options.setdefault("dt", 1e-3)
-    if "integrator" in options:
-        del options["dt"]
     run = cc.simulate(
         setup.system, setup.law, setup.reference, duration, setup.case.q0, setup.s0, **options
     )
@@ -369,9 +374,11 @@ OF_SYSTEMS: dict[str, Call] = {
         else None
     ),
     "forced_motion": _forced,
-    "forced_motion zeros": lambda s: _forced(s, torque=np.zeros(s.model.nu), method="rk4"),
+    "forced_motion zeros": lambda s: _forced(
+        s, torque=np.zeros(s.model.nu), dt=Integrator("rkmk4", 1e-2)
+    ),
     "forced_motion callable": lambda s: _forced(
-        s, torque=lambda t, q, v: np.zeros(s.model.nu), method="rk4"
+        s, torque=lambda t, q, v: np.zeros(s.model.nu), dt=Integrator("rkmk4", 1e-2)
     ),
     "Motion": _moved,
     "reconstruct": lambda s: cc.simulation.reconstruct(
@@ -484,21 +491,21 @@ OF_LAWS: dict[str, Call] = {
     "simulate zero duration": lambda s: simulated(s, 0.0),
     "simulate one step": lambda s: simulated(s, 1e-3),
     **{
-        f"simulate {m}": lambda s, m=m: simulated(s, integrator=Integrator(m))
+        f"simulate {m}": lambda s, m=m: simulated(s, dt=Integrator(m))
         for m in ("rkmk4", "dop853", "rk45", "radau", "lsoda")
     },
-    "simulate held": lambda s: simulated(s, integrator=Integrator(control_period=1e-3)),
-    "simulate held 2": lambda s: simulated(s, integrator=Integrator(control_period=2e-3)),
-    "simulate held dop853": lambda s: simulated(
-        s, integrator=Integrator("dop853", control_period=1e-3)
-    ),
-    "simulate momentum": lambda s: simulated(s, momentum=np.full(6, 0.01)),
+    "simulate held": lambda s: simulated(s, dt=Integrator(control_period=1e-3)),
+    "simulate held 2": lambda s: simulated(s, dt=Integrator(control_period=2e-3)),
+    "simulate held dop853": lambda s: simulated(s, dt=Integrator("dop853", control_period=1e-3)),
+    "simulate momentum": lambda s: simulated(s, plant=RealPlant(momentum=np.full(6, 0.01))),
     "simulate plant": lambda s: simulated(s, plant=cc.Plant(s.system)),
     "simulate uncertain": lambda s: (
         simulated(
             s,
-            plant=cc.Plant(s.system, uncertain=[f"{s.system.bodies[-1].name}.inertia.mass"]),
-            world={f"{s.system.bodies[-1].name}.inertia.mass": 0.01},
+            plant=RealPlant(
+                cc.Plant(s.system, uncertain=[f"{s.system.bodies[-1].name}.inertia.mass"]),
+                world={f"{s.system.bodies[-1].name}.inertia.mass": 0.01},
+            ),
         )
         if hasattr(s.system, "bodies")
         else 0

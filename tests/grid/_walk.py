@@ -11,6 +11,7 @@ from typing import Any
 import casadi as ca
 
 from concur.errors import ConcurError
+from concur.simulation import RealPlant
 from tests.grid._calls import (
     IMPERFECTIONS,
     LAWS,
@@ -80,7 +81,7 @@ def cells(name: str, folder: Path) -> Iterator[Cell]:
 
 
 def _imperfect(setup: Setup, kind: str) -> Any:
-    return simulated(setup, imperfections=IMPERFECTIONS[kind](setup.system))
+    return simulated(setup, plant=RealPlant(imperfections=IMPERFECTIONS[kind](setup.system)))
 
 
 def _followed(setup: Setup, kind: str) -> Any:

@@ -113,7 +113,7 @@ def test_no_delay_is_the_loop_of_simulate(script):
         0.02,
         short.q0,
         short.s0,
-        integrator=script.Integrator("rkmk4", script.PERIOD, control_period=script.PERIOD),
+        dt=script.Integrator("rkmk4", script.PERIOD, control_period=script.PERIOD),
     )
     assert run.q == pytest.approx(other.q, abs=1e-12)
     late = script._delayed(short, law, short.reference, script.cc.Plant(law.model.robot))

@@ -252,7 +252,7 @@ def test_closed_loop_of_floating_hands_follows_the_exact_error_dynamics() -> Non
     goal[10:] = (Rotation.from_quat(goal[10:]) * Rotation.from_rotvec(turn)).as_quat()
     reference = stack(hold(goal[:7], "R3xSO3"), hold(goal[7:], "R3xSO3"))
     run = simulate(
-        model.robot, servo, reference, 1.0, START, np.zeros(14), integrator=Integrator("rk4", 0.01)
+        model.robot, servo, reference, 1.0, START, np.zeros(14), dt=Integrator("rk4", 0.01)
     )
     # With gains that are multiples of I and no initial velocity, a rotation error keeps its axis.
     assert_allclose(run.error[0, 9:], turn, atol=1e-12)
@@ -273,7 +273,7 @@ def test_closed_loop_of_a_hand_on_its_rover_follows_the_exact_error_dynamics() -
     path = polynomial([place[:2], [0.3, 0.2]])
     reference = stack(path, hold(place[2:] + np.array([0.05, -0.04, 0.03])))
     s0 = 0.2 * np.ones(servo.ns)
-    run = simulate(robot, servo, reference, 1.0, q0, s0, integrator=Integrator("rk4", 0.01))
+    run = simulate(robot, servo, reference, 1.0, q0, s0, dt=Integrator("rk4", 0.01))
     check_loop(servo, run, {2: 3.0})
     assert abs(run.q[-1, 2] - q0[2]) > 0.1
 

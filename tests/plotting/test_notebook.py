@@ -14,6 +14,7 @@ import concur as cc
 from concur.certify import Status
 from concur.errors import ConcurError
 from concur.simulation import Integrator
+from tests.simulation.loops import changed
 
 STRANGE = 'a<b>&"c"\x1b ' + "long" * 100
 
@@ -64,7 +65,7 @@ def made():
     q = robot.neutral()
     q[3:] = (0.6, 1.2)
     reference = cc.references.hold(servo.output(q) - 0.1, group="R2")
-    run = cc.simulate(robot, servo, reference, 0.1, q, [0, 0], integrator=Integrator(dt=0.01))
+    run = cc.simulate(robot, servo, reference, 0.1, q, [0, 0], dt=Integrator(dt=0.01))
     motion = cc.simulation.forced_motion(
         model, lambda t, q, v: np.ones(2), 0.1, q, np.zeros(2), dt=0.01
     )
@@ -115,14 +116,14 @@ def test_runs_of_laws_without_outputs_are_shown():
 
     robot = cc.robots.planar_floater()
     start = robot.neutral(), [1.0, 0.0]
-    run = cc.simulate(robot, Free(), None, 0.1, *start, integrator=Integrator(dt=0.01))
+    run = cc.simulate(robot, Free(), None, 0.1, *start, dt=Integrator(dt=0.01))
     checked(run, "peak torque")
     checked(run.servo, f"Law of {robot.name}")
 
 
 def test_numbers_that_are_not_finite_have_words(made):
     run = made[2]
-    lost = dataclasses.replace(run, error=np.full_like(run.error, np.nan))
+    lost = changed(run, error=np.full_like(run.error, np.nan))
     assert len(repr(cc.compare([run], ["long" * 100]))) < 200
     row = cc.compare([lost])["error of ha<n>d, at the end"]
     assert row.shown == ("-",)

@@ -28,7 +28,7 @@ def worst():
     """Worst value of a quantity of each kind, by `simulate` with torques held for 1 ms."""
     own = rover()
     integrator = Integrator(dt=0.001, control_period=0.001)
-    run = cc.simulate(own.robot, own.servo, own.reference, T, own.q0, own.s0, integrator=integrator)
+    run = cc.simulate(own.robot, own.servo, own.reference, T, own.q0, own.s0, dt=integrator)
     # Law and quantities are evaluated at the beginnings of the periods.
     joint = own.servo.model.shape_names.index("upper_arm")
     angle = run.q[:-1, 3 + joint]

@@ -307,7 +307,7 @@ def test_simulated_starts_stay_in_the_tubes_and_below_the_bounds():
         first = deviated(case, 0.0, *parts)
         held = Integrator(dt=1e-4, control_period=1e-4)
         run = cc.simulate(
-            servo.model.robot, servo, task.reference, 0.1, first[:13], first[13:], integrator=held
+            servo.model.robot, servo, task.reference, 0.1, first[:13], first[13:], dt=held
         )
         for i in range(0, len(run.t) - 1, 19):
             t, q, s = run.t[i], run.q[i], run.v[i, 6:]

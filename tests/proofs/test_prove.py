@@ -16,7 +16,7 @@ from concur.proofs._motion import Motion
 from concur.proofs._prove import prove
 from concur.proofs._statement import Statement
 from concur.robot import Pose
-from concur.simulation import Integrator, Plant
+from concur.simulation import Integrator, Plant, RealPlant
 from tests.proofs._rover import NEAR, prover, rover, states, swept
 
 T = 0.05
@@ -79,9 +79,8 @@ def test_motions_of_wrong_robots_stay_inside(proof) -> None:
             T,
             q,
             s,
-            plant=plant,
-            world=masses,
-            integrator=Integrator(dt=0.001, control_period=0.001),
+            plant=RealPlant(plant, world=masses),
+            dt=Integrator(dt=0.001, control_period=0.001),
         )
         for i, name in enumerate(names):
             assert np.abs(run.u[:, i]).max() <= limits["torque", name], world

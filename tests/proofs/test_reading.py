@@ -15,7 +15,7 @@ from concur.proofs._attack import Attack
 from concur.proofs._imperfections import disturbances
 from concur.proofs._prove import Prover, prove, stack_of_lattices
 from concur.proofs._quantities import DELTA, Nominal, quantities
-from concur.simulation import Imperfections, Integrator, Plant, simulate
+from concur.simulation import Imperfections, Integrator, Plant, RealPlant, simulate
 from tests.proofs._rover import NEAR, prover, rover, states
 
 T = 0.05
@@ -210,7 +210,7 @@ def test_encoders_that_round_and_coulomb_friction_are_covered_by_their_bounds() 
     integrator = Integrator(dt=0.001, control_period=0.001)
     run = simulate(
         own.robot, own.servo, own.reference, T, own.q0, own.s0,
-        plant=Plant(own.robot), imperfections=real, integrator=integrator,
+        plant=RealPlant(Plant(own.robot), imperfections=real), dt=integrator,
     )  # fmt: skip
     limits = {bound.quantity.key: bound.value for bound in found.bounds}
     for k, name in enumerate(own.servo.model.control_names):

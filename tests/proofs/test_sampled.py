@@ -165,9 +165,7 @@ def test_a_world_moves_as_a_robot_of_its_own(attack) -> None:
     ]
     other = replace(task.robot, bodies=bodies)
     step = Integrator(dt=0.001, control_period=0.001)
-    run = cc.simulate(
-        task.robot, task.servo, task.reference, T, q[0], s[0], plant=other, integrator=step
-    )
+    run = cc.simulate(task.robot, task.servo, task.reference, T, q[0], s[0], plant=other, dt=step)
     own = attack(point, 1)[2][0]
     model = task.servo.model
     for k, name in enumerate(model.control_names):

@@ -85,10 +85,10 @@ def test_a_world_starts_inside_and_moves_as_the_simulated_robot(attack) -> None:
     assert np.abs(eta(q, own.q0) - given["base"][0]).max() < 1e-12
     step = Integrator(dt=H, control_period=H)
     start = (T, q, v[6:])
-    run = cc.simulate(own.servo.model.robot, own.servo, own.reference, *start, integrator=step)
+    run = cc.simulate(own.servo.model.robot, own.servo, own.reference, *start, dt=step)
     smooth = cc.simulate(
         *(own.servo.model.robot, own.servo, own.reference, T, own.q0, own.s0),
-        integrator=Integrator("rkmk4", dt=H),
+        dt=Integrator("rkmk4", dt=H),
     )
     runs = attack(point, 1)[2][0]
     joint = own.servo.model.control_names.index("forearm")
@@ -165,7 +165,7 @@ def worst():
     """Worst value of a quantity of each kind, by `simulate` with torques held for 1 ms."""
     own = task(HELD)
     robot, step = own.servo.model.robot, Integrator(dt=H, control_period=H)
-    run = cc.simulate(robot, own.servo, own.reference, T, own.q0, own.s0, integrator=step)
+    run = cc.simulate(robot, own.servo, own.reference, T, own.q0, own.s0, dt=step)
     joint = own.servo.model.shape_names.index("forearm")
     ends = [own.servo.output(q)[:3] for q in run.q[:-1]]
     aims = [own.reference(t).flat_pose[:3] for t in run.t[:-1]]

@@ -17,7 +17,7 @@ from concur.errors import (
 )
 from concur.reduction import AuditStatus, WheelReduction, reduce
 from concur.robot import Body, Inertia, Mechanism, Mimic, Pose, Steering, Wheel, joints
-from concur.simulation import forced_motion
+from concur.simulation import Integrator, forced_motion
 from concur.simulation._fmu import _initial
 from tests.oracles import Pinocchio, assert_close
 from tests.reduction.test_irregular import missed
@@ -100,7 +100,7 @@ def test_motion_stays_on_the_compatible_set() -> None:
     ends = []
     for method in ("rkmk4", "dop853"):
         motion = forced_motion(
-            model, push, 2.0, CAR.coupled(start), np.zeros(2), dt=0.01, method=method
+            model, push, 2.0, CAR.coupled(start), np.zeros(2), dt=Integrator(method, 0.01)
         )
         assert np.ptp(motion.q[:, CAR.q_slice("left_steering")]) > 0.3
         off = max(abs(lines_meet(CAR, CAR.steering[0], q)) for q in motion.q)

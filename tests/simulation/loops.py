@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import casadi as ca
 import numpy as np
 
@@ -52,6 +54,11 @@ def rolled(program, x, ticks, reference=None, p=None, delay=0.0, seed=0):
             states.append(np.array(x)[:, 0])
         signals.append(np.array(y)[:, 0])
     return np.array(states), np.array(signals)
+
+
+def changed(run, **arrays):
+    """A run with other arrays."""
+    return dataclasses.replace(run, arrays={**run.arrays, **arrays})
 
 
 def part(program, states, name):

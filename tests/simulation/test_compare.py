@@ -116,7 +116,7 @@ def runs():
     reference = references.hold(servo.output(q) - 0.1, group="R2")
     lengths = ((servo, reference, 0.2), (servo, reference, 0.1), (Brake(model), None, 0.2))
     made = [
-        cc.simulate(robot, law, path, length, q, [0, 0], integrator=Integrator(dt=0.01))
+        cc.simulate(robot, law, path, length, q, [0, 0], dt=Integrator(dt=0.01))
         for law, path, length in lengths
     ]
     return made, reference

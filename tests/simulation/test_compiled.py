@@ -15,33 +15,34 @@ import concur as cc
 from concur.codegen import CompilerWarning, _compiler
 from concur.control import Servo
 from concur.errors import SimulationError
-from concur.formats import load_task
-from concur.outputs import Reference, references
-from concur.simulation import Integrator, Plant, Program, Run, _machine_code, _simulate, simulate
+from concur.outputs import Reference
+from concur.simulation import (
+    Integrator,
+    Program,
+    Run,
+    _simulate,
+    simulate,
+)
 from concur.simulation._machine_code import LONG, is_compiled
-from concur.simulation._run import UNITS
 from tests.control._cases import (
     Q0,
     S0,
     case_study,
     case_study_reference,
-    case_study_sample,
     refused,
 )
 
 SERVO = case_study()
 ROBOT = SERVO.model.robot
-EXAMPLES = Path(__file__).parents[2] / "examples"
 SLOW = pytest.mark.slow
-TASKS = ("crane_car", "free_floater", "mecanum_arm", "rover_arm", "servicer")
 
 PROGRAMME = 1e-7
 """Relative difference of two solutions of the quadratic program of torque limits."""
 
 
 def assert_same_run(run: Run, other: Run, tolerance: float = 1e-10) -> None:
-    for name in UNITS:
-        values, wanted = getattr(run, name), getattr(other, name)
+    for name, values in run.arrays.items():
+        wanted = other.arrays[name]
         scale = max(1.0, float(np.abs(wanted).max(initial=0.0)))
         assert values.shape == wanted.shape, name
         assert_allclose(values, wanted, rtol=0, atol=tolerance * scale, err_msg=name)
@@ -62,8 +63,7 @@ def both(
         return simulate(
             *(robot, servo, reference, duration, Q0, S0),
             plant=plant,
-            progress=progress,
-            integrator=integrator,
+            dt=replace(integrator, progress=progress),
         )
 
     return run(True), run(False)
@@ -75,13 +75,6 @@ def failures(call: Callable[[bool], Any]) -> tuple[SimulationError, SimulationEr
         refused(SimulationError, lambda own=own: call(own), where="t = ") for own in (True, False)
     ]
     return found[0], found[1]
-
-
-def assert_same_failure(errors: tuple[SimulationError, SimulationError], tolerance: float) -> None:
-    compiled, interpreted = errors
-    assert str(compiled) == str(interpreted)
-    assert compiled.time == interpreted.time
-    assert_same_run(compiled.run, interpreted.run, tolerance)
 
 
 @pytest.mark.extended
@@ -120,19 +113,6 @@ def test_adaptive_methods_are_compiled_too(hold: float | None) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
-def test_another_plant_is_compiled_as_it_is() -> None:
-    bodies = [
-        replace(b, inertia=replace(b.inertia, mass=1.2 * b.inertia.mass)) if b.name == "fore" else b
-        for b in ROBOT.bodies
-    ]
-    heavy = replace(ROBOT, bodies=tuple(bodies))
-    compiled, interpreted = both(plant=heavy)
-    assert_same_run(compiled, interpreted)
-    assert np.abs(compiled.deviation).max() > 1e-4
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("hold", [None, 0.005])
 def test_torque_limits_are_compiled_with_their_quadratic_program(hold: float | None) -> None:
     free, _ = both()
@@ -142,29 +122,6 @@ def test_torque_limits_are_compiled_with_their_quadratic_program(hold: float | N
     assert np.abs(compiled.u).max() == pytest.approx(limit)
     # The quadratic program is solved to its tolerance.
     assert_same_run(compiled, interpreted, PROGRAMME)
-
-
-@pytest.mark.usefixtures("compiler")
-@pytest.mark.parametrize("hold", [None, pytest.param(0.01, marks=SLOW)])
-def test_hand_led_out_of_reach(hold: float | None) -> None:
-    output = SERVO.output(Q0)
-    away = references.stack(
-        references.hold(output[:2]), references.polynomial([output[2:], [0.0, 0.4, 0.0]])
-    )
-    errors = failures(
-        lambda compiled: simulate(
-            ROBOT,
-            SERVO,
-            away,
-            3.0,
-            Q0,
-            np.zeros(5),
-            integrator=Integrator("rk4", 2e-3, hold, compiled),
-        )
-    )
-    assert_same_failure(errors, 1e-8)
-    assert 0.4 < errors[0].time < 3.0
-    assert errors[0].run.t[-1] == pytest.approx(errors[0].time)
 
 
 class _Broken(Reference):
@@ -187,7 +144,7 @@ def test_reference_that_breaks_off_gives_no_torque(hold: float | None) -> None:
             0.5,
             Q0,
             S0,
-            integrator=Integrator("rk4", 1e-3, hold, compiled),
+            dt=Integrator("rk4", 1e-3, hold, compiled),
         )
     )
     for error in errors:
@@ -199,37 +156,13 @@ def test_reference_that_breaks_off_gives_no_torque(hold: float | None) -> None:
     assert_allclose(compiled.run.u[-1], interpreted.run.u[-1], rtol=0, atol=1e-10)
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("compiler")
-def test_gains_too_high_for_the_step() -> None:
-    stiff = case_study(stiffness=1e8, damping=2e4)
-    reference = case_study_reference()
-    errors = failures(
-        lambda compiled: simulate(
-            ROBOT, stiff, reference, 1.0, Q0, S0, integrator=Integrator(dt=1e-2, compiled=compiled)
-        )
-    )
-    assert errors[0].time == errors[1].time
-    assert np.isfinite(errors[0].run.q).all()
-
-
-@pytest.mark.usefixtures("compiler")
-def test_own_functions_of_time_are_references_of_compiled_runs() -> None:
-    own = references.from_function(case_study_sample, 5, 5)
-    runs = [
-        simulate(ROBOT, SERVO, own, 0.25, Q0, S0, integrator=Integrator(compiled=compiled))
-        for compiled in (True, False)
-    ]
-    assert_same_run(*runs)
-
-
 @pytest.mark.usefixtures("compiler")
 def test_second_run_builds_no_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     given = ROBOT, SERVO, case_study_reference(), 0.45, Q0, S0
-    first = simulate(*given, integrator=Integrator(compiled=True))
+    first = simulate(*given, dt=Integrator(compiled=True))
     monkeypatch.delattr(Program, "advance")
     monkeypatch.delattr(_simulate, "recorded_together")
-    assert_same_run(simulate(*given, integrator=Integrator(compiled=True)), first, 0.0)
+    assert_same_run(simulate(*given, dt=Integrator(compiled=True)), first, 0.0)
 
 
 @pytest.mark.usefixtures("compiler")
@@ -262,13 +195,6 @@ def test_without_a_compiler() -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_where_no_command_is_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_machine_code, "find_compiler", lambda: None)
-    came = "no command that answers as one"
-    refused(SimulationError, lambda: both(), where="`compiled`", came=came)
-
-
-@pytest.mark.usefixtures("compiler")
 def test_compiler_that_does_not_compile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     broken = tmp_path / "cc"
     broken.write_text('#!/bin/sh\ncase "$1" in -*v*|-dump*) echo 1;; *) exit 1;; esac\n')
@@ -290,7 +216,7 @@ def test_motions_under_torques(method: str) -> None:
     def motion(compiled: bool) -> cc.simulation.Motion:
         torque = 0.1 * np.ones(model.nu)
         return cc.simulation.forced_motion(
-            model, torque, 1.0, q0, s0, 0.05, method, compiled=compiled
+            model, torque, 1.0, q0, s0, Integrator(method, 0.05, compiled=compiled)
         )
 
     for name in ("q", "s", "work", "momentum"):
@@ -309,39 +235,3 @@ def test_odometry() -> None:
 
     assert np.ptp(path(True)[:, 0]) > 0.01
     assert_allclose(path(True), path(False), rtol=0, atol=1e-12)
-
-
-@pytest.mark.usefixtures("compiler")
-def test_plant_compiles_its_acceleration() -> None:
-    plant, other = Plant(ROBOT), Plant(ROBOT)
-    build = plant.compile_functions()
-    assert build.names == ("acceleration",)
-    assert build.compiled
-    v = SERVO.model.velocity(Q0, S0)
-    for own, wanted in zip(
-        plant.acceleration(Q0, v, np.ones(5)), other.acceleration(Q0, v, np.ones(5)), strict=True
-    ):
-        assert_allclose(own, wanted, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("compiler")
-@pytest.mark.parametrize("name", TASKS)
-def test_shipped_tasks_for_five_seconds(name: str) -> None:
-    task = load_task(EXAMPLES / f"{name}.toml")
-    servo = task.servo
-    runs = [
-        simulate(
-            task.robot,
-            servo,
-            task.reference,
-            5.0,
-            task.q0,
-            task.shape_velocities(servo),
-            plant=task.plant,
-            momentum=task.plant_momentum,
-            integrator=Integrator(task.method, task.dt, task.control_period, compiled),
-        )
-        for compiled in (True, False)
-    ]
-    assert_same_run(*runs, 1e-10 if servo.torque_limits is None else PROGRAMME)

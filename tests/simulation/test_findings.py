@@ -13,7 +13,8 @@ from concur.outputs import Output
 from concur.outputs.references import hold
 from concur.reduction import reduce
 from concur.robots import free_flyer, planar_floater
-from concur.simulation import Tolerances, simulate
+from concur.simulation import RealPlant, Tolerances, simulate
+from tests.simulation.loops import changed
 
 
 def test_difference_of_momentum_says_whose_inertias_measured_it() -> None:
@@ -112,7 +113,7 @@ def test_drives_without_limits_are_not_at_them() -> None:
 @pytest.mark.parametrize(("room", "share"), [(1e-10, 100.0), (1e-8, 0.0)])
 def test_control_within_rounding_of_its_limit_is_at_it(room: float, share: float) -> None:
     run = limited_run(0.2)
-    near = replace(run, u=np.full_like(run.u, 0.2 * (1.0 - room)))
+    near = changed(run, u=np.full_like(run.u, 0.2 * (1.0 - room)))
     found = {f.label: f.value for f in near.findings(Tolerances(0.2))}
     assert found["share of the time in which torque limits were active"] == share
 
@@ -130,7 +131,9 @@ def test_momentum_beyond_rounding_is_another_one(relative: float, expected: bool
     q[3:] = (0.6, 1.2)
     true = np.array([0.3, 0.2, 0, 0, 0, 0.5]) * (1.0 + relative)
     reference = hold(servo.output(q), group="R2")
-    run = simulate(robot, servo, reference, 0.1, q, np.zeros(2), dt=0.01, momentum=true)
+    run = simulate(
+        robot, servo, reference, 0.1, q, np.zeros(2), dt=0.01, plant=RealPlant(momentum=true)
+    )
     found = {f.label: f for f in run.findings(Tolerances(0.05))}
     label = "momentum at the start, relative difference to the servo's"
     assert (label in found) is expected
@@ -165,7 +168,7 @@ def test_a_demand_scaled_by_more_than_a_millionth_is_said_to_be_limited(
     run = with_limits({"upper_arm": 0.2})
     scale = np.ones_like(run.scale)
     scale[3] = least
-    found = {f.label: f for f in replace(run, scale=scale).findings(Tolerances(0.2))}
+    found = {f.label: f for f in changed(run, scale=scale).findings(Tolerances(0.2))}
     assert ("torque limits were active" in found[DEVIATION].note) is expected
     assert (found[DEVIATION].limit is None) is expected
     assert found["smallest scale of the demand within torque limits"].value == least
@@ -179,7 +182,7 @@ def test_one_instant_of_damping_is_damping(missed: float) -> None:
     given_up[2, 1] = missed
     found = {
         f.label: f
-        for f in replace(run, servo=damped, acceleration_residual=given_up).findings(
+        for f in changed(replace(run, servo=damped), acceleration_residual=given_up).findings(
             Tolerances(0.2)
         )
     }
@@ -192,7 +195,7 @@ def test_a_drive_without_torque_one_way_is_at_its_limit_at_rest(value: float) ->
     run = with_limits({"upper_arm": [0.0, 10.0]})
     found = {
         f.label: f.value
-        for f in replace(run, u=np.full_like(run.u, value)).findings(Tolerances(0.2))
+        for f in changed(run, u=np.full_like(run.u, value)).findings(Tolerances(0.2))
     }
     share = found["share of the time in which torque limits were active"]
     assert share == (100.0 if value == 0.0 else 0.0)
@@ -213,13 +216,13 @@ def test_tolerances_of_a_run(
     value = share * limit
     rows = np.full_like(run.margin, 1.0 if at_least else 0.0)
     rows[-1 if field == "error" else 4] = value
-    run = replace(run, error=np.zeros_like(run.error), ideal=np.zeros_like(run.ideal))
+    run = changed(run, error=np.zeros_like(run.error), ideal=np.zeros_like(run.ideal))
     if field in ("error", "ideal"):
-        run = replace(run, error=np.c_[-rows, 0 * rows], ideal=np.c_[-rows, 0 * rows])
+        run = changed(run, error=np.c_[-rows, 0 * rows], ideal=np.c_[-rows, 0 * rows])
         if field == "ideal":
-            run = replace(run, error=0.0 * run.error)
+            run = changed(run, error=0.0 * run.error)
     elif field == "margin":
-        run = replace(run, margin=rows)
+        run = changed(run, margin=rows)
     else:  # computed when first asked for
         run.__dict__[field] = rows if field == "momentum_drift" else {"base": rows}
     found = {f.label: f for f in run.findings(Tolerances(0.2))}
@@ -236,7 +239,7 @@ def test_peak_of_a_control_is_the_larger_one_with_its_sign(
 ) -> None:
     run = free_run()
     ranges = np.array([[low] * run.u.shape[1], [high] * run.u.shape[1]])
-    found = {f.label: f.value for f in replace(run, u_range=ranges).findings(Tolerances(0.2))}
+    found = {f.label: f.value for f in changed(run, u_range=ranges).findings(Tolerances(0.2))}
     assert found["peak torque of upper_arm"] == peak
 
 
@@ -251,7 +254,7 @@ def test_metres_and_radians_of_the_deviation_are_apart() -> None:
     q[7:] = (0.1, 1.0, -1.35, 0.1, 1.0, -1.5)
     run = simulate(robot, servo, hold(servo.output(q), "SE3"), 0.02, q, np.zeros(6), dt=0.01)
     deviation = np.tile([1e-7, 2e-7, -3e-7, 4e-3, -5e-3, 0.0], (len(run.t), 1))
-    run = replace(run, error=run.ideal + deviation)
+    run = changed(run, error=run.ideal + deviation)
     found = {f.label: f for f in run.findings(Tolerances(0.01))}
     moved = found["deviation from the ideal error dynamics, largest position coordinate"]
     turned = found["deviation from the ideal error dynamics, largest rotation coordinate"]

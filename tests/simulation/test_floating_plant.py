@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.spatial.transform import Rotation
 
 import concur as cc
 from concur.robot import Mechanism
 from concur.simulation import Plant
 from tests.oracles import (
     BASES,
-    Mujoco,
     Pinocchio,
     assert_close,
-    excitation,
     random_floater,
 )
 
@@ -30,7 +27,6 @@ SHIPPED = (
 ROBOTS = {name: getattr(cc.robots, name)() for name in SHIPPED} | {
     base: random_floater(base, seed) for seed, base in enumerate(BASES)
 }
-IN_MUJOCO = [name for name in ROBOTS if name != "Helical"]
 every = pytest.mark.parametrize("name", ROBOTS)
 
 
@@ -47,12 +43,6 @@ def forces(robot: Mechanism, u: np.ndarray) -> np.ndarray:
     tau = np.zeros(robot.nv)
     tau[list(robot.actuated_freedoms)] = u
     return tau
-
-
-def test_every_shipped_robot_that_floats_is_here() -> None:
-    shipped = [getattr(cc.robots, name)() for name in cc.robots.__all__]
-    floating = {robot.name for robot in shipped if cc.reduce(robot).kind == "symplectic"}
-    assert floating == set(SHIPPED)
 
 
 @every
@@ -87,45 +77,6 @@ def test_reduced_acceleration_is_that_of_pinocchio_at_any_momentum(name: str) ->
         assert_close(horizontal @ sdot + model.drift_acceleration(q, s), expected, 1e-9)
 
 
-@pytest.mark.extended
-@every
-def test_momentum_matters_unless_the_base_only_translates(name: str) -> None:
-    # Galileo: a base that cannot turn feels nothing of how fast the whole robot goes.
-    robot = ROBOTS[name]
-    given = excitation(robot, 4, speed=0.5)
-    still = np.zeros(len(robot.actuated_freedoms))
-    with_it, without = (
-        cc.reduce(robot, momentum=momentum).acceleration(given.q0, given.s0, still)
-        for momentum in (given.momentum, None)
-    )
-    apart = np.abs(with_it - without).max()
-    assert apart < 1e-13 if name in ("Cartesian", "Prismatic") else apart > 1e-4
-
-
-@pytest.mark.parametrize("name", IN_MUJOCO)
-def test_mujoco_agrees_on_the_accelerations(name: str) -> None:
-    robot = ROBOTS[name]
-    plant, other = Plant(robot), Mujoco(robot)
-    for q, v, u in states(robot, 5, 5):
-        vdot, _ = plant.acceleration(q, v, u)
-        assert_close(other.acceleration(q, v, forces(robot, u)), vdot, 1e-9)
-
-
-@pytest.mark.parametrize("name", IN_MUJOCO)
-def test_bodies_are_where_mujoco_has_them(name: str) -> None:
-    robot = ROBOTS[name]
-    other = Mujoco(robot)
-    oracle = Pinocchio(robot)
-    for q, v, _ in states(robot, 5, 6):
-        other.acceleration(q, v, np.zeros(robot.nv))
-        for body in robot.bodies:
-            at = other.data.body(body.name)
-            pose = oracle.pose(q, body.name)
-            assert_close(at.xpos, pose[:3, 3], 1e-12, name=body.name)
-            turned = Rotation.from_quat(np.roll(at.xquat, -1)).as_matrix()
-            assert_close(turned, pose[:3, :3], 1e-12, name=body.name)
-
-
 def test_quaternion_bases_may_have_either_sign() -> None:
     robot = ROBOTS["free_flyer"]
     plant = Plant(robot)
@@ -133,16 +84,3 @@ def test_quaternion_bases_may_have_either_sign() -> None:
     other = q.copy()
     other[3:7] *= -1.0
     assert_close(plant.acceleration(other, v, u)[0], plant.acceleration(q, v, u)[0], 1e-13)
-
-
-@every
-def test_forces_inside_do_not_push_the_whole(name: str) -> None:
-    # d/dt of the momentum by the plant's acceleration, along the motions of the base's group.
-    robot = ROBOTS[name]
-    plant, oracle = Plant(robot), Pinocchio(robot)
-    base = list(range(robot.base.joint.nv))
-    for q, v, u in states(robot, 3, 8):
-        vdot, _ = plant.acceleration(q, v, u)
-        pushed = oracle.mass_matrix(q) @ vdot + oracle.bias(q, v)
-        assert_close(pushed[base], np.zeros(len(base)), 1e-10, floor=np.abs(u).max())
-        assert_close(pushed, forces(robot, u), 1e-9)

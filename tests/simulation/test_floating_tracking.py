@@ -17,11 +17,10 @@ from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
 
 from concur import robots
-from concur.control import Redundancy, Servo
+from concur.control import Servo
 from concur.errors import SingularConfigurationError
 from concur.outputs import Output, references
 from concur.reduction import reduce
-from concur.robot import Mechanism
 from concur.simulation import Run, simulate
 from tests.control._floating_cases import (
     Chain,
@@ -41,8 +40,6 @@ START = np.array([0.3, -0.2, 0.1, *Rotation.from_rotvec([0.2, -0.4, 0.3]).as_qua
 SWAY = np.array([0.02, -0.03, 0.02, 0.06, 0.04, -0.05])
 
 FLYER = np.array([*START, 0.1, 1.0, -1.35, 0.1, 1.0, -1.5])
-BENT = [0.1, 0.4, 0.2, -1.2, 0.5, 0.3, 0.1]
-SERVICER = np.array([*START, *BENT, *BENT])
 OFFSETS = np.array([0.05, -0.04, 0.06, 0.05, -0.05])
 
 
@@ -90,19 +87,6 @@ def test_hand_tracks_while_the_base_turns_over(group: str, angle: float) -> None
     check(run, tumble, angle)
 
 
-@pytest.mark.extended
-@pytest.mark.parametrize("angle", ANGLES)
-def test_attitude_of_the_hand_with_joints_left_over(angle: float) -> None:
-    robot = robots.free_flyer()
-    tumble, _, _ = scene("SE3")
-    model = reduce(robot, momentum=tumble.momentum)
-    posture = Redundancy(objective="posture", posture=FLYER, stiffness=2.0, damping=3.0)
-    servo = Servo(model, [Output("hand", "tool", "SO3")], 4.0, 3.5, redundancy=posture)
-    demand = tumble.carried([Pinocchio(robot).pose(FLYER, "tool"), (SWAY, swing(0.5))], "SO3")
-    run = simulate(robot, servo, demand, 11.0, begin(angle), np.zeros(6), dt=1e-2)
-    check(run, tumble, angle)
-
-
 @pytest.mark.parametrize("angle", ANGLES)
 def test_three_wheels_turn_a_satellite_over(angle: float) -> None:
     # The attitude itself tumbles through a full turn; its momentum is not that of this motion,
@@ -130,28 +114,6 @@ def test_three_wheels_turn_a_satellite_over(angle: float) -> None:
     assert np.linalg.norm(run.error[-1]) < 1e-5
     assert abs(tumble.turns(run.t, run.q, run.v)) > 1.0
     assert np.abs(run.momentum - 1.5 * tumble.momentum).max() < 1e-8
-
-
-@pytest.mark.extended
-def test_another_plant_follows_the_same_equation() -> None:
-    # Plant, outputs, errors and their equation by Pinocchio, SciPy and matrices; of the package
-    # there is the law alone.
-    tumble, servo, demand = scene("SE3")
-    robot, q0 = servo.model.robot, begin(170.0)
-    oracle = OutputOracle(robot, servo.outputs)
-    v0 = full_velocity(oracle.plant, tumble.momentum, q0, np.zeros(6))
-    times = np.linspace(0.0, 11.0, 56)
-    q, v = full_order(
-        robot, q0, v0, lambda t, q, v: servo.torque(q, v[6:], demand(t)), times, rtol=1e-9
-    )
-    found = [oracle.errors(*state, demand(t)) for t, *state in zip(times, q, v, strict=True)]
-    x, ve = map(np.array, zip(*found, strict=True))
-    ideal, rate = oracle.ideal(servo, x[0], ve[0], times)
-    assert turned(x)[0] == pytest.approx(170.0, abs=5.0)
-    assert_allclose(x, ideal, rtol=0, atol=TIGHT)
-    assert_allclose(ve, rate, rtol=0, atol=TIGHT)
-    assert np.linalg.norm(x[-1]) < 1e-5
-    assert abs(tumble.turns(times, q, v)) > 1.0
 
 
 @pytest.mark.extended
@@ -206,43 +168,3 @@ def test_shipped_references_carry_a_target_along() -> None:
     assert lost.reached < 11.0
     run = simulate(robot, servo, demand, 11.0, begin(90.0), np.zeros(6), dt=1e-2)
     check(run, tumble, 90.0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("angle", ANGLES)
-@pytest.mark.parametrize("axis", [0, 1])
-def test_hand_tracks_about_the_other_principal_axes(axis: int, angle: float) -> None:
-    tumble, servo, demand = scene("SE3", axis)
-    run = simulate(servo.model.robot, servo, demand, 11.0, begin(angle), np.zeros(6), dt=1e-2)
-    check(run, tumble, angle)
-
-
-def arms(robot: Mechanism, tumble: Tumble) -> tuple[list[Output], dict[str, Chain]]:
-    outputs = [Output("left", "left_hand", "SE3"), Output("right", "right_hand", "R3xSO3")]
-    plant = Pinocchio(robot)
-    demands = {
-        output.name: tumble.carried(
-            [plant.pose(SERVICER, output.body), (SWAY, swing(0.5))], output.group
-        )
-        for output in outputs
-    }
-    return outputs, demands
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("angle", ANGLES)
-def test_both_hands_of_the_servicer(angle: float) -> None:
-    robot = robots.servicer()
-    tumble = Tumble(robot, SERVICER, rate=0.6)
-    outputs, demands = arms(robot, tumble)
-    servo = Servo(reduce(robot, momentum=tumble.momentum), outputs, 4.0, 3.5)
-    demand = references.stack(demands["left"], demands["right"])
-    q0 = SERVICER.copy()
-    q0[[13, 20]] += np.radians(angle) * np.array([1.0, -1.0])
-    q0[[7, 8, 14, 15]] += 0.05
-    run = simulate(robot, servo, demand, 11.0, q0, np.zeros(14), dt=1e-2)
-    for hand in (run.error[:, :6], run.error[:, 6:]):
-        assert turned(hand)[0] == pytest.approx(angle, abs=8.0)
-        assert np.linalg.norm(hand[-1]) < 1e-5
-    assert np.abs(run.deviation).max() < TIGHT
-    assert abs(tumble.turns(run.t, run.q, run.v)) > 1.0

@@ -75,7 +75,7 @@ def test_runs_know_the_friction_of_their_plant(wheel, tmp_path):
     made = {
         plant.friction: cc.simulate(
             wheel, servo, cc.references.hold([0.0], group="SO2"), 0.5, [0.4], [0.0], plant=plant,
-            integrator=Integrator(dt=0.01),
+            dt=Integrator(dt=0.01),
         )
         for plant in (cc.Plant(wheel), cc.Plant(wheel, friction=friction))
     }  # fmt: skip
@@ -121,9 +121,7 @@ def test_runs_with_fixed_steps_refuse_friction_that_is_too_stiff(wheel):
         plant = cc.Plant(wheel, friction=Friction.of(wheel, rate * INERTIA))
         reference = cc.references.hold([0.0], group="SO2")
         options = Integrator(method, dt, control_period=period)
-        run = cc.simulate(
-            wheel, servo, reference, 0.02, [0.4], [0.0], plant=plant, integrator=options
-        )
+        run = cc.simulate(wheel, servo, reference, 0.02, [0.4], [0.0], plant=plant, dt=options)
         return run.q[-1, 0]
 
     for method, period in (("rk4", None), ("rkmk4", 2e-3)):
@@ -138,7 +136,7 @@ def by_simulate(method, **options):
     def motion(robot, friction, u, q0, v0, steps):
         run = cc.simulate(
             robot, Stay(robot, u), None, steps * 1e-3, q0, v0,
-            plant=cc.Plant(robot, friction=friction), integrator=Integrator(method, **options),
+            plant=cc.Plant(robot, friction=friction), dt=Integrator(method, **options),
         )  # fmt: skip
         return run.q, run.v
 

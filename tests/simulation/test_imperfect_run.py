@@ -15,6 +15,7 @@ from concur.simulation import (
     GravityGradient,
     Imperfections,
     Integrator,
+    RealPlant,
     Tolerances,
     Wrench,
     loop_program,
@@ -31,25 +32,9 @@ def rover():
     return cc.load_task(EXAMPLES / "rover_arm.toml")
 
 
-def simulated(task, real, duration=0.12, **options):
-    given = {"integrator": SAMPLED} | options
-    start = task.q0, task.s0
-    return cc.simulate(
-        task.robot, task.servo, task.reference, duration, *start, imperfections=real, **given
-    )
-
-
-def test_without_effects_it_is_the_plain_run(rover):
-    found, plain = simulated(rover, Imperfections()), simulated(rover, None)
-    assert found.control_period == found.dt == 4e-3
-    assert found.plant_differences == ()
-    for name in ("q", "v", "u", "work", "error", "margin", "acceleration_residual", "energy"):
-        np.testing.assert_allclose(
-            getattr(found, name), getattr(plain, name)[::4], atol=1e-12, err_msg=name
-        )
-    assert [f.label for f in found.findings(Tolerances(0.1))] == [
-        f.label for f in plain.findings(Tolerances(0.1))
-    ]
+def simulated(task, real, duration=0.12, integrator=SAMPLED, **options):
+    given = task.robot, task.servo, task.reference, duration, task.q0, task.s0
+    return cc.simulate(*given, integrator, RealPlant(imperfections=real, **options))
 
 
 def test_runs_are_the_program_in_time(rover):
@@ -99,7 +84,14 @@ def test_delays_are_those_of_torques_that_switch_at_the_instant():
     servo = cc.Servo(cc.reduce(WHEEL), [cc.Output("angle", "wheel", "SO2")], 40.0, 8.0)
     hold, h, late = cc.references.hold([0.5], group="SO2"), 2e-3, 0.0047
     run = cc.simulate(
-        WHEEL, servo, hold, 0.6, [0.0], [0.0], imperfections=Imperfections(latency=late), dt=h
+        WHEEL,
+        servo,
+        hold,
+        0.6,
+        [0.0],
+        [0.0],
+        plant=RealPlant(imperfections=Imperfections(latency=late)),
+        dt=h,
     )
     x, given, worst = np.zeros(2), [], 0.0
     for k in range(300):
@@ -143,7 +135,7 @@ def test_momentum_is_not_judged_under_disturbances():
     push = Wrench("push", robot.base.name, (1, 0, 0))
     for entries, holds in (((), True), ((push,), None)):
         real = Imperfections.of(robot, disturbances=entries, momentum_error=(0, 0.1, 0, 0, 0, 0))
-        run = cc.simulate(robot, law, None, 0.02, q0, s0, imperfections=real)
+        run = cc.simulate(robot, law, None, 0.02, q0, s0, plant=RealPlant(imperfections=real))
         (drift,) = (f for f in run.findings(limits) if f.label.startswith("relative drift"))
         assert drift.holds is holds
         assert run.momentum[0, 1] == pytest.approx(0.1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 
 import h5py
-import matplotlib as mpl
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -20,8 +19,8 @@ from concur.errors import (
     UnknownNameError,
 )
 from concur.reduction import ReducedModel
-from concur.robot import Body, Inertia, Mechanism, Pose, joints
-from concur.simulation import Motion, forced_motion, reconstruct
+from concur.robot import Mechanism
+from concur.simulation import Integrator, Motion, forced_motion, reconstruct
 from tests.control._cases import refused
 from tests.oracles import (
     CASE_STUDY,
@@ -39,8 +38,6 @@ from tests.oracles import (
 )
 from tests.simulation.test_floating_plant import SHIPPED
 
-QUICK = ("two_handed_spacecraft", "planar_floater", "wheel_satellite")
-LONG = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in SHIPPED]
 methods = pytest.mark.parametrize("method", ["dop853", "rkmk4"])
 
 
@@ -60,36 +57,11 @@ def case(name: str, speed: float = 0.02) -> tuple[Mechanism, Excitation, Reduced
 
 def motion(name: str, duration: float, dt: float, **options: object) -> Motion:
     _, drawn, model = case(name)
-    return forced_motion(model, drawn, duration, drawn.q0, drawn.s0, dt=dt, **options)  # type: ignore[arg-type]
+    loop = Integrator(**{"method": "dop853", "dt": dt} | options)  # type: ignore[arg-type]
+    return forced_motion(model, drawn, duration, drawn.q0, drawn.s0, loop)
 
 
 # --- what is conserved, and what others compute ------------------------------------------------
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize("name", LONG)
-def test_hundred_seconds_under_torques(name: str) -> None:
-    robot, drawn, _ = case(name)
-    moved = motion(name, 100.0, 0.5)
-    assert np.abs(drawn.momentum).max() > 0.0
-    assert np.abs(robot.difference(moved.q[0], moved.q[-1])).max() > 0.5
-    assert moved.momentum_drift.max() < 1e-10
-    # Against the work: the energy itself may be mostly that of a heavy base, which is constant.
-    assert np.abs(moved.work).max() > 1e-6 * moved.energy.max()
-    assert np.abs(moved.energy_balance).max() < 1e-8 * np.abs(moved.work).max()
-
-    # The oracle at a tolerance ten times looser misses its own tighter run by ten times the
-    # error of that, more or less: nearer than that the two methods have to be.
-    def law(t: float, _q: np.ndarray, _v: np.ndarray) -> np.ndarray:
-        return drawn(t)
-
-    tight, loose = (
-        full_order(robot, moved.q[0], moved.v[0], law, moved.t, rtol) for rtol in (1e-12, 1e-11)
-    )
-    limits = apart(robot, tight[0], loose[0]), np.abs(tight[1] - loose[1]).max()
-    assert max(limits) < 1e-8
-    assert apart(robot, moved.q, tight[0]) < limits[0]
-    assert np.abs(moved.v - tight[1]).max() < limits[1]
 
 
 def test_recorded_energy_and_momentum_are_those_of_pinocchio() -> None:
@@ -133,7 +105,7 @@ def test_feedback_is_given_the_state() -> None:
     )
     for method, limit in (("dop853", 1e-10), ("rkmk4", 1e-8)):
         dt = 1.0 if method == "dop853" else 0.01
-        moved = forced_motion(model, damper, 3.0, drawn.q0, drawn.s0, dt=dt, method=method)
+        moved = forced_motion(model, damper, 3.0, drawn.q0, drawn.s0, dt=Integrator(method, dt))
         every = round(1.0 / dt)
         assert apart(robot, moved.q[::every], expected[0]) < limit
         assert_allclose(moved.s[::every], expected[1][:, nb:], rtol=0, atol=limit)
@@ -149,7 +121,7 @@ def test_momentum_is_exact_with_coarse_steps_too(base: str, method: str) -> None
     model = cc.reduce(robot, momentum=drawn.momentum)
     dt = 2.5 if method == "dop853" else 0.25
     moved = forced_motion(
-        model, drawn, 10.0, drawn.q0, drawn.s0, dt=dt, method=method, rtol=1e-2, atol=1e-2
+        model, drawn, 10.0, drawn.q0, drawn.s0, dt=Integrator(method, dt, rtol=1e-2, atol=1e-2)
     )
     assert moved.momentum_drift.max() < 1e-13
     # The path is not exact at all: what is kept is kept by construction.
@@ -174,41 +146,17 @@ def test_order_of_munthe_kaas_is_four() -> None:
     sizes = np.array([0.1, 0.05, 0.025])
     errors = []
     for h in sizes:
-        moved = forced_motion(model, drawn, 2.0, drawn.q0, drawn.s0, dt=h, method="rkmk4")
+        moved = forced_motion(model, drawn, 2.0, drawn.q0, drawn.s0, dt=Integrator("rkmk4", h))
         away = robot.difference(exact.q[-1], moved.q[-1]), moved.s[-1] - exact.s[-1]
         errors.append([*(np.abs(x).max() for x in away), abs(moved.work[-1] - exact.work[-1])])
     slopes = np.diff(np.log(errors), axis=0) / np.diff(np.log(sizes))[:, None]
     assert_allclose(slopes, 4.0, atol=0.4, err_msg=str(errors))
 
 
-@methods
-def test_quaternions_stay_of_unit_norm(method: str) -> None:
-    moved = motion("orbital_crawler", 20.0, 0.5, method=method)
-    for body in moved.robot.bodies:
-        at = body.joint.quaternion_at
-        if at is not None:
-            start = moved.robot.q_slice(body.name).start + at
-            norms = np.linalg.norm(moved.q[:, start : start + 4], axis=1)
-            assert_allclose(norms, 1.0, rtol=0, atol=1e-15)
-
-
-def test_free_motion_and_constant_torques() -> None:
-    robot, drawn, model = case("planar_floater")
-    start = drawn.q0, drawn.s0
-    free, zero = (forced_motion(model, u, 1.0, *start, dt=0.5) for u in (None, [0.0, 0.0]))
-    assert_allclose(free.q, zero.q, rtol=0, atol=0)
-    assert not free.work.any()
-    assert np.abs(free.energy_balance).max() < 1e-13 * free.energy[0]
-    pushed = forced_motion(model, [1e-3, -2e-3], 1.0, *start, dt=0.5)
-    assert_allclose(pushed.u, [[1e-3, -2e-3]] * 3)
-    assert_close(pushed.work, pushed.q[:, 3:] @ [1e-3, -2e-3] - start[0][3:] @ [1e-3, -2e-3], 1e-14)
-    assert apart(robot, free.q, pushed.q) > 1e-4
-
-
 def test_work_is_the_integral_of_the_power() -> None:
     moved = motion("planar_floater", 2.0, 0.5)
     _, drawn, model = case("planar_floater")
-    fine = forced_motion(model, drawn, 2.0, drawn.q0, drawn.s0, dt=1e-2, method="rkmk4")
+    fine = forced_motion(model, drawn, 2.0, drawn.q0, drawn.s0, dt=Integrator("rkmk4", 1e-2))
     power = (fine.u * fine.s).sum(axis=1)
     expected, _ = quad(lambda t: np.interp(t, fine.t, power), 0.0, 2.0, limit=400, epsabs=1e-9)
     assert moved.work[-1] == pytest.approx(expected, rel=1e-3)
@@ -243,37 +191,13 @@ def test_wheels_roll_as_with_multipliers(name: str, method: str) -> None:
     times = np.array([0.0, 0.5, 1.0])
     q, v = Constrained(Pinocchio(robot), rows).simulate(q0, model.velocity(q0, s0), law, times)
     dt = 0.5 if method == "dop853" else 1e-3
-    moved = forced_motion(model, torque, 1.0, q0, s0, dt=dt, method=method)
+    moved = forced_motion(model, torque, 1.0, q0, s0, dt=Integrator(method, dt))
     every = round(0.5 / dt)
     limit = 1e-8 if method == "dop853" else 1e-6
     assert apart(robot, moved.q[::every], q) < limit
     assert_close(moved.v[::every], v, limit)
     assert np.abs(moved.energy_balance).max() < limit * np.abs(moved.energy).max()
     assert max(np.abs(rows(a) @ b).max() for a, b in zip(moved.q, moved.v, strict=True)) < 1e-13
-
-
-def test_fixed_base_swings_like_the_open_chain() -> None:
-    inertia = Inertia(1.5, (0.1, 0.1, -0.1), (0.02, 0.03, 0.04))
-    bodies = [
-        Body("wall", joints.Fixed()),
-        Body("ball", joints.Spherical(), "wall", Pose((0.3, 0, 0.2)), inertia),
-        Body("hand", joints.Revolute((0, 1, 0)), "ball", Pose((0.4, 0, 0)), inertia),
-    ]
-    robot = Mechanism("swing", bodies, gravity=(0, 0, -9.81), actuated=["hand"])
-    model = cc.reduce(robot)
-    q0, s0 = robot.random(np.random.default_rng(1)), np.array([0.3, -0.2, 0.1, 0.4])
-    moved = forced_motion(model, lambda t: [np.sin(t)], 2.0, q0, s0, dt=1.0)
-    q, v = full_order(robot, q0, s0, lambda t, _q, _v: np.array([np.sin(t)]), moved.t)
-    assert apart(robot, moved.q, q) < 1e-9
-    assert_close(moved.v, v, 1e-9)
-    assert np.abs(moved.energy_balance).max() < 1e-9
-    refused(
-        SimulationError,
-        lambda: moved.momentum_drift,
-        where="motion of `swing`, `momentum_drift`",
-        expected="floats freely",
-        came="unreduced",
-    )
 
 
 # --- reconstruction ----------------------------------------------------------------------------
@@ -300,25 +224,6 @@ def test_base_is_found_from_the_joints_of_the_oracles(name: str) -> None:
     assert apart(robot, lost[-1:], q[-1:]) > 0.1
 
 
-def test_base_at_rest_in_the_joints_drifts_with_the_locked_robot() -> None:
-    # A rigid body with momentum along an axis of inertia: it goes straight and turns evenly.
-    bodies = [
-        Body("base", joints.Free(), inertia=Inertia(4.0, moments=(1.0, 2.0, 2.5))),
-        Body("wheel", joints.Revolute((0, 0, 1)), "base", inertia=Inertia(1.0, moments=(1, 1, 2))),
-    ]
-    robot = Mechanism("top", bodies)
-    model = cc.reduce(robot, momentum=(10.0, -5.0, 0.0, 0.0, 0.0, 9.0))
-    times = np.linspace(0.0, 3.0, 7)
-    q = reconstruct(model, robot.neutral(), times, lambda t: [0.5])
-    # 4.5 kg m^2 turn together, 2 of them 0.5 rad/s faster.
-    rate = (9.0 - 2.0 * 0.5) / 4.5
-    assert_allclose(q[:, 0], 2.0 * times, rtol=0, atol=1e-11)
-    assert_allclose(q[:, 1], -1.0 * times, rtol=0, atol=1e-11)
-    assert_allclose(q[:, 5], np.sin(rate * times / 2), rtol=0, atol=1e-11)
-    assert_allclose(q[:, 6], np.cos(rate * times / 2), rtol=0, atol=1e-11)
-    assert_allclose(q[:, 7], 0.5 * times, rtol=0, atol=1e-11)
-
-
 @pytest.mark.parametrize("as_samples", [True, False])
 def test_odometry_of_the_rover_is_a_circle(as_samples: bool) -> None:
     """Thesis: (5.1.10), (5.3.23)."""
@@ -340,24 +245,6 @@ def test_odometry_of_the_rover_is_a_circle(as_samples: bool) -> None:
     assert_allclose(q[:, 1], -2.0 - circle * (np.cos(heading) - np.cos(0.4)), rtol=0, atol=1e-11)
     assert_allclose(q[:, 2], heading, rtol=0, atol=1e-11)
     assert_allclose(q[:, 3:], times[:, None] * speeds, rtol=0, atol=1e-11)
-
-
-def test_odometry_of_any_rover_follows_its_rows() -> None:
-    drawn = random_rover(4)
-    robot, model = drawn.robot, cc.reduce(drawn.robot)
-    rng = np.random.default_rng(4)
-    q0, s0 = robot.random(rng), rng.uniform(-0.5, 0.5, model.ns)
-
-    def law(t: float, _q: np.ndarray, _v: np.ndarray) -> np.ndarray:
-        return np.concatenate([np.zeros(3), 0.3 * np.sin(t + np.arange(robot.nv - 3))])
-
-    times = np.linspace(0.0, 1.0, 101)
-    q, v = Constrained(Pinocchio(robot), drawn.rows).simulate(
-        q0, model.velocity(q0, s0), law, times
-    )
-    found = reconstruct(model, q0, times, v[:, list(model.shape)])
-    assert apart(robot, found, q) < 1e-6
-    assert apart(robot, found[:1], found[-1:]) > 0.1
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
@@ -395,12 +282,6 @@ def test_reconstruction_says_what_it_cannot_use() -> None:
 # --- record and input --------------------------------------------------------------------------
 
 
-def test_motion_is_told_in_one_line() -> None:
-    found = motion("planar_floater", 0.2, 0.1)
-    assert str(found) == "motion of planar_floater: 0.2 s in steps of 0.1 s by dop853"
-    assert repr(found) == f"<{found}>"
-
-
 def test_saved_motion_has_names_and_units(tmp_path) -> None:  # type: ignore[no-untyped-def]
     moved = motion("two_handed_spacecraft", 1.0, 0.5)
     path = moved.save(tmp_path / "motion.h5", {"task": "none"})
@@ -429,54 +310,13 @@ def test_saved_motion_has_names_and_units(tmp_path) -> None:  # type: ignore[no-
     )
 
 
-@pytest.mark.extended
-@pytest.mark.parametrize("name", ["two_handed_spacecraft", "rover"])
-def test_figure_shows_every_column_with_its_unit(name: str) -> None:
-    if name == "rover":
-        model = cc.reduce(cc.robots.rover_arm())
-        q0, s0 = model.robot.neutral(), [1.0, 2.0, 0.1, 0.0, 0.0]
-        moved = forced_motion(model, None, 0.5, q0, s0, dt=0.05)
-    else:
-        moved = motion(name, 1.0, 0.1)
-    before = dict(mpl.rcParams)
-    figure = moved.plot()
-    assert dict(mpl.rcParams) == before
-    speeds, controls, place, turn, energy, zero = figure.axes
-    for axes, names in ((speeds, moved.model.shape_names), (controls, moved.model.control_names)):
-        labels = [text.get_text() for text in axes.get_legend().get_texts()]
-        assert [label.rpartition(" [")[0] for label in labels] == list(names)
-    for axes in figure.axes:
-        assert "[" in axes.get_ylabel()
-        assert all(line.get_xydata().shape == (11, 2) for line in axes.get_lines())
-    assert_allclose(place.get_lines()[0].get_ydata(), moved.q[:, 0])
-    turned = turn.get_lines()[0].get_ydata()
-    if name == "rover":
-        assert_allclose(turned, np.abs(moved.q[:, 2] - moved.q[0, 2]), atol=1e-12)
-    else:
-        cosines = np.abs(moved.q[:, 3:7] @ moved.q[0, 3:7])
-        assert_allclose(np.cos(turned / 2), cosines, rtol=0, atol=1e-12)
-    assert_allclose(energy.get_lines()[0].get_ydata(), moved.energy)
-    assert len(zero.get_lines()) == (1 if name == "rover" else 2)
-    assert zero.get_xlabel() == energy.get_xlabel() == "time [s]"
-    figure.canvas.draw()
-
-
 def test_progress_is_reported() -> None:
     _, drawn, model = case("planar_floater")
     seen: list[float] = []
-    forced_motion(model, None, 0.4, drawn.q0, drawn.s0, dt=0.1, progress=seen.append)
+    forced_motion(
+        model, None, 0.4, drawn.q0, drawn.s0, dt=Integrator("dop853", 0.1, progress=seen.append)
+    )
     assert_allclose(seen, [0.25, 0.5, 0.75, 1.0])
-
-
-def test_record_is_of_the_steps_asked_for() -> None:
-    moved = motion("planar_floater", 1.0, 0.25)
-    assert_allclose(moved.t, [0, 0.25, 0.5, 0.75, 1.0])
-    assert moved.dt == 0.25
-    assert moved.method == "dop853"
-    assert moved.seconds > 0.0
-    assert moved.shape_units == ("rad/s", "rad/s")
-    assert moved.control_units == ("N m", "N m")
-    assert [x.shape for x in (moved.q, moved.v, moved.s, moved.u)] == [(5, 5)] * 2 + [(5, 2)] * 2
 
 
 def two(t: float, q: np.ndarray) -> list[float]:
@@ -519,22 +359,13 @@ def test_input_that_cannot_be_used(
         "s0": drawn.s0,
         "dt": 0.5,
     }
-    refused(kind, lambda: forced_motion(**(arguments | options)), where=where, came=came)  # type: ignore[arg-type]
+    given = arguments | options
+    own = {name: given.pop(name) for name in ("dt", "rtol", "atol", "method") if name in given}
 
+    def move() -> object:
+        return forced_motion(**given, dt=Integrator(**{"method": "dop853"} | own))  # type: ignore[arg-type]
 
-@pytest.mark.parametrize(
-    "torque",
-    [
-        lambda t, *state: [1e-3 * t, 0.0],
-        lambda t, gain=1e-3: [gain * t, 0.0],
-        lambda *everything: [1e-3 * everything[0], 0.0],
-        lambda t=0.0: (1e-3 * t, 0),
-    ],
-)
-def test_functions_of_time_come_in_many_forms(torque: object) -> None:
-    _, drawn, model = case("planar_floater")
-    moved = forced_motion(model, torque, 1.0, drawn.q0, drawn.s0, dt=0.5)  # type: ignore[arg-type]
-    assert_allclose(moved.u, np.outer([0.0, 0.5, 1.0], [1e-3, 0.0]))
+    refused(kind, move, where=where, came=came)
 
 
 def test_torque_that_spoils_its_arguments_does_not_reach_the_state() -> None:
@@ -558,7 +389,7 @@ def test_diverging_motion_stops_and_keeps_what_it_has(method: str) -> None:
 
     error = refused(
         SimulationError,
-        lambda: forced_motion(model, runaway, 5.0, drawn.q0, drawn.s0, dt=0.01, method=method),
+        lambda: forced_motion(model, runaway, 5.0, drawn.q0, drawn.s0, dt=Integrator(method, 0.01)),
         where="motion of `planar_floater`, t = ",
         expected="a finite state",
         came="beyond 1e+06",

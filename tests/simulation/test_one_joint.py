@@ -10,7 +10,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import concur as cc
-from concur.simulation import Imperfections, Integrator
+from concur.simulation import Imperfections, Integrator, RealPlant
 
 ARM, MASS, INERTIA, WEIGHT = 0.4, 2.0, 0.3, 9.81
 HEAVIER = 1.5
@@ -69,17 +69,17 @@ def exact(kind: str, duration: float, **options: float) -> np.ndarray:
     return np.asarray(found.y[:, -1])
 
 
-def simulated(kind: str, duration: float, law: Any = None, **options: Any) -> cc.Run:
+def simulated(kind: str, duration: float, loop: Any, law: Any = None, real: Any = None) -> cc.Run:
     goal = cc.references.hold([GOAL], "SO2" if kind == "pendulum" else "R")
     law = law or servo(kind)
-    plant = robot(kind, HEAVIER)
-    return cc.simulate(robot(kind), law, goal, duration, [0.0], [0.0], plant=plant, **options)
+    plant = RealPlant(robot(kind, HEAVIER), imperfections=real)
+    return cc.simulate(robot(kind), law, goal, duration, [0.0], [0.0], loop, plant)
 
 
 @pytest.mark.parametrize("kind", ["pendulum", "slider"])
 @pytest.mark.parametrize("method", ["rk4", "rkmk4", "dop853"])
 def test_the_closed_loop_is_that_of_its_equation(kind: str, method: str) -> None:
-    run = simulated(kind, 0.5, integrator=Integrator(method, dt=5e-3))
+    run = simulated(kind, 0.5, Integrator(method, dt=5e-3))
     x, s, _ = exact(kind, 0.5)
     assert x > 0.05
     assert run.q[-1] == pytest.approx([x], abs=2e-9)
@@ -90,7 +90,7 @@ def test_the_closed_loop_is_that_of_its_equation(kind: str, method: str) -> None
 @pytest.mark.parametrize("kind", ["pendulum", "slider"])
 def test_integral_action_has_a_state_of_one(kind: str) -> None:
     law = servo(kind, integral=4.0)
-    run = simulated(kind, 0.5, law, integrator=Integrator(dt=5e-3))
+    run = simulated(kind, 0.5, Integrator(dt=5e-3), law)
     x, s, _ = exact(kind, 0.5, ki=4.0)
     assert run.q[-1] == pytest.approx([x], abs=2e-9)
     assert run.v[-1] == pytest.approx([s], abs=2e-8)
@@ -103,7 +103,7 @@ def test_sampled_loops_with_imperfections(kind: str, viscous: float) -> None:
     period, count = 0.02, 10
     real = Imperfections.of(robot(kind), viscous=viscous) if viscous else Imperfections()
     held = Integrator(dt=5e-3, control_period=period)
-    run = simulated(kind, count * period, integrator=held, imperfections=real)
+    run = simulated(kind, count * period, held, real=real)
     state = np.zeros(3)
     for _ in range(count):
         law = partial(slope, kind=kind, u=torque(kind, *state[:2]), rub=viscous)
@@ -124,8 +124,8 @@ def test_laws_of_joints_take_imperfections(kind: str, law: Any, tables: bool) ->
     built, still = law(model, path, 9.0, 6.0), ([0.0], [0.0])
     loop = Integrator(dt=1e-3, control_period=2e-3)
     plain, real = (
-        cc.simulate(model.robot, built, None, 0.06, *still, integrator=loop, **options)
-        for options in ({}, {"imperfections": Imperfections()})
+        cc.simulate(model.robot, built, None, 0.06, *still, loop, plant)
+        for plant in (None, RealPlant(imperfections=Imperfections()))
     )
     assert np.abs(plain.q).max() > 1e-4
     assert real.q == pytest.approx(plain.q[::2], abs=1e-12)
@@ -140,8 +140,8 @@ def test_a_law_with_a_table_is_compiled(compiler: None) -> None:
     real = Imperfections.of(model.robot, latency=1.5e-3, noise=1e-4)
     runs = [
         cc.simulate(
-            model.robot, law, None, 0.06, [0.0], [0.0], imperfections=real,
-            integrator=Integrator(compiled=compiled),
+            model.robot, law, None, 0.06, [0.0], [0.0], plant=RealPlant(imperfections=real),
+            dt=Integrator(compiled=compiled),
         )
         for compiled in (False, True)
     ]  # fmt: skip

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import casadi as ca
 import numpy as np
 import pytest
@@ -14,7 +12,7 @@ from concur.errors import SimulationError
 from concur.robot import Mechanism, forward_dynamics, solve_positive_definite
 from concur.simulation import Plant
 from tests.benchmarks._robots import chain
-from tests.control._cases import caster, caster_rows, gantry
+from tests.control._cases import caster, caster_rows
 from tests.oracles import (
     CASE_STUDY,
     Constrained,
@@ -104,22 +102,6 @@ def test_plant_without_wheels_is_the_open_chain(number: int) -> None:
     assert plant.nf == 0
 
 
-@pytest.mark.parametrize("name", ["rover", "caster", "random"])
-def test_rover_without_torque_keeps_its_energy(name: str) -> None:
-    robot, rows = WHEELED[name]
-    rng = np.random.default_rng(2)
-    q0 = robot.random(rng)
-    v0 = rolling(rows(q0), rng)
-    q, v = motion(Plant(robot), q0, v0, np.linspace(0.0, 2.0, 9))
-    oracle = Pinocchio(robot)
-    energies = [
-        oracle.kinetic_energy(a, b) + oracle.potential_energy(a) for a, b in zip(q, v, strict=True)
-    ]
-    assert_allclose(energies, energies[0], rtol=0, atol=1e-7)
-    assert np.abs(v[-1] - v[0]).max() > 0.1
-    assert max(np.abs(rows(a) @ b).max() for a, b in zip(q, v, strict=True)) < 1e-9
-
-
 @pytest.mark.parametrize("rate", [2.0, 10.0, 25.0])
 @pytest.mark.parametrize("name", ["rover", "caster"])
 def test_slip_dies_away_at_the_rate_of_stabilisation(name: str, rate: float) -> None:
@@ -130,16 +112,6 @@ def test_slip_dies_away_at_the_rate_of_stabilisation(name: str, rate: float) -> 
     slip = np.array([rows(a) @ b for a, b in zip(q, v, strict=True)])
     assert np.abs(slip[0]).max() > 0.1
     assert_allclose(slip, slip[0] * np.exp(-rate * times)[:, None], rtol=0, atol=1e-9)
-
-
-@pytest.mark.parametrize("name", ["rover", "caster"])
-def test_slip_stays_without_stabilisation(name: str) -> None:
-    robot, rows = WHEELED[name]
-    q0, v0 = _slipping(name)
-    q, v = motion(Plant(robot, 0.0), q0, v0, np.linspace(0.0, 0.4, 9))
-    slip = np.array([rows(a) @ b for a, b in zip(q, v, strict=True)])
-    assert np.abs(slip[0]).max() > 0.1
-    assert_allclose(slip, np.broadcast_to(slip[0], slip.shape), rtol=0, atol=1e-9)
 
 
 def test_stabilisation_does_nothing_to_what_rolls() -> None:
@@ -159,10 +131,6 @@ def _slipping(name: str) -> tuple[np.ndarray, np.ndarray]:
     return q0, v0
 
 
-def test_default_rate_is_ten_per_second() -> None:
-    assert Plant(ROVER).stabilisation == 10.0
-
-
 @pytest.mark.parametrize("rate", [-1.0, float("nan")])
 def test_negative_rate_is_refused(rate: float) -> None:
     with pytest.raises(SimulationError) as caught:
@@ -172,15 +140,6 @@ def test_negative_rate_is_refused(rate: float) -> None:
     assert "zero or more" in error.expected
     assert error.came == str(rate)
     assert error.cure
-
-
-def test_pickled_plant_computes_the_same() -> None:
-    plant = Plant(gantry())
-    rng = np.random.default_rng(6)
-    state = plant.robot.random(rng), rng.normal(size=6), rng.normal(size=6)
-    before, _ = plant.acceleration(*state)
-    after, _ = pickle.loads(pickle.dumps(plant)).acceleration(*state)
-    assert_allclose(after, before, rtol=0, atol=0)
 
 
 def test_articulated_bodies_are_taken_where_they_are_shorter() -> None:

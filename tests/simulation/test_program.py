@@ -28,7 +28,7 @@ def rover():
 def test_without_imperfections_it_is_the_plain_simulation(rover):
     plain = cc.simulate(
         rover.robot, rover.servo, rover.reference, 0.2, rover.q0, rover.s0,
-        integrator=Integrator(dt=1e-3, control_period=4e-3),
+        dt=Integrator(dt=1e-3, control_period=4e-3),
     )  # fmt: skip
     program = loop_program(rover.servo, cc.Plant(rover.robot), control_period=4e-3)
     states, signals = rolled(program, program.start(rover.q0, rover.s0), 50, rover.reference)
@@ -64,7 +64,7 @@ def test_laws_with_a_state_or_limits_are_sampled_as_in_plain_simulations(rover):
         system = servo.model.robot
         plain = cc.simulate(
             system, servo, reference, 0.03, q0, s0,
-            integrator=Integrator(method, dt=1e-3, control_period=3e-3),
+            dt=Integrator(method, dt=1e-3, control_period=3e-3),
         )  # fmt: skip
         program = loop_program(servo, cc.Plant(system), control_period=3e-3, method=method)
         states, _ = rolled(program, program.start(q0, s0), 10, reference)
@@ -240,27 +240,6 @@ def test_true_momentum_at_the_start_of_a_floating_robot():
         momentum = family.rebuilt(one).momentum(q, v)
         np.testing.assert_allclose(momentum, np.array(model.momentum) + error, atol=1e-12)
         np.testing.assert_array_equal(v[list(model.shape)], s)
-
-
-def test_delayed_commands_are_those_of_switched_torques():
-    # Torques that switch at the exact instants, in closed form; the ring has fractional weights.
-    servo = cc.Servo(cc.reduce(WHEEL), [cc.Output("angle", "wheel", "SO2")], 40.0, 8.0)
-    hold, h, late = cc.references.hold([0.5], group="SO2"), 1e-3, 2.4
-    program = loop_program(servo, cc.Plant(WHEEL))
-    states, _ = rolled(program, program.start([0.0], [0.0]), 1000, hold, delay=late)
-
-    x, given, worst = np.zeros(2), [], 0.0
-    sample = hold(0.0)
-    for k in range(1000):
-        worst = max(worst, abs(part(program, states[k], "q")[0] - x[0]))
-        given.append(float(servo.torque(x[:1], x[1:], sample)[0]))
-        for first, last, back in ((0.0, 0.4, 3), (0.4, 1.0, 2)):
-            u = given[max(k - back, 0)]
-            dt = (last - first) * h
-            x = x + np.array([x[1] * dt + u / INERTIA * dt**2 / 2, u / INERTIA * dt])
-    assert 0.0 < worst < 1e-5
-    prompt, _ = rolled(program, program.start([0.0], [0.0]), 1000, hold)
-    assert np.abs(prompt - states).max() > 1e-3
 
 
 def test_programs_refuse_what_does_not_fit(rover):

@@ -95,13 +95,6 @@ def run_of(number: int) -> Run:
     return simulate(one.servo.model.robot, one.servo, one.reference, DURATION, one.q0, np.zeros(5))
 
 
-@pytest.mark.extended
-def test_enough_draws_are_feasible() -> None:
-    draws, _ = accepted(WANTED - 1)
-    assert WANTED / draws > 0.2
-    assert len({one.rover.robot.name for _, one in _found}) == WANTED
-
-
 @pytest.mark.by_default(3)
 @pytest.mark.parametrize("number", range(WANTED))
 def test_run_follows_the_exact_error_dynamics(number: int) -> None:

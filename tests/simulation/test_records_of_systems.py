@@ -14,7 +14,6 @@ import concur as cc
 from concur.errors import ConcurError, DescriptionError
 from concur.formulations import Factor
 from concur.outputs import FunctionOutput
-from concur.plotting import save_figures, write_report
 from concur.simulation import Motion, forced_motion
 from tests.formulations.textbook import chain
 
@@ -91,21 +90,6 @@ def test_tables_have_names_and_units(made, motion, tmp_path):
     assert cc.simulation.velocity_columns(system) == [("double", "W/(lbf)")]
 
 
-@pytest.mark.extended
-def test_figures_and_pages_show_the_configuration(made, motion, tmp_path):
-    run, _ = made
-    titles = {axes.get_title() for axes in run.plot().axes}
-    assert {"Configuration", "Tracking error", "Controls"} <= titles
-    assert "Configuration" in {axes.get_title() for axes in motion.plot().axes}
-    assert "<img" in run._repr_html_()
-    assert "<img" in motion._repr_html_()
-    figures = save_figures(run, tmp_path)
-    assert list(figures) == ["overview", "errors", "torques", "health", "lyapunov", "numerics"]
-    page = write_report(run, [], [], figures, tmp_path).read_text()
-    assert "function of q" in page
-    assert "Mass [kg]" not in page
-
-
 def test_what_needs_bodies_names_what_to_do_instead(made):
     run, servo = made
     system = servo.model.system
@@ -127,28 +111,6 @@ def test_what_needs_bodies_names_what_to_do_instead(made):
     pose = [1.0, 0.5]
     q = least_squares(lambda q: np.asarray(servo.pose_error(q, pose)), [0.2, 1.0]).x
     assert servo.output(q) == pytest.approx(pose, abs=1e-6)
-
-
-@pytest.mark.extended
-def test_functions_of_a_robot_have_no_place_in_its_drawings(tmp_path):
-    robot = cc.robots.rover_arm()
-    q, model = ca.SX.sym("q", robot.nq), cc.reduce(robot)
-    pose = robot.pose(q, "forearm")
-    tip = (pose @ ca.DM([0, 0.2, 0, 1]))[:3]
-    hand = FunctionOutput("hand", ca.Function("seen", [q], [tip]), "R3")
-    base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
-    of_body = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
-    servo = cc.Servo(model, [base, hand], 4.0, 4.0)
-    goal = cc.references.hold([0.5, 0.0, 0.8, 0.1, 0.4])
-    q0 = cc.Servo(model, [base, of_body], 4.0, 4.0).start(goal).q
-    run = cc.simulate(robot, servo, goal, 0.02, q0, np.zeros(5), dt=1e-2)
-    assert cc.Run.load(run.save(tmp_path / "run.h5"), servo).error.shape == run.error.shape
-    film = run._film()
-    assert film.pose == pytest.approx(run.pose[:, :2])
-    assert len(film.panels()["Outputs (m)"][0]) == 10
-    assert "<img" in run._repr_html_()
-    assert run.plot().axes
-    assert run.animate(fps=100).data[:3] == b"GIF"
 
 
 def test_odometry_of_a_system_without_bodies():

@@ -21,7 +21,6 @@ from concur.outputs import Output, references
 from concur.reduction import reduce
 from concur.robots import free_flyer, planar_floater
 from concur.simulation import Motion, Run, forced_motion, simulate
-from concur.simulation._run import UNITS
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +43,7 @@ def motion(run: Run) -> Motion:
 def test_a_run_is_read_back(run: Run, tmp_path: Path) -> None:
     path = run.save(tmp_path / "run.h5")
     again = Run.load(path, run.servo)
-    for name in UNITS:
+    for name in run.arrays:
         np.testing.assert_array_equal(getattr(again, name), getattr(run, name), err_msg=name)
     assert (again.method, again.control_period, again.seconds, again.dt) == (
         *(run.method, run.control_period, run.seconds, run.dt),

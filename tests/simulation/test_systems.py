@@ -158,7 +158,9 @@ def test_bead_moves_as_its_equations_say(method):
     model = cc.reduce(HOOP)
     assert (model.kind, model.ns, model.shape_names) == ("unreduced", 2, ("hoop", "bead"))
     q0, s0 = [0.3, 1.1], [2.0, -0.5]
-    motion = cc.simulation.forced_motion(model, u, 2.0, q0, s0, dt=5e-3, method=method)
+    motion = cc.simulation.forced_motion(
+        model, u, 2.0, q0, s0, dt=cc.simulation.Integrator(method, 5e-3)
+    )
     start = [*q0, *s0]
     true = solve_ivp(by_hand, (0.0, 2.0), start, "DOP853", motion.t, rtol=1e-12, atol=1e-13).y
     assert np.abs(np.hstack([motion.q, motion.s]).T - true).max() < 1e-6
@@ -166,22 +168,6 @@ def test_bead_moves_as_its_equations_say(method):
         assert np.abs(np.hstack([motion.q, motion.s]).T - true).max() < 1e-10
         assert np.abs(motion.energy_balance).max() < 1e-10
     assert np.abs(integrated(cc.Plant(HOOP), u, start, motion.t) - true).max() < 1e-9
-
-
-def test_free_particle_moves_as_the_closed_form_says():
-    """With ydot = b and xdot = c / sqrt(1 + y^2): x = c/b asinh y, z = c/b sqrt(1 + y^2)."""
-    model = cc.reduce(PARTICLE)
-    assert (model.kind, model.shape_names) == ("constrained", ("x", "y"))
-    assert model.reason == "1 independent constraints determine z"
-    b, c = 0.7, 1.3
-    motion = cc.simulation.forced_motion(model, None, 3.0, [0.0, 0.0, c / b], [c, b], dt=0.1)
-    y = b * motion.t
-    true = np.array([c / b * np.arcsinh(y), y, c / b * np.sqrt(1.0 + y**2)]).T
-    assert np.abs(motion.q - true).max() < 1e-11
-    assert np.abs(motion.v[:, 2] - motion.q[:, 1] * motion.v[:, 0]).max() < 1e-15
-    y0 = [0.0, 0.0, c / b, c, b, 0.0]
-    full = integrated(cc.Plant(PARTICLE), lambda t: [0.0], y0, motion.t)
-    assert np.abs(full[:3].T - true).max() < 1e-10
 
 
 def test_forced_particle_and_its_reduced_dynamics():

@@ -40,7 +40,7 @@ from concur.robot import (
     joints,
 )
 from concur.robot._inertia import unphysical
-from concur.simulation import Friction, Integrator, Plant, loop_program
+from concur.simulation import Friction, Integrator, Plant, RealPlant, loop_program
 from concur.simulation._program import ideal_program
 from concur.simulation._runge_kutta import graph_of
 from tests.oracles import Pinocchio, assert_close
@@ -456,9 +456,8 @@ def run(name: str, plant: Any, q0: Any = None, duration: float = 0.05, **options
         *(task.robot, servo, task.reference, duration),
         task.q0 if q0 is None else q0,
         task.shape_velocities(servo),
-        plant=plant,
-        integrator=Integrator(dt=5e-3, **options),
-        world=world,
+        dt=Integrator(dt=5e-3, **options),
+        plant=RealPlant(plant, world=world),
     )
 
 
@@ -548,13 +547,11 @@ def test_law_with_torque_limits_drives_an_uncertain_plant() -> None:
     servo = replace(task.servo, torque_limits=40.0)
     world = one(worlds, 1)
 
-    def limited(plant: Any, **options: Any) -> cc.Run:
+    def limited(plant: Any) -> cc.Run:
         speeds = task.shape_velocities(servo)
-        return cc.simulate(
-            *(task.robot, servo, task.reference, 0.02, task.q0, speeds, 5e-3), plant, **options
-        )
+        return cc.simulate(task.robot, servo, task.reference, 0.02, task.q0, speeds, 5e-3, plant)
 
-    assert_same_motion(limited(plant, world=world), limited(built(task.robot, world)))
+    assert_same_motion(limited(RealPlant(plant, world=world)), limited(built(task.robot, world)))
 
 
 def lengths(name: str, plant: Plant) -> np.ndarray:

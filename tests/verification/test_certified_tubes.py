@@ -187,7 +187,7 @@ def check_bounds(name: str, count: int, folder: Path) -> None:
         for plant in (heavier, Plant(task.robot, friction=friction)):
             run = simulate(
                 task.robot, servo, task.reference, task.duration, task.q0,
-                task.shape_velocities(servo), plant=plant, integrator=integrator,
+                task.shape_velocities(servo), plant=plant, dt=integrator,
             )  # fmt: skip
             if plant is heavier:
                 commands = np.array([task.reference(t).acceleration for t in run.t])

@@ -47,9 +47,7 @@ def both(
     robot, rows = there.run.robot, []
     for share in shares:
         plant = Plant(robot, slip=Slip.of(robot, share * friction, supports=CASTER))
-        here = cc.simulate(
-            TASK.robot, law, reference, duration, *start, plant=plant, integrator=HELD
-        )
+        here = cc.simulate(TASK.robot, law, reference, duration, *start, plant=plant, dt=HELD)
         assert here.slip_speed is not None
         rows.append(values(here, here.slip_speed))
     return values(there.run, there.slip), np.array(rows)

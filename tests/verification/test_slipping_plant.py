@@ -32,7 +32,7 @@ def test_motion_slip_and_loads_are_those_of_contacts(grip, duration, distance, l
     contacts = mujoco_run(*arguments, supports=FRONT, friction=grip)
     plant = Plant(robot, slip=Slip.of(robot, grip, supports=FRONT, time=5e-4))
     held = Integrator(control_period=1e-3)
-    run = cc.simulate(robot, *arguments, plant=plant, integrator=held)
+    run = cc.simulate(robot, *arguments, plant=plant, dt=held)
     assert (run.slip_speed.max() > 0.01) == (contacts.slip.max() > 0.01) == slips
     assert np.abs(run.q[:, :3] - contacts.run.q[:, :3]).max() < distance
     means = (part[200:].mean(axis=0) for part in (run.wheel_load, contacts.load))

@@ -42,7 +42,7 @@ def simulated(name, duration, dt):
         duration,
         task.q0,
         s0,
-        integrator=cc.simulation.Integrator(task.method, dt, PERIOD),
+        dt=cc.simulation.Integrator(task.method, dt, PERIOD),
     )
     return rig, servo, run
 

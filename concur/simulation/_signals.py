@@ -1,4 +1,6 @@
-"""Ranges that the signals of a valid run keep: where a plant cannot go, its run proves nothing.
+"""Signals of a run, and the ranges that they keep in a valid one.
+
+Where a plant cannot go, its run proves nothing.
 
 The plane holds the base down, joints have no stops in the plant, and motors give any torque. So a
 run is not valid from the time on at which a wheel or support would lift off, at which wheels that
@@ -14,11 +16,69 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concur.control import JointLimits
-from concur.reduction._ground import LEAST_LOAD
+from concur.reduction._ground import LEAST_LOAD, wheel_names
 from concur.robot import Mechanism
+from concur.simulation._plant import Plant
 from concur.simulation._program import coordinate_signals
+from concur.simulation._run_data import RunData, error_parts
 from concur.simulation._slip import Slip, load_names
 from concur.system import System
+
+
+def run_signals(run: RunData) -> dict[str, NDArray[np.float64]]:
+    """Signals of a run by the names of `Program.signals`.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        Errors of the outputs ("error:hand"), decoupling margin ("margin"), controls
+        ("torque:..."), coordinates ("position:..." and "base:..."), velocities ("speed:..."), slip
+        speeds ("slip:..."), loads and moments of contacts ("load:..." and "tipping:...") or the
+        residual of wheels that roll ("constraint"), shape (k,) each, a value for each row of the
+        record; SI units.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> robot = cc.robots.rover_arm()
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> servo = cc.Servo(cc.reduce(robot), [base], stiffness=4, damping=4)
+    >>> goal = cc.references.hold([0.3, 0.0])
+    >>> run = cc.simulate(robot, servo, goal, 0.1, robot.neutral(), [0] * 5, dt=0.01)
+    >>> signals = cc.simulation.run_signals(run)
+    >>> signals["error:base"].shape, "torque:left_wheel" in signals
+    ((11,), True)
+    """
+    robot = run.robot
+    parts = error_parts(run.servo.outputs)
+    found = {
+        "error:" + ":".join(name): np.linalg.norm(run.error[:, places], axis=1)
+        for name, _, places in parts
+    }
+    found["margin"] = run.margin
+    tables = [
+        ([f"torque:{name}" for name in run.servo.model.control_names], run.u),
+        (coordinate_signals(robot), run.q),
+        ([f"speed:{name}" for name in robot.freedom_names], run.v),
+    ]
+    if run.slip is not None:
+        tables.append(([f"slip:{name}" for name in wheel_names(robot)], run.slip_speed))
+        plant, loads = Plant(robot, slip=run.slip), run.wheel_load
+        if plant.nl:
+            none = np.zeros(0)
+            moments = [plant.tipping(q, own, none) for q, own in zip(run.q, loads, strict=True)]
+            tables.append(([f"load:{name}" for name in plant.load_names], loads))
+            tables.append(([f"tipping:{name}" for name in plant.edge_names], np.array(moments)))
+    elif robot.nf:
+        tables.append((["constraint"], run.constraint_residual[:, None]))
+    for names, table in tables:
+        found |= dict(zip(names, np.asarray(table).T, strict=True))
+    return found
 
 
 @dataclass(frozen=True)
