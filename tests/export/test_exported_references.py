@@ -55,15 +55,18 @@ def table(servo: Servo, count: int) -> references.Reference:
     return references.waypoints(np.linspace(0.0, 20.0, count), place)
 
 
+def sampled(servo: Servo) -> references.Reference:
+    times = np.linspace(0.0, 20.0, 200)
+    return references.table(times, *table(servo, 20).sample(times))
+
+
 @pytest.mark.extended
 def test_c_with_a_reference_replays_its_states(servo, tmp_path):
     limited = replace(servo, torque_limits=10.0)
     curve = references.polynomial([servo.output(Q0), np.full(5, 0.01)])
-    times = np.linspace(0.0, 20.0, 200)
-    sampled = references.table(times, *table(servo, 20).sample(times))
-    for k, (law, reference) in enumerate(
-        [(servo, curve), (servo, table(servo, 1000)), (servo, sampled), (limited, table(servo, 20))]
-    ):
+    laws = [servo, servo, servo, limited]
+    demands = [curve, table(servo, 1000), sampled(servo), table(servo, 20)]
+    for k, (law, reference) in enumerate(zip(laws, demands, strict=True)):
         folder = tmp_path / str(k)
         made = law.export(folder, name=NAME, reference=reference)
         compile_replay(folder, COMPILERS[0], "-O0", *STRICT)
@@ -91,8 +94,9 @@ def test_the_time_is_an_input_in_place_of_the_reference(servo, tmp_path):
     assert made.error is None
 
 
-def test_units_with_a_reference_take_the_time(servo):
-    reference = table(servo, 20)
+@pytest.mark.parametrize("make", [lambda servo: table(servo, 20), sampled])
+def test_units_with_a_reference_take_the_time(servo, make):
+    reference = make(servo)
     model = law_fmu(servo, reference=reference)
     assert [s.name for s in model.signals if s.role == "input"] == ["t", "q", "s"]
     u = np.array(model.outputs(1.3, Q0, S0, np.zeros(kept(model)))[0])[:, 0]
