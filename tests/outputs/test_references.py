@@ -92,6 +92,14 @@ def test_many_times_a_copy_and_the_graph_give_the_same() -> None:
         assert (graph is None) == (name == "function")
 
 
+def test_blocks_of_many_times_give_the_same() -> None:
+    reference, times = motions()["poses"], np.linspace(-1.0, 7.0, 20_003)
+    together = reference.sample(times)
+    for i in (0, 9_999, 10_000, 20_000, 20_002):
+        for part, wanted in zip(reference.sample(times[i : i + 1]), together, strict=True):
+            np.testing.assert_array_equal(part[0], wanted[i])
+
+
 def test_custom_functions_have_no_graph_and_neither_has_what_contains_them() -> None:
     three = ref.from_function(
         lambda t: ReferenceSample([np.sin(t)] * 3, [np.cos(t)] * 3, [-np.sin(t)] * 3), 3, 3

@@ -29,6 +29,10 @@ Motion: TypeAlias = tuple[Array, Array, Array]
 """Pose, twist and acceleration as columns over SX."""
 
 
+BLOCK = 10_000
+"""Rows that are evaluated at once."""
+
+
 class Rows(Protocol):
     """Numbers that depend on time by no formula: `width` of them at each time."""
 
@@ -292,15 +296,16 @@ class Formula(Reference):
 def evaluate(function: ca.Function, *tables: Floats) -> list[Floats]:
     """Evaluate a function of columns over SX row by row: tables (k, size) to tables (k, width)."""
     count = len(tables[0])
+    given = [np.ascontiguousarray(table) for table in tables]
     results = [np.zeros((count, function.size1_out(i))) for i in range(function.n_out())]
-    if count:
+    for start in range(0, count, BLOCK):
         # In memory a table of rows is a matrix of columns, as CasADi orders it.
-        buffer, trigger = function.map(count).buffer()
-        given = [np.ascontiguousarray(table) for table in tables]
+        rows = slice(start, min(start + BLOCK, count))
+        buffer, trigger = function.map(rows.stop - start).buffer()
         for i, table in enumerate(given):
-            buffer.set_arg(i, table.data)
+            buffer.set_arg(i, table[rows].data)
         for i, result in enumerate(results):
-            buffer.set_res(i, result.data)
+            buffer.set_res(i, result[rows].data)
         trigger()
     return results
 
