@@ -490,7 +490,7 @@ BAD: list[tuple[type[ConcurError], str, object, object, object, dict[str, object
     (ShapeError, "`target`", two_links(), [TIP], [1.0], {}),
     (NonFiniteError, "`target`", two_links(), [TIP], [1.0, NAN], {}),
     (ShapeError, "`target`", two_links(), [TIP], "there", {}),
-    (ShapeError, "`target`", two_links(), [TIP], [1e200, 0.0], {}),
+    (ShapeError, "`target`", two_links(), [TIP], [1.1e12, 0.0], {}),
     (ShapeError, "`target`", two_links(), [TIP], np.eye(4), {}),
     (ShapeError, "`target`", ARM, [TOOL], np.diag([1.1, 1, 1, 1]), {}),
     (ShapeError, "`target`", ARM, [TOOL], np.diag([-1.0, 1, 1, 1]), {}),
@@ -523,5 +523,7 @@ def test_bad_input_is_named(kind, place, robot, outputs, target, options):
     assert place in caught.value.where
 
 
-def test_a_start_on_its_limits_is_taken():
+def test_a_start_on_its_limits_and_a_target_far_away_are_taken():
+    far = InverseKinematicsSolver(two_links(), [TIP], starts=1).solve([0.9e12, 0.0])
+    assert far.residual == pytest.approx(0.9e12)
     assert cc.inverse_kinematics(LIMITED, [TIP], [1, 0], [0, 0.2 - 1e-10]).q[1] >= 0.2

@@ -801,6 +801,23 @@ def test_bad_references_are_refused(
     assert caught.value.where == f"reference {place}"
 
 
+def test_what_is_just_within_the_limits_is_taken() -> None:
+    assert ref.hold([0.99e9])(0.0).pose[0] == 0.99e9
+    nearly = Rotation.from_rotvec([np.pi - 2e-6, 0.0, 0.0]).as_quat()
+    beyond = Rotation.from_rotvec([np.pi - 5e-7, 0.0, 0.0]).as_quat()
+    assert ref.waypoints([0, 1], [TURN, nearly], group="SO3")(1.0).twist.max() < 1e-12
+    with pytest.raises(ConcurError, match="half a turn"):
+        ref.waypoints([0, 1], [TURN, beyond], group="SO3")
+    tilted = np.eye(4)
+    tilted[0, 1] = 0.9e-6
+    ref.hold(tilted)
+    for entry in ((0, 1), (3, 0)):
+        loose = np.eye(4)
+        loose[entry] = 1.1e-6
+        with pytest.raises(ShapeError, match="rotation"):
+            ref.hold(loose)
+
+
 LEANING = np.array([0.5, 0.5, 0.5, 0.5])
 WITH_QUATERNIONS: dict[str, Callable[[np.ndarray], Reference]] = {
     "hold": lambda x: ref.hold(x, "SO3"),
