@@ -438,6 +438,16 @@ def test_waypoints_of_poses_are_met_twice_differentiably(group: str, ends: bool)
         assert_close(reference(t).twist, rate, 1e-12)
 
 
+def test_waypoints_of_poses_have_the_derivatives_of_parabolas_at_their_points() -> None:
+    found = ref.waypoints(TIMES, POSES, group="R3xSO3")
+    places = np.array(POSES)[:, :3, 3]
+    for k in (1, 2, 3):
+        near = slice(k - 1, k + 2)
+        curve = np.polyfit(np.array(TIMES[near]) - TIMES[k], places[near], 2)
+        assert_close(found(TIMES[k]).twist[:3], curve[1], 1e-12)
+        assert_close(found(TIMES[k]).acceleration[:3], 2.0 * curve[0], 1e-12)
+
+
 @pytest.mark.parametrize("group", CURVED)
 def test_waypoints_on_a_screw_stay_on_it(group: str) -> None:
     # Poses of a uniform motion: between them the motion is that one again.
@@ -803,6 +813,9 @@ def test_bad_references_are_refused(
 
 def test_what_is_just_within_the_limits_is_taken() -> None:
     assert ref.hold([0.99e9])(0.0).pose[0] == 0.99e9
+    assert ref.rest_to_rest([1.0], [2.0], 1e-6)(0.5e-6).pose[0] == pytest.approx(1.5)
+    with pytest.raises(ConcurError, match="duration"):
+        ref.rest_to_rest([1.0], [2.0], 0.99e-6)
     nearly = Rotation.from_rotvec([np.pi - 2e-6, 0.0, 0.0]).as_quat()
     beyond = Rotation.from_rotvec([np.pi - 5e-7, 0.0, 0.0]).as_quat()
     assert ref.waypoints([0, 1], [TURN, nearly], group="SO3")(1.0).twist.max() < 1e-12
