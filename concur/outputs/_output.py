@@ -104,7 +104,7 @@ class Output:
                 expected=f"{len(default)} different letters of x, y, z"
                 if default
                 else f"none for group {self.group}",
-                came=shown(self.axes),
+                came=shown(repr(self.axes)),
                 cure='For example axes="z" for an R output that is a height.',
             )
         object.__setattr__(self, "axes", axes)
