@@ -361,7 +361,7 @@ class BodyTree(EvaluatedMethods):
     def _by_joint(
         self, act: str, a: Array, a_spans: Sequence[slice], b: Array, b_spans: Sequence[slice]
     ) -> Array:
-        """What a method of each joint gives for its parts of two arrays."""
+        """Values of a method of each joint for its parts of two arrays."""
         parts = zip(self.bodies, a_spans, b_spans, strict=True)
         return ca.vertcat(*[getattr(body.joint, act)(a[i, :], b[j, :]) for body, i, j in parts])
 

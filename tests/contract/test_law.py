@@ -31,6 +31,7 @@ def states(one: Case, rng: np.random.Generator, count: int) -> list[tuple[np.nda
 
 @pytest.mark.parametrize("name", LAWS)
 def test_outputs_accelerate_as_the_error_dynamics_demand(name: str) -> None:
+    """Thesis: (5.3.29), (5.4.30)."""
     one, rng = case(name), np.random.default_rng(5)
     for q, s in states(one, rng, 2):
         v = one.model.velocity(q, s)
