@@ -598,7 +598,7 @@ REFUSALS: dict[str, tuple[str, str, str, str]] = {
         BASE,
         "at least two times",
     ),
-    "ragged": ("[[0.0, 0.0], [0.3, 0.0]]", "[[0.0, 0.0], [0.3]]", BASE, "rows of one length"),
+    "ragged": ("[[0.0, 0.0], [0.3, 0.0]]", "[[0.0, 0.0], [0.3]]", BASE, "array of numbers"),
     "center": ("center = [0.15, 0.75, 0.15]", "center = [1]", HAND, "two or three numbers"),
     "relative body its own": (
         'group = "R3"',
@@ -785,7 +785,7 @@ def test_the_example_starts_near_its_reference_and_keeps_the_arm_bent() -> None:
     ("servo", "table", "field", "words"),
     [
         ("torque_limits = { turet = 2 }", "[servo]", "torque_limits", "Did you mean `turret`?"),
-        ("torque_limits = [1, 2]", "[servo]", "torque_limits", "5 limits"),
+        ("torque_limits = [1, 2]", "[servo]", "torque_limits", "one for each control"),
         ("torque_limits = -1", "[servo]", "torque_limits", "lower limit below"),
         ("torque_weights = { turet = 2 }", "[servo]", "torque_weights", "Did you mean `turret`?"),
         ("torque_weights = [1, 2]", "[servo]", "torque_weights", "5"),

@@ -123,7 +123,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     ),
     "concur/control/_loop": (
         "control/test_design.py",
-        "control/test_iosystem.py",
+        "export/test_iosystem.py",
         "control/test_loop*.py",
     ),
     "concur/control/_singularit": (
@@ -153,6 +153,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "concur/outputs/": ("outputs/test_references.py", "outputs/test_table.py"),
     "concur/control/_inverse_kinematics": ("control/test_inverse_kinematics.py",),
     "concur/control/_feasibility": ("control/test_start.py", "control/test_units.py"),
+    "concur/control/_start": ("control/test_start.py", "grid/test_grid.py"),
     "concur/planning/": ("planning/test_phase.py", "planning/test_plan_loop.py"),
     "concur/reduction/_audit": (
         "control/test_audit*.py",
