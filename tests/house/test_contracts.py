@@ -1,4 +1,4 @@
-"""Pictures of the import contracts, and the tables of layers, show what `pyproject.toml` says."""
+"""Pictures and tables of layers show what `pyproject.toml` says; files and names exist."""
 
 from __future__ import annotations
 
@@ -96,3 +96,43 @@ def test_differences_are_found(contracts, old, new, expected):
     assert old in PAGE
     changed = PAGE.replace(old, new)
     assert faults(contracts, "layers", changed) == expected
+
+
+def section(title: str) -> str:
+    return re.search(rf"^### {title}\n(.*?)(?=^##)", PAGE, re.DOTALL | re.MULTILINE)[1]
+
+
+def sources(*folders: str) -> dict[str, str]:
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in files}
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md", "docs/howto/joint.md"])
+def test_files_on_pages_of_maintainers_exist(page):
+    names = re.findall(r"`([\w/.]+)`", (ROOT / page).read_text(encoding="utf-8"))
+    known = {path.rpartition("/")[2] for path in sources("concur", "hil", "tests")}
+    paths = [name for name in names if re.match("(concur|hil|tests|docs)/", name)]
+    modules = [name for name in names if re.fullmatch(r"\w+\.py", name)]
+    assert paths
+    assert not [name for name in paths if not (ROOT / name).exists()]
+    assert not set(modules) - known
+
+
+def test_names_of_parts_exist():
+    names = re.findall(r"`([A-Za-z_.]+)`", section("Where to add") + section("Path of a torque"))
+    code = "\n".join(sources("concur", "hil").values())
+    words = set(re.findall(r"\w+", code)) | {"pyproject", "toml", "py"}
+    assert len(names) > 60
+    assert not [name for name in names if not set(name.split(".")) <= words]
+
+
+def test_path_of_a_torque_names_functions_and_their_files():
+    rows = re.findall(
+        r"^\| [^|`]+ \| ([^|]*`[^|]+) \| `([^|]+)` \|$", section("Path of a torque"), re.M
+    )
+    texts = sources("concur")
+    assert len(rows) > 10
+    for functions, file in rows:
+        names = re.findall(r"`(?:\w+\.)?(\w+)`", re.sub(r"`\w+\.py`", "", functions))
+        here = [n for n in names if re.search(rf"^ *(def|class) {n}\b", texts[file], re.M)]
+        assert here, (functions, file)
