@@ -11,6 +11,7 @@ from concur.control._inverse_kinematics import (
 )
 from concur.control._joint_limits import JointLimits, peak_label
 from concur.control._law import decoupling_margin, law_function, side
+from concur.control._linear_model import labels as labels
 from concur.control._loop import (
     LoopMargins,
     LoopResponse,
@@ -18,6 +19,7 @@ from concur.control._loop import (
     loop_margins,
     loop_response,
 )
+from concur.control._loop import loop_of as loop_of
 from concur.control._margins import decoupling_margins
 from concur.control._mismatch import MomentumMismatch, momentum_mismatch
 from concur.control._output_law import SPEED_LIMIT, CFolder, SingleError
@@ -32,10 +34,12 @@ from concur.control._singularities import (
     singularities,
 )
 from concur.control._singularity import lost_direction, singular_error
+from concur.control._singularity import refusal as refusal
 from concur.control._start import Start
 from concur.control._state_bounds import StateBounds
 from concur.control._tick import ReferenceTick, Tick, TickBuffers
 from concur.control._tick_graph import TickStatus, tick_function
+from concur.control._tick_graph import attitudes as attitudes
 from concur.control._tracking_law import TrackingLaw
 
 __all__ = [

@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 from concur.codegen import nonfinite_error
 from concur.control._reading import read_each, read_outputs, unequal
 from concur.errors import OutputError, ShapeError, shown
-from concur.outputs._output import Output
+from concur.outputs import Output
 from concur.robot import unknown_name
 
 BAND = 0.02

@@ -14,8 +14,7 @@ from concur.control._inverse_kinematics_step import coupled_bounds
 from concur.control._singularity import lost_direction
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import InfeasibleReferenceError
-from concur.outputs import Output, Reference, ReferenceSample, reference_for
-from concur.outputs._kinematics import SOLVE
+from concur.outputs import SOLVE, Output, Reference, ReferenceSample, reference_for
 from concur.robot import Mechanism, as_tree, robot_size, scalar
 
 SIMULATE = "Simulate the loop: run.error, run.margin and run.findings(tolerances) answer."

@@ -20,9 +20,16 @@ from numpy.typing import ArrayLike
 from concur.codegen import attitude_error, finite_floats, shape_error
 from concur.control._inverse_kinematics_step import TASK, coupled_bounds, leaders, step_of
 from concur.errors import OutputError, ShapeError
-from concur.outputs._kinematics import carriers, checked_outputs, free_bodies
-from concur.outputs._output import Output, pose_quaternions
-from concur.outputs._sample import ReferenceSample, homogeneous, pose_numbers
+from concur.outputs import (
+    Output,
+    ReferenceSample,
+    carriers,
+    checked_outputs,
+    free_bodies,
+    homogeneous,
+    pose_numbers,
+    pose_quaternions,
+)
 from concur.robot import Body, Mechanism, joints, scalar
 
 POSES = ("SE3", "R3xSO3")

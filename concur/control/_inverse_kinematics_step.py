@@ -9,9 +9,7 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Array, Evaluator
-from concur.outputs._kinematics import freedoms
-from concur.outputs._motion import output_motion
-from concur.outputs._output import Output
+from concur.outputs import Output, freedoms, output_motion
 from concur.outputs.groups import Product
 from concur.robot import Mechanism, solve_positive_definite
 

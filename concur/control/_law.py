@@ -26,7 +26,7 @@ from concur.control._allocation import SOLVER, allocation
 from concur.control._sharing import minus_inverse, share, unfelt
 from concur.control._tracking import command
 from concur.control._tracking_law import TrackingLaw, law_graph
-from concur.outputs._motion import output_motion
+from concur.outputs import output_motion
 from concur.reduction import UNDETERMINED, ReducedModel
 from concur.robot import (
     articulated,

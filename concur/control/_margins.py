@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from concur.codegen import Array
-from concur.outputs._output import Output
+from concur.outputs import Output
 from concur.reduction import UNDETERMINED, ReducedModel
 from concur.robot import Mechanism, robot_size
 

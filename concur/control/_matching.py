@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from concur.errors import OutputError
-from concur.outputs._kinematics import check_planar, checked_outputs
-from concur.outputs._output import Output
+from concur.outputs import Output, check_planar, checked_outputs
 from concur.reduction import STAGES_HINT, ReducedModel
 from concur.robot import Mechanism
 

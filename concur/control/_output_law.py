@@ -24,7 +24,7 @@ from concur.control._state_bounds import check_state
 from concur.control._tick import ReferenceTick, Tick
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import ConcurError, OutputError
-from concur.outputs._sample import ReferenceSample
+from concur.outputs import ReferenceSample
 from concur.outputs.references import Reference
 from concur.reduction import Audit
 

@@ -14,8 +14,7 @@ from concur.control._reading import check_bounds
 from concur.control._state_bounds import USUAL_PERIOD, StateBounds
 from concur.control._tracking_law import TrackingLaw, law_graph
 from concur.errors import OutputError
-from concur.outputs._kinematics import checked_outputs
-from concur.outputs._sample import ReferenceSample
+from concur.outputs import ReferenceSample, checked_outputs
 from concur.reduction import ReducedModel
 
 NOTHING = ReferenceSample([], [], [])

@@ -33,8 +33,7 @@ from concur.control._state_bounds import FARTHEST, StateBounds, slowest_period
 from concur.control._tracking import TrackedOutputs
 from concur.control._tracking_law import law_graph
 from concur.errors import OutputError
-from concur.outputs._motion import following_rate, output_motion
-from concur.outputs._sample import ReferenceSample
+from concur.outputs import ReferenceSample, following_rate, output_motion
 from concur.reduction import along
 from concur.robot import Mechanism, Posture, as_tree, cross, jacobian, solve_positive_definite
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from concur.codegen import LARGEST, as_floats, finite_floats, nonfinite_error, shape_error
 from concur.errors import NonFiniteError, OutputError, ShapeError
-from concur.outputs._output import Output
+from concur.outputs import Output
 from concur.robot import scalar, unknown_name
 
 

@@ -15,9 +15,7 @@ from concur.codegen import Evaluator, as_floats, shape_error
 from concur.control._margins import SINGULAR
 from concur.control._singularity import aligned_joints
 from concur.errors import OutputError, ShapeError
-from concur.outputs._kinematics import checked_outputs, free_bodies, freedoms
-from concur.outputs._motion import output_motion, twist_rows
-from concur.outputs._output import Output
+from concur.outputs import Output, checked_outputs, free_bodies, freedoms, output_motion, twist_rows
 from concur.reduction import ReducedModel
 from concur.robot import Mechanism, robot_size, scalar
 

@@ -11,9 +11,7 @@ from concur.codegen import LARGEST
 from concur.control._margins import natural_units
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import ConcurError, NonFiniteError, OutputError, SingularConfigurationError
-from concur.outputs._functions import FunctionOutput
-from concur.outputs._kinematics import carriers
-from concur.outputs._output import Output
+from concur.outputs import FunctionOutput, Output, carriers
 from concur.reduction import ReducedModel
 from concur.robot import Mechanism, control_velocities, robot_size
 

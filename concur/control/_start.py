@@ -17,9 +17,7 @@ from concur.control._inverse_kinematics_step import coupled_bounds, coupling
 from concur.control._singularity import lost_direction
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import InfeasibleReferenceError, OutputError, UnknownNameError
-from concur.outputs import Reference, ReferenceSample, reference_for
-from concur.outputs._kinematics import SOLVE, freedoms
-from concur.outputs._motion import output_motion
+from concur.outputs import SOLVE, Reference, ReferenceSample, freedoms, output_motion, reference_for
 from concur.robot import as_tree, robot_size, scalar
 
 SPEEDS = ("reference", "rest")

@@ -31,8 +31,7 @@ from concur.control._state_bounds import check_state
 from concur.control._tick_graph import KEPT, SAMPLE, TickStatus, tick_function
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import ConcurError, NonFiniteError
-from concur.outputs import reference_for
-from concur.outputs._sample import ReferenceSample
+from concur.outputs import ReferenceSample, reference_for
 from concur.outputs.references import LARGEST as LATEST
 from concur.outputs.references import Reference
 

@@ -39,9 +39,7 @@ from concur.control._margins import (
 from concur.control._redundancy import Redundancy
 from concur.control._state_bounds import StateBounds, integral_bounds, slowest_period
 from concur.errors import ConcurError, ShapeError, shown
-from concur.outputs._motion import output_motion
-from concur.outputs._output import Output, pose_quaternions
-from concur.outputs._sample import ReferenceSample, check_parts
+from concur.outputs import Output, ReferenceSample, check_parts, output_motion, pose_quaternions
 from concur.outputs.groups import Product
 from concur.reduction import ReducedModel
 from concur.robot import Mechanism

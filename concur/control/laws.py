@@ -21,8 +21,7 @@ from concur.control._matching import check_controls
 from concur.control._own_law import Law, tracking_law
 from concur.control._reading import read_each, read_limits
 from concur.errors import OutputError
-from concur.outputs import references
-from concur.outputs._sample import ReferenceSample
+from concur.outputs import ReferenceSample, references
 from concur.outputs.references import Reference
 from concur.reduction import ReducedModel, check_model
 

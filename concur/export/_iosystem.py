@@ -8,11 +8,7 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Evaluator, attitude_error
-from concur.control._linear_model import labels
-from concur.control._loop import loop_of
-from concur.control._singularity import refusal
-from concur.control._tick_graph import attitudes
-from concur.control._tracking_law import TrackingLaw
+from concur.control import TrackingLaw, attitudes, labels, loop_of, refusal
 from concur.export._signals import law_signals
 
 if TYPE_CHECKING:

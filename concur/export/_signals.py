@@ -15,7 +15,7 @@ import numpy as np
 
 from concur.control import TickStatus, TrackingLaw, tick_function
 from concur.errors import ConcurError
-from concur.outputs._output import Output, pose_quaternions
+from concur.outputs import Output, pose_quaternions
 from concur.outputs.references import Reference
 from concur.robot import coordinates
 from concur.system import System

@@ -18,7 +18,7 @@ import numpy as np
 from concur.errors import OutputError
 from concur.proofs._models import Floats
 from concur.proofs._quantity import Quantity, require_known
-from concur.reduction._ground import (
+from concur.reduction import (
     DETERMINATE,
     axle_rows,
     contact_edges,

@@ -7,7 +7,19 @@ from concur.reduction._constants import ConstantsOfMotion, constants_of_motion
 from concur.reduction._constraints import WheelReduction
 from concur.reduction._coupled import CoupledReduction
 from concur.reduction._derivative import along, gradient
+from concur.reduction._ground import DETERMINATE as DETERMINATE
+from concur.reduction._ground import LEAST_LOAD as LEAST_LOAD
+from concur.reduction._ground import axle_rows as axle_rows
+from concur.reduction._ground import check_loads as check_loads
 from concur.reduction._ground import contact_edges
+from concur.reduction._ground import contact_points as contact_points
+from concur.reduction._ground import ground_loads as ground_loads
+from concur.reduction._ground import load_arms as load_arms
+from concur.reduction._ground import load_shares as load_shares
+from concur.reduction._ground import refusal as refusal
+from concur.reduction._ground import tipping_edges as tipping_edges
+from concur.reduction._ground import tipping_rows as tipping_rows
+from concur.reduction._ground import wheel_names as wheel_names
 from concur.reduction._level_set import LevelSet
 from concur.reduction._lift import STAGES_HINT, UNDETERMINED
 from concur.reduction._model import ReducedModel, check_model

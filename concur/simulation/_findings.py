@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from concur.control import peak_label
-from concur.reduction._ground import LEAST_LOAD, wheel_names
+from concur.reduction import LEAST_LOAD, wheel_names
 from concur.simulation._run_data import RunData
 from concur.simulation._slip import load_names
 

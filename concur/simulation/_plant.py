@@ -15,8 +15,9 @@ import numpy as np
 from concur.codegen import EvaluatedMethods, Vector, as_floats, evaluated
 from concur.errors import SimulationError, UnknownNameError, shown
 from concur.export import write_fmu
-from concur.reduction import ReducedModel, along
-from concur.reduction._ground import (
+from concur.reduction import (
+    ReducedModel,
+    along,
     ground_loads,
     load_arms,
     tipping_edges,

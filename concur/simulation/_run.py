@@ -18,7 +18,7 @@ from concur._version import __version__
 from concur.control import Law, TrackingLaw, tracking_law
 from concur.errors import ConcurError, DescriptionError, shown
 from concur.outputs import Output
-from concur.reduction._ground import wheel_names
+from concur.reduction import wheel_names
 from concur.robot import Mechanism, as_tree
 from concur.simulation._compare import Comparison, RunRecord
 from concur.simulation._findings import Finding, Tolerances, findings

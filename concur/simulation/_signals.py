@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concur.control import JointLimits
-from concur.reduction._ground import LEAST_LOAD, wheel_names
+from concur.reduction import LEAST_LOAD, wheel_names
 from concur.robot import Mechanism
 from concur.simulation._plant import Plant
 from concur.simulation._program import coordinate_signals

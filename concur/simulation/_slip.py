@@ -10,8 +10,7 @@ import numpy as np
 
 from concur.codegen import Vector, constant, finite_floats
 from concur.errors import SimulationError, UnknownNameError, shown
-from concur.reduction import along
-from concur.reduction._ground import check_loads, refusal, wheel_names
+from concur.reduction import along, check_loads, refusal, wheel_names
 from concur.robot import (
     Mechanism,
     Tree,
