@@ -17,8 +17,7 @@ from concur.outputs._sample import ReferenceSample
 from concur.outputs._sample import check_parts as check_parts
 from concur.outputs._sample import homogeneous as homogeneous
 from concur.outputs._sample import pose_numbers as pose_numbers
-from concur.outputs.references import Reference
-from concur.outputs.references._reference import reference_for
+from concur.outputs.references import Reference, reference_for
 
 __all__ = [
     "FunctionOutput",

@@ -111,7 +111,7 @@ class Momenta:
             # Speeds are of order one: where no force acts, momentum per second is the measure.
             ca.fabs(changes) + ca.fabs(columns.T) @ ca.fabs(bias) + ca.fabs(weights) @ ca.fabs(v),
             control_velocities(robot, q, columns),
-            *[carrier(body.joint, q[robot.q_slice(body.name)]) for body in robot.bodies],
+            *[carrier(body.joint, q[robot.q_slice(body.name), :]) for body in robot.bodies],
         ]
         dense = [ca.densify(ca.SX(part)) for part in results]
         graph = ca.Function("momenta", [q, v], dense, {"cse": True})

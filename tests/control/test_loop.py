@@ -79,9 +79,11 @@ def test_python_control_is_imported_when_it_is_wanted() -> None:
         "model = cc.reduce(cc.robots.rover_arm())\n"
         "outputs = [cc.Output('base', 'chassis', 'R2', point=(0.25, 0, 0)),"
         " cc.Output('hand', 'forearm', 'R3', point=(0, 0.2, 0))]\n"
-        "cc.control.loop_margins(cc.Servo(model, outputs, 4.0, 2.8))\n"
-        "assert 'control' not in sys.modules\n"
+        "servo = cc.Servo(model, outputs, 4.0, 2.8)\n"
+        "cc.control.loop_margins(servo)\n"
         "cc.design_gains(outputs, 2.0)\n"
+        "assert 'control' not in sys.modules\n"
+        "servo.to_iosystem()\n"
         "assert 'control' in sys.modules\n"
     )
     done = subprocess.run(

@@ -10,6 +10,7 @@ from concur.outputs.references._combined import composed, drifting, moving, plan
 from concur.outputs.references._loop import Loop
 from concur.outputs.references._paths import circle, hold, polynomial, rest_to_rest, screw
 from concur.outputs.references._reference import Reference, from_function
+from concur.outputs.references._reference import reference_for as reference_for
 from concur.outputs.references._tables import table, waypoints
 
 __all__ = [
