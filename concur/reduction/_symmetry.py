@@ -54,7 +54,8 @@ def symmetry(
     robot : Mechanism or ReducedModel
         The robot, or a model of it; then the symmetries are those of its robot.
     samples : int
-        Random configurations of the search for a group. The same number of others confirms it.
+        Random configurations of the search for a group, with lengths up to the robot's size. The
+        same number of others confirms it.
     tolerance : float
         Relative change up to which something counts as invariant, between 0 and 0.1. The change
         is measured against what the joint carries, per radian or per size of that.
@@ -103,7 +104,7 @@ def symmetry(
     mechanism = robot.robot if isinstance(robot, ReducedModel) else robot
     _check(mechanism, samples, tolerance)
     rng = np.random.default_rng(17)
-    states = [_State(mechanism, mechanism.random(rng)) for _ in range(2 * samples)]
+    states = [_State(mechanism, _drawn(mechanism, rng)) for _ in range(2 * samples)]
     start = _State(mechanism, mechanism.neutral())
     search = _Search(mechanism, start, states[:samples], states[samples:], tolerance)
     rows = tuple(search.row(i) for i, body in enumerate(mechanism.bodies) if body.joint.nv)
@@ -132,6 +133,12 @@ def _check(robot: object, samples: int, tolerance: float) -> None:
             came=f"{tolerance!r:.40}",
             cure="Leave it out for the default.",
         )
+
+
+def _drawn(robot: Mechanism, rng: np.random.Generator) -> np.ndarray:
+    """Draw a configuration whose lengths are of the robot's size, so that no unit matters."""
+    lengths = [unit == "m" for body in robot.bodies for unit in body.joint.coordinate_units]
+    return robot.coupled(robot.random(rng) * np.where(lengths, robot.size, 1.0))
 
 
 class _State:
@@ -173,7 +180,9 @@ class _Search:
     ) -> None:
         self.robot, self.start, self.tolerance = robot, start, tolerance
         self.found_at, self.confirmed_at = found_at, confirmed_at
-        self.momenta = Momenta(robot, lambda q: ca.SX.eye(robot.nv), range(robot.nv))
+        # Kinetic energy alone: however strong gravity is in some units, it leaves no rounding.
+        weightless = replace(robot, gravity=(0.0, 0.0, 0.0))
+        self.momenta = Momenta(weightless, lambda q: ca.SX.eye(robot.nv), range(robot.nv))
         self.rolling: dict[_State, _Rolling] = {}
         if robot.nf:
             change = _derivative(robot)
@@ -364,7 +373,7 @@ class _Carried:
                 inertia += back.T @ inertias[i] @ back / len(states)
         self.mass = float(inertia[0, 0])
         gyration = np.trace(inertia[3:, 3:]) / 2
-        self.length = float(np.sqrt(gyration / self.mass)) if gyration > 0.0 else 1.0
+        self.length = float(np.sqrt(gyration / self.mass)) if gyration > 0.0 else robot.size
         self.size = float(np.sqrt(self.mass) * self.length)
         self._twist_scale = np.repeat([1.0 / self.length, 1.0], 3)
         self.unit = np.linalg.norm(self._twist_scale[:, None] * self.basis, axis=0)
@@ -376,10 +385,14 @@ class _Carried:
 
     def _velocities(self, state: _State) -> np.ndarray:
         """Velocities of unit size: twists that the joint frame can have, and all joints."""
+        drawn = self._rng.normal(size=(VELOCITIES, 6 + len(self._own)))
         reach = self._twist_scale[:, None] * state.carriers[self.index]
-        v = np.linalg.pinv(reach, rcond=1e-9) @ self._rng.normal(size=6) / self.size
-        v[self._own] = self._rng.normal(size=len(self._own)) / self._scale
-        return np.asarray(v)
+        sizes = np.linalg.norm(reach, axis=0)
+        sizes[sizes == 0.0] = 1.0
+        carrying = np.linalg.pinv(reach / sizes, rcond=1e-9) / sizes[:, None] / self.size
+        velocities: np.ndarray = drawn[:, :6] @ carrying.T
+        velocities[:, self._own] = drawn[:, 6:] / self._scale
+        return velocities
 
     def kinetic(self, left: bool) -> _Measure:
         """Change of the kinetic energy under left translations, (4.4.30), or right, (4.4.32)."""
@@ -388,11 +401,10 @@ class _Carried:
     def _changes(self, state: _State) -> tuple[np.ndarray, np.ndarray]:
         if state not in self._known:
             lefts, rights = [], []
-            for _ in range(VELOCITIES):
-                terms = self.momenta.at(self.name, state.q, self._velocities(state))
-                rate = terms.rate + terms.pull
-                lefts.append((rate - terms.turned) @ terms.frame)
-                rights.append(rate)
+            for v in self._velocities(state):
+                terms = self.momenta.at(self.name, state.q, v)
+                lefts.append((terms.rate - terms.turned) @ terms.frame)
+                rights.append(terms.rate)
             # Energies v^T A v / 2 at normal velocities have the mean square of A over two.
             unit = self.unit * np.sqrt(VELOCITIES / 2)
             self._known[state] = np.array(lefts) / unit, np.array(rights) / unit
@@ -440,8 +452,9 @@ class _Rolling:
 
     def __init__(self, robot: Mechanism, change: Evaluator, q: np.ndarray) -> None:
         self.q, self._change = q, change
-        self._root = np.linalg.cholesky(robot.mass_matrix(q)).T
-        self._rows = robot.constraints(q)
+        mass = robot.mass_matrix(q)
+        self._root, self._rows = np.linalg.cholesky(mass).T, robot.constraints(q)
+        self._shares = np.abs(self._rows) / np.sqrt(np.diag(mass))
         rows = np.linalg.solve(self._root.T, self._rows.T).T
         _, sizes, axes = np.linalg.svd(rows)
         self._forbidden, self._admitted = axes[: len(sizes)], axes[len(sizes) :]
@@ -461,7 +474,8 @@ class _Rolling:
 
     def blocks(self, freedoms: Sequence[int]) -> bool:
         """Whether rolling constrains some freedoms."""
-        return bool(np.abs(self._rows[:, list(freedoms)]).max(initial=0.0) > 1e-12)
+        least = 1e-12 * self._shares.max(axis=1, initial=0.0)
+        return bool((self._shares[:, list(freedoms)] > least[:, None]).any())
 
     def blocked(self, velocities: np.ndarray) -> np.ndarray:
         """Part of velocities that rolling forbids."""

@@ -99,6 +99,37 @@ def test_reduction_audit_and_symmetry(name: str, units: Units) -> None:
     assert kinematic_verdicts(units.robot(robot)) == kinematic_verdicts(robot)
 
 
+@pytest.mark.by_default(2)
+@pytest.mark.parametrize(
+    "units",
+    [Units(1e9, 1e-9, 1e-6), Units(1e-8, 1e-8, 1e4), Units(time=1e-9)],
+    ids=["lengths", "tiny lengths", "gravity"],
+)
+@pytest.mark.parametrize("name", ["chaplygin_sleigh", "planar_floater", "crane_car"])
+def test_violations_of_symmetries(name: str, units: Units) -> None:
+    """The same numbers, so that a tolerance on either side of one finds the same groups."""
+    robot = tilted(getattr(cc.robots, name)())
+    plain, other = symmetry(robot), symmetry(units.robot(robot))
+    violations = []
+    for row in plain.rows:
+        for group in ("left", "right", "potential", "constraints", "kept"):
+            one, found = getattr(row, group), getattr(other[row.joint], group)
+            if one is None or one.violation is None:
+                assert found is None or found.violation is None
+                continue
+            violations.append(one.violation)
+            assert found.violation == pytest.approx(one.violation, rel=1e-9)
+            assert found.residual < 1e-13
+    assert min(violations) < 0.1
+    for share in (0.999, 1.001):
+        tolerance = share * min(violations)
+        verdicts = [
+            [(row.left.name, row.kept.name) for row in symmetry(turned, tolerance=tolerance)]
+            for turned in (robot, units.robot(robot))
+        ]
+        assert verdicts[0] == verdicts[1]
+
+
 def bounded(units: Units, servo: Servo, **options: Any) -> OperatingCertificate:
     """An operating box with its statement in other units."""
     own = units.servo(servo)
