@@ -161,8 +161,6 @@ def _sound(folder: Path) -> list[Call]:
                 "s0": s0,
                 "dt": 0.01,
                 "plant": None,
-                "progress": False,
-                "momentum": None,
             },
         ),
         (
