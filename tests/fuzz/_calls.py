@@ -178,8 +178,6 @@ def _sound(folder: Path) -> list[Call]:
                 "q0": floating.neutral(),
                 "s0": np.zeros(drift.ns),
                 "dt": 0.01,
-                "method": "rk4",
-                "compiled": False,
             },
         ),
         (
