@@ -98,7 +98,8 @@ def test_rotations_have_a_region_and_a_figure_of_rates(servicer):
     assert files == {"proof.json", "decay.png", "rates.png", "concur.json"}
     assert files == {p.name for p in folder.iterdir()}
     assert 0.0 < answer["estimates_not_proved"]["largest_share_of_bound"] <= 1.0 + 1e-6
-    assert any("limit" in note for note in answer["notes"])
+    assert any("singular" in condition for condition in answer["conditions"])
+    assert not any("torque limit" in condition for condition in answer["conditions"])
 
 
 @pytest.mark.extended

@@ -62,6 +62,10 @@ def test_worlds_are_inside_a_proof_refute_a_limit_or_contradict_a_bound(tmp_path
     monkeypatch.setattr(command, "prove_task", lambda task, progress: wrong)
     result, found = prove(tmp_path, 20.0, "--samples", 16)
     assert (result.exit_code, found["status"]) == (1, "UNDECIDED")
+    assert "does not confirm" in found["sentence"]
+    # Worlds alone find it too, where the checker is not asked.
+    result, found = prove(tmp_path, 20.0, "--samples", 16, "--no-recheck")
+    assert (result.exit_code, found["status"]) == (1, "UNDECIDED")
     assert "PROVED" not in result.output
     assert "beyond the bound" in found["problems"][0]
     assert "beyond the bound" in " ".join(result.output.split())

@@ -1,6 +1,7 @@
 """`concur verify`: exit status, files, continuation, and worst worlds as tasks of their own."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -142,8 +143,15 @@ def test_proofs_are_requested_and_their_statuses_reported(tmp_path, monkeypatch)
         assert result.exit_code == 0, result.output
         certificate, disturbance, operating = given[-1][3:]
         assert disturbance == bound
-        for one in (certificate, operating):
-            assert (one is not None and one.status is cc.Status.PROVED) is proved
+        assert (operating is not None and operating.status is cc.Status.PROVED) is proved
+        # The law has torque limits, which a box without errors does not cover.
+        assert (certificate is not None) is proved
+        assert not proved or certificate.status is cc.Status.UNDECIDED
+    free = re.sub(r"^torque_limits = .*\n", "", TASK, flags=re.MULTILINE)
+    assert free != TASK
+    (tmp_path / "task.toml").write_text(free + box)
+    assert run(*arguments[:-1], tmp_path / "free", "--certify").exit_code == 0
+    assert given[-1][3].status is cc.Status.PROVED
     assert run(*arguments, "--disturbance", -0.1).exit_code == 2
 
 

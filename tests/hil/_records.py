@@ -49,7 +49,7 @@ def numbered(layout, first, count):
 
 
 def limit_recorder(monkeypatch, size=None):
-    """Let recorders give up a full disk soon, on which they may write so many bytes."""
+    """Let recorders wait briefly for a full disk, which takes so many bytes."""
     drain = (
         "import resource, sys, hil.record._drain as drain\n"
         f"size = {size}\n"

@@ -249,6 +249,8 @@ LONG_CASES = [
     for file in (ROVER, ROVER_MIT)
     for axis in ("turret", "*")
     for entry in STOPPED_BY
+    # Behind the checksum of the bus each turned bit of a command to an MIT drive is a command.
+    if (file, *entry[:2]) != (ROVER_MIT, "corrupt", "to_drive")
 ]
 
 
