@@ -53,8 +53,8 @@ def track(name: str, group: str, angle: float, duration: float = 1.2, **options:
     return simulate(robot, servo, curve.reference(group), duration, q0, ARM_S0, **options)  # type: ignore[arg-type]
 
 
-@pytest.mark.by_default(4)
-@pytest.mark.parametrize("angle", [30.0, 90.0, 150.0, 170.0])
+@pytest.mark.by_default(1)
+@pytest.mark.parametrize("angle", [150.0, 170.0])
 @pytest.mark.parametrize("group", GROUPS)
 def test_error_follows_its_own_equation(group: str, angle: float) -> None:
     run = track("arm", group, angle)

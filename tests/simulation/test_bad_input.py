@@ -10,21 +10,19 @@ from concur import robots
 from concur.control import Servo
 from concur.errors import (
     ConcurError,
-    ShapeError,
     SimulationError,
     SingularConfigurationError,
 )
 from concur.outputs import Output, Reference, references
 from concur.reduction import reduce
 from concur.robot import Body, Inertia, Mechanism, Pose, joints
-from concur.simulation import Integrator, Plant, RealPlant, forced_motion, reconstruct, simulate
+from concur.simulation import Integrator, RealPlant, simulate
 from tests.control._cases import (
     Q0,
     S0,
     arm,
     case_study,
     case_study_reference,
-    case_study_sample,
     refused,
 )
 
@@ -37,17 +35,6 @@ def run(q0: object = Q0, s0: object = S0, duration: float = 0.1, **options: obje
     given = {name: options.pop(name) for name in ("plant",) if name in options}
     loop = Integrator(**options)  # type: ignore[arg-type]
     return simulate(ROBOT, SERVO, case_study_reference(), duration, q0, s0, loop, **given)  # type: ignore[arg-type]
-
-
-def test_wrong_shapes() -> None:
-    refused(ShapeError, lambda: run(Q0[:3]), where="`q0`", expected="(8,)", came="(3,)")
-    refused(
-        ShapeError,
-        lambda: run(s0=S0[:3]),
-        where="`s0` (left, right, turret, upper, fore)",
-        expected="(5,)",
-        came="(3,)",
-    )
 
 
 @pytest.mark.parametrize(
@@ -126,22 +113,6 @@ def _rewired() -> Mechanism:
     return Mechanism("rewired", ROBOT.bodies, ROBOT.wheels, ROBOT.gravity, drives)
 
 
-def test_plain_function_of_time_is_taken_as_reference() -> None:
-    plain = simulate(ROBOT, SERVO, case_study_sample, 0.1, Q0, S0)
-    named = simulate(ROBOT, SERVO, case_study_reference(), 0.1, Q0, S0)
-    assert np.array_equal(plain.q, named.q)
-
-
-@pytest.mark.parametrize("value", [None, 3.0, "circle"])
-def test_what_is_no_reference(value: object) -> None:
-    refused(
-        ConcurError,
-        lambda: simulate(ROBOT, SERVO, value, 0.1, Q0, S0),  # type: ignore[arg-type]
-        where="reference",
-        cure="references",
-    )
-
-
 def check_finished_part(error: ConcurError, reference: Reference, q0: np.ndarray) -> None:
     part = error.run
     assert part.t[-1] == pytest.approx(error.time)
@@ -217,29 +188,6 @@ def test_reference_that_breaks_off_gives_no_torque(hold: float | None) -> None:
     assert 0.04 < part.t[-1] < 0.07
     for name in ("t", "q", "v", "s"):
         assert np.isfinite(getattr(part, name)).all(), name
-
-
-@pytest.mark.parametrize("compiled", ["no", "yes", 2, 0], ids=repr)
-def test_compiled_is_a_truth_value(compiled: object) -> None:
-    asked = {"compiled": compiled}
-    still = np.zeros((2, MODEL.ns))
-    for call in (
-        lambda: run(**asked),
-        lambda: forced_motion(MODEL, None, 0.1, Q0, S0, Integrator("dop853", **asked)),  # type: ignore[arg-type]
-        lambda: reconstruct(MODEL, Q0, [0.0, 0.1], still, **asked),  # type: ignore[arg-type]
-    ):
-        refused(SimulationError, call, where="`compiled`", expected="None", came=repr(compiled))
-
-
-def test_a_plant_of_no_robot() -> None:
-    for none in (None, "rover_arm", MODEL):
-        refused(
-            SimulationError,
-            lambda none=none: Plant(none),
-            where="`robot`",
-            expected="Mechanism",
-            came=type(none).__name__,
-        )
 
 
 @pytest.mark.parametrize("hold", [None, 0.01])

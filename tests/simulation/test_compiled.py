@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import concur as cc
 from concur.codegen import CompilerWarning, _compiler
 from concur.control import Servo
 from concur.errors import SimulationError
-from concur.outputs import Reference
 from concur.simulation import (
     Integrator,
     Program,
@@ -69,14 +67,6 @@ def both(
     return run(True), run(False)
 
 
-def failures(call: Callable[[bool], Any]) -> tuple[SimulationError, SimulationError]:
-    """Errors of a compiled and an interpreted run."""
-    found = [
-        refused(SimulationError, lambda own=own: call(own), where="t = ") for own in (True, False)
-    ]
-    return found[0], found[1]
-
-
 @pytest.mark.extended
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(
@@ -124,38 +114,6 @@ def test_torque_limits_are_compiled_with_their_quadratic_program(hold: float | N
     assert_same_run(compiled, interpreted, PROGRAMME)
 
 
-class _Broken(Reference):
-    pose_size = size = 5
-
-    def _evaluate(self, times: np.ndarray) -> tuple[np.ndarray, ...]:
-        parts = [part.copy() for part in case_study_reference().sample(times)]
-        parts[0][times > 0.2505] = np.nan
-        return tuple(parts)
-
-
-@pytest.mark.usefixtures("compiler")
-@pytest.mark.parametrize("hold", [None, pytest.param(0.01, marks=SLOW)])
-def test_reference_that_breaks_off_gives_no_torque(hold: float | None) -> None:
-    errors = failures(
-        lambda compiled: simulate(
-            ROBOT,
-            SERVO,
-            _Broken(),  # type: ignore[arg-type]
-            0.5,
-            Q0,
-            S0,
-            dt=Integrator("rk4", 1e-3, hold, compiled),
-        )
-    )
-    for error in errors:
-        for name in ("t", "q", "v", "s"):
-            assert np.isfinite(getattr(error.run, name)).all(), name
-    compiled, interpreted = errors
-    assert str(compiled) == str(interpreted)
-    assert compiled.time == interpreted.time == pytest.approx(0.25, abs=0.02)
-    assert_allclose(compiled.run.u[-1], interpreted.run.u[-1], rtol=0, atol=1e-10)
-
-
 @pytest.mark.usefixtures("compiler")
 def test_second_run_builds_no_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     given = ROBOT, SERVO, case_study_reference(), 0.45, Q0, S0
@@ -163,15 +121,6 @@ def test_second_run_builds_no_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(Program, "advance")
     monkeypatch.delattr(_simulate, "recorded_together")
     assert_same_run(simulate(*given, dt=Integrator(compiled=True)), first, 0.0)
-
-
-@pytest.mark.usefixtures("compiler")
-def test_progress_of_a_compiled_run() -> None:
-    told: list[float] = []
-    both(progress=told.append)
-    assert told == sorted(told[:-3]) + told[-3:]
-    assert told[-1] == 1.0
-    assert 0.0 < told[-2] < 1.0
 
 
 @pytest.mark.usefixtures("compiler")

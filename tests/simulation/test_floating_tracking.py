@@ -8,7 +8,6 @@ once or more in a run.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -18,19 +17,16 @@ from scipy.spatial.transform import Rotation
 
 from concur import robots
 from concur.control import Servo
-from concur.errors import SingularConfigurationError
 from concur.outputs import Output, references
 from concur.reduction import reduce
 from concur.simulation import Run, simulate
 from tests.control._floating_cases import (
     Chain,
-    OutputOracle,
     Tumble,
     flat_pose,
-    full_velocity,
     swing,
 )
-from tests.oracles import Pinocchio, full_order
+from tests.oracles import Pinocchio
 
 TIGHT = 1e-6
 """Largest deviation from the error's own equation, m and rad: what is claimed."""
@@ -87,7 +83,8 @@ def test_hand_tracks_while_the_base_turns_over(group: str, angle: float) -> None
     check(run, tumble, angle)
 
 
-@pytest.mark.parametrize("angle", ANGLES)
+@pytest.mark.by_default(1)
+@pytest.mark.parametrize("angle", ANGLES[::-1])
 def test_three_wheels_turn_a_satellite_over(angle: float) -> None:
     # The attitude itself tumbles through a full turn; its momentum is not that of this motion,
     # so that the wheels have to carry the difference.
@@ -114,33 +111,6 @@ def test_three_wheels_turn_a_satellite_over(angle: float) -> None:
     assert np.linalg.norm(run.error[-1]) < 1e-5
     assert abs(tumble.turns(run.t, run.q, run.v)) > 1.0
     assert np.abs(run.momentum - 1.5 * tumble.momentum).max() < 1e-8
-
-
-@pytest.mark.extended
-def test_wrong_momentum_misses_the_target() -> None:
-    # P14: guards the tests above, which would pass with a robot whose momentum does not matter.
-    tumble, servo, demand = scene("R3xSO3")
-    robot = servo.model.robot
-    oracle = OutputOracle(robot, servo.outputs)
-    q0 = begin(30.0)
-    v0 = full_velocity(oracle.plant, tumble.momentum, q0, np.zeros(6))
-
-    def end(law: Servo, time: float) -> float:
-        q, v = full_order(
-            robot,
-            q0,
-            v0,
-            lambda t, q, v: law.torque(q, v[6:], demand(t)),
-            [0.0, time],
-            rtol=1e-7,
-        )
-        return float(np.linalg.norm(oracle.errors(q[-1], v[-1], demand(time))[0]))
-
-    wrong = replace(servo, model=reduce(robot, momentum=0.9 * tumble.momentum))
-    assert end(servo, 5.0) < 1e-3
-    assert end(wrong, 5.0) > 0.05  # it stays; 0.083 when written
-    with pytest.raises(SingularConfigurationError):
-        end(replace(servo, model=reduce(robot)), 1.5)  # zero assumed: the arm does not hold on
 
 
 def shipped(tumble: Tumble, pose: np.ndarray, group: str) -> references.Reference:

@@ -171,8 +171,8 @@ def test_a_joint_coasts_to_rest_sticks_and_comes_loose(wheel, route):
     """One joint: it stops after v^2 / 2a, holds below the level of friction, and moves above."""
     motion, dry = ROUTES[route], Friction.of(wheel, coulomb=0.3)
     slowing = 0.3 / INERTIA
-    q, v = motion(wheel, dry, [0.0], [0.0], [0.15], 300)
-    t = np.arange(301) * 1e-3
+    q, v = motion(wheel, dry, [0.0], [0.0], [0.15], 260)
+    t = np.arange(261) * 1e-3
     moving = t < 0.15 / slowing
     np.testing.assert_allclose(v[moving, 0], 0.15 - slowing * t[moving], atol=1e-12)
     assert np.abs(v[-50:]).max() < 1e-15
@@ -227,7 +227,7 @@ def test_joints_loaded_at_half_their_friction_do_not_creep():
     load = np.abs(robot.bias(q0, np.zeros(2)))
     holding = Friction((0.0, 0.0), tuple(2.0 * load))
     for route in ("rk4", "program"):
-        q, _ = ROUTES[route](robot, holding, [0.0, 0.0], q0, [0.0, 0.0], 4000)
+        q, _ = ROUTES[route](robot, holding, [0.0, 0.0], q0, [0.0, 0.0], 1000)
         assert np.abs(q - q0).max() < 1e-12
     falling = Friction((0.0, 0.0), tuple(0.99 * load))
     q, _ = ROUTES["rk4"](robot, falling, [0.0, 0.0], q0, [0.0, 0.0], 500)
@@ -266,24 +266,6 @@ def test_an_arm_swings_sticks_and_slides_as_in_small_steps(levels):
         q, v = ROUTES[route](robot, Friction((0.0, 0.0), levels), [0.0, 0.0], q0, v0, 900)
         assert np.abs(q[-1] - due[:2]).max() < 1e-3
         assert np.abs(v[-1] - due[2:]).max() < 4e-3
-
-
-def test_dry_friction_takes_energy_and_gives_none():
-    robot = arm(0.0)
-    rng = np.random.default_rng(3)
-    for _ in range(5):
-        levels = rng.uniform(0.1, 1.0, 2)
-        q, v = ROUTES["rk4"](
-            robot,
-            Friction((0.0, 0.0), levels),
-            [0.0, 0.0],
-            rng.normal(size=2),
-            rng.normal(size=2),
-            400,
-        )
-        energy = np.array([robot.kinetic_energy(*row) for row in zip(q, v, strict=True)])
-        assert (np.diff(energy) <= 1e-12).all()
-        assert energy[-1] < 0.9 * energy[0]
 
 
 def test_friction_of_a_motor_behind_a_spring_holds_it(wheel):

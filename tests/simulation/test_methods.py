@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
-from scipy.spatial.transform import Rotation
 
 from concur.robot import Body, Inertia, Mechanism, Pose, joints
-from concur.simulation import Imperfections, Integrator, Plant, simulate
+from concur.simulation import Imperfections, Plant
 from concur.simulation._drives import Drives
 from concur.simulation._step import Step
-from tests.control._cases import ARM_S0, arm_servo, demand, gantry, hand_pose, hand_twist
 from tests.oracles import Pinocchio, assert_close
 
 methods = pytest.mark.parametrize("method", ["rk4", "rkmk4"])
@@ -94,17 +92,6 @@ def test_order_is_four(name: str, method: str) -> None:
 
 
 @methods
-@pytest.mark.parametrize("name", list(ROBOTS))
-def test_small_steps_reach_the_state_of_the_oracle(name: str, method: str) -> None:
-    robot = ROBOTS[name]
-    u = torque(robot)
-    q, v = reference(robot, 0.5, u)
-    q_end, v_end, _ = steps(robot, method, 1e-3, 0.5, u)
-    assert_close(robot.difference(q_end, q), np.zeros(robot.nv), 1e-8)
-    assert_close(v_end, v, 1e-8)
-
-
-@methods
 def test_released_free_flyer_keeps_its_momentum(method: str) -> None:
     q0, v0 = beginning(FREE)
     before = Pinocchio(FREE).momentum(q0, v0)
@@ -128,25 +115,3 @@ def test_energy_is_gained_by_work_alone(name: str, method: str) -> None:
         after = oracle.kinetic_energy(q, v) + oracle.potential_energy(q)
         assert after - before == pytest.approx(work, abs=1e-7)
         assert (abs(work) > 1e-2) == bool(u.any())
-
-
-def test_order_of_the_closed_loop_is_four() -> None:
-    robot = gantry()
-    q0 = np.array([0.1, 0.2, 0.3, *Rotation.from_rotvec([0.3, 0.2, -0.4]).as_quat()])
-    servo = arm_servo(robot, "R3xSO3")
-    x = np.array([0.05, -0.04, 0.06, 1.2, -0.5, 0.8])
-    twist = hand_twist(robot, q0, servo.model.velocity(q0, ARM_S0))
-    curve = demand("R3xSO3", hand_pose(robot, q0), twist, x, np.zeros(6))
-    reference = curve.reference("R3xSO3")
-    for method in ("rk4", "rkmk4"):
-        sizes = np.array([0.04, 0.02, 0.01])
-        errors = [
-            np.abs(
-                simulate(
-                    robot, servo, reference, 0.8, q0, ARM_S0, dt=Integrator(method, h)
-                ).deviation[-1]
-            ).max()
-            for h in sizes
-        ]
-        slopes = np.diff(np.log(errors)) / np.diff(np.log(sizes))
-        assert_allclose(slopes, 4.0, atol=0.35, err_msg=f"{method} {errors}")

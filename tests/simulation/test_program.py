@@ -154,6 +154,7 @@ LAWS = {
 }
 
 
+@pytest.mark.by_default(4)
 @pytest.mark.parametrize("kind", LAWS)
 def test_the_margin_of_a_tick_is_that_of_a_singular_value_decomposition(rover, kind):
     law = LAWS[kind](rover.servo)

@@ -26,8 +26,7 @@ FULL = Constrained(Pinocchio(ROBOT), rover_rows(N.b, N.c))
 
 def test_run_settles_on_the_exact_error_dynamics() -> None:
     servo = case_study(stiffness=16.0, damping=8.0)
-    run = simulate(ROBOT, servo, case_study_reference(), 6.0, Q0, S0)
-    assert run.t[1] == pytest.approx(1e-3)
+    run = simulate(ROBOT, servo, case_study_reference(), 6.0, Q0, S0, dt=2e-3)
     assert np.abs(run.deviation).max() < 1e-6
     assert np.abs(run.error[0]).max() > 0.05
     assert np.abs(run.error[-1]).max() < 1e-6
@@ -109,7 +108,7 @@ def test_plant_that_is_heavier_than_the_model_leaves_an_error() -> None:
     # Guards against tests that cannot fail: the servo's model must differ from the plant.
     heavier = rover(replace(N, m=(36.0, 1.5, 1.5, 2.4, 2.4, 1.5)))
     servo = case_study(stiffness=16.0, damping=8.0)
-    run = simulate(ROBOT, servo, case_study_reference(), 6.0, Q0, S0, plant=heavier)
+    run = simulate(ROBOT, servo, case_study_reference(), 4.0, Q0, S0, 2e-3, heavier)
     assert run.robot is heavier
     assert np.abs(run.error[-1]).max() > 1e-2
     assert np.abs(run.deviation).max() > 1e-2
@@ -123,9 +122,3 @@ def test_progress_is_reported_up_to_the_end() -> None:
     simulate(ROBOT, SERVO, case_study_reference(), 0.5, Q0, S0, dt=Integrator(progress=seen.append))
     assert seen[-1] == 1.0
     assert seen == sorted(seen)
-
-
-def test_recorded_margin_is_that_of_the_servo() -> None:
-    run = simulate(ROBOT, SERVO, case_study_reference(), 0.5, Q0, S0)
-    for k in (0, 250, 500):
-        assert run.margin[k] == pytest.approx(SERVO.margin(run.q[k]), rel=1e-10)

@@ -78,6 +78,7 @@ def test_the_distance_from_rolling_falls_as_damping_grows(task):
         assert distance * damping == pytest.approx(3.48, rel=0.02), damping
 
 
+@pytest.mark.extended
 def test_steps_of_1_ms_suffice_whether_the_wheels_slide_or_not(task):
     robot = task.robot
     for slip in (Slip.of(robot, 0.8, supports=FRONT), Slip.of(robot, 0.02, supports=FRONT)):

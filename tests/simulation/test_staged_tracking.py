@@ -6,7 +6,6 @@ The plant is independent of stages: it is of full order, with multipliers.
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from numpy.testing import assert_allclose
 from concur import robots
 from concur.control import Servo
 from concur.errors import SimulationError
-from concur.formats import load_task
 from concur.outputs import Output, references
 from concur.reduction import reduce
 from concur.robot import Mechanism
@@ -24,7 +22,6 @@ from tests.oracles import Constrained, Pinocchio, crane_rows
 from tests.reduction._reduced import Reference
 from tests.reduction._staged import satellite
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
 THETA = 60.0
 MU = np.array([0.6, -0.4, 0.3, 0.1, -0.2, 0.15])
 OFFSET = np.array([0.05, -0.05])
@@ -92,15 +89,6 @@ def test_the_crane_keeps_its_momentum(crane_run: Run) -> None:
     assert_allclose(column_momentum(free_crane(), crane_run), THETA, rtol=1e-8)
 
 
-def test_measured_velocities_make_the_momentum_known(crane_run: Run) -> None:
-    measured = crane_servo(0.0, use_measured_velocity=True)
-    sample = crane_reference()(3.0)
-    for k in (0, 1000, 3000):
-        q, v, s = crane_run.q[k], crane_run.v[k], crane_run.s[k]
-        ours = measured.torque(q, v, sample)
-        assert_allclose(ours, crane_run.servo.torque(q, s, sample), rtol=1e-9, atol=1e-8)
-
-
 def test_the_momentum_of_a_car_is_not_for_a_run_to_set() -> None:
     servo = crane_servo()
     start = crane_start(servo)
@@ -148,21 +136,3 @@ def test_a_satellite_tracks_while_its_rotors_turn_freely(measured: bool) -> None
     assert run.momentum_drift.max() < 1e-8
     assert_allclose(satellite_momenta(run), np.tile([0.3, -0.08], (len(run.t[::50]), 1)), rtol=1e-8)
     assert np.abs(run.v[:, 8]).min() > 3.0  # the rotor spins
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize(("name", "stronger"), [("crane_car", 0.2), ("mecanum_arm", 0.5)])
-def test_examples_of_cars_keep_what_they_promise(name: str, stronger: float) -> None:
-    task = load_task(EXAMPLES / f"{name}.toml")
-    servo = task.servo
-    exact = servo.feasibility(task.reference, task.duration, task.q0)
-    assert exact.feasible, exact.why
-    assert exact.margin > stronger
-    run = task.simulate(servo)
-    assert run.t[-1] == pytest.approx(task.duration)
-    assert np.abs(run.error[0]).max() > 0.1
-    limits = task.tolerances
-    assert np.abs(run.error[-1]).max() < limits.final_error
-    assert deviation(run) < limits.deviation
-    assert run.constraint_residual.max() < limits.constraint
-    assert run.margin.min() > stronger

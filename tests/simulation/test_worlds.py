@@ -42,13 +42,11 @@ from concur.robot import (
 from concur.robot._inertia import unphysical
 from concur.simulation import Friction, Integrator, Plant, RealPlant, loop_program
 from concur.simulation._program import ideal_program
-from concur.simulation._runge_kutta import graph_of
 from tests.oracles import Pinocchio, assert_close
 from tests.simulation.test_systems import PARTICLE
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ALL = ("inertia.mass", "inertia.com", "inertia.moments", "placement.translation")
-UP = np.array([0.0, 0.0, 1.0])
 
 
 def odd() -> Mechanism:
@@ -508,16 +506,6 @@ def test_friction_acts_in_a_world_too() -> None:
     assert np.abs(came.v - run("rover", plant, world=world).v).max() > 1e-6
 
 
-@pytest.mark.extended
-def test_floater_keeps_the_momentum_of_its_world() -> None:
-    _, plant, worlds = loop("floater")
-    task, world = loop("floater")[0], one(worlds, 0)
-    assert task.momentum is not None
-    found = run("floater", plant, world=world).momentum
-    assert np.abs(found[0]).max() > 0.1
-    assert_allclose(found, np.broadcast_to(found[0], found.shape), rtol=0, atol=1e-9)
-
-
 def test_quantities_without_effect_are_no_inputs() -> None:
     robot = ROBOTS["floater"]
     assert robot.bodies[robot.index("tool")].inertia.mass == 0.0
@@ -539,19 +527,6 @@ def test_a_world_needs_uncertain_numbers() -> None:
     for given in (None, task.robot, Plant(task.robot)):
         refused(lambda p=given: run("rover", p, world={}), SimulationError, "uncertain=")
     refused(lambda: run("rover", plant, world=worlds), SimulationError, "one world")
-
-
-@pytest.mark.extended
-def test_law_with_torque_limits_drives_an_uncertain_plant() -> None:
-    task, plant, worlds = loop("rover")
-    servo = replace(task.servo, torque_limits=40.0)
-    world = one(worlds, 1)
-
-    def limited(plant: Any) -> cc.Run:
-        speeds = task.shape_velocities(servo)
-        return cc.simulate(task.robot, servo, task.reference, 0.02, task.q0, speeds, 5e-3, plant)
-
-    assert_same_motion(limited(RealPlant(plant, world=world)), limited(built(task.robot, world)))
 
 
 def lengths(name: str, plant: Plant) -> np.ndarray:
@@ -581,14 +556,6 @@ def test_inputs_cost_little(name: str, constants: tuple[int, int], most: Any) ->
         ratios = lengths(name, plant) / plain
         assert (ratios < bounds).all(), (quantities, ratios)
         assert (ratios > np.array(bounds) - 0.05).all(), (quantities, ratios)
-
-
-def test_graph_of_a_plant_without_inputs_is_as_long_as_before() -> None:
-    for name, count in (("rover", 704), ("floater", 1940), ("car", 692)):
-        robot = ROBOTS[name]
-        sizes = robot.nq, robot.nv, robot.nu
-        graph = graph_of(lambda q, v, u, r=robot: Plant(r).acceleration(q, v, u)[0], "a", *sizes)
-        assert graph.n_instructions() == count, name
 
 
 @pytest.mark.extended
