@@ -4,7 +4,7 @@ from concur.simulation._compare import Comparison, ComparisonRow, RunRecord, com
 from concur.simulation._disturbances import GravityGradient, Wrench
 from concur.simulation._drives import check_friction
 from concur.simulation._findings import Finding, Tolerances
-from concur.simulation._forced import MOTION_METHODS, forced_motion
+from concur.simulation._forced import MOTION_METHODS, forced_motion, reconstruct
 from concur.simulation._friction import Friction
 from concur.simulation._imperfections import KINDS, Imperfections
 from concur.simulation._integrator import (
@@ -19,7 +19,6 @@ from concur.simulation._latency import Latency, encoder_count, encoder_reading
 from concur.simulation._motion import Motion
 from concur.simulation._plant import Plant
 from concur.simulation._program import Program, loop_program
-from concur.simulation._reconstruct import reconstruct
 from concur.simulation._recorded import recorded_run
 from concur.simulation._run import Run
 from concur.simulation._signals import ValidRange, first_invalid, run_signals, valid_ranges

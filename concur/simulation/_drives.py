@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import casadi as ca
@@ -226,7 +227,7 @@ class Drives:
         speeds = self.speeds(robot, x["q"], x["v"], x["motor"])
         rates = self.speeds(robot, x["q"], x["vdot"], x["faster"])
         level = self.level(w, speeds)
-        per_control = plant.per_control(x["q"], numbers, (x["v"], x["loads"], x["torque"]))
+        per_control = _per_control(plant, x["q"], numbers, (x["v"], x["loads"], x["torque"]))
         found = ca.densify(per_control[0]), ca.densify(per_control[1])
         start = Sticking(self.dry, found[0], found[1], self.flexible, inertia)
         share = start.shares(speeds, rates, level, h)
@@ -303,6 +304,29 @@ def _picked(column: ca.SX, indices: list[int]) -> ca.SX:
     return ca.vertcat(ca.SX(0, 1), *(column[k] for k in indices))
 
 
+def _per_control(
+    plant: FullOrder, q: ca.SX, p: ca.SX, at: tuple[ca.SX, ...] | None = None
+) -> tuple[ca.SX, ca.SX]:
+    """Accelerations of the robot and of its controls, shapes (nv, nu) and (nu, nu), per control.
+
+    They depend on velocity, loads and controls where wheels may slip; without these wheels are
+    free, the lightest for their motors.
+    """
+    u = ca.SX.sym("u", plant.nu)
+    if plant.slip is None:
+        vdot, _ = plant._acceleration(plant.symbolic(p), q, ca.SX.zeros(plant.nv), u)
+        at = None
+    elif at is not None:
+        vdot, _, _ = plant.slip_acceleration(q, *at[:2], u, p)
+    else:
+        free = replace(plant.slip, loads=(0.0,) * len(plant.slip.grip))
+        still = ca.SX.zeros(plant.nv)
+        vdot, _, _ = replace(plant, slip=free).slip_acceleration(q, still, ca.SX(0, 1), u, p)
+    moved = ca.jacobian(vdot, u)
+    moved = moved if at is None else ca.substitute(moved, u, at[2])
+    return moved, control_velocities(plant.symbolic(p), q, moved)
+
+
 FASTEST_DECAY = 2.0
 """Largest rate of friction times step: friction held over a step overshoots rest beyond 1 and
 chatters beyond 2; a Runge-Kutta step diverges beyond 2.785."""
@@ -321,7 +345,7 @@ def mobility_function(plant: FullOrder) -> Callable[[np.ndarray], np.ndarray]:
     """
     q, p = ca.SX.sym("q", plant.nq), ca.SX.sym("p", plant.n_numbers)
     rng = np.random.default_rng(5)
-    _, coupled = plant.per_control(q, p)
+    _, coupled = _per_control(plant, q, p)
     moved = ca.densify(coupled)
     one = ca.Function("mobility", [q, p], [moved], {"cse": True})
     system = plant.robot

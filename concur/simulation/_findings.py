@@ -117,97 +117,100 @@ def findings(run: RunData, tolerances: Tolerances) -> tuple[Finding, ...]:
     limited, the plant or its momentum differs from the servo's model, or the solution is damped.
     The numbers of the motion come first, those that check the simulation last.
     """
-    found: list[Finding] = []
-    settled = run.t >= min(tolerances.evaluate_after, run.t[-1])
-    for name, unit, norm in run.error_parts:
-        found += [
-            Finding(f"error of {name}, initial", float(norm[0]), unit),
-            Finding(f"error of {name}, final", float(norm[-1]), unit, tolerances.final_error),
-            Finding(
-                f"error of {name}, largest after {tolerances.evaluate_after:g} s",
-                float(norm[settled].max()),
-                unit,
-            ),
-        ]
-        if norm[0] > tolerances.final_error:
-            found.append(_settling(name, run.t, norm))
-    # A held torque or another plant deviates by design: the number is then no failure.
-    reasons = []
-    if run.control_period is not None:
-        reasons.append("the torque is held")
-    if run.plant_differences:
-        reasons.append("the plant differs from the servo's model")
-    wrong = run.mismatch
-    if wrong is not None and wrong.used and wrong.relative > 1e-9 and not run.plant_differences:
-        reasons.append("the momentum is not the one the servo assumes")
-    if run.scale.min() < FULL:
-        reasons.append("torque limits were active")
-    elif run.servo.damping_threshold is not None and np.abs(run.acceleration_residual).max() > 0.0:
-        reasons.append("the solution was damped")
-    found += [
-        Finding(
-            f"deviation from the ideal error dynamics, largest {kind}coordinate",
-            largest,
-            unit,
-            None if reasons else tolerances.deviation,
-            note=f"not judged: {' and '.join(reasons)}" if reasons else "",
-            numerical=True,
-        )
-        for kind, unit, largest in _largest_by_unit(run, run.deviation)
-    ]
+    servo, limited = run.servo, _share_limited(run)
+    damped = servo.damping_threshold is not None
+    found = _error_findings(run, tolerances)
     if run.slip is not None:
         found += _slip_findings(run)
     elif run.robot.nf:
         residual = float(run.constraint_residual.max())
         limit = tolerances.constraint
         found.append(Finding("constraint residual", residual, "m/s", limit, numerical=True))
-    limited = _share_limited(run)
-    if run.floats:
-        drift = float(run.momentum_drift.max())
-        # The torque has corners where limits begin and cease to act: there a step loses its order.
-        corners = limited > 0.0 and not drift <= tolerances.momentum
-        note = "limits were active: take a shorter dt" * corners
-        disturbed = run.imperfections is not None and run.imperfections.disturbances
-        kept = None if disturbed else tolerances.momentum
-        note = "not judged: disturbances change it" if disturbed else note
-        label = "relative drift of the momentum"
-        found.append(Finding(label, drift, "", kept, note=note, numerical=True))
-    for joint, drifts in run.stage_drifts.items():
-        label = f"relative drift of the momentum of {joint}"
-        largest = float(drifts.max())
-        found.append(Finding(label, largest, "", tolerances.momentum, numerical=True))
-    if wrong is not None and wrong.relative > 1e-9:
-        note = "by the inertias of the servo's model" if run.plant_differences else ""
-        if not wrong.used:
-            note = "of no effect: the servo measures its velocities"
-        label = "momentum at the start, relative difference to the servo's"
-        found.append(Finding(label, wrong.relative, note=note))
+    found += _momentum_findings(run, tolerances, limited)
     balance = float(np.abs(run.energy_balance).max())
     found.append(Finding("energy balance", balance, "J", numerical=True))
     found += _joint_findings(run)
-    if run.servo.torque_limits is not None:
+    if servo.torque_limits is not None:
         found += [
             Finding("smallest scale of the demand within torque limits", float(run.scale.min())),
             Finding("share of the time in which torque limits were active", 100 * limited, "%"),
         ]
-    if run.servo.damping_threshold is not None:
+    if damped:
         found += [
             Finding(f"acceleration residual, largest {kind}coordinate", residual, f"{unit}/s^2")
             for kind, unit, residual in _largest_by_unit(run, run.acceleration_residual)
         ]
-    damped = run.servo.damping_threshold is not None
     found.append(
         Finding(
             "smallest margin of the decoupling matrix",
             float(run.margin.min()),
-            "",
-            None if damped else tolerances.margin,
+            limit=None if damped else tolerances.margin,
             at_least=True,
             note="not judged: the solution is damped near singular configurations" * damped,
         )
     )
     found.append(Finding("time taken by the simulation", run.seconds, "s", numerical=True))
     return tuple(sorted(found, key=lambda one: one.numerical))
+
+
+def _error_findings(run: RunData, tolerances: Tolerances) -> list[Finding]:
+    """Error of each output, and deviation from the ideal error dynamics."""
+    found: list[Finding] = []
+    settled = run.t >= min(tolerances.evaluate_after, run.t[-1])
+    for name, unit, norm in run.error_parts:
+        after = f"error of {name}, largest after {tolerances.evaluate_after:g} s"
+        found += [
+            Finding(f"error of {name}, initial", float(norm[0]), unit),
+            Finding(f"error of {name}, final", float(norm[-1]), unit, tolerances.final_error),
+            Finding(after, float(norm[settled].max()), unit),
+        ]
+        if norm[0] > tolerances.final_error:
+            found.append(_settling(name, run.t, norm))
+    # A held torque or another plant deviates by design: the number is then no failure.
+    wrong, damped = run.mismatch, run.servo.damping_threshold is not None
+    other = wrong is not None and wrong.used and wrong.relative > 1e-9
+    limited = run.scale.min() < FULL
+    reasons = {
+        "the torque is held": run.control_period is not None,
+        "the plant differs from the servo's model": bool(run.plant_differences),
+        "the momentum is not the one the servo assumes": other and not run.plant_differences,
+        "torque limits were active": limited,
+        "the solution was damped": damped
+        and not limited
+        and np.abs(run.acceleration_residual).max() > 0.0,
+    }
+    given = " and ".join(reason for reason, holds in reasons.items() if holds)
+    limit, note = (None, f"not judged: {given}") if given else (tolerances.deviation, "")
+    label = "deviation from the ideal error dynamics, largest"
+    return found + [
+        Finding(f"{label} {kind}coordinate", largest, unit, limit, note=note, numerical=True)
+        for kind, unit, largest in _largest_by_unit(run, run.deviation)
+    ]
+
+
+def _momentum_findings(run: RunData, tolerances: Tolerances, limited: float) -> list[Finding]:
+    """Drifts of the momenta that are constant, and the difference to that of the law."""
+    found, label = [], "relative drift of the momentum"
+    limit: float | None = tolerances.momentum
+    if run.floats:
+        drift = float(run.momentum_drift.max())
+        # The torque has corners where limits begin and cease to act: there a step loses its order.
+        corners = limited > 0.0 and not drift <= tolerances.momentum
+        note, kept = "limits were active: take a shorter dt" * corners, limit
+        if run.imperfections is not None and run.imperfections.disturbances:
+            note, kept = "not judged: disturbances change it", None
+        found.append(Finding(label, drift, "", kept, note=note, numerical=True))
+    for joint, drifts in run.stage_drifts.items():
+        largest = float(drifts.max())
+        found.append(Finding(f"{label} of {joint}", largest, "", limit, numerical=True))
+    wrong = run.mismatch
+    if wrong is not None and wrong.relative > 1e-9:
+        note = "by the inertias of the servo's model" if run.plant_differences else ""
+        if not wrong.used:
+            note = "of no effect: the servo measures its velocities"
+        text = "momentum at the start, relative difference to the servo's"
+        found.append(Finding(text, wrong.relative, note=note))
+    return found
 
 
 def settling_time(t: np.ndarray, norm: np.ndarray) -> float:

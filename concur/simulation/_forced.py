@@ -9,22 +9,30 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import DOP853
+from scipy.interpolate import make_interp_spline
 
 from concur._progress import track
-from concur.codegen import Array, Evaluator, finite_floats
+from concur.codegen import Array, Evaluator, finite_floats, shape_error
 from concur.errors import ConcurError, SimulationError
 from concur.reduction import UNDETERMINED, ReducedModel
 from concur.robot import Mechanism, control_velocities, unknown_name
-from concur.simulation._integrator import FASTEST, Integrator, grid, shape_start
-from concur.simulation._machine_code import is_compiled, machine_code
+from concur.simulation._integrator import (
+    FASTEST,
+    Integrator,
+    check_tolerance,
+    grid,
+    machine_code,
+    shape_start,
+)
 from concur.simulation._motion import Motion
-from concur.simulation._runge_kutta import runge_kutta
+from concur.simulation._step import runge_kutta
 from concur.system import displacement_rate
 
 Torque: TypeAlias = Callable[..., ArrayLike] | ArrayLike | None
@@ -137,13 +145,7 @@ def forced_motion(
     True
     """
     started = time.perf_counter()
-    if not isinstance(model, ReducedModel):
-        raise SimulationError(
-            "forced_motion, `model`",
-            expected="a reduced model",
-            came=f"{type(model).__name__} {model!r:.40}",
-            cure="Make one of a robot with concur.reduce(robot).",
-        )
+    _check_model("forced_motion", model)
     where = f"motion of `{model.name}`"
     options = dt if isinstance(dt, Integrator) else Integrator("dop853", dt)
     dt, method, progress = options.dt, options.method, options.progress
@@ -157,17 +159,13 @@ def forced_motion(
         )
     if method not in MOTION_METHODS:
         raise unknown_name(f"{where}, `method`", "method", method, MOTION_METHODS)
-    q = model.system.check_configuration(q0, "`q0`")
-    if isinstance(model.system, Mechanism):
-        model.system.check_contacts(q, "`q0`")
+    q = _start(model, q0)
     s = shape_start(where, model, s0)
     drive = Drive(model, torque, where)
     model.velocity(q, s)  # refuses a start that is not finite
     rates = _rates(model, on_groups=method != "dop853")
-    if is_compiled(where, options.compiled, steps):
-        demanded = bool(options.compiled)
-        made = machine_code(where, (model, "motion", method), lambda: [rates], progress, demanded)
-        rates = made[0] if made else rates
+    made = machine_code(where, options, steps, (model, "motion", method), lambda: [rates])
+    rates = made[0] if made else rates
     # Work is measured against the energy at velocities of one, or heavy robots would go slow.
     atol = np.full(model.nq + model.ns + 1, options.atol or 1e-13)
     atol[-1] *= max(1.0, float(np.trace(model.mass_matrix(q))))
@@ -203,6 +201,39 @@ def forced_motion(
         fault.data["run"] = motion
         raise fault
     return motion
+
+
+def _check_model(where: str, model: object) -> None:
+    if not isinstance(model, ReducedModel):
+        raise SimulationError(
+            f"{where}, `model`",
+            expected="a reduced model",
+            came=f"{type(model).__name__} {model!r:.40}",
+            cure="Make one of a robot with concur.reduce(robot).",
+        )
+
+
+def _start(model: ReducedModel, q0: ArrayLike) -> np.ndarray:
+    q = model.system.check_configuration(q0, "`q0`")
+    if isinstance(model.system, Mechanism):
+        model.system.check_contacts(q, "`q0`")
+    return q
+
+
+def _dop853(
+    slope: Callable[[float, np.ndarray], np.ndarray],
+    start: float,
+    state: np.ndarray,
+    end: float,
+    tolerances: tuple[float, Any],
+    first: float | None = None,
+) -> DOP853:
+    """Integrate to the end of a row of the record; a solver that has failed says so."""
+    rtol, atol = tolerances
+    solver = DOP853(slope, start, state, end, first_step=first, rtol=rtol, atol=atol)
+    while solver.status == "running":
+        solver.step()
+    return solver
 
 
 _State = tuple[np.ndarray, np.ndarray, float]
@@ -259,9 +290,7 @@ class _Steps:
             self._rates(start, q, None, s)  # raises the error of an invalid start
         first = None if self._step is None else min(self._step, end - start)
         z0 = np.concatenate([q, s, [work]])
-        solver = DOP853(slope, start, z0, end, first_step=first, rtol=self._rtol, atol=self._atol)
-        while solver.status == "running":
-            solver.step()
+        solver = _dop853(slope, start, z0, end, (self._rtol, self._atol), first)
         if solver.status == "failed":
             raise _DivergedError
         self._step, z = solver.h_abs, solver.y
@@ -323,3 +352,125 @@ def _diverged(where: str, error: _DivergedError, t: float) -> ConcurError:
     )
     fault.__cause__ = error
     return fault
+
+
+def reconstruct(
+    model: ReducedModel,
+    q0: ArrayLike,
+    times: ArrayLike,
+    speeds: Callable[[float], ArrayLike] | ArrayLike,
+    rtol: float = 1e-12,
+    atol: float = 1e-13,
+) -> np.ndarray:
+    """Follow shape velocities over time: the configurations they lead to.
+
+    For wheels this is odometry; a floating robot is carried by its momentum. Torques and the
+    inertia of what is not lifted play no part: ``qdot`` follows from v = H s + h.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The reduced model.
+    q0 : array_like
+        Configuration at the first time, shape (nq,).
+    times : array_like
+        Increasing times at which configurations are wanted, shape (k,), s.
+    speeds : callable or array_like
+        Shape velocities: a function s(t) of shape (ns,), or samples at the times, shape
+        (k, ns), between which a cubic spline is laid (fewer than four samples: a polynomial).
+    rtol, atol : float
+        Relative and absolute (m, rad) tolerance from one time to the next.
+
+    Returns
+    -------
+    numpy.ndarray
+        Configurations, shape (k, nq), quaternions of unit norm.
+
+    Raises
+    ------
+    ShapeError, NonFiniteError
+        If an argument is not finite or has another shape.
+    SimulationError
+        If the times do not increase, or the wheels do not determine the motion on the way.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> model = cc.reduce(cc.robots.rover_arm())
+    >>> straight = [1.0, 1.0, 0.0, 0.0, 0.0]
+    >>> start = model.robot.neutral()
+    >>> path = cc.simulation.reconstruct(model, start, [0.0, 2.0], lambda t: straight)
+    >>> path[-1, :3].round(6).tolist()
+    [0.2, 0.0, 0.0]
+    """
+    _check_model("reconstruct", model)
+    where = f"reconstruction of `{model.name}`"
+    robot = model.system
+    check_tolerance(where, "rtol", rtol, 100 * np.finfo(float).eps)
+    check_tolerance(where, "atol", atol, 0.0)
+    q = _start(model, q0)
+    instants = _increasing(times, where)
+    shape_speeds = _speeds(model, instants, speeds, where)
+    at, s = ca.SX.sym("q", model.nq), ca.SX.sym("s", model.ns)
+    moved = ca.densify(robot.rate(at, model.velocity(at, s)))
+    graph = ca.Function("rate", [at, s], [moved], ["q", "s"], ["rate"], {"cse": True})
+    made = machine_code(where, Integrator(), instants.size, (model, "odometry"), lambda: [graph])
+    graph = made[0] if made else graph
+    rate = Evaluator(graph, [(model.nq,)], where, can_fail=False)
+
+    def slope(t: float, q: np.ndarray) -> np.ndarray:
+        rate.inputs[0][:, 0], rate.inputs[1][:, 0] = q, shape_speeds(t)
+        rate.trigger()
+        return rate.outputs[0][:, 0].copy()
+
+    path = [q]
+    for start, end in pairwise(instants):
+        if not np.isfinite(slope(float(start), path[-1])).all():
+            raise _lost(where, float(start))
+        solver = _dop853(slope, start, path[-1], end, (rtol, atol))
+        if solver.status == "failed":
+            raise _lost(where, float(start))
+        path.append(robot.normalize(solver.y))
+    return np.array(path)
+
+
+def _increasing(times: ArrayLike, where: str) -> np.ndarray:
+    instants = finite_floats(times, f"{where}, `times`")
+    if instants.ndim != 1 or not instants.size:
+        raise shape_error(f"{where}, `times`", (max(1, instants.size),), instants.shape)
+    if (np.diff(instants) <= 0.0).any():
+        k = int(np.argmax(np.diff(instants) <= 0.0))
+        raise SimulationError(
+            f"{where}, `times`",
+            expected="times that increase",
+            came=f"{instants[k]:.6g} s before {instants[k + 1]:.6g} s",
+            cure="Sort them, each once.",
+        )
+    return instants
+
+
+def _speeds(
+    model: ReducedModel, instants: np.ndarray, speeds: Any, where: str
+) -> Callable[[float], np.ndarray]:
+    place = f"{where}, `speeds` ({', '.join(model.shape_names)})"
+    if not callable(speeds):
+        samples = finite_floats(speeds, place, (instants.size, model.ns))
+        if instants.size == 1:
+            return lambda t: np.asarray(samples[0])
+        spline = make_interp_spline(instants, samples, k=min(3, instants.size - 1))
+        return lambda t: np.asarray(spline(t))
+
+    def checked(t: float) -> np.ndarray:
+        return finite_floats(speeds(t), f"{place}, t = {t:.6g} s", (model.ns,))
+
+    return checked
+
+
+def _lost(where: str, t: float) -> SimulationError:
+    return SimulationError(
+        f"{where}, t = {t:.6g} s",
+        expected="a velocity that follows from the shape velocities",
+        came="none that is finite",
+        cure="The wheels do not determine the motion there: see `model.regularity`.",
+        time=t,
+    )

@@ -6,10 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import as_floats, finite_floats
+from concur._progress import busy
+from concur.codegen import (
+    as_floats,
+    find_compiler,
+    fingerprint,
+    finite_floats,
+    interpreted_on_purpose,
+    recalled,
+)
+from concur.codegen import compiled as compile_all
 from concur.errors import SimulationError, shown
 from concur.reduction import ReducedModel
 from concur.robot import unknown_name
@@ -174,3 +184,59 @@ class Integrator:
         for name, least in (("rtol", 100 * np.finfo(float).eps), ("atol", 0.0)):
             if getattr(self, name) is not None:
                 check_tolerance("integrator", name, getattr(self, name), float(least))
+
+
+LONG = 10_000
+"""Steps from which on a run is compiled by default."""
+
+
+def is_compiled(where: str, compiled: bool | None, steps: int) -> bool:
+    """Decide whether a run is compiled, by its length alone: the same run is the same each time.
+
+    Compiled code and the interpreter round differently, so the contents of a cache must not matter.
+    """
+    if compiled is None:
+        return steps >= LONG and find_compiler() is not None
+    if compiled and find_compiler() is None:
+        raise _no_compiler(where)
+    return bool(compiled)
+
+
+def machine_code(
+    where: str,
+    loop: Integrator,
+    steps: int,
+    value: Any,
+    graphs: Callable[[], list[ca.Function]],
+) -> tuple[ca.Function, ...] | None:
+    """Compile functions, or take them from the cache without building their graphs.
+
+    `value` is all that the graphs are made from. None for a run that is interpreted. Without a
+    compiler that works: an error if machine code is demanded, else None and one warning.
+    """
+    if not is_compiled(where, loop.compiled, steps):
+        return None
+    key = fingerprint("simulation", value)
+    made = recalled(key)
+    if made is None:
+        with busy(loop.progress, f"compiling the {where}"):
+            made = compile_all(graphs(), key)
+    if made is None and loop.compiled:
+        raise _no_compiler(where)
+    return None if made is None else made.functions
+
+
+def _no_compiler(where: str) -> SimulationError:
+    """Build the error for machine code that was asked for and cannot be made."""
+    found = find_compiler()
+    came = "no command that answers as one"
+    if found is not None:
+        came = f"`{' '.join(found.command)}`, which does not compile it"
+    elif interpreted_on_purpose():
+        came = "CONCUR_CC=none, which asks for the interpreter"
+    return SimulationError(
+        f"{where}, `compiled`",
+        expected="a C compiler that works",
+        came=came,
+        cure="Install gcc or clang, let CONCUR_CC name one, or leave `compiled` out.",
+    )

@@ -15,8 +15,7 @@ from concur.control import Tick
 from concur.outputs.references import Reference
 from concur.simulation._integrator import ADAPTIVE, FASTEST
 from concur.simulation._program import FORCE_STATES, FORCE_UNIT, KEPT, Program
-from concur.simulation._runge_kutta import graph_of
-from concur.simulation._step import MOVING, rate_function, split
+from concur.simulation._step import MOVING, graph_of, rate_function, split
 from concur.system import System
 
 CHECK_EVERY = 200

@@ -337,38 +337,6 @@ class Plant(EvaluatedMethods):
         """
         return self.robot if self._uncertain is None else self._uncertain.robot_with(p)
 
-    def per_control(
-        self, q: ca.SX, p: ca.SX, at: tuple[ca.SX, ...] | None = None
-    ) -> tuple[ca.SX, ca.SX]:
-        """Accelerations per control.
-
-        Parameters
-        ----------
-        q, p : casadi.SX
-            Configuration and numbers of the plant, shapes (nq,) and (n_numbers,).
-        at : tuple of casadi.SX, optional
-            Velocity (nv,), loads (nl,) and controls (nu,), on which they depend where wheels may
-            slip; without it wheels are free, the lightest for their motors.
-
-        Returns
-        -------
-        tuple of casadi.SX
-            Accelerations of the robot and of its controls, shapes (nv, nu) and (nu, nu).
-        """
-        u, still = ca.SX.sym("u", self.nu), ca.SX.zeros(self.nv)
-        if self.slip is None:
-            vdot, _ = self._acceleration(self.symbolic(p), q, still, u)
-            moved = ca.jacobian(vdot, u)
-        elif at is not None:
-            v, loads, held = at
-            vdot, _, _ = self.slip_acceleration(q, v, loads, u, p)
-            moved = ca.substitute(ca.jacobian(vdot, u), u, held)
-        else:
-            free = replace(self.slip, loads=(0.0,) * len(self.slip.grip))
-            vdot, _, _ = replace(self, slip=free).slip_acceleration(q, still, ca.SX(0, 1), u, p)
-            moved = ca.jacobian(vdot, u)
-        return moved, control_velocities(self.symbolic(p), q, moved)
-
     def step_function(self, method: str = "rk4") -> ca.Function:
         """One step under constant controls.
 

@@ -27,11 +27,18 @@ from concur.outputs import Reference, ReferenceSample, reference_for
 from concur.robot import Mechanism, Worlds, controls, mapping
 from concur.simulation._drives import check_friction
 from concur.simulation._imperfections import Imperfections, Scalar
-from concur.simulation._integrator import FASTEST, FIXED_STEP, Integrator, grid, shape_start
+from concur.simulation._integrator import (
+    FASTEST,
+    FIXED_STEP,
+    Integrator,
+    grid,
+    is_compiled,
+    machine_code,
+    shape_start,
+)
 from concur.simulation._loop import Adaptive, FixedStep, Loop, most_periods, rates_of
-from concur.simulation._machine_code import is_compiled, machine_code
 from concur.simulation._plant import Plant
-from concur.simulation._program import FORCE_UNIT, KEPT, Program, ideal_program, loop_program
+from concur.simulation._program import KEPT, Program, ideal_program, loop_program
 from concur.simulation._record import Recorder, recorded_together
 from concur.simulation._recorded import recorded_run, run_of
 from concur.simulation._run import Run
@@ -149,19 +156,18 @@ def simulate(
     >>> bool(abs(run.error).max() < 1e-9)
     True
     """
-    started = time.perf_counter()
     law = tracking_law(servo, "simulate, `servo`")
     real = plant if isinstance(plant, RealPlant) else RealPlant(plant)
     stepped = _plant(robot, law, real.plant)
     moving, numbers = stepped, None
     if real.world is not None or stepped.n_numbers:
         deviating = {} if real.world is None else real.world
-        numbers = stepped.numbers(deviating)[0]
+        numbers = stepped.numbers(deviating)
         moving = stepped.of_world(deviating)
     where = f"simulation of `{moving.name}`"
     demand = reference_for(reference, law.outputs, where)
     options = dt if isinstance(dt, Integrator) else Integrator(dt=dt)
-    dt, hold, progress = options.dt, options.control_period, options.progress
+    dt, hold = options.dt, options.control_period
     if options.method in FIXED_STEP:
         check_step(where, stepped.slip, dt)
         check_friction(moving, dt)
@@ -170,45 +176,64 @@ def simulate(
         law.check_period(f"{where}, `control_period`", hold)
     q = stepped.robot.check_configuration(q0, "`q0`")
     if numbers is not None:
-        q = np.asarray(
-            moving.robot.normalize(q)
-        )  # wheels that follow guides fit those of the world
+        # Wheels that follow guides fit those of the world.
+        q = np.asarray(moving.robot.normalize(q))
     if isinstance(moving.robot, Mechanism):
         moving.robot.check_contacts(q, "`q0`")
     s = shape_start(where, law.model, s0)
-    v = _start_velocity(where, law, moving, q, s, real.momentum)
+    if real.momentum is not None and not law.model.takes_momentum:
+        raise SimulationError(
+            f"{where}, `momentum`",
+            expected="none, for a robot that does not float",
+            came=str(real.momentum),
+            cure="Leave it out.",
+        )
+    deviations = {} if real.deviations is None else real.deviations
+    deviations = mapping(f"{where}, `deviations`", deviations)
+    if ideal := real.imperfections is None and not deviations:
+        program = ideal_program(law, stepped, options.method, dt, per_hold)
+        p = np.zeros((1, 0)) if numbers is None else numbers
+    else:
+        given = real.imperfections, tuple(deviations), dt, hold or dt
+        program = loop_program(law, stepped, *given, options.method)
+        p = program.numbers(numbers, deviations)
+    x0 = program.start(q, s, real.momentum, p)
+    fastest = np.abs(x0[0, program.states["v"]]).max()
+    if not fastest < FASTEST:
+        raise SimulationError(
+            f"{where}, start",
+            expected=f"velocities below {FASTEST:g} m/s or rad/s",
+            came=f"{fastest:.3g}, which follow from the shape velocities and the momentum",
+            cure="Give SI units; check masses and momentum.",
+        )
     margin = law.margin(q)
     if margin < law.refused_below:
         raise singular_error(law, q, margin)
+    if ideal:
+        return _ideal_run(where, program, (demand, p[0], x0[0], steps), moving, options)
+    ticks, _ = grid(where, duration, program.control_period, None)
+    delays = program.delays(deviations)
+    batch = Batch(x0, p, [real.number], real.seed, *delays)
+    with busy(options.progress, f"simulating {moving.name}"):
+        return program_run(program, demand, ticks, batch, moving, compiled=options.compiled)
 
-    deviations = {} if real.deviations is None else real.deviations
-    deviations = mapping(f"{where}, `deviations`", deviations)
-    if real.imperfections is not None or deviations:
-        period = hold or dt
-        ticks, _ = grid(where, duration, period, None)
-        given = real.imperfections, tuple(deviations), dt, period
-        program = loop_program(law, stepped, *given, options.method)
-        p = program.numbers(None if numbers is None else numbers[None], deviations)
-        x0 = program.start(q, s, real.momentum, p)
-        delays = program.delays(deviations)
-        batch = Batch(x0, p, [real.number], real.seed, *delays)
-        with busy(progress, f"simulating {moving.name}"):
-            return program_run(program, demand, ticks, batch, moving, compiled=options.compiled)
 
-    program = ideal_program(law, stepped, options.method, dt, per_hold)
-    p = np.zeros(0) if numbers is None else numbers
-    x = np.zeros(program.nx)
-    x[program.states["q"]], x[program.states["v"]] = q, v
-    if moving.nl:  # loads of wheels that slip, with all velocities constant
-        loads = np.asarray(moving.loads(q, v, np.zeros(moving.nv), np.zeros(0)))
-        x[program.states["load"]] = loads / FORCE_UNIT
-    loop, recorder = _prepared(where, program, (demand, p, x, steps), moving, options)
+def _ideal_run(
+    where: str,
+    program: Program,
+    given: tuple[Reference, np.ndarray, np.ndarray, int],
+    moving: Plant,
+    options: Integrator,
+) -> Run:
+    """Run a loop without imperfections, from the reference, numbers, start and number of steps."""
+    started, (demand, *_, steps) = time.perf_counter(), given
+    loop, recorder = _prepared(where, program, given, moving, options)
     _look(recorder, loop, 0, 1)
     fault: ConcurError | None = None
     stop: KeyboardInterrupt | None = None
     first = done = 0
     try:
-        with track(progress, f"simulating {moving.name}", steps) as report:
+        with track(options.progress, f"simulating {moving.name}", steps) as report:
             while done < steps and fault is None:
                 first = done
                 done, sound = loop.advance(first)
@@ -225,7 +250,8 @@ def simulate(
     count = loop.finite(done) if fault or stop else steps + 1
     loop.complete(count, done)
     rows = recorder.rows(demand, loop.arrays(count))
-    run = run_of(recorder, rows, hold, options.method, time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    run = run_of(recorder, rows, options.control_period, options.method, seconds)
     if stop is not None:
         stop.run = run  # type: ignore[attr-defined]
         raise stop
@@ -347,12 +373,9 @@ def _prepared(
         loop = program.advance(most_periods(program)) if fixed else rates_of(program)
         return [loop, *([] if program.plant.n_numbers else recorded_together(law, moving))]
 
-    made = None
-    if is_compiled(where, options.compiled, given[-1]):
-        kind = (program.method, per_tick) if fixed else ("adaptive", bool(per_tick))
-        value = (law, program.plant, program.imperfections, *kind)
-        demanded = bool(options.compiled)
-        made = machine_code(where, value, graphs, options.progress, demanded)
+    kind = (program.method, per_tick) if fixed else ("adaptive", bool(per_tick))
+    value = (law, program.plant, program.imperfections, *kind)
+    made = machine_code(where, options, given[-1], value, graphs)
     function, *recorded = made or (None,)
     recorder = Recorder(law, moving, recorded)
     if fixed:
@@ -396,45 +419,6 @@ def _structure(system: System) -> tuple[Any, ...]:
     bodies = [(body.name, body.parent, type(body.joint)) for body in system.bodies]
     driven = system.actuated, system.control_names, system.mimics, system.steering
     return Mechanism, bodies, *driven
-
-
-def _start_velocity(
-    where: str,
-    servo: TrackingLaw,
-    plant: Plant,
-    q: np.ndarray,
-    s: np.ndarray,
-    momentum: ArrayLike | None,
-) -> np.ndarray:
-    """Lift the shape velocities as what moves does: without slip, at its own momentum."""
-    model = servo.model
-    if momentum is not None:
-        if not model.takes_momentum:
-            raise SimulationError(
-                f"{where}, `momentum`",
-                expected="none, for a robot that does not float",
-                came=str(momentum),
-                cure="Leave it out.",
-            )
-        model = model.at_momentum(momentum)
-    if _differs(plant.robot, model.system):
-        model = model.on(plant.robot)
-    v = np.asarray(model.velocity(q, s))
-    if not np.abs(v).max() < FASTEST:
-        raise SimulationError(
-            f"{where}, start",
-            expected=f"velocities below {FASTEST:g} m/s or rad/s",
-            came=f"{np.abs(v).max():.3g}, which follow from the shape velocities and the momentum",
-            cure="Give SI units; check masses and momentum.",
-        )
-    return v
-
-
-def _differs(one: System, other: System) -> bool:
-    """Whether two systems can have other velocities for the same shape velocities."""
-    if isinstance(one, Mechanism) and isinstance(other, Mechanism):
-        return one.wheels != other.wheels or one.bodies != other.bodies
-    return one is not other
 
 
 def _diverged(where: str, loop: Loop, done: int) -> ConcurError:

@@ -14,7 +14,7 @@ from fmpy.validation import validate_fmu
 from concur.codegen import CompilerWarning
 from concur.export import Entry, FmuModel, Signal, write_fmu
 from concur.export._fmu import base_units
-from concur.simulation._runge_kutta import runge_kutta
+from concur.simulation._step import runge_kutta
 from tests.export._units import (
     DISCARD,
     ERROR,

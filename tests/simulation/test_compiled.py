@@ -21,7 +21,7 @@ from concur.simulation import (
     _simulate,
     simulate,
 )
-from concur.simulation._machine_code import LONG, is_compiled
+from concur.simulation._integrator import LONG, is_compiled
 from tests.control._cases import (
     Q0,
     S0,
@@ -172,15 +172,3 @@ def test_motions_under_torques(method: str) -> None:
         assert_allclose(
             getattr(motion(True), name), getattr(motion(False), name), rtol=0, atol=1e-10
         )
-
-
-@pytest.mark.usefixtures("compiler")
-def test_odometry() -> None:
-    times, model = np.linspace(0.0, 2.0, 21), SERVO.model
-
-    def path(compiled: bool) -> np.ndarray:
-        speeds = lambda t: S0 * np.cos(t)  # noqa: E731
-        return cc.simulation.reconstruct(model, Q0, times, speeds, compiled=compiled)
-
-    assert np.ptp(path(True)[:, 0]) > 0.01
-    assert_allclose(path(True), path(False), rtol=0, atol=1e-12)
