@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
@@ -81,25 +79,6 @@ QUATERNIONS = {
     "negative": np.array([0.0, 0.6, 0.0, -0.8]),
     "small": np.array([0.1, 0.2, 0.1, 0.97]) / np.linalg.norm([0.1, 0.2, 0.1, 0.97]),
 }
-
-
-def vectors(size: int, bound: float) -> st.SearchStrategy[np.ndarray]:
-    return arrays(float, size, elements=st.floats(-bound, bound))
-
-
-twists = vectors(6, 1.8)
-"""Twists whose angle stays below pi: 1.8 sqrt(3) = 3.118."""
-
-
-@st.composite
-def unit_quaternions(draw: st.DrawFn) -> np.ndarray:
-    q = draw(vectors(4, 1.0).filter(lambda q: np.linalg.norm(q) > 1e-3))
-    return q / np.linalg.norm(q)
-
-
-def coarse_vectors(size: int, bound: float) -> st.SearchStrategy[np.ndarray]:
-    """Vectors without tiny entries, on which SciPy's `logm` overflows."""
-    return vectors(size, bound).map(lambda x: x.round(6))
 
 
 def cross_matrix(w: np.ndarray) -> np.ndarray:

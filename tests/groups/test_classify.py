@@ -265,13 +265,6 @@ def test_tolerance_below_rounding_counts_as_rounding(tolerance):
             assert classify(several, tolerance).name == "R^3"
 
 
-def test_tolerance_is_the_users():
-    loose = np.column_stack([E[5], revolute((0, 0, 1), (1e-4, 0, 0))])
-    assert classify(loose).closure.name == "SE(2)"
-    assert classify(loose, tolerance=1e-3).name == "SO(2)"
-    assert classify(loose, length=1e6).name == "SO(2)"
-
-
 # --- spans that are not closed ----------------------------------------------------------------
 
 OPEN = {
@@ -339,14 +332,6 @@ def test_open_span_is_refused_and_completed(case):
         near(projector(found.basis), projector(np.linalg.svd(given)[0][:, : found.dim]), 1e-10)
         pitch = 0.1 if closure == "H_p x| R^2" else None
         check(found.closure, closure, pose @ larger, pitch)
-
-
-def test_rolling_in_the_plane_names_the_bracket_that_leaves():
-    found = classify(E[:, [0, 5]])
-    assert found.reason == (
-        "The bracket of columns 0 and 1, (0, -1, 0, 0, 0, 0), leaves the span of the twists; "
-        "the smallest subgroup with these motions is SE(2) of dimension 3."
-    )
 
 
 @often

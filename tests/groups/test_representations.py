@@ -1,4 +1,4 @@
-"""Body, spatial and hybrid twists against Pinocchio, MuJoCo and printed numbers.
+"""Body, spatial and hybrid twists against Pinocchio and printed numbers.
 
 The numbers of the rigid body (source 003: A. Mueller, J. Nonlinear Sci. 2021) order twists
 [angular; linear]; they agree by two routes outside this package.
@@ -6,7 +6,6 @@ The numbers of the rigid body (source 003: A. Mueller, J. Nonlinear Sci. 2021) o
 
 from __future__ import annotations
 
-import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -100,33 +99,6 @@ def test_reference_frames_of_pinocchio() -> None:
         for name, moved in (("spatial", pose.act(BODY)), ("hybrid", aligned.act(BODY))):
             ours = se3.convert_inertia(pose.homogeneous, BODY.matrix(), "body", name)
             assert_close(ours, moved.matrix(), 1e-12)
-
-
-def test_object_velocities_of_mujoco() -> None:
-    model = mujoco.MjModel.from_xml_string(
-        "<mujoco><worldbody><body name='b'><freejoint/>"
-        "<inertial mass='2' pos='.1 -.2 .3' diaginertia='1 2 2.5'/></body></worldbody></mujoco>"
-    )
-    data, rng, found = mujoco.MjData(model), np.random.default_rng(5), np.zeros(6)
-    data.qpos[:3], data.qvel[:] = rng.normal(size=3), rng.normal(size=6)
-    data.qpos[3:] = np.roll(Rotation.from_rotvec(rng.normal(size=3)).as_quat(), 1)
-    mujoco.mj_forward(model, data)
-    pose = np.eye(4)
-    pose[:3, :3], pose[:3, 3] = data.xmat[1].reshape(3, 3), data.xpos[1]
-    twists = {}
-    for name, local in (("body", 1), ("hybrid", 0)):
-        kind = mujoco.mjtObj.mjOBJ_XBODY
-        mujoco.mj_objectVelocity(model, data, kind, 1, found, local)
-        twists[name] = np.roll(found, 3)
-    assert_close(se3.convert_twist(pose, twists["hybrid"], "hybrid", "body"), twists["body"], 1e-13)
-    # A free joint mixes two: linear part of the hybrid twist, angular part of the body twist.
-    mixed = np.concatenate([twists["hybrid"][:3], twists["body"][3:]])
-    assert_close(data.qvel, mixed, 1e-13)
-    # cvel is a spatial twist about the centre of mass of the tree instead of the world's origin.
-    shifted = pose.copy()
-    shifted[:3, 3] -= data.subtree_com[model.body_rootid[1]]
-    about = se3.convert_twist(shifted, twists["body"], "body", "spatial")
-    assert_close(np.roll(data.cvel[1], 3), about, 1e-13)
 
 
 def test_other_names_are_rejected() -> None:
