@@ -14,12 +14,11 @@ from scipy.interpolate import CubicSpline
 from scipy.linalg import expm, logm
 from scipy.spatial.transform import Rotation
 
-from concur import robots
 from concur.errors import ConcurError, NonFiniteError, OutputError, ShapeError, UnknownNameError
 from concur.outputs import Output, ReferenceSample, reference_for
 from concur.outputs import references as ref
 from concur.outputs.references import Loop, Reference
-from tests.groups.oracles import conjugation, twist_matrix, twist_of
+from tests.groups.oracles import twist_matrix, twist_of
 from tests.oracles import assert_close, difference_quotient
 
 Curve = Callable[[float], np.ndarray]
@@ -507,43 +506,6 @@ def test_motions_compose_and_are_read_in_any_group(group: str) -> None:
         assert_follows(ref.composed(part, group=group), group, curve)
 
 
-def test_reference_of_the_free_flyer() -> None:
-    # Check A: gamma = T(mu_lin t / m) gam0 exp(x1 sin .8 t) exp(x2 (1 - cos t)), and the velocity
-    # error at the start as it was computed elsewhere.
-    robot = robots.free_flyer()
-    q, v = robot.neutral(), np.zeros(robot.nv)
-    q[:7] = flat("SE3", exponential([0.1, -0.2, 0.3, 0.1, 0.2, -0.1]))
-    q[7:] = [0.1, 1.0, -1.35, 0.1, 1.0, -1.5]
-    v[:6] = [0.02, -0.01, 0.015, 0.03, 0.02, -0.03]
-    v[6:] = [0.05, -0.04, 0.03, 0.02, -0.03, 0.04]
-    x0 = np.array([-0.08, 0.06, 0.07, 0.3, -0.22, 0.25])
-    x1, x2 = np.array([0, 0, 0, 0.1, 0.05, -0.08]), np.array([0.03, -0.03, 0.02, 0, 0, 0])
-    start = robot.pose(q, "tool") @ exponential(x0)
-    drift = np.array([1.954790558, -1.255431220, 0.406422957]) / 85.5
-    sway = wave(
-        lambda t: np.sin(0.8 * t),
-        lambda t: 0.8 * np.cos(0.8 * t),
-        lambda t: -0.64 * np.sin(0.8 * t),
-    )
-    swell = wave(lambda t: 1 - np.cos(t), np.sin, np.cos)
-
-    def curve(t: float) -> np.ndarray:
-        turn = exponential(x1 * np.sin(0.8 * t)) @ exponential(x2 * (1 - np.cos(t)))
-        return exponential([*(drift * t), 0, 0, 0]) @ start @ turn
-
-    for group in ("R3xSO3", "SE3"):
-        still = ref.composed(
-            ref.screw(start, x1, "SE3", progress=sway),
-            ref.screw(np.eye(4), x2, progress=swell),
-            group=group,
-        )
-        reference = ref.drifting(still, drift)
-        assert_follows(reference, group, curve, (0.0, 0.7, 2.9, 5.0))
-    error = robot.twist(q, v, "tool") - conjugation(exponential(x0)) @ reference(0.0).twist
-    printed = [0.021961835, -0.009029227, 0.038907410, -0.011256206, -0.127117792, 0.010521825]
-    assert_close(error, printed, 2e-9)
-
-
 # --- which outputs a reference fits ------------------------------------------------------------
 
 
@@ -558,28 +520,6 @@ TURNED = ref.hold([0, 0, 0, 1], "SO3")
 HEADED = ref.planar(POINT)
 BODY_SCREW = ref.screw(np.eye(4), [0.1, 0, 0, 0, 0, 0.3], "SE3")
 INERTIAL_SCREW = ref.screw(np.eye(4), [0.1, 0, 0, 0, 0, 0.3])
-
-
-def test_groups_of_the_parts() -> None:
-    for reference, parts in {
-        POINT: [(3, 3, None)],
-        TURNED: [(4, 3, "SO3")],
-        HEADED: [(3, 3, "SE2")],
-        BODY_SCREW: [(7, 6, "SE3")],
-        INERTIAL_SCREW: [(7, 6, "R3xSO3")],
-        ref.hold(np.eye(4)): [(7, 6, None)],
-        ref.hold(np.eye(4), "SE3"): [(7, 6, "SE3")],
-        ref.stack(SPOT, ref.stack(HEADED, TURNED)): [(2, 2, None), (3, 3, "SE2"), (4, 3, "SO3")],
-        ref.relative(HEIGHT, SPOT, [0]): [(2, 2, None)],
-        ref.relative(SPOT, ref.stack(SPOT, HEIGHT)): [(2, 2, None), (1, 1, "R")],
-        ref.relative(ref.hold([1, 2], "R2"), SPOT): [(2, 2, "R2")],
-        ref.relative(SPOT, ref.hold([1, 2], "R2")): [(2, 2, None)],
-        ref.waypoints(TIMES, POINTS): [(2, 2, "R2")],
-        rest([0.0] * 7, 6): [(7, 6, None)],
-    }.items():
-        assert list(reference.groups) == parts
-        assert sum(part[0] for part in parts) == reference.pose_size
-        assert sum(part[1] for part in parts) == reference.size
 
 
 def outputs(groups: str) -> list[Output]:

@@ -28,7 +28,6 @@ from tests.control._cases import refused
 from tests.oracles import (
     Pinocchio,
     assert_close,
-    difference_quotient,
     random_floater,
     random_rover,
     random_tree,
@@ -163,29 +162,6 @@ def _aligned(outputs: list[Output], found: np.ndarray, pose: np.ndarray) -> np.n
     return pose
 
 
-def test_velocity_and_drift_are_derivatives_of_the_pose() -> None:
-    for robot, pairs in machines():
-        check_quotients(robot, *pairs[1])
-
-
-def check_quotients(robot: Mechanism, body: str, origin: str) -> None:
-    rng = np.random.default_rng(3)
-    at, v = robot.random(rng), rng.normal(size=robot.nv)
-    q, speeds = ca.SX.sym("q", robot.nq), ca.SX.sym("v", robot.nv)
-    outputs = [relative(group, body, origin) for group in ("R3", "R2", "R")]
-    moved = output_motion(robot, outputs, q, speeds)
-    graph = ca.Function("f", [q, speeds], [moved.coordinates, moved.velocity, moved.acceleration])
-
-    def motion(t: float) -> list[np.ndarray]:
-        # Along constant velocities of the joints.
-        return [np.array(part)[:, 0] for part in graph(robot.integrate(at, t * v), v)]
-
-    _, velocity, drift = motion(0.0)
-    assert_close(velocity, difference_quotient(lambda t: motion(t)[0], 1e-3), 1e-8)
-    assert_close(drift, difference_quotient(lambda t: motion(t)[1], 1e-3), 1e-8)
-    assert np.abs(velocity).max() > 0.1 < np.abs(drift).max()
-
-
 def hands(group: str = "R3xSO3", **options: object) -> Servo:
     """The servicer with both hands relative: the right to the left, the left to the satellite."""
     outputs = [
@@ -235,28 +211,6 @@ def check_loop(servo: Servo, run: Run, parts: dict[int, float]) -> None:
         expected = (x0 + (v0 + w * x0) * t) * np.exp(-w * t)
         assert np.abs(x0).max() > 0.03
         assert_allclose(run.error[:, part], expected, rtol=0, atol=1e-7)
-
-
-@pytest.mark.extended
-def test_closed_loop_of_floating_hands_follows_the_exact_error_dynamics() -> None:
-    model = reduce(robots.servicer(), momentum=[11.0, -5.0, 0.0, 1.0, 2.0, -3.0])
-    outputs = [
-        Output("left", "left_hand", "R3xSO3"),
-        Output("right", "right_hand", "R3xSO3", relative_to="left_hand"),
-    ]
-    servo = Servo(model, outputs, [4.0, 9.0], [4.0, 6.0])
-    goal = servo.output(START).copy()
-    goal[:3] += [0.05, -0.1, 0.04]
-    goal[7:10] += [0.1, 0.05, -0.08]
-    turn = [0.2, -0.3, 0.1]
-    goal[10:] = (Rotation.from_quat(goal[10:]) * Rotation.from_rotvec(turn)).as_quat()
-    reference = stack(hold(goal[:7], "R3xSO3"), hold(goal[7:], "R3xSO3"))
-    run = simulate(
-        model.robot, servo, reference, 1.0, START, np.zeros(14), dt=Integrator("rk4", 0.01)
-    )
-    # With gains that are multiples of I and no initial velocity, a rotation error keeps its axis.
-    assert_allclose(run.error[0, 9:], turn, atol=1e-12)
-    check_loop(servo, run, {0: 2.0, 6: 3.0, 9: 3.0})
 
 
 def test_closed_loop_of_a_hand_on_its_rover_follows_the_exact_error_dynamics() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.interpolate import BPoly, CubicSpline
-from scipy.spatial.transform import Rotation, RotationSpline
+from scipy.spatial.transform import Rotation
 
 import concur as cc
 from concur.errors import ConcurError, NonFiniteError, ShapeError, UnknownNameError
@@ -83,18 +83,6 @@ def test_missing_derivatives_are_those_of_splines_of_scipy() -> None:
     found = references.table(TIMES, points, rates).sample(TIMES)
     assert_allclose(found[1], rates, atol=1e-11)
     assert_allclose(found[2], CubicSpline(TIMES, rates)(TIMES, 1), atol=1e-9)
-
-
-def test_an_attitude_turns_as_a_rotation_spline_does() -> None:
-    poses = motion("SO3").sample(DENSE)[0]
-    spline = RotationSpline(DENSE, Rotation.from_quat(poses))
-    times = np.linspace(0.05, 0.95, 50)
-    # Signs of quaternions and whole turns do not matter.
-    flipped = poses * np.where(np.arange(len(poses)) % 3 == 0, -1.0, 1.0)[:, None]
-    found = references.table(DENSE, flipped, group="SO3").sample(times)
-    apart = Rotation.from_quat(found[0]).inv() * spline(times)
-    assert apart.magnitude().max() < 1e-6
-    assert_allclose(found[1], spline(times, 1), atol=2e-4)
 
 
 def test_headings_may_be_wrapped() -> None:
