@@ -223,11 +223,11 @@ def _response(
     v = w if servo.use_measured_velocity else model.velocity(q, w)
     still = np.zeros(model.ns)
     spread = np.linalg.inv(servo.decoupling(q))
-    _, drift = servo.output_motion(q, w)
+    _, drift = servo.motion(q, servo.velocity(q, w))
     forces = model.shape_forces(q, v, still) - model.mass_matrix(q) @ spread @ drift
     torque = np.linalg.inv(model.input_matrix(q))
     moved = np.linalg.solve(real.mass_matrix(q), real.input_matrix(q))
-    _, own_drift = truth.output_motion(q, v)
+    _, own_drift = truth.motion(q, truth.velocity(q, v))
     own_bias = np.linalg.solve(real.mass_matrix(q), real.shape_forces(q, v, still))
     outputs = truth.decoupling(q)
     constant = own_drift - outputs @ own_bias + outputs @ moved @ torque @ forces

@@ -198,7 +198,7 @@ def _functions(servo: Servo) -> tuple[ca.Function, ca.Function]:
     pull = group.error_map(x).T @ (kp * metric * x) / metric - kd * ve
     command = pull + transport @ acceleration - group.ad(velocity) @ carried
     jacobian = servo.decoupling(q)
-    still = servo.output_motion(q, ca.SX.zeros(servo.ns))[0]
+    still = servo.motion(q, servo.velocity(q, ca.SX.zeros(servo.ns)))[0]
     if servo.ns == n:
         s = ca.solve(jacobian, velocity - still)
     else:
@@ -206,7 +206,7 @@ def _functions(servo: Servo) -> tuple[ca.Function, ca.Function]:
         spread = solve_positive_definite(model.mass_matrix(q), jacobian.T)
         s = spread @ solve_positive_definite(jacobian @ spread, velocity - still)
     # The reference has the robot's state, so its acceleration is the whole command.
-    u = servo.law(q, s, servo.output(q), servo.output_motion(q, s)[0], command)[0]
+    u = servo.law(q, s, servo.output(q), servo.motion(q, servo.velocity(q, s))[0], command)[0]
     slope = ca.jacobian(ca.dot(weight, u), ca.vertcat(x, ve)).T
     inputs = [q, twist, acceleration, x, ve, kp, kd, metric]
     options = {"cse": True}

@@ -244,7 +244,7 @@ def _state(
     ve: np.ndarray,
 ) -> tuple[np.ndarray, ...]:
     """A state with a reference that makes the errors; x on commutative groups only."""
-    velocity, _ = servo.output_motion(q, s)
+    velocity, _ = servo.motion(q, servo.velocity(q, s))
     pose, start, place = np.array(servo.output(q)), 0, 0
     for output in servo.outputs:
         if output.lie.abelian:

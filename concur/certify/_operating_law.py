@@ -125,7 +125,7 @@ def servo_equations(servo: Servo) -> tuple[list[Array], dict[str, Array]]:
     q, s, pose, twist, acceleration = given = [ca.SX.sym(*one) for one in sizes.items()]
     model, group = servo.model, servo.error_dynamics.group
     x, ve = servo.errors(q, s, pose, twist)
-    velocity, drift = servo.output_motion(q, s)
+    velocity, drift = servo.motion(q, servo.velocity(q, s))
     command = servo.error_dynamics.feedback(x, ve) + group.transport(x) @ acceleration
     command += group.ad(velocity) @ ve
     return given, {

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from concur.codegen import attitude_error, finite_floats, shape_error
 from concur.control._inverse_kinematics_step import TASK, coupled_bounds, leaders, step_of
+from concur.control._reading import is_one_pose
 from concur.errors import OutputError, ShapeError
 from concur.outputs import (
     Output,
@@ -32,7 +33,6 @@ from concur.outputs import (
 )
 from concur.robot import Body, Mechanism, joints, scalar
 
-POSES = ("SE3", "R3xSO3")
 FARTHEST = 1e12
 """Largest coordinate of a target, m: beyond, rounding alone exceeds any useful tolerance."""
 
@@ -265,7 +265,7 @@ class InverseKinematicsSolver:
                 came=f"{np.abs(flat).max():.3g}",
                 cure="Positions are in metres from the inertial origin.",
             )
-        if flat.shape == (4, 4) and [o.group in POSES for o in self.outputs] == [True]:
+        if flat.shape == (4, 4) and is_one_pose(self.outputs):
             flat = pose_numbers(homogeneous(flat, where))
         size = sum(output.pose_size for output in self.outputs)
         if flat.shape != (size,):

@@ -25,7 +25,7 @@ from concur.codegen import Array, Vector, constant
 from concur.control._allocation import SOLVER, allocation
 from concur.control._sharing import minus_inverse, share, unfelt
 from concur.control._tracking import command
-from concur.control._tracking_law import TrackingLaw, law_graph
+from concur.control._tracking_law import TrackingLaw, all_velocities, law_graph
 from concur.outputs import output_motion
 from concur.reduction import UNDETERMINED, ReducedModel
 from concur.robot import (
@@ -165,7 +165,7 @@ def law_function(
         The law.
     """
     inputs = {name: ca.SX.sym(name, size) for name, size in servo.inputs(free).items()}
-    q, v, model = inputs["q"], servo.velocities(inputs), servo.model
+    q, v, model = inputs["q"], all_velocities(servo, inputs), servo.model
     found = shape_command(servo, q, v, inputs)
     limited = limited and servo.torque_limits is not None
     forces = model.shape_forces(q, v, ca.SX(servo.ns, 1) if limited else found.shape_acceleration)

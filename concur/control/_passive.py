@@ -26,12 +26,11 @@ from concur.codegen import Array, Scalar, Vector, as_floats, constant, evaluated
 from concur.control._allocation import SOLVER
 from concur.control._law import controls, least_root, solve_scaled
 from concur.control._margins import natural_units
-from concur.control._matching import matching_outputs
 from concur.control._output_law import OutputLaw
-from concur.control._reading import positive, read_each, read_gain
+from concur.control._reading import matching_outputs, positive, read_each, read_gain
 from concur.control._state_bounds import FARTHEST, StateBounds, slowest_period
 from concur.control._tracking import TrackedOutputs
-from concur.control._tracking_law import law_graph
+from concur.control._tracking_law import all_velocities, law_graph
 from concur.errors import OutputError
 from concur.outputs import ReferenceSample, following_rate, output_motion
 from concur.reduction import along
@@ -232,7 +231,7 @@ class PassiveServo(OutputLaw):
 
     def graph(self, solver: str = SOLVER, sided: bool = False, free: bool = False) -> ca.Function:
         inputs = {name: ca.SX.sym(name, size) for name, size in self.inputs(free).items()}
-        q, v = inputs["q"], self.velocities(inputs)
+        q, v = inputs["q"], all_velocities(self, inputs)
         found = self._following(q, v, inputs["pose"], inputs["twist"], inputs["acceleration"])
         forces = self.model.following_forces(q, v, found.velocity, found.rate) + found.forces
         learnt = ca.SX(self.nz, 1)

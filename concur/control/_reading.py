@@ -9,8 +9,69 @@ import numpy as np
 
 from concur.codegen import LARGEST, as_floats, finite_floats, nonfinite_error, shape_error
 from concur.errors import NonFiniteError, OutputError, ShapeError
-from concur.outputs import Output
-from concur.robot import scalar, unknown_name
+from concur.outputs import Output, check_planar, checked_outputs
+from concur.reduction import ReducedModel
+from concur.robot import Mechanism, scalar, unknown_name
+
+NO_MOTORS = (
+    "Add motors, thrusters or inputs in `actuated` of the robot, a wheel or slider that holds what "
+    'the wheels leave free, or reduce(robot, stages="auto") for joints that keep their momentum. '
+    "Loads on cables are damped by a regulator of `concur.control.linear_loop(model, at=q)`. "
+    "Without a law `concur.simulation.forced_motion` moves the robot."
+)
+"""What to do where controls do not suffice for a law."""
+
+
+def is_one_pose(outputs: Sequence[Output]) -> bool:
+    """Whether the reference pose may be a matrix (4, 4): of one output that is a full pose."""
+    return [output.group in ("SE3", "R3xSO3") for output in outputs] == [True]
+
+
+def matching_outputs(model: Any, outputs: Any) -> tuple[Output, ...]:
+    """Outputs that fit a reduced robot: at most as many coordinates as shape velocities.
+
+    There must be at least as many controls, and no planar output on a body that tilts.
+    """
+    if not isinstance(model, ReducedModel):
+        raise OutputError(
+            "servo, `model`",
+            expected="a reduced model",
+            came=f"{type(model).__name__} {model!r:.40}",
+            cure="Pass reduce(robot).",
+        )
+    checked = checked_outputs(model.system, outputs, "servo", functions=True)
+    where = f"servo of `{model.name}`"
+    check_controls(model, where)
+    needed = sum(output.dim for output in checked)
+    if needed > model.ns:
+        sizes = ", ".join(f"{o.name} {o.group} {o.dim}" for o in checked)
+        raise OutputError(
+            f"{where}, `outputs`",
+            expected=f"at most {model.ns} output coordinates, one per shape velocity "
+            f"({', '.join(model.shape_names)})",
+            came=f"{needed} ({sizes})",
+            cure="Remove outputs or drive more joints.",
+            outputs=needed,
+            controls=model.nu,
+        )
+    for output in checked:
+        if output.lie.planar and isinstance(model.system, Mechanism):
+            check_planar(where, model.robot, output, lambda q: model.lift(q)[0])
+    return checked
+
+
+def check_controls(model: ReducedModel, where: str) -> None:
+    """Demand at least as many controls as shape velocities, of which there are some."""
+    if model.ns and model.nu >= model.ns:
+        return
+    shape = f"the shape velocities {', '.join(model.shape_names)}" if model.ns else "a law"
+    names = f": {', '.join(model.control_names)}" if model.nu else ""
+    raise OutputError(
+        f"{where}, controls",
+        expected=f"at least {max(model.ns, 1)} controls for {shape}",
+        came=f"{model.nu}{names}",
+        cure=NO_MOTORS,
+    )
 
 
 def positive(

@@ -13,9 +13,8 @@ import casadi as ca
 from concur.control._allocation import SOLVER
 from concur.control._law import law_function
 from concur.control._loop import loop_response
-from concur.control._matching import matching_outputs
 from concur.control._output_law import OutputLaw
-from concur.control._reading import positive, read_gain
+from concur.control._reading import matching_outputs, positive, read_gain
 from concur.control._redundancy import Redundancy
 from concur.errors import OutputError
 

@@ -59,8 +59,7 @@ class SingularityReport:
         Motions that leave all outputs at rest, shape (n, n - rank), m/s and rad/s: columns of unit
         length with lengths counted in `length`.
     aligned : tuple of str
-        In a singular configuration, a clause for each column of `idle`: its joints, and how their
-        axes lie.
+        In a singular configuration, a clause for each column of `idle` that names its joints.
 
     Examples
     --------
@@ -363,7 +362,7 @@ def _report(
     vain = ease[:, None] * _plain_basis(right[rank:].T)
     vain = vain / np.linalg.norm(vain, axis=0)
     names = tuple(robot.freedom_names[i] for i in columns)
-    aligned = [aligned_joints(robot, outputs, q, names, column) for column in vain.T]
+    aligned = [aligned_joints(names, column) for column in vain.T]
     twists, start = np.zeros((lost.shape[1], len(outputs), 6)), 0
     for k, output in enumerate(outputs):
         span = slice(start, start + output.dim)

@@ -11,17 +11,20 @@ from concur.codegen import LARGEST
 from concur.control._margins import natural_units
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import ConcurError, NonFiniteError, OutputError, SingularConfigurationError
-from concur.outputs import FunctionOutput, Output, carriers
-from concur.reduction import ReducedModel
-from concur.robot import Mechanism, control_velocities, robot_size
+from concur.outputs import FunctionOutput, Output
+from concur.robot import Mechanism, control_velocities
 
 PART = 0.05
 """Share of the largest part of a motion from which on a joint takes part in it."""
 
 NEAR = 0.02
-"""Sine of an angle, or distance in sizes of the robot, below which axes count as aligned."""
+"""Share of the largest singular value below which joints count as aligned."""
 
-_STILL = 1e-6  # share of a motion that counts as dependent on the others
+CURE = (
+    "Choose outputs that different joints move, or another point: a point on the axle of wheels "
+    "does not move along it, and a chassis that is steered moves in one way at a time."
+)
+"""What to do about outputs that are singular in every configuration."""
 
 SAMPLES = 16
 """Random configurations at which outputs are tried before a servo is made of them."""
@@ -81,7 +84,7 @@ def check_decoupling(servo: TrackingLaw) -> None:
         f"servo of `{servo.name}`, `outputs`",
         expected="outputs whose motions can be commanded independently",
         came=f"a decoupling matrix that is singular in every configuration: {lost}",
-        cure=_cure(servo, samples),
+        cure=CURE,
         margins=tuple(margins),
     )
 
@@ -255,7 +258,7 @@ def _alignment(servo: TrackingLaw, q: np.ndarray, scaled: np.ndarray) -> str:
     if not values[-1] < NEAR * values[0]:
         return ""
     names = servo.model.shape_names
-    return f"; {aligned_joints(servo.model.robot, servo.outputs, q, names, rows[-1])}"
+    return f"; {aligned_joints(names, rows[-1])}"
 
 
 def _clause(servo: TrackingLaw, output: Output, part: np.ndarray, q: np.ndarray) -> str:
@@ -273,169 +276,14 @@ def _clause(servo: TrackingLaw, output: Output, part: np.ndarray, q: np.ndarray)
     return f"`{output.name}` along {shown}"
 
 
-def _cure(servo: TrackingLaw, samples: list[np.ndarray]) -> str:
-    """Point at an output that lies on the wheel axle, the commonest cause."""
-    other = "Choose outputs that different joints move, or another point."
-    robot = servo.model.system
-    if not isinstance(robot, Mechanism):
-        return "Choose outputs that different velocities move."
-    for output in servo.outputs:
-        if output.axes is None or output.relative_to or output.body != robot.base.name:
-            continue
-        columns = robot.jacobian(samples[-1], output.body) @ servo.model.lift(samples[-1])[0]
-        at_point, beside = (
-            columns[:3] - np.cross(point, columns[3:].T).T
-            for point in (np.array(output.point), np.array(output.point) + 1.0)
-        )
-        axes = robot.pose(samples[-1], output.body)[:3, :3].T
-        columns_used = ["xyz".index(axis) for axis in output.axes]
-        used = [i for i in range(3) if np.abs(axes[i, columns_used]).max() > 0.1]
-        for i in used:
-            if np.abs(at_point[i]).max() < 1e-12 < np.abs(beside[i]).max():
-                axis = "xyz"[i]
-                return (
-                    f"The point {tuple(output.point)} of `{output.body}` lies on the wheel axle, "
-                    f"where the wheels forbid any motion along {axis}: move it off the axle, "
-                    "forwards or backwards."
-                )
-    bodies = [output for output in servo.outputs if not isinstance(output, FunctionOutput)]
-    return immobile_body(servo.model, bodies, samples) or other
-
-
-def aligned_joints(
-    robot: Mechanism,
-    outputs: Sequence[Output],
-    q: np.ndarray,
-    motions: Sequence[str],
-    parts: np.ndarray,
-) -> str:
-    """Name the joints whose motions cancel at the outputs at q (nq,), and how their axes lie.
+def aligned_joints(motions: Sequence[str], parts: np.ndarray) -> str:
+    """Name the joints whose motions cancel at the outputs.
 
     `parts` are the sizes of the freedoms `motions` in a motion that leaves the outputs at rest, in
     comparable units.
     """
     sizes = np.abs(parts)
     taking = [name for name, size in zip(motions, sizes, strict=True) if size > PART * sizes.max()]
-    named = " and ".join(
-        filter(None, [", ".join(f"`{n}`" for n in taking[:-1]), f"`{taking[-1]}`"])
-    )
     if len(taking) == 1:
-        on_axis = _on_axis(robot, outputs, q, taking[0])
-        return f"joint {named} moves no output" + on_axis
-    return f"joints {named} align: {_pattern(robot, outputs, q, taking)}"
-
-
-def immobile_body(
-    model: ReducedModel, tracked: Sequence[Output], samples: Sequence[np.ndarray]
-) -> str:
-    """Explain why no point of a body with fewer freedoms than its outputs works, with a remedy.
-
-    Empty if each body has enough freedoms in some of the sampled configurations (nq,).
-    """
-    robot = model.robot
-    absolute = [output for output in tracked if output.relative_to is None]
-    for name in dict.fromkeys(output.body for output in absolute):
-        needed = sum(output.dim for output in absolute if output.body == name)
-        freedoms = max(_freedoms(model, q, name) for q in samples)
-        if freedoms >= needed:
-            continue
-        why = (
-            f"`{name}` has {freedoms} freedom{'s' * (freedoms > 1)} at a time and its outputs have "
-            f"{needed} coordinates, so no other point of `{name}` works."
-        )
-        ends = {wheel.body for wheel in robot.wheels}
-        steering = [body for body in robot.below_platforms if body not in ends]
-        other = "another body"
-        if steering:
-            other = f"{_listed(steering)} off its axis"
-            ways = "one way" if freedoms == 1 else f"{freedoms} ways"
-            why = (
-                f"Whatever the angle of {_listed(steering)}, the wheels let `{name}` move in "
-                f"{ways} only: steering changes which way, not the velocity itself. {why}"
-            )
-        return f"{why} Track a point of {other} instead, or give its outputs at most {freedoms}."
-    return ""
-
-
-def _freedoms(model: ReducedModel, q: np.ndarray, body: str) -> int:
-    """Number of independent velocities of a body, of all its points together."""
-    length = robot_size(model.robot)
-    twists = model.robot.jacobian(q, body) @ model.lift(q)[0]
-    twists[3:] *= length
-    if not np.isfinite(twists).all():
-        return 0
-    # Shape velocities in units in which each moves the body alike.
-    sizes = np.linalg.norm(twists, axis=0)
-    return int(np.linalg.matrix_rank(twists / np.where(sizes > 0.0, sizes, 1.0), tol=_STILL))
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
-
-
-def _axis(robot: Mechanism, q: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray] | None:
-    """Point and direction of the axis of a turning joint; none for other joints."""
-    for body in robot.bodies:
-        if body.name == name and body.joint.nv == 1:
-            basis = body.joint.basis[:, 0]
-            if not np.any(basis[:3]) and np.any(basis[3:]):
-                pose = robot.pose(q, name)
-                return pose[:3, 3], pose[:3, :3] @ basis[3:]
-    return None
-
-
-def _points(robot: Mechanism, outputs: Sequence[Output], q: np.ndarray) -> list[np.ndarray]:
-    """Points of the outputs that are positions."""
-    return [
-        np.asarray((robot.pose(q, output.body) @ [*output.point, 1.0])[:3])
-        for output in outputs
-        if "m" in output.coordinate_units
-    ]
-
-
-def _on_axis(robot: Mechanism, outputs: Sequence[Output], q: np.ndarray, name: str) -> str:
-    """Describe output points on the axis of a joint that would move them."""
-    line = _axis(robot, q, name)
-    if line is None:
-        return ""
-    point, axis = line
-    size = robot_size(robot)
-    there = [
-        output.name
-        for output in outputs
-        if "m" in output.coordinate_units and name in carriers(robot, [output])
-        for place in _points(robot, [output], q)
-        if np.linalg.norm(np.cross(axis, place - point)) < NEAR * size
-    ]
-    return f": the point of {_listed(there)} lies on its axis" if there else ""
-
-
-def _pattern(
-    robot: Mechanism, outputs: Sequence[Output], q: np.ndarray, names: Sequence[str]
-) -> str:
-    """Describe the relative position of joint axes; each statement is checked."""
-    cancel = "their motions cancel at the outputs"
-    lines = [line for line in (_axis(robot, q, name) for name in names) if line is not None]
-    if len(lines) != len(names):
-        return cancel
-    size = robot_size(robot)
-    (point, axis), rest = lines[0], lines[1:]
-    parallel = all(np.linalg.norm(np.cross(axis, other)) < NEAR for _, other in rest)
-    if not parallel:
-        return cancel
-    offsets = [at - point - axis * (axis @ (at - point)) for at, _ in rest]
-    if all(np.linalg.norm(offset) < NEAR * size for offset in offsets):
-        return "their axes coincide"
-    last = max(offsets, key=lambda offset: float(np.linalg.norm(offset)))
-    normal = np.cross(axis, last / np.linalg.norm(last))
-    moved = [o for o in outputs if set(names) <= set(carriers(robot, [o]))]
-    flat = all(abs(normal @ offset) < NEAR * size for offset in offsets)
-    there = [
-        output.name
-        for output in moved
-        for place in _points(robot, [output], q)
-        if abs(normal @ (place - point)) < NEAR * size
-    ]
-    if flat and there:
-        return f"their parallel axes and the point of {_listed(there)} lie in one plane"
-    return f"their axes are parallel, and {cancel}"
+        return f"joint `{taking[0]}` moves no output"
+    return f"joints {', '.join(f'`{name}`' for name in taking)} align"

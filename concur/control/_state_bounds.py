@@ -47,6 +47,30 @@ class StateBounds(NamedTuple):
     period: float
     state: np.ndarray
 
+    def check_period(self, where: str, period: float) -> None:
+        """Reject a control period with which no tick of a law with a state gives a torque.
+
+        Parameters
+        ----------
+        where : str
+            Place named in the error.
+        period : float
+            Time from a tick to the next, s.
+
+        Raises
+        ------
+        ConcurError
+            If the law has a state and the period is not from 0 to the bound.
+        """
+        if self.state.size and not 0.0 <= period <= self.period:
+            raise ConcurError(
+                where,
+                expected=f"a control period up to {self.period:.6g} s, the `longest_period` of the "
+                "law",
+                came=f"{period:g} s",
+                cure="Take a shorter period, or declare a larger `longest_period`.",
+            )
+
 
 def slowest_period(rates: np.ndarray) -> float:
     """Period above which no sampled loop is stable, s, from eigenvalues of the error equation."""

@@ -26,6 +26,7 @@ from concur.codegen import (
     shape_error,
 )
 from concur.control._own_law import Law, tracking_law
+from concur.control._reading import is_one_pose
 from concur.control._singularity import passed_error, refusal
 from concur.control._state_bounds import check_state
 from concur.control._tick_graph import KEPT, SAMPLE, TickStatus, tick_function
@@ -323,7 +324,7 @@ class Tick(BufferedLaw):
         super().__init__(servo, interpreted)
         self._inputs = self._memories(*INPUTS[:5])
         # A matrix is for one output that is a full pose; here its seven numbers would fit as well.
-        matrix_fits = servo.pose_size == 7 and not servo.takes_matrix
+        matrix_fits = servo.pose_size == 7 and not is_one_pose(servo.outputs)
         timed = self.buffers.t.size or self.buffers.period.size
         self._groups: object = None
         self._careful = bool(self._can_fail or matrix_fits or timed or not servo.size)

@@ -36,9 +36,10 @@ from concur.control._margins import (
     natural_units,
     row_scales,
 )
+from concur.control._reading import is_one_pose
 from concur.control._redundancy import Redundancy
 from concur.control._state_bounds import StateBounds, integral_bounds, slowest_period
-from concur.errors import ConcurError, ShapeError, shown
+from concur.errors import ShapeError, shown
 from concur.outputs import Output, ReferenceSample, check_parts, output_motion, pose_quaternions
 from concur.outputs.groups import Product
 from concur.reduction import ReducedModel
@@ -221,30 +222,6 @@ class TrackingLaw(EvaluatedMethods, ABC):
             state = np.broadcast_to(np.array(self.largest_state, float), (self.nz,))
         return StateBounds(period, state)
 
-    def check_period(self, where: str, period: float) -> None:
-        """Reject a control period with which no tick of a law with a state gives a torque.
-
-        Parameters
-        ----------
-        where : str
-            Place named in the error.
-        period : float
-            Time from a tick to the next, s.
-
-        Raises
-        ------
-        ConcurError
-            If the law has a state and the period is not within `state_bounds`.
-        """
-        if self.nz and not 0.0 <= period <= self.state_bounds.period:
-            raise ConcurError(
-                where,
-                expected=f"a control period up to {self.state_bounds.period:.6g} s, the "
-                "`longest_period` of the law",
-                came=f"{period:g} s",
-                cure="Take a shorter period, or declare a larger `longest_period`.",
-            )
-
     def _usual_bounds(self) -> StateBounds:
         """Bounds that follow from the gains."""
         loop = self.error_dynamics
@@ -260,11 +237,6 @@ class TrackingLaw(EvaluatedMethods, ABC):
         reach = natural_units(system)[1] if isinstance(system, Mechanism) else 1.0
         names = [unit for output in self.outputs for unit in output.coordinate_units]
         return np.array([reach if unit == "m" else 1.0 for unit in names])
-
-    @property
-    def takes_matrix(self) -> bool:
-        """Whether a reference pose may be a matrix (4, 4): of one output that is a full pose."""
-        return [output.group in ("SE3", "R3xSO3") for output in self.outputs] == [True]
 
     @property
     def velocity_names(self) -> tuple[str, ...]:
@@ -380,30 +352,6 @@ class TrackingLaw(EvaluatedMethods, ABC):
         """
         return s if self.use_measured_velocity else self.model.velocity(q, s)
 
-    @evaluated("(nq),(nw)->(size),(size)")
-    def output_motion(self, q: Vector, s: Vector) -> tuple[Vector, Vector]:
-        """Output velocity and its rate at zero shape acceleration.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-        s : array_like
-            Shape velocities, shape (nw,).
-
-        Returns
-        -------
-        velocity : numpy.ndarray or casadi.SX
-            r^-1 rdot, shape (size,).
-        drift : numpy.ndarray or casadi.SX
-            b in d/dt(r^-1 rdot) = J H sdot + b, shape (size,).
-
-        References
-        ----------
-        Thesis, (5.3.20), (5.3.21), (5.3.27).
-        """
-        return self.motion(q, self.velocity(q, s))
-
     @evaluated("(nq),(nv)->(size),(size)")
     def motion(self, q: Vector, v: Vector) -> tuple[Vector, Vector]:
         """Output velocity and its rate at zero shape acceleration, from all velocities.
@@ -417,8 +365,14 @@ class TrackingLaw(EvaluatedMethods, ABC):
 
         Returns
         -------
-        velocity, drift : numpy.ndarray or casadi.SX
-            As of `output_motion`.
+        velocity : numpy.ndarray or casadi.SX
+            r^-1 rdot, shape (size,).
+        drift : numpy.ndarray or casadi.SX
+            b in d/dt(r^-1 rdot) = J H sdot + b, shape (size,).
+
+        References
+        ----------
+        Thesis, (5.3.20), (5.3.21), (5.3.27).
         """
         drift = self.model.velocity_drift(q, v)
         moved = output_motion(self.model.system, self.outputs, q, v, drift)
@@ -464,7 +418,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
         """
         x = self.pose_error(q, pose)
         carried = self.error_dynamics.group.transport(x) @ twist
-        return x, self.output_motion(q, s)[0] - carried
+        return x, self.motion(q, self.velocity(q, s))[0] - carried
 
     @evaluated("(nq),(nw),(pose_size),(size)->()")
     def lyapunov_function(self, q: Vector, s: Vector, pose: Vector, twist: Vector) -> Scalar:
@@ -559,23 +513,6 @@ class TrackingLaw(EvaluatedMethods, ABC):
         state = {"z": self.nz} if self.nz else {}
         return {"q": self.nq, "s": self.nw} | self.sampled | momentum | state
 
-    def velocities(self, given: Mapping[str, Vector]) -> Vector:
-        """All velocities of the robot, from the inputs of the law's graph by name.
-
-        Parameters
-        ----------
-        given : mapping of str to casadi.SX
-            Configuration, velocities that the law takes and, where it is an input, the momentum.
-
-        Returns
-        -------
-        casadi.SX
-            v, shape (nv,).
-        """
-        if self.use_measured_velocity:
-            return given["s"]
-        return self.model.velocity(given["q"], given["s"], given.get("momentum"))
-
     @property
     def symbols(self) -> Any:
         """Type of the symbols over which the law can be written: with torque limits, CasADi MX."""
@@ -644,7 +581,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
                 came=f"{type(sample).__name__} {sample!r:.60}",
                 cure="Call the reference with a time to get one.",
             )
-        if sample.is_matrix and not self.takes_matrix:
+        if sample.is_matrix and not is_one_pose(self.outputs):
             raise ShapeError(
                 f"{where}, `pose`",
                 expected=f"{self.pose_size} numbers in output order",
@@ -659,6 +596,13 @@ class TrackingLaw(EvaluatedMethods, ABC):
             if values.shape[0] != size:
                 raise shape_error(f"{where}, `{name}`", (size,), values.shape)
         return pose, sample.twist, sample.acceleration
+
+
+def all_velocities(law: TrackingLaw, given: Mapping[str, Vector]) -> Vector:
+    """All velocities of the robot (nv,), from the inputs of the law's graph by name."""
+    if law.use_measured_velocity:
+        return given["s"]
+    return law.model.velocity(given["q"], given["s"], given.get("momentum"))
 
 
 def law_graph(

@@ -17,9 +17,8 @@ from numpy.typing import ArrayLike
 from concur.codegen import Array, constant
 from concur.control._feasibility import feasibility
 from concur.control._law import controls
-from concur.control._matching import check_controls
 from concur.control._own_law import Law, tracking_law
-from concur.control._reading import read_each, read_limits
+from concur.control._reading import check_controls, read_each, read_limits
 from concur.errors import OutputError
 from concur.outputs import ReferenceSample, references
 from concur.outputs.references import Reference

@@ -271,7 +271,7 @@ def _motion(robot: Floater) -> ca.Function:
     x, ve, q, twist = (ca.SX.sym(name, n) for name, n in (("x", 6), ("v", 6), ("q", 13), ("t", 6)))
     group = servo.error_dynamics.group
     desired = ve + group.transport(x) @ twist
-    drift = servo.output_motion(q, ca.SX(6, 1))[0]
+    drift = servo.motion(q, servo.velocity(q, ca.SX(6, 1)))[0]
     s = ca.solve(servo.decoupling(q), desired - drift)
     moved = servo.model.robot.rate(q, servo.velocity(q, s))
     xdot, vedot = servo.error_dynamics.rate(x, ve)

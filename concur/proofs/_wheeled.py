@@ -133,7 +133,7 @@ class Robot:
         v = servo.velocity(q, s)
         lift, drift = model.lift(q)[0], model.velocity_drift(q, v)
         decoupling, mass = servo.decoupling(q), model.mass_matrix(q)
-        bias = servo.output_motion(q, s)[1]
+        bias = servo.motion(q, servo.velocity(q, s))[1]
         forces = model.shape_forces(q, v, a)
         # Forces are linear in each body's mass, first and second moments alike.
         self.single = single_bodies(robot)

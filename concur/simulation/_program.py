@@ -707,7 +707,7 @@ def loop_program(
         raise unknown_name(where, "method", method, FIXED_STEP)
     period = dt if control_period is None else control_period
     _, per_tick = grid(where, period, dt, period)
-    known.check_period(f"{where}, `control_period`", period)
+    known.state_bounds.check_period(f"{where}, `control_period`", period)
     check_step(where, plant.slip, dt)
     if plant.friction is not None:
         if real.friction is not None:

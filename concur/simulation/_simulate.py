@@ -173,7 +173,7 @@ def simulate(
         check_friction(moving, dt)
     steps, per_hold = grid(where, duration, dt, hold)
     if hold is not None:
-        law.check_period(f"{where}, `control_period`", hold)
+        law.state_bounds.check_period(f"{where}, `control_period`", hold)
     q = stepped.robot.check_configuration(q0, "`q0`")
     if numbers is not None:
         # Wheels that follow guides fit those of the world.

@@ -201,7 +201,7 @@ def mujoco_run(
     robot = law.model.robot
     where = f"run of `{robot.name}` in MuJoCo"
     periods = _periods(where, duration, control_period)
-    law.check_period(f"{where}, `control_period`", control_period)
+    law.state_bounds.check_period(f"{where}, `control_period`", control_period)
     substeps = math.ceil(control_period / step - 1e-9)
     demand = reference_for(reference, law.outputs, where)
     moving = _moving(robot, world)

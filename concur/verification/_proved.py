@@ -91,7 +91,7 @@ def true_velocity_error(run: Run) -> np.ndarray:
     """
     law = run.servo
     q, v = ca.SX.sym("q", run.q.shape[1]), ca.SX.sym("v", run.v.shape[1])
-    hidden = law.motion(q, v)[0] - law.output_motion(q, law.law_velocities(v))[0]
+    hidden = law.motion(q, v)[0] - law.motion(q, law.velocity(q, law.law_velocities(v)))[0]
     function = ca.Function("hidden", [q, v], [ca.densify(hidden)])
     return np.asarray(run.velocity_error + np.array(function(run.q.T, run.v.T)).T)
 

@@ -228,7 +228,7 @@ class Controller:
                 came=f"{plan.period:g} s",
                 cure="Sample the plan with `rig.loop.period`.",
             )
-        servo.check_period(f"rig `{rig.name}`, `loop.period`", rig.loop.period)
+        servo.state_bounds.check_period(f"rig `{rig.name}`, `loop.period`", rig.loop.period)
         if mode is Mode.DRIVE:
             rig.check_operator()
         self.rig, self.servo, self.tick, self.plan = rig, servo, tick, plan

@@ -124,7 +124,7 @@ def shape_velocity(servo, q, wanted):
     """Least-energy shape velocity for given output velocities."""
     jacobian = servo.decoupling(q)
     spread = np.linalg.solve(servo.model.mass_matrix(q), jacobian.T)
-    rest = servo.output_motion(q, np.zeros(servo.ns))[0]
+    rest = servo.motion(q, servo.velocity(q, np.zeros(servo.ns)))[0]
     return spread @ np.linalg.solve(jacobian @ spread, wanted - rest)
 
 

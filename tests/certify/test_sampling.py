@@ -295,7 +295,7 @@ def test_held_torques_of_an_arm_stay_in_the_tube():
         ],
         "SE3",
     )
-    still, _ = servo.output_motion(CHECK_A_Q0, np.zeros(6))
+    still, _ = servo.motion(CHECK_A_Q0, servo.velocity(CHECK_A_Q0, np.zeros(6)))
     s0 = np.linalg.solve(servo.decoupling(CHECK_A_Q0), demand(0.0).twist - still)
     decay = reference()
     worst = {}

@@ -118,7 +118,7 @@ def states(servo: Servo, count: int) -> list[tuple[np.ndarray, np.ndarray, Refer
 
 def test_outputs_and_their_motion(servo: Servo) -> None:
     """Thesis: (5.1.5), (5.3.20), (5.3.21)."""
-    velocity, drift = servo.output_motion(Q0, S0)
+    velocity, drift = servo.motion(Q0, servo.velocity(Q0, S0))
     expected = [-0.05124896, -0.02504165, -0.04685913, 0.70455411, 0.29493197]
     assert_allclose(servo.output(Q0), expected, rtol=0, atol=5.1e-9)
     expected = [0.12187969, 0.03735428, 0.04892011, 0.03779326, 0.0]
@@ -198,7 +198,7 @@ def test_error_is_the_exponential_of_the_linear_equation(servo: Servo) -> None:
     # P13, with final values of an integration outside this package.
     run = simulate(servo.model.robot, servo, case_study_reference(), 5.0, Q0, S0)
     x0 = case_study_sample(0.0).pose - servo.output(Q0)
-    ve0 = servo.output_motion(Q0, S0)[0] - case_study_sample(0.0).twist
+    ve0 = servo.motion(Q0, servo.velocity(Q0, S0))[0] - case_study_sample(0.0).twist
     assert_allclose(run.error[0], x0, rtol=0, atol=1e-15)
     zero, one = np.zeros((5, 5)), np.eye(5)
     matrix = np.block([[zero, -one], [STIFFNESS, -DAMPING]])

@@ -130,7 +130,7 @@ def test_feed_forward_is_the_rate_of_the_carried_velocity() -> None:
 
         sample = chain(0.0)
         sdot = servo.model.acceleration(q, s, servo.torque(q, s, sample))
-        command = servo.decoupling(q) @ sdot + servo.output_motion(q, s)[1]
+        command = servo.decoupling(q) @ sdot + servo.motion(q, servo.velocity(q, s))[1]
         x, ve = oracle.errors(q, v, sample)
         ahead = command - servo.error_dynamics.feedback(x, ve)
         expected = difference_quotient(carried)

@@ -100,7 +100,7 @@ def test_law_of_a_long_arm_takes_the_least_acceleration_in_its_metric(name: str)
     pose = servo.output(model.robot.integrate(q, 0.05 * rng.uniform(-1.0, 1.0, model.nv)))
     v = servo.velocity(q, s)
     x, ve = servo.errors(q, s, pose, twist)
-    r, drift = servo.output_motion(q, s)
+    r, drift = servo.motion(q, servo.velocity(q, s))
     symbol = ca.SX.sym("x", 6)
     group = servo.error_dynamics.group
     maps = ca.Function("maps", [symbol], [group.transport(symbol), group.ad(symbol)])

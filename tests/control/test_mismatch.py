@@ -82,14 +82,14 @@ def test_disturbance_is_what_the_robot_lacks(group: str) -> None:
     acceleration = Pinocchio(robot).forward_dynamics(Q0, v, torque)
     measured = replace(servo, use_measured_velocity=True)
     jacobian = servo.decoupling(Q0)
-    velocity, drift = measured.output_motion(Q0, v)
+    velocity, drift = measured.motion(Q0, measured.velocity(Q0, v))
     # Where all velocities are known, output and shape acceleration are in this relation.
     moved = jacobian @ acceleration[6:] + drift
     x, ve = measured.error(Q0, v, sample)
     wanted = servo.error_dynamics.feedback(x, ve)
     assert_allclose(moved - wanted, found.disturbance, rtol=0, atol=1e-12)
     assert np.abs(found.disturbance).max() > 1e-2
-    seen = servo.output_motion(Q0, s)[0]
+    seen = servo.motion(Q0, servo.velocity(Q0, s))[0]
     assert_allclose(seen - velocity, found.output_velocity, rtol=0, atol=1e-15)
 
 

@@ -231,7 +231,7 @@ def test_bounds_without_a_state_have_no_effect() -> None:
     servo = replace(case_study(), longest_period=1e-3, largest_state=[1.0] * 5)
     assert servo.state_bounds.state.shape == (0,)
     assert Tick(servo, interpreted=True)(Q, S0, case_study_sample(0.0)).any()
-    servo.check_period("here", 1.0)
+    servo.state_bounds.check_period("here", 1.0)
 
 
 @pytest.mark.parametrize("imperfect", [False, True])

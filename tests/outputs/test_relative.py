@@ -203,7 +203,7 @@ def check_loop(servo: Servo, run: Run, parts: dict[int, float]) -> None:
     Critically damped: (x0 + (v0 + w x0) t) exp(-w t).
     """
     assert np.abs(run.deviation).max() < 1e-7
-    moving = servo.output_motion(run.q[0], servo.law_velocities(run.v[0]))[0]
+    moving = servo.motion(run.q[0], servo.velocity(run.q[0], servo.law_velocities(run.v[0])))[0]
     t = run.t[:, None]
     for start, w in parts.items():
         part = slice(start, start + 3)

@@ -68,7 +68,7 @@ def deviated(case: Prover, t: float, dx: np.ndarray, eta: np.ndarray, dv: np.nda
             slope[:, j] = (servo.pose_error(moved, target) - off) / 1e-6
         q[7:] -= np.linalg.solve(slope, off)
     carried = np.asarray(ca.DM(group.transport(ca.SX(ca.DM(x)))))
-    drift = servo.output_motion(q, np.zeros(6))[0]
+    drift = servo.motion(q, servo.velocity(q, np.zeros(6)))[0]
     return np.concatenate(
         [q, np.linalg.solve(servo.decoupling(q), ve + carried @ sample.twist - drift)]
     )

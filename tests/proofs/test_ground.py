@@ -125,7 +125,7 @@ def test_states_in_the_tube_stay_within_the_bounds() -> None:
         damping = np.repeat([4.0, 6.0], (2, 3))
         nu = sample.acceleration + stiffness * error - damping * rate
         slope = servo.decoupling(q)
-        sdot = np.linalg.solve(slope, nu + inside(held) - servo.output_motion(q, s)[1])
+        sdot = np.linalg.solve(slope, nu + inside(held) - servo.motion(q, servo.velocity(q, s))[1])
         v = model.velocity(q, s)
         vdot = model.lift(q)[0] @ sdot + model.velocity_drift(q, v)
         w = wrench(q, v, vdot, e * rng.choice([-1.0, 1.0], size=6))
