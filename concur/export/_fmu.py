@@ -198,7 +198,7 @@ def fmu_files(model: FmuModel, version: str) -> dict[str, str]:
     if version == "3.0":
         files["sources/buildDescription.xml"] = "build.xml.j2"
     written = {path: environment.get_template(name).render(given) for path, name in files.items()}
-    for name in (interface, "unit.h"):
+    for name in (interface, "calls.h", "unit.h"):
         source = environment.loader.get_source(environment, name)  # type: ignore[union-attr]
         written[f"sources/{name}"] = source[0]
     for name, text in texts.items():

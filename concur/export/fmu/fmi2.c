@@ -5,25 +5,17 @@
 
 #include "unit.h"
 
-#if !defined(FMI2_Export)
-#if defined(_WIN32)
-#define FMI2_Export __declspec(dllexport)
-#elif defined(__GNUC__)
-#define FMI2_Export __attribute__((visibility("default")))
-#else
-#define FMI2_Export
-#endif
-#endif
+#define FMI(name) fmi2##name
+#define OF_STATE(before, after) before##FMUstate##after
+#define DESERIALIZE_STATE DeSerializeFMUstate
 
+#if defined(FMI2_Export)
+#define EXPORT FMI2_Export
+#endif
 /* A tool that links the code statically may define a prefix of the names. */
 #if defined(FMI2_FUNCTION_PREFIX) && !defined(FMI2_OVERRIDE_FUNCTION_PREFIX)
-#define JOINED(prefix, name) prefix##name
-#define WITH_PREFIX(prefix, name) JOINED(prefix, name)
-#define NAME(name) WITH_PREFIX(FMI2_FUNCTION_PREFIX, name)
-#else
-#define NAME(name) name
+#define PREFIX FMI2_FUNCTION_PREFIX
 #endif
-#define API(type, name) FMI2_Export type NAME(name)
 
 typedef void *fmi2Component, *fmi2ComponentEnvironment, *fmi2FMUstate;
 typedef unsigned int fmi2ValueReference;
@@ -58,20 +50,22 @@ typedef struct {
   char name[256];
 } instance_t;
 
+typedef fmi2Component handle_t;
+typedef fmi2Status status_t;
+typedef fmi2Boolean flag_t;
+typedef fmi2Byte byte_t;
+
+#include "calls.h"
+
 static void log_message(unit_t *unit, int status, const char *message) {
-  static const char *const categories[] = {"", "logStatusWarning", "logStatusDiscard",
-                                           "logStatusError"};
   const instance_t *instance = (const instance_t *)(const void *)unit;
   if (unit->logging && instance->callbacks.logger) {
     /* Some environments ignore the arguments after the format. */
     instance->callbacks.logger(instance->callbacks.componentEnvironment, instance->name,
-                               (fmi2Status)status, categories[status],
+                               (fmi2Status)status, categories_of_status[status],
                                strchr(message, '%') ? "%s" : message, message);
   }
 }
-
-/* The unit is the first member of an instance, which may be missing. */
-#define UNIT(component) ((unit_t *)(component))
 
 /* Use the memory functions of the environment if it offers them. */
 static void *allocated_by(const fmi2CallbackFunctions *callbacks, size_t size) {
@@ -95,28 +89,17 @@ static void freed(unit_t *unit, void *memory) {
   freed_by(&((instance_t *)(void *)unit)->callbacks, memory);
 }
 
-static fmi2Status unsupported(fmi2Component component, const char *function) {
-  return (fmi2Status)refuse_call(UNIT(component), function, "not supported");
-}
+API(const char *, GetTypesPlatform)(void) { return "default"; }
 
-#define UNSUPPORTED(name, ...)                                        \
-  API(fmi2Status, name)(fmi2Component component, __VA_ARGS__) {       \
-    return unsupported(component, #name);                             \
-  }
-#define NO_MODE(name) \
-  API(fmi2Status, name)(fmi2Component component) { return unsupported(component, #name); }
+API(const char *, GetVersion)(void) { return "2.0"; }
 
-API(const char *, fmi2GetTypesPlatform)(void) { return "default"; }
-
-API(const char *, fmi2GetVersion)(void) { return "2.0"; }
-
-API(fmi2Status, fmi2SetDebugLogging)
+API(fmi2Status, SetDebugLogging)
 (fmi2Component component, fmi2Boolean on, size_t count, const fmi2String categories[]) {
   return (fmi2Status)unit_logging(UNIT(component), on != 0, count, categories, "logAll",
                                   "fmi2SetDebugLogging");
 }
 
-API(fmi2Component, fmi2Instantiate)
+API(fmi2Component, Instantiate)
 (fmi2String name, fmi2Type type, fmi2String guid, fmi2String resources,
  const fmi2CallbackFunctions *callbacks, fmi2Boolean visible, fmi2Boolean logging) {
   instance_t *instance;
@@ -143,78 +126,66 @@ API(fmi2Component, fmi2Instantiate)
   return instance;
 }
 
-API(void, fmi2FreeInstance)(fmi2Component component) {
+API(void, FreeInstance)(fmi2Component component) {
   fmi2CallbackFunctions callbacks;
   if (!component) return;
   callbacks = ((instance_t *)component)->callbacks;
   freed_by(&callbacks, component);
 }
 
-API(fmi2Status, fmi2SetupExperiment)
+API(fmi2Status, SetupExperiment)
 (fmi2Component component, fmi2Boolean has_tolerance, fmi2Real tolerance, fmi2Real start,
  fmi2Boolean has_stop, fmi2Real stop) {
   return (fmi2Status)unit_setup(UNIT(component), start, has_stop != 0, stop, "fmi2SetupExperiment");
 }
 
-API(fmi2Status, fmi2EnterInitializationMode)(fmi2Component component) {
+API(fmi2Status, EnterInitializationMode)(fmi2Component component) {
   return (fmi2Status)unit_enter(UNIT(component), INSTANTIATED, INITIALIZING,
                                 "fmi2EnterInitializationMode");
 }
 
-API(fmi2Status, fmi2ExitInitializationMode)(fmi2Component component) {
-  return (fmi2Status)unit_start(UNIT(component), "fmi2ExitInitializationMode");
-}
-
-API(fmi2Status, fmi2Terminate)(fmi2Component component) {
-  return (fmi2Status)unit_enter(UNIT(component), STEPPING, TERMINATED, "fmi2Terminate");
-}
-
-API(fmi2Status, fmi2Reset)(fmi2Component component) {
-  return (fmi2Status)unit_reset(UNIT(component));
-}
-
 /* In FMI 2.0 every number is a separate variable. */
 
-API(fmi2Status, fmi2GetReal)
+API(fmi2Status, GetReal)
 (fmi2Component component, const fmi2ValueReference references[], size_t count, fmi2Real values[]) {
   return (fmi2Status)unit_get(UNIT(component), references, count, 0, values, NULL, count,
                               "fmi2GetReal");
 }
 
-API(fmi2Status, fmi2GetInteger)
+API(fmi2Status, GetInteger)
 (fmi2Component component, const fmi2ValueReference references[], size_t count,
  fmi2Integer values[]) {
   return (fmi2Status)unit_get(UNIT(component), references, count, 1, NULL, values, count,
                               "fmi2GetInteger");
 }
 
-API(fmi2Status, fmi2SetReal)
+API(fmi2Status, SetReal)
 (fmi2Component component, const fmi2ValueReference references[], size_t count,
  const fmi2Real values[]) {
   return (fmi2Status)unit_set(UNIT(component), references, count, values, count, "fmi2SetReal");
 }
 
-#define NO_VALUES(type, name)                                                           \
-  API(fmi2Status, name)                                                                 \
-  (fmi2Component component, const fmi2ValueReference references[], size_t count,        \
-   type values[]) {                                                                     \
-    return component && !count ? fmi2OK : unsupported(component, #name);                \
+#define NO_VALUES(type, name)                                                                 \
+  API(fmi2Status, name)                                                                       \
+  (fmi2Component component, const fmi2ValueReference references[], size_t count,              \
+   type values[]) {                                                                           \
+    return component && !count ? fmi2OK : unsupported(component, TEXT(name));                 \
   }
 
-NO_VALUES(fmi2Boolean, fmi2GetBoolean)
-NO_VALUES(fmi2String, fmi2GetString)
-NO_VALUES(const fmi2Integer, fmi2SetInteger)
-NO_VALUES(const fmi2Boolean, fmi2SetBoolean)
-NO_VALUES(const fmi2String, fmi2SetString)
+NO_VALUES(fmi2Boolean, GetBoolean)
+NO_VALUES(fmi2String, GetString)
+NO_VALUES(const fmi2Integer, SetInteger)
+NO_VALUES(const fmi2Boolean, SetBoolean)
+NO_VALUES(const fmi2String, SetString)
 
-API(fmi2Status, fmi2DoStep)
+API(fmi2Status, DoStep)
 (fmi2Component component, fmi2Real time, fmi2Real step, fmi2Boolean no_earlier_state) {
   return (fmi2Status)unit_step(UNIT(component), time, step, "fmi2DoStep");
 }
 
-NO_MODE(fmi2CancelStep)
+NO_MODE(CancelStep)
 
-API(fmi2Status, fmi2GetRealStatus)
+API(fmi2Status, GetRealStatus)
 (fmi2Component component, const fmi2StatusKind kind, fmi2Real *value) {
   if (!component || !value) return fmi2Error;
   if (kind != fmi2LastSuccessfulTime) return unsupported(component, "fmi2GetRealStatus");
@@ -222,7 +193,7 @@ API(fmi2Status, fmi2GetRealStatus)
   return fmi2OK;
 }
 
-API(fmi2Status, fmi2GetBooleanStatus)
+API(fmi2Status, GetBooleanStatus)
 (fmi2Component component, const fmi2StatusKind kind, fmi2Boolean *value) {
   if (!component || !value) return fmi2Error;
   if (kind != fmi2Terminated) return unsupported(component, "fmi2GetBooleanStatus");
@@ -232,65 +203,18 @@ API(fmi2Status, fmi2GetBooleanStatus)
 
 /* Steps are never pending. */
 
-UNSUPPORTED(fmi2GetStatus, const fmi2StatusKind kind, fmi2Status *value)
-
-UNSUPPORTED(fmi2GetIntegerStatus, const fmi2StatusKind kind, fmi2Integer *value)
-
-UNSUPPORTED(fmi2GetStringStatus, const fmi2StatusKind kind, fmi2String *value)
-
-API(fmi2Status, fmi2GetFMUstate)(fmi2Component component, fmi2FMUstate *state) {
-  return (fmi2Status)unit_save(UNIT(component), state, "fmi2GetFMUstate");
-}
-
-API(fmi2Status, fmi2SetFMUstate)(fmi2Component component, fmi2FMUstate state) {
-  return (fmi2Status)unit_restore(UNIT(component), state, "fmi2SetFMUstate");
-}
-
-API(fmi2Status, fmi2FreeFMUstate)(fmi2Component component, fmi2FMUstate *state) {
-  return (fmi2Status)unit_drop(UNIT(component), state);
-}
-
-API(fmi2Status, fmi2SerializedFMUstateSize)
-(fmi2Component component, fmi2FMUstate state, size_t *size) {
-  return (fmi2Status)unit_bytes_size(UNIT(component), size);
-}
-
-API(fmi2Status, fmi2SerializeFMUstate)
-(fmi2Component component, fmi2FMUstate state, fmi2Byte bytes[], size_t size) {
-  return (fmi2Status)unit_to_bytes(UNIT(component), state, bytes, size, "fmi2SerializeFMUstate");
-}
-
-API(fmi2Status, fmi2DeSerializeFMUstate)
-(fmi2Component component, const fmi2Byte bytes[], size_t size, fmi2FMUstate *state) {
-  return (fmi2Status)unit_of_bytes(UNIT(component), bytes, size, state, "fmi2DeSerializeFMUstate");
-}
+UNSUPPORTED(GetStatus, const fmi2StatusKind kind, fmi2Status *value)
+UNSUPPORTED(GetIntegerStatus, const fmi2StatusKind kind, fmi2Integer *value)
+UNSUPPORTED(GetStringStatus, const fmi2StatusKind kind, fmi2String *value)
 
 /* Features that the description does not offer. */
 
-UNSUPPORTED(fmi2GetDirectionalDerivative, const fmi2ValueReference unknowns[], size_t n_unknowns,
+UNSUPPORTED(GetDirectionalDerivative, const fmi2ValueReference unknowns[], size_t n_unknowns,
             const fmi2ValueReference knowns[], size_t n_knowns, const fmi2Real seed[], fmi2Real
             sensitivity[])
-
-UNSUPPORTED(fmi2SetRealInputDerivatives, const fmi2ValueReference references[], size_t count, const
+UNSUPPORTED(SetRealInputDerivatives, const fmi2ValueReference references[], size_t count, const
             fmi2Integer orders[], const fmi2Real values[])
-
-UNSUPPORTED(fmi2GetRealOutputDerivatives, const fmi2ValueReference references[], size_t count, const
+UNSUPPORTED(GetRealOutputDerivatives, const fmi2ValueReference references[], size_t count, const
             fmi2Integer orders[], fmi2Real values[])
-
-NO_MODE(fmi2EnterEventMode)
-
-UNSUPPORTED(fmi2NewDiscreteStates, fmi2EventInfo *events)
-
-NO_MODE(fmi2EnterContinuousTimeMode)
-
-UNSUPPORTED(fmi2CompletedIntegratorStep, fmi2Boolean no_earlier_state, fmi2Boolean *event,
-            fmi2Boolean *terminate)
-
-UNSUPPORTED(fmi2SetTime, fmi2Real time)
-
-UNSUPPORTED(fmi2SetContinuousStates, const fmi2Real states[], size_t count)
-
-UNSUPPORTED(fmi2GetDerivatives, fmi2Real values[], size_t count)
-UNSUPPORTED(fmi2GetEventIndicators, fmi2Real values[], size_t count)
-UNSUPPORTED(fmi2GetContinuousStates, fmi2Real values[], size_t count)
-UNSUPPORTED(fmi2GetNominalsOfContinuousStates, fmi2Real values[], size_t count)
+UNSUPPORTED(NewDiscreteStates, fmi2EventInfo *events)
+UNSUPPORTED(GetDerivatives, fmi2Real values[], size_t count)

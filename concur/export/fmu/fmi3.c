@@ -7,25 +7,17 @@
 
 #include "unit.h"
 
-#if !defined(FMI3_Export)
-#if defined(_WIN32)
-#define FMI3_Export __declspec(dllexport)
-#elif defined(__GNUC__)
-#define FMI3_Export __attribute__((visibility("default")))
-#else
-#define FMI3_Export
-#endif
-#endif
+#define FMI(name) fmi3##name
+#define OF_STATE(before, after) before##FMUState##after
+#define DESERIALIZE_STATE DeserializeFMUState
 
+#if defined(FMI3_Export)
+#define EXPORT FMI3_Export
+#endif
 /* A tool that links the code statically may define a prefix of the names. */
 #if defined(FMI3_FUNCTION_PREFIX) && !defined(FMI3_OVERRIDE_FUNCTION_PREFIX)
-#define JOINED(prefix, name) prefix##name
-#define WITH_PREFIX(prefix, name) JOINED(prefix, name)
-#define NAME(name) WITH_PREFIX(FMI3_FUNCTION_PREFIX, name)
-#else
-#define NAME(name) name
+#define PREFIX FMI3_FUNCTION_PREFIX
 #endif
-#define API(type, name) FMI3_Export type NAME(name)
 
 typedef void *fmi3Instance, *fmi3InstanceEnvironment, *fmi3FMUState;
 typedef uint32_t fmi3ValueReference;
@@ -70,41 +62,32 @@ typedef struct {
   fmi3LogMessageCallback log;
 } instance_t;
 
+typedef fmi3Instance handle_t;
+typedef fmi3Status status_t;
+typedef fmi3Boolean flag_t;
+typedef fmi3Byte byte_t;
+
+#include "calls.h"
+
 static void log_message(unit_t *unit, int status, const char *message) {
-  static const char *const categories[] = {"", "logStatusWarning", "logStatusDiscard",
-                                           "logStatusError"};
   const instance_t *instance = (const instance_t *)(const void *)unit;
   if (unit->logging && instance->log) {
-    instance->log(instance->environment, (fmi3Status)status, categories[status], message);
+    instance->log(instance->environment, (fmi3Status)status, categories_of_status[status], message);
   }
 }
-
-/* The unit is the first member of an instance, which may be missing. */
-#define UNIT(instance) ((unit_t *)(instance))
 
 static void *allocated(unit_t *unit, size_t size) { return malloc(size); }
 
 static void freed(unit_t *unit, void *memory) { free(memory); }
 
-static fmi3Status unsupported(fmi3Instance instance, const char *function) {
-  return (fmi3Status)refuse_call(UNIT(instance), function, "not supported");
-}
+API(const char *, GetVersion)(void) { return "3.0"; }
 
-#define UNSUPPORTED(name, ...)                                      \
-  API(fmi3Status, name)(fmi3Instance instance, __VA_ARGS__) {       \
-    return unsupported(instance, #name);                            \
-  }
-#define NO_MODE(name) \
-  API(fmi3Status, name)(fmi3Instance instance) { return unsupported(instance, #name); }
-
-API(const char *, fmi3GetVersion)(void) { return "3.0"; }
-
-API(fmi3Status, fmi3SetDebugLogging)
+API(fmi3Status, SetDebugLogging)
 (fmi3Instance instance, fmi3Boolean on, size_t count, const fmi3String categories[]) {
   return (fmi3Status)unit_logging(UNIT(instance), on, count, categories, "", "fmi3SetDebugLogging");
 }
 
-API(fmi3Instance, fmi3InstantiateCoSimulation)
+API(fmi3Instance, InstantiateCoSimulation)
 (fmi3String name, fmi3String token, fmi3String resources, fmi3Boolean visible, fmi3Boolean logging,
  fmi3Boolean events, fmi3Boolean early, const fmi3ValueReference required[], size_t count,
  fmi3InstanceEnvironment environment, fmi3LogMessageCallback log,
@@ -129,14 +112,14 @@ API(fmi3Instance, fmi3InstantiateCoSimulation)
   return instance;
 }
 
-API(fmi3Instance, fmi3InstantiateModelExchange)
+API(fmi3Instance, InstantiateModelExchange)
 (fmi3String name, fmi3String token, fmi3String resources, fmi3Boolean visible, fmi3Boolean logging,
  fmi3InstanceEnvironment environment, fmi3LogMessageCallback log) {
   if (log) log(environment, fmi3Error, "logStatusError", "This unit is for co-simulation only.");
   return NULL;
 }
 
-API(fmi3Instance, fmi3InstantiateScheduledExecution)
+API(fmi3Instance, InstantiateScheduledExecution)
 (fmi3String name, fmi3String token, fmi3String resources, fmi3Boolean visible, fmi3Boolean logging,
  fmi3InstanceEnvironment environment, fmi3LogMessageCallback log, fmi3ClockUpdateCallback update,
  fmi3LockPreemptionCallback lock, fmi3LockPreemptionCallback unlock) {
@@ -144,9 +127,9 @@ API(fmi3Instance, fmi3InstantiateScheduledExecution)
   return NULL;
 }
 
-API(void, fmi3FreeInstance)(fmi3Instance instance) { free(instance); }
+API(void, FreeInstance)(fmi3Instance instance) { free(instance); }
 
-API(fmi3Status, fmi3EnterInitializationMode)
+API(fmi3Status, EnterInitializationMode)
 (fmi3Instance instance, fmi3Boolean has_tolerance, fmi3Float64 tolerance, fmi3Float64 start,
  fmi3Boolean has_stop, fmi3Float64 stop) {
   const char *const name = "fmi3EnterInitializationMode";
@@ -154,65 +137,53 @@ API(fmi3Status, fmi3EnterInitializationMode)
   return (fmi3Status)unit_enter(UNIT(instance), INSTANTIATED, INITIALIZING, name);
 }
 
-API(fmi3Status, fmi3ExitInitializationMode)(fmi3Instance instance) {
-  return (fmi3Status)unit_start(UNIT(instance), "fmi3ExitInitializationMode");
-}
-
-API(fmi3Status, fmi3Terminate)(fmi3Instance instance) {
-  return (fmi3Status)unit_enter(UNIT(instance), STEPPING, TERMINATED, "fmi3Terminate");
-}
-
-API(fmi3Status, fmi3Reset)(fmi3Instance instance) {
-  return (fmi3Status)unit_reset(UNIT(instance));
-}
-
-API(fmi3Status, fmi3GetFloat64)
+API(fmi3Status, GetFloat64)
 (fmi3Instance instance, const fmi3ValueReference references[], size_t count, fmi3Float64 values[],
  size_t room) {
   return (fmi3Status)unit_get(UNIT(instance), references, count, 0, values, NULL, room,
                               "fmi3GetFloat64");
 }
 
-API(fmi3Status, fmi3GetInt32)
+API(fmi3Status, GetInt32)
 (fmi3Instance instance, const fmi3ValueReference references[], size_t count, fmi3Int32 values[],
  size_t room) {
   return (fmi3Status)unit_get(UNIT(instance), references, count, 1, NULL, values, room,
                               "fmi3GetInt32");
 }
 
-API(fmi3Status, fmi3SetFloat64)
+API(fmi3Status, SetFloat64)
 (fmi3Instance instance, const fmi3ValueReference references[], size_t count,
  const fmi3Float64 values[], size_t room) {
   return (fmi3Status)unit_set(UNIT(instance), references, count, values, room, "fmi3SetFloat64");
 }
 
 /* No variable has these types, and an integer cannot be set. */
-#define NONE(name, ...)                                                                        \
-  API(fmi3Status, name)                                                                        \
+#define NONE(name, ...)                                                                       \
+  API(fmi3Status, name)                                                                       \
   (fmi3Instance instance, const fmi3ValueReference references[], size_t count, __VA_ARGS__) {  \
-    return instance && !count ? fmi3OK : unsupported(instance, #name);                         \
+    return instance && !count ? fmi3OK : unsupported(instance, TEXT(name));                   \
   }
-#define NO_VALUES(type, get, set)             \
-  NONE(get, type values[], size_t room)       \
+#define NO_VALUES(type, get, set)                                                             \
+  NONE(get, type values[], size_t room)                                                       \
   NONE(set, const type values[], size_t room)
 
-NO_VALUES(fmi3Float32, fmi3GetFloat32, fmi3SetFloat32)
-NO_VALUES(fmi3Int8, fmi3GetInt8, fmi3SetInt8)
-NO_VALUES(fmi3UInt8, fmi3GetUInt8, fmi3SetUInt8)
-NO_VALUES(fmi3Int16, fmi3GetInt16, fmi3SetInt16)
-NO_VALUES(fmi3UInt16, fmi3GetUInt16, fmi3SetUInt16)
-NO_VALUES(fmi3UInt32, fmi3GetUInt32, fmi3SetUInt32)
-NO_VALUES(fmi3Int64, fmi3GetInt64, fmi3SetInt64)
-NO_VALUES(fmi3UInt64, fmi3GetUInt64, fmi3SetUInt64)
-NO_VALUES(fmi3Boolean, fmi3GetBoolean, fmi3SetBoolean)
-NO_VALUES(fmi3String, fmi3GetString, fmi3SetString)
-NONE(fmi3SetInt32, const fmi3Int32 values[], size_t room)
-NONE(fmi3GetBinary, size_t sizes[], fmi3Binary values[], size_t room)
-NONE(fmi3SetBinary, const size_t sizes[], const fmi3Binary values[], size_t room)
-NONE(fmi3GetClock, fmi3Clock values[])
-NONE(fmi3SetClock, const fmi3Clock values[])
+NO_VALUES(fmi3Float32, GetFloat32, SetFloat32)
+NO_VALUES(fmi3Int8, GetInt8, SetInt8)
+NO_VALUES(fmi3UInt8, GetUInt8, SetUInt8)
+NO_VALUES(fmi3Int16, GetInt16, SetInt16)
+NO_VALUES(fmi3UInt16, GetUInt16, SetUInt16)
+NO_VALUES(fmi3UInt32, GetUInt32, SetUInt32)
+NO_VALUES(fmi3Int64, GetInt64, SetInt64)
+NO_VALUES(fmi3UInt64, GetUInt64, SetUInt64)
+NO_VALUES(fmi3Boolean, GetBoolean, SetBoolean)
+NO_VALUES(fmi3String, GetString, SetString)
+NONE(SetInt32, const fmi3Int32 values[], size_t room)
+NONE(GetBinary, size_t sizes[], fmi3Binary values[], size_t room)
+NONE(SetBinary, const size_t sizes[], const fmi3Binary values[], size_t room)
+NONE(GetClock, fmi3Clock values[])
+NONE(SetClock, const fmi3Clock values[])
 
-API(fmi3Status, fmi3DoStep)
+API(fmi3Status, DoStep)
 (fmi3Instance instance, fmi3Float64 time, fmi3Float64 step, fmi3Boolean no_earlier_state,
  fmi3Boolean *events, fmi3Boolean *terminate, fmi3Boolean *early, fmi3Float64 *last) {
   const int status = unit_step(UNIT(instance), time, step, "fmi3DoStep");
@@ -223,100 +194,44 @@ API(fmi3Status, fmi3DoStep)
   return (fmi3Status)status;
 }
 
-API(fmi3Status, fmi3GetFMUState)(fmi3Instance instance, fmi3FMUState *state) {
-  return (fmi3Status)unit_save(UNIT(instance), state, "fmi3GetFMUState");
-}
-
-API(fmi3Status, fmi3SetFMUState)(fmi3Instance instance, fmi3FMUState state) {
-  return (fmi3Status)unit_restore(UNIT(instance), state, "fmi3SetFMUState");
-}
-
-API(fmi3Status, fmi3FreeFMUState)(fmi3Instance instance, fmi3FMUState *state) {
-  return (fmi3Status)unit_drop(UNIT(instance), state);
-}
-
-API(fmi3Status, fmi3SerializedFMUStateSize)
-(fmi3Instance instance, fmi3FMUState state, size_t *size) {
-  return (fmi3Status)unit_bytes_size(UNIT(instance), size);
-}
-
-API(fmi3Status, fmi3SerializeFMUState)
-(fmi3Instance instance, fmi3FMUState state, fmi3Byte bytes[], size_t size) {
-  return (fmi3Status)unit_to_bytes(UNIT(instance), state, bytes, size, "fmi3SerializeFMUState");
-}
-
-API(fmi3Status, fmi3DeserializeFMUState)
-(fmi3Instance instance, const fmi3Byte bytes[], size_t size, fmi3FMUState *state) {
-  return (fmi3Status)unit_of_bytes(UNIT(instance), bytes, size, state, "fmi3DeserializeFMUState");
-}
-
 /* Features that the description does not offer. */
 
-UNSUPPORTED(fmi3GetNumberOfVariableDependencies, fmi3ValueReference reference, size_t *count)
-
-UNSUPPORTED(fmi3GetVariableDependencies, fmi3ValueReference dependent, size_t of_dependent[],
+UNSUPPORTED(GetNumberOfVariableDependencies, fmi3ValueReference reference, size_t *count)
+UNSUPPORTED(GetVariableDependencies, fmi3ValueReference dependent, size_t of_dependent[],
             fmi3ValueReference independents[], size_t of_independents[], fmi3DependencyKind kinds[],
             size_t count)
-
-UNSUPPORTED(fmi3GetDirectionalDerivative, const fmi3ValueReference unknowns[], size_t n_unknowns,
+UNSUPPORTED(GetDirectionalDerivative, const fmi3ValueReference unknowns[], size_t n_unknowns,
             const fmi3ValueReference knowns[], size_t n_knowns, const fmi3Float64 seed[], size_t
             n_seed, fmi3Float64 sensitivity[], size_t n_sensitivity)
-
-UNSUPPORTED(fmi3GetAdjointDerivative, const fmi3ValueReference unknowns[], size_t n_unknowns, const
+UNSUPPORTED(GetAdjointDerivative, const fmi3ValueReference unknowns[], size_t n_unknowns, const
             fmi3ValueReference knowns[], size_t n_knowns, const fmi3Float64 seed[], size_t n_seed,
             fmi3Float64 sensitivity[], size_t n_sensitivity)
-
-UNSUPPORTED(fmi3GetOutputDerivatives, const fmi3ValueReference references[], size_t count, const
+UNSUPPORTED(GetOutputDerivatives, const fmi3ValueReference references[], size_t count, const
             fmi3Int32 orders[], fmi3Float64 values[], size_t room)
 
-NO_MODE(fmi3EnterEventMode)
-NO_MODE(fmi3EnterStepMode)
-NO_MODE(fmi3EnterConfigurationMode)
-NO_MODE(fmi3ExitConfigurationMode)
-NO_MODE(fmi3EnterContinuousTimeMode)
-NO_MODE(fmi3EvaluateDiscreteStates)
-
-UNSUPPORTED(fmi3UpdateDiscreteStates, fmi3Boolean *again, fmi3Boolean *terminate, fmi3Boolean
+NO_MODE(EnterStepMode)
+NO_MODE(EnterConfigurationMode)
+NO_MODE(ExitConfigurationMode)
+NO_MODE(EvaluateDiscreteStates)
+UNSUPPORTED(UpdateDiscreteStates, fmi3Boolean *again, fmi3Boolean *terminate, fmi3Boolean
             *nominals, fmi3Boolean *values, fmi3Boolean *has_next, fmi3Float64 *next)
-
-UNSUPPORTED(fmi3GetIntervalDecimal, const fmi3ValueReference references[], size_t count, fmi3Float64
+UNSUPPORTED(GetIntervalDecimal, const fmi3ValueReference references[], size_t count, fmi3Float64
             intervals[], fmi3IntervalQualifier qualifiers[])
-
-UNSUPPORTED(fmi3GetIntervalFraction, const fmi3ValueReference references[], size_t count, fmi3UInt64
+UNSUPPORTED(GetIntervalFraction, const fmi3ValueReference references[], size_t count, fmi3UInt64
             counters[], fmi3UInt64 resolutions[], fmi3IntervalQualifier qualifiers[])
-
-UNSUPPORTED(fmi3GetShiftDecimal, const fmi3ValueReference references[], size_t count, fmi3Float64
+UNSUPPORTED(GetShiftDecimal, const fmi3ValueReference references[], size_t count, fmi3Float64
             shifts[])
-
-UNSUPPORTED(fmi3GetShiftFraction, const fmi3ValueReference references[], size_t count, fmi3UInt64
+UNSUPPORTED(GetShiftFraction, const fmi3ValueReference references[], size_t count, fmi3UInt64
             counters[], fmi3UInt64 resolutions[])
-
-UNSUPPORTED(fmi3SetIntervalDecimal, const fmi3ValueReference references[], size_t count, const
+UNSUPPORTED(SetIntervalDecimal, const fmi3ValueReference references[], size_t count, const
             fmi3Float64 intervals[])
-
-UNSUPPORTED(fmi3SetIntervalFraction, const fmi3ValueReference references[], size_t count, const
+UNSUPPORTED(SetIntervalFraction, const fmi3ValueReference references[], size_t count, const
             fmi3UInt64 counters[], const fmi3UInt64 resolutions[])
-
-UNSUPPORTED(fmi3SetShiftDecimal, const fmi3ValueReference references[], size_t count, const
+UNSUPPORTED(SetShiftDecimal, const fmi3ValueReference references[], size_t count, const
             fmi3Float64 shifts[])
-
-UNSUPPORTED(fmi3SetShiftFraction, const fmi3ValueReference references[], size_t count, const
+UNSUPPORTED(SetShiftFraction, const fmi3ValueReference references[], size_t count, const
             fmi3UInt64 counters[], const fmi3UInt64 resolutions[])
-
-UNSUPPORTED(fmi3CompletedIntegratorStep, fmi3Boolean no_earlier_state, fmi3Boolean *event,
-            fmi3Boolean *terminate)
-
-UNSUPPORTED(fmi3SetTime, fmi3Float64 time)
-
-UNSUPPORTED(fmi3SetContinuousStates, const fmi3Float64 states[], size_t count)
-
-UNSUPPORTED(fmi3GetContinuousStateDerivatives, fmi3Float64 values[], size_t count)
-UNSUPPORTED(fmi3GetEventIndicators, fmi3Float64 values[], size_t count)
-UNSUPPORTED(fmi3GetContinuousStates, fmi3Float64 values[], size_t count)
-UNSUPPORTED(fmi3GetNominalsOfContinuousStates, fmi3Float64 values[], size_t count)
-
-UNSUPPORTED(fmi3GetNumberOfEventIndicators, size_t *count)
-
-UNSUPPORTED(fmi3GetNumberOfContinuousStates, size_t *count)
-
-UNSUPPORTED(fmi3ActivateModelPartition, fmi3ValueReference clock, fmi3Float64 time)
+UNSUPPORTED(GetContinuousStateDerivatives, fmi3Float64 values[], size_t count)
+UNSUPPORTED(GetNumberOfEventIndicators, size_t *count)
+UNSUPPORTED(GetNumberOfContinuousStates, size_t *count)
+UNSUPPORTED(ActivateModelPartition, fmi3ValueReference clock, fmi3Float64 time)

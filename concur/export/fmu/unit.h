@@ -19,6 +19,10 @@
 /* As numbered by FMI 2 and 3. */
 enum { OK, WARNING, DISCARD, ERROR };
 
+/* Categories of messages by status. */
+static const char *const categories_of_status[] = {"", "logStatusWarning", "logStatusDiscard",
+                                                   "logStatusError"};
+
 enum { INSTANTIATED = 1, INITIALIZING = 2, STEPPING = 4, TERMINATED = 8 };
 
 /* Data of an instance that is saved and restored. */
@@ -274,64 +278,4 @@ static int unit_step(unit_t *unit, double t, double h, const char *function) {
 #endif
   unit_keep(now);
   return status;
-}
-
-/* Saved states: the numbers of an instance, as they are or as bytes. */
-static int unit_owns(const numbers_t *saved) {
-  return saved && memcmp(saved->token, MODEL_TOKEN, sizeof MODEL_TOKEN) == 0;
-}
-
-static int unit_copy(unit_t *unit, const numbers_t *saved, void **state, const char *function) {
-  if (!*state) *state = allocated(unit, sizeof *saved);
-  if (!*state) return refuse_call(unit, function, "no memory");
-  memcpy(*state, saved, sizeof *saved);
-  return OK;
-}
-
-static int unit_save(unit_t *unit, void **state, const char *function) {
-  return unit && state ? unit_copy(unit, &unit->now, state, function) : ERROR;
-}
-
-static int unit_restore(unit_t *unit, const void *state, const char *function) {
-  if (!unit) return ERROR;
-  if (!unit_owns((const numbers_t *)state)) {
-    return refuse_call(unit, function, "no state of this unit");
-  }
-  memcpy(&unit->now, state, sizeof unit->now);
-  return OK;
-}
-
-static int unit_drop(unit_t *unit, void **state) {
-  if (!unit) return ERROR;
-  if (state) {
-    freed(unit, *state);
-    *state = NULL;
-  }
-  return OK;
-}
-
-static int unit_bytes_size(unit_t *unit, size_t *size) {
-  if (!unit || !size) return ERROR;
-  *size = sizeof(numbers_t);
-  return OK;
-}
-
-static int unit_to_bytes(unit_t *unit, const void *state, void *bytes, size_t size,
-                         const char *function) {
-  if (!unit || !bytes || size < sizeof(numbers_t) || !unit_owns((const numbers_t *)state)) {
-    return refuse_call(unit, function, "no state, or too few bytes");
-  }
-  memcpy(bytes, state, sizeof(numbers_t));
-  return OK;
-}
-
-static int unit_of_bytes(unit_t *unit, const void *bytes, size_t size, void **state,
-                         const char *function) {
-  numbers_t saved;
-  if (!unit || !state) return ERROR;
-  if (bytes && size == sizeof saved) memcpy(&saved, bytes, sizeof saved);
-  if (!bytes || size != sizeof saved || !unit_owns(&saved)) {
-    return refuse_call(unit, function, "no state of this unit");
-  }
-  return unit_copy(unit, &saved, state, function);
 }
