@@ -13,6 +13,7 @@ written, calls of our own solver replace their bodies.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,39 +41,15 @@ _RUNTIME = re.compile(
     r"^(?:casadi_real|casadi_int|void|int) (?P<name>casadi_\w+)\([^{;]*\) \{(?:[^\n]*\}|.*?^\})\n",
     re.DOTALL | re.MULTILINE,
 )
-_SUPPORT = {
-    "casadi_sq": "static real_t casadi_sq(real_t x) { return x * x; }\n",
-    "casadi_sign": "static real_t casadi_sign(real_t x) { return x < 0 ? -1 : x > 0 ? 1 : x; }\n",
-    "casadi_fabs": "static real_t casadi_fabs(real_t x) { return fabs(x); }\n",
-    "casadi_fmin": "static real_t casadi_fmin(real_t x, real_t y) { return fmin(x, y); }\n",
-    "casadi_fmax": "static real_t casadi_fmax(real_t x, real_t y) { return fmax(x, y); }\n",
-    "casadi_hypot": "static real_t casadi_hypot(real_t x, real_t y) { return hypot(x, y); }\n",
-    "casadi_log1p": "static real_t casadi_log1p(real_t x) { return log1p(x); }\n",
-    "casadi_expm1": "static real_t casadi_expm1(real_t x) { return expm1(x); }\n",
-    "casadi_if_else": "static real_t casadi_if_else(real_t c, real_t x, real_t y) "
-    "{ return c != 0 ? x : y; }\n",
-    "casadi_copy": """static void casadi_copy(const real_t *x, int n, real_t *y) {
-  int i;
-  if (!y) return;
-  for (i = 0; i < n; ++i) y[i] = x ? x[i] : 0;
+_C99 = {
+    "casadi_nan": "NAN",
+    "casadi_inf": "INFINITY",
+    "casadi_to_int": "(int)",
+    **{f"casadi_{name}": name for name in ("fabs", "fmin", "fmax", "hypot", "log1p", "expm1")},
 }
-""",
-    "casadi_clear": """static void casadi_clear(real_t *x, int n) {
-  int i;
-  if (!x) return;
-  for (i = 0; i < n; ++i) x[i] = 0;
-}
-""",
-    "casadi_fill": """static void casadi_fill(real_t *x, int n, real_t value) {
-  int i;
-  if (!x) return;
-  for (i = 0; i < n; ++i) x[i] = value;
-}
-""",
-    "casadi_to_int": "#define casadi_to_int(x) ((int)(x))\n",
-    "casadi_inf": "#define casadi_inf INFINITY\n",
-    "casadi_nan": "#define casadi_nan NAN\n",
-}
+"""What C99 has in place of CasADi's support code for older compilers."""
+
+_NAME = re.compile(r"\bcasadi_[a-z]\w*")
 _QP_NAME = "qp_{size}_{rows}"
 _HOLE = re.compile(
     r"(?P<head>/\* qp_(?P<size>\d+)_(?P<rows>\d+):[^\n]*\*/\n[^\n]*\{\n)"
@@ -126,7 +103,7 @@ def c_text(function: ca.Function, single: bool = False) -> CText:
     end = text.find("CASADI_SYMBOL_EXPORT int law(")
     if head is None or end < head.start():
         raise _unknown("unexpected generated text")
-    runtime = {found["name"]: found[0] for found in _RUNTIME.finditer(text[: head.start()])}
+    runtime = {found["name"]: _plain(found[0]) for found in _RUNTIME.finditer(text[: head.start()])}
     text = text[head.start() : end]
     for constant in list(_CONSTANT.finditer(text)):
         if len(re.findall(rf"\b{constant[1]}\b", text)) == 1:
@@ -143,7 +120,7 @@ def c_text(function: ca.Function, single: bool = False) -> CText:
     )
     text = _CALL.sub(", iw, w, more)", text)
     text, further = _filled(text)
-    text = _plain_types(text).replace("static int casadi_f0(", "static int law(")
+    text = _plain(text).replace("static int casadi_f0(", "static int law(")
     # Write conditions as comparisons: compilers warn of a number as a condition.
     text = _CONDITION.sub(r"(\1!=0?", text)
     text = _NEGATION.sub(r"(\1==0)", text)
@@ -151,20 +128,7 @@ def c_text(function: ca.Function, single: bool = False) -> CText:
     if function.is_a("SXFunction"):
         text = re.sub(r"arg\[(\d+)\]\? (arg\[\1\]\[\d+\]) : 0", r"\2", text)
         text = re.sub(r"if \(res\[\d+\]!=0\) (res\[)", r"\1", text)
-    used = dict.fromkeys(re.findall(r"\bcasadi_[a-z]\w*", text))
-    defined = set(re.findall(r"\b(casadi_[a-z]\w*)(?:\(const|\[\d+\] =)", text))
-    references = [name for name in used if name not in _SUPPORT and name not in defined]
-    support = ""
-    for name in references:
-        if name not in runtime:
-            raise _unknown(f"`{name}`")
-        support += f"static {_plain_types(runtime[name])}"
-    used = dict.fromkeys(re.findall(r"\bcasadi_[a-z]\w*", support + text))
-    unknown = [name for name in used if name not in {*_SUPPORT, *references, *defined}]
-    if unknown:
-        raise _unknown(f"`{unknown[0]}`")
-    support = "".join(code for name, code in _SUPPORT.items() if name in used) + support
-    text = f"{support}\n{text}"
+    text = f"{_support(text, runtime)}\n{text}"
     if single:
         text = _MATHS.sub(r"\1f(", _NUMBER.sub(_short, text))
     return CText(
@@ -234,8 +198,23 @@ def _filled(text: str) -> tuple[str, int]:
     return source + _HOLE.sub(filled, text), work
 
 
-def _plain_types(text: str) -> str:
-    return re.sub(r"\bcasadi_int\b", "int", re.sub(r"\bcasadi_real\b", "real_t", text))
+def _plain(text: str) -> str:
+    """Generated C with the types and the mathematics of C99."""
+    text = re.sub(r"\bcasadi_int\b", "int", re.sub(r"\bcasadi_real\b", "real_t", text))
+    return _NAME.sub(lambda name: _C99.get(name[0], name[0]), text)
+
+
+def _support(text: str, runtime: Mapping[str, str]) -> str:
+    """The functions of CasADi that a text calls, and those that they call."""
+    known = set(re.findall(r"\b(casadi_[a-z]\w*)(?:\(const|\[\d+\] =)", text))
+    open_, needed = set(_NAME.findall(text)) - known, set[str]()
+    while open_:
+        name = open_.pop()
+        if name not in runtime:
+            raise _unknown(f"`{name}`")
+        needed.add(name)
+        open_ |= set(_NAME.findall(runtime[name])) - needed
+    return "".join(f"static {code}" for name, code in runtime.items() if name in needed)
 
 
 def _renamed(function: ca.Function) -> ca.Function:

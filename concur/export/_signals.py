@@ -248,12 +248,14 @@ def _reference(law: TrackingLaw) -> Iterator[Signal]:
         + (f" relative to {o.relative_to}" if o.relative_to else "")
         for o in law.outputs
     )
+    # As an expression: a compiled method would round differently.
+    neutral = law.output(ca.SX(law.model.system.neutral()))
     yield Signal(
         "pose",
         "input",
         f"reference pose in inertial axes ({groups})",
         tuple(pose),
-        start=tuple(np.atleast_1d(law.output(law.model.system.neutral())).tolist()),
+        start=tuple(map(float, np.array(ca.DM(neutral)).ravel())),
         quaternions=tuple(pose_quaternions(law.outputs)),
     )
     frames = "; ".join(f"{o.name}: {_frame(o)}" for o in law.outputs)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+import casadi as ca
 import numpy as np
 
 from concur.codegen import DRIFT
@@ -58,6 +59,11 @@ class ReplayStates:
         self._names = [signal.name for signal in inputs]
         self._tick = law.compile(reference, interpreted=True)  # type: ignore[attr-defined]
         self._rng = np.random.default_rng(0)
+        # Graphs, as compiled methods of the robot would round differently.
+        robot = law.model.system
+        q, dv = ca.SX.sym("q", robot.nq), ca.SX.sym("dv", robot.nv)
+        self._moved = ca.Function("moved", [q, dv], [robot.integrate(q, dv)])
+        self._output = ca.Function("output", [q], [law.output(q)])
 
     def __iter__(self) -> Iterator[ReplayState]:
         yield from self._valid()
@@ -69,16 +75,16 @@ class ReplayStates:
         rng, robot, state = self._rng, self._law.model.system, dict[str, np.ndarray]()
         # Gentle motions too, in which torque limits are not active.
         speed = 10.0 ** rng.uniform(-2.0, 0.3)
-        q = robot.integrate(robot.neutral(), spread * rng.normal(size=robot.nv))
-        near = robot.integrate(q, 0.1 * speed * rng.normal(size=robot.nv))
+        q = self._moved(robot.neutral(), spread * rng.normal(size=robot.nv))
+        near = self._moved(q, 0.1 * speed * rng.normal(size=robot.nv))
         for signal in self._inputs:
             match signal.name:
                 case "t":
                     found = rng.uniform(-1.0, 20.0, size=1)
                 case "q":
-                    found = q
+                    found = np.array(q).ravel()
                 case "pose":
-                    found = np.atleast_1d(self._law.output(near))
+                    found = np.array(self._output(near)).ravel()
                 case "period":
                     found = signal.largest[0] * rng.uniform(0.0, 1.0, size=1)
                 case _:
@@ -164,7 +170,8 @@ class ReplayStates:
         for _ in range(40):
             tangent = rng.choice([0.0, 0.5 * np.pi, np.pi], size=robot.nv)
             tangent[list(set(range(robot.nv)) - set(model.shape))] = 0.0
-            state = self._drawn() | {"q": robot.integrate(robot.neutral(), tangent)}
+            q = np.array(self._moved(robot.neutral(), tangent)).ravel()
+            state = self._drawn() | {"q": q}
             judged = self._judged("singular", state)
             clear = self._tick.buffers.margin_bound[0] < 0.1 * self._law.singular_margin
             if judged.code == TickStatus.SINGULAR and clear and found < _SINGULAR:

@@ -16,6 +16,7 @@ import pytest
 from concur.control import TickStatus
 from concur.errors import ConcurError, UnknownNameError
 from concur.export._c import ExportStatus
+from tests.control._cases import case_study
 from tests.export._export import (
     COMPILERS,
     NAME,
@@ -74,22 +75,25 @@ def test_two_laws_link_together_and_with_c_plus_plus(tmp_path):
     assert run("./both", cwd=tmp_path).returncode == 0
 
 
-@pytest.mark.extended
-def test_same_servo_gives_the_same_bytes(tmp_path):
-    # In processes of their own: methods that other tests compile round otherwise.
-    root = Path(__file__).parents[2]
+def test_same_servo_gives_the_same_bytes(tmp_path, compiler):
+    """In another process too, and after methods of the robot, the model and the law were compiled,
+    which round differently."""
+    root, law = Path(__file__).parents[2], case_study()
     script = (
         "import sys; from tests.export._export import servo, NAME\n"
         "servo('rover').export(sys.argv[1], name=NAME)"
     )
-    for seed in ("1", "77"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed, "LC_ALL": "C", "PYTHONPATH": str(root)}
-        command = [sys.executable, "-c", script, str(tmp_path / seed)]
-        subprocess.run(command, env=environment, check=True)
-    names = sorted(path.name for path in (tmp_path / "1").iterdir())
+    environment = {**os.environ, "PYTHONHASHSEED": "77", "LC_ALL": "C", "PYTHONPATH": str(root)}
+    command = [sys.executable, "-c", script, str(tmp_path / "other")]
+    subprocess.run(command, env=environment, check=True)
+    law.model.robot.compile_functions("integrate")
+    law.compile_functions("output")
+    law.export(tmp_path / "own", name=NAME)
+    names = sorted(path.name for path in (tmp_path / "own").iterdir())
     assert len(names) == 6
     for name in names:
-        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "77" / name).read_bytes(), name
+        own, other = (tmp_path / folder / name for folder in ("own", "other"))
+        assert own.read_bytes() == other.read_bytes(), name
 
 
 def test_manifest_says_what_is_in_the_folder(libraries):
