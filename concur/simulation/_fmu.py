@@ -48,7 +48,6 @@ def plant_fmu(
     )
     controls = map(Entry, robot.control_names, robot.control_units)
     of_robot = "momentum of the whole robot, about the inertial origin, in inertial axes"
-    of_robot = "momentum of the whole robot, about the inertial origin, in inertial axes"
     at_start, of_shape = "at the start", list[Signal]()
     if model is None:
         starts = [velocities(robot, every, "v0", "parameter", f"all velocities {at_start}")]

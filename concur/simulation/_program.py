@@ -7,8 +7,8 @@ campaign runs both graphs by `codegen.Rollout`, `simulate` runs their ideal case
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -17,17 +17,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import LONGEST_DELAY, finite_floats
-from concur.control import Law, TrackingLaw, decoupling_margin, tick_function, tracking_law
+from concur.control import TrackingLaw, decoupling_margin, tick_function
 from concur.errors import ShapeError, SimulationError, UnknownNameError, shown
 from concur.outputs import Reference, ReferenceSample, reference_for
-from concur.robot import Mechanism, control_velocities, mapping, unknown_name
+from concur.robot import control_velocities, mapping
 from concur.simulation._drives import Drives, check_stiffness, mobility_function
 from concur.simulation._imperfections import Imperfections, Scalar, joint_places
-from concur.simulation._integrator import FIXED_STEP, grid
 from concur.simulation._latency import encoder_reading
 from concur.simulation._plant import Plant
-from concur.simulation._run_data import error_parts
-from concur.simulation._slip import check_step
+from concur.simulation._run_data import coordinate_signals, error_parts
 from concur.simulation._step import MOVING, Step, split
 
 KEPT = 2
@@ -219,20 +217,12 @@ class Program:
         """
         plant = self.plant
         if plant_numbers is None:
-            rows = plant.numbers({}) if plant.n_numbers else np.zeros((1, 0))
-        else:
-            rows = np.atleast_2d(finite_floats(plant_numbers, f"{self._where}, `plant_numbers`"))
+            plant_numbers = plant.numbers({}) if plant.n_numbers else np.zeros((1, 0))
+        rows = self._table("plant_numbers", plant_numbers, plant.n_numbers)
         values = self._values(self._given(deviations))
         count = max(len(part) for part in (rows, *values))
         columns = [np.broadcast_to(column, (count,)) for column in values]
         rows = np.broadcast_to(rows, (count, rows.shape[1]))
-        if rows.shape[1] != plant.n_numbers:
-            raise ShapeError(
-                f"{self._where}, `plant_numbers`",
-                expected=f"{plant.n_numbers} numbers for each world",
-                came=str(rows.shape),
-                cure="Pass what Plant.numbers returns.",
-            )
         known = dict(zip(self._inputs, columns, strict=True))
         self.drives.check_range(self._where, known)
         if self.drives.rubs:
@@ -328,17 +318,7 @@ class Program:
         sizes = {"q0": plant.nq, "s0": model.ns, "momentum": model.nm, "p": self.n_numbers}
         numbers = self.numbers() if p is None else p
         given = zip(sizes.items(), (q0, s0, momenta, numbers), strict=True)
-        rows = []
-        for (name, size), values in given:
-            table = np.atleast_2d(finite_floats(values, f"{self._where}, `{name}`"))
-            if table.shape[1] != size:
-                raise ShapeError(
-                    f"{self._where}, `{name}`",
-                    expected=f"{size} numbers for each world",
-                    came=str(table.shape),
-                    cure="Give one row, or one for each world.",
-                )
-            rows.append(table)
+        rows = [self._table(name, values, size) for (name, size), values in given]
         rows[0] = np.array([plant.robot.check_configuration(q, "`q0`") for q in rows[0]])
         count = max(len(table) for table in rows)
         rows = [np.broadcast_to(table, (count, table.shape[1])) for table in rows]
@@ -604,6 +584,18 @@ class Program:
     def _mobility(self) -> Callable[[np.ndarray], np.ndarray]:
         return mobility_function(self.plant)
 
+    def _table(self, name: str, values: ArrayLike, size: int) -> np.ndarray:
+        """One row of numbers for each world."""
+        table = np.atleast_2d(finite_floats(values, f"{self._where}, `{name}`"))
+        if table.shape[1] != size:
+            raise ShapeError(
+                f"{self._where}, `{name}`",
+                expected=f"{size} numbers for each world",
+                came=str(table.shape),
+                cure="Give one row, or one for each world.",
+            )
+        return table
+
     def _given(self, deviations: Mapping[Scalar, ArrayLike] | None) -> Mapping[Scalar, ArrayLike]:
         return mapping(f"{self._where}, `deviations`", {} if deviations is None else deviations)
 
@@ -625,148 +617,3 @@ class Program:
             deviation = finite_floats(given, f"{self._where}, `{kind}` of `{name}`")
             found.append(np.atleast_1d(fixed + deviation))
         return found
-
-
-def ideal_program(
-    law: TrackingLaw, plant: Plant, method: str, dt: float, per_tick: int | None
-) -> Program:
-    """Loop without imperfections but the friction of the plant; continuous without `per_tick`."""
-    real, bare = Imperfections(friction=plant.friction), replace(plant, friction=None)
-    return Program(law, bare, real, (), float(dt), per_tick or 0, method)
-
-
-def loop_program(
-    law: Law,
-    plant: Plant,
-    imperfections: Imperfections | None = None,
-    uncertain: Iterable[Scalar] = (),
-    dt: float = 1e-3,
-    control_period: float | None = None,
-    method: str = "rk4",
-) -> Program:
-    """Make the graphs of a sampled closed loop with imperfections.
-
-    Parameters
-    ----------
-    law : Law
-        The law: a `Servo`, or any other `concur.control.Law`.
-    plant : Plant
-        Plant; its friction acts unless the imperfections contain friction.
-    imperfections : Imperfections, optional
-        Fixed values of imperfections; default none.
-    uncertain : iterable of (str, str)
-        Kind and name of the imperfections that differ between worlds, see `Imperfections.names`.
-    dt : float
-        Step of integration, s.
-    control_period : float, optional
-        Period of the law, s, a whole number of steps; default one step.
-    method : str
-        "rk4" or "rkmk4".
-
-    Returns
-    -------
-    Program
-        The program.
-
-    Raises
-    ------
-    SimulationError
-        If the numbers do not fit the robot, a step is too long for friction or springs, or plant
-        and imperfections both have friction.
-    UnknownNameError
-        If there is no such imperfection or method.
-
-    Notes
-    -----
-    Torque lag is exact: with E = exp(-h / 2 tau) the torque at the nodes of a Runge-Kutta step is
-    ``u + (u0 - u) {1, E, E^2}`` for the command u and the torque u0 before.
-
-    Examples
-    --------
-    >>> import concur as cc
-    >>> from concur.simulation import Imperfections, loop_program
-    >>> robot = cc.robots.rover_arm()
-    >>> servo = cc.Servo(cc.reduce(robot), [cc.Output("hand", "forearm", "R3")], 4.0, 4.0)
-    >>> real = Imperfections.of(robot, viscous=0.1)
-    >>> program = loop_program(servo, cc.Plant(robot), real, {("lag", "turret")})
-    >>> program.numbers(deviations={("lag", "turret"): [0.004, 0.008]}).shape
-    (2, 1)
-    """
-    known = tracking_law(law, "loop_program, `law`")
-    real = Imperfections() if imperfections is None else imperfections
-    for name, value, wanted in (("plant", plant, Plant), ("imperfections", real, Imperfections)):
-        if not isinstance(value, wanted):
-            raise SimulationError(
-                f"loop_program, `{name}`",
-                expected=wanted.__name__,
-                came=shown(value),
-                cure="Write Plant(robot), and Imperfections.of(robot, viscous=0.1).",
-            )
-    where = f"imperfect `{plant.name}`"
-    if method not in FIXED_STEP:
-        raise unknown_name(where, "method", method, FIXED_STEP)
-    period = dt if control_period is None else control_period
-    _, per_tick = grid(where, period, dt, period)
-    known.state_bounds.check_period(f"{where}, `control_period`", period)
-    check_step(where, plant.slip, dt)
-    if plant.friction is not None:
-        if real.friction is not None:
-            raise SimulationError(
-                f"{where}, `friction`",
-                expected="friction of the plant or of the imperfections",
-                came="both",
-                cure="Omit that of the plant.",
-            )
-        real, plant = replace(real, friction=plant.friction), replace(plant, friction=None)
-    if real.momentum_error and not known.model.takes_momentum:
-        raise SimulationError(
-            f"{where}, `momentum_error`",
-            expected="none, for a robot that does not float",
-            came=shown(real.momentum_error),
-            cure="Omit it.",
-        )
-    found = _uncertain(where, real, plant, uncertain)
-    made = Program(known, plant, real, found, float(dt), per_tick or 1, method)
-    made.numbers()  # refuses what is too stiff
-    return made
-
-
-def _uncertain(
-    where: str, real: Imperfections, plant: Plant, given: Iterable[Scalar]
-) -> tuple[Scalar, ...]:
-    """Uncertain imperfections, sorted, after all checks."""
-    robot, entries = plant.tree, list(given)
-    for entry in entries:
-        if not (isinstance(entry, tuple) and [*map(type, entry)] == [str, str]):
-            raise SimulationError(
-                f"{where}, `uncertain`",
-                expected="pairs of kind and name",
-                came=shown(entry),
-                cure='Write {("lag", "turret")}.',
-            )
-    found = sorted(set(entries))
-    for kind, name in found:
-        names = real.names(kind, robot)
-        if name not in names:
-            raise unknown_name(f"{where}, uncertain `{kind}`", "name", name, names)
-        fixed = real.values(kind, robot)[names.index(name)]
-        if not np.isfinite(fixed):
-            raise SimulationError(
-                f"{where}, uncertain `{kind}` of `{name}`",
-                expected="a finite fixed value, from which it deviates",
-                came=f"{fixed}",
-                cure=f"Give `{kind}` of `{name}` in the imperfections.",
-            )
-    return tuple(found)
-
-
-def coordinate_signals(robot: Mechanism) -> list[str]:
-    """Name of the signal of each coordinate of a configuration."""
-    names, single = [], joint_places(robot)
-    for k, body in enumerate(robot.bodies):
-        if body.name in single:
-            names.append(f"position:{body.name}")
-        else:
-            kind = "base:" if k == 0 else f"position:{body.name}."
-            names += [f"{kind}{name}" for name in body.joint.coordinate_names]
-    return names

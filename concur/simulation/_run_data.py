@@ -14,7 +14,7 @@ from concur.errors import shown
 from concur.outputs import Output
 from concur.robot import Mechanism, as_tree, robot_size
 from concur.simulation._friction import Friction
-from concur.simulation._imperfections import Imperfections
+from concur.simulation._imperfections import Imperfections, joint_places
 from concur.simulation._slip import Slip
 
 SMALL = 1e-3
@@ -82,6 +82,18 @@ def error_parts(outputs: Sequence[Output]) -> list[tuple[tuple[str, ...], str, n
             found.append(((output.name, *kind), unit, start + np.flatnonzero(units == unit)))
         start += output.dim
     return found
+
+
+def coordinate_signals(robot: Mechanism) -> list[str]:
+    """Name of the signal of each coordinate of a configuration."""
+    names, single = [], joint_places(robot)
+    for k, body in enumerate(robot.bodies):
+        if body.name in single:
+            names.append(f"position:{body.name}")
+        else:
+            kind = "base:" if k == 0 else f"position:{body.name}."
+            names += [f"{kind}{name}" for name in body.joint.coordinate_names]
+    return names
 
 
 @dataclass(frozen=True, eq=False, repr=False)

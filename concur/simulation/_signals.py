@@ -19,8 +19,7 @@ from concur.control import JointLimits
 from concur.reduction import LEAST_LOAD, wheel_names
 from concur.robot import Mechanism
 from concur.simulation._plant import Plant
-from concur.simulation._program import coordinate_signals
-from concur.simulation._run_data import RunData, error_parts
+from concur.simulation._run_data import RunData, coordinate_signals, error_parts
 from concur.simulation._slip import Slip, load_names
 from concur.system import System
 

@@ -37,8 +37,9 @@ from concur.simulation._integrator import (
     shape_start,
 )
 from concur.simulation._loop import Adaptive, FixedStep, Loop, most_periods, rates_of
+from concur.simulation._loop_program import ideal_program, loop_program
 from concur.simulation._plant import Plant
-from concur.simulation._program import KEPT, Program, ideal_program, loop_program
+from concur.simulation._program import KEPT, Program
 from concur.simulation._record import Recorder, recorded_together
 from concur.simulation._recorded import recorded_run, run_of
 from concur.simulation._run import Run
@@ -429,22 +430,19 @@ def _diverged(where: str, loop: Loop, done: int) -> ConcurError:
     while last and speeds[last] > 10 * usual and speeds[last] * dt > LEAP:
         last -= 1
     loop.q[last + 1 :] = np.nan
-    q, held = loop.q[last], loop.program.steps_per_tick
-    step = loop.program.control_period
-    shorter = f", hold the torque for less than {step:g} s" if held else ""
+    q, step = loop.q[last], loop.program.control_period
     margin = law.margin(q)
     came = f"a singular law or a diverged state; margin before it {margin:.3g}"
     cure = (
-        "Check that the reference is feasible (`servo.feasibility`), lower the gains, take a "
-        f"shorter step{shorter}"
+        "Check that the reference is feasible (`servo.feasibility`), lower the gains, or shorten "
+        "the step or the control period"
     )
     fastest = float(np.abs(np.linalg.eigvals(law.error_dynamics.matrix)).max(initial=0.0))
     if margin > 0.1 and fastest * step > 2.0:
         # The law is far from singular, but too fast for explicit steps or held torques.
-        came = (
-            f"a diverged state; the law's fastest rate {fastest:.3g} /s is too stiff for steps of "
-            f"{step:.3g} s (margin before it {margin:.3g}, far from singular)"
-        )
+        rate = f"fastest rate {fastest:.3g} /s"
+        came = f"a diverged state; {rate} is too stiff for steps of {step:.3g} s"
+        held = loop.program.steps_per_tick
         act = "hold the torque for less than" if held else "take a step below"
         cure = f"Lower the gains, or {act} {1.0 / fastest:.1g} s"
     elif law.linearizes:

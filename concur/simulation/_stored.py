@@ -72,7 +72,10 @@ class Stored:
         )
         values = [values.reshape(len(self.t), -1) for values, _ in arrays.values()]
         table.writerows(np.hstack(values).tolist())
-        return _written(path, text.getvalue().encode())
+        target = Path(path)
+        with writing(target.parent):
+            replace_files({target: text.getvalue().encode()})
+        return target
 
     def to_mcap(self, path: str | PathLike[str]) -> Path:
         """Write the record as an MCAP file for viewers of robot logs, with JSON messages.
@@ -179,28 +182,6 @@ class Stored:
         vars(self).update(state)
 
 
-def check_names(
-    path: str | PathLike[str], facts: Mapping[str, Any], expected: Mapping[str, Any]
-) -> None:
-    """Reject a file of another robot or law: compare attributes with those that they have."""
-    for name, value in expected.items():
-        if name not in facts or not np.array_equal(facts[name], value):
-            found = facts[name].tolist() if hasattr(facts.get(name), "tolist") else facts.get(name)
-            raise DescriptionError(
-                f"{path}, attribute `{name}`",
-                expected=f"{value}, as of the argument",
-                came="no value" if name not in facts else f"{found}",
-                cure="Pass the robot and the law with which the file was made.",
-            )
-
-
-def _written(path: str | PathLike[str], data: bytes) -> Path:
-    target = Path(path)
-    with writing(target.parent):
-        replace_files({target: data})
-    return target
-
-
 Columns: TypeAlias = Sequence[tuple[str, str]]
 """Name and unit of each column of an array."""
 
@@ -301,7 +282,12 @@ def write_arrays(
     try:
         path.write_bytes(whole.getbuffer())
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise DescriptionError(
+            str(path),
+            expected="a file that can be written",
+            came=error.strerror or str(error),
+            cure="Create the folder, free some space, or name another file.",
+        ) from None
     return path
 
 
@@ -344,15 +330,6 @@ def read_arrays(
     return arrays, facts
 
 
-def _unwritable(path: Path, error: OSError) -> ConcurError:
-    return DescriptionError(
-        str(path),
-        expected="a file that can be written",
-        came=error.strerror or str(error),
-        cure="Create the folder, free some space, or name another file.",
-    )
-
-
 SAME = 1e-6
 """Largest relative difference of the numbers of equal systems: two builds of CasADi round apart."""
 
@@ -374,18 +351,20 @@ def check_identity(
     """Reject a file of another system, or with other attributes than those expected."""
     own = identity(system, q)
     numbers = own.pop("system", None)
-    check_names(path, facts, {**own, **expected})
-    if numbers is None:
-        return
-    found = np.asarray(facts.get("system", ()), dtype=float)
-    slack = SAME * (np.abs(numbers) + 1e-3 * np.abs(numbers).max())
-    if found.shape != numbers.shape or not (np.abs(found - numbers) <= slack).all():
-        raise DescriptionError(
-            f"{path}, attribute `system`",
-            expected=f"energies, forces, constraints and inputs of `{system.name}`",
-            came="those of another system",
-            cure="Pass the law and the system with which the file was made.",
-        )
+    wrong = {
+        name: (f"{value}, as of the argument", shown(facts.get(name, "no value"), 1000))
+        for name, value in {**own, **expected}.items()
+        if name not in facts or not np.array_equal(facts[name], value)
+    }
+    if numbers is not None and not wrong:
+        found = np.asarray(facts.get("system", ()), dtype=float)
+        slack = SAME * (np.abs(numbers) + 1e-3 * np.abs(numbers).max())
+        if found.shape != numbers.shape or not (np.abs(found - numbers) <= slack).all():
+            due = f"energies, forces, constraints and inputs of `{system.name}`"
+            wrong["system"] = due, "those of another system"
+    for name, (due, came) in wrong.items():
+        cure = "Pass the robot or system and the law with which the file was made."
+        raise DescriptionError(f"{path}, attribute `{name}`", expected=due, came=came, cure=cure)
 
 
 def _numbers(system: System, q: np.ndarray) -> np.ndarray:
