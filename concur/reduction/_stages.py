@@ -41,7 +41,6 @@ from concur.codegen import (
 )
 from concur.errors import ReductionError, UnknownNameError
 from concur.reduction._conservation import read_tolerance, tested
-from concur.reduction._derivative import along
 from concur.reduction._lift import STAGES_HINT
 from concur.reduction._model import ReducedModel
 from concur.reduction._search import (
@@ -265,23 +264,6 @@ class StagedReduction(ReducedModel):
         momenta = self._momenta(q)
         follows = self._solve(momenta, momenta[:, self._rest])
         return forces[self._rest, :] - follows.T @ forces[self._group, :]
-
-    @evaluated("(nq),(ns)->()")
-    def hamiltonian(self, q: Vector, p: Vector) -> Scalar:
-        if self._straight:
-            return super().hamiltonian(q, p)
-        # The drift moves along the shape velocities too: its energy does not just add.
-        v = self.velocity(q, solve_positive_definite(self.mass_matrix(q), p))
-        return self.robot.kinetic_energy(q, v) + self.robot.potential_energy(q)
-
-    @evaluated("(nq),(ns),(nu)->(nv),(ns)")
-    def vector_field(self, q: Vector, p: Vector, u: Vector) -> tuple[Vector, Vector]:
-        if self._straight:
-            return super().vector_field(q, p, u)
-        s = solve_positive_definite(self.mass_matrix(q), p)
-        v = self.velocity(q, s)
-        turning = along(self.mass_matrix, q, self.robot.rate(q, v))
-        return v, turning @ s + self.input_matrix(q) @ u - self.bias(q, s)
 
     @evaluated("(nq)->(nn)")
     def stage_momentum(self, q: Vector) -> Vector:
