@@ -14,16 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from numbers import Real
-from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from concur.errors import DescriptionError, UnknownNameError
+from concur.errors import UnknownNameError
 from concur.reduction._model import ReducedModel, check_model
-from concur.reduction._search import ROUNDING, Search, acting_on
-from concur.reduction._texts import conservation_reason, momentum_equation
+from concur.reduction._search import ROUNDING, Search, acting_on, read_tolerance
 from concur.robot import unknown_name
 
 SAMPLES = 6
@@ -95,7 +92,21 @@ class Conservation:
     @property
     def equation(self) -> str:
         """Momentum equation, in words and signs, in the axes of `seen_from`."""
-        return momentum_equation(self)
+        left = f"d/dt p[{self.joint}] ="
+        if self.conserved:
+            return f"{left} 0"
+        # Four terms make the rate: one of them is as large as this.
+        least = min(self.tolerance, ROUNDING) / 4
+        terms = ["+ dT/d[{0}]"] if self.metric > least else []
+        if self.metric > least and self.seen_from == "body":
+            terms.append("+ ad*_v p[{0}]")
+        if self.potential > least:
+            terms.append("- dV/d[{0}]")
+        terms += [f"+ Xi[{{0}}, {leg}] s[{leg}]" for leg in self.legs]
+        for name in self.controls:
+            own = name.split("[")[0] == self.joint
+            terms.append(f"+ u[{name}]" if own else f"+ H[{name}, {{0}}] u[{name}]")
+        return f"{left} {' '.join(terms).format(self.joint).removeprefix('+ ')}"
 
     def __str__(self) -> str:
         return f"`{self.joint}`: {'conserved' if self.conserved else 'not conserved'}, {self.why}"
@@ -199,7 +210,21 @@ def tested(search: Search, joint: str, tolerance: float) -> Conservation:
         ),
         tolerance=tolerance,
     )
-    return replace(found, why=conservation_reason(found))
+    return replace(found, why=_evidence(found))
+
+
+def _evidence(found: Conservation) -> str:
+    """What changes the momentum, each with its relative rate."""
+    reasons = {
+        "the inertia depends on it": found.metric,
+        "gravity acts along it": found.potential,
+        "reactions of the wheels act along it, the two-form's leg": found.form,
+        "other drives act along it through the wheels": found.push,
+    }
+    texts = [f"{text} ({rate:.1e})" for text, rate in reasons.items() if rate > found.tolerance]
+    if found.driven:
+        texts.insert(0, "its drive changes it")
+    return "; ".join(texts) or f"it changes at the relative rate {found.rate:.1e} only"
 
 
 def _check_joint(model: ReducedModel, joint: str) -> None:
@@ -221,19 +246,6 @@ def _check_joint(model: ReducedModel, joint: str) -> None:
             "or it has none.",
         )
     raise error
-
-
-def read_tolerance(tolerance: Any, where: str) -> float:
-    """Read a tolerance between 0 and 1."""
-    given = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
-    if not given or not 0.0 < tolerance < 1.0:
-        raise DescriptionError(
-            f"{where}, `tolerance`",
-            expected="a number above 0 and below 1",
-            came=f"{tolerance!r:.40}",
-            cure="Leave it out for the default.",
-        )
-    return float(tolerance)
 
 
 def _legs(model: ReducedModel, joint: str) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:

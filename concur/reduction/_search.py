@@ -21,11 +21,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from numbers import Real
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from concur.codegen import Array, Evaluator, Vector, constant
+from concur.errors import DescriptionError
 from concur.groups import classify, se3
 from concur.reduction._derivative import along
 from concur.reduction._model import ReducedModel
@@ -198,6 +201,19 @@ class Search:
             if (part.seen_from, part.generators) not in used:
                 chosen.append(_with_follows(self.model, part))
         return [part for part in chosen if part is not None]
+
+
+def read_tolerance(tolerance: Any, where: str, most: float = 1.0) -> float:
+    """Read a tolerance between 0 and a limit."""
+    given = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
+    if not given or not 0.0 < tolerance < most:
+        raise DescriptionError(
+            f"{where}, `tolerance`",
+            expected=f"a number above 0 and below {most:g}",
+            came=f"{tolerance!r:.40}",
+            cure="Leave it out for the default.",
+        )
+    return float(tolerance)
 
 
 def is_whole(robot: Mechanism, part: ConstantMomentum) -> bool:

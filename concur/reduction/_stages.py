@@ -40,19 +40,21 @@ from concur.codegen import (
     shape_error,
 )
 from concur.errors import ReductionError, UnknownNameError
-from concur.reduction._conservation import read_tolerance, tested
+from concur.reduction._conservation import tested
 from concur.reduction._lift import STAGES_HINT
 from concur.reduction._model import ReducedModel
 from concur.reduction._search import (
     ROUNDING,
     ConstantMomentum,
+    Generators,
     Search,
     in_body,
+    is_whole,
     link_metric,
     link_rows,
     link_weights,
+    read_tolerance,
 )
-from concur.reduction._texts import keeps, momenta_text, momentum_units, why_kept
 from concur.robot import Mechanism, solve_positive_definite, unknown_name
 from concur.robot.joints import Joint
 from concur.system import System
@@ -199,7 +201,7 @@ class StagedReduction(ReducedModel):
     @property
     def momentum_units(self) -> tuple[str, ...]:
         """Unit of each constant momentum: N m s about an axis, N s along one."""
-        return momentum_units(self.robot, self.joint, self.generators)
+        return _units(self.robot, self.joint, self.generators)
 
     @evaluated("(nq),(nm)->(nv,ns),(nv)")
     def lift(self, q: Vector, momentum: Vector | None = None) -> tuple[Matrix, Vector]:
@@ -515,7 +517,7 @@ def with_hint(model: ReducedModel, tolerance: float = ROUNDING) -> ReducedModel:
     part = _next(model, read_tolerance(tolerance, "reduce"))
     if part is None:
         return model
-    hint = f"`{part.joint}` is unactuated and {keeps(model.robot, part)}: {STAGES_HINT}"
+    hint = f"`{part.joint}` is unactuated and {_keeps(model.robot, part)}: {STAGES_HINT}"
     return replace(model, reason=f"{model.reason}; {hint}")
 
 
@@ -539,14 +541,14 @@ def _stage(
         theta = given.reshape(1) if size == 1 and given.ndim == 0 else given
         if theta.shape != (size,):
             raise shape_error(where, (size,), theta.shape)
-    units = momentum_units(robot, part.joint, part.generators)
-    why = "the spin moves no mass" if what else why_kept(robot, part, tolerance)
+    units = _units(robot, part.joint, part.generators)
+    why = "the spin moves no mass" if what else _evidence(robot, part, tolerance)
     return StagedReduction(
         robot,
         "staged",
         tuple(i for i in model.shape if i not in part.follows),
         tuple(sorted((*model.dependent, *part.follows))),
-        f"{model.reason}; then by `{part.joint}`, which {what or keeps(robot, part)}, "
+        f"{model.reason}; then by `{part.joint}`, which {what or _keeps(robot, part)}, "
         f"{momenta_text(theta, units)}: {why}",
         model,
         part.joint,
@@ -555,3 +557,52 @@ def _stage(
         part.generators,
         tolerance,
     )
+
+
+def _units(robot: Mechanism, joint: str, generators: Generators) -> tuple[str, ...]:
+    basis = robot.bodies[robot.index(joint)].joint.basis
+    turns = np.abs((basis @ np.array(generators).T)[3:]).max(axis=0) > ROUNDING
+    return tuple("N m s" if turn else "N s" for turn in turns)
+
+
+def momenta_text(theta: Sequence[float] | np.ndarray, units: Sequence[str]) -> str:
+    """Momenta with sign and unit.
+
+    Parameters
+    ----------
+    theta : sequence of float
+        The momenta.
+    units : sequence of str
+        Unit of each.
+
+    Returns
+    -------
+    str
+        The text.
+    """
+    numbers = [f"{value:.4g} {unit}" for value, unit in zip(theta, units, strict=True)]
+    return ", ".join(numbers) if np.any(theta) else "zero"
+
+
+def _keeps(robot: Mechanism, part: ConstantMomentum) -> str:
+    """Part of its momentum that a joint keeps, like "wz in the axes of the body"."""
+    if is_whole(robot, part):
+        return "keeps its momentum"
+    names, texts = robot.bodies[robot.index(part.joint)].joint.freedom_names, []
+    for generator in part.generators:
+        terms = zip(generator, names, strict=True)
+        texts.append(" ".join(name if x == 1.0 else f"{x:+.4g} {name}" for x, name in terms if x))
+    axes = "the frame it attaches to" if part.seen_from == "parent" else "the body"
+    turned = ", with all it carries turned back" if part.seen_from == "link" else ""
+    return f"keeps a part of its momentum, {', '.join(texts)} in the axes of {axes}{turned}"
+
+
+def _evidence(robot: Mechanism, part: ConstantMomentum, tolerance: float) -> str:
+    """Evidence that a momentum is constant, and where velocities do not follow from it."""
+    text = f"unactuated, its momentum changes at the relative rate {part.rate:.1e} only"
+    if part.rate > ROUNDING:
+        text += f", within the tolerance {tolerance:.1g}"
+    if not part.everywhere:
+        follows = " and ".join(robot.freedom_names[i] for i in part.follows)
+        text += f"; {follows} does not follow from it everywhere, see `regularity`"
+    return text
