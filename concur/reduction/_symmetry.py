@@ -485,7 +485,7 @@ def _derivative(robot: Mechanism) -> Evaluator:
 def _reason(row: JointSymmetry, conserved: bool) -> str:
     """Why a joint keeps its momentum, or what changes it, with numbers."""
     texts = []
-    if row.kept.dim and row.driven:
+    if row.driven and (row.kept.dim or conserved):
         texts.append("driven: its momentum changes with the torque")
     elif conserved:
         texts.append("conserved: it is unactuated, and nothing else changes its momentum")

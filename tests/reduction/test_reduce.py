@@ -113,11 +113,6 @@ def test_wheels_that_lock_everything_are_refused() -> None:
         reduce(Mechanism("locked", bodies, wheels))
 
 
-def test_reason_names_what_depends() -> None:
-    model = reduce(rover())
-    assert "3 independent rolling constraints determine chassis[vx]" in model.reason
-
-
 def test_undriven_caster_follows_the_driven_wheels() -> None:
     bodies = [
         *_platform([("left", 0.0, 0.25), ("right", 0.0, -0.25)]).bodies,

@@ -175,7 +175,7 @@ def test_verdicts_of_the_crane():
 
     axle = report["axle"]
     assert (axle.left.dim, axle.constraints.dim, axle.kept.dim) == (1, 0, 0)
-    assert axle.reason.startswith("metric only: the rolling constraints depend on it")
+    assert axle.reason.startswith("the rolling constraints depend on it")
     assert axle.constraints.violation > 0.1
 
     wheel = report["left"]
@@ -196,7 +196,6 @@ def test_a_wheel_that_nobody_drives_is_reduced_by_rolling_or_not_at_all():
     assert idle.kept.dim == 1
     assert idle.reducible
     assert idle.reason.startswith("rolling: ")
-    assert "the wheels give its velocity" in idle.reason
     assert idle.conserved == ()
     # Three rows give the base; an idle wheel then has an independent velocity.
     robot = rover()
@@ -204,7 +203,7 @@ def test_a_wheel_that_nobody_drives_is_reduced_by_rolling_or_not_at_all():
     robot = Mechanism("idle", robot.bodies, robot.wheels, robot.gravity, driven)
     idle = cc.symmetry(robot)["left"]
     assert (idle.kept.dim, idle.conserving.dim, idle.reducible) == (1, 0, False)
-    assert idle.reason.endswith("but the reactions of the wheels change its momentum")
+    assert idle.reason == "rolling: the reactions of the wheels change its momentum"
     # So it is: the momentum of the wheel changes by the reaction alone.
     rates = momentum_rates(robot, "left", np.eye(1), rover_rows(0.1, 0.25))
     assert np.abs(rates).max() > 1e-3
