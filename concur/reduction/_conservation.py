@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 import casadi as ca
 import numpy as np
 
-from concur.errors import UnknownNameError
 from concur.reduction._model import ReducedModel, check_model
 from concur.reduction._search import ROUNDING, Search, acting_on, read_tolerance
 from concur.robot import unknown_name
@@ -166,13 +165,19 @@ def conservation(model: ReducedModel, joint: str, tolerance: float = ROUNDING) -
     """
     check_model(model, "conservation")
     tolerance = read_tolerance(tolerance, "conservation")
-    return tested(Search(model), joint, tolerance)
+    return tested(Search(model), joint, tolerance, f"model of `{model.name}`, `joint`")
 
 
-def tested(search: Search, joint: str, tolerance: float) -> Conservation:
+def tested(search: Search, joint: str, tolerance: float, where: str) -> Conservation:
     """Test a joint at the states of a search."""
     model, robot, first = search.model, search.robot, search.model.first
-    _check_joint(model, joint)
+    names = [
+        body.name
+        for body in robot.bodies
+        if body.joint.nv and set(robot.freedoms(body.name)) <= set(model.shape)
+    ]
+    if not isinstance(joint, str) or joint not in names:
+        raise unknown_name(where, "shape joint", joint, names)
     own_drives = acting_on(robot, robot.freedoms(joint))
     others = [k for k in range(model.nu) if k not in own_drives]
     form_legs = _legs(model, joint)
@@ -225,27 +230,6 @@ def _evidence(found: Conservation) -> str:
     if found.driven:
         texts.insert(0, "its drive changes it")
     return "; ".join(texts) or f"it changes at the relative rate {found.rate:.1e} only"
-
-
-def _check_joint(model: ReducedModel, joint: str) -> None:
-    robot = model.robot
-    names = [
-        body.name
-        for body in robot.bodies
-        if body.joint.nv and set(robot.freedoms(body.name)) <= set(model.shape)
-    ]
-    if isinstance(joint, str) and joint in names:
-        return
-    error = unknown_name(f"model of `{model.name}`, `joint`", "shape joint", joint, names)
-    if isinstance(joint, str) and joint in {body.name for body in robot.bodies}:
-        raise UnknownNameError(
-            error.where,
-            expected=error.expected,
-            came=error.came,
-            cure="In this model its velocity, or part of it, follows from those of the others, "
-            "or it has none.",
-        )
-    raise error
 
 
 def _legs(model: ReducedModel, joint: str) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:

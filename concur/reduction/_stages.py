@@ -39,7 +39,7 @@ from concur.codegen import (
     finite_floats,
     shape_error,
 )
-from concur.errors import ReductionError, UnknownNameError
+from concur.errors import ReductionError
 from concur.reduction._conservation import tested
 from concur.reduction._lift import STAGES_HINT
 from concur.reduction._model import ReducedModel
@@ -50,9 +50,8 @@ from concur.reduction._search import (
     Search,
     in_body,
     is_whole,
-    link_metric,
     link_rows,
-    link_weights,
+    momentum_rows,
     read_tolerance,
 )
 from concur.robot import Mechanism, solve_positive_definite, unknown_name
@@ -222,12 +221,7 @@ class StagedReduction(ReducedModel):
         # Angle, in the kinetic energy, between the motions that carry the momentum and those of
         # the velocities that follow from it: its cosine for one of each.
         own = self._momenta(q)[:, self._group]
-        if self.seen_from == "link":
-            whole = constant(link_metric(self.robot, self.joint, self.generators))
-        else:
-            turned = in_body(self.robot, self.joint, self.generators, self.seen_from, q)
-            places = [self.first.shape.index(i) for i in self._joint_rows]
-            whole = turned.T @ self.first.mass_matrix(q)[places, places] @ turned
+        whole = momentum_rows(self, self.joint, self.generators, self.seen_from, q)[1]
         size = ca.det(whole) * ca.det(self.inner.mass_matrix(q)[self._group, self._group])
         return ca.fmin(before, ca.fabs(ca.det(own)) / ca.sqrt(size))
 
@@ -360,8 +354,8 @@ class StagedReduction(ReducedModel):
 
     def _weights(self, q: Vector) -> Array:
         """Rows of the momentum over v."""
-        if self.seen_from == "link":
-            return link_weights(self.robot, self.joint, self.generators, q)
+        if self._aligned is None:
+            return momentum_rows(self, self.joint, self.generators, self.seen_from, q)[0]
         return self._fields(q).T @ self.robot.mass_matrix(q)
 
     def _momenta(self, q: Vector) -> Array:
@@ -474,15 +468,8 @@ def _demanded(model: ReducedModel, joint: str, tolerance: float) -> list[Constan
     robot, search, used = model.robot, Search(model), _used(model, joint)
     if used and (found := search.stages(joint, tolerance, used)):
         return found
-    try:
-        whole = tested(search, joint, tolerance)
-    except UnknownNameError as error:
-        raise UnknownNameError(
-            f"robot `{robot.name}`, `stages`",
-            expected=error.expected,
-            came=error.came,
-            cure=error.cure,
-        ) from None
+    where = f"robot `{robot.name}`, `stages`"
+    whole = tested(search, joint, tolerance, where)
     if found := search.stages(joint, tolerance):
         return found
     several = robot.bodies[robot.index(joint)].joint.nv > 1
@@ -496,7 +483,7 @@ def _demanded(model: ReducedModel, joint: str, tolerance: float) -> list[Constan
             f"tolerance={rounded:.0e}."
         )
     raise ReductionError(
-        f"robot `{model.name}`, `stages`, joint `{joint}`",
+        f"{where}, joint `{joint}`",
         expected="a joint that keeps its momentum" + (", or a part of it" if several else ""),
         came=whole.why,
         cure=cure,
