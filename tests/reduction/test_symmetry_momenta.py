@@ -103,7 +103,7 @@ def test_motions_in_the_axes_of_the_body():
     )
     assert cc.symmetry(tilted)["b2"].own.name == "SO(2)"
     driven = cc.symmetry(ball_on(joints.Free(), (1, 1, 1)))["b2"]
-    assert driven.reason == "driven: its momentum changes with the torque"
+    assert driven.reason.startswith("driven: its momentum changes with the torque")
     assert (driven.conserved, driven.reducible, driven.own.dim) == ((), False, 3)
 
 
