@@ -14,7 +14,6 @@ sys.path[:0] = [str(FOLDER), str(FOLDER.parent)]
 
 import contracts  # noqa: E402
 import equations  # noqa: E402
-import fields  # noqa: E402
 import misprints  # noqa: E402
 import notebooks  # noqa: E402
 import search  # noqa: E402
@@ -86,11 +85,11 @@ def _write_contracts(app):
     contracts.write(FOLDER / "_build" / "contracts")
 
 
-TABLES = {"sources": equations, "errata": misprints, **dict.fromkeys(fields.PAGES, fields)}
+TABLES = {"sources": equations, "errata": misprints}
 
 
 def _outdated(*_):
-    """Pages whose tables follow from docstrings or schemas are read in every build."""
+    """Pages whose tables follow from docstrings are read in every build."""
     return list(TABLES)
 
 
@@ -118,7 +117,7 @@ def _index_terms(app, docname, source):
 
 
 def _fill_tables(app, docname, source):
-    """The tables of equations and misprints get functions and tests, those of files fields."""
+    """The tables of equations and misprints get functions and tests."""
     if tables := TABLES.get(docname):
         if missing := tables.fault(source[0]):
             raise ExtensionError(missing)

@@ -1,7 +1,8 @@
 """Fields of files as pages: tables of every field, from the JSON schemas in the package.
 
-A page names its kind of file in the comment ``<!-- fields of robot -->``, which the tables replace.
+A page names its kind of file in the comment ``<!-- fields of robot -->``; the tables follow it.
 A description ends with the default where the schema has none: "Radius, m. Default: a plane."
+`python docs/fields.py` writes the tables into the pages.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Shape = dict[str, Any]
 
 SCHEMAS = Path(__file__).parents[1] / "concur" / "formats" / "schemas"
 PAGES = tuple(f"reference/{kind}_file" for kind in ("robot", "sidecar", "task", "rig"))
-_MARK = re.compile(r"^<!-- fields of (\w+) -->$", re.MULTILINE)
+_MARK = re.compile(r"^<!-- fields of (\w+) -->\n.*", re.MULTILINE | re.DOTALL)
 _LARGEST, _SMALLEST = 1e9, 1e-12
 
 
@@ -256,13 +257,12 @@ def described(kind: str) -> Iterator[tuple[str, str]]:
     return walk(schema(kind), kind)
 
 
-def fault(page: str) -> str | None:
-    """The first field without a description, in the kinds of file of a page."""
-    places = (place for kind in _MARK.findall(page) for place in described(kind))
-    bare = next((place for place, text in places if not text), None)
-    return bare and f"no description of {bare}"
-
-
 def filled(page: str) -> str:
-    """The page with its tables."""
-    return _MARK.sub(lambda mark: _Page(mark[1]).text(), page)
+    """The page with its tables behind the mark."""
+    return _MARK.sub(lambda m: f"<!-- fields of {m[1]} -->\n\n{_Page(m[1]).text()}", page)
+
+
+if __name__ == "__main__":
+    for page in PAGES:
+        file = Path(__file__).parent / f"{page}.md"
+        file.write_text(filled(file.read_text(encoding="utf-8")), encoding="utf-8")

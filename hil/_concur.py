@@ -34,23 +34,6 @@ if TYPE_CHECKING:
         read_json,
     )
     from concur.formats import Task, load_task
-    from concur.formats.tables import (
-        LARGEST,
-        Expected,
-        FileName,
-        Positive,
-        Refusal,
-        Table,
-        Text,
-        Truth,
-        check,
-        fault,
-        list_of,
-        missing_file,
-        read_toml,
-        suggest,
-        unknown,
-    )
     from concur.groups import quaternion, se3
     from concur.mcap import Quantity, write_mcap
     from concur.outputs import reference_for
@@ -80,6 +63,23 @@ if TYPE_CHECKING:
         velocity_columns,
         write_arrays,
     )
+    from concur.tables import (
+        LARGEST,
+        Expected,
+        FileName,
+        Positive,
+        Refusal,
+        Table,
+        Text,
+        Truth,
+        check,
+        fault,
+        list_of,
+        missing_file,
+        read_toml,
+        suggest,
+        unknown,
+    )
     from concur.viewing import (
         LOCAL,
         REJECTED,
@@ -100,7 +100,7 @@ _PLACES = {
     "concur.errors": "ConcurError DescriptionError install_command printable shown",
     "concur.files": "confined copy_of escape_output folder_named is_file read_bytes read_json",
     "concur.formats": "Task load_task",
-    "concur.formats.tables": (
+    "concur.tables": (
         "Expected FileName LARGEST Positive Refusal Table Text Truth check fault list_of "
         "missing_file read_toml suggest unknown"
     ),

@@ -44,12 +44,12 @@ from concur.cli._results import Results, results
 from concur.control import Servo
 from concur.errors import ConcurError, OutputError, UnknownNameError
 from concur.formats import Task, load_task
-from concur.formats.tables import LARGEST, located
 from concur.plotting.certificate import decay_figure, rate_figure, tube_figure
 from concur.plotting.disturbed import disturbed_motions
 from concur.plotting.files import writing
 from concur.plotting.style import DPI
 from concur.rounding import percent_down, rounded_down, rounded_up
+from concur.tables import LARGEST, located
 
 METHODS = ("tight", "thesis")
 # Angles of the figure of rates, in degrees, in addition to the requested one.

@@ -19,9 +19,9 @@ from concur.cli._warnings import file_warnings, robot_warnings, task_warnings
 from concur.errors import UnknownNameError
 from concur.files import is_file
 from concur.formats import load, load_shipped, load_task, shipped_names
-from concur.formats.tables import located, read_toml, suggest_file
 from concur.reduction import Audit, JointSymmetry, ReducedModel, SymmetryReport, reduce, symmetry
 from concur.robot import Body, Mechanism
+from concur.tables import located, read_toml, suggest_file
 from concur.verification import Campaign
 
 

@@ -13,7 +13,7 @@ from concur.cli._answer import answer
 from concur.cli._results import results
 from concur.control import CFolder
 from concur.formats import load_task
-from concur.formats.tables import located
+from concur.tables import located
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ from concur.control import (
 from concur.errors import ConcurError, SimulationError, UnknownNameError
 from concur.files import replace_files, writing
 from concur.formats import Task, load_task
-from concur.formats.tables import read_toml
 from concur.rounding import rounded_down
+from concur.tables import read_toml
 
 METHODS = {"place": "pole placement", "lqr": "quadratic cost", "certified": "proved rate"}
 

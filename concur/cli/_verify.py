@@ -29,7 +29,7 @@ from concur.cli._tables import show_warnings
 from concur.cli._warnings import task_warnings
 from concur.errors import ConcurError
 from concur.formats import Task, load_task
-from concur.formats.tables import located
+from concur.tables import located
 from concur.verification import (
     Campaign,
     CampaignReport,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.formats.tables import fault, is_number, located, show, unknown
 from concur.robot import Mechanism
+from concur.tables import fault, is_number, located, show, unknown
 
 
 def read_configuration(

@@ -8,7 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from concur.formats.tables import (
+from concur.robot import Mechanism
+from concur.simulation import GravityGradient, Imperfections, Plant, Slip, Wrench
+from concur.tables import (
     LARGEST,
     Expected,
     Positive,
@@ -22,8 +24,6 @@ from concur.formats.tables import (
     table_of,
     unknown,
 )
-from concur.robot import Mechanism
-from concur.simulation import GravityGradient, Imperfections, Plant, Slip, Wrench
 
 
 def _numbers_by_name(value: Any) -> Any:

@@ -11,7 +11,10 @@ from pydantic import AfterValidator, Field
 
 from concur.control import Servo, Start
 from concur.formats._configuration import read_configuration
-from concur.formats.tables import (
+from concur.outputs import Output
+from concur.outputs.references import Reference
+from concur.simulation import FASTEST_START
+from concur.tables import (
     Expected,
     NumberOrList,
     Table,
@@ -21,9 +24,6 @@ from concur.formats.tables import (
     show,
     unknown,
 )
-from concur.outputs import Output
-from concur.outputs.references import Reference
-from concur.simulation import FASTEST_START
 
 ON_REFERENCE = "on reference"
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -16,14 +15,16 @@ from scipy.spatial.transform import Rotation
 from concur.errors import DescriptionError, install_command, shown
 from concur.files import copy_of, is_file, read_text
 from concur.formats._mjcf_elements import is_disabled, unread_mjcf
-from concur.formats._sidecar import SidecarTable, sidecar_cures
+from concur.formats._names import check_parts
+from concur.formats._sidecar import Sidecar
 from concur.formats._unread import Unread
-from concur.formats._wheels import steering_of, wheel_of
-from concur.formats.tables import (
+from concur.interop import Link, chain
+from concur.robot import Body, Drive, Inertia, Mechanism, Mimic, Pose, joints
+from concur.tables import (
     LARGEST,
     LARGEST_TOML,
     MOST_BODIES,
-    check,
+    build,
     fault,
     file_named,
     located,
@@ -31,8 +32,6 @@ from concur.formats.tables import (
     show,
     unknown,
 )
-from concur.interop import Link, chain
-from concur.robot import Body, Drive, Inertia, Mechanism, Mimic, Pose, joints
 
 _BASES = {"free": joints.Free, "planar": joints.Planar, "fixed": joints.Fixed}
 _REPLACED = (joints.Free, joints.Planar, joints.PlanarPrismatic, joints.Fixed)
@@ -44,12 +43,6 @@ _COEFFICIENT = 1
 on, and of a joint in a tendon."""
 
 _COPIES = re.compile(r"<\s*(replicate|composite|flexcomp|flex|plugin)\b")
-
-
-class MjcfSidecarTable(SidecarTable):
-    """Fields of a sidecar of an MJCF file."""
-
-    cures: ClassVar[Mapping[str, str]] = sidecar_cures(".xml")
 
 
 @dataclass
@@ -109,10 +102,10 @@ def load_mjcf(path: str | PathLike[str], sidecar: str | PathLike[str] | None) ->
     path = file_named(path)
     side = path.with_suffix(".toml") if sidecar is None else file_named(sidecar)
     given = sidecar is not None or is_file(side)
-    table = check(MjcfSidecarTable, read_toml(side) if given else {}, side)
+    table = build(Sidecar, read_toml(side) if given else {}, side)
     file = _File(path, _compiled(path))
     _check_contents(file)
-    unread = Unread(path, table.ignore or ())
+    unread = Unread(path, table.ignore)
     unread_mjcf(file.model, unread)
     listed = unread.close(side)
     owned = _joints(file)
@@ -128,7 +121,7 @@ def load_mjcf(path: str | PathLike[str], sidecar: str | PathLike[str] | None) ->
     elif not file.model.nu:
         base = found.bodies[0].joint
         driven = [b.name for b in found.bodies if b.joint.nv] if base.nv == 1 else None
-    wheels = [wheel_of(wheel, names, side) for wheel in table.wheels or ()]
+    check_parts(vars(table), names, (), side)
     weightless = is_disabled(file.model, "gravity")
     gravity = table.gravity or (file.model.opt.gravity * (not weightless)).tolist()
     title = table.name or file.model.names.partition(b"\0")[0].decode("utf-8", "replace")
@@ -139,9 +132,8 @@ def load_mjcf(path: str | PathLike[str], sidecar: str | PathLike[str] | None) ->
         driven = [name for name in driven if name not in [mimic.body for mimic in mimics]]
     with located(path, ""):
         drives = _drives(file, found, every)
-    steering = [steering_of(entry, table.wheels or (), side) for entry in table.steering or ()]
     with located(side if table.wheels else path, ""):
-        parts = wheels, gravity, driven, drives, mimics, steering, table.supports or {}
+        parts = table.wheels, gravity, driven, drives, mimics, table.steering, table.supports or {}
         return Mechanism(title, found.bodies, *parts, listed)
 
 
@@ -330,9 +322,7 @@ def _drives(file: _File, found: _Robot, every: list[_Joint]) -> list[Drive]:
     return drives
 
 
-def _read(
-    file: _File, owned: dict[int, list[_Joint]], table: MjcfSidecarTable, side: Path
-) -> _Robot:
+def _read(file: _File, owned: dict[int, list[_Joint]], table: Sidecar, side: Path) -> _Robot:
     """Make the bodies, parents first; bodies fixed to the world that carry no joint are left."""
     model, found = file.model, _Robot()
     carrying = {0}

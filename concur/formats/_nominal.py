@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.formats.tables import is_number
 from concur.robot import Mechanism
 from concur.simulation import KINDS, Imperfections, Slip
+from concur.tables import is_number
 
 OF_ROBOT = {
     "mass": "inertia.mass",

@@ -14,8 +14,9 @@ from pydantic_core import PydanticCustomError
 from concur.control import JointLimits, Servo
 from concur.errors import OutputError
 from concur.formats._imperfections import NumbersByName, Time
-from concur.formats._wheels import Supports
-from concur.formats.tables import (
+from concur.outputs import Output
+from concur.robot import Supports
+from concur.tables import (
     LARGEST,
     PAIR,
     Expected,
@@ -29,7 +30,6 @@ from concur.formats.tables import (
     show,
     unknown,
 )
-from concur.outputs import Output
 
 if TYPE_CHECKING:
     from concur.proofs import Clearance, Expression, Ground, Reading, Statement

@@ -9,8 +9,10 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from concur.formats._robot import PlacementTable
-from concur.formats.tables import (
+from concur.outputs import Output, references
+from concur.outputs.references import Reference
+from concur.robot import Pose
+from concur.tables import (
     Expected,
     Number,
     NumberOrList,
@@ -26,18 +28,19 @@ from concur.formats.tables import (
     check,
     fault,
     located,
+    model_of,
     show,
     unknown,
 )
-from concur.outputs import Output, references
-from concur.outputs.references import Reference
-from concur.robot import Pose
 
 Points = Annotated[list[NumberOrList], Expected("a list of points, one for each time")]
 
 
 _POINT = "One number per coordinate of the output, m or rad"
 _POSE = "For `SO3` a quaternion x, y, z, w; for poses x, y, z, m, and a quaternion"
+
+
+_Placement: Any = model_of(Pose)
 
 
 class _Reference(Table):
@@ -225,7 +228,7 @@ class _PoseWaypoints(_Reference):
 class _Screw(_Reference):
     """A motion with a constant twist."""
 
-    start_pose: PlacementTable = Field(description="Pose at t = 0.")
+    start_pose: _Placement = Field(description="Pose at t = 0.")
     twist: Vector6 = Field(description="Twist: linear, m/s, then angular, rad/s.")
     frame: Annotated[Text, Field(json_schema_extra={"enum": ["body", "spatial"]})] | None = Field(
         default=None, description='Frame of the twist. Default: `"body"`.'

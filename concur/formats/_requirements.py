@@ -13,7 +13,10 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from concur.control import JointLimits
-from concur.formats.tables import (
+from concur.outputs import Output
+from concur.robot import Mechanism
+from concur.simulation import Plant, Slip, Tolerances
+from concur.tables import (
     LARGEST,
     PAIR,
     Expected,
@@ -26,9 +29,6 @@ from concur.formats.tables import (
     located,
     unknown,
 )
-from concur.outputs import Output
-from concur.robot import Mechanism
-from concur.simulation import Plant, Slip, Tolerances
 from concur.worlds import Requirement
 
 Path = str | PathLike[str]

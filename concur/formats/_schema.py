@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
@@ -10,29 +9,14 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from concur.formats._nominal import QUANTITIES
 from concur.formats._reference import REFERENCE_KINDS
 from concur.formats._requirements import FIELDS, KINDS, RequirementTable
-from concur.formats._robot import _RobotTable
+from concur.formats._sidecar import UrdfSidecar
 from concur.formats._task_tables import TaskTable
 from concur.formats._uncertainty import WAYS
-from concur.formats._urdf_sidecar import UrdfSidecarTable
-from concur.formats.tables import NUMBER, PAIR, Shape, Table, any_of, list_of, table_of
-from concur.robot import joints
+from concur.robot import Mechanism
+from concur.tables import NUMBER, PAIR, Shape, Table, any_of, list_of, model_of, table_of
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
 """Dialect of JSON schema that the usual editors of TOML read."""
-
-JOINT_FIELDS = {
-    "axis": {
-        **list_of(NUMBER, 3, 3),
-        "description": "Axis of the joint in its frame, of any length.",
-    },
-    "normal": {
-        **list_of(NUMBER, 3, 3),
-        "description": "Normal of the plane in the joint frame, of any length. Default: "
-        "`[0, 0, 1]`.",
-    },
-    "pitch": {**NUMBER, "description": "Travel along the axis per angle, m/rad; not zero."},
-}
-"""Fields of joints."""
 
 DISTRIBUTIONS = {
     "interval": "Lower and upper end of a uniform distribution.",
@@ -51,6 +35,9 @@ class _Writer(GenerateJsonSchema):
 
     def nullable_schema(self, schema: Any) -> Shape:
         return self.generate_inner(schema["schema"])
+
+    def tagged_union_schema(self, schema: Any) -> Shape:
+        return any_of(*(self.generate_inner(kind) for kind in schema["choices"].values()))
 
     def default_schema(self, schema: Any) -> Shape:
         found = super().default_schema(schema)
@@ -109,12 +96,11 @@ def schemas() -> dict[str, Shape]:
     dict
         Schema by kind of file.
     """
-    robot = json_schema(_RobotTable, "Robot file of concur")
-    robot["definitions"]["_BodyTable"]["properties"]["joint"] |= _joints()
+    robot = json_schema(model_of(Mechanism), "Robot file of concur")
     task, campaign = _task(), _task()
     task["title"], campaign["title"] = "Task file of concur", "Campaign file of concur"
     campaign["required"] = [*campaign["required"], "uncertainty"]
-    sidecar = json_schema(UrdfSidecarTable, "Sidecar of a URDF or MJCF file of concur")
+    sidecar = json_schema(model_of(UrdfSidecar), "Sidecar of a URDF or MJCF file of concur")
     return {"robot": robot, "sidecar": sidecar, "task": task, "campaign": campaign}
 
 
@@ -130,26 +116,6 @@ def _closed(properties: Shape, required: list[str]) -> Shape:
         "required": required,
         "additionalProperties": False,
     }
-
-
-def _joints() -> Shape:
-    """Each joint with the arguments of its class."""
-    found = []
-    for name in joints.__all__:
-        if name == "Joint":
-            continue
-        fields = inspect.signature(getattr(joints, name)).parameters
-        needed = [key for key, field in fields.items() if field.default is field.empty]
-        values = {key: JOINT_FIELDS[key] for key in fields}
-        kind = {"const": name, "description": "Type of the joint."}
-        shape = _closed({"type": kind, **values}, ["type", *needed])
-        found.append({"description": _summary(getattr(joints, name)), **shape})
-    return {"type": "object", "anyOf": found}
-
-
-def _summary(value: Any) -> str:
-    """First sentence of a docstring."""
-    return str(inspect.getdoc(value)).split("\n\n")[0]
 
 
 def _task() -> Shape:

@@ -13,7 +13,8 @@ from pydantic_core import PydanticCustomError
 from concur.control import Redundancy
 from concur.errors import ConcurError
 from concur.formats._configuration import read_configuration
-from concur.formats.tables import (
+from concur.robot import Mechanism
+from concur.tables import (
     NUMBER,
     PAIR,
     Expected,
@@ -29,7 +30,6 @@ from concur.formats.tables import (
     table_of,
     unknown,
 )
-from concur.robot import Mechanism
 
 
 def _limit(value: Any) -> bool:

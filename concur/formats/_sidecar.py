@@ -1,60 +1,95 @@
-"""Fields that the sidecars of URDF and MJCF files share."""
+"""Sidecars of URDF and MJCF files: what these files cannot express."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import ClassVar, Literal
 
-from pydantic import Field
-
-from concur.formats._wheels import SteeringTables, Supports, WheelTables
-from concur.formats.tables import Expected, Table, Text, Vector3
-
-
-class SidecarTable(Table):
-    """Fields of a sidecar."""
-
-    name: Text | None = Field(
-        default=None, description="Name of the robot. Default: that of the other file."
-    )
-    gravity: Vector3 | None = Field(
-        default=None,
-        description="Acceleration of free fall in world axes, m/s^2. Default: of a URDF file "
-        "`[0, 0, 0]`, of an MJCF file that of the file.",
-    )
-    base: (
-        Annotated[Literal["free", "planar", "fixed"], Expected('"free", "planar" or "fixed"')]
-        | None
-    ) = Field(
-        default=None, description='Joint of the base. Default: `"free"`, or the joint to `world`.'
-    )
-    actuated: Annotated[list[str], Expected("a list of joint names")] | None = Field(
-        default=None,
-        description="Names of the joints with a motor each. Default: of a URDF file all but the "
-        "base, joints of drives, mimic joints and steering joints that follow, with a revolute or "
-        "prismatic joint to `world` this one too; of an MJCF file those with actuators.",
-    )
-    wheels: WheelTables | None = Field(
-        default=None, description="Wheels; `body` is the name of a link. Default: none."
-    )
-    steering: SteeringTables | None = Field(
-        default=None,
-        description="Steered wheels that follow two others; `wheel` and `guides` are names of "
-        "links. Default: none.",
-    )
-    supports: Supports | None = Field(
-        default=None,
-        description="Frictionless supports beside the wheels: by name the contact point in the "
-        "frame of the base, m; its height does not matter. Default: none.",
-    )
-    ignore: Annotated[list[Text], Expected("a list of elements")] | None = Field(
-        default=None,
-        description="Elements of the other file that act on the motion and that the model may "
-        "lack, such as `armature`; without an entry they are refused. Default: none.",
-    )
+from concur.files import is_file
+from concur.robot import Drive, Steering, Supports, Wheel
+from concur.tables import Vector3, build, file_named, read_toml
 
 
-def sidecar_cures(suffix: str) -> dict[str, str]:
+def _cures(suffix: str) -> dict[str, str]:
     """Cures for fields that are unknown in the sidecar of a file with this suffix."""
     rename = f"`<robot>.toml` beside `<robot>{suffix}` is its sidecar: rename one of them."
-    fields = ("bodies", "robot", "outputs", "reference")
-    return {**dict.fromkeys(fields, rename), "wheel": "Write [[wheels]]."}
+    return dict.fromkeys(("bodies", "robot", "outputs", "reference"), rename)
+
+
+@dataclass(frozen=True)
+class Sidecar:
+    """Sidecar of an MJCF file.
+
+    Parameters
+    ----------
+    name : str, optional
+        Name of the robot. Default: that of the other file.
+    gravity : sequence of float, optional
+        Acceleration of free fall in world axes, shape (3,), m/s^2. Default: of a URDF file
+        `[0, 0, 0]`, of an MJCF file that of the file.
+    base : str, optional
+        Joint of the base. Default: `"free"`, or the joint to `world`.
+    actuated : sequence of str, optional
+        Names of the joints with a motor each. Default: of a URDF file all but the base, joints of
+        drives, mimic joints and steering joints that follow, with a revolute or prismatic joint to
+        `world` this one too; of an MJCF file those with actuators.
+    wheels : sequence of Wheel
+        Wheels; `body` is the name of a link. Default: none.
+    steering : sequence of Steering
+        Steered wheels that follow two others; `wheel` and `guides` are names of links. Default:
+        none.
+    supports : mapping of str to sequence of float, optional
+        Frictionless supports beside the wheels: by name the contact point in the frame of the base,
+        m; its height does not matter. Default: none.
+    ignore : sequence of str
+        Elements of the other file that act on the motion and that the model may lack, such as
+        `armature`; without an entry they are refused. Default: none.
+    """
+
+    name: str | None = None
+    gravity: Vector3 | None = None
+    base: Literal["free", "planar", "fixed"] | None = None
+    actuated: Sequence[str] | None = None
+    wheels: Sequence[Wheel] = ()
+    steering: Sequence[Steering] = ()
+    supports: Supports | None = None
+    ignore: Sequence[str] = ()
+    _cures: ClassVar[Mapping[str, str]] = _cures(".xml")
+
+
+@dataclass(frozen=True)
+class UrdfSidecar(Sidecar):
+    """Sidecar of a URDF file.
+
+    Parameters
+    ----------
+    drives : sequence of Drive
+        Motors on several joints, and thrusters; `joints` has names of joints, `body` is the name of
+        a link. Default: none.
+    locked : mapping of str to float, optional
+        Coordinate at which each of these joints is held, m or rad; the joint becomes fixed.
+        Default: none.
+    """
+
+    drives: Sequence[Drive] = ()
+    locked: Mapping[str, float] | None = None
+    _cures: ClassVar[Mapping[str, str]] = {
+        **_cures(".urdf"),
+        "root": 'Write base = "free", "planar" or "fixed".',
+    }
+
+
+def sidecar_of(file: Path) -> Path:
+    """Default sidecar: arm.toml of arm.urdf, arm.xacro and arm.urdf.xacro."""
+    stem = file.with_suffix("")
+    return (stem if stem.suffix.lower() == ".urdf" else file).with_suffix(".toml")
+
+
+def read_sidecar(file: Path, sidecar: str | PathLike[str] | None) -> tuple[UrdfSidecar, Path, bool]:
+    """Read the sidecar of a URDF file; return it, its path, and whether there is one."""
+    side = sidecar_of(file) if sidecar is None else file_named(sidecar)
+    given = sidecar is not None or is_file(side)
+    return build(UrdfSidecar, read_toml(side) if given else {}, side), side, given

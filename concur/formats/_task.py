@@ -42,7 +42,6 @@ from concur.formats._task_tables import TaskTable
 from concur.formats._uncertainty import read_uncertainty, read_world
 from concur.formats._world_file import write_world
 from concur.formats._world_loop import WorldLoop
-from concur.formats.tables import check, fault, located, read_toml
 from concur.outputs import Output
 from concur.outputs.references import Reference
 from concur.reduction import ReducedModel, reduce
@@ -60,6 +59,7 @@ from concur.simulation import (
     simulate,
     valid_ranges,
 )
+from concur.tables import check, fault, located, read_toml
 from concur.worlds import Requirement, Uncertainty, World
 
 if TYPE_CHECKING:

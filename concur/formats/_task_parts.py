@@ -15,10 +15,10 @@ from concur.files import is_file
 from concur.formats._reference import REFERENCE_KINDS
 from concur.formats._robot import load, load_shipped, shipped_names
 from concur.formats._task_tables import OperatingTable, OutputTable, TaskTable
-from concur.formats.tables import fault, is_number, located, missing_file, show, unknown
 from concur.outputs import Output
 from concur.robot import Mechanism
 from concur.simulation import MOST_STEPS, Tolerances
+from concur.tables import fault, is_number, located, missing_file, show, unknown
 
 
 def check_times(task: TaskTable, path: str | PathLike[str]) -> None:

@@ -13,7 +13,8 @@ from concur.formats._proof import ProofTable
 from concur.formats._reference import REFERENCE_KINDS
 from concur.formats._requirements import RequirementTable
 from concur.formats._servo import ServoTable
-from concur.formats.tables import (
+from concur.simulation import LONGEST_RUN, METHODS, SHORTEST_STEP, Tolerances
+from concur.tables import (
     NUMBER,
     PAIR,
     Expected,
@@ -30,7 +31,6 @@ from concur.formats.tables import (
     list_of,
     table_of,
 )
-from concur.simulation import LONGEST_RUN, METHODS, SHORTEST_STEP, Tolerances
 
 
 def _known_method(name: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from concur.errors import DescriptionError
 from concur.formats._nominal import Nominal
-from concur.formats.tables import fault, is_number, located, show, unknown
+from concur.tables import fault, is_number, located, show, unknown
 from concur.worlds import (
     Choice,
     Distribution,

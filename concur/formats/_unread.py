@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from concur.errors import DescriptionError, shown
-from concur.formats.tables import unknown
+from concur.tables import unknown
 
 MOST_NAMES = 8
 """Names that a sentence lists."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,11 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from concur.errors import ConcurError, InertiaError, shown
-from concur.formats._drives import drive_of
+from concur.formats._names import check_parts
+from concur.formats._sidecar import UrdfSidecar, read_sidecar
 from concur.formats._unread import Part, Unread
 from concur.formats._urdf_elements import unread_urdf
 from concur.formats._urdf_held import held_joints, locked_joints
-from concur.formats._urdf_sidecar import UrdfSidecarTable, sidecar_table
 from concur.formats._urdf_tree import (
     FIX_POINT,
     ONE_COORDINATE,
@@ -28,8 +28,8 @@ from concur.formats._urdf_tree import (
     primitive,
 )
 from concur.formats._urdf_xml import Node, parsed, tag_of, urdf_text
-from concur.formats._wheels import steering_of, wheel_of
-from concur.formats.tables import (
+from concur.robot import Body, Inertia, Mechanism, Mimic, Pose, Shape, joints
+from concur.tables import (
     MOST_BODIES,
     fault,
     file_named,
@@ -37,7 +37,6 @@ from concur.formats.tables import (
     show,
     unknown,
 )
-from concur.robot import Body, Inertia, Mechanism, Mimic, Pose, Shape, joints
 
 _BASES = {"free": joints.Free, "planar": joints.Planar, "fixed": joints.Fixed}
 
@@ -98,10 +97,10 @@ def load_urdf(
 ) -> Mechanism:
     """Read a robot from a URDF file; parameters and errors as of `load`."""
     file = file_named(path)
-    table, side, given = sidecar_table(file, sidecar)
+    table, side, given = read_sidecar(file, sidecar)
     root = Node(parsed(urdf_text(file), file), file)
     links, tree = contents(root)
-    unread = Unread(file, table.ignore or ())
+    unread = Unread(file, table.ignore)
     unread_urdf(root, unread)
     noted = [("inertia", link.note) for link in links.values()]
     noted += [("limit", joint.note) for joint in tree.values()]
@@ -123,16 +122,17 @@ def load_urdf(
             inertia = group.inertia()
             facts = {**group.limits, "shape": group.shapes}
             bodies.append(Body(name, group.joint, group.parent, placement, inertia, **facts))
-    wheels = [wheel_of(wheel, list(groups), side) for wheel in table.wheels or ()]
     free = {
         name: joint.child
         for name, joint in moving.items()
         if joint.child in groups and groups[joint.child].joint.nv
     }
     single = [name for name, child in free.items() if groups[child].joint.nv == 1]
+    check_parts(vars(table), list(groups), single, side)
+    wheels, steering = table.wheels, table.steering
     drives = [
-        drive_of(drive, list(groups), single, side, free.__getitem__)
-        for drive in table.drives or ()
+        replace(drive, joints=drive.joints and {free[n]: x for n, x in drive.joints.items()})
+        for drive in table.drives
     ]
     mimics = []
     for joint in moving.values():
@@ -140,7 +140,6 @@ def load_urdf(
             with located(file, joint.node.place):
                 other, *numbers = joint.mimic
                 mimics.append(Mimic(joint.child, moving[other].child, *numbers))
-    steering = [steering_of(entry, table.wheels or (), side) for entry in table.steering or ()]
     passive = {n for d in drives for n in d.joints or ()} | {mimic.body for mimic in mimics}
     led = [wheel for wheel in wheels if wheel.body in [entry.wheel for entry in steering]]
     passive |= {w.body if w.kind == "slider" else str(groups[w.body].parent) for w in led}
@@ -237,7 +236,7 @@ def _actuated(
     moving: dict[str, str],
     passive: set[str],
     groups: dict[str, _Group],
-    table: UrdfSidecarTable,
+    table: UrdfSidecar,
     side: Path,
 ) -> list[str] | None:
     """Bodies of the actuated joints; default all but a base with the joint of the sidecar."""

@@ -22,8 +22,8 @@ from concur.formats._urdf_inertia import (
     without_rounding,
 )
 from concur.formats._urdf_xml import Node, blank_declaration, parsed, tag_of, urdf_text
-from concur.formats.tables import LARGEST_TOML, file_named, located
 from concur.robot import Inertia
+from concur.tables import LARGEST_TOML, file_named, located
 
 _ENTRIES = {
     "ixx": (0, 0),

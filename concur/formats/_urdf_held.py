@@ -8,19 +8,19 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from concur.formats._urdf_sidecar import UrdfSidecarTable
+from concur.formats._sidecar import UrdfSidecar
 from concur.formats._urdf_tree import ONE_COORDINATE, Link, UrdfJoint
-from concur.formats.tables import (
+from concur.robot import joints
+from concur.tables import (
     fault,
     show,
     suggest,
     unknown,
 )
-from concur.robot import joints
 
 
 def locked_joints(
-    tree: dict[str, UrdfJoint], table: UrdfSidecarTable, side: Path
+    tree: dict[str, UrdfJoint], table: UrdfSidecar, side: Path
 ) -> dict[str, UrdfJoint]:
     """Replace locked joints, and joints that follow them, by fixed ones."""
     locked = dict(table.locked or {})
@@ -65,7 +65,7 @@ def heavy_links(tree: dict[str, UrdfJoint], links: dict[str, Link]) -> set[str]:
 
 
 def held_at_zero(
-    tree: dict[str, UrdfJoint], links: dict[str, Link], table: UrdfSidecarTable
+    tree: dict[str, UrdfJoint], links: dict[str, Link], table: UrdfSidecar
 ) -> dict[str, float]:
     """Coordinates of the joints that carry no mass and that the sidecar does not name.
 
@@ -85,7 +85,7 @@ def held_at_zero(
 
 
 def held_joints(
-    tree: dict[str, UrdfJoint], links: dict[str, Link], table: UrdfSidecarTable
+    tree: dict[str, UrdfJoint], links: dict[str, Link], table: UrdfSidecar
 ) -> dict[str, UrdfJoint]:
     """Hold the joints that carry no mass, whose motion would be undetermined."""
     held = _with_followers(tree, held_at_zero(tree, links, table))

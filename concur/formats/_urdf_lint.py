@@ -7,12 +7,12 @@ from os import PathLike
 import numpy as np
 
 from concur.errors import DescriptionError, shown
+from concur.formats._sidecar import read_sidecar
 from concur.formats._unread import first_names
 from concur.formats._urdf_held import held_at_zero
-from concur.formats._urdf_sidecar import sidecar_table
 from concur.formats._urdf_tree import ONE_COORDINATE, Link, UrdfJoint, contents, primitive
 from concur.formats._urdf_xml import Node, parsed, tag_of, urdf_text
-from concur.formats.tables import file_named
+from concur.tables import file_named
 
 OUTSIDE = 0.01
 """Distance of a centre of mass from the hull of the collision shapes above which it is
@@ -47,7 +47,7 @@ def suspicious_urdf(
     file = file_named(path)
     root = Node(parsed(urdf_text(file), file), file)
     links, tree = contents(root)
-    table, _, _ = sidecar_table(file, sidecar)
+    table, _, _ = read_sidecar(file, sidecar)
     moving = {name: joint for name, joint in tree.items() if joint.kind in ONE_COORDINATE}
     found = {
         "centre of mass outside the hull of the collision shapes": _outside(links),

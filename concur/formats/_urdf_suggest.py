@@ -14,15 +14,15 @@ from pathlib import Path
 import numpy as np
 
 from concur.errors import ConcurError, shown
+from concur.formats._sidecar import sidecar_of
 from concur.formats._urdf import load_urdf
 from concur.formats._urdf_held import heavy_links
 from concur.formats._urdf_lint import shapes_of
-from concur.formats._urdf_sidecar import sidecar_of
 from concur.formats._urdf_tree import Link, UrdfJoint, contents
 from concur.formats._urdf_xml import Node, parsed, urdf_text
-from concur.formats.tables import file_named
 from concur.reduction import reduce
 from concur.robot import Mechanism
+from concur.tables import file_named
 
 PARALLEL = 1e-3
 """Sine of the angle between an axis and the ground, or between two axes, below which they are

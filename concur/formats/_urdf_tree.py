@@ -18,11 +18,11 @@ from concur.formats._urdf_inertia import (
     without_rounding,
 )
 from concur.formats._urdf_xml import TAGS, Node, tag_of
-from concur.formats.tables import (
+from concur.robot import Inertia, joints
+from concur.tables import (
     located,
     suggest,
 )
-from concur.robot import Inertia, joints
 
 ONE_COORDINATE = ("revolute", "continuous", "prismatic")
 

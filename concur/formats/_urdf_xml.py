@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 
 from concur.errors import DescriptionError, shown
 from concur.files import read_text
-from concur.formats.tables import (
+from concur.tables import (
     LARGEST,
     LARGEST_TOML,
     show,

@@ -15,7 +15,6 @@ from concur.codegen import Batch, Rollout
 from concur.control import JointLimits, Servo
 from concur.errors import ConcurError, SimulationError
 from concur.formats._nominal import BY_AXIS, OF_ROBOT
-from concur.formats.tables import fault, located
 from concur.outputs.references import Reference
 from concur.robot import Mechanism
 from concur.simulation import (
@@ -30,6 +29,7 @@ from concur.simulation import (
     program_run,
     valid_ranges,
 )
+from concur.tables import fault, located
 
 Values: TypeAlias = Mapping[tuple[str, str], NDArray[np.float64]]
 """Deviations by kind and name, shape (B,) or (B, components)."""

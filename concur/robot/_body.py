@@ -5,13 +5,38 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from concur.errors import ConcurError, DescriptionError, entries, shown
 from concur.robot._inertia import Inertia
 from concur.robot._pose import Pose
 from concur.robot._shapes import Shape
 from concur.robot.joints import Helical, Joint, Sliding
+from concur.tables import (
+    NUMBER,
+    PAIR,
+    Expected,
+    NumberOrList,
+    OneOrMore,
+    any_of,
+    is_number,
+    list_of,
+)
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(is_number, value))
+
+
+Limits = Annotated[
+    Any,
+    Expected(
+        "a pair [lower, upper], or a list of one pair per coordinate of the joint",
+        lambda value: isinstance(value, list) and (_is_pair(value) or all(map(_is_pair, value))),
+        list_of(any_of(NUMBER, PAIR)),
+    ),
+]
+"""Bounds of the coordinates of a joint; infinite without a bound."""
 
 
 @dataclass(frozen=True)
@@ -26,26 +51,28 @@ class Body:
     name : str
         Name of the body and of its joint, unique in a mechanism.
     joint : Joint
-        What the body may do relative to its parent.
+        Motion that the body may have relative to its parent.
     parent : str, optional
-        Name of the parent body; none for the body that hangs on the inertial frame.
+        Name of the parent body; exactly one body, the base, has none. Default: the inertial frame.
     placement : Pose
-        Joint frame in the parent's body frame (in the inertial frame without a parent).
+        Pose of the joint frame in the frame of the parent, or in the inertial frame. Default: that
+        frame.
     inertia : Inertia
-        Mass, centre of mass and moments in the body frame.
+        Mass, centre of mass and moments in the body frame. Default: no mass.
     limits : sequence, optional
-        Lower and upper bound of each configuration coordinate of the joint, m or rad: one
-        pair for a joint with one coordinate, else one pair (or None) per coordinate. A joint
-        with a quaternion has none. They bound inverse kinematics and are part of the verdict of a
-        run; the dynamics have no stops.
+        Lower and upper bound of each configuration coordinate of the joint, m or rad: a pair
+        for one coordinate, else a pair for each; infinite where there is no bound. A joint with a
+        quaternion has none. They bound inverse kinematics and are part of the verdict of a run; the
+        dynamics have no stops. Default: none.
     speed_limit : float or sequence of float, optional
-        Largest speed of the joint, either way, m/s or rad/s: a number for all its freedoms, or one
-        per freedom. Part of the verdict of a run.
+        Largest speed of the joint in both directions, m/s or rad/s: a number for all its freedoms,
+        or one per freedom. Part of the verdict of a run. Default: none.
     torque_limit : float or sequence of float, optional
-        Largest force or torque of the joint's drive, either way, N or N m, in the same form. Part
-        of the verdict of a run; `Servo` limits its torques only by its own `torque_limits`.
+        Largest force or torque of the joint's motor in both directions, N or N m: a number for all
+        its freedoms, or one per freedom. Part of the verdict of a run; `Servo` limits its torques
+        only by its own `torque_limits`. Default: none.
     shape : Shape or sequence of Shape, optional
-        Shapes that drawings show; the dynamics do not use them.
+        Shapes that drawings show; the dynamics do not use them. Default: none.
 
     Raises
     ------
@@ -66,10 +93,10 @@ class Body:
     parent: str | None = None
     placement: Pose = field(default_factory=Pose)
     inertia: Inertia = field(default_factory=lambda: Inertia(0.0))
-    limits: Any = None
-    speed_limit: Any = None
-    torque_limit: Any = None
-    shape: Any = None
+    limits: Limits = None
+    speed_limit: NumberOrList = None
+    torque_limit: NumberOrList = None
+    shape: Annotated[Any, OneOrMore(Shape)] = ()
 
     def __post_init__(self) -> None:
         where = f"body `{self.name}`"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from concur.errors import ConcurError, DescriptionError, entries, shown
 from concur.robot._bodies import BodyTree, unknown_name
 from concur.robot._body import Body
 from concur.robot._pose import scalar, vector
+from concur.tables import Positive, Vector3, Vector6
 
 
 @dataclass(frozen=True)
@@ -27,19 +28,20 @@ class Drive:
     name : str
         Name of the control.
     joints : mapping of str to float
-        Gear ratio of each joint that the motor moves, by the name of its freedom (that of the body,
-        if the joint has one): force or torque of the joint = ratio times that of the motor. Joints
-        with a common motor share its torque as a differential does; two motors with two
-        joints each are a coupled wrist.
+        Gear ratio of each joint that the motor moves: force or torque of the joint = ratio times
+        that of the motor. A joint has the name of its body; one with several freedoms has their
+        names, such as `"ball[wx]"`. Joints with a common motor share its torque as a differential
+        does; two motors with two joints each are a coupled wrist. Default: none, with `body`.
     body : str, optional
-        Body on which a thruster acts, in place of `joints`.
+        Body on which a thruster acts, in place of `joints`. Default: none.
     wrench : sequence of float, optional
         Its wrench per unit of the control in the axes of the body, [force; moment], shape (6,),
-        1 and m for a control in N.
+        1 and m for a control in N. Default: none, with `joints`.
     point : sequence of float
         Point of the body at which the wrench acts, shape (3,), m.
     torque_limit : float, optional
-        Largest torque or force of the motor, either way. It is part of the verdict of a run.
+        Largest torque or force of the motor in both directions, N m or N; part of the verdict of a
+        run. Default: that of its joints divided by the ratio, if no other drive moves them.
 
     Raises
     ------
@@ -59,9 +61,12 @@ class Drive:
     name: str
     joints: Mapping[str, float] | None = None
     body: str | None = None
-    wrench: Sequence[float] | None = None
-    point: Sequence[float] = (0.0, 0.0, 0.0)
-    torque_limit: float = math.inf
+    wrench: Vector6 | None = None
+    point: Vector3 = (0.0, 0.0, 0.0)
+    torque_limit: Positive = math.inf
+    _cures: ClassVar[Mapping[str, str]] = {
+        "ratio": "Write the ratio behind each joint: joints = { left = 4.0, right = 4.0 }."
+    }
 
     def __post_init__(self) -> None:
         where = f"drive `{self.name}`"

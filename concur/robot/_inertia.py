@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from concur.codegen import finite_floats, shape_error
-from concur.errors import InertiaError
+from concur.errors import DescriptionError, InertiaError
 from concur.groups import so3
 from concur.robot._pose import scalar, vector
+from concur.tables import Matrix3, Vector3
 
 
 @dataclass(frozen=True)
@@ -41,14 +43,60 @@ class Inertia:
     """
 
     mass: float
-    com: tuple[float, ...] = (0.0, 0.0, 0.0)
-    moments: tuple[Any, ...] = (0.0, 0.0, 0.0)
+    com: Vector3 = (0.0, 0.0, 0.0)
+    moments: Sequence[Any] = (0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mass", scalar(self.mass, "Inertia, `mass`"))
         object.__setattr__(self, "com", vector(self.com, 3, "Inertia, `com`"))
         object.__setattr__(self, "moments", _moments(self.moments))
         self.check("Inertia")
+
+    @classmethod
+    def from_table(
+        cls,
+        mass: float,
+        com: Vector3 = (0.0, 0.0, 0.0),
+        moments: Vector3 | None = None,
+        tensor: Matrix3 | None = None,
+    ) -> Inertia:
+        """Mass and moments of inertia of a body, with either `moments` or `tensor`.
+
+        Parameters
+        ----------
+        mass : float
+            Mass, kg.
+        com : sequence of float
+            Centre of mass in the body frame, shape (3,), m.
+        moments : sequence of float, optional
+            Ixx, Iyy, Izz about the centre of mass, along the body axes, shape (3,), kg m^2.
+            Default: none, with `tensor`.
+        tensor : sequence of sequence of float, optional
+            Tensor about the centre of mass, along the body axes, shape (3, 3), kg m^2; an
+            off-diagonal element is Ixy = -∫ x y dm. Default: none, with `moments`.
+
+        Returns
+        -------
+        Inertia
+            The inertia.
+
+        Raises
+        ------
+        DescriptionError
+            If both `moments` and `tensor` are given.
+        InertiaError
+            As of the constructor.
+        """
+        if moments is not None and tensor is not None:
+            raise DescriptionError(
+                "Inertia, `tensor`",
+                expected="either `moments` or `tensor`",
+                came="both",
+                cure="Remove one of them.",
+                field="tensor",
+            )
+        about = tensor if moments is None else moments
+        return cls(mass, com) if about is None else cls(mass, com, about)
 
     @property
     def tensor(self) -> np.ndarray:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import casadi as ca
 import numpy as np
@@ -23,6 +23,7 @@ from concur.robot._massless import check_masses
 from concur.robot._numbers import OF_BODIES, OF_WHEELS, RATIO, changed, split_name
 from concur.robot._spatial import stacked
 from concur.robot._wheel import Wheel
+from concur.tables import INTERNAL
 
 FLAT = 1e-6
 """Sine of the angle between axis and normal below which a disk lies flat."""
@@ -52,21 +53,22 @@ class Mechanism(ScrewTree):
         The bodies in any order; exactly one has no parent: the base. They are kept with
         parents before children.
     wheels : sequence of Wheel
-        Rolling contacts with the plane of the base.
+        Rolling contacts with a plane or a sphere. Default: none.
     gravity : sequence of float
-        Acceleration of gravity in the inertial frame, shape (3,), m/s^2.
+        Acceleration of free fall in the inertial frame, shape (3,), m/s^2.
     actuated : sequence of str, optional
-        Names of the bodies whose joints have a motor each; default all but the base, the joints
+        Names of the bodies whose joints have a motor each. Default: all but the base, the joints
         of `drives` and those that follow others.
     drives : sequence of Drive
-        Motors on several joints, and thrusters.
+        Motors on several joints, and thrusters. Default: none.
     mimics : sequence of Mimic
-        Joints that follow others.
+        Joints that follow others. Default: none.
     steering : sequence of Steering
-        Steered wheels whose axles meet those of two others in one point.
+        Steered wheels whose axles meet those of two others in one point. Default: none.
     supports : mapping of str to sequence of float
-        Frictionless supports beside the wheels, such as casters, for plants with slip: by name the
-        point of contact in the frame of the base, shape (3,), m. Its height does not matter.
+        Frictionless supports beside the wheels, such as `caster = [0.5, 0.0, 0.0]`: by name the
+        point of contact in the frame of the base, shape (3,), m. Its height does not matter. They
+        carry load in plants whose wheels slip and in MuJoCo. Default: none.
     unread : sequence of str
         Parts of its URDF or MJCF file that the robot lacks or changes, a sentence for each kind;
         `load` fills it in. It has no meaning for the motion, and equal robots may differ in it.
@@ -113,7 +115,7 @@ class Mechanism(ScrewTree):
         "kinetic_energy",
     )
 
-    unread: Sequence[str] = field(default=(), repr=False, compare=False)
+    unread: Annotated[Sequence[str], INTERNAL] = field(default=(), repr=False, compare=False)
     nf: int = field(init=False, repr=False, compare=False)
     constraint_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     ground_height: float | None = field(init=False, repr=False, compare=False)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import casadi as ca
 import numpy as np
 
 from concur.codegen import DRIFT, Array, constant, finite_floats
 from concur.errors import ShapeError
+from concur.tables import Quaternion, Vector3
 
 ROUNDING = 1e-15
 """Distance from unit norm within which a vector stays as it is: what was normalised is read back
@@ -105,7 +107,8 @@ class Pose:
     translation : sequence of float
         Origin of the frame, shape (3,), m.
     rotation : sequence of float
-        Unit quaternion (x, y, z, w), shape (4,); normalised here, within 1e-3 of unit norm.
+        Unit quaternion x, y, z, w, shape (4,), which maps coordinates of the frame to those of the
+        other; normalised here, within 1e-3 of unit norm.
 
     Raises
     ------
@@ -119,8 +122,15 @@ class Pose:
     (0.1, 0.0, 0.2)
     """
 
-    translation: tuple[float, ...] = (0.0, 0.0, 0.0)
-    rotation: tuple[float, ...] = (0.0, 0.0, 0.0, 1.0)
+    translation: Vector3 = (0.0, 0.0, 0.0)
+    rotation: Quaternion = (0.0, 0.0, 0.0, 1.0)
+    _cures: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(
+            ("rpy", "euler", "angles", "quaternion", "orientation", "axis_angle"),
+            "Give the rotation as a unit quaternion: rotation = [x, y, z, w].",
+        ),
+        **dict.fromkeys(("xyz", "position", "origin"), "Write translation = [x, y, z], m."),
+    }
 
     def __post_init__(self) -> None:
         translation = vector(self.translation, 3, "Pose, `translation`")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import casadi as ca
 import numpy as np
 
 from concur.errors import DescriptionError, ShapeError, shown
 from concur.robot._pose import Pose, vector
+from concur.tables import Choice, NumberOrList, Quaternion, Vector3
 
 KINDS = {
     "box": ("lengths along x, y and z", 3),
@@ -46,6 +47,7 @@ class Shape:
     kind: str
     size: Sequence[float]
     placement: Pose = field(default_factory=Pose)
+    _cures: ClassVar[Mapping[str, str]] = Pose._cures
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -70,6 +72,37 @@ class Shape:
                 cure="Correct the size.",
             )
         object.__setattr__(self, "size", size)
+
+    @classmethod
+    def from_table(
+        cls,
+        type: Annotated[str, Choice(tuple(KINDS))],
+        size: NumberOrList,
+        translation: Vector3 = (0.0, 0.0, 0.0),
+        rotation: Quaternion = (0.0, 0.0, 0.0, 1.0),
+    ) -> Shape:
+        """A part of a body's look in drawings, with the pose of its centre in the body frame.
+
+        Parameters
+        ----------
+        type : str
+            Form of the shape.
+        size : float or sequence of float
+            Size, m: lengths of a box along x, y and z; radius and length along z of a cylinder, and
+            of a capsule without its caps; radius of a sphere.
+        translation : sequence of float
+            Centre of the shape, shape (3,), m.
+        rotation : sequence of float
+            Unit quaternion x, y, z, w, shape (4,), which maps coordinates of the shape to those of
+            the body.
+
+        Returns
+        -------
+        Shape
+            The shape.
+        """
+        sizes = size if isinstance(size, Sequence) else [size]
+        return cls(type, sizes, Pose(translation, rotation))
 
     @property
     def capsule(self) -> tuple[Any, Any, float] | None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import casadi as ca
 import numpy as np
+from annotated_types import Len
 
 from concur.codegen import Array
 from concur.errors import ConcurError, DescriptionError, UnknownNameError, entries, shown
 from concur.robot._body import Body
 from concur.robot._wheel import Wheel
 from concur.robot.joints import Planar, Sliding
+from concur.tables import Expected
 
 TRAIL = 1e-10
 """Distance of an axle from its steering axis that is rounding, in parts of the longest distance."""
@@ -57,7 +59,7 @@ class Steering:
     """
 
     wheel: str
-    guides: Sequence[str]
+    guides: Annotated[Sequence[str], Len(2, 2), Expected("names of two other wheels")]
 
     def __post_init__(self) -> None:
         where = f"steering `{shown(self.wheel, 255)}`"

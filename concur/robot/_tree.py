@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import casadi as ca
 import numpy as np
+from annotated_types import Len
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array, Vector, attitude_error, evaluated, finite_floats
@@ -22,9 +23,16 @@ from concur.robot._size import extent, length_scale
 from concur.robot._steering import Linkage, Steering, linkages
 from concur.robot._wheel import Wheel
 from concur.robot.joints import Free, Planar, Sliding
+from concur.tables import MOST_BODIES, Expected, Vector3
 
 COUPLED = 1e-6
 """Largest error of a joint that follows another, rad and m, and relative beyond one."""
+
+Supports = Annotated[
+    Mapping[str, Vector3],
+    Len(0, MOST_BODIES),
+    Expected(f"a table of points such as caster = [0.5, 0, 0], at most {MOST_BODIES}"),
+]
 
 
 @dataclass(frozen=True)
@@ -39,21 +47,22 @@ class Tree(BodyTree):
         The bodies in any order; exactly one has no parent: the base. They are kept with
         parents before children.
     wheels : sequence of Wheel
-        Rolling contacts with a plane or a sphere.
+        Rolling contacts with a plane or a sphere. Default: none.
     gravity : sequence of float
-        Acceleration of gravity in the inertial frame, shape (3,), m/s^2.
+        Acceleration of free fall in the inertial frame, shape (3,), m/s^2.
     actuated : sequence of str, optional
-        Names of the bodies whose joints have a motor each; default all but the base, the joints
+        Names of the bodies whose joints have a motor each. Default: all but the base, the joints
         of `drives` and those that follow others.
     drives : sequence of Drive
-        Motors on several joints, and thrusters.
+        Motors on several joints, and thrusters. Default: none.
     mimics : sequence of Mimic
-        Joints that follow others.
+        Joints that follow others. Default: none.
     steering : sequence of Steering
-        Steered wheels whose axles meet those of two others in one point.
+        Steered wheels whose axles meet those of two others in one point. Default: none.
     supports : mapping of str to sequence of float
-        Frictionless supports beside the wheels, such as casters, for plants with slip: by name the
-        point of contact in the frame of the base, shape (3,), m. Its height does not matter.
+        Frictionless supports beside the wheels, such as `caster = [0.5, 0.0, 0.0]`: by name the
+        point of contact in the frame of the base, shape (3,), m. Its height does not matter. They
+        carry load in plants whose wheels slip and in MuJoCo. Default: none.
 
     Raises
     ------
@@ -66,12 +75,12 @@ class Tree(BodyTree):
     """
 
     wheels: Sequence[Wheel] = ()
-    gravity: Sequence[float] = (0.0, 0.0, 0.0)
+    gravity: Vector3 = (0.0, 0.0, 0.0)
     actuated: Sequence[str] | None = None
     drives: Sequence[Drive] = ()
     mimics: Sequence[Mimic] = ()
     steering: Sequence[Steering] = ()
-    supports: Mapping[str, Sequence[float]] = field(default_factory=dict, hash=False)
+    supports: Supports = field(default_factory=dict, hash=False)
     linkages: tuple[Linkage, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

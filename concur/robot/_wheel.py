@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 from concur.errors import ConcurError, WheelError, shown
 from concur.robot._pose import scalar, unit_vector, vector
+from concur.tables import Choice, Positive, Vector3
 
 KINDS = ("disk", "omni", "mecanum", "slider", "ball", "rubber_ball")
 
@@ -24,13 +26,14 @@ class Support:
     Parameters
     ----------
     body : str, optional
-        Body to which the surface is fixed; default the inertial frame.
+        Body to which the surface is fixed. Default: the inertial frame.
     radius : float, optional
-        Radius of a sphere, m; default a plane.
+        Radius of a sphere, m. Default: a plane.
     center : sequence of float
         Centre of the sphere, or a point of the plane, in the frame of `body`, shape (3,), m.
     normal : sequence of float
-        Normal of the plane in this frame, to the side of the rolling body, shape (3,).
+        Normal of the plane in this frame, to the side of the rolling body, shape (3,), of any
+        length.
     hollow : bool
         Whether the body rolls inside the sphere.
 
@@ -47,10 +50,15 @@ class Support:
     """
 
     body: str | None = None
-    radius: float | None = None
-    center: Sequence[float] = (0.0, 0.0, 0.0)
-    normal: Sequence[float] = (0.0, 0.0, 1.0)
+    radius: Positive | None = None
+    center: Vector3 = (0.0, 0.0, 0.0)
+    normal: Vector3 = (0.0, 0.0, 1.0)
     hollow: bool = False
+    _cures: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("box", "capsule", "cylinder", "mesh", "size", "width"),
+        "Bodies roll on planes and spheres, which they touch in one smooth contact point. Leave it "
+        "out for a plane, or give `radius` for a sphere.",
+    )
 
     def __post_init__(self) -> None:
         where = "support of a wheel"
@@ -74,29 +82,30 @@ class Wheel:
     Parameters
     ----------
     body : str
-        Name of the rolling body; its joint is a revolute about the wheel axis. For a
-        "slider" any body, with `axis` given; for a ball a body on a spherical joint.
+        Name of the rolling body; its joint is a `Revolute` joint about the wheel axis. For a
+        "slider" any body, with `axis` given; for a ball a body on a `Spherical` joint.
     radius : float
-        Radius, m. A slider needs none: pass 0.
+        Radius, m; 0 for a slider.
     kind : str
-        "disk" rolls without slipping in any direction; "omni" and "mecanum" grip along
-        their rollers' axes only, and "omni" also stands for a plain wheel that skids
+        Kind of the wheel: "disk" rolls without slipping in any direction; "omni" and "mecanum" grip
+        along their rollers' axes only, and "omni" also stands for a plain wheel that skids
         sideways without resistance; "slider" cannot slip sideways and nothing else. "ball"
         rolls without slipping; a "rubber_ball" does not turn about the normal either.
     roller_angle : float, optional
-        Mecanum only: angle from the wheel axis to the axis of the roller that touches the
-        plane, rad. An omni wheel has pi/2.
+        Of "mecanum", and required there: angle from the wheel axis to the axis of the roller
+        that touches the plane, rad. Default: none.
     axis : sequence of float, optional
-        Wheel axis in the body frame, shape (3,); default the joint's axis. A ball has none.
+        Wheel axis in the body frame, shape (3,), of any length; not for balls. Default: that of
+        the joint.
     center : sequence of float
         Wheel centre in the body frame, on the joint axis, shape (3,), m; the origin for a ball.
     ground : float, optional
         Height of the plane along its normal, from the inertial origin or that of the hull, m.
-        Without it the wheel is taken to touch the plane, and all wheels must agree on its height.
+        Default: the height at which the wheels touch it, which must be the same.
     support : Support, optional
         Surface on which a "disk", "ball" or "rubber_ball" rolls that no joint keeps on a plane:
         the wheel's body is free, and the contact is a constraint too. Any joint may then carry the
-        body; a disk on other than a revolute joint needs `axis`.
+        body; a disk on other than a revolute joint needs `axis`. Default: the plane of the joint.
 
     Raises
     ------
@@ -117,10 +126,10 @@ class Wheel:
 
     body: str
     radius: float
-    kind: str = "disk"
+    kind: Annotated[str, Choice(KINDS)] = "disk"
     roller_angle: float | None = None
-    axis: Sequence[float] | None = None
-    center: Sequence[float] = (0.0, 0.0, 0.0)
+    axis: Vector3 | None = None
+    center: Vector3 = (0.0, 0.0, 0.0)
     ground: float | None = None
     support: Support | None = None
 

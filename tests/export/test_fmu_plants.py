@@ -172,6 +172,8 @@ def test_options_that_do_not_fit_are_refused(tmp_path):
         servo.export(tmp_path, "fmu", precision="single")
     with pytest.raises(ConcurError, match="`speed_limit`"):
         servo.export(tmp_path, "fmu", speed_limit=3.0)
+    with pytest.raises(UnknownNameError, match="`target`"):
+        plant.export(tmp_path, target="c")
     with pytest.raises(SimulationError, match="`step`"):
         plant.export(tmp_path, step=0.0)
     with pytest.raises(SimulationError, match="`model`: expected a reduced model of this robot"):

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from concur.formats.tables import Table
+from concur.tables import Table
 
 MODULES = {
-    "concur.formats._robot": 4,
     "concur.formats._task_tables": 6,
     "concur.formats._imperfections": 4,
     "concur.formats._requirements": 1,

@@ -12,23 +12,20 @@ from typing import Any
 
 import pytest
 
-from concur import robot as mechanism
 from concur import simulation
 from concur.control import Redundancy, Servo
 from concur.formats import (
-    _drives,
     _imperfections,
     _reference,
     _requirements,
     _servo,
     _task_tables,
-    _wheels,
     load,
     load_task,
 )
 from concur.formats._nominal import OF_ROBOT, QUANTITIES, nominal_values
 from concur.outputs import Output, references
-from concur.robot import joints
+from concur.robot import _wheel, joints
 from concur.simulation import KINDS, METHODS
 
 ROOT = Path(__file__).parents[2]
@@ -118,7 +115,7 @@ def test_fields_are_those_of_the_constructors() -> None:
 
 
 def test_wheels_outputs_references_and_methods_are_listed() -> None:
-    assert sorted(table_after("Wheels")) == sorted(_wheels.WHEELS)
+    assert sorted(table_after("Wheels")) == sorted(_wheel.KINDS)
     assert sorted(table_after("Outputs")) == sorted(_reference.REFERENCE_KINDS)
     every = {kind for kinds in _reference.REFERENCE_KINDS.values() for kind in kinds}
     assert set(table_after("References")) == every
@@ -132,9 +129,6 @@ def test_only_answers_have_a_table_of_fields(text: str) -> None:
 
 
 CONSTRUCTORS: list[tuple[Any, Any]] = [
-    (_wheels.WheelTable, mechanism.Wheel),
-    (_wheels.SupportTable, mechanism.Support),
-    (_drives.MimicTable, mechanism.Mimic),
     (_task_tables.OutputTable, Output),
     (_servo.RedundancyTable, Redundancy),
     (_imperfections.ImperfectionsTable, simulation.Imperfections),

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import concur as cc
+from concur import tables
 from concur.errors import ConcurError, DescriptionError, printable, shown
 from concur.files import confined, read_bytes
-from concur.formats import tables
 from concur.simulation import _integrator
 
 ROVER = Path(cc.__file__).parent / "robots" / "rover_arm.toml"

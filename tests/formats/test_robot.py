@@ -152,7 +152,7 @@ FAULTS: dict[str, tuple[str, str, str, str, list[str]]] = {
         "axes = [0, 1, 0]",
         LEFT,
         "joint.axes",
-        ["field of Revolute", "Did you mean `axis`?"],
+        ["`type`, `axis`", "Did you mean `axis`?"],
     ),
     "joint field missing": (", axis = [0, 1, 0]", "", LEFT, "joint.axis", ["Add the field"]),
     "joint field text": ("axis = [0, 1, 0]", 'axis = "y"', LEFT, "joint.axis", ['text "y"']),
@@ -446,9 +446,9 @@ PAIRS = ["a pair [lower, upper]", "per coordinate"]
 # fault: (joint, limits, field, words of the message)
 JOINT_FAULTS: dict[str, tuple[str, str, str, list[str]]] = {
     "limits a number": (TURN, "limits = 3", "limits", [*PAIRS, "got 3"]),
-    "limits text": (TURN, 'limits = ["a", 2]', "limits", [*PAIRS, 'the text "a"']),
-    "limits of text": (TURN, 'limits = [["a", 2]]', "limits", [*PAIRS, "a list of 2"]),
-    "limits true": (TURN, "limits = [false, true]", "limits", [*PAIRS, "got false"]),
+    "limits text": (TURN, 'limits = ["a", 2]', "limits", [*PAIRS, "['a', 2]"]),
+    "limits of text": (TURN, 'limits = [["a", 2]]', "limits", [*PAIRS, "[['a', 2]]"]),
+    "limits true": (TURN, "limits = [false, true]", "limits", [*PAIRS, "[False, True]"]),
     "limits of one": (TURN, "limits = [1.0]", "limits", [*PAIRS, "a list of 1"]),
     "limits of three": (TURN, "limits = [1.0, 2.0, 3.0]", "limits", [*PAIRS, "a list of 3"]),
     "limits reversed": (TURN, "limits = [2.0, 1.0]", "limits", ["lower < upper", "[2.0, 1.0]"]),
@@ -467,7 +467,7 @@ JOINT_FAULTS: dict[str, tuple[str, str, str, list[str]]] = {
         '{ type = "Helical", axis = [0, 0, 1] }',
         "",
         "joint.pitch",
-        ["the pitch of the Helical joint", "Add the field `pitch`"],
+        ["Add the field `pitch`"],
     ),
     "screw with pitch zero": (
         '{ type = "Helical", axis = [0, 0, 1], pitch = 0.0 }',
@@ -479,13 +479,13 @@ JOINT_FAULTS: dict[str, tuple[str, str, str, list[str]]] = {
         '{ type = "Sliding", axis = [0, 0, 1] }',
         "",
         "joint.axis",
-        ["a field of Sliding (type, normal)"],
+        ["one of `type`, `normal`"],
     ),
     "gantry with axis": (
         '{ type = "Cartesian", axis = [0, 0, 1] }',
         "",
         "joint.axis",
-        ["a field of Cartesian"],
+        ["one of `type`"],
     ),
     "screw in a plane": (
         '{ type = "HelicalPlane", normal = [0, 0, 1], pitch = 0.1 }',

@@ -17,9 +17,8 @@ from typer.testing import CliRunner
 
 from concur.cli import main
 from concur.control._redundancy import OBJECTIVES
-from concur.formats import _robot, _wheels, shipped_names
+from concur.formats import shipped_names
 from concur.formats._schema import json_schema, schemas
-from concur.robot import _shapes, _wheel
 from hil.rig._schema import RigTable
 from tests.formats import test_files_page, test_robot, test_task
 
@@ -172,8 +171,6 @@ def test_rules_are_on_the_page_and_name_files() -> None:
 
 
 def test_lists_of_names_are_those_of_the_classes() -> None:
-    assert tuple(_wheels.WHEELS) == _wheel.KINDS
-    assert list(_shapes.KINDS) == _robot.SHAPES
     rule = MADE["task"]["definitions"]["RedundancyTable"]["properties"]["objective"]
     assert tuple(rule["enum"]) == OBJECTIVES
 

@@ -788,7 +788,7 @@ def test_the_example_starts_near_its_reference_and_keeps_the_arm_bent() -> None:
         ("torque_limits = [1, 2]", "[servo]", "torque_limits", "one for each control"),
         ("torque_limits = -1", "[servo]", "torque_limits", "lower limit below"),
         ("torque_weights = { turet = 2 }", "[servo]", "torque_weights", "Did you mean `turret`?"),
-        ("torque_weights = [1, 2]", "[servo]", "torque_weights", "5"),
+        ("torque_weights = [1, 2]", "[servo]", "torque_weights", "one for each control"),
         ("torque_limits = { turret = [2, 1] }", "[servo]", "torque_limits", "`turret`"),
     ],
 )

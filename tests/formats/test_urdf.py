@@ -16,10 +16,10 @@ import pinocchio as pin
 import pytest
 
 import concur as cc
+from concur import tables
 from concur.cli._check import check_robot
 from concur.errors import ConcurError, DescriptionError, InertiaError, WheelError
 from concur.files import confined
-from concur.formats import tables
 from tests.fuzz._mutate import mutated
 from tests.oracles import Pinocchio, assert_close, random_velocity
 
@@ -412,8 +412,8 @@ def test_drives_of_the_sidecar_name_joints(tmp_path: Path) -> None:
     ("side", "message"),
     [
         ("gravity = [0, 0]", "field `gravity`: expected 3 numbers"),
-        ('base = "Free"', 'expected "free", "planar" or "fixed", got the text "Free"'),
-        ("base = 1", 'expected "free", "planar" or "fixed", got 1'),
+        ('base = "Free"', 'expected one of "free", "planar", "fixed", got the text "Free"'),
+        ("base = 1", 'expected one of "free", "planar", "fixed", got 1'),
         ("bases = 1", "unknown field `bases`. Did you mean `base`"),
         ("bodies = []", "`<robot>.toml` beside `<robot>.urdf` is its sidecar"),
         ('actuated = ["tip"]', "field `actuated`: expected a joint that moves"),

@@ -128,6 +128,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     ),
     "concur/control/_singularit": (
         "control/test_singularities.py",
+        "control/test_alignment.py",
         "control/test_watch.py",
         *_LIMITS,
     ),
@@ -157,7 +158,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "concur/reduction/_audit": (
         "control/test_audit*.py",
         "reduction/test_audit_thresholds.py",
-        "reduction/test_irregular.py",
+        "reduction/test_refused_wheels.py",
     ),
     "concur/reduction/": (
         "reduction/test_search.py",
@@ -169,7 +170,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "concur/simulation/_findings": ("simulation/test_stage_findings.py", "control/test_units.py"),
     "concur/robot/": (
         "robot/test_wheel_rows.py",
-        "reduction/test_irregular.py",
+        "reduction/test_refused_wheels.py",
         "robot/test_rolling_balls.py",
         "reduction/test_rover.py",
     ),

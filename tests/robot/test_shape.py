@@ -106,7 +106,7 @@ def test_urdf_primitives_of_fixed_links_and_collisions_are_read(tmp_path):
         ('{ type = "box", size = [1.0, 1.0] }', ShapeError, "lengths along x, y and z"),
         ('{ type = "sphere", size = 0.0 }', DescriptionError, "above zero"),
         ('{ type = "sphere" }', DescriptionError, "size"),
-        ("3", DescriptionError, "a table like"),
+        ("3", DescriptionError, "a table, or a list"),
     ],
 )
 def test_bad_shapes_are_refused_with_their_place(tmp_path, shape, error, message):

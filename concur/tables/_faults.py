@@ -148,6 +148,8 @@ def located(path: str | PathLike[str], table: str, field: str = "") -> Iterator[
     except ConcurError as error:
         if "file" in error.data:
             raise
+        if field and "field" in error.data:  # of a table in this field
+            field = f"{field}.{error.data['field']}"
         if not field:
             # Constructors end the place of an error with the argument, in back quotes.
             named = re.search(r", `(\w+)`$", error.where)

@@ -10,7 +10,7 @@ from typing import Any
 
 from concur.errors import DescriptionError
 from concur.files import read_text
-from concur.formats._faults import file_named, suggest_file
+from concur.tables._faults import file_named, suggest_file
 
 LARGEST_TOML = 4 * 2**20
 """Largest size of a TOML file in bytes; a robot of a thousand bodies takes half a million."""

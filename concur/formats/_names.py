@@ -1,0 +1,67 @@
+"""Names by which the parts of a robot refer to each other: unknown ones, and those in errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+from concur.errors import ConcurError
+from concur.tables import unknown
+
+NAMES = {
+    "bodies": "name",
+    "wheels": "body",
+    "drives": "name",
+    "mimics": "body",
+    "steering": "wheel",
+}
+"""Field that names an entry, by table."""
+
+KINDS = {"bodies": "body", "steering": "steering"}
+"""Words by which errors name an entry, where they are not the table without its last letter."""
+
+
+def check_parts(
+    given: Mapping[str, Any],
+    bodies: Sequence[str],
+    joints: Sequence[str],
+    path: str | PathLike[str],
+) -> None:
+    """Reject names of bodies and joints that wheels, drives and couplings do not find."""
+    wheels = [wheel.body for wheel in given.get("wheels", ())]
+    for table, field, kind, known in (
+        ("wheels", "body", "a body", bodies),
+        ("wheels", "support", "a body", bodies),
+        ("drives", "joints", "a joint", joints),
+        ("drives", "body", "a body", bodies),
+        ("mimics", "body", "a body", bodies),
+        ("mimics", "of", "a body", bodies),
+        ("steering", "wheel", "the body of a wheel", wheels),
+        ("steering", "guides", "the body of a wheel", wheels),
+    ):
+        for part in given.get(table, ()):
+            value = getattr(part, field)
+            value = getattr(value, "body", value)
+            for name in [value] if isinstance(value, str) else value or ():
+                if name not in known:
+                    label = f'[[{table}]] "{getattr(part, NAMES[table])}"'
+                    raise unknown(path, label, field, kind, name, known)
+
+
+def blame(error: ConcurError, given: Mapping[str, Any]) -> tuple[str, str]:
+    """Find the table of an error of the whole robot, from the names in its place."""
+    for table in ("steering", "wheels", "drives", "mimics", "bodies"):
+        names = [getattr(part, NAMES[table]) for part in given.get(table, ())]
+        kind = KINDS.get(table, table[:-1])
+        for name in re.findall(rf"{kind} `([^`]*)`", error.where):
+            if name in names:
+                return f'[[{table}]] "{name}"', ""
+    cycle = error.data.get("cycle")
+    if cycle:
+        return f'[[bodies]] "{cycle[0]}"', "parent"
+    field = re.search(r"`(actuated|gravity|parent|supports)`$", error.where)
+    if field is None:
+        return "", ""
+    return ("[[bodies]]" if field[1] == "parent" else ""), field[1]

@@ -1,0 +1,329 @@
+"""From a table to an object: the constructor is the schema of the table."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
+from functools import cache, partial, reduce
+from operator import or_
+from os import PathLike
+from typing import Annotated, Any, Literal, TypeVar
+
+from annotated_types import Len
+from pydantic import BeforeValidator, Field, create_model
+
+from concur.tables._faults import located
+from concur.tables._table import Table, check, split
+from concur.tables._types import (
+    INTERNAL,
+    MOST_BODIES,
+    Expected,
+    Number,
+    Numbers,
+    OneOrMore,
+    Text,
+    Truth,
+)
+
+T = TypeVar("T")
+
+PLAIN: dict[Any, Any] = {
+    float: Number,
+    str: Text,
+    bool: Truth,
+    Sequence[float]: Numbers,
+    Sequence[str]: Annotated[list[Text], Expected("a list of names")],
+}
+"""Types of fields whose annotation states no bounds."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a table stands.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    whole : mapping
+        Content of the file.
+    at : tuple of str and int
+        Fields and numbers of entries that lead to the table.
+    """
+
+    path: str | PathLike[str]
+    whole: Mapping[str, Any]
+    at: tuple[str | int, ...] = ()
+
+    def inside(self, part: str | int) -> Place:
+        """Place of a field or an entry."""
+        return Place(self.path, self.whole, (*self.at, part))
+
+    @property
+    def label(self) -> tuple[str, str]:
+        """Table as written in the file, and the field of it that holds this one."""
+        return split((*self.at, None), self.whole)
+
+
+def build(
+    make: Callable[..., T],
+    table: Mapping[str, Any],
+    path: str | PathLike[str],
+    whole: Mapping[str, Any] | None = None,
+    at: tuple[str | int, ...] = (),
+) -> T:
+    """Make an object from a table.
+
+    Parameters
+    ----------
+    make : type or callable
+        Class with annotated parameters, or a function; of a class with a method `from_table` the
+        fields are the parameters of this method. An abstract class stands for those of its module
+        that are derived from it: the field `type` names one.
+    table : mapping
+        The table.
+    path : path
+        File of the table.
+    whole : mapping, optional
+        The whole file, if the table is only a part.
+    at : tuple
+        Position of the table in the file.
+
+    Returns
+    -------
+    object
+        The object.
+
+    Raises
+    ------
+    DescriptionError
+        If a field is unknown, missing or of the wrong type.
+    ConcurError
+        As of the constructors, with file, table and field before the place.
+    """
+    given = arguments(make, table, path, whole, at)
+    place = Place(path, table if whole is None else whole, at)
+    with located(path, *place.label):
+        made: T = source_of(make)(**given)
+        return made
+
+
+def arguments(
+    make: Callable[..., Any],
+    table: Mapping[str, Any],
+    path: str | PathLike[str],
+    whole: Mapping[str, Any] | None = None,
+    at: tuple[str | int, ...] = (),
+) -> dict[str, Any]:
+    """Make the arguments of a constructor from a table.
+
+    Parameters
+    ----------
+    make : type or callable
+        As of `build`.
+    table : mapping
+        The table.
+    path : path
+        File of the table.
+    whole : mapping, optional
+        The whole file, if the table is only a part.
+    at : tuple
+        Position of the table in the file.
+
+    Returns
+    -------
+    dict
+        Arguments by name, those in the file only.
+    """
+    checked = check(model_of(make), table, path, whole, at)
+    return _arguments(checked, Place(path, table if whole is None else whole, at))
+
+
+def _arguments(table: Table, place: Place) -> dict[str, Any]:
+    given = [name for name in type(table).model_fields if name in table.model_fields_set]
+    return {name: _made(getattr(table, name), place.inside(name)) for name in given}
+
+
+def _made(value: Any, place: Place) -> Any:
+    if isinstance(value, Table):
+        given = _arguments(value, place)
+        with located(place.path, *place.label):
+            return value.makers[0](**given)
+    if isinstance(value, list):
+        return [_made(entry, place.inside(k)) for k, entry in enumerate(value)]
+    if isinstance(value, dict):
+        return {name: _made(entry, place.inside(name)) for name, entry in value.items()}
+    return value
+
+
+def source_of(make: Any) -> Callable[..., Any]:
+    """The callable whose parameters are the fields."""
+    found: Callable[..., Any] = getattr(make, "from_table", make)
+    return found
+
+
+@cache
+def model_of(make: Callable[..., Any]) -> type[Table]:
+    """Table whose fields are the parameters of a constructor.
+
+    Parameters
+    ----------
+    make : type or callable
+        As of `build`.
+
+    Returns
+    -------
+    type
+        Table, made once for each constructor.
+    """
+    return _model(make, {}, source_of(make))
+
+
+def _model(make: Any, tag: Mapping[str, Any], maker: Callable[..., Any]) -> type[Table]:
+    source = source_of(make)
+    texts, hints = meanings(source), _hints(source)
+    made: dict[str, Any] = dict(tag)
+    for name, parameter in inspect.signature(source).parameters.items():
+        if INTERNAL in getattr(hints[name], "__metadata__", ()):
+            continue
+        kind, default, more = _kind(hints[name], name), parameter.default, None
+        if default is not parameter.empty:
+            kind |= None
+            default, more = None, {"default": _plain(default)} if _is_plain(default) else None
+        required = default is parameter.empty
+        text = texts.get(name, "")
+        made[name] = (
+            kind,
+            Field(... if required else None, description=text, json_schema_extra=more),
+        )
+    model = create_model(make.__name__.lstrip("_"), __base__=Table, __doc__=summary(make), **made)
+    model.cures = getattr(make, "_cures", {})
+    model.makers = (maker,)
+    return model
+
+
+@cache
+def _choice(base: type) -> Any:
+    """Tables of the classes of a module that are derived from an abstract one, by `type`."""
+    found = [
+        kind
+        for kind in vars(inspect.getmodule(base)).values()
+        if inspect.isclass(kind) and issubclass(kind, base) and not inspect.isabstract(kind)
+    ]
+    models = [_tagged(kind) for kind in sorted(set(found), key=lambda kind: kind.__name__)]
+    union = reduce(or_, models)
+    return Annotated[
+        union,
+        Field(discriminator="type"),
+        Expected(f'a table like {{ type = "{models[-1].__name__}", ... }}'),
+    ]
+
+
+def _tagged(kind: type) -> type[Table]:
+    tag = (Literal[kind.__name__], Field(description=f"Type: `{kind.__name__}`."))
+    return _model(kind, {"type": tag}, partial(_untagged, kind))
+
+
+def _untagged(kind: type, type: str, **given: Any) -> Any:
+    return kind(**given)
+
+
+def _hints(source: Any) -> dict[str, Any]:
+    own = source if is_dataclass(source) or not inspect.isclass(source) else source.__init__
+    return typing.get_type_hints(own, include_extras=True)
+
+
+def _kind(hint: Any, name: str) -> Any:
+    """Type of a field from an annotation: classes become tables, sequences lists."""
+    if hint in PLAIN:
+        return PLAIN[hint]
+    if hasattr(hint, "__metadata__"):
+        several = next((m for m in hint.__metadata__ if isinstance(m, OneOrMore)), None)
+        if several is not None:
+            return _one_or_more(model_of(several.kind))
+        stated = any(isinstance(m, Expected) for m in hint.__metadata__)
+        plain = stated and hint.__origin__ in PLAIN
+        kind = hint.__origin__ if plain else _kind(hint.__origin__, name)
+        return Annotated[(kind, *hint.__metadata__)]
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return reduce(or_, [_kind(part, name) for part in parts if part is not type(None)])
+    if origin is Literal:
+        return Annotated[hint, Expected("one of " + ", ".join(f'"{part}"' for part in parts))]
+    if origin in (dict, Mapping):
+        return dict[str, _kind(parts[1], name)]  # type: ignore[misc]
+    if origin in (list, tuple, Sequence):
+        entries: Any = list[_kind(parts[0], name)]  # type: ignore[misc]
+        text = f"tables [[{name}]], at most {MOST_BODIES}"
+        tables = _is_table(parts[0])
+        return Annotated[entries, Len(0, MOST_BODIES), Expected(text)] if tables else entries
+    if inspect.isabstract(hint):
+        return _choice(hint)
+    return model_of(hint) if _is_table(hint) else hint
+
+
+def _one_or_more(table: Any) -> Any:
+    return Annotated[
+        list[table],
+        BeforeValidator(lambda value: [value] if isinstance(value, dict) else value),
+        Field(json_schema_extra=_or_one),
+        Expected("a table, or a list of tables"),
+    ]
+
+
+def _or_one(shape: dict[str, Any]) -> None:
+    """Let one entry stand for a list of one."""
+    several = {"type": shape.pop("type"), "items": shape.pop("items")}
+    shape["anyOf"] = [several["items"], several]
+
+
+def _is_table(hint: Any) -> bool:
+    return inspect.isclass(hint) and hint.__module__ not in ("builtins", "typing")
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (tuple, list)):
+        return bool(value) and all(map(_is_plain, value))
+    return isinstance(value, (bool, int, float, str)) and value not in (float("inf"), "")
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(entry) for entry in value] if isinstance(value, (tuple, list)) else value
+
+
+def summary(make: Any) -> str:
+    """First sentence of a docstring."""
+    return " ".join((inspect.getdoc(make) or "").split("\n\n")[0].split())
+
+
+def meanings(source: Any) -> dict[str, str]:
+    """Meaning of each parameter, from the docstring in the format of numpydoc.
+
+    Parameters
+    ----------
+    source : type or callable
+        Of a class also the docstrings of the classes that it is derived from count.
+
+    Returns
+    -------
+    dict
+        Sentences by name, with the unit and without the shape, which the type of a field gives.
+    """
+    found: dict[str, str] = {}
+    for owner in reversed(source.__mro__) if inspect.isclass(source) else [source]:
+        for names, text in _entries(inspect.cleandoc(owner.__doc__ or "")):
+            words = re.sub(r", shape \([^)]*\)(?=[,.;:])", "", " ".join(text.split()))
+            found |= dict.fromkeys(names.split(", "), words.replace("``", "`"))
+    return found
+
+
+def _entries(text: str) -> Iterator[tuple[str, str]]:
+    """Names and text of each entry of the section `Parameters`."""
+    section = re.search(r"(?ms)^Parameters\n-+\n(.*?)(?=^\w[\w ]*\n--|\Z)", text)
+    found = section[1] if section else ""
+    for entry in re.finditer(r"(?m)^(\S.*?) : .*\n((?: .*\n?|\n)+)", found):
+        yield entry[1].lstrip("*"), entry[2]

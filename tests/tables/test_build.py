@@ -1,0 +1,197 @@
+"""Tables become objects whose constructors are the schema; faults have file, table and field."""
+
+from __future__ import annotations
+
+import tomllib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import pytest
+
+from concur.errors import ConcurError, DescriptionError
+from concur.tables import INTERNAL, Choice, OneOrMore, Positive, Vector3, build, model_of
+
+
+class Form(ABC):
+    """A form."""
+
+    @abstractmethod
+    def area(self) -> float:
+        """Area, m^2."""
+
+
+@dataclass(frozen=True)
+class Disc(Form):
+    """A disc.
+
+    Parameters
+    ----------
+    radius : float
+        Radius, m.
+    """
+
+    radius: Positive
+
+    def area(self) -> float:
+        return 3.0 * self.radius**2
+
+
+@dataclass(frozen=True)
+class Square(Form):
+    """A square."""
+
+    side: float = 1.0
+
+    def area(self) -> float:
+        return self.side**2
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part.
+
+    It has more sentences.
+
+    Parameters
+    ----------
+    name : str
+        Name of the part.
+    form : Form
+        Its form.
+    place : sequence of float
+        Place in the frame
+        of the whole, shape (3,), m.
+    kind, other : str
+        One or the other.
+    """
+
+    name: str
+    form: Form
+    place: Vector3 = (0.0, 0.0, 0.0)
+    kind: Annotated[str, Choice(("a", "b"))] = "a"
+    other: Literal["x", "y"] = "x"
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("a", "b"):
+            raise ConcurError("Part, `kind`", expected="a or b", came=self.kind, cure="Choose.")
+
+
+@dataclass(frozen=True)
+class Label:
+    """A label, whose table has other fields than its constructor."""
+
+    text: str
+
+    @classmethod
+    def from_table(cls, words: Sequence[str]) -> Label:
+        """Join words."""
+        return cls(" ".join(words))
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole."""
+
+    parts: Sequence[Part] = ()
+    label: Label | None = None
+    marks: Annotated[Any, OneOrMore(Label)] = ()
+    weights: Mapping[str, float] | None = None
+    ready: bool = False
+    found: Annotated[Sequence[str], INTERNAL] = ()
+
+
+SOUND = """
+ready = true
+weights = { a = 1, b = 2.5 }
+label = { words = ["left", "side"] }
+marks = { words = ["one"] }
+[[parts]]
+name = "wheel"
+form = { type = "Disc", radius = 2 }
+place = [0, 1, 2]
+other = "y"
+[[parts]]
+name = "plate"
+form = { type = "Square" }
+"""
+
+
+def made(text: str) -> Whole:
+    return build(Whole, tomllib.loads(text), "file.toml")
+
+
+def test_tables_become_objects_and_defaults_are_those_of_the_constructors() -> None:
+    assert made(SOUND) == Whole(
+        parts=[Part("wheel", Disc(2), [0, 1, 2], other="y"), Part("plate", Square())],  # type: ignore[arg-type]
+        label=Label("left side"),
+        marks=[Label("one")],
+        weights={"a": 1, "b": 2.5},
+        ready=True,
+    )
+    assert made("") == Whole()
+    assert made('marks = [{ words = ["a"] }, { words = ["b"] }]').marks == [Label("a"), Label("b")]
+
+
+WHEEL = '[[parts]] "wheel"'
+
+# fault: (text to replace, its replacement, table, field, words of the message)
+FAULTS = {
+    "unknown": ("ready", "raedy", "", "raedy", "Did you mean `ready`?"),
+    "internal": ("ready = true", 'found = ["a"]', "", "found", "unknown field"),
+    "missing": ('name = "wheel"', "", "[[parts]] number 1", "name", "Add the field `name`"),
+    "truth": ("ready = true", "ready = 1", "", "ready", "true or false"),
+    "number of a table": ("b = 2.5", "b = true", "[weights]", "b", "a number within 1e9, got true"),
+    "quoted": ("b = 2.5", 'b = "2.5"', "[weights]", "b", "without quotes"),
+    "large": ("b = 2.5", "b = 1.1e9", "[weights]", "b", "within 1e9"),
+    "infinite": ("b = 2.5", "b = inf", "[weights]", "b", "within 1e9"),
+    "no number": ("b = 2.5", "b = nan", "[weights]", "b", "within 1e9"),
+    "not above zero": ("radius = 2", "radius = 0", WHEEL, "form.radius", "above zero"),
+    "few numbers": ("[0, 1, 2]", "[0, 1]", WHEEL, "place", "3 numbers, got a list of 2"),
+    "text in a list": ("[0, 1, 2]", '[0, "1", 2]', WHEEL, "place[1]", "a number"),
+    "no type": ('type = "Disc", ', "", WHEEL, "form.type", "one of Disc, Square, got no value"),
+    "unknown type": ('"Disc"', '"Disk"', WHEEL, "form.type", "Did you mean `Disc`?"),
+    "field of a type": ("radius = 2", "side = 2", WHEEL, "form.side", "`type`, `radius`"),
+    "missing of a type": (", radius = 2", "", WHEEL, "form.radius", "Add the field `radius`"),
+    "no table": ('{ type = "Disc", radius = 2 }', "3", WHEEL, "form", "a table like"),
+    "literal": ('other = "y"', 'other = "z"', WHEEL, "other", 'one of "x", "y"'),
+    "table for a list": ("[[parts]]\nname", "[parts]\nname", "", "parts", "tables [[parts]]"),
+    "of the method": ('words = ["left"', 'text = ["left"', "[label]", "text", "`words`"),
+    "in one of a list": ('marks = { words = ["one"]', "marks = { words = [1]", "", "", "text"),
+    "constructor": ('other = "y"', 'kind = "c"', WHEEL, "kind", "Part, `kind`: expected a or b"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_has_file_table_and_field(name: str) -> None:
+    old, new, table, field, words = FAULTS[name]
+    text = SOUND.replace(old, new, 1)
+    if name == "table for a list":
+        text = text[: text.index("[[parts]]")]
+    assert text != SOUND
+    with pytest.raises(ConcurError) as caught:
+        made(text)
+    error = caught.value
+    assert error.file == "file.toml"
+    assert words in str(error)
+    if name != "in one of a list":
+        assert (error.table, error.field) == (table, field)
+    assert isinstance(error, DescriptionError) or name == "constructor"
+
+
+def test_no_more_than_500_tables() -> None:
+    part = '[[parts]]\nname = "p"\nform = { type = "Square" }\n'
+    assert len(made(part * 500).parts) == 500
+    with pytest.raises(DescriptionError, match="at most 500"):
+        made(part * 501)
+
+
+def test_fields_have_the_words_of_the_docstring_and_the_default() -> None:
+    schema = model_of(Part).model_json_schema()
+    fields = schema["properties"]
+    assert schema["description"] == "A part."
+    assert fields["place"]["description"] == "Place in the frame of the whole, m."
+    assert fields["place"]["default"] == [0.0, 0.0, 0.0]
+    assert fields["kind"]["description"] == fields["other"]["description"] == "One or the other."
+    assert schema["required"] == ["name", "form"]
