@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.linalg import block_diag
+from scipy.linalg import block_diag, logm
 from scipy.spatial.transform import Rotation
 
 from concur.errors import NonFiniteError, OutputError, ShapeError
@@ -17,9 +17,9 @@ from concur.outputs._kinematics import check_planar
 from concur.outputs._motion import output_motion
 from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from tests.control._cases import PoseCurve, refused
-from tests.groups.oracles import bracket, conjugation
+from tests.groups.oracles import conjugation, twist_of
 from tests.oracles import assert_close, difference_quotient
-from tests.outputs.test_groups import acceleration, coordinates, velocity
+from tests.outputs.test_groups import acceleration, coordinates, numeric, velocity
 
 POINT = (0.2, -0.1, 0.3)
 TURN = Rotation.from_rotvec([0.7, -1.1, 0.4])
@@ -202,29 +202,23 @@ def test_the_upright_plane_is_the_default() -> None:
 # CON6: the algebra of a right translate
 
 
-def leaves(basis: np.ndarray) -> float:
-    """Largest part of the brackets of a basis that is not in its span."""
-    brackets = np.hstack([bracket(column) @ basis for column in basis.T])
-    rest = brackets - basis @ np.linalg.lstsq(basis, brackets, rcond=None)[0]
-    return float(np.abs(rest).max())
-
-
 @planes
-@planar
-def test_translated_algebra_is_closed(plane: str, group: str) -> None:
-    output = Output("o", "b", group, normal=NORMALS[plane])
-    basis = output.lie.basis
-    frame = conjugation(in_plane(NORMALS[plane]))
-    wanted = frame[:, [0, 1, 5] if group == "SE2" else [5]]
-    if group == "SE2":
-        # The height of the plane does not matter: translations along it are in the algebra.
-        assert np.linalg.matrix_rank(np.hstack([basis, wanted]), tol=1e-12) == 3
-    assert output.closure_residual() < 1e-14
-    for turn in MOUNTINGS:
-        back = conjugation(np.linalg.inv(mounted(turn)[0] @ TOOL))
-        assert leaves(back @ basis) < 1e-13
-    tilted = np.array([[0, 0, 0, 1.0, 0, 0], [0, 0, 0, 0, 1.0, 0]]).T
-    assert leaves(back @ tilted) > 0.1
+def test_errors_of_a_mounted_body_lie_in_the_translated_algebra(plane: str) -> None:
+    """Misprint 001-45."""
+    # r = b g r0, gamma = b h r0 with g, h in SE(2): log(r^-1 gamma) = Ad_(r0^-1) log(g^-1 h), and
+    # the output's error is log(g^-1 h) for g, h seen in the axes of the heading.
+    frame, (mount, extra) = in_plane(NORMALS[plane]), mounted(MOUNTINGS[1])
+    output = Output("o", "b", "SE2", normal=NORMALS[plane])
+    place, error = parts(output)[0], numeric(output.lie.error, (3,), (3,))
+    actual, wanted = (frame @ planar_pose(*x) @ mount for x in ((1, 2, 0.4), (1.3, 1.6, 1.9)))
+    own = twist_of(logm(np.linalg.inv(actual) @ wanted).real)
+    # From the body's axes to those of its heading, at its own origin.
+    upright = np.eye(4)
+    upright[:3, :3] = Rotation.from_rotvec([0, 0, extra]).as_matrix().T @ mount[:3, :3]
+    seen = conjugation(upright) @ own
+    assert np.abs(own[3:5]).max() > 0.1
+    assert_close(seen[2:5], np.zeros(3), 1e-12)
+    assert_close(error(place(actual), place(wanted)), seen[[0, 1, 5]], 1e-11)
 
 
 # What does not fit

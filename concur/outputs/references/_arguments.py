@@ -24,6 +24,9 @@ SHORTEST = 1e-6
 """Time, s, or length, m, that counts as one: rates and curvatures are divided by it."""
 
 
+COORDINATES = "See `ReferenceSample` for the coordinates of each group."
+
+
 def refused(
     where: str,
     expected: str,
@@ -63,9 +66,7 @@ def number(value: ArrayLike, where: str) -> float:
     """Read one finite number."""
     array = numbers(value, where)
     if array.ndim != 0:
-        raise refused(
-            where, "one number", f"an array of shape {array.shape}", "Give a single number."
-        )
+        raise refused(where, "one number", f"shape {array.shape}", "Give a single number.")
     return float(array)
 
 
@@ -73,8 +74,7 @@ def positive(value: ArrayLike, where: str, unit: str) -> float:
     """Read one number not below `SHORTEST`."""
     single = number(value, where)
     if single < SHORTEST:
-        expected = f"a positive number ({unit}), at least {SHORTEST:g}"
-        cure = "Check the sign and the unit."
+        expected, cure = f"at least {SHORTEST:g} {unit}", "Check the sign and the unit."
         raise refused(where, expected, f"{single:.9g}", cure, ConcurError)
     return single
 
@@ -96,12 +96,8 @@ def flat_pose(value: ArrayLike, group: str, where: str) -> NDArray[np.float64]:
         return read_pose(homogeneous(array, f"reference {where}"), group)
     size = named(group).pose_size
     if array.shape != (size,):
-        raise refused(
-            where,
-            f"{size} numbers for an output in {group}, or a (4, 4) homogeneous matrix",
-            f"an array of shape {array.shape}",
-            "See `ReferenceSample` for the coordinates of each group.",
-        )
+        expected = f"{size} numbers for an output in {group}, or a (4, 4) matrix"
+        raise refused(where, expected, f"shape {array.shape}", COORDINATES)
     return with_unit_quaternion(array, group, where)
 
 
@@ -115,11 +111,7 @@ def with_unit_quaternion(pose: NDArray[np.float64], group: str, where: str) -> N
     if named(group).coordinate_names[-1] == "qw":
         norm = float(np.linalg.norm(pose[-4:]))
         if abs(norm - 1.0) > DRIFT:
-            raise refused(
-                where,
-                f"a unit quaternion x, y, z, w, its norm within {DRIFT:g} of one",
-                f"one of norm {norm:.9g}",
-                "Divide it by its norm; check that the scalar part comes last.",
-            )
+            cure = "Divide it by its norm; check that the scalar part comes last."
+            raise refused(where, "a unit quaternion x, y, z, w", f"norm {norm:.9g}", cure)
         pose[-4:] /= norm
     return pose

@@ -98,12 +98,8 @@ def relative(
         check_reference(part, "relative")
         # Twists that are plain rates of the pose coordinates add.
         if any(pose != twist or group == "SE2" for pose, twist, group in part.groups):
-            raise refused(
-                "relative",
-                "two references in R^n",
-                "a reference with a rotation in it",
-                "Add positions only; give the orientation in inertial axes.",
-            )
+            cure = "Add positions only; give the orientation in inertial axes."
+            raise refused("relative", "two references in R^n", "a rotation in one", cure)
     low, high = sorted((reference, to), key=lambda r: r.size)
     given = np.arange(low.size) if components is None else components
     columns = as_floats(given, "reference relative, components")
@@ -111,12 +107,9 @@ def relative(
         columns.shape != (low.size,)
         or len(set(columns.tolist()) & set(range(high.size))) < low.size
     ):
-        raise refused(
-            "relative, components",
-            f"{low.size} different whole numbers from 0 to {high.size - 1}",
-            shown(components),
-            "Name the coordinate of the larger reference to which each number is added.",
-        )
+        expected = f"{low.size} different whole numbers from 0 to {high.size - 1}"
+        cure = "Name a coordinate of the larger reference for each of the smaller."
+        raise refused("relative, components", expected, shown(components), cure)
     places = columns.astype(int).tolist()
 
     def motion(t: Array, read: Reader) -> list[Array]:
@@ -158,12 +151,8 @@ def planar(reference: Reference) -> Reference:
     """
     check_reference(reference, "planar")
     if (reference.pose_size, reference.size) != (3, 3):
-        raise refused(
-            "planar",
-            "a reference with the coordinates x, y, theta",
-            f"one with {reference.pose_size}",
-            "Stack a path in R2 and an angle.",
-        )
+        came, cure = f"{reference.pose_size} coordinates", "Stack a path in R2 and an angle."
+        raise refused("planar", "coordinates x, y, theta", came, cure)
 
     def motion(t: Array, read: Reader) -> Motion:
         pose, rate, change = reference._expression(t, read)
@@ -273,15 +262,8 @@ def drifting(reference: Reference, velocity: ArrayLike, start: float = 0.0) -> R
     """
     group = group_of(reference, "drifting")
     if group in ("SO3", "SO2", "SE2"):
-        raise refused(
-            "drifting",
-            "the reference of a position: in R^n, R3xSO3 or SE3",
-            f"one in {group}",
-            "Carry the path in x, y, theta and then use `planar`."
-            if group == "SE2"
-            else "An orientation does not drift: leave it as it is.",
-            ConcurError,
-        )
+        cure = "Carry a path in x, y, theta and then use `planar`; orientations do not drift."
+        raise refused("drifting", "a position: R^n, R3xSO3 or SE3", group, cure, ConcurError)
     size = 3 if group in ("SE3", "R3xSO3") else reference.size
     rate = vector(velocity, "drifting, velocity", size)
     begin = number(start, "drifting, start")

@@ -71,20 +71,13 @@ class Loop(Formula):
         for name in ("cosine", "sine"):
             shape = getattr(self, name).shape
             if shape != (max(1, len(self.cosine)), self.start.size):
-                raise refused(
-                    f"loop, {name}",
-                    f"rows of {self.start.size} coefficients, as many of `cosine` as of `sine`",
-                    f"shape {shape}",
-                    "Write a row for each harmonic, zeros for those that are not needed.",
-                )
+                expected = f"rows of {self.start.size}, as many of `cosine` as of `sine`"
+                cure = "Write a row for each harmonic."
+                raise refused(f"loop, {name}", expected, f"shape {shape}", cure)
         if not isinstance(cycles, int | np.integer) or not cycles:
-            raise refused(
-                "loop, cycles",
-                "a whole number other than 0",
-                repr(cycles),
-                "Write how often the loop runs; a negative number runs it backwards.",
-                ConcurError,
-            )
+            cure = "Write how often the loop runs; a negative number runs it backwards."
+            expected = "a whole number other than 0"
+            raise refused("loop, cycles", expected, repr(cycles), cure, ConcurError)
         self.cycles, self.rest = int(cycles), bool(rest)
         for array in (self.start, self.cosine, self.sine):
             array.setflags(write=False)
@@ -120,14 +113,9 @@ class Loop(Formula):
             finite.
         """
         places = numbers(points, "loop, points", ndim=2)
-        closed = len(places) > 2 and (places[0] == places[-1]).all()
-        if len(places) < 3 or closed:
-            raise refused(
-                "loop, points",
-                "a last point other than the first" if closed else "at least three points",
-                "the first again" if closed else len(places),
-                "Leave it out: loops close." if closed else "Add points.",
-            )
+        if len(places) < 3 or (places[0] == places[-1]).all():
+            expected = "at least three points, the last other than the first"
+            raise refused("loop, points", expected, places.tolist(), "Loops close by themselves.")
         series = np.fft.rfft(places, axis=0)[1:] * 2.0 / len(places)
         if len(places) % 2 == 0:  # of the highest harmonic only the cosine passes the points
             series[-1] = series[-1].real / 2.0

@@ -62,26 +62,16 @@ def group_of(reference: Reference, where: str) -> str:
     if len(atoms) == 1 and atoms[0][2] is not None:
         return atoms[0][2]
     came = ", ".join(f"{p[2] or 'any group'} ({p[0]} coordinates)" for p in reference.groups)
-    raise refused(
-        where,
-        "the reference of one output, of a known group",
-        f"one in {came}",
-        'Name its group (`group="R3xSO3"`); put outputs together with `stack` afterwards.',
-        ConcurError,
-    )
+    cure = 'Name its group (`group="R3xSO3"`); put outputs together with `stack` afterwards.'
+    raise refused(where, "one output of a known group", came, cure, ConcurError)
 
 
 def space_group(reference: Reference, where: str) -> str:
     """Group of a motion in space: "SE3", "R3xSO3", "SO3" or "R3"; others are refused."""
     group = group_of(reference, where)
     if group not in SPATIAL:
-        raise refused(
-            where,
-            f"motions in space: references in {', '.join(SPATIAL)}",
-            f"one in {group}",
-            "Give all three coordinates of a place, or a pose.",
-            ConcurError,
-        )
+        cure = "Give all three coordinates of a place, or a pose."
+        raise refused(where, f"references in {', '.join(SPATIAL)}", group, cure, ConcurError)
     return group
 
 

@@ -15,6 +15,7 @@ from concur.groups import quaternion, se3
 from concur.outputs._sample import homogeneous, pose_numbers
 from concur.outputs.groups import NAMES, named
 from concur.outputs.references._arguments import (
+    COORDINATES,
     SHORTEST,
     SPATIAL,
     check_group,
@@ -82,12 +83,8 @@ def hold(point: ArrayLike, group: str | None = None) -> Reference:
     if group is not None:
         pose_size, size = named(group).pose_size, named(group).dim
     if array.shape != (pose_size,):
-        raise refused(
-            "hold, point",
-            f"{pose_size} numbers for an output in {group}" if group else "a flat array",
-            f"an array of shape {array.shape}",
-            "See `ReferenceSample` for the coordinates of each group.",
-        )
+        expected = f"a flat array, {pose_size} numbers" + f" for {group}" * (group is not None)
+        raise refused("hold, point", expected, f"shape {array.shape}", COORDINATES)
     if group is not None:
         array = with_unit_quaternion(array, group, "hold, point")
     return _held(array, size, group)
@@ -149,21 +146,13 @@ def polynomial(
     if start is None and group is None:
         return Formula(path(rows.shape[1]), lambda t, read: way(t))
     if start is None or group is None:
-        raise refused(
-            "polynomial",
-            "`start` and `group` for a pose, or neither",
-            "`group` alone" if start is None else "`start` alone",
-            'For example polynomial(..., start=pose, group="R3xSO3").',
-            ConcurError,
-        )
+        cure = 'For example polynomial(..., start=pose, group="R3xSO3").'
+        raise refused("polynomial", "`start` and `group`, or neither", "one", cure, ConcurError)
     lie = named(check_group(group, "polynomial"))
     if rows.shape[1] != lie.dim:
-        raise refused(
-            "polynomial, coefficients",
-            f"rows of {lie.dim} numbers for an output in {group}",
-            f"rows of {rows.shape[1]}",
-            "Give the linear, then the angular coefficients of each power.",
-        )
+        expected, came = f"rows of {lie.dim} numbers for {group}", f"rows of {rows.shape[1]}"
+        cure = "Give the linear, then the angular coefficients of each power."
+        raise refused("polynomial, coefficients", expected, came, cure)
     first = ca.SX(flat_pose(start, group, "polynomial, start"))
     return Formula(part_in(group), lambda t, read: exponential(first, way(t), group))
 
@@ -231,12 +220,8 @@ def rest_to_rest(
         first = np.atleast_1d(numbers(start, f"{where}, start"))
         last = np.atleast_1d(numbers(end, f"{where}, end"))
         if first.ndim != 1 or first.shape != last.shape:
-            raise refused(
-                f"{where}, end",
-                "two flat arrays of one length for start and end",
-                f"shapes {first.shape} and {last.shape}",
-                "Give both places with the same number of coordinates.",
-            )
+            came, cure = f"shapes {first.shape} and {last.shape}", "Give as many coordinates."
+            raise refused(f"{where}, end", "a flat array like `start`", came, cure)
         way = last - first
     travel = positive(duration, f"{where}, duration", "s")
     departure = number(begin, f"{where}, begin")
@@ -322,30 +307,16 @@ def circle(
     """
     middle = numbers(center, "circle, center", ndim=1)
     if middle.size not in (2, 3):
-        raise refused(
-            "circle, center",
-            "two or three numbers",
-            f"{middle.size} numbers",
-            "A circle lies in the plane (R2) or in space (R3).",
-        )
+        cure = "A circle lies in the plane (R2) or in space (R3)."
+        raise refused("circle, center", "two or three numbers", middle.size, cure)
     if not isinstance(turning, (bool, np.bool_)):
-        raise refused(
-            "circle, turning",
-            "True or False",
-            shown(turning),
-            "Say whether the orientation turns with the circle.",
-            ConcurError,
-        )
+        cure = "Say whether the orientation turns with the circle."
+        raise refused("circle, turning", "True or False", shown(turning), cure, ConcurError)
     size = positive(radius, "circle, radius", "m")
     turn = number(period, "circle, period")
     if abs(turn) < SHORTEST:
-        raise refused(
-            "circle, period",
-            f"a time of revolution (s) other than zero, of at least {SHORTEST:g}",
-            f"{turn:g}",
-            "A negative period runs clockwise; to stand still use `hold`.",
-            ConcurError,
-        )
+        cure = "A negative period runs clockwise; to stand still use `hold`."
+        raise refused("circle, period", f"at least {SHORTEST:g} s", f"{turn:g}", cure, ConcurError)
     up, axes = _plane(normal, middle.size)
     speed, ahead = 2.0 * math.pi / turn, number(phase, "circle, phase")
 
@@ -357,13 +328,8 @@ def circle(
 
     if attitude is None:
         if turning or group is not None:
-            raise refused(
-                "circle, attitude",
-                "an orientation at t = 0",
-                "nothing, but `turning` or `group`",
-                "Give a unit quaternion x, y, z, w, or leave these out.",
-                ConcurError,
-            )
+            cure = "Give a unit quaternion x, y, z, w, or leave out `turning` and `group`."
+            raise refused("circle, attitude", "one at t = 0", "none", cure, ConcurError)
         return Formula(path(middle.size), lambda t, read: around(t))
     known = check_group("R3xSO3" if group is None else group, "circle", ("R3xSO3", "SE3"))
     if middle.size == 2:
@@ -384,21 +350,13 @@ def _plane(normal: ArrayLike, size: int) -> tuple[Floats, Floats]:
     """Unit normal of a circle in R^size, and the rows of the axes from which its angle counts."""
     up = numbers(normal, "circle, normal", ndim=1)
     if up.shape != (3,) or not np.linalg.norm(up) > 0.0:
-        raise refused(
-            "circle, normal",
-            "three numbers that are not all zero",
-            up.tolist(),
-            "Give a vector at right angles to the plane of the circle.",
-        )
+        cure = "Give a vector at right angles to the plane of the circle."
+        raise refused("circle, normal", "three numbers, not all zero", up.tolist(), cure)
     up = up / np.linalg.norm(up)
     if size == 2:
         if not np.array_equal(up, [0.0, 0.0, 1.0]):
-            raise refused(
-                "circle, normal",
-                "(0, 0, 1) for a circle in the plane",
-                up.tolist(),
-                "Give a centre of three numbers, or a negative period to run clockwise.",
-            )
+            cure = "Give a centre of three numbers, or a negative period to run clockwise."
+            raise refused("circle, normal", "(0, 0, 1) in the plane", up.tolist(), cure)
         return up, np.eye(2)
     along = np.array([1.0, 0.0, 0.0] if abs(up[0]) < 0.9 else [0.0, 1.0, 0.0])
     first = along - (along @ up) * up
@@ -458,13 +416,8 @@ def screw(
     pose = homogeneous(numbers(start_pose, "screw, start_pose"), "reference screw, start_pose")
     rate = vector(twist, "screw, twist", 6)
     if progress is not None and group_of(progress, "screw, progress") != "R1":
-        raise refused(
-            "screw, progress",
-            "a reference in R",
-            f"one with {progress.pose_size} coordinates",
-            "For example rest_to_rest([0.0], [1.0], duration=5.0).",
-            ConcurError,
-        )
+        came, cure = f"{progress.size} coordinates", "For example rest_to_rest([0.0], [1.0], 5.0)."
+        raise refused("screw, progress", "a reference in R", came, cure, ConcurError)
     if frame == "spatial":
         rate = np.asarray(se3.adjoint(se3.inverse(pose))) @ rate
     first = pose_numbers(pose)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from concur.codegen import Array, Evaluator
-from concur.errors import ConcurError, ShapeError
+from concur.errors import ConcurError
 from concur.outputs._output import Output
 from concur.outputs._sample import Part, ReferenceSample, check_parts, total
 from concur.outputs.references._arguments import numbers, refused
@@ -346,22 +346,12 @@ def from_function(
     array([1.])
     """
     if not callable(function):
-        raise refused(
-            "from_function",
-            "a function from time to ReferenceSample",
-            repr(function),
-            "Pass the function itself.",
-            ConcurError,
-        )
+        expected, cure = "a function from time to ReferenceSample", "Pass the function itself."
+        raise refused("from_function", expected, repr(function), cure, ConcurError)
     for name, count in (("pose_size", pose_size), ("size", size)):
         if not isinstance(count, int | np.integer) or count < 1:
-            raise refused(
-                f"from_function, {name}",
-                "a positive whole number",
-                repr(count),
-                "Count the coordinates of the samples.",
-                ConcurError,
-            )
+            expected, cure = "a positive whole number", "Count the coordinates of the samples."
+            raise refused(f"from_function, {name}", expected, repr(count), cure, ConcurError)
     return _Function(function, int(pose_size), int(size))
 
 
@@ -383,25 +373,16 @@ class _Function(Reference):
     def _checked(self, t: float) -> ReferenceSample:
         sample, where = self._function(t), f"from_function, t = {t:.9g} s"
         if not isinstance(sample, ReferenceSample):
-            raise refused(
-                where,
-                "a ReferenceSample",
-                type(sample).__name__,
-                "Return ReferenceSample(pose, twist, acceleration).",
-                ConcurError,
-            )
+            came, cure = type(sample).__name__, "Return ReferenceSample(pose, twist, acceleration)."
+            raise refused(where, "a ReferenceSample", came, cure, ConcurError)
         if any(isinstance(x, ca.SX) for x in (sample.pose, sample.twist, sample.acceleration)):
             cure = "Samples of CasADi SX go to the servo itself, not into a reference."
             raise refused(where, "a sample of numbers", "a symbolic one", cure, ConcurError)
         sizes = sample.flat_pose.size, sample.twist.size
         if sizes != (self.pose_size, self.size):
-            raise refused(
-                where,
-                f"{self.pose_size} pose and {self.size} twist coordinates",
-                f"{sizes[0]} and {sizes[1]}",
-                "Return samples of the sizes named in `from_function`.",
-                ShapeError,
-            )
+            expected = f"{self.pose_size} pose and {self.size} twist coordinates"
+            cure = "Return samples of the sizes named in `from_function`."
+            raise refused(where, expected, f"{sizes[0]} and {sizes[1]}", cure)
         return sample
 
 

@@ -185,23 +185,14 @@ def _samples(
         raise refused(f"{where}, times", "at least two times", knots.size, cure)
     matrices = group in SPATIAL and rows.ndim == 3
     if rows.ndim != 2 + matrices or len(rows) != knots.size:
-        raise refused(
-            f"{where}, {name}",
-            f"one row for each of the {knots.size} times",
-            f"an array of shape {rows.shape}",
-            f"Give as many {name} as times.",
-        )
+        expected, cure = f"a row for each of the {knots.size} times", f"Give {name} for all times."
+        raise refused(f"{where}, {name}", expected, f"shape {rows.shape}", cure)
     late = np.flatnonzero(~(np.diff(knots) >= SHORTEST))
     if late.size:
         row = int(late[0]) + 1
-        raise refused(
-            f"{where}, times, entry {row}",
-            f"a time after {knots[row - 1]:.9g} s, by at least {SHORTEST:g} s",
-            f"{knots[row]:.9g} s",
-            "Sort the samples by time and remove doubles.",
-            ConcurError,
-            row=row,
-        )
+        place, cure = f"{where}, times, entry {row}", "Sort by time and remove doubles."
+        expected = f"a time after {knots[row - 1]:.9g} s, by at least {SHORTEST:g} s"
+        raise refused(place, expected, f"{knots[row]:.9g} s", cure, ConcurError, row=row)
     if group is not None:
         entry = f"{where}, {name}, entry"
         rows = np.array([flat_pose(row, group, f"{entry} {i}") for i, row in enumerate(rows)])
@@ -258,14 +249,9 @@ def _ways(where: str, poses: Floats, group: str) -> Floats:
     angles = np.linalg.norm(ways[:, units == "rad"], axis=1)
     if angles.max() > HALF_TURN:
         row = int(np.argmax(angles)) + 1
-        raise refused(
-            f"{where}, entry {row}",
-            "an orientation less than half a turn from the one before",
-            f"{angles[row - 1]:.9g} rad",
-            "Put another pose between the two to fix the sense of rotation.",
-            ConcurError,
-            row=row,
-        )
+        expected = "an orientation less than half a turn from the one before"
+        came, cure = f"{angles[row - 1]:.9g} rad", "Put another pose between the two."
+        raise refused(f"{where}, entry {row}", expected, came, cure, ConcurError, row=row)
     return ways
 
 
