@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur.errors import DescriptionError, ShapeError, UnknownNameError, shown
+from concur.errors import ShapeError, UnknownNameError, shown
 from concur.formulations._expressions import EXACT, SINGULAR, Row, Space, least_eigenvalue
 
 
@@ -18,12 +18,9 @@ def quadratic_energy(space: Space, value: Any) -> ca.SX:
     size = (space.nv, space.nv)
     is_matrix = given.shape == size and not ca.depends_on(given, space.v)
     if not is_matrix and given.shape != (1, 1):
-        raise ShapeError(
-            f"{space.where}, {what}",
-            expected=f"a scalar energy, or a mass matrix of shape {size} without velocities",
-            came=f"shape {given.shape}",
-            cure="Add up the energies of all bodies.",
-        )
+        expected = f"a scalar energy, or a mass matrix of shape {size} without velocities"
+        cure = "Add up the energies of all bodies."
+        raise space.refused(what, expected, f"shape {given.shape}", cure, ShapeError)
     matrix = given if is_matrix else ca.hessian(given, space.v)[0]
     matrix = ca.substitute(matrix, space.v, ca.SX.zeros(space.nv))
     energy = ca.bilin(matrix, space.v, space.v) / 2 if is_matrix else given
@@ -36,45 +33,31 @@ def quadratic_energy(space: Space, value: Any) -> ca.SX:
         skew = np.abs(mass - mass.T).max()
         if skew > EXACT * np.abs(mass).max():
             row, column = divmod(int(np.abs(mass - mass.T).argmax()), space.nv)
-            raise DescriptionError(
-                f"{space.where}, {what}",
-                expected="a symmetric mass matrix",
-                came=f"entries {mass[row, column]:.6g} and {mass[column, row]:.6g} in rows "
-                f"{row} and {column}",
-                cure="Correct one of them.",
-            )
+            came = f"entries {mass[row, column]:.6g} and {mass[column, row]:.6g} of {row}, {column}"
+            raise space.refused(what, "a symmetric mass matrix", came, "Correct one of them.")
         rest = abs(number[0, 0] - v @ mass @ v / 2)
         if rest > EXACT * (size_of or 1.0):
-            raise DescriptionError(
-                f"{space.where}, {what}",
-                expected="a quadratic function of the velocities",
-                came=f"a rest of {rest:.3g} J at a random state",
-                cure="Leave out terms that are constant or linear in the velocities.",
-            )
+            came = f"a rest of {rest:.3g} J at a random state"
+            cure = "Leave out terms that are constant or linear in the velocities."
+            raise space.refused(what, "a quadratic function of the velocities", came, cure)
     return energy
 
 
 def frame_matrix(space: Space, velocities: Sequence[Row]) -> ca.SX:
     """Matrix A of the frame's velocities, regular."""
     if len(velocities) != space.nv:
-        raise ShapeError(
-            f"{space.where}, `frame`",
-            expected=f"{space.nv} velocities",
-            came=f"{len(velocities)}",
-            cure="Give as many as the factors have; three for a two-sphere.",
-        )
+        expected, came = f"{space.nv} velocities", f"{len(velocities)}"
+        cure = "Give as many as the factors have; three for a two-sphere."
+        raise space.refused("`frame`", expected, came, cure, ShapeError)
     matrix = space.linear(velocities, "`frame`")
     regular = ca.Function("frame", [space.q], [matrix])
     for q, _ in space.samples():
         rows = np.array(regular(q))
         least, _ = least_eigenvalue(rows @ rows.T)
         if least < SINGULAR:
-            raise DescriptionError(
-                f"{space.where}, `frame`",
-                expected="independent velocities",
-                came=f"a singular matrix (least eigenvalue {least:.1e}) at a random configuration",
-                cure="Replace a velocity that follows from the others.",
-            )
+            came = f"a singular matrix (least eigenvalue {least:.1e}) at a random configuration"
+            cure = "Replace a velocity that follows from the others."
+            raise space.refused("`frame`", "independent velocities", came, cure)
     return matrix
 
 
@@ -90,13 +73,10 @@ def input_rows(
     listed = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
     unknown = next((name for name in listed if name not in names), None)
     if unknown is not None or len(set(listed)) < len(listed):
-        raise UnknownNameError(
-            f"{space.where}, `inputs`",
-            expected=f"different velocities ({', '.join(names)}), or expressions by name",
-            came=shown(inputs),
-            cure='Write ["cart"], or {"force": tip_velocity} for other forces.',
-            name=str(unknown),
-        )
+        expected = f"different velocities ({', '.join(names)}), or expressions by name"
+        cure = 'Write ["cart"], or {"force": tip_velocity} for other forces.'
+        kind, name = UnknownNameError, str(unknown)
+        raise space.refused("`inputs`", expected, shown(inputs), cure, kind, name=name)
     places = tuple(names.index(name) for name in listed)
     return places, [velocities[k] for k in places]
 

@@ -45,22 +45,29 @@ class Space:
         """Read the factors."""
         listed = tuple(factors) if isinstance(factors, list | tuple) else ()
         if not listed or not all(isinstance(factor, Factor) for factor in listed):
-            raise DescriptionError(
-                f"{where}, `factors`",
-                expected="a list of one or more factors",
-                came=shown(factors),
-                cure='Write [Factor("cart", "R"), Factor("load", "S2")].',
+            expected, cure = (
+                "a list of factors",
+                'Write [Factor("cart", "R"), Factor("load", "S2")].',
             )
+            raise Space(where, ()).refused("`factors`", expected, shown(factors), cure)
         names = [factor.name for factor in listed]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise DescriptionError(
-                f"{where}, `factors`",
-                expected="factors with different names",
-                came=f"`{twice}` twice",
-                cure="Rename one of them.",
-            )
+            came, cure = f"`{twice}` twice", "Rename one of them."
+            raise Space(where, ()).refused("`factors`", "different names", came, cure)
         return Space(where, listed)
+
+    def refused(
+        self,
+        what: str,
+        expected: str,
+        came: str,
+        cure: str,
+        kind: type[ConcurError] = DescriptionError,
+        **data: object,
+    ) -> ConcurError:
+        """Error for an argument."""
+        return kind(f"{self.where}, {what}", expected=expected, came=came, cure=cure, **data)
 
     @property
     def q(self) -> ca.SX:
@@ -87,39 +94,29 @@ class Space:
 
     def column(self, value: Any, what: str) -> ca.SX:
         """Read an expression of the factors' symbols."""
-        where = f"{self.where}, {what}"
         try:
             expression = ca.SX(value)
         except Exception:  # CasADi raises NotImplementedError, ValueError and RuntimeError
-            raise DescriptionError(
-                where,
-                expected="a CasADi SX expression of the factors' `q` and `v`",
-                came=f"{type(value).__name__} {shown(value, 40)}",
-                cure="Build it with casadi from the symbols of the factors.",
-            ) from None
+            expected = "a CasADi SX expression of the factors' `q` and `v`"
+            came = f"{type(value).__name__} {shown(value, 40)}"
+            raise self.refused(what, expected, came, "Build it with casadi.") from None
         known = ca.Function("known", [self.q, self.v], [expression], {"allow_free": True})
         if known.has_free():
             names = ", ".join(sorted({str(free).split("_")[0] for free in known.get_free()})[:5])
-            raise UnknownNameError(
-                where,
-                expected="symbols of the factors only",
-                came=f"the symbols {names}",
-                cure="Use `q` and `v` of the very factors that are passed, and numbers for "
-                "parameters.",
-                name=names,
-            )
+            expected, came = "symbols of the factors only", f"the symbols {names}"
+            cure = "Use `q` and `v` of the very factors that are passed, and numbers elsewhere."
+            raise self.refused(what, expected, came, cure, UnknownNameError, name=names)
         return expression
 
     def scalar(self, value: Any, what: str) -> ca.SX:
         """Read a scalar expression."""
         expression = self.column(value, what)
         if expression.shape != (1, 1):
-            raise ShapeError(
-                f"{self.where}, {what}",
-                expected="a scalar expression",
-                came=f"shape {expression.shape}",
-                cure="Add up its entries: casadi.sumsqr, casadi.dot.",
+            came, cure = (
+                f"shape {expression.shape}",
+                "Add up its entries: casadi.sumsqr.",
             )
+            raise self.refused(what, "a scalar expression", came, cure, ShapeError)
         return expression
 
     def rows(self, value: Any, what: str, singular: str) -> list[Row]:
@@ -133,12 +130,9 @@ class Space:
             entry = ca.vertcat(*entry) if isinstance(entry, list | tuple) and entry else entry
             column = self.column(entry, f"{what} `{name}`")
             if column.shape[1] != 1 or not column.shape[0]:
-                raise ShapeError(
-                    f"{self.where}, {what} `{name}`",
-                    expected="a column of one or more expressions",
-                    came=f"shape {column.shape}",
-                    cure="Join the expressions with casadi.vertcat.",
-                )
+                expected, came = "a column of one or more expressions", f"shape {column.shape}"
+                cure = "Join the expressions with casadi.vertcat."
+                raise self.refused(f"{what} `{name}`", expected, came, cure, ShapeError)
             many = column.shape[0] > 1 or not isinstance(value, Mapping)
             for k in range(column.shape[0]):
                 found.append((f"{name}[{k}]" if many else str(name), column[k], unit))
@@ -156,22 +150,19 @@ class Space:
                 raise self.infinite(what, q)
             off = np.flatnonzero(rest > EXACT * (1.0 + np.abs(slope) @ np.abs(v)))
             if off.size:
-                raise DescriptionError(
-                    f"{self.where}, {what} `{rows[off[0]][0]}`",
-                    expected="a linear function of the velocities, without a constant",
-                    came=f"a rest of {rest[off[0]]:.3g} at a random state",
-                    cure="Only constraints and velocities of the form C(q) v are possible.",
+                place, expected = (
+                    f"{what} `{rows[off[0]][0]}`",
+                    "a linear function of the velocities",
                 )
+                came = f"a rest of {rest[off[0]]:.3g} at a random state"
+                raise self.refused(place, expected, came, "Only the form C(q) v is possible.")
         return ca.sparsify(matrix)
 
     def infinite(self, what: str, q: np.ndarray) -> ConcurError:
         """Error for an expression without a value at a random configuration."""
-        return NonFiniteError(
-            f"{self.where}, {what}",
-            expected="finite values",
-            came=f"NaN or infinity at q = {np.array2string(q, precision=3)}",
-            cure="Check roots, quotients and logarithms.",
-        )
+        came = f"NaN or infinity at q = {np.array2string(q, precision=3)}"
+        cure = "Check roots, quotients and logarithms."
+        return self.refused(what, "finite values", came, cure, NonFiniteError)
 
     def without_spin(self, expression: ca.SX) -> Array:
         """The same expression, of velocities without spin of the two-spheres."""

@@ -12,9 +12,10 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Array, Vector, finite_floats
-from concur.errors import DescriptionError, UnknownNameError, shown
+from concur.errors import DescriptionError, shown
 from concur.groups import so3
 from concur.groups.stumpff import stumpff
+from concur.robot import unknown_name
 from concur.robot.joints import Free, Planar, Revolute, Spherical
 
 GROUPS = {"SO2": Revolute((0.0, 0.0, 1.0)), "SO3": Spherical(), "SE2": Planar(), "SE3": Free()}
@@ -75,12 +76,8 @@ class Factor:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise DescriptionError(
-                "factor, `name`",
-                expected="a name",
-                came=shown(self.name),
-                cure="Give each factor another name.",
-            )
+            came, cure = shown(self.name), "Give each factor another name."
+            raise DescriptionError("factor, `name`", expected="a name", came=came, cure=cure)
         where = f"factor `{self.name}`"
         self._known(where, "group", self.group in GROUPS or self.flat or self.spherical)
         self._known(where, "unit", self.unit in ("m", "rad"))
@@ -91,16 +88,9 @@ class Factor:
         object.__setattr__(self, "neutral", tuple(map(float, self.checked(array, where))))
 
     def _known(self, where: str, what: str, known: bool) -> None:
-        if known:
-            return
-        allowed = {"unit": '"m" or "rad"'}.get(what, '"R", "R2", ..., "SO2", "SO3", "SE2", "SE3"')
-        raise UnknownNameError(
-            f"{where}, `{what}`",
-            expected=allowed if what == "unit" else f'{allowed} or "S2"',
-            came=shown(getattr(self, what)),
-            cure=f"Correct the {what}.",
-            name=getattr(self, what),
-        )
+        if not known:
+            allowed = ("m", "rad") if what == "unit" else ("R", "R2", *GROUPS, "S2")
+            raise unknown_name(f"{where}, `{what}`", what, getattr(self, what), allowed)
 
     def __reduce__(self) -> Any:
         return Factor, (self.name, self.group, self.neutral, self.unit)

@@ -30,7 +30,7 @@ from concur.codegen import (
     evaluated,
     finite_floats,
 )
-from concur.errors import DescriptionError, shown
+from concur.errors import shown
 from concur.formulations._arguments import (
     force_unit,
     frame_matrix,
@@ -142,12 +142,9 @@ class LagrangianSystem(EvaluatedMethods):
         energy = space.without_spin(quadratic_energy(space, kinetic))
         height = space.scalar(potential, "`potential`")
         if ca.depends_on(height, space.v):
-            raise DescriptionError(
-                f"{space.where}, `potential`",
-                expected="an expression of configurations",
-                came="one that depends on velocities",
-                cure="Damping and other forces are no potential energy: make them inputs.",
-            )
+            expected, came = "an expression of configurations", "one that depends on velocities"
+            cure = "Damping and other forces are no potential energy: make them inputs."
+            raise space.refused("`potential`", expected, came, cure)
         plain = [row for f in space.factors for row in zip(f.freedom_names, f.turning, strict=True)]
         moving: list[Row] = [
             (label, space.v[k], "N m" if turns else "N") for k, (label, turns) in enumerate(plain)
@@ -642,13 +639,9 @@ def _checked_mass(system: LagrangianSystem, space: Space, graph: ca.Function) ->
             matrix[at, at] += spin * np.outer(axis, axis)
         least, place = least_eigenvalue(matrix)
         if least < SINGULAR:
-            raise DescriptionError(
-                f"{space.where}, `kinetic`",
-                expected="a positive definite kinetic energy",
-                came=f"one with the least eigenvalue {least:.1e}, in units of the diagonal, mostly "
-                f"along {names[place]}",
-                cure="Give every motion a mass or an inertia.",
-            )
+            came = f"the least eigenvalue {least:.1e}, mostly along {names[place]}"
+            cure = "Give every motion a mass or an inertia."
+            raise space.refused("`kinetic`", "a positive definite kinetic energy", came, cure)
     return tuple(float(mean) for mean in np.mean(found, axis=0)) if spheres else ()
 
 
@@ -658,20 +651,14 @@ def _check_constraints(system: LagrangianSystem, space: Space) -> None:
         return
     free = system.nv - len(system.spins)
     if system.nf >= free:
-        raise DescriptionError(
-            f"{space.where}, `constraints`",
-            expected=f"fewer constraints than the {free} degrees of freedom",
-            came=f"{system.nf}: {', '.join(system.constraint_names)}",
-            cure="Nothing can move: leave some out.",
-        )
+        expected = f"fewer constraints than the {free} degrees of freedom"
+        came = f"{system.nf}: {', '.join(system.constraint_names)}"
+        raise space.refused("`constraints`", expected, came, "Leave some out.")
     for q, _ in space.samples():
         rows = np.asarray(system.constraints(q))
         least, place = least_eigenvalue(rows @ np.linalg.solve(system.mass_matrix(q), rows.T))
         if least < SINGULAR:
-            raise DescriptionError(
-                f"{space.where}, `constraints`",
-                expected="independent constraints",
-                came=f"{system.nf} that lose rank at a random configuration (least eigenvalue "
-                f"{least:.1e}), mostly `{system.constraint_names[place]}`",
-                cure="Leave out constraints that follow from others.",
-            )
+            name = system.constraint_names[place]
+            came = f"a least eigenvalue of {least:.1e} at a random configuration, mostly `{name}`"
+            cure = "Leave out constraints that follow from others."
+            raise space.refused("`constraints`", "independent constraints", came, cure)

@@ -155,7 +155,7 @@ def classify(twists: Matrix, tolerance: float = 1e-9, length: float = 1.0) -> Su
     >>> classify([0, 0, 0.02, 0, 0, 1]).pitch
     0.02
     """
-    given = _read(twists)
+    given = read_twists(twists, "classify, `twists`")
     tolerance = max(_positive(tolerance, "classify, `tolerance`", below=0.1), 4 * ROUNDING)
     length = _positive(length, "classify, `length`")
 
@@ -334,15 +334,14 @@ def _reason(
     )
 
 
-def _read(twists: Array) -> np.ndarray:
-    where = "classify, `twists`"
+def read_twists(twists: Array, where: str) -> np.ndarray:
     array = as_floats(twists, where)
-    if array.ndim == 1 and array.shape == (6,):
+    if array.shape == (6,):
         array = array[:, None]
     if array.ndim != 2 or array.shape[0] != 6:
         raise ShapeError(
             where,
-            expected="shape (6, k), one twist [linear; angular] per column",
+            expected="shape (6, k), a twist [linear; angular] per column",
             came=f"shape {array.shape}",
             cure="Transpose twists that are rows; a joint's `basis` has the right shape.",
         )

@@ -18,7 +18,7 @@ from scipy.linalg import qr
 from concur.codegen import Array, Matrix, Vector, as_floats, nonfinite_error
 from concur.errors import DescriptionError, ShapeError
 from concur.groups import se3
-from concur.groups._classify import _TABLE, ROUNDING, Subgroup, _positive, classify
+from concur.groups._classify import _TABLE, ROUNDING, Subgroup, _positive, classify, read_twists
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,15 +67,9 @@ class Isotropy:
     doubt: str = ""
 
     def __post_init__(self) -> None:
-        for array in (
-            self.momentum,
-            self.algebra,
-            self.twists,
-            self.complement,
-            self.complement_twists,
-            self.form,
-        ):
-            array.setflags(write=False)
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
 
     @property
     def dim(self) -> int:
@@ -158,7 +152,7 @@ def isotropy(
     >>> found.subgroup.name, found.orbit_dimension
     ('SO(2)xR', 4)
     """
-    twists = _columns(basis)
+    twists = read_twists(basis, "isotropy, `basis`")
     length = _positive(length, "isotropy, `length`")
     tolerance = _positive(tolerance, "isotropy, `tolerance`", below=0.1)
     group = _group(twists, length)
@@ -268,34 +262,14 @@ def _row(name: str, basis: np.ndarray) -> tuple[str | None, ...]:
     return tuple(cells)
 
 
-def _columns(basis: Array) -> np.ndarray:
-    where = "isotropy, `basis`"
-    array = as_floats(basis, where)
-    if array.shape == (6,):
-        array = array[:, None]
-    if array.ndim != 2 or array.shape[0] != 6:
-        raise ShapeError(
-            where,
-            expected="shape (6, d), one twist [linear; angular] per column",
-            came=f"shape {array.shape}",
-            cure="Transpose twists that are rows; a joint's `basis` has the right shape.",
-        )
-    if not np.isfinite(array).all():
-        raise nonfinite_error(where, array)
-    return array
-
-
 def _group(twists: np.ndarray, length: float) -> Subgroup:
     """Subgroup that independent twists span, or an error."""
     where = "isotropy, `basis`"
     group = classify(twists, length=length)
     if group.dim != twists.shape[1]:
-        raise DescriptionError(
-            where,
-            expected="twists that are independent of each other",
-            came=f"{twists.shape[1]} twists that span {group.dim} dimensions",
-            cure="Leave out twists that depend on others, and twists that are zero.",
-        )
+        came = f"{twists.shape[1]} twists that span {group.dim} dimensions"
+        cure, expected = "Leave out dependent and zero twists.", "twists independent of each other"
+        raise DescriptionError(where, expected=expected, came=came, cure=cure)
     if not group.closed:
         raise DescriptionError(
             where,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -36,6 +37,9 @@ class OutputGroup(ABC):
         Names of the flat coordinates; names and units of the error's components.
     planar : bool
         Whether the output means something only for a body that moves in a plane.
+    operators : module, optional
+        Its module in `concur.groups`, with the operators of its error dynamics; None for an
+        abelian group.
     """
 
     dim: int
@@ -44,6 +48,7 @@ class OutputGroup(ABC):
     error_names: tuple[str, ...]
     error_units: tuple[str, ...]
     planar: bool = False
+    operators: Any = None
 
     @property
     @abstractmethod
@@ -150,7 +155,8 @@ class OutputGroup(ABC):
         ----------
         Thesis, (5.2.16), (5.2.17).
         """
-        return ca.SX.eye(self.dim)
+        group = self.operators
+        return ca.SX.eye(self.dim) if group is None else group.adjoint(group.exp(x))
 
     def ad(self, velocity: Array) -> Array:
         """Matrix of the bracket with a velocity; zero for abelian groups.
@@ -165,7 +171,7 @@ class OutputGroup(ABC):
         Array
             Shape (dim, dim).
         """
-        return ca.SX(self.dim, self.dim)
+        return ca.SX(self.dim, self.dim) if self.abelian else self.operators.ad(velocity)
 
     def differential(self, x: Array) -> Array:
         """D(x): the velocity of exp(x) is D(x) xdot; the identity for abelian groups.
@@ -184,7 +190,7 @@ class OutputGroup(ABC):
         ----------
         Thesis, (2.1.4).
         """
-        return ca.SX.eye(self.dim)
+        return ca.SX.eye(self.dim) if self.abelian else self.operators.dexp_body(x)
 
     def error_map(self, x: Array) -> Array:
         """B(x) of the error dynamics xdot = -B(x) ve; the identity for abelian groups.
@@ -203,7 +209,7 @@ class OutputGroup(ABC):
         ----------
         Thesis, Proposition 5.2.6, (5.2.18), (5.2.19).
         """
-        return ca.SX.eye(self.dim)
+        return ca.SX.eye(self.dim) if self.abelian else self.operators.dexp_spatial_inverse(x)
 
     def closure_residual(self) -> float:
         """Largest part of a bracket of two basis elements that leaves the algebra."""
@@ -218,7 +224,7 @@ class OutputGroup(ABC):
     @property
     def abelian(self) -> bool:
         """Whether the error dynamics are linear."""
-        return type(self).ad is OutputGroup.ad
+        return self.operators is None
 
 
 class Vector(OutputGroup):
@@ -349,6 +355,7 @@ class PlanarPose(_Planar):
     """
 
     dim = pose_size = 3
+    operators = se2
     coordinate_names = ("x", "y", "heading")
     error_names = ("x", "y", "heading")
     error_units = ("m", "m", "rad")
@@ -376,18 +383,6 @@ class PlanarPose(_Planar):
     def shifted(self, desired: Array, x: Array) -> Array:
         return se2.compose(desired, se2.exp(-x))
 
-    def transport(self, x: Array) -> Array:
-        return se2.adjoint(se2.exp(x))
-
-    def ad(self, velocity: Array) -> Array:
-        return se2.ad(velocity)
-
-    def differential(self, x: Array) -> Array:
-        return se2.dexp_body(x)
-
-    def error_map(self, x: Array) -> Array:
-        return se2.dexp_spatial_inverse(x)
-
     def _in_plane(self, rotation: Array, linear: Array, angular: Array) -> Array:
         heading = self._heading(rotation)
         turned = rotation @ linear
@@ -403,6 +398,7 @@ class Rotation(OutputGroup):
     """SO(3): orientation of the output's frame, as a unit quaternion (x, y, z, w)."""
 
     dim, pose_size = 3, 4
+    operators = so3
     coordinate_names = ("qx", "qy", "qz", "qw")
     error_names = ("rx", "ry", "rz")
     error_units = ("rad", "rad", "rad")
@@ -432,17 +428,12 @@ class Rotation(OutputGroup):
     def ad(self, velocity: Array) -> Array:
         return so3.skew(velocity)
 
-    def differential(self, x: Array) -> Array:
-        return so3.dexp_body(x)
-
-    def error_map(self, x: Array) -> Array:
-        return so3.dexp_spatial_inverse(x)
-
 
 class Pose(OutputGroup):
     """SE(3): pose of the output's frame; position and orientation errors are coupled."""
 
     dim, pose_size = 6, 7
+    operators = se3
     coordinate_names = ("x", "y", "z", "qx", "qy", "qz", "qw")
     error_names = ("x", "y", "z", "rx", "ry", "rz")
     error_units = ("m", "m", "m", "rad", "rad", "rad")
@@ -471,18 +462,6 @@ class Pose(OutputGroup):
         return ca.vertcat(
             desired[:3] + offset, quaternion.multiply(desired[3:], quaternion.exp(-x[3:]))
         )
-
-    def transport(self, x: Array) -> Array:
-        return se3.adjoint(se3.exp(x))
-
-    def ad(self, velocity: Array) -> Array:
-        return se3.ad(velocity)
-
-    def differential(self, x: Array) -> Array:
-        return se3.dexp_body(x)
-
-    def error_map(self, x: Array) -> Array:
-        return se3.dexp_spatial_inverse(x)
 
 
 class Product(OutputGroup):

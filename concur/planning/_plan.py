@@ -114,31 +114,24 @@ def plan_loop(
     fibre = fibre_of(model, "plan_loop")
     where = f"plan_loop of `{model.name}`"
     if model.takes_momentum and any(model.momentum):
-        raise ReductionError(
-            where,
-            expected="zero momentum",
-            came="another, with which the base moves at every time",
-            cure="Plan with `model.at_momentum([0] * 6)`; `geometric_phase` has the total "
-            "displacement with a momentum.",
-        )
+        cure = "Plan with `model.at_momentum([0] * 6)`."
+        raise ReductionError(where, expected="zero momentum", came="another", cure=cure)
     for name, value in (("harmonics", harmonics), ("cycles", 1 if cycles is None else cycles)):
         if not isinstance(value, int | np.integer) or not 1 <= value <= MOST_CYCLES:
-            raise _refused(where, name, f"a whole number from 1 to {MOST_CYCLES}", value)
+            expected = f"a whole number from 1 to {MOST_CYCLES}"
+            raise _refused(where, name, expected, repr(value))
     known = duration is None or isinstance(duration, int | float | np.number)
     if not known or not 0.0 < (1.0 if duration is None else duration) < np.inf:
-        raise _refused(where, "duration", "a number above zero", duration)
+        raise _refused(where, "duration", "a number above zero", repr(duration))
     robot = model.robot
     start = fibre.shape(robot.neutral() if q0 is None else robot.check_configuration(q0, "`q0`"))
     low, high, speeds = _bounds(fibre, where, limits, speed_limits)
     inside = (low < start) & (start < high)
     if not inside.all():
         k = int(np.argmin(inside))
-        raise InfeasibleReferenceError(
-            f"{where}, `{model.shape_names[k]}`",
-            expected=f"a start between its limits {low[k]:.6g} and {high[k]:.6g}",
-            came=f"{start[k]:.6g}",
-            cure="Start elsewhere, with `q0`.",
-        )
+        expected = f"a start between its limits {low[k]:.6g} and {high[k]:.6g}"
+        cure, kind = "Start elsewhere, with `q0`.", InfeasibleReferenceError
+        raise _refused(where, model.shape_names[k], expected, f"{start[k]:.6g}", cure, kind)
     wanted, turning = _wanted(fibre, where, displacement)
     _check_reach(fibre, where, start, (low, high), wanted, turning)
     shooting = Shooting(fibre, start, low, high, int(harmonics), turning)
@@ -147,12 +140,9 @@ def plan_loop(
     shape = shooting.coefficients(unknowns)
     needed = _duration(Loop(start, *shape, 1.0, count), speeds)
     if duration is not None and duration < needed:
-        raise InfeasibleReferenceError(
-            f"{where}, `duration`",
-            expected=f"at least {needed:.6g} s, within the speed limits",
-            came=f"{duration:.6g} s",
-            cure="Allow this time, or leave `duration` out.",
-        )
+        expected = f"at least {needed:.6g} s, within the speed limits"
+        cure, kind = "Allow this time, or leave `duration` out.", InfeasibleReferenceError
+        raise _refused(where, "duration", expected, f"{duration:.6g} s", cure, kind)
     free = 0.0 if np.isfinite(speeds).all() else DURATION
     loop = Loop(start, *shape, duration or max(needed, free), count)
     largest = float(np.abs(missed).max(initial=0.0))
@@ -166,13 +156,15 @@ def plan_loop(
     return LoopPlan(model, loop, phase, wanted, missed, largest <= REACHED, why)
 
 
-def _refused(where: str, name: str, expected: str, came: object) -> ConcurError:
-    return ConcurError(
-        f"{where}, `{name}`",
-        expected=expected,
-        came=repr(came),
-        cure="Leave it out for the default.",
-    )
+def _refused(
+    where: str,
+    name: str,
+    expected: str,
+    came: str,
+    cure: str = "Leave it out for the default.",
+    kind: type[ConcurError] = ConcurError,
+) -> ConcurError:
+    return kind(f"{where}, `{name}`", expected=expected, came=came, cure=cure)
 
 
 def _search(
@@ -227,19 +219,13 @@ def _check_reach(
     names = fibre.names if turning is None else fibre.names[-len(wanted) :]
     parts = ", ".join(f"{n} {x:.3g}" for n, x in zip(names, lacking, strict=True) if abs(x) > 1e-9)
     span = reach.subgroup
-    text = "no displacement: the curvature vanishes, the constraints are integrable"
-    if span.dim:
-        columns = "; ".join(
-            ", ".join(f"{n} {x:.3g}" for n, x in zip(fibre.names, column, strict=True) if x)
-            for column in np.where(np.abs(reach.basis) > 1e-9, reach.basis, 0.0).T
-        )
-        text = f"a displacement in {span.name}, the span of curvature and brackets: {columns}"
     raise InfeasibleReferenceError(
         f"{where}, `displacement`",
-        expected=text,
+        expected=f"a displacement in {span.name}, the span of curvature and brackets"
+        if span.dim
+        else "no displacement: the curvature vanishes, the constraints are integrable",
         came=f"a part outside it: {parts} (m, rad)",
-        cure="Ask for the rotation alone, so that any position is accepted, or for a displacement "
-        "in the span.",
+        cure="Ask for the rotation alone, or for a displacement in `span` of this error.",
         missed=lacking,
         span=reach.basis,
     )
@@ -257,12 +243,8 @@ def _wanted(
         return value, turning
     sizes = f"{fibre.dim} numbers: {', '.join(fibre.names)}"
     rotation = f", or the rotation alone, {len(turning)}" if 0 < len(turning) < fibre.dim else ""
-    raise ShapeError(
-        f"{where}, `displacement`",
-        expected=sizes + rotation,
-        came=f"shape {value.shape}",
-        cure="Write the logarithm of the displacement, m and rad.",
-    )
+    came, cure = f"shape {value.shape}", "Write the logarithm of the displacement, m and rad."
+    raise _refused(where, "displacement", sizes + rotation, came, cure, ShapeError)
 
 
 def _bounds(
@@ -271,28 +253,21 @@ def _bounds(
     """Lower and upper limits and largest speeds of the shape, infinite for none."""
     model = fibre.model
     robot, ns = model.robot, model.ns
+    each = f"Write one for each of {', '.join(model.shape_names)}."
     pairs = np.array([pair for body in robot.bodies for pair in body.limits]).reshape(-1, 2)
     pairs = pairs[list(model.shape_coordinates)]
     largest = np.array([x for body in robot.bodies for x in body.speed_limit])[list(model.shape)]
     if limits is not None:
         pairs = as_floats(limits, f"{where}, `limits`")
         if pairs.shape != (ns, 2) or not (pairs[:, 0] < pairs[:, 1]).all():
-            raise ShapeError(
-                f"{where}, `limits`",
-                expected=f"{ns} pairs (lower, upper) with lower < upper",
-                came=f"shape {pairs.shape}" if pairs.shape != (ns, 2) else "another order",
-                cure=f"Write a pair for each of {', '.join(model.shape_names)}.",
-            )
+            expected = f"{ns} pairs (lower, upper) with lower < upper"
+            raise _refused(where, "limits", expected, str(pairs.tolist()), each, ShapeError)
     if speed_limits is not None:
         given = as_floats(speed_limits, f"{where}, `speed_limits`")
         largest = np.full(ns, given) if given.shape == () else given
         if largest.shape != (ns,) or not (largest > 0.0).all():
-            raise ShapeError(
-                f"{where}, `speed_limits`",
-                expected=f"one speed above zero, or {ns}",
-                came=f"{given}",
-                cure=f"Write a speed for each of {', '.join(model.shape_names)}.",
-            )
+            expected = f"one speed above zero, or {ns}"
+            raise _refused(where, "speed_limits", expected, f"{given}", each, ShapeError)
     return pairs[:, 0], pairs[:, 1], largest
 
 

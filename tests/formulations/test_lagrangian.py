@@ -441,8 +441,8 @@ FAULTS = {
     "no value": (NonFiniteError, "finite values", {"kinetic": STILL * ca.sqrt(-1 - X.q[0] ** 2)}),
     "potential": (DescriptionError, "depends on velocities", {"potential": X.v[0] * X.q[0]}),
     "long potential": (ShapeError, "scalar expression", {"potential": X.q}),
-    "factors": (DescriptionError, "list of one or more factors", {"factors": "x"}),
-    "no factors": (DescriptionError, "list of one or more factors", {"factors": []}),
+    "factors": (DescriptionError, "list of factors", {"factors": "x"}),
+    "no factors": (DescriptionError, "list of factors", {"factors": []}),
     "twice": (DescriptionError, "`x` twice", {"factors": [X, Factor("x", "R")]}),
     "frame": (ShapeError, "2 velocities, got 1", {"frame": X.v[0]}),
     "same frame": (DescriptionError, "independent velocities", {"frame": {"u": [X.v[0], X.v[0]]}}),
@@ -450,7 +450,7 @@ FAULTS = {
     "row": (ShapeError, "column of one or more", {"constraints": X.v.T}),
     "drift": (DescriptionError, "linear function.*rest of 1", {"constraints": X.v[0] - 1.0}),
     "many": (DescriptionError, "fewer constraints than the 2", {"constraints": X.v}),
-    "no row": (DescriptionError, "lose rank", {"constraints": {"c": 0.0 * X.v[0]}}),
+    "no row": (DescriptionError, "independent constraints", {"constraints": {"c": 0.0 * X.v[0]}}),
     "input": (UnknownNameError, r"velocities .x\[0\], x\[1\].", {"inputs": ["x"]}),
     "same input": (UnknownNameError, "different velocities", {"inputs": ["x[0]", "x[0]"]}),
     "curved input": (DescriptionError, "`inputs` `f`", {"inputs": {"f": X.v[0] ** 2}}),
@@ -472,7 +472,7 @@ def test_constraints_that_follow_from_others_are_refused_and_near_ones_are_not()
         if accepted:
             assert cc.LagrangianSystem(**made).nf == 2
         else:
-            with pytest.raises(DescriptionError, match=r"lose rank.*mostly `(one|two)`"):
+            with pytest.raises(DescriptionError, match=r"least eigenvalue.*mostly `(one|two)`"):
                 cc.LagrangianSystem(**made)
 
 
@@ -489,10 +489,10 @@ def test_configurations_off_their_sphere_are_refused():
 
 def test_factors_are_checked():
     for kind, text, given in (
-        (UnknownNameError, '`group`: expected "R"', ("x", "S3")),
+        (UnknownNameError, "`group`", ("x", "S3")),
         (UnknownNameError, "`group`", ("x", "R0")),
         (UnknownNameError, "`group`", ("x", 3)),
-        (UnknownNameError, '`unit`: expected "m" or "rad"', ("x", "R", None, "deg")),
+        (UnknownNameError, "`unit`", ("x", "R", None, "deg")),
         (DescriptionError, "`name`: expected a name", ("", "R")),
         (DescriptionError, "unit norm", ("x", "S2", (0.0, 0.0, 2.0))),
         (ShapeError, "`neutral`", ("x", "S2", (0.0, 0.0))),

@@ -208,7 +208,7 @@ def test_wrong_arguments(satellite: ReducedModel) -> None:
         ({"harmonics": 0}, "`harmonics`"),
         ({"duration": 0.0}, "`duration`"),
         ({"limits": [[0.0, 1.0]]}, "`limits`.*3 pairs"),
-        ({"limits": [[1.0, -1.0]] * 3}, "another order"),
+        ({"limits": [[1.0, -1.0]] * 3}, r"`limits`.*lower < upper"),
         ({"speed_limits": [1.0, 2.0]}, "`speed_limits`"),
     ):
         with pytest.raises(ConcurError, match=text):

@@ -310,8 +310,9 @@ def circle(
         cure = "A circle lies in the plane (R2) or in space (R3)."
         raise refused("circle, center", "two or three numbers", middle.size, cure)
     if not isinstance(turning, (bool, np.bool_)):
-        cure = "Say whether the orientation turns with the circle."
-        raise refused("circle, turning", "True or False", shown(turning), cure, ConcurError)
+        raise refused(
+            "circle, turning", "True or False", shown(turning), "Say whether it turns.", ConcurError
+        )
     size = positive(radius, "circle, radius", "m")
     turn = number(period, "circle, period")
     if abs(turn) < SHORTEST:

@@ -346,8 +346,9 @@ def from_function(
     array([1.])
     """
     if not callable(function):
-        expected, cure = "a function from time to ReferenceSample", "Pass the function itself."
-        raise refused("from_function", expected, repr(function), cure, ConcurError)
+        raise refused(
+            "from_function", "a function of time", repr(function), "Pass it itself.", ConcurError
+        )
     for name, count in (("pose_size", pose_size), ("size", size)):
         if not isinstance(count, int | np.integer) or count < 1:
             expected, cure = "a positive whole number", "Count the coordinates of the samples."
@@ -373,8 +374,9 @@ class _Function(Reference):
     def _checked(self, t: float) -> ReferenceSample:
         sample, where = self._function(t), f"from_function, t = {t:.9g} s"
         if not isinstance(sample, ReferenceSample):
-            came, cure = type(sample).__name__, "Return ReferenceSample(pose, twist, acceleration)."
-            raise refused(where, "a ReferenceSample", came, cure, ConcurError)
+            raise refused(
+                where, "a ReferenceSample", type(sample).__name__, "Return one.", ConcurError
+            )
         if any(isinstance(x, ca.SX) for x in (sample.pose, sample.twist, sample.acceleration)):
             cure = "Samples of CasADi SX go to the servo itself, not into a reference."
             raise refused(where, "a sample of numbers", "a symbolic one", cure, ConcurError)
