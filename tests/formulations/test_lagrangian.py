@@ -373,23 +373,6 @@ def test_rolling_disk_has_the_same_motion_in_rotations_and_in_angles():
         assert np.abs(motion.energy - motion.energy[0]).max() < 1e-10
 
 
-def test_upright_disk_falls_below_its_critical_spin_and_oscillates_above():
-    """About straight rolling: (A + m r^2) lean'' + (C (C + m r^2) spin^2 / A - m g r) lean = 0."""
-    mass, radius, axial, across = 1.2, 0.3, 0.054, 0.027
-    model = cc.reduce(rolling_disk(mass, radius, axial, across, point=True))
-    rolling, critical = mass * radius**2, np.sqrt(G / (3.0 * radius))
-    for factor in (0.9, 1.1):
-        spin, push = factor * critical, 1e-6
-        motion = cc.simulation.forced_motion(
-            model, None, 1.0, np.zeros(5), [0.0, push, spin], dt=0.1
-        )
-        pull = axial * (axial + rolling) / across * spin**2 - mass * G * radius
-        rate = np.sqrt(complex(pull / (across + rolling)))
-        lean = push * (np.sin(rate * motion.t) / rate).real
-        assert motion.q[:, 1] == pytest.approx(lean, abs=1e-12)
-        assert (np.abs(lean).max() > 1.05 * push) == (factor < 1.0)
-
-
 def test_full_order_plant_of_a_chain_moves_with_the_reduced_model():
     system = chain(2)
     q, v = np.concatenate(DIRECTIONS[:2]), np.concatenate(TURNS[:2])

@@ -9,7 +9,6 @@ from functools import cache
 
 import casadi as ca
 import numpy as np
-from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 from tests.oracles import _affinity as af
@@ -87,20 +86,6 @@ def test_body_frame() -> None:
     assert_close(af.curvature(equal, EPS), expected, 1e-15)
     # (89) with a connection that is not metric compatible gives another motion.
     assert np.abs(np.einsum("kij,i,j->k", natural, OMEGA, OMEGA) + _euler_body(OMEGA)).max() > 0.1
-
-
-def test_free_admissible_part() -> None:
-    """004: (18) to (21): K antisymmetric in direction and lowered index leaves the motion."""
-    g = np.diag(MOMENTS)
-    k = _draw(3, 3, 3)  # [gamma, alpha, beta]
-    k = k - k.transpose(2, 1, 0)
-    other = af.christoffel(g, NONE, EPS) + np.einsum("rb,gab->rga", np.linalg.inv(g), k)
-    motion = af.acceleration(g, NONE, other, OMEGA, np.zeros(3))
-    assert_close(motion, _euler_body(OMEGA), 1e-13)
-    # The Coriolis factor: C + C^T = gdot + D_v g, skew exactly if metric compatible.
-    factor = -np.einsum("rb,rga,g->ab", g, other, OMEGA)
-    bent = np.einsum("ijk,k->ij", af.nonmetricity(g, NONE, other), OMEGA)
-    assert_close(factor + factor.T, bent, 1e-13)
 
 
 # --- Euler angles 3-1-3 ---------------------------------------------------------------------
@@ -218,34 +203,6 @@ def test_euler_angles() -> None:
     for place, number in numbers.items():
         assert_close(riemann[place], number, 1e-8)
     assert np.count_nonzero(np.abs(riemann) > 1e-6) == 22
-
-
-def test_autoparallels() -> None:
-    """004: (41), (122) to (130): vectors d and e."""
-
-    def run(affinities) -> tuple[Array, Array]:  # type: ignore[no-untyped-def]
-        def slope(_: float, x: Array) -> Array:
-            return np.concatenate([x[3:], -np.einsum("kij,i,j->k", affinities(x[1]), x[3:], x[3:])])
-
-        start = np.concatenate([ANGLES, RATES])
-        end = solve_ivp(slope, (0, 1), start, method="DOP853", rtol=1e-12, atol=1e-13).y[:, -1]
-        return end[:3], end[3:]
-
-    q, qdot = run(_natural)
-    assert_close(q, [0.622097886020, 0.675262452657, 0.398672177490], 1e-10)
-    omega = _chart(2.0, 1.0, tuple(q))[0] @ qdot
-    assert_close(omega, [-0.315403137490, 0.342839926831, 0.970151152934], 1e-10)
-    assert_close(_turn(q), _turn(ANGLES) @ expm(skew(omega)), 1e-10)  # (129)
-    q, qdot = run(lambda theta: _christoffel(theta, 2.0, 1.0))
-    assert_close(q, [0.719086587419, 0.763498407735, 0.342202149987], 1e-10)
-    omega = _chart(2.0, 1.0, tuple(q))[0] @ qdot
-    assert_close(omega, [-0.119160378906, 0.450354481123, 0.970151152934], 1e-10)
-    start = _turn(ANGLES) @ np.diag([2.0, 2, 1]) @ _chart(2.0, 1.0, tuple(ANGLES))[0] @ RATES
-    assert_close(_turn(q) @ np.diag([2.0, 2, 1]) @ omega, start, 1e-10)
-    end = solve_ivp(
-        lambda _, w: _euler_body(w), (0, 10), [0.1, 1, 0.1], method="DOP853", rtol=1e-12, atol=1e-12
-    ).y[:, -1]
-    assert_close(end, [-0.619305879874, 0.708482158941, 0.443587518336], 1e-9)
 
 
 def _turn(q: Array) -> Array:

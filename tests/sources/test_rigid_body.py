@@ -9,7 +9,6 @@ from functools import cache
 
 import casadi as ca
 import numpy as np
-from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
@@ -82,21 +81,6 @@ TURNED = TURN @ CENTRAL @ TURN.T
 SPATIAL = adjoint(TURN, PLACE) @ BODY
 HYBRID = both(TURN) @ BODY
 W, S = SPATIAL[:3], SPATIAL[3:]
-
-
-def test_three_twists_of_one_motion() -> None:
-    """003: (84), (85), (94), (95), (114), (157) to (160), (175)."""
-    spatial, hybrid = mass(TURNED - MASS * skew(X) @ skew(X), X), both(TURN) @ mass(THETA, D)
-    back = np.linalg.inv(adjoint(TURN, PLACE))
-    assert_close(back.T @ mass(THETA, D) @ back, spatial, 1e-14)
-    h = mass(TURN @ THETA @ TURN.T, TURN @ D)
-    assert_close(hybrid @ both(TURN).T, h, 1e-14)
-    for v, m in ((BODY, mass(THETA, D)), (SPATIAL, spatial), (HYBRID, h)):
-        assert_close(v @ m @ v / 2, 2.34169875, 1e-14)
-    # (95) by components
-    eps = np.stack([skew(e) for e in I3], axis=1)
-    parts = -MASS * np.einsum("ikl,lrj,k,r->ij", eps, eps, X, X)
-    assert_close(TURNED + parts, spatial[:3, :3], 1e-14)
 
 
 @cache
@@ -247,30 +231,6 @@ def test_rotating_body() -> None:
             return float(w @ g @ spatial @ g.T @ w / 2)
 
         assert_close(difference_quotient(energy), -np.cross(w, spatial @ w)[i], 1e-9)
-
-
-def test_torque_free_flow() -> None:
-    """Numbers and invariants after two seconds. 003: (92), (93), (96)-(113)."""
-    inertia = mass(THETA, D)
-
-    def rate(_: float, x: Array) -> Array:
-        v, turn = x[:6], x[9:].reshape(3, 3)
-        vdot = np.linalg.solve(inertia, ad(v).T @ inertia @ v)
-        return np.concatenate([vdot, turn @ v[3:], (turn @ skew(v[:3])).ravel()])
-
-    start = np.concatenate([BODY, PLACE, TURN.ravel()])
-    end = solve_ivp(rate, (0.0, 2.0), start, method="DOP853", rtol=1e-13, atol=1e-13).y[:, -1]
-    twist = "1.076884580970 -0.555125778396 0.957184373865 -0.806868416622 -0.081719442267"
-    assert_close(end[:6], _numbers(twist + " -0.298258514958"), 1e-11)
-    assert_close(end[6:9], _numbers("-0.081976516992 0.341703443978 2.638258891099"), 1e-11)
-    turn = end[9:].reshape(3, 3)
-    assert_close(turn[0], _numbers("-0.220635813372 -0.124772705235 0.967342550437"), 1e-11)
-    momentum = inertia @ end[:6]
-    spatial = np.linalg.inv(adjoint(turn, end[6:9])).T @ momentum
-    printed = "-2.313449898751 -3.262223706080 -0.099402443339 -0.622369002579 1.392701673670"
-    assert_close(spatial, _numbers(printed + " 1.216927739344"), 1e-11)
-    assert_close(momentum[3:] @ momentum[3:], 3.80787425, 1e-11)
-    assert_close(momentum[:3] @ momentum[3:], -3.2244505, 1e-11)
 
 
 # --- Misprints ------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from functools import cache
 
 import casadi as ca
 import numpy as np
-import pinocchio as pin
 from scipy.linalg import block_diag, expm
 from scipy.spatial.transform import Rotation
 
@@ -27,7 +26,7 @@ from tests.oracles import (
 from tests.reduction._floaters import skew
 from tests.sources._charts import body_rates, rotation
 from tests.sources._misprints import check_misprints
-from tests.sources.test_rigid_body import EPS, I3, O3, TURN, ad, adjoint
+from tests.sources.test_rigid_body import EPS, I3, TURN, ad, adjoint
 
 Array = np.ndarray
 
@@ -89,20 +88,6 @@ def _phase(columns: Array, size: float, left: bool) -> Array:
 
 
 COLUMNS = np.array([[0.8, -0.3], [0.2, 1.1], [-0.5, 0.4]])
-
-
-def test_phase_of_a_small_loop() -> None:
-    """000: (4.8), left and right; a reversed loop undoes it."""
-    for left, sign in ((True, 1.0), (False, -1.0)):
-        curvature = sign * np.cross(COLUMNS[:, 0], COLUMNS[:, 1])
-        errors = [
-            np.abs(_phase(COLUMNS, e, left) / (np.pi * e**2) - curvature).max()
-            for e in (0.02, 0.01)
-        ]
-        assert errors[0] < 0.05
-        assert 1.8 < errors[0] / errors[1] < 2.2  # linear in the size
-    mirrored = _phase(COLUMNS @ np.diag([1, -1]), 0.02, True)
-    assert_close(mirrored[2], -_phase(COLUMNS, 0.02, True)[2], 2e-6)
 
 
 def misprint_000_9() -> tuple[Array, Array, Array, float]:
@@ -203,29 +188,6 @@ def test_blocks_of_the_satellite() -> None:
     bracket = ad(connection[:, 0]) @ connection[:, 1]
     turned = np.cross(alpha[:, 0], alpha[:, 1])
     assert_close(bracket, np.concatenate([turned, d @ turned]), 1e-14, floor=1e-3)
-
-
-def test_centroidal_momentum() -> None:
-    """000: section 5e, against Pinocchio's centroidal momentum matrix."""
-    oracle, robot = Pinocchio(_satellite()), _satellite()
-    q = robot.random(np.random.default_rng(2))
-    turn = Rotation.from_quat(q[3:7]).as_matrix()
-    m = _mass_matrix()
-    shift = adjoint(turn.T, CENTRE)
-    central = shift.T @ m[:6, :6] @ shift
-    assert_close(central[3:], np.hstack([O3, TOTAL * I3]), 1e-13)
-    theirs = pin.ccrba(oracle.model, oracle.data, oracle.configuration(q), np.zeros(9))
-    ours = (shift.T @ m[:6])[[3, 4, 5, 0, 1, 2]]
-    assert_close(ours[:, [3, 4, 5, 0, 1, 2, 6, 7, 8]], theirs, 1e-13)
-    # V_G = Ad^-1 Omega: mean angular velocity in world axes, and velocity of the centre of mass.
-    v = np.concatenate([TWIST, SPIN])
-    omega = np.linalg.solve(m[:6, :6], m[:6] @ v)
-    mean = np.linalg.solve(shift, omega)
-    assert_close(mean[:3], turn @ omega[:3], 1e-13)
-    rate = np.concatenate([TWIST[3:], TWIST[:3], SPIN])
-    pin.centerOfMass(oracle.model, oracle.data, oracle.configuration(q), rate)
-    assert_close(mean[3:], oracle.data.vcom[0], 1e-13)
-    assert_close(central @ mean, np.roll(theirs @ rate, 3), 1e-13)
 
 
 def misprint_000_18() -> tuple[Array, Array, Array]:
