@@ -73,19 +73,12 @@ class Integrability:
         if self.integrable:
             return f"{nf} constraints, holonomic: brackets of admissible velocities are admissible"
         row, i, j = np.unravel_index(np.abs(self.curvature).argmax(), self.curvature.shape)
-        one, other = (self._motion(int(k)) for k in (i, j))
+
         return (
             f"{nf} constraints, {self.holonomic} of them holonomic; velocities and brackets span "
             f"{', '.join(map(str, self.growth))} of {len(self.velocity_names)} dimensions. "
-            f"`{self.names[int(row)]}` is broken most by the bracket of ({one}) and ({other}): "
+            f"`{self.names[int(row)]}` is broken most, by the bracket of motions {i} and {j}: "
             f"{self.curvature[row, i, j]:.3g}"
-        )
-
-    def _motion(self, k: int) -> str:
-        column = self.motions[:, k]
-        parts = zip(column, self.velocity_names, strict=True)
-        return " ".join(
-            f"{x:+.2g} {name}" for x, name in parts if abs(x) > 0.1 * np.abs(column).max()
         )
 
 

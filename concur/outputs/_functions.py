@@ -12,8 +12,8 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Array, Vector
-from concur.errors import OutputError, ShapeError, shown
-from concur.outputs._output import Output
+from concur.errors import ShapeError, shown
+from concur.outputs._output import Output, refused
 from concur.outputs.groups import Coordinates, OutputGroup, named
 from concur.robot import Placed, unknown_name
 from concur.system import System
@@ -81,20 +81,14 @@ class FunctionOutput(Output):
             and (function.n_in(), function.n_out()) == (1, 1)
             and function.size2_in(0) == 1
         ):
-            raise OutputError(
-                f"{where}, `function`",
-                expected="a casadi.Function over SX from the configuration, a column, to one value",
-                came=shown(function),
-                cure='Write casadi.Function("tip", [q], [value]) with q = casadi.SX.sym("q", nq).',
-            )
+            expected = "a casadi.Function over SX from the configuration, a column, to one value"
+            cure = 'Write casadi.Function("tip", [q], [value]) with q = casadi.SX.sym("q", nq).'
+            raise refused(f"{where}, `function`", expected, shown(function), cure)
         wanted = (int(group[1:] or 1), 1) if flat else SHAPES[group]
         if tuple(function.size_out(0)) != wanted:
-            raise ShapeError(
-                f"{where}, value of `function`",
-                expected=f"shape {wanted} for group {group}",
-                came=f"shape {tuple(function.size_out(0))}",
-                cure="Correct the function or the group.",
-            )
+            expected, came = f"shape {wanted} for group {group}", f"shape {function.size_out(0)}"
+            cure = "Correct the function or the group."
+            raise refused(f"{where}, value of `function`", expected, came, cure, ShapeError)
         given = {"name": name, "body": function.name(), "group": group, "unit": unit}
         for field_name, value in (given | {"function": function}).items():
             object.__setattr__(self, field_name, value)
@@ -152,27 +146,21 @@ class FunctionOutput(Output):
         OutputError
             If the function does not fit.
         """
+        place = f"{where}, output `{self.name}`"
         size, rng = self.function.size1_in(0), np.random.default_rng(9)
         if size != system.nq:
-            raise OutputError(
-                f"{where}, output `{self.name}`",
-                expected=f"a function of a configuration of `{system.name}`, {system.nq} numbers",
-                came=f"one of {size}",
-                cure="Make it of q = casadi.SX.sym('q', system.nq).",
-            )
+            expected = f"a function of a configuration of `{system.name}`, {system.nq} numbers"
+            cure = "Make it of q = casadi.SX.sym('q', system.nq)."
+            raise refused(place, expected, f"one of {size}", cure)
         symbol = ca.SX.sym("q", size)
         seen = ca.Function("seen", [symbol], [ca.densify(part) for part in self.value(symbol)])
         for _ in range(SAMPLES):
             rotation, position = (np.array(part) for part in seen(system.random(rng)))
             off = np.abs(rotation @ rotation.T - np.eye(3)).max()
             if not (off < 1e-9 and np.isfinite(position).all() and np.linalg.det(rotation) > 0.0):
-                raise OutputError(
-                    f"{where}, output `{self.name}`",
-                    expected=f"values on {self.group}, finite",
-                    came=f"a rotation that is off orthonormal by {off:.3g}, or NaN, at a random "
-                    "configuration",
-                    cure="Check the function, and that rotations are right-handed.",
-                )
+                came = f"a rotation that is off orthonormal by {off:.3g}, or NaN"
+                cure = "Check the function, and that rotations are right-handed."
+                raise refused(place, f"values on {self.group}, finite", came, cure)
 
 
 def function_motion(

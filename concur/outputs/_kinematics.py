@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from concur.errors import OutputError, entries, shown
+from concur.errors import entries, shown
 from concur.outputs._functions import FunctionOutput
-from concur.outputs._output import Output
+from concur.outputs._output import Output, refused
 from concur.robot import Mechanism, as_tree
 
 SOLVE = (
@@ -30,60 +30,37 @@ def checked_outputs(
     With `functions` the robot may be any system, and outputs may be functions.
     """
     if not isinstance(robot, Mechanism) and not functions:
-        raise OutputError(
-            f"{task}, `robot`",
-            expected="a Mechanism",
-            came=f"{type(robot).__name__} {robot!r:.40}",
-            cure="Of a reduced model pass `model.robot`. Without bodies use `margin` and "
-            "`pose_error` of a Servo.",
-        )
+        came = f"{type(robot).__name__} {robot!r:.40}"
+        cure = "Pass `model.robot`; without bodies use `margin` and `pose_error` of a Servo."
+        raise refused(f"{task}, `robot`", "a Mechanism", came, cure)
     where = f"{task} of `{robot.name}`, `outputs`"
     checked = entries(outputs, Output)
-    if checked is None:
-        raise OutputError(
-            where,
-            expected="a list of Output",
-            came=f"{type(outputs).__name__} {shown(outputs)}",
-            cure="Write [Output(...), Output(...)].",
-        )
     if not checked:
-        raise OutputError(
-            where, expected="at least one output", came="0 (none)", cure="Add outputs."
-        )
+        came, cure = f"{type(outputs).__name__} {shown(outputs)}", "Write [Output(...), ...]."
+        raise refused(where, "a list of Output, at least one output", came, cure)
     names = [output.name for output in checked]
-    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    twice = [f"`{n}` {names.count(n)} times" for n in dict.fromkeys(names) if names.count(n) > 1]
     if twice:
-        counts = ("twice" if names.count(n) == 2 else f"{names.count(n)} times" for n in twice)
-        raise OutputError(
-            where,
-            expected="each name once",
-            came=", ".join(f"`{n}` {count}" for n, count in zip(twice, counts, strict=True)),
-            cure="Give each output another name.",
-        )
+        cure = "Give each output another name."
+        raise refused(where, "each name once", ", ".join(twice), cure)
     for output in checked:
+        place = f"{where}, output `{output.name}`"
         if isinstance(output, FunctionOutput):
             if not functions:
-                raise OutputError(
-                    f"{where}, output `{output.name}`",
-                    expected="an output on a body",
-                    came="a FunctionOutput",
-                    cure=f"The {task} needs poses of bodies: write Output(...).",
-                )
+                cure = f"The {task} needs poses of bodies: write Output(...)."
+                raise refused(place, "an output on a body", "a FunctionOutput", cure)
             output.check(robot, where)
             continue
-        robot = as_tree(robot, f"{where}, output `{output.name}`")
+        robot = as_tree(robot, place)
         robot.index(output.body)
         if output.relative_to is None:
             continue
         robot.index(output.relative_to)
         between = carriers(robot, [output])
         if not any(robot.bodies[robot.index(name)].joint.nv for name in between):
-            raise OutputError(
-                f"{where}, output `{output.name}`, `relative_to`",
-                expected="a body that some joint moves relative to the output's",
-                came=f"`{output.relative_to}`, which is fixed to `{output.body}`",
-                cure="Name a body beyond a joint, or leave `relative_to` out.",
-            )
+            expected = "a body that some joint moves relative to the output's"
+            came = f"`{output.relative_to}`, which is fixed to `{output.body}`"
+            raise refused(f"{place}, `relative_to`", expected, came, "Name one beyond a joint.")
     return checked
 
 
@@ -96,23 +73,16 @@ def free_bodies(
     """
     where = f"{task} of `{robot.name}`"
     if isinstance(fixed, str) or not isinstance(fixed, Iterable):
-        raise OutputError(
-            f"{where}, `fixed`",
-            expected="a list of names of bodies",
-            came=repr(fixed),
-            cure='Write fixed=("chassis",), with the comma.',
-        )
+        cure = 'Write fixed=("chassis",), with the comma.'
+        raise refused(f"{where}, `fixed`", "a list of names of bodies", repr(fixed), cure)
     locked = {i for name in tuple(fixed) for i in robot.path(robot.index(name))}
     names = tuple(
         body.name for i, body in enumerate(robot.bodies) if i not in locked and body.joint.nv
     )
     if not set(names) & set(carriers(robot, outputs)):
-        raise OutputError(
-            f"{where}, `outputs`",
-            expected="outputs that some joint moves",
-            came="bodies that cannot move" + " once those in `fixed` stand still" * bool(locked),
-            cure="Fix fewer bodies, or take outputs of bodies further out.",
-        )
+        came = "bodies that cannot move" + " once those in `fixed` stand still" * bool(locked)
+        cure = "Fix fewer bodies, or take outputs of bodies further out."
+        raise refused(f"{where}, `outputs`", "outputs that some joint moves", came, cure)
     motions = np.eye(robot.nv)[:, freedoms(robot, names)]
     for output in outputs:
         check_planar(where, robot, output, lambda q: motions)
@@ -165,11 +135,7 @@ def check_planar(
             shown = ", ".join(f"{x:.6g}" for x in normal)
             whose = "inertial" if output.relative_to is None else f"`{output.relative_to}`'s"
             about = "z axis" if normal[2] == 1.0 else f"axis ({shown})"
-            raise OutputError(
-                f"{where}, output `{output.name}`",
-                expected=f"a body that turns about the {whose} {about} only, with its x axis not "
-                f"along it, for group {output.group}",
-                came=f"body `{output.body}`, which can tilt or has no heading",
-                cure='Take "SO3" or "R3xSO3", another `normal`, or turn the output\'s frame in '
-                "the body with `orientation`.",
-            )
+            expected = f"a body that turns about the {whose} {about} only, with another x axis"
+            came = f"body `{output.body}`, which can tilt or has no heading"
+            cure = 'Take "SO3" or "R3xSO3", another `normal`, or another `orientation`.'
+            raise refused(f"{where}, output `{output.name}`", expected, came, cure)

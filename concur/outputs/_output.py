@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from concur.codegen import DRIFT, Array, constant, finite_floats
-from concur.errors import OutputError, ShapeError, shown
+from concur.errors import ConcurError, OutputError, ShapeError, shown
 from concur.outputs.groups import AXES, NAMES, OutputGroup, named
 from concur.robot import Placed, Twist, cross, unknown_name
 from concur.robot import Pose as Frame
@@ -17,6 +17,13 @@ from concur.robot import Pose as Frame
 _VECTORS = {"R": "x", "R2": "xy", "R3": "xyz"}
 _PLANAR = ("SE2", "SO2")
 _UPRIGHT, _UNTURNED = (0.0, 0.0, 1.0), (0.0, 0.0, 0.0, 1.0)
+
+
+def refused(
+    where: str, expected: str, came: str, cure: str, kind: type[ConcurError] = OutputError
+) -> ConcurError:
+    """Error for an output."""
+    return kind(where, expected=expected, came=came, cure=cure)
 
 
 @dataclass(frozen=True)
@@ -99,56 +106,41 @@ class Output:
         if axes != default and not (
             fits and len(set(axes or "") & set(AXES)) == len(default or "")
         ):
-            raise OutputError(
-                f"{where}, `axes`",
-                expected=f"{len(default)} different letters of x, y, z"
+            expected = (
+                f"{len(default)} different letters of x, y, z"
                 if default
-                else f"none for group {self.group}",
-                came=shown(repr(self.axes)),
-                cure='For example axes="z" for an R output that is a height.',
+                else f"none for group {self.group}"
             )
+            cure = 'For example axes="z" for an R output that is a height.'
+            raise refused(f"{where}, `axes`", expected, shown(repr(self.axes)), cure)
         object.__setattr__(self, "axes", axes)
         object.__setattr__(self, "orientation", self._checked_orientation(where))
         object.__setattr__(self, "normal", self._checked_normal(where))
         names = {"body": self.body, "relative_to": self.relative_to}
         for attribute, value in names.items():
             if not isinstance(value, str) and (value is not None or attribute == "body"):
-                raise OutputError(
-                    f"{where}, `{attribute}`",
-                    expected="the name of a body",
-                    came=shown(value),
-                    cure='For example body="hand".',
-                )
+                cure = 'For example body="hand".'
+                raise refused(f"{where}, `{attribute}`", "the name of a body", shown(value), cure)
         if self.relative_to == self.body:
-            raise OutputError(
-                f"{where}, `relative_to`",
-                expected="another body than the output's",
-                came=f"`{self.body}`, at rest in its own frame",
-                cure="Name the body in whose frame the output is given, or leave it out.",
-            )
+            came, cure = f"`{self.body}`", "Name the body in whose frame the output is given."
+            raise refused(f"{where}, `relative_to`", "another body than the output's", came, cure)
 
     def _checked_orientation(self, where: str) -> tuple[float, ...]:
         place = f"{where}, `orientation`"
         quaternion = finite_floats(self.orientation, place, (4,))
         norm = float(np.linalg.norm(quaternion))
         if abs(norm - 1.0) > DRIFT:
-            raise ShapeError(
-                place,
-                expected="a unit quaternion (x, y, z, w)",
-                came=f"{tuple(quaternion.tolist())} of norm {norm:.6g}",
-                cure="Normalise it; mind that the scalar part comes last.",
-            )
+            came = f"{tuple(quaternion.tolist())} of norm {norm:.6g}"
+            cure = "Normalise it; mind that the scalar part comes last."
+            raise refused(place, "a unit quaternion (x, y, z, w)", came, cure, ShapeError)
         # A quaternion of unit norm stays as it was written.
         quaternion = quaternion / norm if norm != 1.0 else quaternion
         if not quaternion[:3].any():
             return _UNTURNED
         if self.group in _VECTORS:
-            raise OutputError(
-                place,
-                expected=f"none for group {self.group}, which is in inertial axes",
-                came=str(tuple(quaternion.tolist())),
-                cure="Remove it, or take a group with a rotation in it, such as R3xSO3.",
-            )
+            expected = f"none for group {self.group}, which is in inertial axes"
+            came, cure = str(tuple(quaternion.tolist())), "Take a group with a rotation in it."
+            raise refused(place, expected, came, cure)
         return tuple(quaternion.tolist())
 
     def _checked_normal(self, where: str) -> tuple[float, ...]:
@@ -156,21 +148,13 @@ class Output:
         direction = finite_floats(self.normal, place, (3,))
         length = float(np.linalg.norm(direction))
         if length < 1e-12:
-            raise ShapeError(
-                place,
-                expected="a direction (3-vector that is not zero)",
-                came=str(tuple(direction.tolist())),
-                cure="Give for example (0, 0, 1).",
-            )
+            came, cure = str(tuple(direction.tolist())), "Give for example (0, 0, 1)."
+            raise refused(place, "a direction, not zero", came, cure, ShapeError)
         normal = tuple((direction / length).tolist())
         if self.group not in _PLANAR and normal != _UPRIGHT:
-            raise OutputError(
-                place,
-                expected=f"none for group {self.group}: it is for {' and '.join(_PLANAR)}",
-                came=str(tuple(direction.tolist())),
-                cure="Remove it"
-                + ("; a vector output has `axes`." if self.group in _VECTORS else "."),
-            )
+            expected = f"none for group {self.group}: it is for {' and '.join(_PLANAR)}"
+            came, cure = str(tuple(direction.tolist())), "Remove it; vector outputs have `axes`."
+            raise refused(place, expected, came, cure)
         return normal
 
     @cached_property

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from concur.codegen import Array, Vector, finite_floats, shape_error
 from concur.errors import OutputError, ShapeError
 from concur.groups import quaternion
-from concur.outputs._output import Output
+from concur.outputs._output import Output, refused
 
 Part: TypeAlias = tuple[int, int, str | None]
 """Pose coordinates, twist coordinates, group; the group is None where any of these sizes fits."""
@@ -83,20 +83,14 @@ class ReferenceSample:
         arrays = {name: _part(value, f"reference sample, {name}") for name, value in given.items()}
         for name, array in arrays.items():
             if not (_is_flat(array) or (name == "pose" and array.shape == (4, 4))):
-                raise ShapeError(
-                    f"reference sample, {name}",
-                    expected="a flat array" + " or a (4, 4) homogeneous matrix" * (name == "pose"),
-                    came=f"an array of shape {array.shape}",
-                    cure="List the numbers of all outputs one after the other, in output order.",
-                )
+                expected = "a flat array, or for one pose a (4, 4) homogeneous matrix"
+                came, cure = f"shape {array.shape}", "List the numbers of all outputs in order."
+                raise refused(f"reference sample, {name}", expected, came, cure, ShapeError)
         size, rates = arrays["twist"].shape[0], arrays["acceleration"].shape[0]
         if size != rates:
-            raise ShapeError(
-                "reference sample, acceleration",
-                expected=f"{size} numbers, as many as the twist has",
-                came=f"{rates} numbers",
-                cure="The acceleration is the time derivative of the twist.",
-            )
+            expected, came = f"{size} numbers, as many as the twist has", f"{rates} numbers"
+            cure = "The acceleration is the time derivative of the twist."
+            raise refused("reference sample, acceleration", expected, came, cure, ShapeError)
         flat = arrays["pose"]
         arrays["flat_pose"] = flat if _is_flat(flat) else pose_numbers(flat)
         for name, array in arrays.items():
@@ -136,21 +130,13 @@ def homogeneous(matrix: NDArray[np.float64], where: str) -> NDArray[np.float64]:
     """Reject an array that is not a pose (4, 4)."""
     cure = "Build it with `Pose(translation, rotation).matrix`."
     if matrix.shape != (4, 4):
-        raise ShapeError(
-            where,
-            expected="a (4, 4) homogeneous matrix",
-            came=f"an array of shape {matrix.shape}",
-            cure=cure,
-        )
+        came = f"an array of shape {matrix.shape}"
+        raise refused(where, "a (4, 4) homogeneous matrix", came, cure, ShapeError)
     rotation = matrix[:3, :3]
     proper = np.abs(rotation.T @ rotation - np.eye(3)).max() < 1e-6 and np.linalg.det(rotation) > 0
     if not proper or np.abs(matrix[3] - [0.0, 0.0, 0.0, 1.0]).max() > 1e-9:
-        raise ShapeError(
-            where,
-            expected="a homogeneous matrix with a rotation in it",
-            came=str(matrix.tolist()),
-            cure=cure,
-        )
+        expected = "a homogeneous matrix with a rotation in it"
+        raise refused(where, expected, str(matrix.tolist()), cure, ShapeError)
     return matrix
 
 
@@ -186,12 +172,10 @@ def check_parts(parts: tuple[Part, ...], outputs: Sequence[Output], where: str) 
     came = ", ".join(_shown(part) for part in parts)
     if misfit == _SIZES:
         pose_size, size = total(needed)
-        raise ShapeError(
-            f"{where}, reference",
-            expected=f"{pose_size} pose and {size} twist coordinates, in output order: {listed}",
-            came="{} and {}: {}".format(*total(parts), came),
-            cure=_resized(parts, outputs, pose_size),
-        )
+        expected = f"{pose_size} pose and {size} twist coordinates, in output order: {listed}"
+        came = "{} and {}: {}".format(*total(parts), came)
+        cure = "Stack one reference for each output, in output order; name the group of a pose."
+        raise refused(f"{where}, reference", expected, came, cure, ShapeError)
     first, part = misfit
     raise OutputError(
         f"{where}, reference of output `{outputs[first].name}`",
@@ -221,17 +205,6 @@ def _misfit(parts: tuple[Part, ...], needed: tuple[Part, ...]) -> tuple[int, Par
 def total(parts: Sequence[Part]) -> tuple[int, int]:
     """Pose and twist coordinates of all parts."""
     return sum(part[0] for part in parts), sum(part[1] for part in parts)
-
-
-def _resized(parts: Sequence[Part], outputs: Sequence[Output], pose_size: int) -> str:
-    """Remedy for a wrong number of coordinates: a flat pose is not a point of R^7."""
-    grouped = [o.group for o in outputs if o.pose_size != o.dim]
-    if total(parts)[0] == pose_size and grouped:
-        return (
-            f'Name the group of a flat pose, as in `hold(pose, "{grouped[0]}")`, and stack one '
-            "reference for each output, in output order."
-        )
-    return "Stack one reference for each output, in output order."
 
 
 def _covered(part: Part, atoms: list[Part]) -> tuple[int, bool]:
