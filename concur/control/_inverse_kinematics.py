@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from concur.codegen import attitude_error, finite_floats, shape_error
 from concur.control._inverse_kinematics_step import TASK, coupled_bounds, leaders, step_of
-from concur.control._reading import is_one_pose
+from concur.control._reading import is_one_pose, positive
 from concur.errors import OutputError, ShapeError
 from concur.outputs import (
     Output,
@@ -31,7 +31,7 @@ from concur.outputs import (
     pose_numbers,
     pose_quaternions,
 )
-from concur.robot import Body, Mechanism, joints, scalar
+from concur.robot import Body, Mechanism, joints
 
 FARTHEST = 1e12
 """Largest coordinate of a target, m: beyond, rounding alone exceeds any useful tolerance."""
@@ -169,14 +169,7 @@ class InverseKinematicsSolver:
         self.starts = _count(f"{self.where}, `starts`", starts, 1)
         self.iterations = _count(f"{self.where}, `iterations`", iterations, 1)
         self.seed = _count(f"{self.where}, `seed`", seed, 0)
-        self.tolerance = scalar(tolerance, f"{self.where}, `tolerance`")
-        if self.tolerance <= 0.0:
-            raise ShapeError(
-                f"{self.where}, `tolerance`",
-                expected="a number above zero",
-                came=f"{self.tolerance:g}",
-                cure="The least that doubles allow is about 1e-14.",
-            )
+        self.tolerance = positive(f"{self.where}, `tolerance`", tolerance, error=ShapeError)
         self.bounds = coupled_bounds(robot) if limits else np.full((robot.nq, 2), [-np.inf, np.inf])
         self._moving_bodies = [robot.bodies[robot.index(name)] for name in self.moving]
         led = {robot.q_slice(mimic.of).start for mimic in robot.mimics}

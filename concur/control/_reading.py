@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from concur.codegen import LARGEST, as_floats, finite_floats, nonfinite_error, shape_error
-from concur.errors import NonFiniteError, OutputError, ShapeError
+from concur.errors import ConcurError, NonFiniteError, OutputError, ShapeError
 from concur.outputs import Output, check_planar, checked_outputs
 from concur.reduction import ReducedModel
 from concur.robot import Mechanism, scalar, unknown_name
@@ -75,13 +75,17 @@ def check_controls(model: ReducedModel, where: str) -> None:
 
 
 def positive(
-    where: str, value: Any, expected: str = "a number above zero", cure: str | None = None
+    where: str,
+    value: Any,
+    expected: str = "a number above zero",
+    cure: str | None = None,
+    error: type[ConcurError] = OutputError,
 ) -> float:
     """Read a finite number above zero."""
     number = scalar(value, where)
     if not number > 0.0:
         cure = cure or "Leave it out for the default."
-        raise OutputError(where, expected=expected, came=f"{number:.6g}", cure=cure)
+        raise error(where, expected=expected, came=f"{number:.6g}", cure=cure)
     return number
 
 

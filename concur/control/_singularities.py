@@ -13,11 +13,12 @@ from scipy.linalg import qr
 
 from concur.codegen import Evaluator, as_floats, shape_error
 from concur.control._margins import SINGULAR
+from concur.control._reading import positive
 from concur.control._singularity import aligned_joints
 from concur.errors import OutputError, ShapeError
 from concur.outputs import Output, checked_outputs, free_bodies, freedoms, output_motion, twist_rows
 from concur.reduction import ReducedModel
-from concur.robot import Mechanism, robot_size, scalar
+from concur.robot import Mechanism, robot_size
 
 TASK = "singularities"
 
@@ -291,9 +292,9 @@ def singularities(
     scale = (
         _characteristic_length(robot, outputs)
         if length is None
-        else _positive(f"{where}, `length`", length)
+        else positive(f"{where}, `length`", length, error=ShapeError)
     )
-    share = _positive(f"{where}, `threshold`", threshold)
+    share = positive(f"{where}, `threshold`", threshold, error=ShapeError)
     path = as_floats(q, f"{where}, `q`")
     if path.ndim not in (1, 2) or (path.ndim == 2 and not len(path)):
         raise shape_error(f"{where}, `q`", (robot.nq,), path.shape)
@@ -454,15 +455,6 @@ def _plain_basis(basis: np.ndarray) -> np.ndarray:
     plain = qr(basis @ basis.T, pivoting=True)[0][:, :count]
     signs = np.sign(plain[np.argmax(np.abs(plain).round(9), axis=0), range(count)])
     return np.asarray(plain * signs)
-
-
-def _positive(where: str, value: float) -> float:
-    number = scalar(value, where)
-    if number <= 0.0:
-        raise ShapeError(
-            where, expected="a number above zero", came=f"{number:g}", cure="Check its sign."
-        )
-    return number
 
 
 def _row(vector: np.ndarray) -> str:
