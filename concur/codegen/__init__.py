@@ -27,7 +27,7 @@ from concur.codegen._evaluated import Array, Matrix, Scalar, Vector, evaluated
 from concur.codegen._evaluator import Evaluator, OneThread
 from concur.codegen._fingerprint import fingerprint
 from concur.codegen._library import Compiled, compiled, instructions, recalled
-from concur.codegen._methods import Build, EvaluatedMethods
+from concur.codegen._methods import EvaluatedMethods
 from concur.codegen._rollout import Rollout
 from concur.codegen._rollout_data import LONGEST_DELAY, Batch, Demand, Record, Rolled
 from concur.codegen._rollout_loop import uniform
@@ -39,7 +39,6 @@ __all__ = [
     "LONGEST_DELAY",
     "Array",
     "Batch",
-    "Build",
     "CompilationError",
     "Compiled",
     "CompilerWarning",

@@ -2,44 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MethodType
 from typing import Any, ClassVar
 
 from concur.codegen._evaluated import NONE, numeric
 from concur.codegen._evaluator import Evaluator
-from concur.codegen._library import compiled, instructions
+from concur.codegen._library import compiled
 from concur.errors import ShapeError, UnknownNameError
-
-
-@dataclass(frozen=True)
-class Build:
-    """Result of `compile_functions`.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Names of the functions.
-    instructions : tuple of int
-        Length of each graph.
-    compiled : bool
-        Whether the functions are machine code; else they are interpreted, without a compiler.
-    cached : bool
-        Whether the machine code came from the cache.
-    graph, written, built : float
-        Durations of building the graphs, writing the C sources, and compiling or finding and
-        loading them, s.
-    """
-
-    names: tuple[str, ...]
-    instructions: tuple[int, ...]
-    compiled: bool
-    cached: bool
-    graph: float
-    written: float
-    built: float
 
 
 class EvaluatedMethods:
@@ -66,7 +36,7 @@ class EvaluatedMethods:
         """
         return dict.fromkeys(("q", "q0", "q1"), self.quaternions) if self.quaternions else NONE
 
-    def compile_functions(self, *functions: str | tuple[Any, ...]) -> Build:
+    def compile_functions(self, *functions: str | tuple[Any, ...]) -> bool:
         """Compile methods of this object to machine code.
 
         Results stay the same. Copies made by pickling use machine code too; other objects are
@@ -81,15 +51,14 @@ class EvaluatedMethods:
 
         Returns
         -------
-        Build
-            The compiled functions, with durations.
+        bool
+            Whether the functions are machine code; else they are interpreted, without a compiler.
 
         Raises
         ------
         UnknownNameError
             If a method does not exist.
         """
-        start = time.perf_counter()
         asked = functions or self.COMPILED
         calls = [entry if isinstance(entry, tuple) else (entry,) for entry in asked]
         evaluators = {
@@ -105,25 +74,16 @@ class EvaluatedMethods:
                 came="no names, and no method called before",
                 cure="Name the methods.",
             )
-        graphs = [evaluator.function for evaluator in found]
-        graph = time.perf_counter() - start
-        made = compiled(graphs)
-        if made is not None:
-            for evaluator, function in zip(found, made.functions, strict=True):
-                evaluator.replace(function)
-            keys = [key for key, evaluator in numeric(self).items() if evaluator in found]
-            before = self.__dict__.get("_compiled", ())
-            self.__dict__["_compiled"] = tuple(dict.fromkeys((*before, *keys)))
-            self._install({name for name, _ in keys})
-        return Build(
-            tuple(f.name() for f in graphs),
-            tuple(instructions(f) for f in graphs),
-            made is not None,
-            made is not None and made.cached,
-            graph,
-            0.0 if made is None else made.written,
-            0.0 if made is None else made.built,
-        )
+        made = compiled([evaluator.function for evaluator in found])
+        if made is None:
+            return False
+        for evaluator, function in zip(found, made.functions, strict=True):
+            evaluator.replace(function)
+        keys = [key for key, evaluator in numeric(self).items() if evaluator in found]
+        before = self.__dict__.get("_compiled", ())
+        self.__dict__["_compiled"] = tuple(dict.fromkeys((*before, *keys)))
+        self._install({name for name, _ in keys})
+        return True
 
     def buffered(self, name: str, *static: Any) -> Evaluator:
         """Return an evaluator of a method of this object with separate buffers.

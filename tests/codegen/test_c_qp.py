@@ -9,7 +9,6 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
-from scipy.optimize import linprog, lsq_linear
 
 from concur.codegen import c_text, qp_hole
 from concur.control._allocation import allocation
@@ -118,52 +117,3 @@ def test_no_solution_is_no_number(compiled):
         assert np.isnan(solve(bad, np.zeros(2), a, -wide, wide, -none, none)[0]).all()
     found = solve(np.eye(2), np.full(2, np.nan), a, -wide, wide, -none, none)[0]
     assert np.isnan(found).all()
-
-
-def drawn(rng, n, ns):
-    """A problem of torque limits as a law poses it, with the shape and size of things at random."""
-    decoupling, root = rng.normal(size=(n, ns)), rng.normal(size=(ns, ns))
-    demand = rng.normal(size=n) * 10.0 ** rng.uniform(-1, 1.5)
-    mass = root @ root.T + 0.3 * np.eye(ns)
-    drift = rng.normal(size=ns) * 10.0 ** rng.uniform(-1, 0.5)
-    spread = np.linalg.solve(mass, decoupling.T)
-    nominal = spread @ np.linalg.solve(decoupling @ spread, demand)
-    limit = 10.0 ** rng.uniform(-0.5, 1, size=ns)
-    return decoupling, demand, nominal, mass, drift, mass, np.ones(n), -limit, limit
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize(("n", "ns"), [(3, 3), (2, 4), pytest.param(6, 8, marks=pytest.mark.slow)])
-def test_limits_are_used_as_well_as_can_be(compiled, n, ns):
-    solve, rng, kept, lost = compiled("allocation", n, ns), np.random.default_rng(ns), 0, 0
-    for _ in range(200):
-        problem = decoupling, demand, _, mass, drift, _, _, low, high = drawn(rng, n, ns)
-        sdot, u, scale, rest, active, status = solve(*problem)
-        assert status == 1
-        assert (u >= low).all()
-        assert (u <= high).all()
-        np.testing.assert_allclose(u, mass @ sdot + drift, atol=1e-6 * high.max())
-        # The largest scale that some motion has room for, by a linear program.
-        best = linprog(
-            np.eye(ns + 1)[-1] * -1.0,
-            np.block([[mass, np.zeros((ns, 1))], [-mass, np.zeros((ns, 1))]]),
-            np.concatenate([high - drift, drift - low]),
-            np.hstack([decoupling, -demand[:, None]]),
-            np.zeros(n),
-            [(None, None)] * ns + [(0.0, 1.0)],
-        )
-        if best.status == 0:
-            kept += 1
-            # Without redundancy the law's own motion is scaled, which is the only one.
-            assert scale == pytest.approx(-best.fun, abs=1e-5)
-            assert not rest.any()
-            np.testing.assert_allclose(decoupling @ sdot, scale * demand, atol=1e-6)
-            assert active == (best.fun > -1.0) or ns > n
-        else:
-            lost += 1
-            effect = decoupling @ np.linalg.inv(mass)
-            box = (np.append(low, 0.0), np.append(high, 1.0))
-            least = lsq_linear(np.column_stack([effect, -demand]), effect @ drift, box, tol=1e-14)
-            size = np.linalg.norm(effect @ (u - drift) - scale * demand)
-            assert size <= np.sqrt(2.0 * least.cost) + 1e-6
-    assert min(kept, lost) > 20

@@ -249,9 +249,9 @@ def test_what_is_wrong_with_compiler_or_cache_is_told(
 def test_default_is_what_is_usual_and_what_was_called(cache: Path) -> None:
     robot = free_flyer()
     robot.pose(robot.neutral(), "tool")
-    names = robot.compile_functions().names
-    assert {"mass_matrix", "bias", "momentum", "pose"} <= set(names)
-    assert type(robot).pose.evaluator_for(robot, "tool").compiled
+    assert robot.compile_functions()
+    for name, *more in (("mass_matrix",), ("bias",), ("momentum",), ("pose", "tool")):
+        assert getattr(type(robot), name).evaluator_for(robot, *more).compiled
 
 
 def test_functions_that_do_not_exist_are_refused() -> None:

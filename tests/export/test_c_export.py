@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from tests.export._export import (
     compile_replay,
     parts,
     run,
+    servo,
     states,
 )
 
@@ -127,3 +130,21 @@ def test_allocates_nothing_and_has_no_data_of_its_own(libraries, kind):
     assert not [s for s in symbols if s[0] in "BbDdCGgSs"], "data that can be written"
     entries = {f"{NAME}_{word}" for word in ("tick", "preset", "reset")}
     assert {name for kind, name in symbols if kind == "T"} == entries
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("kind", ["rover", "free-flyer", "tractor"])
+def test_single_precision_is_as_good_as_it_says(kind, tmp_path):
+    exported = servo(kind).export(tmp_path, name=NAME, precision="single")
+    for compiler in COMPILERS:
+        compile_replay(tmp_path, compiler, "-O1", *STRICT, "-Wdouble-promotion")
+        done = run("./replay", cwd=tmp_path)
+        assert done.returncode == 0, done.stdout
+        error = float(re.search(r", ([0-9.e+-]+) of the largest number", done.stdout)[1])
+        assert 0.1 * exported.error.largest < error < 4.0 * exported.error.largest
+    assert exported.error.states >= 100
+    tolerance = re.search("#define TOLERANCE (.*)", (tmp_path / "replay.c").read_text())[1]
+    assert float(tolerance) == pytest.approx(10.0 * exported.error.largest, rel=0.01)
+    assert exported.states >= exported.error.states + 5  # refused ones too
+    assert f"at most {exported.error.largest:.1e}" in (tmp_path / "README.md").read_text()
+    assert "double" not in (tmp_path / f"{NAME}.c").read_text()

@@ -8,15 +8,20 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from concur import robots
+from concur.codegen import CompilerWarning
 from concur.control import TickStatus
 from concur.errors import ConcurError, UnknownNameError
 from concur.export._c import ExportStatus
-from tests.control._cases import case_study
+from concur.reduction import reduce
+from concur.simulation import Plant
+from tests.control._cases import case_study, refused
 from tests.export._export import (
     COMPILERS,
     NAME,
@@ -147,20 +152,53 @@ def test_readme_is_true(libraries, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "kind", "words"),
+    ("kind", "options", "where"),
     [
-        ({"target": "rust"}, UnknownNameError, "`target`"),
-        ({"precision": "half"}, ConcurError, "`precision`"),
-        ({"name": "2fast"}, ConcurError, "`name`"),
-        ({"name": "replay"}, ConcurError, "`name`"),
-        ({"speed_limit": 0.0}, ConcurError, "`speed_limit`"),
-        ({"speed_limit": [1.0, 2.0]}, ConcurError, "`speed_limit`"),
-        ({"speed_limit": np.nan}, ConcurError, "`speed_limit`"),
+        ("rover", {"target": "rust"}, "`target`"),
+        ("rover", {"precision": "half"}, "`precision`"),
+        ("rover, limited", {"precision": "single"}, "`precision`"),
+        ("rover", {"name": "2fast"}, "`name`"),
+        ("rover", {"name": "replay"}, "`name`"),
+        ("rover", {"name": "n" * 41}, "`name`"),
+        ("rover", {"speed_limit": 0.0}, "`speed_limit`"),
+        ("rover", {"speed_limit": [1.0, 2.0]}, "`speed_limit`"),
+        ("rover", {"speed_limit": np.nan}, "`speed_limit`"),
+        ("rover", {"target": "fmu", "fmi": "1.0"}, "`fmi`"),
+        ("rover", {"target": "fmu", "precision": "single"}, "`precision`"),
+        ("rover", {"target": "fmu", "speed_limit": 3.0}, "`speed_limit`"),
+        ("rover", {"fmi": "2.0"}, "`fmi`"),
     ],
     ids=str,
 )
-def test_options_out_of_range_are_refused(tmp_path, options, kind, words):
-    with pytest.raises(kind) as caught:
-        servo("rover").export(tmp_path / "new", **options)
-    assert words in caught.value.where
+def test_options_out_of_range_are_refused(tmp_path, kind, options, where):
+    expected = UnknownNameError if where in ("`target`", "`fmi`") else ConcurError
+    with pytest.raises(ConcurError) as caught:
+        servo(kind).export(tmp_path / "new", **options)
+    assert where in caught.value.where
+    if options != {"fmi": "2.0"}:
+        assert isinstance(caught.value, expected)
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("target", ["c", "fmu", "plant"])
+def test_folders_that_cannot_be_written_are_refused(tmp_path, target):
+    (tmp_path / "taken").write_text("")
+    (tmp_path / "rover_arm_plant.fmu").mkdir()  # in place of an archive
+    robot = robots.rover_arm()
+
+    def export(folder):
+        if target == "plant":
+            return Plant(robot).export(folder, reduce(robot))
+        return servo("rover").export(folder, target=target)
+
+    for name in ("taken", "taken/new", "no\0folder", *["."] * (target == "plant")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CompilerWarning)
+            refused(
+                ConcurError,
+                lambda name=name: export(tmp_path / name),
+                where=str(tmp_path / name),
+                expected="a folder that can be written",
+            )
+    for none in (None, 3):
+        refused(ConcurError, lambda none=none: export(none), where="`directory`", came=str(none))

@@ -9,9 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from concur.export._c import ExportStatus
 from concur.outputs import ReferenceSample
 from tests.control._floating_cases import CHECK_A_MOMENTUM, CHECK_A_Q0
-from tests.export._export import servo as exported
 from tests.export._fmu_cases import FLYER, drawn, flyer, parts
-from tests.export._units import Unit, with_compiler
+from tests.export._units import Unit
 
 FACTORS = {
     0.0: ExportStatus.NO_ATTITUDE,
@@ -79,12 +78,3 @@ def test_exported_c_normalises_quaternions_or_refuses_them(libraries, kind):
 @pytest.mark.parametrize("version", FLYER)
 def test_units_normalise_quaternions_or_refuse_them(units, version):
     check_unit(units("servo", "flyer", version), 6, normal())
-
-
-@pytest.mark.extended
-def test_units_of_limited_servos_do_too(tmp_path):
-    servo = exported("free-flyer, limited")
-    with with_compiler():
-        unit = Unit(servo.export(tmp_path, "fmu", name="limited"))
-    check_unit(unit, servo.nu)
-    unit.close()

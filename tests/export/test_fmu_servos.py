@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fmpy import simulate_fmu
 from fmpy.validation import validate_fmu
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -42,23 +41,6 @@ def test_servo_gives_the_torques_of_the_package(units, case, version):
         before = unit.get("u")
         assert unit.step(HOLD) == OK
         assert_array_equal(unit.get("u"), before)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_servo_simulated_by_fmpy_over_arrays(workshop, case):
-    make, q0, _, _ = CASES[case]
-    servo = make()
-    for state in drawn(servo, q0, 3):
-        result = simulate_fmu(
-            str(workshop.path("servo", case, "3.0")),
-            stop_time=0.2,
-            output_interval=0.1,
-            start_values={name: list(map(float, array)) for name, array in parts(*state).items()},
-            output=["u", "status"],
-        )
-        for row in result:
-            assert_close(np.asarray(row["u"]), servo.torque(*state), 1e-12)
-            assert row["status"] == 0
 
 
 @pytest.mark.extended

@@ -47,24 +47,35 @@ def spd(rng: np.random.Generator, size: int, low: float, high: float) -> np.ndar
     return turn @ np.diag(rng.uniform(low, high, size)) @ turn.T
 
 
-def test_law_is_a_system_without_states(servo: Servo) -> None:
-    law = to_iosystem(servo)
-    assert (law.nstates, law.ninputs, law.noutputs) == (0, 8 + 5 + 15, 5)
-    assert law.input_labels[:4] == [
-        "q[chassis[x]]",
-        "q[chassis[y]]",
-        "q[chassis[heading]]",
-        "q[left]",
+@pytest.mark.parametrize("kind", ["plain", "measured", "limited"])
+def test_law_and_closed_loop_are_the_law_and_the_reduced_model(servo: Servo, kind: str) -> None:
+    options = {"measured": {"use_measured_velocity": True}, "limited": {"torque_limits": 2.5}}
+    one = replace(servo, **options.get(kind, {}))  # type: ignore[arg-type]
+    law, loop, model = to_iosystem(one), to_iosystem(one, closed_loop=True), servo.model
+    moving = model.robot.freedom_names if kind == "measured" else model.shape_names
+    coordinates = ["chassis[x]", "chassis[y]", "chassis[heading]", *model.shape_names]
+    assert (law.nstates, loop.nstates) == (0, 13)
+    assert law.input_labels[:8] == [f"q[{name}]" for name in coordinates]
+    assert law.input_labels[8 : 8 + len(moving)] == [
+        f"{'v' if kind == 'measured' else 's'}[{name}]" for name in moving
     ]
-    assert law.input_labels[8] == "s[left]"
-    assert law.input_labels[13] == "pose[base[x]]"
+    assert law.input_labels[8 + len(moving)] == "pose[base[x]]"
     assert law.input_labels[-1] == "acceleration[hand[z]]"
+    assert law.input_labels[-15:] == loop.input_labels
     assert law.output_labels == ["u[left]", "u[right]", "u[turret]", "u[upper]", "u[fore]"]
     rng = np.random.default_rng(0)
     for t in (0.0, 1.3):
         q, s = Q0 + 0.1 * rng.normal(size=8), S0 + rng.normal(size=5)
-        u = law.output(t, [], np.concatenate([q, s, flat(case_study_sample(t))]))
-        assert_allclose(u, servo.torque(q, s, case_study_sample(t)), rtol=0, atol=1e-10)
+        sample, v = case_study_sample(t), model.velocity(q, s)
+        u = one.torque(q, v if kind == "measured" else s, sample)
+        assert (np.abs(u).max() <= 2.5) == (kind == "limited")
+        found = law.output(t, [], np.concatenate([q, v if kind == "measured" else s, flat(sample)]))
+        assert_allclose(found, u, rtol=0, atol=1e-9)
+        state, demand = np.concatenate([q, s]), flat(sample)
+        shown = [servo.output(q), *servo.errors(q, s, demand[:5], demand[5:10]), u]
+        assert_allclose(loop.output(t, state, demand), np.concatenate(shown), rtol=0, atol=1e-9)
+        rates = [model.robot.rate(q, v), model.acceleration(q, s, u)]
+        assert_allclose(loop.dynamics(t, state, demand), np.concatenate(rates), rtol=0, atol=1e-6)
 
 
 def error_jacobian(servo: Servo, state: np.ndarray, pose: np.ndarray) -> np.ndarray:
@@ -139,20 +150,6 @@ def test_law_connects_to_a_plant_by_the_names_of_its_signals(servo: Servo) -> No
     assert_allclose(loop.output(0.4, state, demand)[-5:], u, rtol=0, atol=1e-9)
 
 
-def test_closed_loop_of_a_measured_servo_moves_alike(servo: Servo) -> None:
-    measured = replace(servo, use_measured_velocity=True)
-    law = to_iosystem(measured)
-    assert law.input_labels[8:16] == [f"v[{name}]" for name in servo.model.robot.freedom_names]
-    demand = flat(case_study_sample(0.4))
-    v = servo.model.velocity(Q0, S0)
-    expected = to_iosystem(servo).output(0.4, [], np.concatenate([Q0, S0, demand]))
-    u = law.output(0.4, [], np.concatenate([Q0, v, demand]))
-    assert_allclose(u, expected, rtol=0, atol=1e-9)
-    state = np.concatenate([Q0, S0])
-    rates = [to_iosystem(each, True).dynamics(0.4, state, demand) for each in (servo, measured)]
-    assert_allclose(rates[0], rates[1], rtol=0, atol=1e-9)
-
-
 def test_closed_loop_of_a_floating_robot_with_momentum() -> None:
     robot = robots.free_flyer()
     q, s = robot.neutral(), np.array([0.05, -0.04, 0.03, 0.02, -0.03, 0.04])
@@ -173,20 +170,6 @@ def test_closed_loop_of_a_floating_robot_with_momentum() -> None:
     assert np.abs(run.q[-1, :7] - q[:7]).max() > 1e-3
     assert_allclose(response.states[:13].T, run.q, rtol=0, atol=1e-7)
     assert_allclose(response.outputs[7:13].T, run.error, rtol=0, atol=1e-7)
-
-
-def test_torque_limits_hold_in_both_systems(servo: Servo) -> None:
-    limited, sample = replace(servo, torque_limits=4.5), case_study_sample(0.0)
-    state, demand = np.concatenate([Q0, S0]), flat(sample)
-    free = to_iosystem(servo).output(0.0, [], np.concatenate([state, demand]))
-    assert np.abs(free).max() > 5.0
-    u = to_iosystem(limited).output(0.0, [], np.concatenate([state, demand]))
-    assert np.abs(u).max() <= 4.5
-    assert_allclose(u, limited.torque(Q0, S0, sample), rtol=0, atol=1e-9)
-    loop = to_iosystem(limited, closed_loop=True)
-    assert_allclose(loop.output(0.0, state, demand)[-5:], u, rtol=0, atol=1e-9)
-    expected = servo.model.acceleration(Q0, S0, u)
-    assert_allclose(loop.dynamics(0.0, state, demand)[8:], expected, rtol=0, atol=1e-6)
 
 
 def test_signals_of_a_body_with_a_point_in_its_name() -> None:
