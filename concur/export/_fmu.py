@@ -130,20 +130,27 @@ class FmuModel:
 
 @dataclass(frozen=True)
 class _Variable:
-    """A variable of FMI: a whole signal, or in FMI 2.0 one of its numbers."""
+    """A variable of FMI: its signal, reference, and place among the numbers of an instance."""
 
     signal: Signal
     reference: int
     offset: int
-    name: str
-    description: str
-    units: tuple[str, ...]
-    start: tuple[float, ...]
-    bounds: tuple[float, ...]
 
     @property
-    def size(self) -> int:
-        return len(self.units)
+    def units(self) -> list[str]:
+        return [unit_name(entry.unit) for entry in self.signal.entries]
+
+    @property
+    def description(self) -> str:
+        told = sentence(self.signal.meaning)
+        if self.signal.scalar:
+            return told
+        alike = len(set(self.units)) == 1
+        named = (
+            entry.name if alike or unit == "1" else f"{entry.name} ({unit})"
+            for entry, unit in zip(self.signal.entries, self.units, strict=True)
+        )
+        return f"{told} Entries: {', '.join(named)}."
 
     @property
     def variability(self) -> str:
@@ -158,7 +165,9 @@ def fmu_files(model: FmuModel, version: str) -> dict[str, str]:
     variables = _variables(model, offsets, version)
     inputs = [v.reference for v in variables if v.signal.role == "input"]
     parameters = [
-        v.reference for v in variables if v.signal.role == "parameter" and v.name != _STEP_SIZE.name
+        v.reference
+        for v in variables
+        if v.signal.role == "parameter" and v.signal.name != _STEP_SIZE.name
     ]
     units = {unit for variable in variables for unit in variable.units} | {"s"}
     places, place = dict[str, int](), 0
@@ -239,34 +248,8 @@ def _variables(model: FmuModel, offsets: Mapping[str, int], version: str) -> lis
     found = list[_Variable]()
     for signal in model.all_signals:
         whole = version == "3.0" or signal.scalar
-        for k in [None] if whole else range(signal.size):
-            chosen = slice(None) if k is None else slice(k, k + 1)
-            units = [unit_name(entry.unit) for entry in signal.entries[chosen]]
-            description = sentence(signal.meaning)
-            if k is not None:
-                description += f" Entry: {signal.entries[k].name}."
-            elif not signal.scalar:
-                alike = len(set(units)) == 1
-                named = (
-                    entry.name if alike or unit == "1" else f"{entry.name} ({unit})"
-                    for entry, unit in zip(signal.entries, units, strict=True)
-                )
-                description += f" Entries: {', '.join(named)}."
-            bounds: tuple[float, ...] = ()
-            if signal.largest:
-                bounds = min(signal.smallest[chosen]), max(signal.largest[chosen])
-            found.append(
-                _Variable(
-                    signal,
-                    len(found) + 1,
-                    offsets[signal.name] + (k or 0),
-                    signal.name if k is None else f"{signal.name}[{k + 1}]",
-                    description,
-                    tuple(units),
-                    tuple(map(float, signal.start[chosen])),
-                    bounds,
-                )
-            )
+        for k, part in enumerate([signal] if whole else map(signal.entry, range(signal.size))):
+            found.append(_Variable(part, len(found) + 1, offsets[signal.name] + k))
     return found
 
 

@@ -105,6 +105,30 @@ class Signal:
         """Numbers below which they are rejected; empty without a bound."""
         return tuple(0.0 if self.positive else -bound for bound in self.largest)
 
+    def entry(self, k: int) -> Signal:
+        """One of the numbers as a signal, which tools that have no arrays take.
+
+        Parameters
+        ----------
+        k : int
+            Index of the number.
+
+        Returns
+        -------
+        Signal
+            Signal of this number, whose name ends with its index, counted from 1.
+        """
+        own = self.entries[k]
+        return replace(
+            self,
+            name=f"{self.name}[{k + 1}]",
+            meaning=f"{self.meaning}. Entry: {own.name}",
+            entries=(own,),
+            start=self.start[k : k + 1],
+            largest=self.largest[k : k + 1],
+            scalar=True,
+        )
+
 
 def configuration(system: System, name: str, role: str, meaning: str) -> Signal:
     """Describe a configuration, which starts neutral.
