@@ -22,9 +22,9 @@ from concur.codegen._rollout_c import (
     rollout_sources,
     threaded,
 )
-from concur.codegen._rollout_data import Batch, Demand, Job, Rolled, Sizes
+from concur.codegen._rollout_data import Batch, Demand, Job, Rolled, Sizes, refused
 from concur.codegen._rollout_loop import Loop
-from concur.errors import ConcurError, ShapeError, shown
+from concur.errors import ShapeError, shown
 
 _SLOW = "many worlds are interpreted one by one"
 
@@ -105,31 +105,20 @@ class Rollout:
         interpreted: bool = False,
     ) -> None:
         if width is not None and width not in WIDTHS:
-            raise ShapeError(
-                "rollout, `width`",
-                expected=" or ".join(map(str, WIDTHS)),
-                came=shown(width),
-                cure="Omit it to use the width of the processor.",
-            )
+            raise refused("`width`", " or ".join(map(str, WIDTHS)), shown(width), ShapeError)
         for name, number in (("steps_per_tick", steps_per_tick), ("threads", threads)):
             if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-                raise ShapeError(
-                    f"rollout, `{name}`",
-                    expected="a positive integer",
-                    came=shown(number),
-                    cure="Use 1, or more.",
-                )
+                raise refused(f"`{name}`", "a positive integer", shown(number), ShapeError)
         self._made_of = (tick, step, steps_per_tick, noises, width)
         self._interpreted = bool(interpreted)
         self.sizes = _sizes(tick, step, noises)
         self.steps_per_tick, self.threads, self.width = steps_per_tick, threads, 1
         graph = expanded(dense(step, without=UNSOUND))
         if graph is None:
-            raise ConcurError(
-                "rollout, `step`",
-                expected="a function that can be expanded to SX",
-                came="a function with a solver, foreign code or a table",
-                cure="Put the solver into the tick.",
+            raise refused(
+                "`step`",
+                "a function that can be expanded to SX; a solver belongs into the tick",
+                "a function with a solver, foreign code or a table",
             )
         tick, step = dense(tick, without=UNSOUND), graph
         tick = expanded(tick) or tick
@@ -211,12 +200,8 @@ def _sizes(tick: ca.Function, step: ca.Function, noises: int) -> Sizes:
         if (function.n_in(), function.n_out()) != (n_in, n_out) or any(
             columns != 1 for _, columns in sizes
         ):
-            raise ShapeError(
-                f"rollout, function `{function.name()}`",
-                expected=f"{n_in} inputs and {n_out} outputs, all columns",
-                came=str(function),
-                cure="Use tick(x, p, r, n) -> (x_next, u, y) and step(x, p, u) -> (x_next, y).",
-            )
+            needed = f"{n_in} inputs and {n_out} outputs, all columns"
+            raise refused(f"function `{function.name()}`", needed, str(function), ShapeError)
     outputs = (tick.numel_out(1), tick.numel_out(2), step.numel_out(1))
     found = Sizes._make([*(tick.numel_in(i) for i in range(4)), *outputs])
     parts = {
@@ -230,12 +215,7 @@ def _sizes(tick: ca.Function, step: ca.Function, noises: int) -> Sizes:
     }
     for name, (came, expected) in parts.items():
         if came != expected:
-            raise ShapeError(
-                f"rollout, {name}",
-                expected=f"length {expected}",
-                came=str(came),
-                cure="Let tick and step share state, numbers and command.",
-            )
+            raise refused(name, f"length {expected}", str(came), ShapeError)
     return found
 
 

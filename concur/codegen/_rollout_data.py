@@ -160,6 +160,14 @@ class Batch:
     jitter: Any = 0.0
 
 
+def refused(
+    what: str, expected: str, came: str, kind: type[ConcurError] = ConcurError
+) -> ConcurError:
+    """The error for an argument of a rollout or of its call."""
+    cure = "Correct it: `Rollout`, `Batch` and `Demand` describe their arguments."
+    return kind(f"rollout, {what}", expected=expected, came=came, cure=cure)
+
+
 class Job:
     """Checked arguments of a rollout, with arrays for its results.
 
@@ -188,26 +196,20 @@ class Job:
         late = self.delay + self.jitter
         sane = (self.delay >= 0.0) & (self.jitter >= 0.0) & (late <= LONGEST_DELAY)
         for world in np.flatnonzero(~sane):
-            raise ConcurError(
-                f"rollout, world {self.worlds[world]}, `delay` and `jitter`",
-                expected=f"numbers of zero or more, together at most {LONGEST_DELAY} periods",
-                came=f"{self.delay[world]:g} and {self.jitter[world]:g} periods",
-                cure="Take a shorter delay, or a longer control period.",
+            raise refused(
+                f"world {self.worlds[world]}, `delay` and `jitter`",
+                f"numbers of zero or more, together at most {LONGEST_DELAY} periods",
+                f"{self.delay[world]:g} and {self.jitter[world]:g} periods",
             )
         # Number of commands to keep, a power of two; 0 if none arrives late.
         longest = float(late.max(initial=0.0))
         self.ring_length = 1 << (int(longest) + 1).bit_length() if longest else 0
         given = entries(demands, Demand)
         if given is None:
-            raise ShapeError(
-                "rollout, `demands`",
-                expected="a list of `Demand`",
-                came=shown(demands),
-                cure="Use () for none.",
-            )
+            raise refused("`demands`", "a list of `Demand`", shown(demands), ShapeError)
         signals = sizes.ny + sizes.ny_step
         for i, demand in enumerate(given):
-            _check(demand, f"rollout, `demands[{i}]`", signals, self.ticks)
+            _check(demand, f"`demands[{i}]`", signals, self.ticks)
         self.demands = np.array(
             [(d.signal, KINDS.index(d.kind), d.first, d.last, d.threshold) for d in given], RECORD
         )
@@ -237,25 +239,20 @@ def _check(demand: Demand, where: str, signals: int, ticks: int) -> None:
     elif not 0 <= demand.first <= demand.last < ticks:
         came = f"a window from {demand.first} to {demand.last}"
         expected = f"a window within 0 and {ticks - 1}, which is not empty"
-    elif as_floats(demand.threshold, f"{where}, `threshold`").shape != ():
+    elif as_floats(demand.threshold, f"rollout, {where}, `threshold`").shape != ():
         came, expected = shown(demand.threshold), "a threshold that is a number"
     elif np.isnan(demand.threshold):
         came, expected = "nan", "a threshold that is a number"
     else:
         return
-    raise ConcurError(where, expected=expected, came=came, cure="Change this demand.")
+    raise refused(where, expected, came)
 
 
 def _whole(value: Any, name: str, least: int, bound: int) -> int:
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if whole and least <= value < bound:
         return int(value)
-    raise ConcurError(
-        f"rollout, `{name}`",
-        expected=f"a whole number from {least} to {bound - 1}",
-        came=shown(value),
-        cure="Pass such a number.",
-    )
+    raise refused(f"`{name}`", f"a whole number from {least} to {bound - 1}", shown(value))
 
 
 def _keys(worlds: Any) -> np.ndarray:
@@ -263,23 +260,13 @@ def _keys(worlds: Any) -> np.ndarray:
     whole = keys.ndim == 1 and (keys.dtype.kind in "iu" or not keys.size)
     if whole and (keys.astype(float) >= 0.0).all() and (keys <= 2**63 - 1).all():
         return np.ascontiguousarray(keys, dtype=np.int64)
-    raise ShapeError(
-        "rollout, `worlds`",
-        expected="numbers of the worlds, whole, zero or more, shape (B,)",
-        came=shown(worlds),
-        cure="Pass np.arange(B), or the numbers of a block.",
-    )
+    expected = "numbers of the worlds, whole, zero or more, shape (B,)"
+    raise refused("`worlds`", expected, shown(worlds), ShapeError)
 
 
 def _array(value: Any, name: str, *shapes: tuple[int, ...]) -> np.ndarray:
-    where = f"rollout, `{name}`"
-    array = np.asarray(as_floats(value, where), dtype=float, order="C")
+    array = np.asarray(as_floats(value, f"rollout, `{name}`"), dtype=float, order="C")
     if array.shape not in shapes:
-        raise ShapeError(
-            where,
-            expected=" or ".join(f"shape {shape}" for shape in shapes),
-            came=f"shape {array.shape}",
-            cure="Give one row for each world in `worlds`, and one row of the reference for each "
-            "tick.",
-        )
+        expected = " or ".join(f"shape {shape}" for shape in shapes)
+        raise refused(f"`{name}`", expected, f"shape {array.shape}", ShapeError)
     return array

@@ -368,7 +368,7 @@ def test_a_tick_with_a_quadratic_program(compiler: None) -> None:
     assert_array_equal(rolled(loops[1], *some, **few).values, whole.values[3:4])
     x, p, u = (ca.MX.sym(name, size) for name, size in zip("xpu", (3, 2, 2), strict=True))
     solving = ca.Function("step", [x, p, u], [x, limited("daqp")(x, p, 0.0, np.zeros(3))[1]])
-    with pytest.raises(ConcurError, match="Put the solver into the tick"):
+    with pytest.raises(ConcurError, match="expected a function that can be expanded to SX"):
         Rollout(graphs()[0], solving, 1, 3)
 
 
