@@ -13,6 +13,7 @@ from scipy.integrate import solve_ivp
 from concur import robots
 from concur.certify._certificate import Certificate
 from concur.certify._certify import certify
+from concur.certify._narrow import narrow_decays
 from concur.certify._recheck import examine, recheck
 from concur.certify._status import Status
 from concur.control import ErrorDynamics, Servo
@@ -252,6 +253,10 @@ def test_a_budget_that_is_used_up_leaves_it_undecided(tmp_path):
     assert certificate.rate == 0.0
     assert "budget" in str(certificate)
     assert not certificate.contains(np.zeros(6), np.zeros(6))
+    assert certificate.bounds == ()
+    assert certificate.bound(1.0) == np.inf
+    with pytest.raises(OutputError, match="PROVED"):
+        narrow_decays(certificate)
     certificate.save(tmp_path / "proof.json")
     assert recheck(tmp_path / "proof.json") is Status.UNDECIDED
 

@@ -24,6 +24,7 @@ def critical(group, kp=4.0):
     return ErrorDynamics(group, kp * one, 2.0 * np.sqrt(kp) * one, one)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("group", [Vector("xyz"), Rotation(), Product([Vector("xyz"), Rotation()])])
 def test_critically_damped_loops_get_a_bound_that_is_of_use(group, tmp_path):
     certificate = certify(critical(group), 2.5)
@@ -127,13 +128,6 @@ def test_a_share_out_of_its_range_is_refused(share):
 def test_a_certificate_wants_a_share_that_makes_sense(share):
     with pytest.raises(OutputError, match="rate_fraction"):
         certify(critical(Rotation()), 1.0, rate_fraction=share)
-
-
-def test_nothing_proved_bounds_nothing():
-    certificate = certify(critical(Pose()), 3.0, budget=1)
-    assert certificate.status is Status.UNDECIDED
-    assert certificate.bounds == ()
-    assert certificate.bound(1.0) == np.inf
 
 
 @pytest.mark.extended

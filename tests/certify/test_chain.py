@@ -51,6 +51,7 @@ def sizes(name, z, times, stiffness=KP, damping=KD):
     return np.array(found)
 
 
+@pytest.mark.extended
 def test_motions_of_poses_stay_below_a_tail_without_forms():
     own = channel(Pose(), KP, KD)
     times = np.linspace(0.0, 4.0, 161)

@@ -105,6 +105,7 @@ def test_with_torque_limits_nothing_is_claimed_without_a_box(tmp_path):
         narrow_decays(cc.certify(law))
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("start", [0.005, -0.0059])
 def test_starts_in_the_proved_set_keep_the_stated_factor(start):
     """V_L of a hold is 2 x^2: errors of 0.012 m and m/s in the box allow up to 0.006 m."""

@@ -208,6 +208,7 @@ def test_the_real_law_keeps_the_limits_in_the_tube(designed):
     assert (most / np.abs(gains.limits).max(axis=1)).max() > 0.45
 
 
+@pytest.mark.by_default(1)
 def test_rates_are_higher_than_those_of_poles_within_the_same_limits(designed):
     case, gains = designed
     poles = fastest_by_poles(case, 1.0, gains.limits)
@@ -280,6 +281,7 @@ def test_demands_that_move_need_the_torque_of_the_real_law():
             np.testing.assert_allclose(have[:, k], u, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.extended
 def test_a_search_finds_more_than_many_random_errors(case):
     servo = cc.Servo(case.model, case.outputs, 4, 3)
     limits, rest = np.tile([-9.0, 9.0], (5, 1)), np.zeros((len(case.set), 5))

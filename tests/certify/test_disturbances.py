@@ -98,6 +98,7 @@ def test_wrong_inertias_of_a_rover():
         assert_close(found.components, np.abs(rest), 1e-12)
 
 
+@pytest.mark.extended
 def test_a_box_of_masses_is_that_of_its_corners():
     """Between the lightest and the heaviest load the bound is nearly within that of either."""
     servo, robot = case_study(), case_study().model.robot

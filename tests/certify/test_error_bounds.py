@@ -53,7 +53,7 @@ STARTS = {
 }
 
 
-@pytest.mark.by_default(3)
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("damping", [1.0, 4.0, 40.0], ids=["swinging", "critical", "slow"])
 @pytest.mark.parametrize("start", STARTS)
 def test_linear_channels_are_bounded_by_their_motion(start: str, damping: float) -> None:

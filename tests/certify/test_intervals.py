@@ -46,6 +46,7 @@ def scalar(expression, x):
 # --- the error maps --------------------------------------------------------------------------
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("name", GROUPS)
 @settings(deadline=None, max_examples=40)
 @given(seed=st.integers(0, 10**6), width=st.sampled_from([0.0, 1e-9, 1e-3, 0.1, 0.5]))

@@ -134,6 +134,7 @@ def test_no_state_of_the_rover_breaks_what_is_proved() -> None:
     assert found.margin > 0.6 * found.margin_found
 
 
+@pytest.mark.extended
 def test_bounds_of_half_the_box_are_broken_in_the_whole_one() -> None:
     # At rest only the weight of the arm is held: there the bounds are sharp.
     half = operating_bounds(rover(), ELBOW | {"upper_arm": (1.0, 1.1)}, speeds=0.0, tolerance=0.15)
@@ -145,6 +146,7 @@ def test_bounds_of_half_the_box_are_broken_in_the_whole_one() -> None:
     assert broken(whole, rover(), (q, *still)) == 0
 
 
+@pytest.mark.extended
 def test_bounds_at_one_configuration_are_met() -> None:
     # At a point the relaxation is that of the quadratic terms and of feedback alone.
     found = proved_rover(1e-6)
@@ -169,6 +171,7 @@ def test_no_state_of_a_floater_with_momentum_breaks_what_is_proved(group: str) -
     assert broken(found, servo, (q, s, pose, twist, states[4])) == 0
 
 
+@pytest.mark.extended
 def test_no_configuration_of_the_flyer_breaks_its_margin() -> None:
     place = {
         "turret": 0.5,
@@ -192,6 +195,7 @@ def test_no_configuration_of_the_flyer_breaks_its_margin() -> None:
     assert found.margin > 0.5 * found.margin_found
 
 
+@pytest.mark.extended
 def test_wide_boxes_at_rest_are_undecided_until_they_are_split() -> None:
     model = cc.reduce(cc.robots.planar_floater())
     angles = [cc.Output(body, body, "SO2") for body in ("upper_arm", "forearm")]
@@ -282,6 +286,7 @@ def test_boxes_cover_the_whole() -> None:
     assert math.isclose(volume, 0.2**3, rel_tol=1e-9)
 
 
+@pytest.mark.extended
 def test_what_is_saved_can_be_read(tmp_path: Path) -> None:
     proved_rover().save(tmp_path / "box.json")
     document = json.loads((tmp_path / "box.json").read_text())
@@ -429,7 +434,8 @@ def test_a_redundant_robot_has_a_margin_and_no_torque() -> None:
         operating_bounds(loose, ELBOW, speeds=1.0)
 
 
-@pytest.mark.parametrize("momentum", [[0.0] * 6, [0, 0, 0, 0.3, -0.2, 0.4]])
+@pytest.mark.by_default(1)
+@pytest.mark.parametrize("momentum", [[0, 0, 0, 0.3, -0.2, 0.4], [0.0] * 6])
 def test_a_law_that_depends_on_no_configuration_is_one_box(momentum: list[float]) -> None:
     """A satellite with fast reaction wheels: its error terms grow with their speed."""
     model = cc.reduce(cc.robots.wheel_satellite(), momentum=momentum)

@@ -63,7 +63,7 @@ def test_the_rates_of_the_reference_are_proved_for_poses(degrees, expected):
     assert result.reduction == "one axis, one plane"
 
 
-@pytest.mark.by_default(10)
+@pytest.mark.by_default(4)
 @pytest.mark.parametrize("damping", [0.1, 2.8, 4.0, 5.0, 100.0])
 @pytest.mark.parametrize("degrees", [179.999, 30.0, 90.0, 170.0])
 def test_isotropic_rotations_get_the_true_rate_below_half_a_turn(damping, degrees):
@@ -290,7 +290,7 @@ def test_a_form_with_less_symmetry_gets_no_reduction_by_symmetry(near):
 # --- contents of a proof --------------------------------------------------------------------
 
 
-@pytest.mark.by_default(1)
+@pytest.mark.extended
 @pytest.mark.parametrize("name", ["SE2", "SO3, diagonal"])
 def test_boxes_cover_the_domain_and_hold_in_samples(name):
     owner, angle, distance, _ = OTHERS[name]

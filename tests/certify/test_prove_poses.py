@@ -100,6 +100,7 @@ def test_what_is_left_out_is_an_image():
     np.testing.assert_array_equal(found.lower, [-1.0] * 3)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("kind", ["diagonal", "blocks"])
 def test_small_errors_are_proved_in_boxes_that_cover_the_domain(kind):
     rng = np.random.default_rng(2)

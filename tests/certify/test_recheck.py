@@ -127,6 +127,7 @@ def test_boxes_wholly_beyond_the_ball_may_be_missing(file):
     assert recheck(write(file, doc)) is Status.PROVED
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("group", ["SO3", "SE2", "SE3"])
 def test_coarse_fine_and_overlapping_boxes_are_as_good(file, group):
     low = -0.6 if group == "SE2" else 0.0
@@ -181,6 +182,7 @@ def test_the_rate_of_the_loop_is_that_of_its_channels(file, group):
     assert "rate" in rejected(write(file, slower))
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("group", ["SE2", "SE3"])
 def test_a_form_for_a_small_domain_fails_on_a_large_one(file, group):
     """Where the vector field agrees it is refuted; else it is the inequality that is too much."""

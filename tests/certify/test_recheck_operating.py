@@ -128,7 +128,8 @@ def test_a_bound_may_be_as_large_as_its_limit(tmp_path: Path) -> None:
     assert examine(path).status is cc.Status.PROVED
 
 
-@pytest.mark.parametrize("kind", ["margin", "rover", "spinner"])
+@pytest.mark.by_default(2)
+@pytest.mark.parametrize("kind", ["margin", "spinner", "rover"])
 def test_no_claim_can_be_made_better(kind: str, tmp_path: Path) -> None:
     document = stored(kind, tmp_path)
     for place, value in claims(document):
@@ -144,7 +145,7 @@ def test_a_law_that_was_changed_is_not_the_servos(tmp_path: Path) -> None:
     places += [("law", "scales", 0), ("law", "neutral", 0), ("law", "lowest")]
     for name, program in law["programs"].items():
         constants = [i for i, step in enumerate(program["code"]) if step[0] == "const"]
-        places += [("law", "programs", name, "code", i, 1) for i in constants[:3]]
+        places += [("law", "programs", name, "code", i, 1) for i in constants[:1]]
     for place in places:
         forged = changed(document, place, lambda v: v * (1 + 2.3e-16) + 1e-300)
         answer = cc.recheck(write(tmp_path / "forged.json", forged), spinner(), work=2e6)
@@ -189,6 +190,9 @@ def test_what_does_not_fit_is_refused(place: tuple[Any, ...], value: Any, tmp_pa
     said = "demand" if value == [0.3] * 4 else place[place[0] == "law"]
     with pytest.raises(DescriptionError, match=rf"`(law\.)?{said}"):
         cc.recheck(write(tmp_path / "forged.json", forged))
+
+
+def test_a_number_that_is_not_finite_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "nan.json"
     bounds("rover")[0].save(path)
     path.write_text(path.read_text().replace('"least": ', '"least": NaN, "old": '))

@@ -20,6 +20,7 @@ def holds(interval, value):
     return Fraction(float(interval.lo)) <= value <= Fraction(float(interval.hi))
 
 
+@pytest.mark.extended
 @given(pairs, pairs, st.floats(0, 1), st.floats(0, 1))
 @settings(max_examples=300, deadline=None)
 def test_results_hold_those_of_all_members(first, second, s, t):

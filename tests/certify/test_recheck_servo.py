@@ -206,7 +206,7 @@ def test_a_hostile_file_ends(kind: str, tmp_path: Path) -> None:
     path = write(tmp_path / "hostile.json", hostile()[kind])
     assert path.stat().st_size > 100_000
     began = time.process_time()
-    found = examine(path, work=2e6)
+    found = examine(path, work=2e5)
     assert found.status is cc.Status.UNDECIDED
     assert time.process_time() - began < 20.0
 

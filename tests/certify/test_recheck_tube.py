@@ -48,6 +48,7 @@ def tube_of(kind: str) -> Tube:
 KINDS = ("length", "components", "points", "pose")
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_tubes_are_confirmed(kind: str, tmp_path: Path) -> None:
     one = tube_of(kind)

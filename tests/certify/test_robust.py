@@ -110,6 +110,7 @@ def test_the_reference_form_falls_at_the_rate():
         assert error @ least @ error > -1e-3 * error @ error
 
 
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_disturbed_motions_stay_in_the_tube(seed):
     """Disturbances of full size along the growth of |z|_P, or switching at random."""

@@ -27,8 +27,8 @@ def law(group, kp, kd):
 
 
 CASES = {
-    "SE3": (pose("B").dynamics, radians(60), 0.5),
     "SO3, critical": (law(Rotation(), 4.0, 4.0), 2.5, None),
+    "SE3": (pose("B").dynamics, radians(60), 0.5),
     "SE3, overdamped": (law(Pose(), 4.0, 5.0), 1.0, 0.5),
     "R3, critical": (law(Vector("xyz"), 4.0, 4.0), 1.0, None),
     "SE2": (law(PlanarPose(), [4.0, 5.0, 6.0], 3.0), 1.0, 0.5),
@@ -110,7 +110,7 @@ def test_scalar_loops_get_the_best_form_there_is():
     assert size(pair("R3, critical")[1]) < 1.03 * best
 
 
-@pytest.mark.by_default(2)
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("name", CASES)
 def test_the_forms_fall_at_their_rates(name):
     _, decay = pair(name)
@@ -122,8 +122,8 @@ def test_the_forms_fall_at_their_rates(name):
         assert slack(own, decay.P, decay.rate, x, ve) > -1e-9 * (z @ decay.P @ z)
 
 
-@pytest.mark.by_default(2)
-@pytest.mark.parametrize("name", ["SE3", "SO3, critical", "SE2"])
+@pytest.mark.by_default(1)
+@pytest.mark.parametrize("name", ["SO3, critical", "SE3", "SE2"])
 def test_disturbed_motions_stay_in_the_narrow_tube(name):
     """The largest disturbance, along the growth of |z|_P."""
     _, decay = pair(name)
@@ -167,10 +167,8 @@ def test_where_nothing_narrower_is_proved_the_usual_one_stays():
 
 
 def test_certificates_that_prove_nothing_give_no_tubes():
-    dynamics = CASES["SE3"][0]
-    for certificate in (certify(dynamics, 1.0, method="thesis"), certify(dynamics, 3.0, budget=1)):
-        with pytest.raises(OutputError, match="PROVED"):
-            narrow_decays(certificate)
+    with pytest.raises(OutputError, match="PROVED"):
+        narrow_decays(certify(CASES["SE3"][0], 1.0, method="thesis"))
 
 
 def test_without_a_known_reduction_there_is_no_form():

@@ -258,6 +258,7 @@ def test_a_bounded_domain_shortens_the_period_ahead():
         period_ahead([decay], jerks, delay_periods=-1)
 
 
+@pytest.mark.extended
 def test_the_disturbance_margin_fills_the_domain():
     decay = reference()
     push = Disturbance(np.full(6, 0.05))

@@ -77,6 +77,7 @@ def test_linear_and_isotropic_rotational_channels_get_nearly_their_true_rate(nam
     assert found.alpha == pytest.approx(0.995 * CHANNELS[name].true_rate)
 
 
+@pytest.mark.extended
 def test_the_form_is_well_conditioned_where_the_reference_is():
     angle = np.pi / 2
     found = search(channel(Pose(), **B), angle, angle)

@@ -153,6 +153,7 @@ ANISOTROPIC = {
 }
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("name", ANISOTROPIC)
 def test_the_grid_finds_what_random_points_find_and_more(name):
     group, maps = ANISOTROPIC[name]
@@ -170,6 +171,7 @@ def test_the_grid_finds_what_random_points_find_and_more(name):
     assert found.W3 * (1 - 1e-6) <= W3 < 1.3 * found.W3
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("name", ["A", "C"])
 @pytest.mark.parametrize("degrees", [30, 170])
 def test_the_three_coordinates_of_isotropic_se3_miss_nothing(name, degrees):

@@ -75,8 +75,9 @@ def test_table_of_section_5(row):
     assert ("grid" in str(found)) is (group == "SE3")
 
 
+@pytest.mark.by_default(6)
 @pytest.mark.parametrize("name", SE3_RATIOS)
-@pytest.mark.parametrize("degrees", [30, 60, 90, 120, 170])
+@pytest.mark.parametrize("degrees", [170, 30, 60, 90, 120])
 def test_ratios_of_section_6_5(name, degrees):
     found = thesis_constants(pose(name), np.radians(degrees))
     ratio = found.rate / TRUE_RATES[name]
@@ -249,7 +250,7 @@ def trajectories(outputs, z0, times):
     return answer.y.T.reshape(len(times), *z0.shape)
 
 
-@pytest.mark.by_default(2)
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
 @pytest.mark.parametrize("name", ["A", "B", "C"])
 def test_simulated_energy_never_exceeds_the_bound(make, name):
@@ -349,6 +350,7 @@ def test_the_unit_of_length_does_not_matter(make, length):
         assert getattr(second, name) == pytest.approx(getattr(first, name), rel=1e-5), name
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_turned_axes_do_not_matter(seed):
     outputs = anisotropic("SO3")

@@ -570,6 +570,7 @@ def test_14_a_host_that_dies_leaves_its_torque_where_no_watchdog_was_set():
         assert np.abs(bench.world.torque).min() > 0.0
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("file", [ROVER, ROVER_MIT])
 def test_14_a_host_that_dies_leaves_no_torque(file):
     with Bench(file) as bench:

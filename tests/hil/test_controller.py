@@ -221,6 +221,7 @@ def test_a_signal(number):
     assert signal.getsignal(number) is before
 
 
+@pytest.mark.by_default(1)
 @FIRST
 @pytest.mark.parametrize("request_of", ["signal", "operator"])
 def test_a_stop_in_the_test_of_the_watchdogs_removes_their_torque_at_once(file, request_of):

@@ -67,7 +67,7 @@ def test_a_source_that_is_right_is_followed():
     assert not estimator.poses_refused["frozen"] + estimator.poses_refused["drift"]
 
 
-@pytest.mark.by_default(2)
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("required", [True, False])
 @pytest.mark.parametrize("noise", [0.0, 1e-3])
 def test_a_frozen_pose_with_fresh_stamps(required, noise):

@@ -254,7 +254,7 @@ LONG_CASES = [
 ]
 
 
-@pytest.mark.by_default(6)
+@pytest.mark.by_default(4)
 @pytest.mark.parametrize(("file", "axis", "kind", "way", "others", "reasons"), LONG_CASES)
 def test_a_long_fault_stops_the_rig(file, axis, kind, way, others, reasons):
     with Bench(file, duration=DURATION) as bench:
@@ -404,6 +404,7 @@ def instant_of(bench, cycle):
     return bench["time"][bench.row(cycle) - 1] + PERIOD
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("middle", [False, True], ids=["between", "within"])
 def test_a_clock_that_jumps_ahead_a_little(middle):
     """Three cycles are missing: the reference follows the time, and the run continues."""
@@ -426,6 +427,7 @@ def test_a_clock_that_jumps_further_than_the_patience():
         bench.check()
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("by", [0.2, slow(10.0), 1e6])
 def test_a_clock_that_jumps_far_ahead(by):
     """Further than any watchdog: no speed that is estimated is one to brake by."""

@@ -609,6 +609,7 @@ def test_the_result_may_be_written_over_an_argument():
         assert arrays[target].tolist() == expected.tolist()
 
 
+@pytest.mark.extended
 def test_nothing_is_left_allocated_by_many_cycles():
     bounds = limits()
     generator = np.random.default_rng(5)

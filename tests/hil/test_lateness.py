@@ -344,6 +344,7 @@ def test_no_torque_leaves_on_reports_that_became_too_old_meanwhile(over):
         bench.check()
 
 
+@pytest.mark.by_default(4)
 @pytest.mark.parametrize("within", [False, True], ids=["between cycles", "within a cycle"])
 @pytest.mark.parametrize("slept", [0.9 * ASLEEP, 1.1 * ASLEEP, 3600.0])
 def test_a_machine_that_slept_loses_its_power_at_once(slept, within):
@@ -519,6 +520,7 @@ def test_the_round_trip_is_measured_before_arming(file):
     assert all(float(check.came) == pytest.approx(2e3 * latency, abs=0.2) for check in found)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("file", [ROVER, ROVER_MIT])
 @pytest.mark.parametrize("delay", [30e-3, 60e-3])
 def test_reports_that_are_late_from_the_first_on_are_refused(file, delay):

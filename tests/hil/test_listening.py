@@ -94,6 +94,7 @@ class Listening:
         self.bench.__exit__()
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(
     ("mode", "file"),
     [
@@ -183,6 +184,7 @@ def strict(rig):
     return with_policies(rig, start_error=0.01)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(
     ("change", "reason", "mode"),
     [

@@ -165,6 +165,7 @@ class Killer(threading.Thread):
                 os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.extended
 def test_a_controller_that_is_killed(file, tmp_path):
     """Every drive is without torque within its watchdog, and the record is kept."""
     rig, folder = load_rig(file), tmp_path / "record"

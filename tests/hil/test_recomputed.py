@@ -83,7 +83,7 @@ def test_a_run_comes_out_again_at_instants_that_are_found(each):
 # --- the state --------------------------------------------------------------------------------
 
 
-@pytest.mark.by_default(6)
+@pytest.mark.by_default(4)
 @pytest.mark.parametrize(
     ("name", "change"),
     [("position", 1e-6), ("report_time", -1e-6), ("q", 1e-6), ("s", 1e-6)],
@@ -224,7 +224,7 @@ def test_without_time_between_the_bounds_there_is_one_instant():
 # --- the reference ----------------------------------------------------------------------------
 
 
-@pytest.mark.by_default(12)
+@pytest.mark.by_default(6)
 @pytest.mark.parametrize("name", REFERENCE)
 @pytest.mark.parametrize(
     ("state", "number"),

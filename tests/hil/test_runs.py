@@ -98,7 +98,8 @@ def holding(bench, act, after=100):
 CATEGORY_2 = {"stop_category": 2, "stop_time": 0.1}
 
 
-@pytest.mark.parametrize("known", [True, False], ids=["with token", "from anybody"])
+@pytest.mark.by_default(1)
+@pytest.mark.parametrize("known", [False, True], ids=["from anybody", "with token"])
 def test_a_second_stop_ends_holding(known):
     rig = rig_of(policies=CATEGORY_2, operator={"port": 0})
     with Bench(rig=rig, mode=Mode.DRIVE) as bench:
@@ -112,6 +113,7 @@ def test_a_second_stop_ends_holding(known):
         bench.check()
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("ends", [True, False], ids=["at the end", "after a stop"])
 def test_letting_go_of_the_deadman_ends_holding(ends):
     rig = rig_of(policies=CATEGORY_2, operator={"port": 0, "timeout": 0.2})
@@ -309,6 +311,7 @@ def test_a_report_that_comes_twice_is_no_encoder_that_fails():
         assert bench.run().done
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("kind", ["freeze", pytest.param("stale", marks=slow)])
 @pytest.mark.parametrize("axis", ["turret", pytest.param("upper_arm", marks=slow), "forearm"])
 def test_an_encoder_that_fails_is_noticed(kind, axis):

@@ -100,6 +100,7 @@ def test_torque_ends_within_the_watchdog_when_the_controller_is_killed(plugged):
         assert not bench.torque_since(killed + 0.11).any()
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("axis", [0, 4])
 def test_a_drive_that_pushes_without_a_command_stops_the_rig_before_it_is_fast(plugged, axis):
     with Bench() as bench:
@@ -134,6 +135,7 @@ def test_a_makers_tool_is_foreign_at_its_first_frame(plugged, act):
         assert not bench["torque"][bench.stopped :].any()
 
 
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize(
     ("act", "foreign", "meets", "before"),
     [

@@ -92,6 +92,7 @@ def test_a_floating_robot_leaves_at_the_first_torque_with_its_momentum():
     assert not np.array_equal(plant.q[:7], start[:7])
 
 
+@pytest.mark.extended
 def test_friction_takes_energy():
     def energy(**emulator):
         plant = RobotPlant(virtual_rig(FLOATER, **emulator))

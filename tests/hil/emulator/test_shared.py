@@ -27,6 +27,7 @@ def test_what_was_published_is_read():
     assert block.read()["b"][0] == 0.0
 
 
+@pytest.mark.extended
 def test_another_process_writes_and_no_reading_is_torn():
     context = multiprocessing.get_context("spawn")
     block = Block(NAMES)

@@ -99,6 +99,7 @@ def test_silence_ends_the_torque_within_the_watchdog_and_nothing_resumes(path):
         assert driver.feedback.fault.all()
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("path", [ROVER, ROVER_MIT])
 def test_drives_are_armed_again_after_their_release(path):
     for driver in driven(path, cycles=0):

@@ -248,6 +248,7 @@ def test_a_drain_of_nothing_is_complete(tmp_path):
     assert manifest["end"] == {"reason": "closed", "rows": 0, "lost": 0, "unwritten": 0}
 
 
+@pytest.mark.extended
 def test_a_loop_faster_than_real_time_waits_for_room(tmp_path):
     rig = make_rig(tmp_path, seconds=0.2)  # 50 rows
     clock = SteppedClock()

@@ -383,6 +383,7 @@ def drive_joint(friction=0.0, frozen_from=math.inf, has_model=True, duration=30.
     return None, speed
 
 
+@pytest.mark.by_default(4)
 @pytest.mark.parametrize("rate", [0.3, 0.7, 2.0])
 @pytest.mark.parametrize("friction", [0.0, 0.3, 1.5])
 def test_a_joint_that_turns_round_against_friction_is_not_stuck(friction, rate):

@@ -267,6 +267,7 @@ def test_acceleration_is_that_of_the_plant():
     assert estimator.acceleration(torque) == pytest.approx(vdot[3:], abs=0.05)
 
 
+@pytest.mark.extended
 def test_no_memory_is_taken_from_cycle_to_cycle(short):
     rig, servo, run = short
     estimator = Estimator(rig, servo)
@@ -351,6 +352,7 @@ def test_a_pose_is_compared_with_the_estimate_of_its_instant(short, age):
     assert servo.model.robot.difference(before, estimator.q) == pytest.approx(0.0, abs=5e-4)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("age", [0.0, 0.1])
 def test_a_correction_moves_past_and_present_alike(short, age):
     # The estimate is off by a motion of the whole world: an old pose still shows it.

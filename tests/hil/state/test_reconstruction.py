@@ -47,7 +47,7 @@ def test_two_wheels_roll_on_a_circle(turns):
     assert np.hypot(found[:, 0], found[:, 1] - radius) == pytest.approx(radius, abs=2e-3)
 
 
-@pytest.mark.by_default(2)
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(
     "name",
     ["rover_arm", "car_arm", "crane_car", "mecanum_arm", "tractor_trailers"],
@@ -58,6 +58,7 @@ def test_odometry_follows_the_motion_of_wheels(name):
     check_motion(model, model.robot.neutral(), 2e-6)
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("name", ["free_flyer", "station_arm", "planar_floater", "wheel_satellite"])
 def test_floating_bases_follow_from_momentum(name):
     # The satellite with wheels is small: this momentum would spin it at 50 rad/s.

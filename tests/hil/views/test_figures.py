@@ -219,6 +219,7 @@ def test_the_page_tells_notes_and_replay(tmp_path, monkeypatch):
     assert html.escape(record.notes[0]) in page
 
 
+@pytest.mark.extended
 def test_the_page_reports_a_replay_of_another_rig(record, tmp_path, monkeypatch):
     monkeypatch.setattr("hil.views.report.FIGURES", {"errors": error_figure})
     found = SimpleNamespace(passed=False, first=None, forced=("rig", "law"), rows=list)
