@@ -49,6 +49,7 @@ def test_momentum_and_errors_are_not_small():
     assert np.linalg.norm(away[:, 3:], axis=1).max() > 2 * SERIES
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("kind", PEERS)
 @pytest.mark.parametrize("made", [floating, without_zeros])
 def test_tick_equals_the_law_over_a_peer(made, kind):
@@ -102,6 +103,7 @@ def test_about_half_of_the_states_reach_the_torque_limits():
     assert 0.3 < np.mean(np.array(scales) < 1.0) < 0.7
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("option", OPTIONS)
 def test_what_is_timed_of_an_option_is_its_torque(option):
     servo, states = OPTIONS[option]()

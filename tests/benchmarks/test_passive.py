@@ -23,6 +23,7 @@ def laws(name: str) -> tuple[cc.Servo, cc.PassiveServo]:
     return cc.Servo(model, outputs, 9.0, 6.0), cc.PassiveServo(model, outputs, 60.0, 60.0, rate=2.0)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(("name", "most"), [("rover", 1.3), ("floater", 1.45)])
 def test_graph_is_not_much_longer_than_that_of_the_servo(name, most):
     ours, theirs = (law.graph().n_instructions() for law in reversed(laws(name)))

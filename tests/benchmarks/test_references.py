@@ -1,11 +1,13 @@
 """A tick with its reference inside and one that is given the sample return the same torques."""
 
 import numpy as np
+import pytest
 
 from tests.benchmarks._references import CASES, comparison, references_table
 from tests.benchmarks._timing import measure
 
 
+@pytest.mark.extended
 def test_ticks_return_the_same_torques():
     for name in CASES:
         given, _, *others = (c.prepare()() for c in comparison(name).contenders)

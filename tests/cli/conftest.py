@@ -5,5 +5,5 @@ import pytest
 
 @pytest.fixture
 def undrawn(monkeypatch):
-    """Leave out the figures of `concur track`; the tests of shipped tasks draw them."""
+    """Leave out the figures of `concur track`; the extended tests draw them."""
     monkeypatch.setattr("concur.cli._track.save_figures", lambda run, folder: {})

@@ -78,6 +78,7 @@ def test_a_box_without_speeds_says_that_torques_are_not_bounded(tmp_path: Path) 
     assert "speeds" in refused.output
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(("limit", "end", "words"), [(3.0, -1.55, "limit"), (40.0, 0.1, "margin")])
 def test_a_box_that_is_refuted_ends_with_one(
     tmp_path: Path, limit: float, end: float, words: str

@@ -140,6 +140,7 @@ def test_followers_that_are_never_within_their_limits(
     assert len(found) == told
 
 
+@pytest.mark.extended
 def test_check_names_all_freedoms_of_a_crawler() -> None:
     # Names in brackets are no markup.
     text = check(EXAMPLE.parent / "hull_crawler.toml")

@@ -64,6 +64,7 @@ def line(folder: Path, start: float = 1.0, speed: float = -0.1, elbow: float = 1
     return path
 
 
+@pytest.mark.extended
 def test_distances_and_margins_of_an_example() -> None:
     path = EXAMPLES / "rover_arm.toml"
     code, text = check(path, "--json")

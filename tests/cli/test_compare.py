@@ -53,6 +53,7 @@ def test_a_broken_limit_or_an_early_end_is_a_no(folder, tmp_path):
     assert "half ended early: singular at 1 s" in run(tmp_path).stdout
 
 
+@pytest.mark.extended
 def test_figure_is_written_and_bad_names_are_refused(folder, tmp_path):
     done = run(folder / "run.h5", "--figure", tmp_path / "figure.png", "--json")
     assert done.exit_code == 0, done.output

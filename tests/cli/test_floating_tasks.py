@@ -121,6 +121,7 @@ def test_wrong_momentum_is_told_with_what_it_does_and_the_cure(tmp_path):
         assert "or correct the task's `momentum`" in shown
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("measured", [False, True])
 def test_wrong_momentum_is_in_the_numbers_where_the_law_uses_it(tmp_path, measured):

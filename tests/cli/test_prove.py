@@ -118,6 +118,7 @@ def test_a_proof_that_is_not_verified_yet_is_never_called_proved(tmp_path, monke
     assert load_task_proof(proof).sentence.startswith("PROVED: from starts within 0.002 m")
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("wrong", ["mutated", "too coarse"])
 def test_a_proof_that_the_checker_does_not_confirm_is_undecided(tmp_path, monkeypatch, near, wrong):
     """Claims below what is shown; and the rover for 4 ms, of which the checker finds more cells."""

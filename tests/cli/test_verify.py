@@ -155,6 +155,7 @@ def test_proofs_are_requested_and_their_statuses_reported(tmp_path, monkeypatch)
     assert run(*arguments, "--disturbance", -0.1).exit_code == 2
 
 
+@pytest.mark.extended
 def test_interrupted_campaign_continues(tmp_path, monkeypatch):
     (tmp_path / "task.toml").write_text(TASK)
     arguments = tmp_path / "task.toml", "--samples", 6, "--out", tmp_path / "out"

@@ -170,6 +170,7 @@ def free_column(folder: Path) -> None:
     write(folder, altered('"steering", "column", ', '"steering", ', robot), "crane.toml")
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize(
     ("stages", "read", "theta"),
     [

@@ -196,7 +196,7 @@ def random_urdf(seed: int) -> str:
     return robot(*rng.permutation(parts))
 
 
-@pytest.mark.by_default(7)
+@pytest.mark.by_default(4)
 @pytest.mark.parametrize("seed", range(20))
 def test_random_trees(seed: int, tmp_path: Path) -> None:
     text = random_urdf(seed)

@@ -54,6 +54,7 @@ def test_each_public_name_has_a_place() -> None:
     assert set(SHIPPED) == set(cc.robots.__all__)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("law", ["servo", "pd_tables", "brake"])
 def test_a_robot_with_one_joint(law: str, tmp_path: Path) -> None:
     quick = [cell for cell in of_law("pendulum", law, tmp_path) if not is_slow(cell[0])]

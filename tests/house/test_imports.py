@@ -154,7 +154,6 @@ def test_door_of_the_rig_to_concur_has_the_names_that_the_rig_uses():
 @pytest.mark.parametrize(
     ("program", "absent"),
     [
-        ("import concur", NUMERICAL + LATE),
         ("import concur.cli", NUMERICAL + LATE),
         ("from hil import *", ()),
         ("import hil.record._drain", UNRECORDED),

@@ -241,6 +241,7 @@ def test_path_shows_the_run_in_true_proportion(rover):
     np.testing.assert_array_equal(line(bottom, "reference").get_ydata(), rover.reference[:, 4])
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(("make", "first"), [(rover_run, 1), (flyer_run, 6)])
 def test_relative_positions_are_drawn_in_the_frame_of_their_body(make, first):
     run = make()
@@ -334,6 +335,7 @@ def test_robot_figure_is_labelled_and_follows_its_update(rover):
     np.testing.assert_allclose(np.array(hands.get_data_3d())[:, 0], rover.pose[500, 2:], atol=1e-12)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("stretch", [0.3, 1.5, 3.0])
 def test_no_output_is_cut_off_where_the_picture_is_wide(stretch):
     bodies = (

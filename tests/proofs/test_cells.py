@@ -69,7 +69,7 @@ def passed(relative: list[Model], x: tuple[float, float], edge: float) -> np.nda
     return np.unique(np.floor(place / edge).astype(int), axis=1).T
 
 
-@pytest.mark.by_default(4)
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("x", [(0.004, 0.012), (0.02, 0.0), (0.0, 0.02)])
 @pytest.mark.parametrize("motion", ["turning", "still", "parabola"])
 def test_cells_are_those_that_dense_samples_pass_and_few_others(motion, x) -> None:

@@ -127,6 +127,7 @@ def test_states_in_the_tube_stay_within_the_bounds() -> None:
     assert (worst - bound < 0.0155).all()
 
 
+@pytest.mark.extended
 def test_distances_of_worlds_are_those_of_their_configurations() -> None:
     attack = Attack(task(SCENE, 0.3))
     point = attack.balls.draw(np.random.default_rng(3), 1)

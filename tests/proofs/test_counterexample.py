@@ -54,7 +54,7 @@ def limited(kind, value):
     }[kind]
 
 
-@pytest.mark.by_default(3)
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_broken_limit_of_each_kind_is_found_and_a_kept_one_is_not(kind, worst) -> None:
     outward = -1.0 if kind in ("angle above", "margin") else 1.0
@@ -65,6 +65,7 @@ def test_a_broken_limit_of_each_kind_is_found_and_a_kept_one_is_not(kind, worst)
     assert " s, limit " in found
 
 
+@pytest.mark.extended
 def test_the_first_time_beyond_the_limit_is_told(worst) -> None:
     assert counterexample(task(NEAR)) == ""
     held = rover().q0[3 + 3]

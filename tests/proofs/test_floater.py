@@ -73,7 +73,7 @@ def test_states_in_the_tube_have_the_angles_speeds_and_rates_of_the_models():
     case, state, radii = closed()
     servo, rng, tight = flier().servo, np.random.default_rng(1), 0
     robot = servo.model.robot
-    for _ in range(12):
+    for _ in range(6):
         t, k, parts, d = drawn(case, rng, radii)
         found = deviated(case, t, *parts)
         q, s = found[:13], found[13:]
@@ -122,6 +122,7 @@ def test_torques_margins_and_disturbances_bound_those_of_the_law():
     assert (bounds.torque.max(axis=1) < 1.5 * largest + 0.05).all()
 
 
+@pytest.mark.extended
 def test_slopes_of_the_base_are_differences_of_its_rate():
     case, state, radii = closed()
     slopes = case.robot.slopes(case.declared.demand, state)
@@ -236,6 +237,7 @@ def test_what_is_not_covered_is_undecided_or_rejected():
         assert caught.value.came == option  # the one that is in the way
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(
     "others",
     [

@@ -228,6 +228,7 @@ def test_limits_of_each_kind_are_refuted_where_the_declared_motion_breaks_them(k
     assert f"held torques, {kind} " in told
 
 
+@pytest.mark.extended
 def test_a_caster_behind_the_axle_tips_the_rover() -> None:
     found = prove_task(task(ground(supports={"caster": (-0.5, 0.0, 0.0)}), 0.3))
     assert found.status is Status.REFUTED

@@ -74,6 +74,7 @@ def test_rates_of_torques_are_those_of_differences_of_the_law() -> None:
         assert (bound <= 1.06 * worst[name] + room).all(), name
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("sizes", [(1.0, 5.0), (3.0, 0.0)])
 def test_disturbances_accelerate_the_states_of_rates_and_forces(sizes) -> None:
     """In a thin tube, where bounds without the disturbance would be far too small."""

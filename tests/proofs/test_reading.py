@@ -52,6 +52,7 @@ def proof_of(given: SimpleNamespace):
 ANGLES = replace(WRONG, speeds=dict.fromkeys(WRONG.speeds, 0.0), place=0.0, heading=0.0)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(
     ("wrong", "slack"), [(WRONG, (1.5, 1.4)), (ANGLES, (1.7, 2.2))], ids=["all", "angles"]
 )
@@ -101,6 +102,7 @@ def test_bounds_contain_what_wrong_readings_do_to_the_law(wrong: Reading, slack:
     assert (largest["moved"] <= slack[1] * ways).all()
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("error", [0.0, 0.01])
 def test_cells_contain_the_headings_that_the_law_reads(error: float, monkeypatch) -> None:
     """The reference's velocity in axes of a base that is turned by the wall and the error."""

@@ -112,6 +112,7 @@ def _pinocchio(robot: Any) -> tuple[Any, int, int]:
     return model, frames[0], frames[1]
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("side", [1.0, -1.0])
 def test_forces_are_those_of_pinocchio(side: float) -> None:
     """Also for wheels whose axes point outwards on both sides, so that they turn oppositely."""

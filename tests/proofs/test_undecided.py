@@ -45,6 +45,7 @@ def near():
     return proved(NEAR)
 
 
+@pytest.mark.extended
 def test_reversing_has_the_growth_of_the_heading_and_the_time() -> None:
     """An error grows as exp(v t / l), v = 0.3 m/s and l = 0.25 m: little in a short time."""
     straight = references.stack(
@@ -63,6 +64,7 @@ def test_reversing_has_the_growth_of_the_heading_and_the_time() -> None:
     proved(statement, **motion)
 
 
+@pytest.mark.extended
 def test_a_heading_without_a_wall_has_its_error_and_speeds() -> None:
     """The wheels roll at 0.2 m/s; with 1.6 rad, more than a quarter turn, the error may grow."""
     text = (

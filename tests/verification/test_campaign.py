@@ -336,6 +336,7 @@ def test_a_world_that_is_not_physical_fails_with_its_reason(tmp_path: Path) -> N
         campaign.replay(worlds[1])
 
 
+@pytest.mark.extended
 def test_a_world_that_stops_at_its_first_tick_has_no_curve(tmp_path: Path) -> None:
     # The arm is straight where the forearm is at zero.
     text = altered("turret = { normal = [0.0, 0.01] }", "forearm = { choice = [0.0, 1.6] }", TASK)

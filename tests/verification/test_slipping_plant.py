@@ -16,6 +16,7 @@ FRONT = {"front": (0.5, 0.0, -0.1)}
 
 
 # MuJoCo's contacts creep, and they chatter when they slide: loads are compared as means.
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(
     ("grip", "duration", "distance", "load", "slips"),
     [

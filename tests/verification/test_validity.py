@@ -150,6 +150,7 @@ def test_ranges_are_the_limits_of_track_with_their_rounding():
                 assert (judged, not outside) == (good, good)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(
     ("old", "new", "word"),
     [

@@ -228,6 +228,7 @@ def test_a_port_in_use_is_refused_and_free_after_close(run):
         assert viewer.url == f"http://127.0.0.1:{port}"
 
 
+@pytest.mark.extended
 def test_still_pictures(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run.save("run.h5")
@@ -238,7 +239,7 @@ def test_still_pictures(run, tmp_path, monkeypatch):
         Path("a.png").unlink()
 
 
-@pytest.mark.by_default(1)
+@pytest.mark.extended
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is a signal there")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_end_the_command_also_in_the_background(number):

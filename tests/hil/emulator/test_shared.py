@@ -3,6 +3,7 @@
 import multiprocessing
 
 import numpy as np
+import pytest
 
 from hil.emulator._shared import Block
 
