@@ -25,10 +25,9 @@ from concur.reduction._lift import STAGES_HINT, UNDETERMINED
 from concur.reduction._model import ReducedModel, check_model
 from concur.reduction._momentum import MomentumReduction
 from concur.reduction._reduce import reduce
-from concur.reduction._stages import StagedReduction
+from concur.reduction._stages import StagedReduction, momenta_text
 from concur.reduction._symmetry import symmetry
 from concur.reduction._symmetry_report import JointSymmetry, SymmetryGroup, SymmetryReport
-from concur.reduction._texts import momenta_text
 
 __all__ = [
     "CON4",

@@ -14,16 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from numbers import Real
-from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from concur.errors import DescriptionError, UnknownNameError
 from concur.reduction._model import ReducedModel, check_model
-from concur.reduction._search import ROUNDING, Search, acting_on
-from concur.reduction._texts import conservation_reason, momentum_equation
+from concur.reduction._search import ROUNDING, Search, acting_on, read_tolerance
 from concur.robot import unknown_name
 
 SAMPLES = 6
@@ -95,7 +91,21 @@ class Conservation:
     @property
     def equation(self) -> str:
         """Momentum equation, in words and signs, in the axes of `seen_from`."""
-        return momentum_equation(self)
+        left = f"d/dt p[{self.joint}] ="
+        if self.conserved:
+            return f"{left} 0"
+        # Four terms make the rate: one of them is as large as this.
+        least = min(self.tolerance, ROUNDING) / 4
+        terms = ["+ dT/d[{0}]"] if self.metric > least else []
+        if self.metric > least and self.seen_from == "body":
+            terms.append("+ ad*_v p[{0}]")
+        if self.potential > least:
+            terms.append("- dV/d[{0}]")
+        terms += [f"+ Xi[{{0}}, {leg}] s[{leg}]" for leg in self.legs]
+        for name in self.controls:
+            own = name.split("[")[0] == self.joint
+            terms.append(f"+ u[{name}]" if own else f"+ H[{name}, {{0}}] u[{name}]")
+        return f"{left} {' '.join(terms).format(self.joint).removeprefix('+ ')}"
 
     def __str__(self) -> str:
         return f"`{self.joint}`: {'conserved' if self.conserved else 'not conserved'}, {self.why}"
@@ -155,13 +165,19 @@ def conservation(model: ReducedModel, joint: str, tolerance: float = ROUNDING) -
     """
     check_model(model, "conservation")
     tolerance = read_tolerance(tolerance, "conservation")
-    return tested(Search(model), joint, tolerance)
+    return tested(Search(model), joint, tolerance, f"model of `{model.name}`, `joint`")
 
 
-def tested(search: Search, joint: str, tolerance: float) -> Conservation:
+def tested(search: Search, joint: str, tolerance: float, where: str) -> Conservation:
     """Test a joint at the states of a search."""
     model, robot, first = search.model, search.robot, search.model.first
-    _check_joint(model, joint)
+    names = [
+        body.name
+        for body in robot.bodies
+        if body.joint.nv and set(robot.freedoms(body.name)) <= set(model.shape)
+    ]
+    if not isinstance(joint, str) or joint not in names:
+        raise unknown_name(where, "shape joint", joint, names)
     own_drives = acting_on(robot, robot.freedoms(joint))
     others = [k for k in range(model.nu) if k not in own_drives]
     form_legs = _legs(model, joint)
@@ -199,41 +215,21 @@ def tested(search: Search, joint: str, tolerance: float) -> Conservation:
         ),
         tolerance=tolerance,
     )
-    return replace(found, why=conservation_reason(found))
+    return replace(found, why=_evidence(found))
 
 
-def _check_joint(model: ReducedModel, joint: str) -> None:
-    robot = model.robot
-    names = [
-        body.name
-        for body in robot.bodies
-        if body.joint.nv and set(robot.freedoms(body.name)) <= set(model.shape)
-    ]
-    if isinstance(joint, str) and joint in names:
-        return
-    error = unknown_name(f"model of `{model.name}`, `joint`", "shape joint", joint, names)
-    if isinstance(joint, str) and joint in {body.name for body in robot.bodies}:
-        raise UnknownNameError(
-            error.where,
-            expected=error.expected,
-            came=error.came,
-            cure="In this model its velocity, or part of it, follows from those of the others, "
-            "or it has none.",
-        )
-    raise error
-
-
-def read_tolerance(tolerance: Any, where: str) -> float:
-    """Read a tolerance between 0 and 1."""
-    given = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
-    if not given or not 0.0 < tolerance < 1.0:
-        raise DescriptionError(
-            f"{where}, `tolerance`",
-            expected="a number above 0 and below 1",
-            came=f"{tolerance!r:.40}",
-            cure="Leave it out for the default.",
-        )
-    return float(tolerance)
+def _evidence(found: Conservation) -> str:
+    """What changes the momentum, each with its relative rate."""
+    reasons = {
+        "the inertia depends on it": found.metric,
+        "gravity acts along it": found.potential,
+        "reactions of the wheels act along it, the two-form's leg": found.form,
+        "other drives act along it through the wheels": found.push,
+    }
+    texts = [f"{text} ({rate:.1e})" for text, rate in reasons.items() if rate > found.tolerance]
+    if found.driven:
+        texts.insert(0, "its drive changes it")
+    return "; ".join(texts) or f"it changes at the relative rate {found.rate:.1e} only"
 
 
 def _legs(model: ReducedModel, joint: str) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:

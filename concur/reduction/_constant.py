@@ -10,7 +10,6 @@ import casadi as ca
 from concur.codegen import EvaluatedMethods, Matrix, Scalar, Vector, evaluated
 from concur.reduction._phase_space import PhaseSpace
 from concur.reduction._search import ROUNDING
-from concur.reduction._texts import constant_reason
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +103,17 @@ class ConstantOfMotion(EvaluatedMethods):
     @property
     def why(self) -> str:
         """The evidence, with numbers."""
-        return constant_reason(self)
+        unmet = {
+            f"changes along the motion, {{h, H}} = {self.rate:.1e}": self.conserved,
+            "not affine in the momenta: its field is no motion of the shape": self.generator,
+            f"its field changes the two-form on the level set ({self.two_form_defect:.1e})": (
+                self.basic
+            ),
+            "its differential vanishes somewhere": self.steepness > ROUNDING,
+            f"changed by the controls {', '.join(self.controls)}": not self.controls,
+        }
+        texts = [text for text, holds in unmet.items() if not holds]
+        return "; ".join(texts) or "constant, and its field generates motions that keep Omega"
 
     def __str__(self) -> str:
         verdict = "reduces" if self.reducible else "kept" if self.conserved else "no constant"

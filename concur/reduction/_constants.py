@@ -32,7 +32,6 @@ from concur.reduction._level_set import LevelSet
 from concur.reduction._model import ReducedModel
 from concur.reduction._phase_space import SAMPLES, PhaseSpace, phase_space
 from concur.reduction._search import ROUNDING
-from concur.reduction._texts import joint_reasons
 from concur.robot import unknown_name
 
 Candidate: TypeAlias = Callable[[Any, Any], Any]
@@ -105,7 +104,16 @@ class ConstantsOfMotion:
     @property
     def reasons(self) -> tuple[str, ...]:
         """What speaks against reducing by all of them at once."""
-        return joint_reasons(self)
+        unmet = {
+            "there is no constant of motion": bool(self.constants),
+            f"not in involution: the brackets are {self.brackets.tolist()}": self.involutive,
+            f"the fields change the two-form on the level set ({self.two_form_defect:.1e})": (
+                self.two_form_defect <= ROUNDING
+            ),
+            "their differentials are not independent everywhere": self.independence > ROUNDING,
+        }
+        alone = (f"`{x.name}` {x.why}" for x in self if not (x.conserved and x.generator))
+        return *alone, *(text for text, holds in unmet.items() if not holds)
 
     @property
     def controls(self) -> tuple[str, ...]:

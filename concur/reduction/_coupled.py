@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike
 
 from concur.codegen import Array, Matrix, Scalar, Vector, constant, evaluated
 from concur.reduction._constraints import WheelReduction
-from concur.reduction._derivative import along
 from concur.reduction._model import ReducedModel
-from concur.robot import Mechanism, solve_positive_definite
+from concur.robot import Mechanism
 from concur.system import System
 
 
@@ -100,16 +99,6 @@ class CoupledReduction(ReducedModel):
         coupling = self._coupling(q)
         turning = self._turning(q, v) if self.wheels else 0.0
         return coupling.T @ self.inner.shape_forces(q, v, coupling @ sdot + turning)
-
-    @evaluated("(nq),(ns),(nu)->(nv),(ns)")
-    def vector_field(self, q: Vector, p: Vector, u: Vector) -> tuple[Vector, Vector]:
-        s = solve_positive_definite(self.mass_matrix(q), p)
-        v = self.velocity(q, s)
-        turning = along(self.mass_matrix, q, self.robot.rate(q, v))
-        return v, turning @ s + self.input_matrix(q) @ u - self.bias(q, s)
-
-    def momentum_fields(self, q: Vector) -> Array:
-        return self.first.momentum_fields(q)
 
     def _turning(self, q: Vector, v: Vector, w: Vector | None = None) -> Array:
         """Pdot s along v of the shape velocities in w, by default in v, shape (inner.ns,)."""

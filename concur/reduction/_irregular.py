@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import combinations
-
 import numpy as np
 from scipy.optimize import minimize
 
-from concur.errors import ConcurError, ReductionError
+from concur.errors import ReductionError
 from concur.reduction._dependents import platform_freedoms
-from concur.robot import Mechanism, Steering, comparable_rows
+from concur.robot import Mechanism, comparable_rows
 
 STARTS = 6
 """Configurations from which the worst point is sought."""
@@ -110,29 +107,6 @@ def _refusal(robot: Mechanism, q: np.ndarray, least: float, where: str) -> Reduc
         came=f"{robot.nf} independent rows that lose rank {where}: {angles or 'no joint steers'} "
         f"(singular value {least:.1e})",
         cure="Wheels that steer independently hold the base unless their axes meet in one point: "
-        f"describe one steering joint (a virtual axle) instead{_tables(robot)}.",
+        "describe one steering joint (a virtual axle) instead, or couple them by [[steering]].",
         q=q,
     )
-
-
-def _tables(robot: Mechanism) -> str:
-    """Tables `[[steering]]` with which the wheels would roll; empty if none are found."""
-    fixed, steered = list[str](), list[str]()
-    joints = steering(robot)
-    for wheel in robot.wheels:
-        own = robot.freedoms(*(robot.bodies[i].name for i in robot.path(robot.index(wheel.body))))
-        (steered if set(own) & set(joints) else fixed).append(wheel.body)
-    for guides in combinations([*fixed, *steered], 2):
-        free = [name for name in steered if name not in guides]
-        tables = [*robot.steering, *(Steering(name, guides) for name in free)]
-        try:
-            other = replace(robot, steering=tables, actuated=None)
-        except ConcurError:
-            continue
-        q = other.random(np.random.default_rng(4))
-        if free and _least(other, other.neutral()) > LOST and not _holds_base(other, q):
-            first, second = guides
-            written = [f'wheel = "{name}", guides = ["{first}", "{second}"]' for name in free]
-            return f", or couple them by [[steering]]: {'; '.join(written)}"
-    # Tables that are there may be the wrong ones.
-    return _tables(replace(robot, steering=(), actuated=None)) if robot.steering else ""

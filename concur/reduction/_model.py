@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from concur.codegen import Array, Matrix, Scalar, Vector, evaluated
 from concur.errors import ReductionError
 from concur.reduction._audit import Audit, audit
-from concur.reduction._derivative import along, gradient
+from concur.reduction._derivative import along
 from concur.reduction._lift import Lift
 from concur.robot import solve_positive_definite
 from concur.system import System
@@ -256,10 +256,8 @@ class ReducedModel(Lift):
         ----------
         Thesis, (3.1.6), (3.1.7), (3.2.13), (3.3.33), (3.3.42), (4.2.12), (4.3.26).
         """
-        s = solve_positive_definite(self.mass_matrix(q), p)
-        _, drift = self.lift(q)
-        carried = ca.bilin(self.system.mass_matrix(q), drift, drift)
-        return (ca.dot(p, s) + carried) / 2 + self.system.potential_energy(q)
+        v = self.velocity(q, solve_positive_definite(self.mass_matrix(q), p))
+        return self.system.kinetic_energy(q, v) + self.system.potential_energy(q)
 
     @evaluated("(nq),(ns)->(ns,ns)")
     def two_form(self, q: Vector, p: Vector) -> Matrix:
@@ -315,7 +313,8 @@ class ReducedModel(Lift):
 
         ``pdot_b = -E_b Hhat + c^d_ab p_d s^a - Xi_ab s^a + (H^T B u)_b`` with E_b the
         derivative along the horizontal field b; a lift whose drift h is not that of a floating
-        base alone adds <M v, [h, X_b]> + X_b <M h, h>.
+        base alone adds <M v, [h, X_b]> + X_b <M h, h>. All these terms are the change of the
+        reduced mass matrix along the motion less the bias, which is how they are evaluated.
 
         Parameters
         ----------
@@ -338,37 +337,10 @@ class ReducedModel(Lift):
         Thesis, (3.1.5), (3.1.8), (3.1.10), (3.1.11), (4.1.3), (4.1.4), (4.1.7), (4.2.13),
         (5.1.7), (5.3.24)-(5.3.26).
         """
-        horizontal, drift = self.lift(q)
         s = solve_positive_definite(self.mass_matrix(q), p)
-        slopes = gradient(lambda x: self.hamiltonian(x, p), q)
-        form = self.two_form(q, p)
-        carried = self._drift_forces(q, horizontal, drift, horizontal @ s + drift)
-        rates, units = [], self._on_shape()
-        shape = list(self.shape)
-        for b in range(self.ns):
-            slope = ca.dot(slopes, self.system.rate(q, horizontal[:, b]))
-            turned = self.robot.bracket(units @ s, units[:, b])
-            rates.append(-slope + ca.dot(p, turned[shape]) - ca.dot(form[:, b], s))
-        pdot = ca.vertcat(*rates) + carried + self.input_matrix(q) @ u
-        return horizontal @ s + drift, pdot
-
-    def _drift_forces(self, q: Vector, horizontal: Array, drift: ca.SX, v: Vector) -> Array:
-        """Terms of the drift h in pdot: <M v, [h, X_b]> + X_b <M h, h>, X_b the columns of H."""
-        if not drift.nnz():
-            return ca.SX(self.ns, 1)
-        robot = self.robot
-        momentum = robot.mass_matrix(q) @ v
-        energy = gradient(
-            lambda x: ca.bilin(robot.mass_matrix(x), self.lift(x)[1], self.lift(x)[1]), q
-        )
-        turning = along(lambda x: self.lift(x)[0], q, robot.rate(q, drift))
-        forces = []
-        for b in range(self.ns):
-            rate = robot.rate(q, horizontal[:, b])
-            change = turning[:, b] - along(lambda x: self.lift(x)[1], q, rate)
-            bracket = robot.bracket(drift, horizontal[:, b]) + change
-            forces.append(ca.dot(momentum, bracket) + ca.dot(energy, rate))
-        return ca.vertcat(ca.SX(0, 1), *forces)
+        v = self.velocity(q, s)
+        turning = along(self.mass_matrix, q, self.system.rate(q, v))
+        return v, turning @ s + self.input_matrix(q) @ u - self.bias(q, s)
 
     def momentum_fields(self, q: Vector) -> Array:
         """Fields whose momenta are those of the shape joints: <M v, field> for each.

@@ -25,7 +25,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array, Matrix, Scalar, Vector, constant, evaluated, finite_floats
+from concur.codegen import Array, Matrix, Vector, constant, evaluated, finite_floats
 from concur.errors import ShapeError
 from concur.groups import classify
 from concur.reduction._derivative import along, gradient
@@ -86,11 +86,6 @@ class MomentumReduction(ReducedModel):
     @property
     def nm(self) -> int:
         return 6
-
-    @property
-    def nz(self) -> int:
-        """Number of velocities, momenta and body momenta of `poisson_tensor`."""
-        return self.nb + 2 * self.ns
 
     @property
     def com_velocity(self) -> np.ndarray:
@@ -247,51 +242,6 @@ class MomentumReduction(ReducedModel):
             - turned[: self.nb, :]
         )
 
-    @evaluated("(nq),(ns)->()")
-    def hamiltonian(self, q: Vector, p: Vector) -> Scalar:
-        s = solve_positive_definite(self.mass_matrix(q), p)
-        carried = ca.dot(self.body_momentum(q), self.locked_velocity(q))
-        return (ca.dot(p, s) + carried) / 2 + self.robot.potential_energy(q)
-
-    @evaluated("(nq),(ns)->(ns,ns)")
-    def two_form(self, q: Vector, p: Vector) -> Matrix:
-        return self.curvature_form(q, self.body_momentum(q))
-
-    @evaluated("(nq),(nb)->(ns,ns)")
-    def curvature_form(self, q: Vector, body_momentum: Vector) -> Matrix:
-        """Antisymmetric curvature paired with a body momentum: <Pi, B>, (3.3.47).
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-        body_momentum : array_like
-            Momentum Pi in the frame of the base, shape (nb,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            The value, shape (ns, ns).
-        """
-        unit = ca.SX.eye(self.ns)
-        along_each = [self._along(q, unit[:, a]).T @ body_momentum for a in range(self.ns)]
-        connection = self.connection(q)
-        fields = ca.vertcat(connection, unit)
-        weights = ca.vertcat(body_momentum, connection.T @ body_momentum)
-        form = ca.SX(self.ns, self.ns)
-        for a in range(self.ns):
-            for b in range(a + 1, self.ns):
-                turned = self.robot.bracket(fields[:, a], fields[:, b])
-                form[a, b] = along_each[a][b] - along_each[b][a] - ca.dot(weights, turned)
-                form[b, a] = -form[a, b]
-        return ca.sparsify(form)
-
-    @evaluated("(nq),(ns),(nu)->(nv),(ns)")
-    def vector_field(self, q: Vector, p: Vector, u: Vector) -> tuple[Vector, Vector]:
-        still = ca.SX(self.nb, 1)
-        v, _, pdot = self.hamilton_poincare(q, self.body_momentum(q), p, u, still)
-        return v, pdot
-
     @evaluated("(nq),(nb),(ns),(nu),(nb)->(nv),(nb),(ns)")
     def hamilton_poincare(
         self, q: Vector, body_momentum: Vector, p: Vector, u: Vector, wrench: Vector
@@ -346,43 +296,6 @@ class MomentumReduction(ReducedModel):
         rate = along(self.connection, q, robot.rate(q, v))
         pdot = turned[nb:, :] + slopes - rate.T @ body_momentum - connection.T @ body_rate
         return v, body_rate, pdot + self.input_matrix(q) @ u
-
-    @evaluated("(nq),(nb),(ns)->(nz,nz)")
-    def poisson_tensor(self, q: Vector, body_momentum: Vector, p: Vector) -> Matrix:
-        """Antisymmetric Poisson tensor of the reduced space in (Pi, shape, phat).
-
-        The free motion is ``xdot = tensor @ dh`` with ``dh = (a, D Hhat, s)``. The coadjoint
-        invariants of Pi are its Casimir functions.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-        body_momentum : array_like
-            Momentum Pi in the frame of the base, shape (nb,).
-        p : array_like
-            Reduced momentum Mhat s, shape (ns,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            The value, shape (nz, nz).
-        """
-        nb, ns = self.nb, self.ns
-        padded = ca.vertcat(body_momentum, p)
-        unit = ca.SX.eye(self.nv)
-        brackets = ca.horzcat(*[self._coadjoint(unit[:, k], padded) for k in range(self.nv)]).T
-        orbit, shape = brackets[:nb, :nb], brackets[nb:, nb:]
-        connection = self.connection(q)
-        curved = self.curvature_form(q, body_momentum)
-        coupling = orbit @ connection
-        return ca.blockcat(
-            [
-                [-orbit, ca.SX(nb, ns), coupling],
-                [ca.SX(ns, nb), ca.SX(ns, ns), ca.SX.eye(ns)],
-                [-coupling.T, -ca.SX.eye(ns), curved - shape],
-            ]
-        )
 
     def _locked(self, inertia: Array, momenta: Array) -> Array:
         """Velocities of the base, joints locked, for momenta (nb, k) in its basis."""

@@ -172,26 +172,19 @@ class PhaseSpace(EvaluatedMethods):
 def phase_space(model: ReducedModel) -> PhaseSpace:
     """Phase space of a reduced model, tested to be one."""
     check_model(model, "constants of motion")
-    where = f"robot `{model.name}`, constants of motion"
-    if not model.ns:
-        raise ReductionError(
-            where,
-            expected="a model with shape velocities",
-            came="none: all its velocities follow from momentum or wheels",
-            cure="Call `concur.symmetry` for the constant momenta of this robot.",
-        )
-    cut = [
-        body.name
-        for body in model.robot.bodies
-        if 0 < len(set(model.robot.freedoms(body.name)) & set(model.shape)) < body.joint.nv
-    ]
-    if cut:
-        raise ReductionError(
-            where,
-            expected="a shape made of whole joints",
-            came=f"part of the velocity of `{cut[0]}` only, whose position is no shape coordinate",
-            cure="Only such a shape has the two-form. Call `concur.symmetry` for the constant "
-            "momenta of this robot.",
+    _demand(
+        model,
+        model.ns > 0,
+        "a model with shape velocities",
+        "none: all its velocities follow from momentum or wheels",
+    )
+    for body in model.robot.bodies:
+        own = len(set(model.robot.freedoms(body.name)) & set(model.shape))
+        _demand(
+            model,
+            own in (0, body.joint.nv),
+            "a shape made of whole joints",
+            f"part of the velocity of `{body.name}` only, whose position is no shape coordinate",
         )
     space = PhaseSpace(model)
     rng = np.random.default_rng(21)
@@ -209,24 +202,33 @@ def phase_space(model: ReducedModel) -> PhaseSpace:
             np.abs(moved[2] - form).max() * np.abs(s).max(),
             np.abs(model.mass_matrix(q) @ (moved[1] - s)).max(),
         )
-        if change > ROUNDING * size:
-            raise ReductionError(
-                where,
-                expected="reduced equations that do not depend on the velocities left out",
-                came=f"equations that depend on the position of what is left out ({change:.1e})",
-                cure="Only wheels with a symmetry (Chaplygin), a floating base at zero momentum "
-                "and a fixed base leave a phase space of the shape alone.",
-            )
+        _demand(
+            model,
+            change <= ROUNDING * size,
+            "reduced equations that do not depend on the velocities left out",
+            f"equations that depend on the position of what is left out ({change:.1e})",
+        )
         _, pdot = model.vector_field(q, p, still)
         left = np.abs(pdot + along_q - form @ s).max()
-        if left > ROUNDING * size:
-            raise ReductionError(
-                where,
-                expected="forces that come from the Hamiltonian and the two-form",
-                came=f"further forces of the drift ({left:.1e})",
-                cure="Ask the stage before.",
-            )
+        _demand(
+            model,
+            left <= ROUNDING * size,
+            "forces that come from the Hamiltonian and the two-form",
+            f"further forces of the drift ({left:.1e})",
+        )
     return space
+
+
+def _demand(model: ReducedModel, holds: bool, expected: str, came: str) -> None:
+    if not holds:
+        raise ReductionError(
+            f"robot `{model.name}`, constants of motion",
+            expected=expected,
+            came=came,
+            cure="Only wheels with a symmetry (Chaplygin), a floating base at zero momentum and a "
+            "fixed base leave a phase space of the shape alone. `concur.symmetry` finds the "
+            "constant momenta of any robot.",
+        )
 
 
 def _places(model: ReducedModel) -> list[int]:

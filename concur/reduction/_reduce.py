@@ -130,18 +130,17 @@ def reduce(
     if robot.mimics and not robot.wheels:
         model = coupled(model)
     cables = ", ".join(f"`{name}`" for name in robot.cables)
-    staged = stages is not None or bool(robot.cables)
-    if (robot.followers or isinstance(model, CoupledReduction)) and staged:
+    tied = robot.followers or isinstance(model, CoupledReduction)
+    if tied and (stages is not None or robot.cables):
         what = "joints that follow others" if robot.followers else "wheels on a hull that floats"
         raise ReductionError(
             f"robot `{robot.name}`, `stages`",
             expected=f"no stages for a robot with {what}",
             came=f"{stages!r:.60}" if stages is not None else f"links on cables: {cables}",
-            cure="Leave `stages` out: the reactions of such joints change the momenta of others."
-            if stages is not None
-            else "Give these links a moment about their lines.",
+            cure="Leave `stages` out: the reactions of such joints change the momenta of others. "
+            "Give links on cables a moment about their lines.",
         )
-    if robot.followers or isinstance(model, CoupledReduction):
+    if tied:
         return model
     model = without_spins(model)
     if stages is None:
@@ -234,17 +233,15 @@ def _check_gravity(robot: Mechanism) -> None:
     name = _pushed_by_gravity(robot)
     if name is None:
         return
-    free = isinstance(robot.base.joint, Free)  # such a base cannot be driven
+    fixed = "a Fixed joint"
+    if not isinstance(robot.base.joint, Free):  # such a base cannot be driven
+        fixed += ", name it in `actuated`"
     raise ReductionError(
         f"robot `{robot.name}`, `gravity`",
         expected=f"no gravity along the undriven base `{robot.base.name}`",
         came=f"{robot.gravity} m/s^2, which pushes along {name}",
-        cure="The momentum would not stay constant. Set gravity to zero (in orbit), let "
-        "the base move across it only, add wheels that hold the base, or give it a Fixed "
-        "joint"
-        + ("." if free else " or name it in `actuated`.")
-        + " A part of the momentum that gravity leaves constant is a stage: name the base in "
-        "`stages`.",
+        cure=f"Set gravity to zero (in orbit), give the base wheels, {fixed}, or name the base in "
+        "`stages`: gravity leaves a part of its momentum constant.",
     )
 
 
@@ -276,8 +273,7 @@ def _by_wheels(robot: Mechanism) -> WheelReduction:
     if not symmetric:
         reason += ", but depend on them: no symmetry group, the lift is used without it"
     if left:
-        owns = "its momentum changes" if len(left) == 1 else "their momenta change"
-        reason += f"; the wheels leave {_freedoms(robot, left)} free: {owns}"
+        reason += f"; the wheels leave {' and '.join(robot.freedom_names[i] for i in left)} free"
     kind = "constrained" if left or not symmetric else "chaplygin"
     model = WheelReduction(robot, kind, shape, dependent, reason)
     stuck = _stuck(model, samples)
@@ -293,11 +289,3 @@ def _stuck(model: ReducedModel, samples: list[np.ndarray]) -> str:
         if max(float(np.abs(model.lift(q)[0][turning]).max()) for q in samples) < 1e-9:
             stuck.append(model.robot.freedom_names[turning])
     return " and ".join(stuck)
-
-
-def _freedoms(robot: Mechanism, freedoms: list[int]) -> str:
-    """Names of velocities of bodies on wheels; those of the base without the base's name."""
-    base = robot.base.joint
-    if max(freedoms) < base.nv:
-        return " and ".join(base.freedom_names[i] for i in freedoms) + " of the base"
-    return " and ".join(robot.freedom_names[i] for i in freedoms)

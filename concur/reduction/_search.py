@@ -21,11 +21,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from numbers import Real
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from concur.codegen import Array, Evaluator, Vector, constant
+from concur.errors import DescriptionError
 from concur.groups import classify, se3
 from concur.reduction._derivative import along
 from concur.reduction._model import ReducedModel
@@ -146,8 +149,7 @@ class Search:
     def states(self, seed: int, count: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Draw configurations far from where there is no lift, velocities and unit efforts."""
         rng, model = np.random.default_rng(seed), self.model
-        drawn = [model.robot.random(rng) for _ in range(4 * count)]
-        best = sorted(drawn, key=lambda q: -float(model.regularity(q)))[:count]
+        best = _regular(model, rng, count)
         return [
             (q, model.velocity(q, rng.uniform(-1.0, 1.0, model.ns)), _efforts(model, q))
             for q in best
@@ -200,6 +202,19 @@ class Search:
         return [part for part in chosen if part is not None]
 
 
+def read_tolerance(tolerance: Any, where: str, most: float = 1.0) -> float:
+    """Read a tolerance between 0 and a limit."""
+    given = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
+    if not given or not 0.0 < tolerance < most:
+        raise DescriptionError(
+            f"{where}, `tolerance`",
+            expected=f"a number above 0 and below {most:g}",
+            came=f"{tolerance!r:.40}",
+            cure="Leave it out for the default.",
+        )
+    return float(tolerance)
+
+
 def is_whole(robot: Mechanism, part: ConstantMomentum) -> bool:
     """Whether it is the momentum of the joint's whole group."""
     joint = robot.bodies[robot.index(part.joint)].joint
@@ -210,6 +225,12 @@ def acting_on(robot: Mechanism, freedoms: Sequence[int]) -> list[int]:
     """Controls that act on some freedoms, perhaps with others."""
     acting = ca.SX(robot.actuation(ca.SX.sym("q", robot.nq)))
     return [k for k in range(robot.nu) if acting[list(freedoms), k].nnz()]
+
+
+def _regular(model: ReducedModel, rng: np.random.Generator, count: int) -> list[np.ndarray]:
+    """Draw configurations far from where there is no lift: the best quarter of them."""
+    drawn = [model.robot.random(rng) for _ in range(4 * count)]
+    return sorted(drawn, key=lambda q: -float(model.regularity(q)))[:count]
 
 
 def _efforts(model: ReducedModel, q: np.ndarray) -> np.ndarray:
@@ -259,15 +280,20 @@ def _link_inertia(robot: Mechanism, index: int) -> tuple[np.ndarray, np.ndarray]
     return inertia, size
 
 
-def link_metric(robot: Mechanism, joint: str, generators: Generators) -> np.ndarray:
-    """Twice the kinetic energy of these motions, as a form on the generators, shape (k, k)."""
-    basis = robot.bodies[robot.index(joint)].joint.basis @ np.array(generators).T
-    return np.asarray(link_rows(robot, joint, generators) @ basis)
-
-
-def link_weights(robot: Mechanism, joint: str, generators: Generators, q: Vector) -> Array:
-    """Momenta of a link along generators, as rows on v, shape (k, nv)."""
-    return constant(link_rows(robot, joint, generators)) @ robot.jacobian(q, joint)
+def momentum_rows(
+    model: ReducedModel, joint: str, generators: Generators, seen_from: str, q: Vector
+) -> tuple[Array, Array]:
+    """Momenta of a joint along generators, as rows on v, and the metric of the generators."""
+    robot, first = model.robot, model.first
+    if seen_from == "link":
+        rows = link_rows(robot, joint, generators)
+        basis = robot.bodies[robot.index(joint)].joint.basis @ np.array(generators).T
+        return constant(rows) @ robot.jacobian(q, joint), constant(rows @ basis)
+    places = [first.shape.index(i) for i in robot.freedoms(joint)]
+    turned = in_body(robot, joint, generators, seen_from, q)
+    fields = first.momentum_fields(q)[:, places] @ turned
+    metric = turned.T @ first.mass_matrix(q)[places, places] @ turned
+    return fields.T @ robot.mass_matrix(q), metric
 
 
 def link_symmetry(robot: Mechanism, joint: str, tolerance: float) -> Generators:
@@ -397,12 +423,9 @@ def _with_follows(model: ReducedModel, part: ConstantMomentum) -> ConstantMoment
         return replace(part, follows=tuple(rows))
     own = [i for i in rows if i in model.shape]
     momenta = _pivots(model, part)
-    rng = np.random.default_rng(31)
-    drawn = sorted(
-        (robot.random(rng) for _ in range(4 * SAMPLES)), key=lambda q: -float(model.regularity(q))
-    )
+    drawn = _regular(model, np.random.default_rng(31), SAMPLES)
     pivots: dict[tuple[int, ...], list[float]] = {c: [] for c in combinations(own, dim)}
-    for q in (robot.neutral(), *drawn[:SAMPLES]):
+    for q in (robot.neutral(), *drawn):
         part_of, metric, whole = (np.array(result) for result in momenta(q))
         exists = np.isfinite(metric).all() and np.isfinite(part_of).all()
         for choice, values in pivots.items():
@@ -426,15 +449,7 @@ def _with_follows(model: ReducedModel, part: ConstantMomentum) -> ConstantMoment
 
 def _pivots(model: ReducedModel, part: ConstantMomentum) -> ca.Function:
     """Momenta of a part per shape velocity, the metric, and that of the generators."""
-    first, rows = model.first, model.robot.freedoms(part.joint)
     q = ca.SX.sym("q", model.nq)
-    if part.seen_from == "link":
-        weights = link_weights(model.robot, part.joint, part.generators, q)
-        own = constant(link_metric(model.robot, part.joint, part.generators))
-    else:
-        places = [first.shape.index(i) for i in rows]
-        turned = in_body(model.robot, part.joint, part.generators, part.seen_from, q)
-        weights = (first.momentum_fields(q)[:, places] @ turned).T @ model.robot.mass_matrix(q)
-        own = turned.T @ first.mass_matrix(q)[places, places] @ turned
+    weights, own = momentum_rows(model, part.joint, part.generators, part.seen_from, q)
     results = [weights @ model.lift(q)[0], model.mass_matrix(q), own]
     return ca.Function("pivots", [q], [ca.densify(result) for result in results], {"cse": True})

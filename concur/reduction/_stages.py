@@ -39,21 +39,21 @@ from concur.codegen import (
     finite_floats,
     shape_error,
 )
-from concur.errors import ReductionError, UnknownNameError
-from concur.reduction._conservation import read_tolerance, tested
-from concur.reduction._derivative import along
+from concur.errors import ReductionError
+from concur.reduction._conservation import tested
 from concur.reduction._lift import STAGES_HINT
 from concur.reduction._model import ReducedModel
 from concur.reduction._search import (
     ROUNDING,
     ConstantMomentum,
+    Generators,
     Search,
     in_body,
-    link_metric,
+    is_whole,
     link_rows,
-    link_weights,
+    momentum_rows,
+    read_tolerance,
 )
-from concur.reduction._texts import keeps, momenta_text, momentum_units, why_kept
 from concur.robot import Mechanism, solve_positive_definite, unknown_name
 from concur.robot.joints import Joint
 from concur.system import System
@@ -200,7 +200,7 @@ class StagedReduction(ReducedModel):
     @property
     def momentum_units(self) -> tuple[str, ...]:
         """Unit of each constant momentum: N m s about an axis, N s along one."""
-        return momentum_units(self.robot, self.joint, self.generators)
+        return _units(self.robot, self.joint, self.generators)
 
     @evaluated("(nq),(nm)->(nv,ns),(nv)")
     def lift(self, q: Vector, momentum: Vector | None = None) -> tuple[Matrix, Vector]:
@@ -221,12 +221,7 @@ class StagedReduction(ReducedModel):
         # Angle, in the kinetic energy, between the motions that carry the momentum and those of
         # the velocities that follow from it: its cosine for one of each.
         own = self._momenta(q)[:, self._group]
-        if self.seen_from == "link":
-            whole = constant(link_metric(self.robot, self.joint, self.generators))
-        else:
-            turned = in_body(self.robot, self.joint, self.generators, self.seen_from, q)
-            places = [self.first.shape.index(i) for i in self._joint_rows]
-            whole = turned.T @ self.first.mass_matrix(q)[places, places] @ turned
+        whole = momentum_rows(self, self.joint, self.generators, self.seen_from, q)[1]
         size = ca.det(whole) * ca.det(self.inner.mass_matrix(q)[self._group, self._group])
         return ca.fmin(before, ca.fabs(ca.det(own)) / ca.sqrt(size))
 
@@ -266,23 +261,6 @@ class StagedReduction(ReducedModel):
         follows = self._solve(momenta, momenta[:, self._rest])
         return forces[self._rest, :] - follows.T @ forces[self._group, :]
 
-    @evaluated("(nq),(ns)->()")
-    def hamiltonian(self, q: Vector, p: Vector) -> Scalar:
-        if self._straight:
-            return super().hamiltonian(q, p)
-        # The drift moves along the shape velocities too: its energy does not just add.
-        v = self.velocity(q, solve_positive_definite(self.mass_matrix(q), p))
-        return self.robot.kinetic_energy(q, v) + self.robot.potential_energy(q)
-
-    @evaluated("(nq),(ns),(nu)->(nv),(ns)")
-    def vector_field(self, q: Vector, p: Vector, u: Vector) -> tuple[Vector, Vector]:
-        if self._straight:
-            return super().vector_field(q, p, u)
-        s = solve_positive_definite(self.mass_matrix(q), p)
-        v = self.velocity(q, s)
-        turning = along(self.mass_matrix, q, self.robot.rate(q, v))
-        return v, turning @ s + self.input_matrix(q) @ u - self.bias(q, s)
-
     @evaluated("(nq)->(nn)")
     def stage_momentum(self, q: Vector) -> Vector:
         """Constant momentum, carried to the velocities that it belongs to.
@@ -316,9 +294,6 @@ class StagedReduction(ReducedModel):
         torque = rotation.T @ (wrench[3:] - ca.cross(translation, wrench[:3]))
         carried = constant(joint.basis.T) @ ca.vertcat(force, torque)
         return carried[list(aligned), :]
-
-    def momentum_fields(self, q: Vector) -> Array:
-        return self.first.momentum_fields(q)
 
     @property
     def _joint(self) -> Joint:
@@ -369,15 +344,17 @@ class StagedReduction(ReducedModel):
 
     def _fields(self, q: Vector) -> Array:
         """Fields that the momentum belongs to, one per generator or coordinate."""
-        own = self.momentum_fields(q)[:, [self.first.shape.index(i) for i in self._joint_rows]]
+        own = self.first.momentum_fields(q)[
+            :, [self.first.shape.index(i) for i in self._joint_rows]
+        ]
         if self._aligned is not None:
             return own[:, list(self._aligned)]
         return own @ in_body(self.robot, self.joint, self.generators, self.seen_from, q)
 
     def _weights(self, q: Vector) -> Array:
         """Rows of the momentum over v."""
-        if self.seen_from == "link":
-            return link_weights(self.robot, self.joint, self.generators, q)
+        if self._aligned is None:
+            return momentum_rows(self, self.joint, self.generators, self.seen_from, q)[0]
         return self._fields(q).T @ self.robot.mass_matrix(q)
 
     def _momenta(self, q: Vector) -> Array:
@@ -490,15 +467,8 @@ def _demanded(model: ReducedModel, joint: str, tolerance: float) -> list[Constan
     robot, search, used = model.robot, Search(model), _used(model, joint)
     if used and (found := search.stages(joint, tolerance, used)):
         return found
-    try:
-        whole = tested(search, joint, tolerance)
-    except UnknownNameError as error:
-        raise UnknownNameError(
-            f"robot `{robot.name}`, `stages`",
-            expected=error.expected,
-            came=error.came,
-            cure=error.cure,
-        ) from None
+    where = f"robot `{robot.name}`, `stages`"
+    whole = tested(search, joint, tolerance, where)
     if found := search.stages(joint, tolerance):
         return found
     several = robot.bodies[robot.index(joint)].joint.nv > 1
@@ -512,7 +482,7 @@ def _demanded(model: ReducedModel, joint: str, tolerance: float) -> list[Constan
             f"tolerance={rounded:.0e}."
         )
     raise ReductionError(
-        f"robot `{model.name}`, `stages`, joint `{joint}`",
+        f"{where}, joint `{joint}`",
         expected="a joint that keeps its momentum" + (", or a part of it" if several else ""),
         came=whole.why,
         cure=cure,
@@ -533,7 +503,7 @@ def with_hint(model: ReducedModel, tolerance: float = ROUNDING) -> ReducedModel:
     part = _next(model, read_tolerance(tolerance, "reduce"))
     if part is None:
         return model
-    hint = f"`{part.joint}` is unactuated and {keeps(model.robot, part)}: {STAGES_HINT}"
+    hint = f"`{part.joint}` is unactuated and {_keeps(model.robot, part)}: {STAGES_HINT}"
     return replace(model, reason=f"{model.reason}; {hint}")
 
 
@@ -557,14 +527,14 @@ def _stage(
         theta = given.reshape(1) if size == 1 and given.ndim == 0 else given
         if theta.shape != (size,):
             raise shape_error(where, (size,), theta.shape)
-    units = momentum_units(robot, part.joint, part.generators)
-    why = "the spin moves no mass" if what else why_kept(robot, part, tolerance)
+    units = _units(robot, part.joint, part.generators)
+    why = "the spin moves no mass" if what else _evidence(robot, part, tolerance)
     return StagedReduction(
         robot,
         "staged",
         tuple(i for i in model.shape if i not in part.follows),
         tuple(sorted((*model.dependent, *part.follows))),
-        f"{model.reason}; then by `{part.joint}`, which {what or keeps(robot, part)}, "
+        f"{model.reason}; then by `{part.joint}`, which {what or _keeps(robot, part)}, "
         f"{momenta_text(theta, units)}: {why}",
         model,
         part.joint,
@@ -573,3 +543,52 @@ def _stage(
         part.generators,
         tolerance,
     )
+
+
+def _units(robot: Mechanism, joint: str, generators: Generators) -> tuple[str, ...]:
+    basis = robot.bodies[robot.index(joint)].joint.basis
+    turns = np.abs((basis @ np.array(generators).T)[3:]).max(axis=0) > ROUNDING
+    return tuple("N m s" if turn else "N s" for turn in turns)
+
+
+def momenta_text(theta: Sequence[float] | np.ndarray, units: Sequence[str]) -> str:
+    """Momenta with sign and unit.
+
+    Parameters
+    ----------
+    theta : sequence of float
+        The momenta.
+    units : sequence of str
+        Unit of each.
+
+    Returns
+    -------
+    str
+        The text.
+    """
+    numbers = [f"{value:.4g} {unit}" for value, unit in zip(theta, units, strict=True)]
+    return ", ".join(numbers) if np.any(theta) else "zero"
+
+
+def _keeps(robot: Mechanism, part: ConstantMomentum) -> str:
+    """Part of its momentum that a joint keeps, like "wz in the axes of the body"."""
+    if is_whole(robot, part):
+        return "keeps its momentum"
+    names, texts = robot.bodies[robot.index(part.joint)].joint.freedom_names, []
+    for generator in part.generators:
+        terms = zip(generator, names, strict=True)
+        texts.append(" ".join(name if x == 1.0 else f"{x:+.4g} {name}" for x, name in terms if x))
+    axes = "the frame it attaches to" if part.seen_from == "parent" else "the body"
+    turned = ", with all it carries turned back" if part.seen_from == "link" else ""
+    return f"keeps a part of its momentum, {', '.join(texts)} in the axes of {axes}{turned}"
+
+
+def _evidence(robot: Mechanism, part: ConstantMomentum, tolerance: float) -> str:
+    """Evidence that a momentum is constant, and where velocities do not follow from it."""
+    text = f"unactuated, its momentum changes at the relative rate {part.rate:.1e} only"
+    if part.rate > ROUNDING:
+        text += f", within the tolerance {tolerance:.1g}"
+    if not part.everywhere:
+        follows = " and ".join(robot.freedom_names[i] for i in part.follows)
+        text += f"; {follows} does not follow from it everywhere, see `regularity`"
+    return text

@@ -17,8 +17,8 @@ can have. In velocities of unit size for that part alone, no far or heavy base h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TypeAlias
 
@@ -32,10 +32,20 @@ from concur.reduction._constraints import WheelReduction
 from concur.reduction._dependents import choose_dependents
 from concur.reduction._derivative import along
 from concur.reduction._model import ReducedModel
-from concur.reduction._search import Generators, Momenta, Search, link_symmetry
+from concur.reduction._search import (
+    ConstantMomentum,
+    Generators,
+    Momenta,
+    Search,
+    link_symmetry,
+    read_tolerance,
+)
 from concur.reduction._symmetry_report import JointSymmetry, SymmetryGroup, SymmetryReport
-from concur.reduction._texts import DIRECTION, conserved_names, symmetry_reason
-from concur.robot import Body, Mechanism, is_abelian
+from concur.robot import Mechanism, is_abelian
+from concur.robot.joints import Joint
+
+DIRECTION = 1e-6
+"""Axes and twists closer than this (rad, lengths of the part) are the same."""
 
 SAMPLES = 12
 """Random configurations at which a group is looked for, and again as many to confirm it."""
@@ -126,13 +136,7 @@ def _check(robot: object, samples: int, tolerance: float) -> None:
             came=f"{samples!r:.40}",
             cure="Leave it out for the default.",
         )
-    if not isinstance(tolerance, float) or not 0.0 < tolerance < 0.1:
-        raise DescriptionError(
-            "symmetry, `tolerance`",
-            expected="a number above 0 and below 0.1",
-            came=f"{tolerance!r:.40}",
-            cure="Leave it out for the default.",
-        )
+    read_tolerance(tolerance, "symmetry", 0.1)
 
 
 def _drawn(robot: Mechanism, rng: np.random.Generator) -> np.ndarray:
@@ -208,64 +212,53 @@ class _Search:
         return Search(WheelReduction(self.robot, "constrained", shape, dependent, ""))
 
     def row(self, index: int) -> JointSymmetry:
-        """Look for all groups of one joint."""
+        """Look for all groups of one joint, and judge whether the robot can be reduced by it."""
         robot, body = self.robot, self.robot.bodies[index]
         carried = _Carried(self.momenta, index, self.found_at)
         largest, start = partial(self._largest, carried), self.start.frames[index]
-        every = np.eye(body.joint.nv)
 
-        left = largest(carried.kinetic(left=True), every)
+        left = largest(carried.kinetic(left=True))
         potential, rolling, reaction = self._tests(carried, left=True)
-        gravity = largest(potential, left.directions)
-        wheels = largest(rolling, left.directions)
-        kept = largest(_both(potential, rolling), left.directions)
-        conserving = largest(reaction, gravity.directions)
-        space = se3.adjoint(start)
-        conjugated = largest(lambda s: carried.conjugated(s, start), every, space)
+        gravity, wheels = largest(potential, left), largest(rolling, left)
+        kept = largest(_both(potential, rolling), left)
+        conserving = largest(reaction, gravity)
+        conjugated = largest(lambda s: carried.conjugated(s, start), frame=se3.adjoint(start))
         right = own = turned = None
         if carried.extremity:
-            right = largest(carried.kinetic(left=False), every)
+            right = largest(carried.kinetic(left=False))
             potential, _, reaction = self._tests(carried, left=False)
-            own = largest(_both(potential, reaction), right.directions).group
+            own = largest(_both(potential, reaction), right)
         else:
             turned = carried.turned(link_symmetry(robot, body.name, self.tolerance))
 
+        driven, along = body.name in robot.driven_bodies, tuple[ConstantMomentum, ...]()
+        span, rolls = set(robot.freedoms(body.name)), bool(robot.wheels)
+        free, given = not span & self.dependent, span <= self.dependent
+        tied = rolls and free and not driven and self.dependent and self._ties(sorted(span))
+        if tied:
+            along = tuple(self.rolling_search.found(body.name, self.tolerance))
+        constant = any(group.dim for group in (conserving, own, turned) if group)
+        by_momentum = bool(along) if tied else constant and free
         wheel = body.name in {w.body for w in robot.wheels}
         row = JointSymmetry(
             joint=body.name,
             role="base" if body.parent is None else "wheel" if wheel else "joint",
-            driven=body.name in robot.driven_bodies,
+            driven=driven,
             whole=classify(body.joint.basis, length=carried.length),
-            conjugated=conjugated.group,
-            left=left.group,
-            right=right.group if right else None,
-            potential=gravity.group,
-            constraints=wheels.group,
-            kept=kept.group,
-            conserving=conserving.group,
+            conjugated=conjugated,
+            left=left,
+            right=right,
+            potential=gravity,
+            constraints=wheels,
+            kept=kept,
+            conserving=conserving,
             own=own,
+            reducible=not driven and (by_momentum or (given and rolls and kept.dim > 0)),
             turned=turned,
+            along=along,
         )
-        return self._judged(row, body, carried.length)
-
-    def _judged(self, row: JointSymmetry, body: Body, length: float) -> JointSymmetry:
-        """The row with its constant momenta, and whether the robot can be reduced by them."""
-        span = set(self.robot.freedoms(body.name))
-        rolls, free = bool(self.robot.wheels), not span & self.dependent
-        tied = rolls and free and not row.driven and self.dependent and self._ties(sorted(span))
-        if tied:
-            row = replace(row, along=tuple(self.rolling_search.found(row.joint, self.tolerance)))
-        groups = [group for group in (row.conserving, row.own, row.turned) if group]
-        own = any(group.dim for group in groups)
-        conserved = conserved_names(row, body.joint.basis, is_abelian(body.joint), length)
-        row = replace(row, conserved=conserved)
-        given = span <= self.dependent
-        by_momentum = bool(row.along) if tied else own and free
-        return replace(
-            row,
-            reducible=not row.driven and (by_momentum or (given and rolls and row.kept.dim > 0)),
-            reason=symmetry_reason(row, own or bool(row.along), given, rolls),
-        )
+        names = () if driven else tuple(_names(row, body.joint, carried.length))
+        return replace(row, conserved=names, reason=_reason(row, constant or bool(along)))
 
     def _ties(self, span: list[int]) -> bool:
         """Whether rolling ties other velocities to those of a joint."""
@@ -275,17 +268,17 @@ class _Search:
         self,
         carried: _Carried,
         measure: _Measure,
-        within: np.ndarray,
+        within: SymmetryGroup | None = None,
         frame: np.ndarray | None = None,
-    ) -> _Found:
-        """Largest algebra within some directions (d, m) that a measure sees no change along.
+    ) -> SymmetryGroup:
+        """Largest group, within another, along whose motions a measure sees no change.
 
         What was found at some configurations is confirmed, or made smaller, at others. Should
         the rest not be closed under the bracket, which only a loose tolerance lets happen, the
         worst directions are left out until it is.
         """
         adjoint = np.eye(6) if frame is None else frame
-        directions, missed = within, list[float]()
+        directions, missed = carried.directions(within), list[float]()
         residual = 0.0
         for states in (self.found_at, self.confirmed_at):
             stack = np.vstack([measure(state) @ directions for state in states])
@@ -299,8 +292,7 @@ class _Search:
             residual = float(values[:count].max(initial=0.0))
             if count < directions.shape[1]:
                 directions = directions @ vectors[:count].T
-        group = carried.group(directions, adjoint, min(missed, default=None), residual)
-        return _Found(directions, group)
+        return carried.group(directions, adjoint, min(missed, default=None), residual)
 
     def _tests(self, carried: _Carried, left: bool) -> tuple[_Measure, _Measure, _Measure]:
         """Measures of the change of potential and admitted motions, and of what rolling forbids."""
@@ -338,14 +330,6 @@ class _Search:
 
 def _both(one: _Measure, other: _Measure) -> _Measure:
     return lambda state: np.vstack([one(state), other(state)])
-
-
-@dataclass(frozen=True, eq=False)
-class _Found:
-    """Directions of a joint (nv, dim), each with its unit, and the group they span."""
-
-    directions: np.ndarray
-    group: SymmetryGroup
 
 
 class _Carried:
@@ -426,6 +410,12 @@ class _Carried:
         seen = self._twist_scale[:, None] * (back @ self.basis) / self.unit
         return np.asarray(seen - unit @ (unit.T @ seen))
 
+    def directions(self, group: SymmetryGroup | None) -> np.ndarray:
+        """Orthonormal directions that span a group, or the joint, in its units."""
+        if group is None:
+            return np.eye(self.dim)
+        return np.linalg.qr(self.unit[:, None] * group.coordinates)[0]
+
     def classified(self, directions: np.ndarray, adjoint: np.ndarray) -> Subgroup:
         """Group that some directions span, seen from another frame."""
         twists = adjoint @ (self.basis / self.unit) @ directions
@@ -487,3 +477,71 @@ def _derivative(robot: Mechanism) -> Evaluator:
     q, v = ca.SX.sym("q", robot.nq), ca.SX.sym("v", robot.nv)
     change = along(robot.constraints, q, robot.rate(q, v))
     return Evaluator(ca.Function("change", [q, v], [change]), [change.shape], robot.name)
+
+
+# --- words ---------------------------------------------------------------------------------------
+
+
+def _reason(row: JointSymmetry, conserved: bool) -> str:
+    """Why a joint keeps its momentum, or what changes it, with numbers."""
+    texts = []
+    if row.driven and (row.kept.dim or conserved):
+        texts.append("driven: its momentum changes with the torque")
+    elif conserved:
+        texts.append("conserved: it is unactuated, and nothing else changes its momentum")
+    elif row.kept.dim:
+        texts.append("rolling: the reactions of the wheels change its momentum")
+    for group, before, what in (
+        (row.left, row.whole, "kinetic energy depends on"),
+        (row.potential, row.left, "gravity breaks"),
+        (row.constraints, row.left, "the rolling constraints depend on"),
+    ):
+        if group.dim < before.dim:
+            rest = f"the rest of {before.name}" if group.dim else "it"
+            texts.append(f"{what} {rest} (change {group.violation:.1e})")
+    return "; ".join(texts)
+
+
+def _names(row: JointSymmetry, joint: Joint, length: float) -> Iterator[str]:
+    """Names of the constant momenta of a joint."""
+    plain = [_name(twist, length) for twist in row.conserving.twists.T]
+    if row.own is not None and not is_abelian(joint):
+        # Where motions commute, left and right translations are the same.
+        plain += [_name(twist, length) + " of the body" for twist in row.own.twists.T]
+    yield from plain
+    if row.turned is not None:
+        for twist in row.turned.twists.T:
+            yield _name(twist, length) + " of the body, with all it carries turned back"
+    for part in row.along:
+        of_body = " of the body" if part.seen_from == "body" else ""
+        for generator in part.generators:
+            name = _name(joint.basis @ np.array(generator), length) + of_body
+            if name not in plain:
+                yield f"{name}, with what rolls along"
+
+
+def _name(twist: np.ndarray, length: float) -> str:
+    """Name of the component of momentum that belongs to a twist."""
+    shift, turn = twist[:3], twist[3:]
+    if np.linalg.norm(turn) * length < DIRECTION * np.linalg.norm(shift):
+        return f"linear momentum along {_axis(shift)}"
+    speed = np.linalg.norm(turn)
+    pitch, point = float(shift @ turn) / speed**2, np.cross(turn, shift) / speed**2
+    text = f"angular momentum about {_axis(turn)}"
+    if abs(pitch) > DIRECTION * length:
+        text = f"screw momentum about {_axis(turn)} with pitch {pitch:.4g} m/rad"
+    if np.linalg.norm(point) > DIRECTION * length:
+        text += f" through {_numbers(point)}"
+    return text
+
+
+def _axis(direction: np.ndarray) -> str:
+    unit = direction / np.linalg.norm(direction)
+    for name, axis in zip("xyz", np.eye(3), strict=True):
+        if np.abs(unit - axis).max() < DIRECTION:
+            return name
+    return _numbers(unit)
+
+
+def _numbers(values: np.ndarray) -> str:
+    return "(" + ", ".join(f"{x + 0.0:.4g}" for x in values) + ")"

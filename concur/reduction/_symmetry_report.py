@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,8 +10,9 @@ import numpy as np
 
 from concur.groups import Subgroup
 from concur.reduction._search import ConstantMomentum
-from concur.reduction._texts import gathered
 from concur.robot import unknown_name
+
+_ALONG_AXIS = re.compile(r"(.* (?:along|about) )([xyz])\b(.*)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +162,13 @@ class JointSymmetry:
     @property
     def evidence(self) -> str:
         """Why it is reducible or not, and what is conserved."""
-        return "; ".join((self.reason, *gathered(self.conserved)))
+        kinds: dict[tuple[str, str], list[str]] = {}
+        for name in self.conserved:  # those along several axes of one kind as one
+            parts = _ALONG_AXIS.match(name)
+            head, axis, tail = parts.groups() if parts else (name, "", "")
+            kinds.setdefault((head, tail), []).append(axis)
+        momenta = [head + ", ".join(axes) + tail for (head, tail), axes in kinds.items()]
+        return "; ".join((self.reason, *momenta))
 
     def __str__(self) -> str:
         return f"`{self.joint}`: {self.reason}"

@@ -158,7 +158,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "concur/reduction/_audit": (
         "control/test_audit*.py",
         "reduction/test_audit_thresholds.py",
-        "reduction/test_refused_wheels.py",
+        "reduction/test_irregular.py",
     ),
     "concur/reduction/": (
         "reduction/test_search.py",
@@ -170,7 +170,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "concur/simulation/_findings": ("simulation/test_stage_findings.py", "control/test_units.py"),
     "concur/robot/": (
         "robot/test_wheel_rows.py",
-        "reduction/test_refused_wheels.py",
+        "reduction/test_irregular.py",
         "robot/test_rolling_balls.py",
         "reduction/test_rover.py",
     ),

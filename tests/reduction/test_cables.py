@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 from concur.control import Servo, linear_loop
 from concur.errors import InertiaError, OutputError, ReductionError, SimulationError
 from concur.outputs import Output
-from concur.reduction import ReducedModel, conservation, reduce, symmetry
+from concur.reduction import ReducedModel, reduce, symmetry
 from concur.robot import Body, Drive, Inertia, Mechanism, Mimic, Pose, joints
 from concur.robots import crane_car
 from concur.simulation import Plant, forced_motion
@@ -106,43 +106,12 @@ def test_two_sphere_equations_at_random_states() -> None:
         assert_close(found[2], two_sphere_accelerations(directions, turns, torque), 1e-12)
 
 
-def test_spin_of_a_round_body_tends_to_that_of_a_point_mass() -> None:
-    """Pinocchio's free chain with small moments about and across its lines."""
-    cable, round_ = reduce(chain(3)), Pinocchio(chain(3, (5e-8, 1e-7)))
-    q, v = state(cable.robot, DIRECTIONS, TURNS)
-    vdot = round_.forward_dynamics(q, v, np.zeros(9))
-    found = in_space(cable, q, v, vdot)[2]
-    difference = np.abs(found - chains.FREE[3]).max()
-    assert 1e-9 < difference < 1e-4
-
-
 def spin_rows(oracle: Pinocchio, lines: dict[str, np.ndarray], q: np.ndarray) -> np.ndarray:
     return np.array([line @ oracle.jacobian(q, name)[3:] for name, line in lines.items()])
 
 
 def rod(axial: float, tensor: object = None) -> Inertia:
     return Inertia(0.5, (0.0, 0.0, -0.4), tensor or (0.3, 0.3, axial))
-
-
-@pytest.mark.extended
-def test_links_that_keep_no_spin() -> None:
-    """A joint beside the axis, a driven joint, and a body that is not round."""
-    for moments, at, driven in (
-        ((0.3, 0.3, 0.1), (0.01, 0.0, -1.0), False),
-        ((0.3, 0.3, 0.1), (0.0, 0.0, -1.0), True),
-        ((0.3, 0.31, 0.1), (0.0, 0.0, -1.0), False),
-    ):
-        bodies = [
-            Body("ceiling", joints.Fixed()),
-            Body("inner", joints.Spherical(), "ceiling", Pose(), rod(0.1, moments)),
-            Body("low", joints.Spherical(), "inner", Pose(at), rod(0.1, GENERIC)),
-        ]
-        actuated = ("low",) if driven else ()
-        robot = Mechanism("chain", bodies, gravity=DOWN, actuated=actuated)
-        assert reduce(robot, stages="auto").stages == ()
-        found = reduce(robot, stages=["inner"])  # the vertical momentum stays
-        assert found.chain[0].seen_from == "parent"
-        assert not conservation(reduce(robot), "inner").conserved
 
 
 def hung(robot: Mechanism, body: str, at: tuple[float, ...], length: float = 1.2) -> Mechanism:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import replace
-from pathlib import Path
 
 import casadi as ca
 import numpy as np
@@ -20,12 +18,6 @@ from tests.simulation.test_systems import EDGE, HOOP
 
 MOMENTUM = [0.1, 0.2, -0.3, 0.5, 0.4, -0.2]
 ROBOTS = [name for name in cc.robots.__all__ if name.islower() and name != "load_shipped"]
-FILES = [
-    path
-    for path in sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
-    if "bodies" in tomllib.loads(path.read_text(encoding="utf-8"))
-]
-"""Robots of the examples; their other files are tasks."""
 LARGE = (
     *("free_flyer", "hull_crawler", "mecanum_arm", "orbital_crawler", "servicer", "station_arm"),
     "two_handed_spacecraft",
@@ -44,7 +36,7 @@ STAGES = {
 def models(many: bool) -> list[ReducedModel]:
     """Models of shipped robots, floating ones with a momentum too; with stages; no trees."""
     made = []
-    robots = [getattr(cc.robots, name)() for name in ROBOTS] + [cc.load(path) for path in FILES]
+    robots = [getattr(cc.robots, name)() for name in ROBOTS]
     for robot in robots:
         if (robot.name in LARGE) == many:
             own = [cc.reduce(robot)]
@@ -108,17 +100,6 @@ def test_part_of_a_joint_that_turns_leaves_forces_that_belong_to_no_factor():
     rate, forces, _ = worst(in_both_axes().model)
     assert rate < 1e-12
     assert forces > 1e-6
-
-
-def test_files_of_the_examples_are_shipped_robots_too():
-    assert {path.stem for path in FILES} >= {"hull_crawler", "my_floater", "my_robot"}
-
-
-def test_momentum_has_a_gyroscopic_part_and_rest_has_none():
-    robot = cc.robots.free_flyer()
-    q, still = robot.random(np.random.default_rng(1)), np.zeros(6)
-    assert np.abs(cc.reduce(robot, MOMENTUM).coriolis(q, still)).max() > 1e-2
-    assert not np.abs(cc.reduce(robot).coriolis(q, still)).any()
 
 
 def test_spin_of_a_two_sphere_has_no_factor() -> None:

@@ -12,11 +12,9 @@ import numpy as np
 import pytest
 
 from concur.reduction import ReducedModel, reduce
-from tests.oracles import Constrained, CraneNumbers, Pinocchio, assert_close, crane, crane_rows
+from tests.oracles import CraneNumbers, assert_close, crane, crane_rows
 from tests.reduction._reduced import (
-    Reference,
     simulate_momentum_form,
-    torques,
 )
 
 N = CraneNumbers()
@@ -90,12 +88,6 @@ def order(model: ReducedModel) -> list[int]:
     return [model.shape_names.index(name) for name in ("axle", "left", "column", "boom")]
 
 
-@pytest.fixture(scope="module")
-def reference(model: ReducedModel) -> Reference:
-    full = Constrained(Pinocchio(crane()), crane_rows(N.l, N.b, N.c))
-    return Reference(full, shape=model.shape, dependent=DEPENDENT)
-
-
 def in_order(values: np.ndarray, order: list[int]) -> np.ndarray:
     """Put numbers listed for (psi1, psi2, phi1, phi2) in the order of the model."""
     ours = np.zeros_like(values)
@@ -141,22 +133,6 @@ def upsilon(q: np.ndarray, s: np.ndarray) -> float:
     ]
     curvature = [b * (c - l * sin), 0.0, b * cos, 2 * c * cos]
     return float(-l / d**2 * np.dot(momentum, curvature))
-
-
-def test_closed_forms_have_the_reference_values() -> None:
-    assert N.total == 1140.0
-    assert N.first == 1450.0
-    assert N.turning(0.25) == pytest.approx(2707.106816361588, abs=1e-10)
-    assert N.steering == pytest.approx(32.8, abs=1e-12)
-    assert N.column(0.25) == pytest.approx(57.306816361588, abs=1e-12)
-    assert upsilon(Q0, S0) == pytest.approx(-39.0173836575684, abs=1e-10)
-
-
-def test_reduction_takes_the_base_and_one_wheel() -> None:
-    model = reduce(crane())
-    assert model.kind == "chaplygin"
-    assert model.dependent in [(0, 1, 2, 5), (0, 1, 2, 6)]
-    assert model.input_matrix(Q0).shape == (4, 5)
 
 
 def test_rows_are_the_one_forms(model: ReducedModel) -> None:
@@ -215,26 +191,6 @@ def test_two_form_is_the_closed_form(model: ReducedModel, order: list[int]) -> N
         assert_close(form[np.ix_(order, order)], expected, 1e-11)
 
 
-def test_acceleration_and_reactions(model: ReducedModel, order: list[int]) -> None:
-    robot, s = model.robot, in_order(S0, order)
-    tau = law(0.0, Q0, V0)
-    np.testing.assert_allclose(tau[3:], [295, 0, 60, 80, -18], rtol=0, atol=1e-12)
-    sdot = model.acceleration(Q0, s, tau[list(robot.actuated_freedoms)])
-    vdot = model.lift(Q0)[0] @ sdot + model.drift_acceleration(Q0, s)
-    expected = numbers(
-        "0.3420685465686 0 0.1421522631206 7.878192024829 "
-        "-0.1644588571026 -17.23683964874 20.19143369502 -0.4095635741428"
-    )
-    np.testing.assert_allclose(vdot, expected, rtol=0, atol=2e-11)
-
-    v = model.velocity(Q0, s)
-    rest = robot.mass_matrix(Q0) @ vdot + robot.bias(Q0, v) - tau
-    lam, gap, *_ = np.linalg.lstsq(robot.constraints(Q0).T, rest, rcond=None)
-    assert gap.max(initial=0.0) < 1e-16
-    found = dict(zip(robot.constraint_names, lam, strict=True))
-    assert found == pytest.approx(LAM0, abs=1e-9)
-
-
 def test_motion_in_momentum_form(model: ReducedModel, order: list[int]) -> None:
     s0 = in_order(S0, order)
     q, p = simulate_momentum_form(model, Q0, s0, law, list(STATES))
@@ -246,40 +202,3 @@ def test_motion_in_momentum_form(model: ReducedModel, order: list[int]) -> None:
         assert model.hamiltonian(q[i], p[i]) == pytest.approx(energy, rel=1e-9)
         ours = model.two_form(q[i], p[i])[order[0], order[1]]
         assert ours == pytest.approx(form, rel=1e-9)
-
-
-def test_the_other_sign_of_the_two_form_is_wrong(model: ReducedModel, reference: Reference) -> None:
-    q, s, u = Q0, in_order(S0, [model.shape.index(i) for i in SHAPE]), np.zeros(model.nu)
-    p = model.mass_matrix(q) @ s
-    _, pdot = model.vector_field(q, p, u)
-    flipped = pdot + 2 * s @ model.two_form(q, p)
-    expected = reference.momentum_rate(q, s, torques(model, u))
-    assert np.abs(pdot - expected).max() < 1e-7
-    assert np.abs(flipped - expected).max() > 10.0
-
-
-def test_sideways_steering_is_regular(model: ReducedModel, reference: Reference) -> None:
-    # The spanning fields of the source have cos(psi1) in denominators; the lift has not.
-    q = Q0.copy()
-    q[3] = np.pi / 2
-    s, u = np.array([0.3, -0.5, 2.0, 0.4]), np.array([5.0, 1.0, 3.0, -2.0, 4.0])
-    expected = reference.acceleration(q, s, torques(model, u))
-    assert_close(model.acceleration(q, s, u), expected, 1e-10)
-
-
-def _momentum_rate(model: ReducedModel, rng: np.random.Generator, silent: str) -> float:
-    """Rate of one joint's reduced momentum when all other drives push."""
-    q, s = model.robot.random(rng), rng.uniform(-2, 2, 4)
-    u = rng.uniform(-100, 100, model.nu)
-    u[model.control_names.index(silent)] = 0.0
-    _, pdot = model.vector_field(q, model.mass_matrix(q) @ s, u)
-    return float(pdot[model.shape_names.index(silent)])
-
-
-def test_momentum_of_the_column_is_conserved_without_its_drive(model: ReducedModel) -> None:
-    """Thesis: Proposition 4.2.12, Corollary 4.2.13."""
-    rng = np.random.default_rng(5)
-    rates = [_momentum_rate(model, rng, "column") for _ in range(20)]
-    np.testing.assert_allclose(rates, np.zeros(20), rtol=0, atol=1e-10)
-    assert max(abs(_momentum_rate(model, rng, "boom")) for _ in range(20)) > 1.0
-    assert max(abs(_momentum_rate(model, rng, "left")) for _ in range(20)) > 1.0

@@ -113,12 +113,12 @@ def rover_rows_on_velocity(nv: int) -> Callable[[np.ndarray], np.ndarray]:
 
 
 CASES = {
-    "rover of 4.6.1": 100,
-    "rover of 5.5": 100,
-    "ball joint": 30,
-    "caster": 30,
-    "caster dragged": 30,
-    **{f"random rover {seed}": 10 for seed in range(10)},
+    "rover of 4.6.1": 10,
+    "rover of 5.5": 10,
+    "ball joint": 10,
+    "caster": 10,
+    "caster dragged": 10,
+    **{f"random rover {seed}": 4 for seed in range(4)},
 }
 """Number of random states for each robot."""
 
@@ -148,44 +148,26 @@ def _states(name: str, model: ReducedModel, reference: Reference):  # type: igno
 Sampled = tuple[str, ReducedModel, Reference]
 
 
-def test_accelerations_are_those_of_the_multipliers(case: Sampled) -> None:
-    """Thesis: (4.1.1), (4.1.3), (4.1.4), (4.1.7), (4.2.9)."""
+def test_motion_is_that_of_the_multipliers(case: Sampled) -> None:
+    """Thesis: (4.1.1), (4.1.3), (4.1.4), (4.1.7), (4.2.9), (4.2.13), (5.1.4), (5.1.6)."""
     name, model, reference = case
+    wrong = 0.0
     for q, s, u in _states(name, model, reference):
-        expected = reference.acceleration(q, s, torques(model, u))
-        assert_close(model.acceleration(q, s, u), expected, 1e-9)
-
-
-def test_momentum_rates_are_those_of_the_multipliers(case: Sampled) -> None:
-    """Thesis: (4.1.4), (4.1.7), (4.2.13)."""
-    name, model, reference = case
-    for q, s, u in _states(name, model, reference):
-        velocity, pdot = model.vector_field(q, model.mass_matrix(q) @ s, u)
-        assert_close(velocity, reference.lift(q) @ s, 1e-10)
-        assert_close(pdot, reference.momentum_rate(q, s, torques(model, u)), 1e-9)
-
-
-def test_the_other_sign_of_the_two_form_is_wrong(case: Sampled) -> None:
-    name, model, reference = case
-    largest = 0.0
-    for q, s, u in _states(name, model, reference):
-        p = model.mass_matrix(q) @ s
-        _, pdot = model.vector_field(q, p, u)
-        flipped = pdot + 2 * s @ model.two_form(q, p)
-        expected = reference.momentum_rate(q, s, torques(model, u))
-        largest = max(largest, np.abs(flipped - expected).max())
-    assert largest > 1e-3
-
-
-def test_power_of_the_drives_is_the_rate_of_the_energy(case: Sampled) -> None:
-    """Thesis: (5.1.4), (5.1.6)."""
-    name, model, reference = case
-    states = _states(name, model, reference)
-    for q, s, u in (next(states) for _ in range(5)):
-        qdot = reference.full.oracle.rate(q, model.velocity(q, s))
+        tau = torques(model, u)
         sdot = model.acceleration(q, s, u)
-        energy = difference_quotient(
+        assert_close(sdot, reference.acceleration(q, s, tau), 1e-9)
+        p = model.mass_matrix(q) @ s
+        v, pdot = model.vector_field(q, p, u)
+        expected = reference.momentum_rate(q, s, tau)
+        assert_close(v, reference.lift(q) @ s, 1e-10)
+        assert_close(pdot, expected, 1e-9)
+        # With the other sign of the two-form the momenta would change otherwise.
+        flipped = pdot + 2 * s @ model.two_form(q, p)
+        wrong = max(wrong, np.abs(flipped - expected).max())
+        qdot = reference.full.oracle.rate(q, v)
+        power = difference_quotient(
             lambda h, q=q, s=s, qdot=qdot, sdot=sdot: reference.energy(q + h * qdot, s + h * sdot)
         )
-        drives = model.velocity(q, s)[list(model.robot.actuated_freedoms)]
-        assert float(energy) == pytest.approx(drives @ u, abs=1e-6 * (1 + np.abs(drives * u).max()))
+        forces = v[list(model.robot.actuated_freedoms)] * u
+        assert float(power) == pytest.approx(forces.sum(), abs=1e-6 * (1 + np.abs(forces).max()))
+    assert wrong > 1e-3

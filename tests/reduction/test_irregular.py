@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from concur import robots
-from concur.errors import ReductionError
+from concur.errors import ReductionError, WheelError
 from concur.reduction import reduce
 from concur.reduction._irregular import LOST, check_regular, worst_point
 from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
@@ -116,3 +116,22 @@ def test_shipped_robots_are_regular() -> None:
         robot = make()
         rng = np.random.default_rng(2)
         check_regular(robot, [robot.neutral(), *(robot.random(rng) for _ in range(3))])
+
+
+def test_a_virtual_axle_stands_for_wheels_that_steer_together() -> None:
+    model = reduce(vehicle([(-0.4, 0.3, 0.0, False), (-0.4, -0.3, 0.0, False), (0.4, 0, 0, True)]))
+    assert model.shape_names == ("steer2", "wheel2")
+    # At the steering angle a the base turns with b psi' sin(a) / l.
+    q = model.robot.neutral()
+    q[model.robot.q_slice("steer2")] = 0.3
+    turning = model.velocity(q, [0.0, 2.0])[2]
+    assert turning == pytest.approx(0.1 * 2.0 * np.sin(0.3) / 0.8, rel=1e-12)
+
+
+def test_suspension_is_refused() -> None:
+    light = Inertia(0.5, moments=(0.01, 0.01, 0.01))
+    base = Body("base", joints.Planar(), inertia=Inertia(10.0, moments=(1, 1, 1)))
+    strut = Body("strut", joints.Prismatic((0, 0, 1)), "base", Pose((0, 0.2, 0)), light)
+    wheel = Body("wheel", joints.Revolute((0, 1, 0)), "strut", inertia=light)
+    with pytest.raises(WheelError, match="a contact point that moves off it"):
+        Mechanism("suspension", [base, strut, wheel], [Wheel("wheel", 0.1)])

@@ -73,10 +73,7 @@ def test_one_wheel_leaves_the_turning_of_the_base() -> None:
     model = reduce(_platform([("wheel", 0.0, 0.0)]))
     assert model.kind == "constrained"
     assert model.shape_names == ("base[omega]", "wheel")
-    assert model.reason.endswith(
-        "determine base[vx], base[vy]; the wheels leave omega of the base free: its momentum "
-        "changes"
-    )
+    assert model.reason.endswith("determine base[vx], base[vy]; the wheels leave base[omega] free")
 
 
 def test_wheels_in_line_leave_one_freedom() -> None:
@@ -95,7 +92,7 @@ def test_wheels_that_only_roll_leave_the_base_free_sideways() -> None:
     model = reduce(Mechanism("sliding", bodies, wheels))
     assert model.kind == "constrained"
     assert "base[vy]" in model.shape_names
-    assert "leave vy of the base free" in model.reason
+    assert "leave base[vy] free" in model.reason
 
 
 def test_wheels_that_lock_everything_are_refused() -> None:
@@ -111,11 +108,6 @@ def test_wheels_that_lock_everything_are_refused() -> None:
     wheels.append(Wheel("fork", 0.0, kind="slider", axis=(0, 1, 0), center=(-0.1, 0, 0)))
     with pytest.raises(ReductionError, match="fewer constraints than the 4 velocities"):
         reduce(Mechanism("locked", bodies, wheels))
-
-
-def test_reason_names_what_depends() -> None:
-    model = reduce(rover())
-    assert "3 independent rolling constraints determine chassis[vx]" in model.reason
 
 
 def test_undriven_caster_follows_the_driven_wheels() -> None:

@@ -17,7 +17,6 @@ from tests.oracles import (
     assert_close,
     rover,
     rover_rows,
-    rover_without_arm,
 )
 from tests.reduction._reduced import (
     Reference,
@@ -139,31 +138,6 @@ def test_momentum_and_energy(model: ReducedModel) -> None:
     )
 
 
-def test_two_form_has_the_reference_value_and_one_block(model: ReducedModel) -> None:
-    form = model.two_form(Q0, model.mass_matrix(Q0) @ S0)
-    expected = np.zeros((5, 5))
-    expected[0, 1], expected[1, 0] = -0.0232518336270985, 0.0232518336270985
-    np.testing.assert_allclose(form, expected, rtol=0, atol=1e-14)
-
-
-def test_acceleration_and_reactions(model: ReducedModel) -> None:
-    tau = law(0.0, Q0, V0)
-    np.testing.assert_allclose(tau[3:], [0.2, 0.5, -0.1, 0.0, -0.3], rtol=0, atol=1e-15)
-    expected = [0.5367840897497, 0, 0.3684186923199, 4.446794166697, 6.288887628297]
-    expected += [0.189568976454, -20.89190073553, 2.723312373994]
-    lift, _ = model.lift(Q0)
-    sdot = model.acceleration(Q0, S0, tau[3:])
-    vdot = lift @ sdot + model.drift_acceleration(Q0, S0)
-    np.testing.assert_allclose(vdot, expected, rtol=0, atol=2e-11)
-
-    robot = model.robot
-    rest = robot.mass_matrix(Q0) @ vdot + robot.bias(Q0, V0) - tau
-    lam, gap, *_ = np.linalg.lstsq(robot.constraints(Q0).T, rest, rcond=None)
-    assert gap.max(initial=0.0) < 1e-20
-    found = dict(zip(robot.constraint_names, lam, strict=True))
-    assert found == pytest.approx(LAM0, abs=1e-11)
-
-
 def test_motion_in_momentum_form(model: ReducedModel) -> None:
     """Thesis: (5.1.7), (5.1.11), (5.1.12)."""
     q, p = simulate_momentum_form(model, Q0, S0, law, list(STATES))
@@ -255,33 +229,3 @@ def test_reactions_are_the_rate_of_the_spatial_momentum(
         moment = turning + q[0] * force[1] - q[1] * force[0]
         expected = np.array([*force, moment])
         assert_close((ahead - behind) / (2 * h), expected, 1e-6)
-
-
-def test_platform_alone_follows_the_exact_solution() -> None:
-    # m_e v' = a w^2, I_e w' = -a v w: v = vm tanh(k t + d), w = wm sech(k t + d).
-    model = reduce(rover_without_arm())
-    spin, masses = N.wheel[1], N.m[:3]
-    a = masses[0] * N.l0
-    m_e = sum(masses) + 2 * spin / N.b**2
-    turning = N.base[2] + masses[0] * N.l0**2 + 2 * (N.wheel[2] + masses[1] * N.c**2)
-    i_e = turning + 2 * spin * N.c**2 / N.b**2
-    assert (m_e, i_e, a) == pytest.approx((15.0, 0.7699, 0.96), abs=1e-4)
-    s0 = np.array([3.0, 1.0])
-    v0, w0 = N.b / 2 * s0.sum(), N.b / (2 * N.c) * (s0[1] - s0[0])
-    energy = (m_e * v0**2 + i_e * w0**2) / 2
-    vm, wm = np.sqrt(2 * energy / m_e), np.sqrt(2 * energy / i_e)
-    k, d = a * vm / i_e, np.arctanh(v0 / vm)
-
-    times = np.array([0.0, 0.5, 1.0, 3.0])
-    q, p = simulate_momentum_form(model, np.zeros(5), s0, no_torque, times)
-    velocities = [
-        model.velocity(x, np.linalg.solve(model.mass_matrix(x), y))
-        for x, y in zip(q, p, strict=True)
-    ]
-    expected = [vm * np.tanh(k * times + d), 0 * times, -wm / np.cosh(k * times + d)]
-    np.testing.assert_allclose(np.array(velocities)[:, :3].T, expected, rtol=0, atol=1e-10)
-    assert velocities[-1][0] == pytest.approx(0.215645335168, abs=1e-11)
-    assert velocities[-1][2] == pytest.approx(-0.182492382520, abs=1e-11)
-    mass = [[0.068296, 0.006704], [0.006704, 0.068296]]
-    np.testing.assert_allclose(model.mass_matrix(q[0]), mass, rtol=0, atol=5e-7)
-    assert model.two_form(q[0], p[0])[0, 1] == pytest.approx(-0.00768, abs=1e-12)

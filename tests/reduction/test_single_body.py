@@ -48,7 +48,7 @@ def test_body_without_joints_keeps_its_momentum(joint: joints.Joint) -> None:
     # Pi = M11 v1, and M11 of a body alone does not change.
     assert_allclose(rate, model.locked_inertia(q0) @ acceleration, rtol=0, atol=1e-12)
     assert pdot.shape == (0,)
-    assert model.curvature_form(q0, rate).shape == (0, 0)
+    assert model.two_form(q0, NONE).shape == (0, 0)
 
     motion = forced_motion(model, None, 1.0, q0, NONE, dt=0.1)
     assert motion.momentum_drift.max() < 1e-12

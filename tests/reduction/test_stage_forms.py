@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
 
 import numpy as np
 import pytest
@@ -201,32 +200,6 @@ def three() -> Mechanism:
         Body("rotor", joints.Revolute(Z), "plate", Pose((0.1, 0.0, 0.0)), rotor),
         Body("top", joints.Spherical(), "plate", Pose((0.2, 0.3, 0.1)), spin),
     )
-
-
-THREE: dict[str, Component] = {
-    "ball": ("ball", "parent", AXIS, np.array([0.4])),
-    "rotor": ("rotor", "body", np.eye(1), np.array([0.25])),
-    "top": ("top", "body", AXIS, np.array([0.3])),
-}
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize(
-    "order",
-    [
-        pytest.param(names, marks=() if names[1] == "top" else pytest.mark.slow)
-        for names in permutations(THREE)
-    ],
-    ids=" ".join,
-)
-def test_three_stages_in_any_order(order: tuple[str, ...]) -> None:
-    robot = three()
-    held = staged(robot, MU, [THREE[name] for name in order])
-    assert held.model.stages == order
-    assert held.model.shape_names == ("arm", "ball[wx]", "ball[wy]", "top[wx]", "top[wy]")
-    check_against(held.model, held.lifted, held.dynamics, seed=33, states=3, least=0.3)
-    twice = reduce(robot, 2 * MU, {name: THREE[name][3] for name in order})
-    assert held.model.at_momentum(2 * MU) == twice
 
 
 def test_auto_takes_what_is_regular_of_three() -> None:

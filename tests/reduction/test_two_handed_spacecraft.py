@@ -429,16 +429,6 @@ def _by_hamilton_poincare(model: MomentumReduction, law) -> Motion:  # type: ign
     return {t: (x[:nq], x[nq + 6 :]) for t, x in zip(TIMES, found, strict=True)}
 
 
-def _by_vector_field(model: MomentumReduction, law) -> Motion:  # type: ignore[no-untyped-def]
-    def rate(t: float, x: np.ndarray) -> np.ndarray:
-        q, p = x[: model.nq], x[model.nq :]
-        v, pdot = model.vector_field(q, p, law(t))
-        return np.concatenate([model.robot.rate(q, v), pdot])
-
-    found = _integrate(rate, np.concatenate([Q0, START["phat"]])).y.T
-    return {t: (x[: model.nq], x[model.nq :]) for t, x in zip(TIMES, found, strict=True)}
-
-
 def _by_acceleration(model: MomentumReduction, law) -> Motion:  # type: ignore[no-untyped-def]
     def rate(t: float, x: np.ndarray) -> np.ndarray:
         q, s = x[: model.nq], x[model.nq :]
@@ -479,10 +469,8 @@ def _by_chart(chart: MomentumChart, law) -> Motion:  # type: ignore[no-untyped-d
 
 FORMS = {
     "global, body momentum as a state": (_by_hamilton_poincare, "model"),
-    "global, body momentum from the base": (_by_vector_field, "model"),
     "global, velocities": (_by_acceleration, "model"),
     "chart, product slice": (_by_chart, "chart"),
-    "chart, exponential slice": (_by_chart, "exponential"),
 }
 
 
@@ -492,7 +480,7 @@ def motion(
 ) -> tuple[str, Motion]:
     form, case = request.param
     simulate, taken = FORMS[form]
-    subject = {"model": model, "chart": chart, "exponential": MomentumChart(model)}[taken]
+    subject = {"model": model, "chart": chart}[taken]
     return case, simulate(subject, TORQUES[case])
 
 
