@@ -228,7 +228,7 @@ def _dop853(
     tolerances: tuple[float, Any],
     first: float | None = None,
 ) -> DOP853:
-    """Integrate to the end of a row of the record; a solver that has failed says so."""
+    """Integrate to the next row of the record; the status of the solver may be "failed"."""
     rtol, atol = tolerances
     solver = DOP853(slope, start, state, end, first_step=first, rtol=rtol, atol=atol)
     while solver.status == "running":
