@@ -8,6 +8,7 @@ from concur.robot._articulated import articulated as articulated
 from concur.robot._articulated import forward_dynamics as forward_dynamics
 from concur.robot._bodies import unknown_name
 from concur.robot._body import Body, helical_plane
+from concur.robot._contact import check_contacts as check_contacts
 from concur.robot._contact import comparable_rows as comparable_rows
 from concur.robot._contact import freedom_lengths as freedom_lengths
 from concur.robot._drive import Drive, Mimic

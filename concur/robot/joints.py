@@ -407,9 +407,10 @@ class Cylindrical(AxisJoint):
 
 
 @dataclass(frozen=True)
-class PlaneJoint(Joint):
-    """Groups of motions in a plane; with a turn about the normal, which is the last freedom."""
+class InPlane:
+    """Members of joints that move in a plane and turn about its normal, the last freedom."""
 
+    nv: ClassVar[int]
     normal: Vector3 = (0.0, 0.0, 1.0)
 
     def __post_init__(self) -> None:
@@ -459,7 +460,7 @@ class PlaneJoint(Joint):
 
 
 @dataclass(frozen=True)
-class Planar(PlaneJoint):
+class Planar(InPlane, Joint):
     """Motion in a plane, SE(2): two translations and a turn about the normal.
 
     Coordinates are (x, y, theta): position in the joint frame's plane and heading. The
@@ -485,7 +486,7 @@ class Planar(PlaneJoint):
 
 
 @dataclass(frozen=True)
-class PlanarPrismatic(PlaneJoint):
+class PlanarPrismatic(InPlane, Joint):
     """Motion in a plane and travel along its normal, SE(2) x R (Schoenflies motion).
 
     Coordinates are (x, y, z, heading), velocities (vx, vy, vz, omega) in body axes; the
