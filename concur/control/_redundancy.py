@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
 import casadi as ca
 import numpy as np
@@ -16,9 +16,27 @@ from concur.control._sharing import share
 from concur.errors import OutputError
 from concur.reduction import ReducedModel, gradient
 from concur.robot import Mechanism, solve_positive_definite, unknown_name
+from concur.tables import (
+    NUMBER,
+    Choice,
+    Expected,
+    InFiles,
+    NumberOrList,
+    Positive,
+    any_of,
+    is_number_or_list,
+    list_of,
+)
 
 WEIGHTS = ("energy", "torque")
 OBJECTIVES = ("rest", "posture", "base_rotation")
+
+_WEIGHT = Expected(
+    "a name or a list of numbers",
+    lambda value: isinstance(value, str) or (isinstance(value, list) and is_number_or_list(value)),
+    any_of({"enum": list(WEIGHTS)}, list_of(NUMBER)),
+)
+_POSTURE = Annotated[Mapping[str, NumberOrList], Expected("a table of bodies")]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +56,7 @@ class Redundancy:
         positive number per shape velocity, or a symmetric positive definite matrix (ns, ns).
         **Least torque is unstable over time**: see the notes.
     objective : str or callable
-        What the internal motion is for. "rest": it comes to rest. "posture": it seeks the
+        Aim of the internal motion. "rest": it comes to rest. "posture": it seeks the
         configuration `posture`. "base_rotation": it turns the base as little as it can.
         A callable takes q as a CasADi SX expression, shape (nq,), and returns a scalar
         expression, which it makes small.
@@ -48,8 +66,8 @@ class Redundancy:
         Rate at which internal motion dies away, 1/s; with "base_rotation" that of the base's
         turning too. Above zero: without it the internal motion is not stable.
     posture : array_like or mapping, optional
-        Configuration for "posture": by bodies, whose joints alone it then draws, or all of it,
-        shape (nq,), which draws every shape joint.
+        Configuration for "posture", m and rad: by bodies, whose joints alone it then draws, or all
+        of it, shape (nq,), which draws every shape joint. Default: none.
     base_weight : float
         For "base_rotation": cost of turning the base, against that of moving the shape, in
         units of the base's rotational inertia.
@@ -78,12 +96,12 @@ class Redundancy:
     2.0
     """
 
-    weight: Any = "energy"
-    objective: str | Callable[[Array], Array] = "rest"
-    stiffness: float = 1.0
-    damping: float = 2.0
-    posture: Any = None
-    base_weight: float = 100.0
+    weight: Annotated[Any, _WEIGHT] = "energy"
+    objective: Annotated[Any, InFiles(Annotated[str, Choice(OBJECTIVES)])] = "rest"
+    stiffness: Positive = 1.0
+    damping: Positive = 2.0
+    posture: Annotated[Any, InFiles(_POSTURE)] = None
+    base_weight: Positive = 100.0
     posture_freedoms: frozenset[int] | None = field(init=False, default=None, repr=False)
 
     def __post_init__(self) -> None:

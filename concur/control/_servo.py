@@ -6,7 +6,7 @@ The law is in `_law.py`, its methods for users are in `_output_law.py`; here are
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import casadi as ca
 
@@ -17,6 +17,7 @@ from concur.control._output_law import OutputLaw
 from concur.control._reading import matching_outputs, positive, read_gain
 from concur.control._redundancy import Redundancy
 from concur.errors import OutputError
+from concur.tables import INTERNAL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,11 +41,11 @@ class Servo(OutputLaw):
     singular_margin : float
         Margin of the decoupling matrix below which no torque is returned.
     redundancy : Redundancy, optional
-        Rule for the internal motion when there are more shape velocities than output coordinates;
-        default `Redundancy()`: least acceleration energy, and coming to rest.
+        Rule for the internal motion when there are more shape velocities than output coordinates.
+        Default: least acceleration energy, coming to rest.
     damping_threshold : float, optional
-        Margin below which the equation is solved with damping instead of being refused; what
-        is not achieved is the `acceleration_residual`. Default: refused below
+        Margin, without unit, below which the equation is solved with damping instead of being
+        refused; `acceleration_residual` is the rest. Default: refused below
         `singular_margin`.
     torque_limits : float, sequence or mapping, optional
         Limits of the controls, N and N m: a number, one per control, or pairs of lower and
@@ -94,7 +95,7 @@ class Servo(OutputLaw):
     5
     """
 
-    inertia: Any = None
+    inertia: Annotated[Any, INTERNAL] = None
 
     def __post_init__(self) -> None:
         outputs = matching_outputs(self.model, self.outputs)

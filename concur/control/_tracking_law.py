@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import casadi as ca
 import numpy as np
@@ -44,10 +44,57 @@ from concur.outputs import Output, ReferenceSample, check_parts, output_motion, 
 from concur.outputs.groups import Product
 from concur.reduction import ReducedModel
 from concur.robot import Mechanism
+from concur.tables import (
+    INTERNAL,
+    NUMBER,
+    PAIR,
+    Expected,
+    Positive,
+    any_of,
+    is_number,
+    is_number_or_list,
+    is_pair,
+    list_of,
+    table_of,
+)
 
 OUTPUTS = ("u", "pivot", "missed", "scale", "side", "zdot")
 """Results of a law: torques; margin bound; acceleration residual; scale factor of torque limits;
 the side of singular configurations, 1 or -1, which differs on both sides of one; rate of z."""
+
+
+def _is_limits(value: Any) -> bool:
+    entries = list(value.values()) if isinstance(value, dict) else value
+    entries = entries if isinstance(entries, list) else [entries]
+    return all(is_number(entry) or is_pair(entry) for entry in entries)
+
+
+def _is_weights(value: Any) -> bool:
+    entries = list(value.values()) if isinstance(value, dict) else value
+    return isinstance(entries, list) and is_number_or_list(entries)
+
+
+def _is_bounds(value: Any) -> bool:
+    entries = value if isinstance(value, list) else [value]
+    return all(is_number(entry) and entry > 0.0 for entry in entries)
+
+
+_LIMIT = any_of(NUMBER, PAIR)
+_LIMITS = Expected(
+    "a number, one per control, or a table of controls",
+    _is_limits,
+    any_of(_LIMIT, list_of(_LIMIT), table_of(_LIMIT)),
+)
+_WEIGHTS = Expected(
+    "one positive number per control, or a table of controls",
+    _is_weights,
+    any_of(list_of(NUMBER), table_of(NUMBER)),
+)
+_STATE = Expected(
+    "a number above zero, or one per output coordinate",
+    _is_bounds,
+    any_of(NUMBER, list_of(NUMBER)),
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,20 +158,20 @@ class TrackingLaw(EvaluatedMethods, ABC):
 
     COMPILED = ("law", "output", "errors", "decoupling")
 
-    model: ReducedModel
-    outputs: Sequence[Output]
-    stiffness: Any
-    damping: Any
-    inertia: Any
-    singular_margin: float = SINGULAR
+    model: Annotated[ReducedModel, INTERNAL]
+    outputs: Annotated[Sequence[Output], INTERNAL]
+    stiffness: Annotated[Any, INTERNAL]
+    damping: Annotated[Any, INTERNAL]
+    inertia: Annotated[Any, INTERNAL]
+    singular_margin: Annotated[float, INTERNAL] = SINGULAR
     redundancy: Redundancy | None = None
-    damping_threshold: float | None = None
-    torque_limits: Any = None
+    damping_threshold: Positive | None = None
+    torque_limits: Annotated[Any, _LIMITS] = None
     use_measured_velocity: bool = False
-    torque_weights: Any = None
-    integral: Any = None
-    longest_period: float | None = None
-    largest_state: Any = None
+    torque_weights: Annotated[Any, _WEIGHTS] = None
+    integral: Annotated[Any, INTERNAL] = None
+    longest_period: Positive | None = None
+    largest_state: Annotated[Any, _STATE] = None
     name: str = field(init=False)
     nq: int = field(init=False)
     nv: int = field(init=False)
@@ -596,3 +643,21 @@ class TrackingLaw(EvaluatedMethods, ABC):
             if values.shape[0] != size:
                 raise shape_error(f"{where}, `{name}`", (size,), values.shape)
         return pose, sample.twist, sample.acceleration
+
+
+def all_velocities(law: TrackingLaw, given: Mapping[str, Vector]) -> Vector:
+    """All velocities of the robot (nv,), from the inputs of the law's graph by name."""
+    if law.use_measured_velocity:
+        return given["s"]
+    return law.model.velocity(given["q"], given["s"], given.get("momentum"))
+
+
+def law_graph(
+    law: TrackingLaw, inputs: Mapping[str, Array], results: Mapping[str, Any], sided: bool
+) -> ca.Function:
+    """Graph of a law from symbols and results by name: those of `OUTPUTS` that are asked for."""
+    kind = type(inputs["q"])
+    wanted = [*OUTPUTS[:4], *(["side"] if sided else []), *(["zdot"] if law.nz else [])]
+    dense = [ca.densify(kind(results[name])) for name in wanted]
+    options = {"cse": True} if kind is ca.SX else {}
+    return ca.Function("law", [*inputs.values()], dense, [*inputs], wanted, options)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import AfterValidator, Field
+from annotated_types import Ge, Le
 
 from concur.control import Servo, Start
 from concur.formats._configuration import read_configuration
@@ -17,10 +18,10 @@ from concur.simulation import FASTEST_START
 from concur.tables import (
     Expected,
     NumberOrList,
-    Table,
     fault,
     is_number,
     located,
+    one_of,
     show,
     unknown,
 )
@@ -29,53 +30,39 @@ ON_REFERENCE = "on reference"
 
 Velocity = Annotated[
     float,
-    Field(ge=-FASTEST_START, le=FASTEST_START),
+    Ge(-FASTEST_START),
+    Le(FASTEST_START),
     Expected(f"a number within {FASTEST_START:g}"),
 ]
 
 
-def _on_reference(text: str) -> str:
-    if text != ON_REFERENCE:
-        raise ValueError(f'"{ON_REFERENCE}"')
-    return text
+@dataclass(frozen=True)
+class InitialTable:
+    """The initial state, or where it is sought.
 
+    Parameters
+    ----------
+    q : float or sequence of float, optional
+        Configurations by body, m and rad: a number for a joint with one coordinate, else a list.
+        Default: neutral.
+    s : mapping, optional
+        Shape velocities by name, m/s and rad/s; the base has none. Default: zero.
+    start : str, optional
+        The outputs start on their references, in pose and velocity; excludes `q` and `s`. Default:
+        as written in `q` and `s`.
+    near : float or sequence of float, optional
+        With `start`: configurations by body, m and rad, near which the robot starts. Default:
+        neutral.
+    offset : float or sequence of float, optional
+        With `start`: pose error at the start by output, m and rad: linear, then angular, as the
+        group of the output has them. In R^n it is the reference minus the output. Default: zero.
+    """
 
-class InitialTable(Table):
-    """The initial state, or where it is sought."""
-
-    q: Annotated[dict[str, NumberOrList], Expected("a table of bodies")] | None = Field(
-        default=None,
-        description="Configurations by body, m and rad: a number for a joint with one coordinate, "
-        "else a list. Default: neutral.",
-    )
-    s: Annotated[dict[str, Velocity], Expected("a table of shape velocities")] | None = Field(
-        default=None,
-        description="Shape velocities by name, m/s and rad/s; the base has none. Default: zero.",
-    )
-    start: (
-        Annotated[
-            str,
-            AfterValidator(_on_reference),
-            Field(json_schema_extra={"enum": [ON_REFERENCE]}),
-            Expected(f'"{ON_REFERENCE}"'),
-        ]
-        | None
-    ) = Field(
-        default=None,
-        description="The outputs start on their references, in pose and velocity; excludes `q` and "
-        "`s`. Default: as written in `q` and `s`.",
-    )
-    near: Annotated[dict[str, NumberOrList], Expected("a table of bodies")] | None = Field(
-        default=None,
-        description="With `start`: configurations by body, m and rad, near which the robot starts. "
-        "Default: neutral.",
-    )
-    offset: Annotated[dict[str, NumberOrList], Expected("a table of outputs")] | None = Field(
-        default=None,
-        description="With `start`: pose error at the start by output, m and rad: linear, then "
-        "angular, as the group of the output has them. In R^n it is the reference minus the "
-        "output. Default: zero.",
-    )
+    q: Annotated[Mapping[str, NumberOrList], Expected("a table of bodies")] | None = None
+    s: Annotated[Mapping[str, Velocity], Expected("a table of shape velocities")] | None = None
+    start: Annotated[str, one_of((ON_REFERENCE,))] | None = None
+    near: Annotated[Mapping[str, NumberOrList], Expected("a table of bodies")] | None = None
+    offset: Annotated[Mapping[str, NumberOrList], Expected("a table of outputs")] | None = None
 
 
 def check_initial(table: InitialTable, path: str | PathLike[str]) -> None:

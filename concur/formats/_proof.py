@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import casadi as ca
 import numpy as np
-from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
+from annotated_types import Ge, Len, Lt
 
 from concur.control import JointLimits, Servo
 from concur.errors import OutputError
-from concur.formats._imperfections import NumbersByName, Time
 from concur.outputs import Output
 from concur.robot import Supports
 from concur.tables import (
-    LARGEST,
-    PAIR,
+    ByName,
     Expected,
+    NotNegative,
     Number,
-    Table,
+    Pair,
     Text,
+    Time,
     Vector3,
     fault,
     is_number,
     located,
+    one_of,
     show,
     unknown,
 )
@@ -38,200 +40,206 @@ if TYPE_CHECKING:
 _TABLE = "[proof]"
 
 
-def _range(value: Any) -> Any:
-    if isinstance(value, list) and len(value) == 2 and all(map(is_number, value)):
-        return value
-    raise PydanticCustomError("range", "range expected")
-
-
-NotNegative = Annotated[
-    float, Field(ge=0.0, le=LARGEST), Expected("a number of zero or more, up to 1e9")
-]
-Range = Annotated[
-    Any, AfterValidator(_range), Field(json_schema_extra=PAIR), Expected("a lower and an upper end")
-]
-
-
-Radii = Annotated[
-    list[NotNegative], Field(min_length=2, max_length=2), Expected("2 numbers of zero or more")
-]
-
-
-class CapsuleTable(Table):
-    """A capsule on a body, or that of the body's shape."""
-
-    body: Text = Field(description="Body that carries the capsule.")
-    name: Text | None = Field(
-        default=None, description="Name of the capsule. Default: that of the body."
-    )
-    start: Vector3 | None = Field(
-        default=None,
-        description="One end of the segment, in the frame of the body, m. Default: that of the "
-        "shape, which has to be a sphere or a capsule.",
-    )
-    end: Vector3 | None = Field(
-        default=None,
-        description="Other end of the segment, in the frame of the body, m. Default: that of the "
-        "shape; a sphere, if `start` is given.",
-    )
-    radius: NotNegative | None = Field(
-        default=None,
-        description="Largest distance of its points from the segment, m. Default: that of the "
-        "shape.",
-    )
-
-
-class ObstacleTable(Table):
-    """A sphere or capsule that capsules on bodies keep away from."""
-
-    name: Text = Field(description="Name of the obstacle.")
-    start: Vector3 = Field(
-        description="Centre of a sphere, or one end of the segment of a capsule, m."
-    )
-    end: Vector3 | None = Field(
-        default=None, description="Other end of the segment, m. Default: a sphere."
-    )
-    radius: NotNegative = Field(description="Radius, m.")
-    frame: Annotated[Literal["world", "base"], Expected('"world" or "base"')] = Field(
-        default="world", description="Frame of the obstacle; `base` for a part of the base."
-    )
-    distance: NotNegative = Field(default=0.0, description="Least distance of the capsules, m.")
-    capsules: Annotated[list[Text], Field(min_length=1, max_length=100)] | None = Field(
-        default=None, description="Names of the capsules that keep the distance. Default: all."
-    )
-
-
-class ExpressionTable(Table):
-    """A formula of angles, speeds and torques with a limit."""
-
-    name: Text = Field(description="Name of the expression.")
-    formula: Text = Field(
-        description="Formula of angles, speeds and torques, such as `torque(arm) * speed(arm)`."
-    )
-    below: Number | None = Field(
-        default=None, description="Limit that the formula stays below, in its unit. Default: none."
-    )
-    unit: str = Field(default="", description="Unit of the formula, for the report.")
-
-
-class ReadingTable(Table):
-    """Largest errors of the measured state that the law reads."""
-
-    angles: NumbersByName = Field(
-        default=None,
-        description="Error of the angles of the arm's joints, rad: a number for all, or a table by "
-        "name. Default: none.",
-    )
-    speeds: NumbersByName = Field(
-        default=None,
-        description="Error of the shape velocities, rad/s: a number for all, or a table by name; "
-        "required with `angles`. Default: none.",
-    )
-    place: NotNegative = Field(default=0.0, description="Error of the position of the base, m.")
-    heading: NotNegative = Field(default=0.0, description="Error of the heading of the base, rad.")
+Radii = Annotated[Sequence[NotNegative], Len(2, 2), Expected("2 numbers of zero or more")]
+Hundred = Annotated[Sequence[Text], Len(1, 100), Expected("a list of 1 to 100 names")]
 
 
 def _tables(kind: str) -> tuple[Any, Any]:
     """Annotations of a list of tables [[proof.kind]]."""
-    return Field(max_length=100), Expected(f"tables [[proof.{kind}]], at most 100")
+    return Len(0, 100), Expected(f"tables [[proof.{kind}]], at most 100")
 
 
-class ProofTable(Table):
-    """Starts, imperfections and limits of the proof of a task.
+@dataclass(frozen=True)
+class CapsuleTable:
+    """A capsule on a body, or that of the body's shape.
 
-    An entry by output, control or shape velocity is a number for all, or a table by name.
+    Parameters
+    ----------
+    body : str
+        Body that carries the capsule.
+    name : str, optional
+        Name of the capsule. Default: that of the body.
+    start : sequence of float, optional
+        One end of the segment, in the frame of the body, m. Default: that of the shape, which has
+        to be a sphere or a capsule.
+    end : sequence of float, optional
+        Other end of the segment, in the frame of the body, m. Default: that of the shape; a sphere,
+        if `start` is given.
+    radius : float, optional
+        Largest distance of its points from the segment, m. Default: that of the shape.
     """
 
-    place: NumbersByName = Field(
-        description="Radius of the start of each output about the declared start: of its position, "
-        "m."
+    body: Text
+    name: Text | None = None
+    start: Vector3 | None = None
+    end: Vector3 | None = None
+    radius: NotNegative | None = None
+
+
+@dataclass(frozen=True)
+class ObstacleTable:
+    """A sphere or capsule that capsules on bodies keep away from.
+
+    Parameters
+    ----------
+    name : str
+        Name of the obstacle.
+    start : sequence of float
+        Centre of a sphere, or one end of the segment of a capsule, m.
+    end : sequence of float, optional
+        Other end of the segment, m. Default: a sphere.
+    radius : float
+        Radius, m.
+    frame : str, optional
+        Frame of the obstacle; `base` for a part of the base.
+    distance : float, optional
+        Least distance of the capsules, m.
+    capsules : str, optional
+        Names of the capsules that keep the distance. Default: all.
+    """
+
+    name: Text
+    start: Vector3
+    radius: NotNegative
+    end: Vector3 | None = None
+    frame: Annotated[str, one_of(("world", "base"))] = "world"
+    distance: NotNegative = 0.0
+    capsules: Hundred | None = None
+
+
+@dataclass(frozen=True)
+class ExpressionTable:
+    """A formula of angles, speeds and torques with a limit.
+
+    Parameters
+    ----------
+    name : str
+        Name of the expression.
+    formula : str
+        Formula of angles, speeds and torques, such as `torque(arm) * speed(arm)`.
+    below : float, optional
+        Limit that the formula stays below, in its unit. Default: none.
+    unit : str, optional
+        Unit of the formula, for the report.
+    """
+
+    name: Text
+    formula: Text
+    below: Number | None = None
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class ReadingTable:
+    """Largest errors of the measured state that the law reads.
+
+    Parameters
+    ----------
+    angles : float or mapping of str to float, optional
+        Error of the angles of the arm's joints, rad: a number for all, or a table by name. Default:
+        none.
+    speeds : float or mapping of str to float, optional
+        Error of the shape velocities, rad/s: a number for all, or a table by name; required with
+        `angles`. Default: none.
+    place : float, optional
+        Error of the position of the base, m.
+    heading : float, optional
+        Error of the heading of the base, rad.
+    """
+
+    angles: ByName = None
+    speeds: ByName = None
+    place: NotNegative = 0.0
+    heading: NotNegative = 0.0
+
+
+@dataclass(frozen=True)
+class ProofTable:
+    """Starts, imperfections and limits of the proof of a task.
+
+    Parameters
+    ----------
+    place : float or mapping of str to float
+        Radius of the start of each output about the declared start: of its position, m.
+    speed : float or mapping of str to float
+        Radius of the start of each output about the declared start: of its velocity, m/s.
+    heading : float
+        Radius of the heading at the start, rad; the outputs do not determine it.
+    period : float, optional
+        Longest time for which a torque is held, s; not below `control_period`. Default:
+        `control_period`, or `0.0`.
+    delay : float, optional
+        Longest time from measurement to torque, s.
+    masses : float, optional
+        Largest relative error of mass, first and second moments of each body.
+    momentum_error : object, optional
+        Largest error of the declared momentum of a floater: linear, kg m/s, and angular about the
+        inertial origin, kg m^2/s. Default: zero.
+    torque_error : float or mapping of str to float, optional
+        Largest error of each control, N m or N.
+    push : float or mapping of str to float, optional
+        Largest unmodelled acceleration of each output, m/s^2.
+    corridor : float or mapping of str to float, optional
+        Largest distance of each output from its reference, m. Default: none.
+    margin : float, optional
+        Least decoupling margin, without unit.
+    torque_limits : float or mapping of str to float, optional
+        Largest torque of each control, N m or N; limits of robot, plant and `[servo]` apply where
+        they are narrower. Default: those.
+    speed_limits : float or mapping of str to float, optional
+        Largest speed of each shape velocity, rad/s or m/s; limits of robot and plant apply where
+        they are narrower. Default: those.
+    angle_limits : mapping, optional
+        Lower and upper angle of joints, rad; limits of robot and plant apply where they are
+        narrower. Default: those.
+    supports : mapping of str to sequence of float, optional
+        Supports beside the wheels: by name the contact point in the frame of the base, m; with them
+        loads and grip are bounded. Default: those of the robot.
+    compliance : float or mapping of str to float, optional
+        Vertical compliance of wheels and supports, m/N, if there are more than three; only ratios
+        matter. Default: none.
+    least_load : float or mapping of str to float, optional
+        Least load of wheels and supports, N. Default: `0.0`.
+    tipping : float, optional
+        Least moment about each edge of the polygon of more than three contacts without
+        `compliance`, N m. Default: `0.0`.
+    grip : float, optional
+        Largest friction coefficient that a wheel may need. Default: none.
+    capsule : sequence, optional
+        Capsules that move with bodies. Default: none.
+    obstacle : sequence, optional
+        Spheres and capsules from which these capsules keep away. Default: none.
+    expression : sequence, optional
+        Formulas with limits. Default: none.
+    reading : table, optional
+        Largest errors of the measured state that the law reads. Default: none.
+    """
+
+    place: ByName
+    speed: ByName
+    heading: NotNegative
+    period: Time | None = None
+    delay: Time = 0.0
+    masses: Annotated[float, Ge(0.0), Lt(1.0), Expected("a number of zero or more, below 1")] = 0.0
+    momentum_error: Radii | None = None
+    torque_error: ByName = 0.0
+    push: ByName = 0.0
+    corridor: ByName = None
+    margin: NotNegative = 0.0
+    torque_limits: ByName = None
+    speed_limits: ByName = None
+    angle_limits: Annotated[Mapping[str, Pair], Expected("a table of joints")] = dataclasses.field(
+        default_factory=dict
     )
-    speed: NumbersByName = Field(
-        description="Radius of the start of each output about the declared start: of its velocity, "
-        "m/s."
-    )
-    heading: NotNegative = Field(
-        description="Radius of the heading at the start, rad; the outputs do not determine it."
-    )
-    period: Time | None = Field(
-        default=None,
-        description="Longest time for which a torque is held, s; not below `control_period`. "
-        "Default: `control_period`, or `0.0`.",
-    )
-    delay: Time = Field(default=0.0, description="Longest time from measurement to torque, s.")
-    masses: Annotated[
-        float, Field(ge=0.0, lt=1.0), Expected("a number of zero or more, below 1")
-    ] = Field(
-        default=0.0,
-        description="Largest relative error of mass, first and second moments of each body.",
-    )
-    momentum_error: Radii | None = Field(
-        default=None,
-        description="Largest error of the declared momentum of a floater: linear, kg m/s, and "
-        "angular about the inertial origin, kg m^2/s. Default: zero.",
-    )
-    torque_error: NumbersByName = Field(
-        default=0.0, description="Largest error of each control, N m or N."
-    )
-    push: NumbersByName = Field(
-        default=0.0, description="Largest unmodelled acceleration of each output, m/s^2."
-    )
-    corridor: NumbersByName = Field(
-        default=None,
-        description="Largest distance of each output from its reference, m. Default: none.",
-    )
-    margin: NotNegative = Field(default=0.0, description="Least decoupling margin, without unit.")
-    torque_limits: NumbersByName = Field(
-        default=None,
-        description="Largest torque of each control, N m or N; limits of robot, plant and "
-        "`[servo]` apply where they are narrower. Default: those.",
-    )
-    speed_limits: NumbersByName = Field(
-        default=None,
-        description="Largest speed of each shape velocity, rad/s or m/s; limits of robot and plant "
-        "apply where they are narrower. Default: those.",
-    )
-    angle_limits: Annotated[dict[str, Range], Expected("a table of joints")] = Field(
-        default={},
-        description="Lower and upper angle of joints, rad; limits of robot and plant apply where "
-        "they are narrower. Default: those.",
-    )
-    supports: Supports | None = Field(
-        default=None,
-        description="Supports beside the wheels: by name the contact point in the frame of the "
-        "base, m; with them loads and grip are bounded. Default: those of the robot.",
-    )
-    compliance: NumbersByName = Field(
-        default=None,
-        description="Vertical compliance of wheels and supports, m/N, if there are more than "
-        "three; only ratios matter. Default: none.",
-    )
-    least_load: NumbersByName = Field(
-        default=None, description="Least load of wheels and supports, N. Default: `0.0`."
-    )
-    tipping: NotNegative | None = Field(
-        default=None,
-        description="Least moment about each edge of the polygon of more than three contacts "
-        "without `compliance`, N m. Default: `0.0`.",
-    )
-    grip: NotNegative | None = Field(
-        default=None,
-        description="Largest friction coefficient that a wheel may need. Default: none.",
-    )
-    capsule: Annotated[list[CapsuleTable], *_tables("capsule")] = Field(
-        default=[], description="Capsules that move with bodies. Default: none."
-    )
-    obstacle: Annotated[list[ObstacleTable], *_tables("obstacle")] = Field(
-        default=[],
-        description="Spheres and capsules from which these capsules keep away. Default: none.",
-    )
-    expression: Annotated[list[ExpressionTable], *_tables("expression")] = Field(
-        default=[], description="Formulas with limits. Default: none."
-    )
-    reading: ReadingTable | None = Field(
-        default=None,
-        description="Largest errors of the measured state that the law reads. Default: none.",
-    )
+    supports: Supports | None = None
+    compliance: ByName = None
+    least_load: ByName = None
+    tipping: NotNegative | None = None
+    grip: NotNegative | None = None
+    capsule: Annotated[Sequence[CapsuleTable], *_tables("capsule")] = ()
+    obstacle: Annotated[Sequence[ObstacleTable], *_tables("obstacle")] = ()
+    expression: Annotated[Sequence[ExpressionTable], *_tables("expression")] = ()
+    reading: ReadingTable | None = None
 
 
 def read_proof(
@@ -244,7 +252,7 @@ def read_proof(
     if table is None:
         return None
     names = [output.name for output in outputs]
-    given = {name: getattr(table, name) for name in type(table).model_fields}
+    given = dict(vars(table))
     for field in ("place", "speed"):
         given[field] = _by_name(given[field], names, field, "an output", path)
         for name in names:
@@ -376,10 +384,10 @@ def _clearance(
         if table.body not in [body.name for body in robot.bodies]:
             names = [body.name for body in robot.bodies]
             raise unknown(path, "[[proof.capsule]]", "body", "a body", table.body, names)
-        made.append(Capsule.of(robot, **table.given()))
+        made.append(Capsule.of(robot, **_given(table)))
     own = []
     for table in obstacles:
-        fields = {"end": table.start} | table.given()
+        fields = {"end": table.start} | _given(table)
         names = fields.pop("capsules", None)
         own.append(Obstacle(**fields, capsules=None if names is None else tuple(names)))
     return Clearance(tuple(made), tuple(own))
@@ -389,7 +397,7 @@ def _expressions(given: Mapping[str, Any], servo: Servo) -> tuple[Expression, ..
     """Expressions whose names exist."""
     from concur.proofs import Expression
 
-    found = tuple(Expression(**table.given()) for table in given["expression"])
+    found = tuple(Expression(**_given(table)) for table in given["expression"])
     model = servo.model
     parts = (model.shape_names, model.shape_names, model.control_names)
     for made in found:
@@ -403,6 +411,10 @@ def _expressions(given: Mapping[str, Any], servo: Servo) -> tuple[Expression, ..
             cure="Rename one.",
         )
     return found
+
+
+def _given(table: Any) -> dict[str, Any]:
+    return {name: value for name, value in vars(table).items() if value is not None}
 
 
 def _by_name(

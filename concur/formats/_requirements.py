@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
 
 from concur.control import JointLimits
 from concur.outputs import Output
 from concur.robot import Mechanism
 from concur.simulation import Plant, Slip, Tolerances
 from concur.tables import (
-    LARGEST,
     PAIR,
     Expected,
+    Pair,
     Positive,
-    Table,
     Text,
+    Time,
     fault,
-    is_number,
+    is_pair,
     list_of,
     located,
     unknown,
@@ -34,86 +32,76 @@ from concur.worlds import Requirement
 Path = str | PathLike[str]
 
 
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(map(is_number, value))
+def _is_pairs(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(is_pair, value))
 
 
-def _pair(value: Any) -> Any:
-    if _is_pair(value):
-        return value
-    raise PydanticCustomError("pair", "pair expected")
+@dataclass(frozen=True)
+class RequirementTable:
+    """A condition on a run; which fields it has depends on its kind.
 
+    Parameters
+    ----------
+    kind : str
+        Kind of the requirement.
+    name : str, optional
+        Unique name. Default: from the kind and the named part.
+    output : str, optional
+        Name of the output.
+    within : float, optional
+        Time after which the bound holds, s.
+    after : float, optional
+        Time after which the bound holds, s. Default: the start.
+    radius : float, optional
+        Bound of the error, m; rad for an output that is a rotation. Default: none, with `angle`.
+    angle : float, optional
+        Bound of the rotation error of a pose, rad. Default: none.
+    below : float, optional
+        Bound of the absolute value, in the unit of the bounded quantity: m or rad of an error, N m
+        or N, rad/s or m/s. Default: of torques and speeds the limits of the robot.
+    above : float, optional
+        Least margin, without unit; least load, N; least moment about an edge, N m. Default: of
+        loads and moments `0.0`.
+    control : str, optional
+        Name of the control. Default: all.
+    joint : str, optional
+        Name of the joint. Default: all.
+    wheel : str, optional
+        Body of the wheel. Default: all.
+    contact : str, optional
+        Name of the wheel or support. Default: all.
+    interval : object, optional
+        Lower and upper bound of the coordinate, rad or m; requires `joint`. Default: the limits of
+        the robot.
+    box : int, optional
+        An interval for each position of the base, m.
+    """
 
-def _pairs(value: Any) -> Any:
-    if isinstance(value, list) and value and all(map(_is_pair, value)):
-        return value
-    raise PydanticCustomError("pairs", "pairs expected")
-
-
-_Time = Annotated[float, Field(ge=0, le=LARGEST), Expected("a time, s")]
-
-
-class RequirementTable(Table):
-    """A condition on a run; which fields it has depends on its kind."""
-
-    kind: Text = Field(description="Kind of the requirement.")
-    name: Text | None = Field(
-        default=None,
-        description="Unique name. Default: from the kind and the named part.",
-    )
-    output: Text | None = Field(default=None, description="Name of the output.")
-    within: _Time | None = Field(default=None, description="Time after which the bound holds, s.")
-    after: _Time | None = Field(
-        default=None,
-        description="Time after which the bound holds, s. Default: the start.",
-    )
-    radius: Positive | None = Field(
-        default=None,
-        description="Bound of the error, m; rad for an output that is a rotation. Default: none, "
-        "with `angle`.",
-    )
-    angle: Positive | None = Field(
-        default=None,
-        description="Bound of the rotation error of a pose, rad. Default: none.",
-    )
-    below: Positive | None = Field(
-        default=None,
-        description="Bound of the absolute value, in the unit of the bounded quantity: m or rad of "
-        "an error, N m or N, rad/s or m/s. Default: of torques and speeds the limits of the robot.",
-    )
-    above: Positive | None = Field(
-        default=None,
-        description="Least margin, without unit; least load, N; least moment about an edge, N m. "
-        "Default: of loads and moments `0.0`.",
-    )
-    control: Text | None = Field(default=None, description="Name of the control. Default: all.")
-    joint: Text | None = Field(default=None, description="Name of the joint. Default: all.")
-    wheel: Text | None = Field(default=None, description="Body of the wheel. Default: all.")
-    contact: Text | None = Field(
-        default=None, description="Name of the wheel or support. Default: all."
-    )
-    interval: (
-        Annotated[
-            Any,
-            AfterValidator(_pair),
-            Field(json_schema_extra=PAIR),
-            Expected("a lower and an upper end"),
-        ]
-        | None
-    ) = Field(
-        default=None,
-        description="Lower and upper bound of the coordinate, rad or m; requires `joint`. Default: "
-        "the limits of the robot.",
-    )
+    kind: Text
+    name: Text | None = None
+    output: Text | None = None
+    within: Time | None = None
+    after: Time | None = None
+    radius: Positive | None = None
+    angle: Positive | None = None
+    below: Positive | None = None
+    above: Positive | None = None
+    control: Text | None = None
+    joint: Text | None = None
+    wheel: Text | None = None
+    contact: Text | None = None
+    interval: Pair | None = None
     box: (
         Annotated[
             Any,
-            AfterValidator(_pairs),
-            Field(json_schema_extra=list_of(PAIR, 1)),
-            Expected("a list of intervals, one for each coordinate of the base"),
+            Expected(
+                "a list of intervals, one for each coordinate of the base",
+                _is_pairs,
+                list_of(PAIR, 1),
+            ),
         ]
         | None
-    ) = Field(default=None, description="An interval for each position of the base, m.")
+    ) = None
 
 
 KINDS = {
@@ -197,7 +185,7 @@ def _check_fields(table: RequirementTable, label: str, path: Path) -> None:
     if table.kind not in FIELDS:
         raise unknown(path, label, "kind", "a kind of requirement", table.kind, FIELDS)
     needed, possible = FIELDS[table.kind]
-    given = set(table.given()) - {"kind", "name"}
+    given = {field for field, value in vars(table).items() if value is not None} - {"kind", "name"}
     for field in sorted(given - needed - possible):
         raise fault(
             path,

@@ -124,7 +124,7 @@ def _task() -> Shape:
         for kind, table in tables.items():
             known = kinds.setdefault(table, [])
             known += [kind] * (kind not in known)
-    task = json_schema(TaskTable, "", *kinds)
+    task = json_schema(model_of(TaskTable), "", *kinds)
     parts, fields = task["definitions"], task["properties"]
     for table, names in kinds.items():
         parts[table.__name__]["properties"]["kind"] |= {"enum": names}

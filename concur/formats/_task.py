@@ -23,11 +23,12 @@ from concur.formats._proof import read_proof, statement
 from concur.formats._proof_task import proof_task
 from concur.formats._reference import read_reference
 from concur.formats._requirements import read_requirements
-from concur.formats._servo import check_control_names, option_at_fault, read_servo
 from concur.formats._task_parts import (
+    check_control_names,
     check_times,
     frozen,
     is_robot_file,
+    option_at_fault,
     read_gains,
     read_initial_velocities,
     read_integral,
@@ -35,6 +36,7 @@ from concur.formats._task_parts import (
     read_output,
     read_plant,
     read_robot,
+    read_servo,
     read_stages,
     read_tolerances,
 )
@@ -59,7 +61,7 @@ from concur.simulation import (
     simulate,
     valid_ranges,
 )
-from concur.tables import check, fault, located, read_toml
+from concur.tables import build, fault, located, read_toml
 from concur.worlds import Requirement, Uncertainty, World
 
 if TYPE_CHECKING:
@@ -555,7 +557,7 @@ def load_task(path: str | PathLike[str]) -> Task:
             came="a robot file (it has `bodies`)",
             cure=f"Use `concur check {path}`; a task names it in its field `robot`.",
         )
-    task = check(TaskTable, data, path)
+    task = build(TaskTable, data, path)
     check_times(task, path)
     check_initial(task.initial, path)
     frames = {name for table in task.outputs for name in (table.body, table.relative_to) if name}
@@ -581,7 +583,7 @@ def load_task(path: str | PathLike[str]) -> Task:
         plant=None if moving.file is None else read_plant(moving.file, robot, path, frames),
         plant_file=moving.file,
         plant_momentum=None if moving.momentum is None else frozen(moving.momentum),
-        servo_options=read_servo(task.servo, robot, path)
+        servo_options=read_servo(task.servo.keywords if task.servo else {}, robot, path)
         | read_integral(outputs, task.outputs, path),
         stages=read_stages(task.stages, robot, path),
         robot_file=task.robot if is_robot_file(task.robot) else None,

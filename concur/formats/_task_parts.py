@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from os import PathLike
@@ -11,14 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from concur.control import Servo
+from concur.errors import ConcurError
 from concur.files import is_file
-from concur.formats._reference import REFERENCE_KINDS
+from concur.formats._configuration import read_configuration
 from concur.formats._robot import load, load_shipped, shipped_names
-from concur.formats._task_tables import OperatingTable, OutputTable, TaskTable
+from concur.formats._task_tables import OperatingTable, TaskTable, TrackedOutput
 from concur.outputs import Output
 from concur.robot import Mechanism
 from concur.simulation import MOST_STEPS, Tolerances
-from concur.tables import fault, is_number, located, missing_file, show, unknown
+from concur.tables import fault, is_number, missing_file, model_of, show, unknown
 
 
 def check_times(task: TaskTable, path: str | PathLike[str]) -> None:
@@ -68,12 +71,12 @@ def read_operating(
     for name in table.ranges:
         if name not in bodies:
             raise unknown(path, "[operating.ranges]", name, "a body", name, bodies)
-    values = {name: getattr(table, name) for name in type(table).model_fields}
+    values = vars(table)
     return {name: value for name, value in values.items() if value is not None}
 
 
 def read_stages(
-    stages: str | tuple[str, ...] | dict[str, Any] | None,
+    stages: str | list[str] | dict[str, Any] | None,
     robot: Mechanism,
     path: str | PathLike[str],
 ) -> str | tuple[str, ...] | dict[str, Any] | None:
@@ -83,7 +86,7 @@ def read_stages(
         for name in stages:
             if name not in bodies:
                 raise unknown(path, "", "stages", "a body", name, bodies)
-    return stages
+    return tuple(stages) if isinstance(stages, list) else stages
 
 
 def read_robot(name: str, path: str | PathLike[str], frames: Collection[str] = ()) -> Mechanism:
@@ -141,9 +144,9 @@ def _structure(robot: Mechanism) -> list[str]:
 
 
 def read_output(
-    table: OutputTable,
+    table: TrackedOutput,
     robot: Mechanism,
-    tables: Sequence[OutputTable],
+    tables: Sequence[TrackedOutput],
     path: str | PathLike[str],
 ) -> Output:
     label = _label(table)
@@ -160,15 +163,12 @@ def read_output(
     for key, body in (("body", table.body), ("relative_to", table.relative_to)):
         if body is not None and body not in bodies:
             raise unknown(path, label, key, "a body", body, bodies)
-    if table.group not in REFERENCE_KINDS:
-        raise unknown(path, label, "group", "a group", table.group, REFERENCE_KINDS)
-    with located(path, label):
-        return Output(**table.given({field.name for field in fields(Output)}))
+    return table.output
 
 
 def read_gains(
     outputs: Sequence[Output],
-    tables: Sequence[OutputTable],
+    tables: Sequence[TrackedOutput],
     field: str,
     path: str | PathLike[str],
 ) -> NDArray[np.float64]:
@@ -194,12 +194,41 @@ def read_gains(
 
 
 def read_integral(
-    outputs: Sequence[Output], tables: Sequence[OutputTable], path: str | PathLike[str]
+    outputs: Sequence[Output], tables: Sequence[TrackedOutput], path: str | PathLike[str]
 ) -> dict[str, NDArray[np.float64]]:
     """Gain of integral action as an argument of `Servo`, if an output has one."""
     if all(table.integral is None for table in tables):
         return {}
     return {"integral": read_gains(outputs, tables, "integral", path)}
+
+
+def read_servo(
+    options: dict[str, Any], robot: Mechanism, path: str | PathLike[str]
+) -> dict[str, Any]:
+    """Options of the control law as arguments of `Servo`; names of bodies are checked."""
+    rule = options.get("redundancy")
+    if rule is not None and rule.posture is not None:
+        read_configuration(rule.posture, robot, path, "[servo.redundancy.posture]")
+    return options
+
+
+def check_control_names(
+    field: str, values: Any, controls: Sequence[str], path: str | PathLike[str]
+) -> None:
+    """Reject limits or weights of unknown drives; only a table has names."""
+    for name in values if isinstance(values, dict) else ():
+        if name not in controls:
+            raise unknown(path, "[servo]", field, "a drive", name, controls)
+
+
+def option_at_fault(error: ConcurError) -> tuple[str, str]:
+    """Table and field of a task that an error of `Servo` belongs to; empty if unknown."""
+    named = re.findall(r", `(\w+)`", error.where)
+    if not named or named[0] not in model_of(Servo).model_fields:
+        return "", ""
+    if named[0] == "redundancy":
+        return "[servo.redundancy]", named[1] if len(named) > 1 else ""
+    return "[servo]", named[0]
 
 
 def read_initial_velocities(
@@ -220,7 +249,7 @@ def read_tolerances(task: TaskTable) -> Tolerances:
     return Tolerances(**values)
 
 
-def _label(table: OutputTable) -> str:
+def _label(table: TrackedOutput) -> str:
     return f'[[outputs]] "{table.name}"'
 
 

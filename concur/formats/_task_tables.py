@@ -2,332 +2,308 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
+from annotated_types import Ge, Gt, Le, Len
 
-from concur.formats._imperfections import ImperfectionsTable, SlipTable
+from concur.control import Servo
+from concur.formats._imperfections import ImperfectionsTable
 from concur.formats._initial import InitialTable
 from concur.formats._proof import ProofTable
-from concur.formats._reference import REFERENCE_KINDS
 from concur.formats._requirements import RequirementTable
-from concur.formats._servo import ServoTable
-from concur.simulation import LONGEST_RUN, METHODS, SHORTEST_STEP, Tolerances
+from concur.outputs import Output
+from concur.simulation import LONGEST_RUN, METHODS, SHORTEST_STEP, Slip, Tolerances
 from concur.tables import (
     NUMBER,
     PAIR,
     Expected,
     FileName,
+    InFiles,
     NumberOrList,
     Positive,
-    Quaternion,
-    Table,
     Text,
-    Vector3,
     Vector6,
     any_of,
-    is_number,
+    is_number_or_list,
+    is_pair,
     list_of,
+    one_of,
     table_of,
 )
 
 
-def _known_method(name: str) -> str:
-    if name not in METHODS:
-        raise ValueError(f"one of {', '.join(METHODS)}")
-    return name
-
-
-def _known_stages(value: Any) -> Any:
-    if value == "auto":
-        return value
-    if isinstance(value, list) and all(isinstance(name, str) for name in value):
-        return tuple(value)
-    if isinstance(value, dict) and all(
-        is_number(momentum) or (isinstance(momentum, list) and all(map(is_number, momentum)))
-        for momentum in value.values()
-    ):
-        return value
-    raise PydanticCustomError("stages", "stages expected")
-
-
-class OutputTable(Table):
-    """A tracked quantity of a body."""
-
-    name: Text = Field(description="Name of the output.")
-    body: Text = Field(description="Name of the body.")
-    group: Annotated[Text, Field(json_schema_extra={"enum": list(REFERENCE_KINDS)})] = Field(
-        description="Group of the output: one to three coordinates of a point, heading, position "
-        "and heading, orientation, or position and orientation."
-    )
-    point: Vector3 | None = Field(
-        default=None, description="Point of the body, in its frame, m. Default: the origin."
-    )
-    axes: Text | None = Field(
-        default=None,
-        description='`R`, `R2`, `R3` only: inertial axes, such as `"xz"` or `"z"`. Default: the '
-        "first axes.",
-    )
-    orientation: Quaternion | None = Field(
-        default=None,
-        description="Groups with rotation only: orientation of the output's frame in the body, "
-        "such as a tool frame: unit quaternion x, y, z, w. Default: `[0, 0, 0, 1]`.",
-    )
-    normal: Vector3 | None = Field(
-        default=None,
-        description="`SO2`, `SE2` only: normal of the plane, of any length, inertial axes. "
-        "Default: `[0, 0, 1]`.",
-    )
-    relative_to: Text | None = Field(
-        default=None,
-        description="Body in whose frame the output and its reference are given. Default: the "
-        "inertial frame.",
-    )
-    stiffness: NumberOrList = Field(
-        description="Gain of the pose error, 1/s^2: one number, or one per coordinate."
-    )
-    damping: NumberOrList = Field(
-        description="Gain of the velocity error, 1/s: one number, or one per coordinate."
-    )
-    integral: NumberOrList | None = Field(
-        default=None,
-        description="Gain of integral action, 1/s^3: one number, or one per coordinate. Default: "
-        "none.",
+def _is_stages(value: Any) -> bool:
+    entries = value.values() if isinstance(value, dict) else ()
+    named = isinstance(value, list) and all(isinstance(name, str) for name in value)
+    return (
+        value == "auto"
+        or named
+        or (isinstance(value, dict) and all(map(is_number_or_list, entries)))
     )
 
 
+def _is_ranges(value: Any) -> bool:
+    several = isinstance(value, list) and value and all(map(is_pair, value))
+    return bool(several) or is_pair(value)
+
+
+def _is_speeds(value: Any) -> bool:
+    return is_number_or_list(list(value.values()) if isinstance(value, dict) else value)
+
+
+Stages = Annotated[
+    Any,
+    Expected(
+        '"auto", a list of bodies, or a table of momenta by body',
+        _is_stages,
+        any_of(
+            {"enum": ["auto"]},
+            list_of({"type": "string"}),
+            table_of(any_of(NUMBER, list_of(NUMBER))),
+        ),
+    ),
+]
+Ranges = Annotated[
+    Any,
+    Expected(
+        "a lower and an upper end, or a list of such pairs",
+        _is_ranges,
+        any_of(PAIR, list_of(PAIR, 1)),
+    ),
+]
+Speeds = Annotated[
+    Any,
+    Expected(
+        "a number, a list of them, or a table of shape velocities",
+        _is_speeds,
+        any_of(NUMBER, list_of(NUMBER), table_of(NUMBER)),
+    ),
+]
 Step = Annotated[
     float,
-    Field(ge=SHORTEST_STEP, le=LONGEST_RUN),
+    Ge(SHORTEST_STEP),
+    Le(LONGEST_RUN),
     Expected(f"a number above zero, from {SHORTEST_STEP:g} to {LONGEST_RUN:g}"),
 ]
 
 
-class SimulationTable(Table):
-    """Duration and method of the simulation."""
+@dataclass(frozen=True)
+class TrackedOutput(Output):
+    """A tracked quantity of a body: an output with the gains of its errors.
 
-    duration: Step = Field(description="Duration of the run, s; a multiple of `dt`.")
-    dt: Step = Field(default=1e-3, description="Step of integration and recording, s.")
-    method: Annotated[
-        str,
-        AfterValidator(_known_method),
-        Field(json_schema_extra={"enum": list(METHODS)}),
-        Expected("one of " + ", ".join(f'"{m}"' for m in METHODS)),
-    ] = Field(default="rk4", description="Integrator.")
-    control_period: Step | None = Field(
-        default=None,
-        description="Time for which the torque is held, s; a multiple of `dt`. Default: "
-        "continuous.",
-    )
+    Parameters
+    ----------
+    stiffness : float or sequence of float
+        Gain of the pose error, 1/s^2: one number, or one per coordinate.
+    damping : float or sequence of float
+        Gain of the velocity error, 1/s: one number, or one per coordinate.
+    integral : float or sequence of float, optional
+        Gain of integral action, 1/s^3: one number, or one per coordinate. Default: none.
+    """
 
+    stiffness: NumberOrList = field(kw_only=True)
+    damping: NumberOrList = field(kw_only=True)
+    integral: NumberOrList = field(default=None, kw_only=True)
 
-class TolerancesTable(Table):
-    """Limits for a run that passes, beside those of the robot's joints."""
-
-    final_error: Positive = Field(
-        default=Tolerances.final_error, description="Largest output error at the end, m or rad."
-    )
-    deviation: Positive = Field(
-        default=Tolerances.deviation,
-        description="Largest deviation of an error coordinate from the exact error dynamics, m or "
-        "rad.",
-    )
-    constraint: Positive = Field(
-        default=Tolerances.constraint, description="Largest slip of a wheel, m/s."
-    )
-    evaluate_after: Positive | None = Field(
-        default=None,
-        description="No limit: the report gives the largest error after this time, s, within the "
-        "duration. Default: half the duration.",
-    )
-    margin: Positive = Field(
-        default=Tolerances.margin, description="Least decoupling margin, without unit."
-    )
-    momentum: Positive = Field(
-        default=Tolerances.momentum,
-        description="Largest relative drift of the momentum of a robot with a floating base.",
-    )
+    @property
+    def output(self) -> Output:
+        """The output alone."""
+        return Output(**{own.name: getattr(self, own.name) for own in fields(Output) if own.init})
 
 
-class PlantTable(Table):
-    """The simulated robot, if it differs from the model of the law."""
+@dataclass(frozen=True)
+class SimulationTable:
+    """Duration and method of the simulation.
 
-    file: FileName | None = Field(
-        default=None,
-        description="Robot file, relative to the task's folder: the same bodies, joints and "
-        "drives, with other masses, placements or wheels. Default: the robot.",
-    )
-    momentum: Vector6 | None = Field(
-        default=None,
-        description="True momentum of a robot with a floating base: linear, kg m/s, then angular, "
-        "kg m^2/s. Default: `momentum` of the task.",
-    )
-    slip: SlipTable | None = Field(
-        default=None, description="Friction of wheels that may slip. Default: the wheels roll."
-    )
+    Parameters
+    ----------
+    duration : float
+        Duration of the run, s; a multiple of `dt`.
+    dt : float, optional
+        Step of integration and recording, s.
+    method : str, optional
+        Integrator.
+    control_period : float, optional
+        Time for which the torque is held, s; a multiple of `dt`. Default: continuous.
+    """
 
-
-def _ranges(value: Any) -> Any:
-    pair = isinstance(value, list) and len(value) == 2 and all(map(is_number, value))
-    if pair or (isinstance(value, list) and all(map(_pair, value)) and value):
-        return value
-    raise PydanticCustomError("range", "range expected")
+    duration: Step
+    dt: Step = 1e-3
+    method: Annotated[str, one_of(METHODS)] = "rk4"
+    control_period: Step | None = None
 
 
-def _pair(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(map(is_number, value))
+@dataclass(frozen=True)
+class TolerancesTable:
+    """Limits for a run that passes, beside those of the robot's joints.
+
+    Parameters
+    ----------
+    final_error : float, optional
+        Largest output error at the end, m or rad.
+    deviation : float, optional
+        Largest deviation of an error coordinate from the exact error dynamics, m or rad.
+    constraint : float, optional
+        Largest slip of a wheel, m/s.
+    evaluate_after : float, optional
+        No limit: the report gives the largest error after this time, s, within the duration.
+        Default: half the duration.
+    margin : float, optional
+        Least decoupling margin, without unit.
+    momentum : float, optional
+        Largest relative drift of the momentum of a robot with a floating base.
+    """
+
+    final_error: Positive = Tolerances.final_error
+    deviation: Positive = Tolerances.deviation
+    constraint: Positive = Tolerances.constraint
+    evaluate_after: Positive | None = None
+    margin: Positive = Tolerances.margin
+    momentum: Positive = Tolerances.momentum
 
 
-def _speeds(value: Any) -> Any:
-    entries = list(value.values()) if isinstance(value, dict) else value
-    numbers = entries if isinstance(entries, list) else [entries]
-    if all(map(is_number, numbers)):
-        return value
-    raise PydanticCustomError("speeds", "speeds expected")
+@dataclass(frozen=True)
+class PlantTable:
+    """The simulated robot, if it differs from the model of the law.
+
+    Parameters
+    ----------
+    file : str, optional
+        Robot file, relative to the task's folder: the same bodies, joints and drives, with other
+        masses, placements or wheels. Default: the robot.
+    momentum : sequence of float, optional
+        True momentum of a robot with a floating base: linear, kg m/s, then angular, kg m^2/s.
+        Default: `momentum` of the task.
+    slip : table, optional
+        Friction of wheels that may slip. Default: the wheels roll.
+    """
+
+    file: FileName | None = None
+    momentum: Vector6 | None = None
+    slip: Annotated[Any, InFiles(Slip.of)] = None
 
 
-class OperatingTable(Table):
-    """Box of configurations in which `concur certify` proves margin and torques."""
+@dataclass(frozen=True)
+class OperatingTable:
+    """Box of configurations in which `concur certify` proves margin and torques.
 
-    ranges: dict[
-        str,
-        Annotated[
-            Any,
-            AfterValidator(_ranges),
-            Field(json_schema_extra=any_of(PAIR, list_of(PAIR, 1))),
-            Expected("a lower and an upper end, or a list of such pairs"),
-        ],
-    ] = Field(
-        description="Lower and upper end of the coordinate of each joint, rad or m; a list of "
-        "pairs for several coordinates. Required for all coordinates that the law depends on."
-    )
-    speeds: Annotated[
-        Any,
-        AfterValidator(_speeds),
-        Field(json_schema_extra=any_of(NUMBER, list_of(NUMBER), table_of(NUMBER))),
-        Expected("a number, a list of them, or a table of shape velocities"),
-    ] = Field(
-        default=None,
-        description="Largest shape velocities, rad/s or m/s: a number, one for each, or a table by "
-        "name. Default: only the margin is bounded.",
-    )
-    acceleration: NumberOrList = Field(
-        default=0.0,
-        description="Largest acceleration of the reference, m/s^2 or rad/s^2: a number, or one for "
-        "each coordinate of the outputs.",
-    )
-    pose_error: NumberOrList = Field(
-        default=0.0,
-        description="Largest pose error, m or rad: a number, or one for each coordinate.",
-    )
-    velocity_error: NumberOrList = Field(
-        default=0.0,
-        description="Largest velocity error, m/s or rad/s: a number, or one for each coordinate.",
-    )
-    distance: Positive | None = Field(
-        default=None,
-        description="Largest distance of a floating base from the inertial origin, m; required "
-        "with linear momentum. Default: none.",
-    )
-    required_margin: Positive | None = Field(
-        default=None,
-        description="Required decoupling margin, without unit. Default: the "
-        "margin below which the law gives no torque.",
-    )
-    tolerance: Positive = Field(default=0.2, description="Relative accuracy of the bounds.")
+    Parameters
+    ----------
+    ranges : mapping
+        Lower and upper end of the coordinate of each joint, rad or m; a list of pairs for several
+        coordinates. Required for all coordinates that the law depends on.
+    speeds : object, optional
+        Largest shape velocities, rad/s or m/s: a number, one for each, or a table by name. Default:
+        only the margin is bounded.
+    acceleration : float or sequence of float, optional
+        Largest acceleration of the reference, m/s^2 or rad/s^2: a number, or one for each
+        coordinate of the outputs.
+    pose_error : float or sequence of float, optional
+        Largest pose error, m or rad: a number, or one for each coordinate.
+    velocity_error : float or sequence of float, optional
+        Largest velocity error, m/s or rad/s: a number, or one for each coordinate.
+    distance : float, optional
+        Largest distance of a floating base from the inertial origin, m; required with linear
+        momentum. Default: none.
+    required_margin : float, optional
+        Required decoupling margin, without unit. Default: the margin below which the law gives no
+        torque.
+    tolerance : float, optional
+        Relative accuracy of the bounds.
+    budget : int, optional
+        Largest number of boxes.
+    """
+
+    ranges: Mapping[str, Ranges]
+    speeds: Speeds = None
+    acceleration: NumberOrList = 0.0
+    pose_error: NumberOrList = 0.0
+    velocity_error: NumberOrList = 0.0
+    distance: Positive | None = None
+    required_margin: Positive | None = None
+    tolerance: Positive = 0.2
     budget: Annotated[
         int,
-        # Some milliseconds per box: a million boxes take hours.
-        Field(gt=0, le=1_000_000),
+        Gt(0),
+        Le(1_000_000),  # some milliseconds per box: a million boxes take hours
         Expected("a whole number above zero, at most 1000000"),
-    ] = Field(default=2000, description="Largest number of boxes.")
+    ] = 2000
 
 
-class TaskTable(Table):
-    """A whole task file."""
+@dataclass(frozen=True)
+class TaskTable:
+    """A whole task file.
 
-    name: Text = Field(description="Name of the task, used in the report.")
-    robot: FileName = Field(
-        description="A robot file, relative to the task's folder, or the name of a shipped robot."
-    )
-    momentum: Vector6 | None = Field(
-        default=None,
-        description="Constant spatial momentum of a robot with a floating base, about the inertial "
-        "origin: linear, kg m/s, then angular, kg m^2/s. Default: zero.",
-    )
-    stages: Annotated[
-        Any,
-        AfterValidator(_known_stages),
-        Field(
-            json_schema_extra=any_of(
-                {"enum": ["auto"]},
-                list_of({"type": "string"}),
-                table_of(any_of(NUMBER, list_of(NUMBER))),
-            )
-        ),
-        Expected('"auto", a list of bodies, or a table of momenta by body'),
-    ] = Field(
-        default=None,
-        description="Unactuated joints with conserved momentum, by which the robot is reduced: "
-        '`"auto"` (all of them, at zero momentum), a list of bodies, or a table with the momentum '
-        "of each body's joint, N m s about an axis and N s along one. Default: none.",
-    )
+    Parameters
+    ----------
+    name : str
+        Name of the task, used in the report.
+    robot : str
+        A robot file, relative to the task's folder, or the name of a shipped robot.
+    momentum : sequence of float, optional
+        Constant spatial momentum of a robot with a floating base, about the inertial origin:
+        linear, kg m/s, then angular, kg m^2/s. Default: zero.
+    stages : str, optional
+        Unactuated joints with conserved momentum, by which the robot is reduced: `"auto"` (all of
+        them, at zero momentum), a list of bodies, or a table with the momentum of each body's
+        joint, N m s about an axis and N s along one. Default: none.
+    outputs : sequence
+        Tracked quantities of bodies.
+    reference : mapping
+        Reference of each output: a table with its `kind` and fields.
+    initial : table, optional
+        The initial state. Default: neutral, at rest.
+    servo : table, optional
+        Options of the law. Default: none.
+    simulation : table
+        Duration and method.
+    tolerances : table, optional
+        Limits for a run that passes. Default: those of the fields.
+    plant : table, optional
+        The simulated robot, if it differs from the model of the law. Default: the robot.
+    operating : table, optional
+        Box of configurations in which the decoupling margin and the torques are proved. Default:
+        none.
+    proof : table, optional
+        Starts, imperfections and limits that `concur prove` proves; an entry by output, control or
+        shape velocity is a number for all, or a table by name. Default: none.
+    imperfections : table, optional
+        Friction, lags, delays, noise and disturbances of the simulated robot; an entry by control
+        or joint is a number for all, or a table by name, and names that it lacks are ideal.
+        Default: none.
+    requirements : sequence, optional
+        Conditions on a run, for campaigns. Default: tolerances and limits.
+    uncertainty : mapping, optional
+        Quantities that differ between the worlds of a campaign. Default: none.
+    world : mapping, optional
+        Deviations of the one world that is simulated. Default: none.
+    """
+
+    name: Text
+    robot: FileName
     outputs: Annotated[
-        list[OutputTable],
-        # More than any robot has drives; each needs a graph.
-        Field(min_length=1, max_length=100),
+        Sequence[TrackedOutput],
+        Len(1, 100),  # more than any robot has drives; each needs a graph
         Expected("at least one table [[outputs]]"),
-    ] = Field(description="Tracked quantities of bodies.")
+    ]
     reference: Annotated[
-        dict[str, dict[str, Any]], Expected("a table [reference.<output>] per output")
-    ] = Field(description="Reference of each output: a table with its `kind` and fields.")
-    initial: InitialTable = Field(
-        default=InitialTable(), description="The initial state. Default: neutral, at rest."
-    )
-    servo: ServoTable = Field(
-        default=ServoTable(), description="Options of the law. Default: none."
-    )
-    simulation: SimulationTable = Field(description="Duration and method.")
-    tolerances: TolerancesTable = Field(
-        default=TolerancesTable(),
-        description="Limits for a run that passes. Default: those of the fields.",
-    )
-    plant: PlantTable = Field(
-        default=PlantTable(),
-        description="The simulated robot, if it differs from the model of the law. Default: the "
-        "robot.",
-    )
-    operating: OperatingTable | None = Field(
-        default=None,
-        description="Box of configurations in which the decoupling margin and the torques are "
-        "proved. Default: none.",
-    )
-    proof: ProofTable | None = Field(
-        default=None,
-        description="Starts, imperfections and limits that `concur prove` proves. Default: none.",
-    )
-    imperfections: ImperfectionsTable | None = Field(
-        default=None,
-        description="Friction, lags, delays, noise and disturbances of the simulated robot. "
-        "Default: none.",
-    )
+        Mapping[str, dict[str, Any]], Expected("a table [reference.<output>] per output")
+    ]
+    simulation: SimulationTable
+    momentum: Vector6 | None = None
+    stages: Stages = None
+    initial: InitialTable = field(default_factory=InitialTable)
+    servo: Annotated[Any, InFiles(Servo)] = None
+    tolerances: TolerancesTable = field(default_factory=TolerancesTable)
+    plant: PlantTable = field(default_factory=PlantTable)
+    operating: OperatingTable | None = None
+    proof: ProofTable | None = None
+    imperfections: ImperfectionsTable | None = None
     requirements: (
-        Annotated[
-            list[RequirementTable],
-            Field(min_length=1, max_length=1000),
-            Expected("tables [[requirements]]"),
-        ]
+        Annotated[Sequence[RequirementTable], Len(1, 1000), Expected("tables [[requirements]]")]
         | None
-    ) = Field(
-        default=None,
-        description="Conditions on a run, for campaigns. Default: tolerances and limits.",
-    )
-    # The readers of these tables check their entries, which depend on the robot.
-    uncertainty: Annotated[dict[str, Any] | None, Expected("tables [uncertainty.<kind>]")] = Field(
-        default=None,
-        description="Quantities that differ between the worlds of a campaign. Default: none.",
-    )
-    world: Annotated[dict[str, Any] | None, Expected("tables [world.<kind>]")] = Field(
-        default=None, description="Deviations of the one world that is simulated. Default: none."
-    )
+    ) = None
+    uncertainty: Annotated[dict[str, Any], Expected("tables [uncertainty.<kind>]")] | None = None
+    world: Annotated[dict[str, Any], Expected("tables [world.<kind>]")] | None = None

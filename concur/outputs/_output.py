@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from concur.errors import ConcurError, OutputError, ShapeError, shown
 from concur.outputs.groups import AXES, NAMES, OutputGroup, named
 from concur.robot import Placed, Twist, cross, unknown_name
 from concur.robot import Pose as Frame
+from concur.tables import Quaternion, Vector3, one_of
 
 _VECTORS = {"R": "x", "R2": "xy", "R3": "xyz"}
 _PLANAR = ("SE2", "SO2")
@@ -50,7 +52,7 @@ class Output:
     point : sequence of float
         Point of the body, in its frame, shape (3,), m.
     axes : str, optional
-        Inertial axes of a vector output, such as "xz" or "z"; default the first ones.
+        Inertial axes of a vector output, such as "xz" or "z". Default: the first ones.
     orientation : sequence of float
         Orientation of the output's frame in the body: unit quaternion (x, y, z, w), shape (4,),
         frame to body as in `Pose`; normalised here, within 1e-3 of unit norm. Vector outputs
@@ -87,11 +89,11 @@ class Output:
 
     name: str
     body: str
-    group: str
-    point: Sequence[float] = (0.0, 0.0, 0.0)
+    group: Annotated[str, one_of(NAMES)]
+    point: Vector3 = (0.0, 0.0, 0.0)
     axes: str | None = None
-    orientation: Sequence[float] = _UNTURNED
-    normal: Sequence[float] = _UPRIGHT
+    orientation: Quaternion = _UNTURNED
+    normal: Vector3 = _UPRIGHT
     relative_to: str | None = None
 
     def __post_init__(self) -> None:

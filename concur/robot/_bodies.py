@@ -372,6 +372,78 @@ def _spans(sizes: Sequence[int]) -> tuple[slice, ...]:
     return tuple(slice(end - size, end) for end, size in zip(ends, sizes, strict=True))
 
 
+def graph_matrix(tree: BodyTree) -> np.ndarray:
+    """Graph matrix GM of a tree: what each joint connects.
+
+    The first column stands for the inertial frame, B_0 of the thesis; the others, like the
+    rows, follow `tree.bodies`. The columns add up to zero, and GM^T GM is the Laplacian of the
+    graph: neighbours of each body on the diagonal, -1 where two bodies share a joint
+    (Corollary 3.3.1).
+
+    Parameters
+    ----------
+    tree : BodyTree
+        The robot.
+
+    Returns
+    -------
+    numpy.ndarray
+        Integers (N, N + 1), one row per joint: -1 at the parent, 1 at the body.
+
+    References
+    ----------
+    Thesis, Corollary 3.3.1, (3.3.29).
+    """
+    count = len(tree.bodies)
+    matrix = np.zeros((count, count + 1), dtype=int)
+    for joint, parent in enumerate(tree.parents):
+        matrix[joint, 0 if parent is None else parent + 1] = -1
+        matrix[joint, joint + 1] = 1
+    return matrix
+
+
+def path_matrix(tree: BodyTree) -> np.ndarray:
+    """Path matrix Ph of a tree: which joints lie between a body and the inertial frame.
+
+    It is the inverse of the graph matrix without its first column (Corollary 3.3.2).
+
+    Parameters
+    ----------
+    tree : BodyTree
+        The robot.
+
+    Returns
+    -------
+    numpy.ndarray
+        Integers (N, N): entry (i, j) is 1 if joint j lies on the path to body i, else 0.
+    """
+    matrix = np.zeros((len(tree.bodies),) * 2, dtype=int)
+    for body, path in enumerate(tree.paths):
+        matrix[body, list(path)] = 1
+    return matrix
+
+
+def branches(tree: BodyTree) -> tuple[tuple[str, ...], ...]:
+    """Branches of a tree: the paths from the base to its extremities.
+
+    An extremity is a body with one neighbour: a one on the diagonal of GM^T GM.
+
+    Parameters
+    ----------
+    tree : BodyTree
+        The robot.
+
+    Returns
+    -------
+    tuple of tuple of str
+        Names of the bodies of each branch, base first, extremity last, in the order of the
+        extremities in `tree.bodies`.
+    """
+    graph = graph_matrix(tree)
+    ends = np.flatnonzero(np.diag(graph.T @ graph)[1:] == 1)
+    return tuple(tuple(tree.bodies[j].name for j in tree.paths[i]) for i in ends)
+
+
 def unknown_name(
     where: str, what: str, name: object, known: Sequence[str] | dict[str, int]
 ) -> ConcurError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import casadi as ca
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from concur.codegen import Array, as_floats, finite_floats
 from concur.errors import SimulationError, shown
 from concur.robot import Tree, cross, jacobian, pose
+from concur.tables import Time, Vector3, one_of
 
 FRAMES = ("world", "body")
 
@@ -32,8 +33,8 @@ class Wrench:
     frame : {"world", "body"}
         Axes of force and torque: "body" for a thruster, which turns with its body.
     start, end : float
-        Time in which it acts, s; default always. Of a step of integration that contains one of
-        them it acts with the mean over the step, so that the impulse is exact.
+        Times at which it begins and ends, s; in a step of integration that contains one of them it
+        acts with the mean over the step, so that the impulse is exact. Default: always.
 
     Raises
     ------
@@ -50,12 +51,12 @@ class Wrench:
 
     name: str
     body: str
-    force: tuple[float, ...] = (0.0, 0.0, 0.0)
-    torque: tuple[float, ...] = (0.0, 0.0, 0.0)
-    point: tuple[float, ...] = (0.0, 0.0, 0.0)
-    frame: str = "world"
-    start: float = 0.0
-    end: float = np.inf
+    force: Vector3 = (0.0, 0.0, 0.0)
+    torque: Vector3 = (0.0, 0.0, 0.0)
+    point: Vector3 = (0.0, 0.0, 0.0)
+    frame: Annotated[str, one_of(FRAMES)] = "world"
+    start: Time = 0.0
+    end: Time = np.inf
 
     def __post_init__(self) -> None:
         where = f"wrench `{shown(self.name)}`"
@@ -89,10 +90,9 @@ class GravityGradient:
     Parameters
     ----------
     rate : float
-        Angular rate of the orbit, rad/s; 1.1e-3 in low Earth orbit.
+        Angular rate of the orbit, rad/s: 1.1e-3 in low Earth orbit.
     direction : tuple of float
-        Direction e from the centre of the orbit, in world axes, shape (3,); its length has no
-        effect.
+        Direction e from the centre of the orbit, in world axes, shape (3,), of any length.
 
     Raises
     ------
@@ -106,8 +106,8 @@ class GravityGradient:
     0.001
     """
 
-    rate: float
-    direction: tuple[float, ...] = (0.0, 0.0, 1.0)
+    rate: Time
+    direction: Vector3 = (0.0, 0.0, 1.0)
 
     def __post_init__(self) -> None:
         where = "gravity gradient"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import casadi as ca
 import numpy as np
@@ -20,6 +21,7 @@ from concur.robot import (
     wheel_rows,
 )
 from concur.robot.joints import Planar
+from concur.tables import INTERNAL, ByName, Positive
 
 DAMPING = 1e6
 """Force per slip speed of a wheel that does not slide, N s/m."""
@@ -114,15 +116,15 @@ class Slip:
     @classmethod
     def of(
         cls,
-        robot: Mechanism,
-        grip: float | Mapping[str, float],
+        robot: Annotated[Mechanism, INTERNAL],
+        grip: ByName,
         *,
-        side: float | Mapping[str, float] = 1.0,
-        loads: float | Mapping[str, float] | None = None,
-        supports: Mapping[str, Sequence[float]] | None = None,
-        compliance: float | Mapping[str, float] | None = None,
-        damping: float = DAMPING,
-        time: float = TIME,
+        side: ByName = 1.0,
+        loads: ByName = None,
+        supports: Annotated[Mapping[str, Sequence[float]] | None, INTERNAL] = None,
+        compliance: ByName = None,
+        damping: Positive = DAMPING,
+        time: Positive = TIME,
     ) -> Slip:
         """Slip of a robot, from a number for all wheels or numbers by name.
 
@@ -133,15 +135,15 @@ class Slip:
         grip : float or mapping of str to float
             Friction coefficient of all wheels, or of each by name.
         side : float or mapping of str to float
-            Friction across the wheel over that along it.
+            Friction coefficient across the wheel, relative to that along it.
         loads : float or mapping of str to float, optional
             Constant loads of the wheels, N. Default: computed from the motion.
         supports : mapping of str to sequence of float, optional
             Frictionless supports: by name the point of contact in the frame of the base, (3,), m;
             default those of the robot.
         compliance : float or mapping of str to float, optional
-            Vertical compliance of wheels and supports, m/N; one number if all yield alike. Needed
-            for more than three of them.
+            Vertical compliance of wheels and supports, m/N; one number if all yield alike.
+            Required for more than three of them. Default: none.
         damping : float
             Force per slip speed of a wheel that does not slide, N s/m.
         time : float

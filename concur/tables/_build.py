@@ -22,6 +22,7 @@ from concur.tables._types import (
     INTERNAL,
     MOST_BODIES,
     Expected,
+    InFiles,
     Number,
     Numbers,
     OneOrMore,
@@ -39,6 +40,8 @@ PLAIN: dict[Any, Any] = {
     Sequence[str]: Annotated[list[Text], Expected("a list of names")],
 }
 """Types of fields whose annotation states no bounds."""
+
+LISTS = (list, tuple, Sequence)
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,9 @@ def build(
     ----------
     make : type or callable
         Class with annotated parameters, or a function; of a class with a method `from_table` the
-        fields are the parameters of this method. An abstract class stands for those of its module
+        fields are the parameters of this method. Parameters annotated with `INTERNAL` are no
+        fields; if the constructor of a table inside requires one, a `functools.partial` that takes
+        it stands for the object. An abstract class stands for those of its module
         that are derived from it: the field `type` names one.
     table : mapping
         The table.
@@ -187,8 +192,10 @@ def _model(make: Any, tag: Mapping[str, Any], maker: Callable[..., Any]) -> type
     source = source_of(make)
     texts, hints = meanings(source), _hints(source)
     made: dict[str, Any] = dict(tag)
+    waits = False  # for arguments that files do not have
     for name, parameter in inspect.signature(source).parameters.items():
         if INTERNAL in getattr(hints[name], "__metadata__", ()):
+            waits |= parameter.default is parameter.empty
             continue
         kind, default, more = _kind(hints[name], name), parameter.default, None
         if default is not parameter.empty:
@@ -200,9 +207,9 @@ def _model(make: Any, tag: Mapping[str, Any], maker: Callable[..., Any]) -> type
             kind,
             Field(... if required else None, description=text, json_schema_extra=more),
         )
-    model = create_model(make.__name__.lstrip("_"), __base__=Table, __doc__=summary(make), **made)
+    model = create_model(_name(make), __base__=Table, __doc__=summary(make), **made)
     model.cures = getattr(make, "_cures", {})
-    model.makers = (maker,)
+    model.makers = (partial(partial, maker) if waits else maker,)
     return model
 
 
@@ -232,6 +239,12 @@ def _untagged(kind: type, type: str, **given: Any) -> Any:
     return kind(**given)
 
 
+def _name(make: Any) -> str:
+    """Name of a class, or of the class of a method that makes it."""
+    name: str = getattr(make, "__self__", make).__name__
+    return name.lstrip("_")
+
+
 def _hints(source: Any) -> dict[str, Any]:
     own = source if is_dataclass(source) or not inspect.isclass(source) else source.__init__
     return typing.get_type_hints(own, include_extras=True)
@@ -242,12 +255,17 @@ def _kind(hint: Any, name: str) -> Any:
     if hint in PLAIN:
         return PLAIN[hint]
     if hasattr(hint, "__metadata__"):
-        several = next((m for m in hint.__metadata__ if isinstance(m, OneOrMore)), None)
-        if several is not None:
-            return _one_or_more(model_of(several.kind))
+        for form in hint.__metadata__:
+            if isinstance(form, OneOrMore):
+                return _one_or_more(model_of(form.kind))
+            if isinstance(form, InFiles):
+                return _kind(form.kind, name)
         stated = any(isinstance(m, Expected) for m in hint.__metadata__)
-        plain = stated and hint.__origin__ in PLAIN
-        kind = hint.__origin__ if plain else _kind(hint.__origin__, name)
+        kind, inner = hint.__origin__, typing.get_args(hint.__origin__)
+        if stated and typing.get_origin(kind) in LISTS:
+            kind = list[_kind(inner[0], name)]  # type: ignore[misc]
+        elif not stated or kind not in PLAIN:
+            kind = _kind(kind, name)
         return Annotated[(kind, *hint.__metadata__)]
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
@@ -256,7 +274,7 @@ def _kind(hint: Any, name: str) -> Any:
         return Annotated[hint, Expected("one of " + ", ".join(f'"{part}"' for part in parts))]
     if origin in (dict, Mapping):
         return dict[str, _kind(parts[1], name)]  # type: ignore[misc]
-    if origin in (list, tuple, Sequence):
+    if origin in LISTS:
         entries: Any = list[_kind(parts[0], name)]  # type: ignore[misc]
         text = f"tables [[{name}]], at most {MOST_BODIES}"
         tables = _is_table(parts[0])
@@ -282,13 +300,14 @@ def _or_one(shape: dict[str, Any]) -> None:
 
 
 def _is_table(hint: Any) -> bool:
-    return inspect.isclass(hint) and hint.__module__ not in ("builtins", "typing")
+    own = inspect.isclass(hint) and hint.__module__ not in ("builtins", "typing")
+    return own or inspect.isroutine(hint)
 
 
 def _is_plain(value: Any) -> bool:
     if isinstance(value, (tuple, list)):
         return bool(value) and all(map(_is_plain, value))
-    return isinstance(value, (bool, int, float, str)) and value not in (float("inf"), "")
+    return isinstance(value, (bool, int, float, str)) and value != float("inf")
 
 
 def _plain(value: Any) -> Any:
@@ -316,7 +335,7 @@ def meanings(source: Any) -> dict[str, str]:
     found: dict[str, str] = {}
     for owner in reversed(source.__mro__) if inspect.isclass(source) else [source]:
         for names, text in _entries(inspect.cleandoc(owner.__doc__ or "")):
-            words = re.sub(r", shape \([^)]*\)(?=[,.;:])", "", " ".join(text.split()))
+            words = re.sub(r",? shapes? \([^)]*\)(?=[,.;:])", "", " ".join(text.split()))
             found |= dict.fromkeys(names.split(", "), words.replace("``", "`"))
     return found
 

@@ -100,7 +100,9 @@ def check(
         cure = suggest(str(tag), names, f'Write for example type = "{names[-1]}".')
         cure = _cures(kinds[0]).get(str(tag), cure)
     elif first["type"] == "expected":
-        expected = first["ctx"]["text"]
+        expected, names = first["ctx"]["text"], first["ctx"]["names"]
+        if names and isinstance(first["input"], str):
+            came, cure = f"`{first['input']}`", suggest(first["input"], names, cure)
     elif loc[-1:] == first["loc"][-1:] and _inside_list(loc, info):
         expected = _element(first)
     place = split(loc, data if whole is None else whole)
@@ -152,15 +154,16 @@ def _cure(value: object) -> str:
 
 def split(loc: tuple[str | int | None, ...], whole: Mapping[str, Any]) -> tuple[str, str]:
     """Split a position into its table, as written in the file, and the field in the table."""
-    if len(loc) > 1 and isinstance(loc[1], int):
-        entries = whole.get(str(loc[0]))
-        entry = entries[loc[1]] if isinstance(entries, list) else None
-        if isinstance(entry, Mapping):
-            names = (entry[field] for field in ("name", "body", "wheel") if field in entry)
-            name = next(names, None)
-            label = f'"{name}"' if isinstance(name, str) else f"number {loc[1] + 1}"
-            return f"[[{loc[0]}]] {label}", _dotted(loc[2:])
-        return "", _dotted(loc)
+    numbered = next((k for k, part in enumerate(loc) if isinstance(part, int)), 0)
+    entry: Any = whole if numbered else None
+    for part in loc[: numbered + 1]:
+        fits = isinstance(entry, dict if isinstance(part, str) else list)
+        entry = entry[part] if fits else None
+    if isinstance(entry, Mapping):
+        names = (entry[field] for field in ("name", "body", "wheel") if field in entry)
+        name, number = next(names, None), int(loc[numbered] or 0) + 1
+        label = f'"{name}"' if isinstance(name, str) else f"number {number}"
+        return f"[[{_dotted(loc[:numbered])}]] {label}", _dotted(loc[numbered + 1 :])
     depth, value = 0, whole.get(str(loc[0])) if loc else None
     while depth < len(loc) - 1 and isinstance(value, Mapping):
         depth += 1

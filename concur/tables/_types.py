@@ -94,7 +94,35 @@ def is_number(value: object) -> bool:
     return known and not LARGEST < abs(value) < float("inf")  # type: ignore[arg-type]
 
 
-def _is_number_or_list(value: object) -> bool:
+def is_pair(value: object) -> bool:
+    """Check whether a TOML value is a list of two numbers.
+
+    Parameters
+    ----------
+    value : object
+        The value.
+
+    Returns
+    -------
+    bool
+        True if it is.
+    """
+    return isinstance(value, list) and len(value) == 2 and all(map(is_number, value))
+
+
+def is_number_or_list(value: object) -> bool:
+    """Check whether a TOML value is a number or a list of numbers.
+
+    Parameters
+    ----------
+    value : object
+        The value.
+
+    Returns
+    -------
+    bool
+        True if it is.
+    """
     return is_number(value) or (isinstance(value, list) and all(map(is_number, value)))
 
 
@@ -127,7 +155,11 @@ class Expected:
 
         def tested(value: Any) -> Any:
             if not self.test(value):  # type: ignore[misc]
-                raise PydanticCustomError("expected", "{text} expected", {"text": self.text})
+                raise PydanticCustomError(
+                    "expected",
+                    "{text} expected",
+                    {"text": self.text, "names": (self.shape or {}).get("enum")},
+                )
             return value
 
         return core_schema.no_info_after_validator_function(tested, handler(source))
@@ -135,6 +167,23 @@ class Expected:
     def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> Any:
         """Schema of the type, or the own one."""
         return handler(core) if self.shape is None else dict(self.shape)
+
+
+def one_of(names: Sequence[str]) -> Expected:
+    """Annotation of a name with fixed values.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The values.
+
+    Returns
+    -------
+    Expected
+        The annotation.
+    """
+    text = "one of " * (len(names) > 1) + ", ".join(f'"{name}"' for name in names)
+    return Expected(text, lambda value: value in names, {"enum": list(names)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +214,19 @@ class OneOrMore:
     """
 
     kind: type
+
+
+@dataclass(frozen=True, eq=False)
+class InFiles:
+    """Annotation of a parameter: the type of its field in files.
+
+    Parameters
+    ----------
+    kind : object
+        An annotation, a class or a function that makes the value.
+    """
+
+    kind: Any
 
 
 INTERNAL = "not a field of files"
@@ -204,7 +266,32 @@ Quaternion = Annotated[Sequence[Number], Len(4, 4), Expected("4 numbers: x, y, z
 
 Matrix3 = Annotated[Sequence[Vector3], Len(3, 3), Expected("3 rows of 3 numbers")]
 
+NotNegative = Annotated[
+    float, Ge(0.0), Le(LARGEST), Expected("a number of zero or more, up to 1e9")
+]
+
+Time = Annotated[float, Ge(0.0), Le(LARGEST), Expected("a time of zero or more, s")]
+
+
+def _is_by_name(value: object) -> bool:
+    entries: list[Any] = list(value.values()) if isinstance(value, dict) else [value]
+    return all(is_number(entry) and entry >= 0.0 for entry in entries)
+
+
+_FROM_ZERO = {"type": "number", "minimum": 0}
+
+ByName = Annotated[
+    Any,
+    Expected(
+        "a number of zero or more, or a table of them by name",
+        _is_by_name,
+        any_of(_FROM_ZERO, table_of(_FROM_ZERO)),
+    ),
+]
+
+Pair = Annotated[Any, Expected("a lower and an upper end", is_pair, PAIR)]
+
 NumberOrList = Annotated[
     Any,
-    Expected("a number or a list of numbers", _is_number_or_list, any_of(NUMBER, list_of(NUMBER))),
+    Expected("a number or a list of numbers", is_number_or_list, any_of(NUMBER, list_of(NUMBER))),
 ]

@@ -12,11 +12,6 @@ import pytest
 from concur.tables import Table
 
 MODULES = {
-    "concur.formats._task_tables": 6,
-    "concur.formats._imperfections": 4,
-    "concur.formats._requirements": 1,
-    "concur.formats._initial": 1,
-    "concur.formats._servo": 2,
     "concur.formats._reference": 13,
     "hil.rig._schema": 11,
 }

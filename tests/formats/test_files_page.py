@@ -12,19 +12,14 @@ from typing import Any
 
 import pytest
 
-from concur import simulation
-from concur.control import Redundancy, Servo
 from concur.formats import (
-    _imperfections,
     _reference,
     _requirements,
-    _servo,
-    _task_tables,
     load,
     load_task,
 )
 from concur.formats._nominal import OF_ROBOT, QUANTITIES, nominal_values
-from concur.outputs import Output, references
+from concur.outputs import references
 from concur.robot import _wheel, joints
 from concur.simulation import KINDS, METHODS
 
@@ -102,18 +97,6 @@ def test_every_kind_of_requirement_and_quantity_has_a_meaning() -> None:
     assert {kind.split(".")[0] for kind in kinds} | {*OF_ROBOT, *KINDS, "timing"} <= described
 
 
-def test_fields_are_those_of_the_constructors() -> None:
-    own = {name for name in _servo.ServoTable.model_fields if name != "redundancy"}
-    rule = set(_servo.RedundancyTable.model_fields)
-    assert rule == set(inspect.signature(Redundancy).parameters)
-    given = {"model", "outputs", "stiffness", "damping", "inertia", "singular_margin", "integral"}
-    assert own | given | {"redundancy"} == set(inspect.signature(Servo).parameters)
-    gains = {"stiffness", "damping", "integral"}
-    assert set(_task_tables.OutputTable.model_fields) - gains == set(
-        inspect.signature(Output).parameters
-    )
-
-
 def test_wheels_outputs_references_and_methods_are_listed() -> None:
     assert sorted(table_after("Wheels")) == sorted(_wheel.KINDS)
     assert sorted(table_after("Outputs")) == sorted(_reference.REFERENCE_KINDS)
@@ -129,12 +112,6 @@ def test_only_answers_have_a_table_of_fields(text: str) -> None:
 
 
 CONSTRUCTORS: list[tuple[Any, Any]] = [
-    (_task_tables.OutputTable, Output),
-    (_servo.RedundancyTable, Redundancy),
-    (_imperfections.ImperfectionsTable, simulation.Imperfections),
-    (_imperfections.WrenchTable, simulation.Wrench),
-    (_imperfections.GravityGradientTable, simulation.GravityGradient),
-    (_imperfections.SlipTable, simulation.Slip.of),
     (_reference._RestToRest, references.rest_to_rest),
     (_reference._Circle, references.circle),
     (_reference._PoseCircle, references.circle),

@@ -16,7 +16,6 @@ import pytest
 from typer.testing import CliRunner
 
 from concur.cli import main
-from concur.control._redundancy import OBJECTIVES
 from concur.formats import shipped_names
 from concur.formats._schema import json_schema, schemas
 from hil.rig._schema import RigTable
@@ -168,11 +167,6 @@ def test_rules_are_on_the_page_and_name_files() -> None:
     for rule, files in RULES.items():
         assert rule in test_files_page.PAGE
         assert files <= names, files - names
-
-
-def test_lists_of_names_are_those_of_the_classes() -> None:
-    rule = MADE["task"]["definitions"]["RedundancyTable"]["properties"]["objective"]
-    assert tuple(rule["enum"]) == OBJECTIVES
 
 
 def test_every_field_has_a_shape() -> None:
