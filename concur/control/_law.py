@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from operator import mul
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -25,7 +25,7 @@ from concur.codegen import Array, Vector, constant
 from concur.control._allocation import SOLVER, allocation
 from concur.control._sharing import minus_inverse, share, unfelt
 from concur.control._tracking import command
-from concur.control._tracking_law import TrackingLaw, all_velocities, law_graph
+from concur.control._tracking_law import OUTPUTS, TrackingLaw
 from concur.outputs import output_motion
 from concur.reduction import UNDETERMINED, ReducedModel
 from concur.robot import (
@@ -178,6 +178,24 @@ def law_function(
     results = {"u": torques, "pivot": pivot, "missed": found.missed, "scale": 1, "side": side}
     rate = _integral_rate(servo, found.error, found.missed) if servo.nz else None
     return law_graph(servo, inputs, results | {"zdot": rate}, sided)
+
+
+def all_velocities(law: TrackingLaw, given: Mapping[str, Vector]) -> Vector:
+    """All velocities of the robot (nv,), from the inputs of the law's graph by name."""
+    if law.use_measured_velocity:
+        return given["s"]
+    return law.model.velocity(given["q"], given["s"], given.get("momentum"))
+
+
+def law_graph(
+    law: TrackingLaw, inputs: Mapping[str, Array], results: Mapping[str, Any], sided: bool
+) -> ca.Function:
+    """Graph of a law from symbols and results by name: those of `OUTPUTS` that are asked for."""
+    kind = type(inputs["q"])
+    wanted = [*OUTPUTS[:4], *(["side"] if sided else []), *(["zdot"] if law.nz else [])]
+    dense = [ca.densify(kind(results[name])) for name in wanted]
+    options = {"cse": True} if kind is ca.SX else {}
+    return ca.Function("law", [*inputs.values()], dense, [*inputs], wanted, options)
 
 
 def _limited(

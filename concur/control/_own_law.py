@@ -10,9 +10,10 @@ import numpy as np
 
 from concur.codegen import LARGEST, Array, shape_error
 from concur.control._allocation import SOLVER
+from concur.control._law import law_graph
 from concur.control._reading import check_bounds
 from concur.control._state_bounds import USUAL_PERIOD, StateBounds
-from concur.control._tracking_law import TrackingLaw, law_graph
+from concur.control._tracking_law import TrackingLaw
 from concur.errors import OutputError
 from concur.outputs import ReferenceSample, checked_outputs
 from concur.reduction import ReducedModel

@@ -24,13 +24,12 @@ from scipy.linalg import eigh
 
 from concur.codegen import Array, Scalar, Vector, as_floats, constant, evaluated
 from concur.control._allocation import SOLVER
-from concur.control._law import controls, least_root, solve_scaled
+from concur.control._law import all_velocities, controls, law_graph, least_root, solve_scaled
 from concur.control._margins import natural_units
 from concur.control._output_law import OutputLaw
 from concur.control._reading import matching_outputs, positive, read_each, read_gain
 from concur.control._state_bounds import FARTHEST, StateBounds, slowest_period
 from concur.control._tracking import TrackedOutputs
-from concur.control._tracking_law import all_velocities, law_graph
 from concur.errors import OutputError
 from concur.outputs import ReferenceSample, following_rate, output_motion
 from concur.reduction import along

@@ -643,21 +643,3 @@ class TrackingLaw(EvaluatedMethods, ABC):
             if values.shape[0] != size:
                 raise shape_error(f"{where}, `{name}`", (size,), values.shape)
         return pose, sample.twist, sample.acceleration
-
-
-def all_velocities(law: TrackingLaw, given: Mapping[str, Vector]) -> Vector:
-    """All velocities of the robot (nv,), from the inputs of the law's graph by name."""
-    if law.use_measured_velocity:
-        return given["s"]
-    return law.model.velocity(given["q"], given["s"], given.get("momentum"))
-
-
-def law_graph(
-    law: TrackingLaw, inputs: Mapping[str, Array], results: Mapping[str, Any], sided: bool
-) -> ca.Function:
-    """Graph of a law from symbols and results by name: those of `OUTPUTS` that are asked for."""
-    kind = type(inputs["q"])
-    wanted = [*OUTPUTS[:4], *(["side"] if sided else []), *(["zdot"] if law.nz else [])]
-    dense = [ca.densify(kind(results[name])) for name in wanted]
-    options = {"cse": True} if kind is ca.SX else {}
-    return ca.Function("law", [*inputs.values()], dense, [*inputs], wanted, options)

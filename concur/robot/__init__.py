@@ -6,8 +6,9 @@
 from concur.robot import joints
 from concur.robot._articulated import articulated as articulated
 from concur.robot._articulated import forward_dynamics as forward_dynamics
-from concur.robot._bodies import branches, graph_matrix, path_matrix, unknown_name
+from concur.robot._bodies import unknown_name
 from concur.robot._body import Body, helical_plane
+from concur.robot._contact import check_contacts as check_contacts
 from concur.robot._contact import comparable_rows as comparable_rows
 from concur.robot._contact import freedom_lengths as freedom_lengths
 from concur.robot._drive import Drive, Mimic
@@ -38,15 +39,8 @@ from concur.robot._rows import wheel_rows as wheel_rows
 from concur.robot._screw import (
     admissible,
     body_map,
-    body_map_inverse,
-    configuration,
-    distance_to_singular,
     is_abelian,
     kernel,
-    parameters,
-    rate_map,
-    rate_map_inverse,
-    shortest,
 )
 from concur.robot._shapes import Shape
 from concur.robot._shapes import segment_distance as segment_distance
@@ -89,22 +83,12 @@ __all__ = [
     "Wheel",
     "admissible",
     "body_map",
-    "body_map_inverse",
-    "branches",
-    "configuration",
-    "distance_to_singular",
-    "graph_matrix",
     "helical_plane",
     "is_abelian",
     "joints",
     "kernel",
-    "parameters",
-    "path_matrix",
-    "rate_map",
-    "rate_map_inverse",
     "robot_size",
     "scalar",
-    "shortest",
     "suspicious_inertias",
     "suspicious_points",
     "suspicious_start",

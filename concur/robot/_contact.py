@@ -8,6 +8,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
+from concur.codegen import constant
 from concur.errors import WheelError
 from concur.robot._rows import coupling_rows, plane_normal, wheel_rows
 from concur.robot._tree import Tree
@@ -19,6 +20,11 @@ SAMPLES = 12
 ROUNDING = 1e-8
 """Height that counts as rounding, in parts of the robot's size; slope that counts as level."""
 
+FLAT = 1e-6
+"""Sine of the angle between axis and normal up to which a disk lies flat."""
+
+TOUCH = 1e-6
+"""Largest gap of a contact at the start of a motion, in parts of the robot's size."""
 
 ZERO = 1e-12
 """Size of a constraint row that is rounding, in parts of the largest row."""
@@ -62,9 +68,11 @@ def _check_contact(tree: Tree, values: list[list[np.ndarray]]) -> float | None:
     for k, wheel in enumerate(tree.wheels):
         where = f"robot `{tree.name}`, wheel `{wheel.body}`"
         if wheel.support is not None:
-            _check_support(tree, wheel, *(float(part[k, 0]) for part in values[0][2:]))
+            upright, gap, face = (float(part[k, 0]) for part in values[0][2:])
+            _check_support(tree, wheel, face)
+            _check_touch(tree, wheel, "`support`", upright, gap, ROUNDING)
             continue
-        if min(float(value[2][k, 0]) for value in values) < 1e-6:
+        if min(float(value[2][k, 0]) for value in values) < FLAT:
             raise WheelError(
                 where,
                 expected="a wheel axis that is not along the normal of the plane",
@@ -103,8 +111,8 @@ def _check_contact(tree: Tree, values: list[list[np.ndarray]]) -> float | None:
     return planes[0][0] if 0 in planes else None
 
 
-def _check_support(tree: Tree, wheel: Wheel, upright: float, gap: float, face: float) -> None:
-    """A wheel touches its support in one point at the neutral configuration."""
+def _check_support(tree: Tree, wheel: Wheel, face: float) -> None:
+    """A wheel with a support moves relative to it; its edge is what is near to it."""
     where = f"robot `{tree.name}`, wheel `{wheel.body}`, `support`"
     own, other = tree.beyond_support(wheel)
     if not tree.freedoms(*(tree.bodies[i].name for i in (*own, *other))):
@@ -114,13 +122,6 @@ def _check_support(tree: Tree, wheel: Wheel, upright: float, gap: float, face: f
             came=f"`{wheel.body}`, which is fixed to it",
             cure="Name another body, or give the wheel's body a Free joint.",
         )
-    if not upright > 1e-6:
-        raise WheelError(
-            where,
-            expected="a disk that touches the surface in one point in the neutral configuration",
-            came="a disk that lies flat on it",
-            cure="Tilt the placement of its body, or correct `axis`.",
-        )
     if not face > 0.0:
         raise WheelError(
             where,
@@ -128,14 +129,52 @@ def _check_support(tree: Tree, wheel: Wheel, upright: float, gap: float, face: f
             came="a disk whose flat face is nearer to the sphere than its edge",
             cure="Turn its axis across the line of centres; a face on a sphere is not a wheel.",
         )
-    if abs(gap) > ROUNDING * tree.size:
+
+
+def _check_touch(
+    tree: Tree, wheel: Wheel, place: str, upright: float, gap: float, largest: float
+) -> None:
+    """A wheel touches its support in one point, with a gap up to a part of the robot's size."""
+    where = f"robot `{tree.name}`, wheel `{wheel.body}`, {place}"
+    if not upright > FLAT:
         raise WheelError(
             where,
-            expected="contact in the neutral configuration",
+            expected="a disk that touches its support in one point",
+            came="a disk that lies flat",
+            cure="Tilt it, or correct `axis`: its rolling constraints are singular there.",
+        )
+    if not abs(gap) <= largest * tree.size:
+        raise WheelError(
+            where,
+            expected="contact with its support",
             came=f"a gap of {gap:.6g} m",
-            cure="Change the placement of its body, its radius, or `center` of the support.",
+            cure="Move its body along the normal by this gap, or correct `support`.",
             gap=gap,
         )
+
+
+def check_contacts(tree: Tree, q: np.ndarray, where: str) -> None:
+    """Demand that every wheel with a `support` touches it at the start of a motion.
+
+    Parameters
+    ----------
+    tree : Tree
+        The robot.
+    q : numpy.ndarray
+        Configuration, shape (nq,).
+    where : str
+        Place named in errors.
+
+    Raises
+    ------
+    WheelError
+        If a gap is larger than 1e-6 of the robot's size, or a disk lies flat.
+    """
+    for wheel in tree.wheels:
+        if wheel.support is not None:
+            rows = wheel_rows(tree, constant(q), wheel)
+            upright, gap = float(ca.DM(rows.upright)), float(ca.DM(rows.height))
+            _check_touch(tree, wheel, where, upright, gap, TOUCH)
 
 
 def comparable_rows(tree: Tree, rows: np.ndarray) -> np.ndarray:

@@ -13,23 +13,16 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Matrix, Scalar, Vector, constant, evaluated
-from concur.errors import WheelError, shown
+from concur.codegen import Matrix, Scalar, Vector, evaluated
+from concur.errors import shown
 from concur.robot import _dynamics, _kinematics, _rows
-from concur.robot._bodies import unknown_name
 from concur.robot._contact import check_wheels
 from concur.robot._exponentials import ScrewTree
 from concur.robot._massless import check_masses
-from concur.robot._numbers import OF_BODIES, OF_WHEELS, RATIO, changed, split_name
+from concur.robot._numbers import changed_parts
 from concur.robot._spatial import stacked
 from concur.robot._wheel import Wheel
 from concur.tables import INTERNAL
-
-FLAT = 1e-6
-"""Sine of the angle between axis and normal below which a disk lies flat."""
-
-TOUCH = 1e-6
-"""Largest gap of a contact at the start of a motion, in parts of the robot's size."""
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -177,19 +170,9 @@ class Mechanism(ScrewTree):
         >>> robot.with_numbers({"forearm.inertia.mass": 1.5}).numbers["forearm.inertia.mass"]
         array(1.5)
         """
-        changes: dict[str, dict[str, Any]] = {}
-        for name, value in numbers.items():
-            if name not in self.numbers:
-                known = list(self.numbers)
-                raise unknown_name(f"robot `{self.name}`, `with_numbers`", "number", name, known)
-            owner, field_name = split_name(name)
-            changes.setdefault(owner, {})[field_name] = value
         made = object.__new__(Mechanism)
         mine = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        bodies = [changed(body, OF_BODIES, changes.get(body.name, {})) for body in self.bodies]
-        wheels = [changed(wheel, OF_WHEELS, changes.get(wheel.body, {})) for wheel in self.wheels]
-        drives = [changed(drive, (RATIO,), changes.get(drive.name, {})) for drive in self.drives]
-        made.__dict__.update(mine, bodies=bodies, wheels=wheels, drives=drives)
+        made.__dict__.update(mine, **changed_parts(self, numbers))
         ScrewTree.__post_init__(made)
         return made
 
@@ -207,41 +190,6 @@ class Mechanism(ScrewTree):
             Unit vector (3,).
         """
         return _rows.wheel_axis(self, wheel)
-
-    def check_contacts(self, q: np.ndarray, where: str) -> None:
-        """Demand that every wheel with a `support` touches it.
-
-        Parameters
-        ----------
-        q : numpy.ndarray
-            Configuration, shape (nq,).
-        where : str
-            Place named in errors.
-
-        Raises
-        ------
-        WheelError
-            If a gap is larger than 1e-6 of the robot's size, or a disk lies flat.
-        """
-        for wheel in self.wheels:
-            if wheel.support is not None:
-                rows = _rows.wheel_rows(self, constant(q), wheel)
-                upright, gap = float(ca.DM(rows.upright)), float(ca.DM(rows.height))
-                if not upright > FLAT:
-                    raise WheelError(
-                        f"robot `{self.name}`, wheel `{wheel.body}`, {where}",
-                        expected="a disk that touches its support in one point",
-                        came="a disk that lies flat",
-                        cure="Tilt it: its rolling constraints are singular there.",
-                    )
-                if not abs(gap) <= TOUCH * self.size:
-                    raise WheelError(
-                        f"robot `{self.name}`, wheel `{wheel.body}`, {where}",
-                        expected="contact with its support",
-                        came=f"a gap of {gap:.6g} m",
-                        cure="Move its body along the normal by this gap.",
-                        gap=gap,
-                    )
 
     @evaluated("(nq)->(4,4)")
     def pose(self, q: Vector, body: str) -> Matrix:
@@ -437,7 +385,7 @@ class Mechanism(ScrewTree):
 
     @evaluated("(nq),(nv)->()")
     def kinetic_energy(self, q: Vector, v: Vector) -> Scalar:
-        """Kinetic energy, J.
+        """Kinetic energy, J, (4.4.28).
 
         Parameters
         ----------
@@ -450,16 +398,12 @@ class Mechanism(ScrewTree):
         -------
         float or casadi.SX
             The value.
-
-        References
-        ----------
-        Thesis, (4.4.28).
         """
         return _dynamics.kinetic_energy(self, q, v)
 
     @evaluated("(nq)->()")
     def potential_energy(self, q: Vector) -> Scalar:
-        """Potential energy of gravity, zero at the inertial origin, J.
+        """Potential energy of gravity, zero at the inertial origin, J, (3.3.32).
 
         Parameters
         ----------
@@ -470,10 +414,6 @@ class Mechanism(ScrewTree):
         -------
         float or casadi.SX
             The value.
-
-        References
-        ----------
-        Thesis, (3.3.32).
         """
         return _dynamics.potential_energy(self, q)
 

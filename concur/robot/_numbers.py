@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from concur.codegen import Array, constant
-from concur.robot._bodies import BodyTree
+from concur.robot._bodies import BodyTree, unknown_name
 from concur.robot._drive import Drive
 from concur.robot._frames import Link, Seat, link_frames, with_masses
 from concur.robot._spatial import Placed
@@ -186,7 +186,23 @@ def split_name(name: str) -> tuple[str, str]:
     return name[: -len(field) - 1] if field else "", field
 
 
-def changed(part: Any, fields: Sequence[str], changes: Mapping[str, Any]) -> Any:
+def changed_parts(robot: Any, numbers: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Bodies, wheels and drives of a robot with other values of some of its numbers."""
+    changes: dict[str, dict[str, Any]] = {}
+    for name, value in numbers.items():
+        if name not in robot.numbers:
+            where = f"robot `{robot.name}`, `with_numbers`"
+            raise unknown_name(where, "number", name, list(robot.numbers))
+        owner, field = split_name(name)
+        changes.setdefault(owner, {})[field] = value
+    return {
+        "bodies": [_changed(b, OF_BODIES, changes.get(b.name, {})) for b in robot.bodies],
+        "wheels": [_changed(w, OF_WHEELS, changes.get(w.body, {})) for w in robot.wheels],
+        "drives": [_changed(d, (RATIO,), changes.get(d.name, {})) for d in robot.drives],
+    }
+
+
+def _changed(part: Any, fields: Sequence[str], changes: Mapping[str, Any]) -> Any:
     """A body, wheel or drive with other values of some of its fields."""
     nested: dict[str, dict[str, Any]] = {}
     for field, value in changes.items():

@@ -72,6 +72,8 @@ class Joint(ABC):
     coordinate_units: ClassVar[tuple[str, ...]]
     freedom_names: ClassVar[tuple[str, ...]]
     freedom_units: ClassVar[tuple[str, ...]]
+    quaternion_at: ClassVar[int | None] = None
+    """Index in q where a unit quaternion begins, if there is one."""
 
     def __init_subclass__(cls) -> None:
         """Count the coordinates; freedoms are named as these unless the class names them."""
@@ -88,17 +90,15 @@ class Joint(ABC):
     @property
     def neutral(self) -> np.ndarray:
         """Configuration (nq,) of the identity."""
-        return np.zeros(self.nq)
+        q = np.zeros(self.nq)
+        if self.quaternion_at is not None:
+            q[self.quaternion_at + 3] = 1.0
+        return q
 
     @property
     def effort_units(self) -> tuple[str, ...]:
         """Unit of the force or torque of each freedom."""
         return tuple("N m" if unit == "rad" else "N" for unit in self.freedom_units)
-
-    @property
-    def quaternion_at(self) -> int | None:
-        """Index in q where a unit quaternion begins, if there is one."""
-        return None
 
     @abstractmethod
     def pose(self, q: Vector) -> tuple[Array, Array]:
@@ -198,7 +198,6 @@ class Joint(ABC):
             Shape (nv,).
         """
 
-    @abstractmethod
     def random(self, rng: np.random.Generator) -> np.ndarray:
         """Draw a configuration.
 
@@ -212,6 +211,12 @@ class Joint(ABC):
         numpy.ndarray
             Shape (nq,): uniform rotations and angles, translations in [-1, 1] m.
         """
+        ends = [np.pi if unit == "rad" else 1.0 for unit in self.coordinate_units if unit != "1"]
+        drawn = [rng.uniform(-end, end) for end in ends]
+        if self.quaternion_at is None:
+            return np.array(drawn, dtype=float)
+        sample = rng.normal(size=4)
+        return np.concatenate([drawn, sample / np.linalg.norm(sample)])
 
     def bracket(self, a: Array, b: Array) -> Array:
         """Lie bracket of two algebra elements in the basis; zero for abelian groups.
@@ -249,7 +254,18 @@ class VectorJoint(Joint):
 
 
 @dataclass(frozen=True)
-class Revolute(VectorJoint):
+class AxisJoint(VectorJoint):
+    """Abelian groups of motions along and about one axis."""
+
+    axis: Vector3
+
+    def __post_init__(self) -> None:
+        axis = unit_vector(self.axis, f"{type(self).__name__}, `axis`")
+        object.__setattr__(self, "axis", axis)
+
+
+@dataclass(frozen=True)
+class Revolute(AxisJoint):
     """Rotation about an axis through the joint frame's origin, SO(2).
 
     The angle is not wrapped: 2 pi is a turn of a wheel, and another configuration than 0.
@@ -267,12 +283,8 @@ class Revolute(VectorJoint):
     (1, 1, ('angle',))
     """
 
-    axis: Vector3
     coordinate_names = ("angle",)
     coordinate_units = ("rad",)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "axis", unit_vector(self.axis, "Revolute, `axis`"))
 
     @property
     def basis(self) -> np.ndarray:
@@ -281,12 +293,9 @@ class Revolute(VectorJoint):
     def pose(self, q: Vector) -> tuple[Array, Array]:
         return axis_rotation(self.axis, q), ca.SX(3, 1)
 
-    def random(self, rng: np.random.Generator) -> np.ndarray:
-        return rng.uniform(-np.pi, np.pi, 1)
-
 
 @dataclass(frozen=True)
-class Prismatic(VectorJoint):
+class Prismatic(AxisJoint):
     """Translation along an axis, R.
 
     Parameters
@@ -302,12 +311,8 @@ class Prismatic(VectorJoint):
     (1, 1, ('travel',))
     """
 
-    axis: Vector3
     coordinate_names = ("travel",)
     coordinate_units = ("m",)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "axis", unit_vector(self.axis, "Prismatic, `axis`"))
 
     @property
     def basis(self) -> np.ndarray:
@@ -316,12 +321,9 @@ class Prismatic(VectorJoint):
     def pose(self, q: Vector) -> tuple[Array, Array]:
         return ca.SX.eye(3), constant(self.axis) * q
 
-    def random(self, rng: np.random.Generator) -> np.ndarray:
-        return rng.uniform(-1.0, 1.0, 1)
-
 
 @dataclass(frozen=True)
-class Helical(VectorJoint):
+class Helical(AxisJoint):
     """Screw motion about an axis through the joint frame's origin, H_p.
 
     The pitch keeps its sign: a left-handed screw is no frame change of a right-handed one.
@@ -350,13 +352,12 @@ class Helical(VectorJoint):
     (1, 1, ('angle',))
     """
 
-    axis: Vector3
     pitch: float
     coordinate_names = ("angle",)
     coordinate_units = ("rad",)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "axis", unit_vector(self.axis, "Helical, `axis`"))
+        super().__post_init__()
         object.__setattr__(self, "pitch", scalar(self.pitch, "Helical, `pitch`"))
         if self.pitch == 0.0:
             raise DescriptionError(
@@ -374,12 +375,9 @@ class Helical(VectorJoint):
     def pose(self, q: Vector) -> tuple[Array, Array]:
         return axis_rotation(self.axis, q), constant(self.axis) * (self.pitch * q)
 
-    def random(self, rng: np.random.Generator) -> np.ndarray:
-        return rng.uniform(-np.pi, np.pi, 1)
-
 
 @dataclass(frozen=True)
-class Cylindrical(VectorJoint):
+class Cylindrical(AxisJoint):
     """Travel along and rotation about one axis through the joint frame's origin, SO(2) x R.
 
     Coordinates are (travel, angle).
@@ -397,12 +395,8 @@ class Cylindrical(VectorJoint):
     (2, 2, ('travel', 'angle'))
     """
 
-    axis: Vector3
     coordinate_names = ("travel", "angle")
     coordinate_units = ("m", "rad")
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "axis", unit_vector(self.axis, "Cylindrical, `axis`"))
 
     @property
     def basis(self) -> np.ndarray:
@@ -411,8 +405,109 @@ class Cylindrical(VectorJoint):
     def pose(self, q: Vector) -> tuple[Array, Array]:
         return axis_rotation(self.axis, q[1]), constant(self.axis) * q[0]
 
-    def random(self, rng: np.random.Generator) -> np.ndarray:
-        return np.array([rng.uniform(-1.0, 1.0), rng.uniform(-np.pi, np.pi)])
+
+@dataclass(frozen=True)
+class InPlane:
+    """Members of joints that move in a plane and turn about its normal, the last freedom."""
+
+    nv: ClassVar[int]
+    normal: Vector3 = (0.0, 0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        normal = unit_vector(self.normal, f"{type(self).__name__}, `normal`")
+        object.__setattr__(self, "normal", normal)
+
+    @property
+    def frame(self) -> np.ndarray:
+        """Plane axes (3, 3): columns are the first and second in-plane axis and the normal."""
+        return shortest_rotation(self.normal)
+
+    @property
+    def basis(self) -> np.ndarray:
+        basis = np.zeros((6, self.nv))
+        basis[:3, :-1], basis[3:, -1] = self.frame[:, : self.nv - 1], self.frame[:, 2]
+        return basis
+
+    def pose(self, q: Vector) -> tuple[Array, Array]:
+        count = self.nv - 1
+        return axis_rotation(self.normal, q[count]), constant(self.frame[:, :count]) @ q[:count]
+
+    def rate(self, q: Vector, v: Vector) -> Vector:
+        return self._split(se2.rate, q, v, v)
+
+    def integrate(self, q: Vector, dv: Vector) -> Vector:
+        return self._split(lambda a, b: se2.compose(a, se2.exp(b)), q, dv, q + dv)
+
+    def difference(self, q0: Vector, q1: Vector) -> Vector:
+        return self._split(lambda a, b: se2.log(se2.compose(se2.inverse(a), b)), q0, q1, q1 - q0)
+
+    def dexp(self, dv: Vector, rate: Array) -> Array:
+        return self._split(lambda a, b: se2.dexp_body(a) @ b, dv, rate, rate)
+
+    def dexp_inverse(self, dv: Vector, v: Vector) -> Array:
+        return self._split(lambda a, b: se2.dexp_body_inverse(a) @ b, dv, v, v)
+
+    def bracket(self, a: Array, b: Array) -> Array:
+        return self._split(lambda x, y: se2.ad(x) @ y, a, b, ca.SX(self.nv, 1))
+
+    def _split(
+        self, act: Callable[[Array, Array], Array], a: Array, b: Array, travel: Array
+    ) -> Array:
+        """Act on the planar parts; travel along the normal goes its own way."""
+        flat = [0, 1, self.nv - 1]
+        planar = act(a[flat], b[flat])
+        return ca.vertcat(planar[:2], travel[2 : self.nv - 1], planar[2])
+
+
+@dataclass(frozen=True)
+class Planar(InPlane, Joint):
+    """Motion in a plane, SE(2): two translations and a turn about the normal.
+
+    Coordinates are (x, y, theta): position in the joint frame's plane and heading. The
+    velocity (vx, vy, omega) is in body axes. With another normal than z the plane's axes are
+    those of the joint frame turned the shortest way that takes z to the normal.
+
+    Parameters
+    ----------
+    normal : sequence of float
+        Normal of the plane in the joint frame, shape (3,), of any length; normalised here.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> joint = cc.joints.Planar()
+    >>> joint.nq, joint.nv, joint.coordinate_names
+    (3, 3, ('x', 'y', 'heading'))
+    """
+
+    coordinate_names = ("x", "y", "heading")
+    coordinate_units = ("m", "m", "rad")
+    freedom_names = ("vx", "vy", "omega")
+
+
+@dataclass(frozen=True)
+class PlanarPrismatic(InPlane, Joint):
+    """Motion in a plane and travel along its normal, SE(2) x R (Schoenflies motion).
+
+    Coordinates are (x, y, z, heading), velocities (vx, vy, vz, omega) in body axes; the
+    plane's axes are chosen as for `Planar`, z is along the normal.
+
+    Parameters
+    ----------
+    normal : sequence of float
+        Normal of the plane in the joint frame, shape (3,), of any length; normalised here.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> joint = cc.joints.PlanarPrismatic()
+    >>> joint.nq, joint.nv, joint.coordinate_names
+    (4, 4, ('x', 'y', 'z', 'heading'))
+    """
+
+    coordinate_names = ("x", "y", "z", "heading")
+    coordinate_units = ("m", "m", "m", "rad")
+    freedom_names = ("vx", "vy", "vz", "omega")
 
 
 @dataclass(frozen=True)
@@ -450,9 +545,6 @@ class Sliding(VectorJoint):
     def pose(self, q: Vector) -> tuple[Array, Array]:
         return ca.SX.eye(3), constant(self.basis[:3]) @ q
 
-    def random(self, rng: np.random.Generator) -> np.ndarray:
-        return rng.uniform(-1.0, 1.0, 2)
-
 
 @dataclass(frozen=True)
 class Cartesian(VectorJoint):
@@ -477,9 +569,6 @@ class Cartesian(VectorJoint):
     def pose(self, q: Vector) -> tuple[Array, Array]:
         return ca.SX.eye(3), q
 
-    def random(self, rng: np.random.Generator) -> np.ndarray:
-        return rng.uniform(-1.0, 1.0, 3)
-
 
 @dataclass(frozen=True)
 class Fixed(VectorJoint):
@@ -503,144 +592,6 @@ class Fixed(VectorJoint):
     def pose(self, q: Vector) -> tuple[Array, Array]:
         return ca.SX.eye(3), ca.SX(3, 1)
 
-    def random(self, rng: np.random.Generator) -> np.ndarray:
-        return np.zeros(0)
-
-
-@dataclass(frozen=True)
-class Planar(Joint):
-    """Motion in a plane, SE(2): two translations and a turn about the normal.
-
-    Coordinates are (x, y, theta): position in the joint frame's plane and heading. The
-    velocity (vx, vy, omega) is in body axes. With another normal than z the plane's axes are
-    those of the joint frame turned the shortest way that takes z to the normal.
-
-    Parameters
-    ----------
-    normal : sequence of float
-        Normal of the plane in the joint frame, shape (3,), of any length; normalised here.
-
-    Examples
-    --------
-    >>> import concur as cc
-    >>> joint = cc.joints.Planar()
-    >>> joint.nq, joint.nv, joint.coordinate_names
-    (3, 3, ('x', 'y', 'heading'))
-    """
-
-    normal: Vector3 = (0.0, 0.0, 1.0)
-    coordinate_names = ("x", "y", "heading")
-    coordinate_units = ("m", "m", "rad")
-    freedom_names = ("vx", "vy", "omega")
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "normal", unit_vector(self.normal, "Planar, `normal`"))
-
-    @property
-    def frame(self) -> np.ndarray:
-        """Plane axes (3, 3): columns are the first and second in-plane axis and the normal."""
-        return shortest_rotation(self.normal)
-
-    @property
-    def basis(self) -> np.ndarray:
-        basis = np.zeros((6, 3))
-        basis[:3, :2] = self.frame[:, :2]
-        basis[3:, 2] = self.frame[:, 2]
-        return basis
-
-    def pose(self, q: Vector) -> tuple[Array, Array]:
-        translation = constant(self.frame[:, :2]) @ q[:2]
-        return axis_rotation(self.normal, q[2]), translation
-
-    def rate(self, q: Vector, v: Vector) -> Vector:
-        return se2.rate(q, v)
-
-    def integrate(self, q: Vector, dv: Vector) -> Vector:
-        return se2.compose(q, se2.exp(dv))
-
-    def difference(self, q0: Vector, q1: Vector) -> Vector:
-        return se2.log(se2.compose(se2.inverse(q0), q1))
-
-    def dexp(self, dv: Vector, rate: Array) -> Array:
-        return se2.dexp_body(dv) @ rate
-
-    def dexp_inverse(self, dv: Vector, v: Vector) -> Array:
-        return se2.dexp_body_inverse(dv) @ v
-
-    def random(self, rng: np.random.Generator) -> np.ndarray:
-        return np.concatenate([rng.uniform(-1.0, 1.0, 2), rng.uniform(-np.pi, np.pi, 1)])
-
-    def bracket(self, a: Array, b: Array) -> Array:
-        return se2.ad(a) @ b
-
-
-@dataclass(frozen=True)
-class PlanarPrismatic(Joint):
-    """Motion in a plane and travel along its normal, SE(2) x R (Schoenflies motion).
-
-    Coordinates are (x, y, z, heading), velocities (vx, vy, vz, omega) in body axes; the
-    plane's axes are chosen as for `Planar`, z is along the normal.
-
-    Parameters
-    ----------
-    normal : sequence of float
-        Normal of the plane in the joint frame, shape (3,), of any length; normalised here.
-
-    Examples
-    --------
-    >>> import concur as cc
-    >>> joint = cc.joints.PlanarPrismatic()
-    >>> joint.nq, joint.nv, joint.coordinate_names
-    (4, 4, ('x', 'y', 'z', 'heading'))
-    """
-
-    normal: Vector3 = (0.0, 0.0, 1.0)
-    coordinate_names = ("x", "y", "z", "heading")
-    coordinate_units = ("m", "m", "m", "rad")
-    freedom_names = ("vx", "vy", "vz", "omega")
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "normal", unit_vector(self.normal, "PlanarPrismatic, `normal`"))
-
-    @property
-    def basis(self) -> np.ndarray:
-        frame = shortest_rotation(self.normal)
-        turning = np.concatenate([np.zeros(3), frame[:, 2]])[:, None]
-        return np.hstack([np.vstack([frame, np.zeros((3, 3))]), turning])
-
-    def pose(self, q: Vector) -> tuple[Array, Array]:
-        return axis_rotation(self.normal, q[3]), constant(self.basis[:3, :3]) @ q[:3]
-
-    def rate(self, q: Vector, v: Vector) -> Vector:
-        return self._split(se2.rate, q, v, v[2])
-
-    def integrate(self, q: Vector, dv: Vector) -> Vector:
-        return self._split(lambda a, b: se2.compose(a, se2.exp(b)), q, dv, q[2] + dv[2])
-
-    def difference(self, q0: Vector, q1: Vector) -> Vector:
-        return self._split(
-            lambda a, b: se2.log(se2.compose(se2.inverse(a), b)), q0, q1, q1[2] - q0[2]
-        )
-
-    def dexp(self, dv: Vector, rate: Array) -> Array:
-        return self._split(lambda a, b: se2.dexp_body(a) @ b, dv, rate, rate[2])
-
-    def dexp_inverse(self, dv: Vector, v: Vector) -> Array:
-        return self._split(lambda a, b: se2.dexp_body_inverse(a) @ b, dv, v, v[2])
-
-    def random(self, rng: np.random.Generator) -> np.ndarray:
-        return np.concatenate([rng.uniform(-1.0, 1.0, 3), rng.uniform(-np.pi, np.pi, 1)])
-
-    def bracket(self, a: Array, b: Array) -> Array:
-        return self._split(lambda x, y: se2.ad(x) @ y, a, b, ca.SX(1, 1))
-
-    @staticmethod
-    def _split(act: Callable[[Array, Array], Array], a: Array, b: Array, travel: Array) -> Array:
-        """Act on the planar parts; the travel along the normal goes its own way."""
-        flat = [0, 1, 3]
-        planar = act(a[flat], b[flat])
-        return ca.vertcat(planar[:2], travel, planar[2])
-
 
 @dataclass(frozen=True)
 class Spherical(Joint):
@@ -658,18 +609,11 @@ class Spherical(Joint):
     coordinate_units = ("1", "1", "1", "1")
     freedom_names = ("wx", "wy", "wz")
     freedom_units = ("rad", "rad", "rad")
+    quaternion_at = 0
 
     @property
     def basis(self) -> np.ndarray:
         return np.vstack([np.zeros((3, 3)), np.eye(3)])
-
-    @property
-    def neutral(self) -> np.ndarray:
-        return np.array([0.0, 0.0, 0.0, 1.0])
-
-    @property
-    def quaternion_at(self) -> int | None:
-        return 0
 
     def pose(self, q: Vector) -> tuple[Array, Array]:
         return quaternion.to_matrix(q), ca.SX(3, 1)
@@ -688,10 +632,6 @@ class Spherical(Joint):
 
     def dexp_inverse(self, dv: Vector, v: Vector) -> Array:
         return so3.dexp_body_inverse(dv) @ v
-
-    def random(self, rng: np.random.Generator) -> np.ndarray:
-        sample = rng.normal(size=4)
-        return sample / np.linalg.norm(sample)
 
     def bracket(self, a: Array, b: Array) -> Array:
         return ca.cross(a, b)
@@ -713,18 +653,11 @@ class Free(Joint):
     coordinate_units = ("m", "m", "m", "1", "1", "1", "1")
     freedom_names = ("vx", "vy", "vz", "wx", "wy", "wz")
     freedom_units = ("m", "m", "m", "rad", "rad", "rad")
+    quaternion_at = 3
 
     @property
     def basis(self) -> np.ndarray:
         return np.eye(6)
-
-    @property
-    def neutral(self) -> np.ndarray:
-        return np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
-
-    @property
-    def quaternion_at(self) -> int | None:
-        return 3
 
     def pose(self, q: Vector) -> tuple[Array, Array]:
         return quaternion.to_matrix(q[3:]), q[:3]
@@ -748,9 +681,6 @@ class Free(Joint):
 
     def dexp_inverse(self, dv: Vector, v: Vector) -> Array:
         return se3.dexp_body_inverse(dv) @ v
-
-    def random(self, rng: np.random.Generator) -> np.ndarray:
-        return np.concatenate([rng.uniform(-1.0, 1.0, 3), Spherical().random(rng)])
 
     def bracket(self, a: Array, b: Array) -> Array:
         return se3.ad(a) @ b

@@ -386,16 +386,12 @@ def check_friction(plant: FullOrder, dt: float) -> None:
     >>> robot = cc.robots.rover_arm()
     >>> check_friction(cc.Plant(robot, friction=Friction.of(robot, 0.1, 0.1)), 1e-3)
     """
-    friction = plant.friction
-    if friction is None:
+    drives = Drives(Imperfections(friction=plant.friction), plant.robot)
+    if not drives.rubs:
         return
     rows = plant.numbers({}) if plant.n_numbers else np.zeros((1, 0))
-    values: dict[str, Any] = {
-        "viscous": np.array(friction.viscous)[None],
-        "stiffness": np.full((1, plant.nu), np.inf),
-        "names": controls(plant.robot)[0],
-    }
-    check_stiffness(f"plant of `{plant.name}`", mobility_function(plant)(rows), values, dt)
+    where, mobility = f"plant of `{plant.name}`", mobility_function(plant)(rows)
+    check_stiffness(where, mobility, drives.values({}), dt)
 
 
 def check_stiffness(where: str, mobility: np.ndarray, values: Mapping[str, Any], h: float) -> None:

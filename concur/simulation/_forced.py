@@ -22,7 +22,7 @@ from concur._progress import track
 from concur.codegen import Array, Evaluator, finite_floats, shape_error
 from concur.errors import ConcurError, SimulationError
 from concur.reduction import UNDETERMINED, ReducedModel
-from concur.robot import Mechanism, control_velocities, unknown_name
+from concur.robot import Mechanism, check_contacts, control_velocities, unknown_name
 from concur.simulation._integrator import (
     FASTEST,
     Integrator,
@@ -216,7 +216,7 @@ def _check_model(where: str, model: object) -> None:
 def _start(model: ReducedModel, q0: ArrayLike) -> np.ndarray:
     q = model.system.check_configuration(q0, "`q0`")
     if isinstance(model.system, Mechanism):
-        model.system.check_contacts(q, "`q0`")
+        check_contacts(model.system, q, "`q0`")
     return q
 
 
@@ -228,7 +228,7 @@ def _dop853(
     tolerances: tuple[float, Any],
     first: float | None = None,
 ) -> DOP853:
-    """Integrate to the end of a row of the record; a solver that has failed says so."""
+    """Integrate to the next row of the record; the status of the solver may be "failed"."""
     rtol, atol = tolerances
     solver = DOP853(slope, start, state, end, first_step=first, rtol=rtol, atol=atol)
     while solver.status == "running":

@@ -70,18 +70,11 @@ def grid(where: str, duration: float, dt: float, hold: float | None) -> tuple[in
 def check_time(where: str, name: str, value: float | None) -> None:
     """Refuse what is not a time above zero and within the range of times, s."""
     number = as_floats(np.nan if value is None else value, f"{where}, `{name}`")
-    if number.shape != () or not (np.isfinite(number) and number > 0.0):
+    if number.shape != () or not SHORTEST_STEP <= number <= LONGEST_RUN:
         raise SimulationError(
             f"{where}, `{name}`",
-            expected="a time above zero, s",
+            expected=f"a time above zero, from {SHORTEST_STEP:g} to {LONGEST_RUN:g} s",
             came=shown(value),
-            cure="Give seconds.",
-        )
-    if not SHORTEST_STEP <= number <= LONGEST_RUN:
-        raise SimulationError(
-            f"{where}, `{name}`",
-            expected=f"a time from {SHORTEST_STEP:g} to {LONGEST_RUN:g} s",
-            came=f"{float(number):g}",
             cure="Give seconds.",
         )
 

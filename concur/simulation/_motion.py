@@ -13,7 +13,7 @@ import numpy as np
 
 from concur._version import __version__
 from concur.codegen import Array, Vector
-from concur.errors import SimulationError, shown
+from concur.errors import SimulationError
 from concur.reduction import ReducedModel
 from concur.robot import Mechanism
 from concur.simulation._run_data import momentum_drift
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Motion(Stored):
     """States and controls of a robot that was driven by torques, one row per time step.
 
@@ -84,9 +84,6 @@ class Motion(Stored):
             f"{self.method}"
         )
 
-    def __repr__(self) -> str:
-        return f"<{shown(str(self), 180)}>"
-
     def _repr_html_(self) -> str:
         from concur.plotting.notebook import motion_html
 
@@ -96,11 +93,6 @@ class Motion(Stored):
     def robot(self) -> Mechanism:
         """The robot that moved, a tree of bodies; any other system is `model.system`."""
         return self.model.robot
-
-    @property
-    def dt(self) -> float:
-        """Step of the record, s; zero for a motion that holds its start only."""
-        return float(self.t[1] - self.t[0]) if self.t.size > 1 else 0.0
 
     @property
     def v(self) -> np.ndarray:

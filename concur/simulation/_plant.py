@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import casadi as ca
 import numpy as np
 
 from concur.codegen import EvaluatedMethods, Vector, as_floats, evaluated
-from concur.errors import SimulationError, UnknownNameError, shown
+from concur.errors import SimulationError, shown
 from concur.export import write_fmu
 from concur.reduction import (
     ReducedModel,
@@ -365,33 +365,34 @@ class Plant(EvaluatedMethods):
         real, bare = Imperfections(friction=self.friction), replace(self, friction=None)
         return plant_step(bare, Drives(real, self.robot), method)
 
+    def _needs(self, given: object, name: str, expected: str, came: str, cure: str) -> None:
+        """Reject the use of a part of the plant that it lacks."""
+        if not given:
+            where = f"plant of `{self.name}`, `{name}`"
+            raise SimulationError(where, expected=expected, came=came, cure=cure)
+
     def _check_certain(self) -> None:
-        if self.n_numbers:
-            raise SimulationError(
-                f"plant of `{self.name}`, `acceleration`",
-                expected="values of the uncertain numbers",
-                came="no value",
-                cure="Call world_acceleration(q, v, u, p) with a row p of `numbers`.",
-            )
+        self._needs(
+            not self.n_numbers,
+            "acceleration",
+            "values of the uncertain numbers",
+            "no value",
+            "Call world_acceleration(q, v, u, p) with a row p of `numbers`.",
+        )
 
     def _check_rolling(self) -> None:
-        if self.slip is not None:
-            raise SimulationError(
-                f"plant of `{self.name}`, `acceleration`",
-                expected="wheels that roll",
-                came="wheels that may slip, whose friction depends on loads",
-                cure="Call slip_acceleration(q, v, loads, u, p).",
-            )
+        self._needs(
+            self.slip is None,
+            "acceleration",
+            "wheels that roll",
+            "wheels that may slip, whose friction depends on loads",
+            "Call slip_acceleration(q, v, loads, u, p).",
+        )
 
     def _known(self) -> FreeNumbers:
-        if self._uncertain is None:
-            raise SimulationError(
-                f"plant of `{self.name}`, `uncertain`",
-                expected="uncertain quantities",
-                came="no value",
-                cure='Write Plant(robot, uncertain=["hand.inertia.mass"]).',
-            )
-        return self._uncertain
+        cure = 'Write Plant(robot, uncertain=["hand.inertia.mass"]).'
+        self._needs(self._uncertain, "uncertain", "uncertain quantities", "no value", cure)
+        return cast(FreeNumbers, self._uncertain)
 
     @evaluated("(nq),(nv),(nu),(n_numbers)->(nv),(nf)")
     def world_acceleration(
@@ -594,14 +595,11 @@ class Plant(EvaluatedMethods):
 
     def _wheeled(self, p: ca.SX, method: str) -> tuple[Mechanism, Slip]:
         """The robot with its uncertain numbers, and the slip of its wheels."""
-        if self.slip is None:
-            raise SimulationError(
-                f"plant of `{self.name}`, `{method}`",
-                expected="wheels that may slip",
-                came="no value of `slip`",
-                cure="Write Plant(robot, slip=Slip.of(robot, 0.8)).",
-            )
-        return self.tree if self._uncertain is None else self._uncertain.robot_with(p), self.slip
+        cure = "Write Plant(robot, slip=Slip.of(robot, 0.8))."
+        self._needs(self.slip, method, "wheels that may slip", "no value of `slip`", cure)
+        return self.tree if self._uncertain is None else self._uncertain.robot_with(p), cast(
+            Slip, self.slip
+        )
 
     def _forces(
         self,
@@ -651,7 +649,6 @@ class Plant(EvaluatedMethods):
         self,
         directory: str | PathLike[str],
         model: ReducedModel | None = None,
-        target: str = "fmu",
         fmi: str = "3.0",
         step: float = 1e-3,
     ) -> Path:
@@ -664,8 +661,6 @@ class Plant(EvaluatedMethods):
         model : ReducedModel, optional
             A reduced model of the robot: then the unit starts from shape velocities, and, where
             the robot floats, from a momentum, instead of from all velocities.
-        target : str
-            "fmu".
         fmi : str
             Version of FMI, "3.0" or "2.0".
         step : float
@@ -679,7 +674,7 @@ class Plant(EvaluatedMethods):
         Raises
         ------
         UnknownNameError
-            If there is no such target or version.
+            If there is no such version.
         SimulationError
             If the model is one of another robot, or the step is not above zero.
         ConcurError
@@ -697,12 +692,5 @@ class Plant(EvaluatedMethods):
         >>> cc.Plant(robot).export("units", cc.reduce(robot)).name    # doctest: +SKIP
         'rover_arm_plant.fmu'
         """
-        if target != "fmu":
-            raise UnknownNameError(
-                f"plant of `{self.name}`, `target`",
-                expected='"fmu"',
-                came=repr(target),
-                cure="Leave it out.",
-            )
         robot = as_tree(self.robot, f"FMU of `{self.name}`", "Export the law and simulate here.")
         return write_fmu(plant_fmu(robot, self.step_function(), model, step), directory, fmi)

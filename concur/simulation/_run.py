@@ -30,7 +30,6 @@ from concur.simulation._stored import (
     MOMENTUM_COLUMNS,
     STORED,
     Columns,
-    Stored,
     check_identity,
     coordinate_columns,
     identity,
@@ -56,7 +55,7 @@ _COORDINATE_UNITS = {"x": "m", "y": "m", "z": "m", "heading": "rad"}
 """Unit of a coordinate of an output: those of a quaternion have none."""
 
 
-class Run(Stored, RunData):
+class Run(RunData):
     """States, torques and errors of a simulated closed loop, one row per time step.
 
     Parameters

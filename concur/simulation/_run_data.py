@@ -10,12 +10,12 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from concur.control import JointLimits, MomentumMismatch, TrackingLaw, momentum_mismatch
-from concur.errors import shown
 from concur.outputs import Output
 from concur.robot import Mechanism, as_tree, robot_size
 from concur.simulation._friction import Friction
 from concur.simulation._imperfections import Imperfections, joint_places
 from concur.simulation._slip import Slip
+from concur.simulation._stored import Stored
 
 SMALL = 1e-3
 """Share of the other kind of momentum below which one counts as zero."""
@@ -97,7 +97,7 @@ def coordinate_signals(robot: Mechanism) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RunData:
+class RunData(Stored):
     """A run, one row per time step, and quantities that follow from it; `Run` describes it."""
 
     robot: Mechanism  # or another system: what needs bodies rejects it
@@ -123,14 +123,6 @@ class RunData:
             f"{self.method}, final errors (m, rad): {worst or 'no outputs'}, "
             f"smallest margin {self.margin.min():.3g}"
         )
-
-    def __repr__(self) -> str:
-        return f"<{shown(str(self), 180)}>"
-
-    @property
-    def dt(self) -> float:
-        """Step of the record, s; zero for a run that holds its start only."""
-        return float(self.t[1] - self.t[0]) if self.t.size > 1 else 0.0
 
     @cached_property
     def plant_differences(self) -> tuple[str, ...]:

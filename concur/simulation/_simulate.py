@@ -24,7 +24,7 @@ from concur.control import (
 )
 from concur.errors import ConcurError, SimulationError
 from concur.outputs import Reference, ReferenceSample, reference_for
-from concur.robot import Mechanism, Worlds, controls, mapping
+from concur.robot import Mechanism, Worlds, check_contacts, controls, mapping
 from concur.simulation._drives import check_friction
 from concur.simulation._imperfections import Imperfections, Scalar
 from concur.simulation._integrator import (
@@ -180,7 +180,7 @@ def simulate(
         # Wheels that follow guides fit those of the world.
         q = np.asarray(moving.robot.normalize(q))
     if isinstance(moving.robot, Mechanism):
-        moving.robot.check_contacts(q, "`q0`")
+        check_contacts(moving.robot, q, "`q0`")
     s = shape_start(where, law.model, s0)
     if real.momentum is not None and not law.model.takes_momentum:
         raise SimulationError(

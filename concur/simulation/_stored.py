@@ -39,6 +39,14 @@ class Stored:
 
     t: np.ndarray
 
+    def __repr__(self) -> str:
+        return f"<{shown(str(self), 180)}>"
+
+    @property
+    def dt(self) -> float:
+        """Step of the record, s; zero for one that holds its start only."""
+        return float(self.t[1] - self.t[0]) if self.t.size > 1 else 0.0
+
     def _arrays(self) -> Mapping[str, tuple[np.ndarray, Columns]]:
         """Arrays by name, with the name and unit of each column."""
         raise NotImplementedError

@@ -16,6 +16,7 @@ from tests.benchmarks._floating_comparisons import floating_comparisons
 from tests.benchmarks._graphs import graphs_table
 from tests.benchmarks._growth import ROUNDS, draw_growth, growth, growth_table
 from tests.benchmarks._inverse_kinematics import inverse_kinematics_table
+from tests.benchmarks._loading import loading_comparisons
 from tests.benchmarks._many_laws import LAWS, law_comparison
 from tests.benchmarks._optional_peers import other_peers_table
 from tests.benchmarks._quantities import CASES, QUANTITIES, case, comparison, length
@@ -104,6 +105,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], str]] = {
     "Other peers": lambda asked: other_peers_table(asked.rounds),
     "Graphs": lambda asked: graphs_table(asked.report),
     "From a description to the first torque": builds,
+    "Loading": lambda asked: table(measure_all(loading_comparisons(), asked.rounds)),
     "Cost against joints": growing,
     "Campaigns": lambda asked: campaign_table(asked.rounds),
     "Rig": lambda asked: rig_table(),

@@ -14,7 +14,7 @@ from scipy.optimize import linprog, lsq_linear, minimize, nnls
 
 from concur.codegen import Evaluator
 from concur.control import _allocation, read_limits
-from concur.control._allocation import INPUTS, OUTPUTS, allocation
+from concur.control._allocation import INPUTS, allocation
 from concur.errors import (
     ConcurError,
     NonFiniteError,
@@ -22,7 +22,6 @@ from concur.errors import (
     ShapeError,
     UnknownNameError,
 )
-from tests.control._cases import Q0, S0, case_study, case_study_sample
 
 NAMES = ("left", "right", "elbow")
 KINDS = ("plain", "drift out", "unlimited", "no residual", "nearly singular")
@@ -178,24 +177,6 @@ def check(problem: Instant, answer: Answer) -> None:
     assert_allclose((reached - wanted) / size, 0, atol=1e-9)
 
 
-def test_names_and_shapes_are_those_of_the_manual() -> None:
-    built = function(3, 5)
-    assert tuple(built.name_in()) == INPUTS == tuple(field.name for field in fields(Instant))
-    assert tuple(built.name_out()) == OUTPUTS == tuple(field.name for field in fields(Answer))
-    assert [built.size_in(i) for i in range(9)] == [
-        *((3, 5), (3, 1), (5, 1), (5, 5), (5, 1), (5, 5), (3, 1), (5, 1), (5, 1))
-    ]
-    assert [built.size_out(i) for i in range(6)] == [
-        *((5, 1), (5, 1), (1, 1), (3, 1), (1, 1), (1, 1))
-    ]
-
-
-@pytest.mark.parametrize(("n", "ns"), [(0, 3), (4, 3)])
-def test_more_outputs_than_shape_velocities_are_refused(n: int, ns: int) -> None:
-    with pytest.raises(ShapeError, match="at least one output coordinate"):
-        allocation(n, ns)
-
-
 @pytest.mark.parametrize("redundancy", [0, 2])
 def test_within_limits_nothing_is_changed(redundancy: int) -> None:
     rng = np.random.default_rng(1)
@@ -237,31 +218,12 @@ def test_without_redundancy_the_scale_is_that_of_the_tightest_row() -> None:
     assert min(scales) < 0.3 < 0.7 < max(scales)
 
 
-def test_drift_out_of_reach_with_a_demand_that_brings_it_back_keeps_the_direction() -> None:
-    # One joint: drift 3, limit 2, residual brakes by 2: half of it is the least that is possible.
-    one = np.eye(1)
-    problem = Instant(
-        one,
-        *np.array([[-2.0], [-2.0]]),
-        one,
-        np.array([3.0]),
-        one,
-        np.ones(1),
-        *np.array([[-2.0], [2]]),
-    )
-    assert (allocate(problem).scale, allocate(problem).active) == (1, 0)
-    answer = allocate(replace(problem, lower=np.array([1.5])))
-    assert_allclose(answer.scale, 0.75, rtol=1e-15)
-    assert_array_equal(answer.lost, 0)
-    assert_allclose(answer.u, 1.5, rtol=1e-15)
-
-
 @pytest.mark.parametrize("redundancy", [1, 2, 3])
 @pytest.mark.parametrize("kind", ["plain", "drift out"])
 def test_redundancy_is_used_for_the_largest_scale(redundancy: int, kind: str) -> None:
     rng = np.random.default_rng(3 + redundancy)
     better = kept = 0
-    for _ in range(60):
+    for _ in range(30):
         problem = instant(rng, int(rng.integers(redundancy + 1, 13)), redundancy, kind)
         expected, answer = largest_scale(problem), allocate(problem)
         check(problem, answer)
@@ -276,9 +238,9 @@ def test_redundancy_is_used_for_the_largest_scale(redundancy: int, kind: str) ->
             room = np.where(way > 0, problem.upper - problem.torque_offset, 0) / way
             room += np.where(way < 0, problem.lower - problem.torque_offset, 0) / way
         better += answer.scale > room.min() + 1e-3
-    assert kept > (40 if kind == "plain" else 0)
+    assert kept > (20 if kind == "plain" else 0)
     if kind == "plain":
-        assert better > 10
+        assert better > 5
 
 
 def near_nominal(rng: np.random.Generator) -> Instant | None:
@@ -503,29 +465,6 @@ def test_in_a_larger_graph_behind_buffers_and_pickled() -> None:
         u = built(*problem.inputs[:-2])[1]
         assert_array_equal(u, expected.u)
         assert built.outputs[5][0, 0] == 1
-
-
-@pytest.mark.parametrize("share", [0.2, 0.6, 0.95])
-def test_rover_with_weak_motors_accelerates_in_the_demanded_direction(share: float) -> None:
-    servo = case_study()
-    model = servo.model
-    sample = case_study_sample(0.0)
-    wanted = servo.torque(Q0, S0, sample)
-    decoupling = servo.decoupling(Q0)
-    residual = decoupling @ model.acceleration(Q0, S0, wanted)
-    offset = model.inverse_dynamics(Q0, S0, np.zeros(5))
-    limits = np.abs(offset) + share * np.abs(wanted - offset)
-    mass = model.mass_matrix(Q0)
-    nominal = np.linalg.solve(decoupling, residual)
-    problem = Instant(
-        decoupling, residual, nominal, mass, offset, mass, np.ones(5), -limits, limits
-    )
-    answer = allocate(problem)
-    check(problem, answer)
-    assert answer.scale >= share - 1e-9
-    # The robot's forward dynamics gives the effect of the torque.
-    reached = decoupling @ model.acceleration(Q0, S0, answer.u)
-    assert_allclose(reached, answer.scale * residual, rtol=0, atol=1e-9 * np.abs(residual).max())
 
 
 @pytest.mark.parametrize(

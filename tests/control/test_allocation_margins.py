@@ -37,12 +37,6 @@ def test_rounding_is_counted_in_half_the_room_between_limits(beyond: float, poss
         assert float(answer) == possible
 
 
-def test_largest_scale_is_the_least_room_of_all_rows() -> None:
-    base, slope = ca.DM([0.0, 0.5, -0.5, 3.0]), ca.DM([4.0, 1.0, -1.0, 0.0])
-    scale, possible = largest_scale(base, slope, ca.DM([-1.0] * 4), ca.DM([1.0] * 3 + [3.0]))
-    assert (float(scale), float(possible)) == (0.25, 1.0)
-
-
 def allocated(monkeypatch: pytest.MonkeyPatch, drift: float, error: float) -> dict[str, Any]:
     """Two drives of one output with limits of 1, where the solver's scale is too large by a part.
 

@@ -85,10 +85,6 @@ def test_wheel_that_is_not_round_about_its_axle_is_named() -> None:
     assert "axles" not in reduce(robot).audit()["CON1"].why
 
 
-def test_small_tilt_is_found_too() -> None:
-    assert failing(reduce(tilted((1e-6, 0.0, -9.8))).audit()) == {"CON1"}
-
-
 def test_drive_along_the_group_is_found() -> None:
     """Thesis: CON2, (5.1.1)."""
     # P16: four constraints make one wheel's spin dependent; it must not be driven, unless there are
@@ -166,16 +162,6 @@ def test_castor_depends_on_what_it_determines(castor) -> None:  # type: ignore[n
     assert "no symmetry group" in castor.reason
 
 
-def test_castor_rows_are_those_written_by_hand(castor) -> None:  # type: ignore[no-untyped-def]
-    robot, rows, rng = castor.robot, caster_rows(), np.random.default_rng(1)
-    assert robot.nf == 5
-    for _ in range(10):
-        q = robot.random(rng)
-        ours, theirs = robot.constraints(q), rows(q)
-        assert_close(ours @ np.linalg.pinv(theirs) @ theirs, ours, 1e-13)
-        assert np.linalg.matrix_rank(ours) == 5
-
-
 def test_castor_accelerates_as_the_multipliers_say(castor) -> None:  # type: ignore[no-untyped-def]
     robot, rng = castor.robot, np.random.default_rng(2)
     full = Constrained(Pinocchio(robot), caster_rows())
@@ -191,30 +177,6 @@ def test_castor_accelerates_as_the_multipliers_say(castor) -> None:  # type: ign
         assert_close(vdot, expected, 1e-9)
         largest = max(largest, np.abs(drift).max())
     assert largest > 1.0  # the part that a constant lift would not have
-
-
-def test_castor_in_momentum_form(castor) -> None:  # type: ignore[no-untyped-def]
-    # pdot = Mhat sdot + Mhatdot s with sdot by the multipliers.
-    from tests.oracles import difference_quotient
-
-    robot, rng = castor.robot, np.random.default_rng(3)
-    full = Constrained(Pinocchio(robot), caster_rows())
-    for _ in range(5):
-        q, s, u = robot.random(rng), rng.uniform(-2, 2, 2), rng.uniform(-2, 2, 2)
-        v = castor.velocity(q, s)
-        tau = np.zeros(7)
-        tau[[3, 4]] = u
-        sdot = full.acceleration(q, v, tau)[0][[3, 4]]
-        qdot = full.oracle.rate(q, v)
-
-        def mass(h: float, q: np.ndarray = q, qdot: np.ndarray = qdot) -> np.ndarray:
-            lift, _ = castor.lift(q + h * qdot)
-            return lift.T @ full.oracle.mass_matrix(q + h * qdot) @ lift
-
-        expected = mass(0.0) @ sdot + difference_quotient(mass) @ s
-        velocity, pdot = castor.vector_field(q, mass(0.0) @ s, u)
-        assert_close(pdot, expected, 1e-8)
-        assert_close(velocity, v, 1e-12)
 
 
 def test_stretched_start_fails_dyn_although_the_reference_is_feasible() -> None:

@@ -218,15 +218,6 @@ def test_outputs_that_hang_together() -> None:
         assert max(error.margins) < 1e-7
 
 
-def test_misspelt_options_are_named() -> None:
-    with pytest.raises(TypeError, match="stifness"):
-        Servo(MODEL, [BASE, HAND], stifness=1.0, damping=1.0)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="poit"):
-        Output("hand", "fore", "R3", poit=(0, 0, 0))  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="q_0"):
-        SERVO.feasibility(case_study_reference(), 1.0, q_0=Q0)  # type: ignore[call-arg]
-
-
 @pytest.mark.parametrize("size", [1, 2])
 @pytest.mark.parametrize("name", ["stiffness", "damping", "inertia", "integral"])
 def test_gain_with_too_many_axes(name: str, size: int) -> None:

@@ -5,8 +5,6 @@ The reference numbers come from a simulation outside this package.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -14,7 +12,6 @@ from scipy.linalg import expm
 
 from concur.control import Servo
 from concur.outputs import ReferenceSample
-from concur.reduction import reduce
 from concur.simulation import simulate
 from tests.control._cases import (
     DAMPING,
@@ -29,7 +26,6 @@ from tests.oracles import (
     CASE_STUDY,
     Constrained,
     Pinocchio,
-    RoverNumbers,
     assert_close,
     difference_quotient,
     rover_rows,
@@ -171,29 +167,6 @@ def test_torque_is_that_of_the_hamiltonian_form(servo: Servo, hand: Hand) -> Non
         assert_close(servo.torque(q, s, sample), expected, 1e-10)
 
 
-def test_law_does_not_depend_on_where_the_origin_is(servo: Servo) -> None:
-    # P9: with the same gains on x and y the whole picture may be moved and turned.
-    turn, shift = 0.8, np.array([1.5, -2.0, 0.0])
-    cos, sin = np.cos(turn), np.sin(turn)
-    rotation = np.array([[cos, -sin, 0], [sin, cos, 0], [0, 0, 1]])
-    both = np.zeros((5, 5))
-    both[:2, :2], both[2:, 2:] = rotation[:2, :2], rotation
-    for q, s, sample in states(servo, 5):
-        moved = q.copy()
-        moved[:3] = [*(rotation @ [q[0], q[1], 0.0] + shift)[:2], q[2] + turn]
-        there = ReferenceSample(
-            both @ sample.pose + [*shift[:2], *shift],
-            both @ sample.twist,
-            both @ sample.acceleration,
-        )
-        assert_close(servo.torque(moved, s, there), servo.torque(q, s, sample), 1e-12)
-        for ours, theirs in zip(
-            servo.error(moved, s, there), servo.error(q, s, sample), strict=True
-        ):
-            assert_close(ours, both @ theirs, 1e-12)
-        assert servo.lyapunov(moved, s, there) == pytest.approx(servo.lyapunov(q, s, sample))
-
-
 def test_error_is_the_exponential_of_the_linear_equation(servo: Servo) -> None:
     # P13, with final values of an integration outside this package.
     run = simulate(servo.model.robot, servo, case_study_reference(), 5.0, Q0, S0)
@@ -230,35 +203,6 @@ def test_lyapunov_function_falls_along_the_run(servo: Servo) -> None:
     assert_allclose(slope, -power[2:-2], rtol=0, atol=1e-8)
 
 
-def test_point_near_the_axle_fails_the_audit() -> None:
-    # P16: off the axle by so little that the law gives no torque.
-    near = Servo(
-        reduce(case_study().model.robot),
-        [replace(case_study().outputs[0], point=(1e-5, 0, 0)), case_study().outputs[1]],
-        4.0,
-        4.0,
-    )
-    row = near.audit(q0=Q0)["DYN"]
-    assert row.status.value == "fails"
-    assert row.values["margin"] < 1e-3
-    assert case_study().audit(q0=Q0)["DYN"].status.value == "holds"
-
-
-def test_gains_and_metric_scaled_together_leave_the_law(servo: Servo) -> None:
-    # P17
-    rng = np.random.default_rng(2)
-    root = rng.normal(size=(3, 5, 5))
-    stiffness, damping, inertia = (r @ r.T + np.eye(5) for r in root)
-    outputs, model = servo.outputs, servo.model
-    one = Servo(model, outputs, stiffness, damping, inertia)
-    three = Servo(model, outputs, 3 * stiffness, 3 * damping, 3 * inertia)
-    other = Servo(model, outputs, 3 * stiffness, 3 * damping, inertia)
-    for q, s, sample in states(servo, 3):
-        u = one.torque(q, s, sample)
-        assert_close(three.torque(q, s, sample), u, 1e-12)
-        assert np.abs(other.torque(q, s, sample) - u).max() > 1e-2
-
-
 def test_metric_weighs_the_feedback(servo: Servo, hand: Hand) -> None:
     # I enters as I^-1 (KP x - KD ve), for matrices that do not commute.
     rng = np.random.default_rng(3)
@@ -273,22 +217,6 @@ def test_metric_weighs_the_feedback(servo: Servo, hand: Hand) -> None:
         mass, bias = hand.oracle.mass_matrix(q), hand.oracle.bias(q, lift @ s)
         expected = lift.T @ (mass @ lift @ sdot + bias)
         assert_close(general.torque(q, s, sample), expected, 1e-10)
-
-
-def test_margin_has_no_unit(servo: Servo) -> None:
-    # P17: the same robot, described in other units of length and mass.
-    for length, mass in ((1000.0, 1.0), (1.0, 1000.0), (0.3, 7.0)):
-        names = ("b", "c", "l0", "l1", "l2", "l3", "l4")
-        moment = mass * length**2
-        other = RoverNumbers(
-            **{name: length * getattr(N, name) for name in names},
-            m=tuple(mass * m for m in N.m),
-            base=tuple(moment * j for j in N.base),
-            wheel=tuple(moment * j for j in N.wheel),
-            links=tuple(tuple(moment * j for j in link) for link in N.links),
-        )
-        q = Q0 * [length, length, *[1.0] * 6]
-        assert case_study(other).margin(q) == pytest.approx(servo.margin(Q0), rel=1e-10)
 
 
 def test_gains_may_be_given_in_four_ways(servo: Servo) -> None:

@@ -11,16 +11,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
 from concur import robots
 from concur.control import Servo
 from concur.errors import DescriptionError, OutputError, ReductionError
-from concur.outputs import Output, ReferenceSample
+from concur.outputs import Output
 from concur.reduction import AuditStatus, reduce
 from concur.robot import joints
-from concur.simulation import simulate
 from tests.control._cases import refused
 from tests.control._floating_cases import (
     CHECK_A_MOMENTUM,
@@ -30,15 +28,11 @@ from tests.control._floating_cases import (
     CHECK_A_X0,
     Chain,
     OutputOracle,
-    bend,
     build,
     check_a_demand,
-    flat_pose,
-    full_velocity,
     states,
-    steady,
 )
-from tests.groups.oracles import bracket, conjugation, twist_matrix
+from tests.groups.oracles import twist_matrix
 from tests.oracles import Pinocchio, assert_close, difference_quotient, full_order
 
 HAND = Output("hand", "tool", "SE3")
@@ -105,121 +99,14 @@ def test_check_a_runs_along_its_error_equation() -> None:
     assert least == pytest.approx(0.2155, abs=1e-4)
 
 
+@pytest.mark.extended
 def test_momentum_taken_as_zero_leaves_an_error() -> None:
     # P14: it must not vanish.
     _, _, x, _ = pinocchio_run(check_a(np.zeros(6)), np.array([0.0, 5.0]))
     assert np.linalg.norm(x[-1]) == pytest.approx(3.1e-2, rel=0.01)
 
 
-def test_feed_forward_is_the_rate_of_the_carried_velocity() -> None:
-    # P3, and that the sign of ad is not free.
-    servo, oracle = build(FREE_FLYER)
-    rng = np.random.default_rng(4)
-    for q, s, v in states(servo, 3):
-        pose = oracle.poses(q)[0]
-        velocity = oracle.jacobian(q) @ v
-        away = pose @ expm(twist_matrix(np.array([0.1, -0.2, 0.1, 0.9, -0.5, 0.7])))
-        chain = Chain([away, (rng.normal(size=6), steady), (rng.normal(size=6), bend)], "SE3")
-
-        def carried(
-            t: float, pose: np.ndarray = pose, velocity: np.ndarray = velocity, chain: Chain = chain
-        ) -> np.ndarray:
-            gamma, twist, _ = (part[0] for part in chain.motion(np.array([t])))
-            moved = pose @ expm(twist_matrix(velocity * t))
-            return conjugation(np.linalg.inv(moved) @ gamma) @ twist
-
-        sample = chain(0.0)
-        sdot = servo.model.acceleration(q, s, servo.torque(q, s, sample))
-        command = servo.decoupling(q) @ sdot + servo.motion(q, servo.velocity(q, s))[1]
-        x, ve = oracle.errors(q, v, sample)
-        ahead = command - servo.error_dynamics.feedback(x, ve)
-        expected = difference_quotient(carried)
-        assert_allclose(ahead, expected, rtol=0, atol=1e-7)
-        turned = bracket(velocity) @ carried(0.0)
-        assert np.abs(ahead + 2 * turned - expected).max() > 1e-2
-
-
-def matched(
-    oracle: OutputOracle, q: np.ndarray, v: np.ndarray, x: np.ndarray, ve: np.ndarray, group: str
-) -> Chain:
-    """A motion that starts at given errors from the first output of a robot."""
-    pose = oracle.poses(q)[0]
-    start = pose @ expm(twist_matrix(x))
-    body = Pinocchio(oracle.robot)
-    twist = body.jacobian(q, oracle.body) @ v
-    begin = conjugation(np.linalg.inv(expm(twist_matrix(x)))) @ (twist - ve)
-    curve = np.array([0.03, -0.03, 0.02, 0.1, 0.05, -0.08])
-    return Chain([start, (begin, steady), (curve, bend)], group)
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize("group", ["SE3", "SO3"])
-def test_two_robots_make_the_same_error_curve(group: str) -> None:
-    # P7: a free-flyer's arm, and an arm of the servicer or three wheels; each with a momentum.
-    x = np.array([0.05, -0.04, 0.06, 1.0, 0.3, -0.4])
-    ve = np.array([0.02, -0.01, 0.03, 0.1, -0.1, 0.05])
-    arm = np.array([0.0, 0.0, 0.0, *Rotation.from_rotvec([0.3, 0.1, -0.2]).as_quat()])
-    bent = [0.1, 0.4, 0.2, -1.2, 0.5, 0.3, 0.1]
-    cases = [(robots.free_flyer(), "tool", CHECK_A_Q0, CHECK_A_S0)]
-    if group == "SE3":
-        speeds = 0.02 * np.arange(-7.0, 7.0)
-        cases.append((robots.servicer(), "left_hand", np.array([*arm, *bent, *bent]), speeds))
-    else:
-        speeds = np.array([3.0, -4.0, 5.0])
-        cases.append((robots.wheel_satellite(), "satellite", np.array([*arm, 0, 0, 0]), speeds))
-    runs = []
-    for robot, body, q0, s0 in cases:
-        momentum = 0.01 * robot.total_mass * np.array([1.0, -2.0, 1.5, 0.5, 1.0, -0.8])
-        servo = Servo(reduce(robot, momentum=momentum), [Output("r", body, group)], 9.0, 5.0)
-        oracle = OutputOracle(robot, servo.outputs)
-        v0 = full_velocity(oracle.plant, momentum, q0, s0)
-        demand = matched(oracle, q0, v0, x, ve, group)
-        runs.append(simulate(robot, servo, demand, 0.8, q0, s0, dt=4e-3))
-    one, other = runs
-    assert_allclose(one.error[0], x[-one.servo.size :], rtol=0, atol=1e-13)
-    assert_allclose(other.error, one.error, rtol=0, atol=1e-8)
-    assert_allclose(other.velocity_error, one.velocity_error, rtol=0, atol=1e-7)
-    assert np.abs(one.u[:, 0] - other.u[:, 0]).max() > 0.01
-    assert np.abs(one.momentum[0] - other.momentum[0]).max() > 0.1
-
-
-@pytest.mark.parametrize("name", [FREE_FLYER, "base attitude and hand", "three wheels"])
-def test_law_does_not_depend_on_the_inertial_frame(name: str) -> None:
-    # P9: robot, demand and momentum seen from another frame.
-    servo, oracle = build(name)
-    turn, shift = Rotation.from_rotvec([0.4, -0.8, 0.3]), np.array([1.0, -2.0, 0.7])
-    g = np.eye(4)
-    g[:3, :3], g[:3, 3] = turn.as_matrix(), shift
-    linear, angular = np.split(np.array(servo.model.momentum), 2)
-    momentum = [*turn.apply(linear), *(turn.apply(angular) + np.cross(shift, turn.apply(linear)))]
-    other = replace(servo, model=reduce(servo.model.robot, momentum=momentum))
-    rng = np.random.default_rng(6)
-    for q, s, _ in states(servo, 3):
-        sample = oracle.sample(q, rng)
-        base = np.eye(4)
-        base[:3, :3], base[:3, 3] = Rotation.from_quat(q[3:7]).as_matrix(), q[:3]
-        moved = np.array([*flat_pose(g @ base), *q[7:]])
-        pose, twist, rate = sample.flat_pose.copy(), sample.twist.copy(), sample.acceleration.copy()
-        if name == FREE_FLYER:
-            own = np.eye(4)
-            own[:3, :3], own[:3, 3] = Rotation.from_quat(pose[3:]).as_matrix(), pose[:3]
-            pose = flat_pose(g @ own)
-        else:
-            pose[:4] = (turn * Rotation.from_quat(pose[:4])).as_quat()
-        if name == "base attitude and hand":
-            pose[4:] = g[:3, :3] @ pose[4:] + shift
-            twist[3:], rate[3:] = turn.apply(twist[3:]), turn.apply(rate[3:])
-        seen = ReferenceSample(pose, twist, rate)
-        assert_close(other.torque(moved, s, seen), servo.torque(q, s, sample), 1e-10)
-        errors = servo.error(q, s, sample), other.error(moved, s, seen)
-        if name == "base attitude and hand":
-            for error in errors[0]:
-                error[3:] = turn.apply(error[3:])
-        assert_close(errors[1], errors[0], 1e-12)
-        kept = replace(other, model=servo.model)  # the momentum has to be turned too
-        assert np.abs(kept.torque(moved, s, seen) - servo.torque(q, s, sample)).max() > 1e-4
-
-
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("name", [FREE_FLYER, "tip on the station"])
 def test_measured_velocities_take_the_place_of_the_momentum(name: str) -> None:
     lifted, oracle = build(name)

@@ -145,6 +145,7 @@ def test_ticks_advance_the_integral() -> None:
     assert np.abs(inside(0.05, Q0, S0) - first).max() > 1e-4
 
 
+@pytest.mark.extended
 def test_rig_and_replay_carry_the_integral(tmp_path: Path) -> None:
     rig = load_rig(EXAMPLES / "rover_rig/rig.toml")
     servo = replace(rig.task.servo, integral=1.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import casadi as ca
@@ -17,7 +16,6 @@ from tests.benchmarks._robots import bent, chain, humanoid
 from tests.oracles import assert_close
 
 MOMENTUM = np.array([0.5, -0.3, 0.2, 2.5, 0.8, 0.8])
-FULL = np.diag([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]) + 0.1
 
 
 def tilted(robot: cc.Mechanism) -> cc.Mechanism:
@@ -45,24 +43,6 @@ def hand(group: str, tilt: bool, gains: object = 4.0, **options: object) -> cc.S
     model = cc.reduce(tilted(robot) if tilt else robot, momentum=MOMENTUM)
     output = cc.Output("hand", "tool", group)
     return cc.Servo(model, [output], gains, gains, **options)  # type: ignore[arg-type]
-
-
-def rover() -> cc.Servo:
-    model = cc.reduce(cc.robots.rover_arm())
-    base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
-    tip = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
-    return cc.Servo(model, [base, tip], stiffness=[4, 9], damping=[4, 6])
-
-
-SERVOS: dict[str, Callable[[], cc.Servo]] = {
-    "SE3": lambda: hand("SE3", False),
-    "SE3, nothing zero": lambda: hand("SE3", True),
-    "SE3, gains of all": lambda: hand("SE3", True, FULL, inertia=FULL / 3),
-    "SE3, measured": lambda: hand("SE3", True, use_measured_velocity=True),
-    "R3xSO3": lambda: hand("R3xSO3", False),
-    "R3xSO3, gains of all": lambda: hand("R3xSO3", True, FULL, inertia=FULL / 3),
-    "rover": rover,
-}
 
 
 @pytest.mark.extended

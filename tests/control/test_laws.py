@@ -136,6 +136,7 @@ def test_laws_run_as_machine_code_with_a_table_inside(compiler: None) -> None:
         assert_allclose(runs[0].q, runs[1].q, atol=1e-11)
 
 
+@pytest.mark.extended
 def test_a_baseline_drives_the_mock_rig(tmp_path: Path) -> None:
     rig = load_rig(EXAMPLES / "rover_rig/rig.toml")
     task = rig.task

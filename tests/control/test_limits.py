@@ -7,9 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.optimize import linprog
 
-from concur import robots
 from concur.control import Servo
 from concur.outputs import Output, ReferenceSample
 from concur.outputs.references import hold
@@ -76,39 +74,3 @@ def test_held_torque_is_reported_with_what_it_gave_up() -> None:
     labels = {f.label: f for f in run.findings(Tolerances(evaluate_after=0.2))}
     deviation = labels["deviation from the ideal error dynamics, largest coordinate"]
     assert "torque limits were active" in deviation.note
-
-
-def test_weak_motors_of_a_redundant_robot_get_nearly_all_that_is_possible() -> None:
-    # A thousandth of the demand: there the solver loses digits.
-    robot = robots.servicer()
-    outputs = [Output("base", "satellite", "SO3"), Output("hand", "left_hand", "R3")]
-    model = reduce(robot, momentum=[0, 0, 0, 0, 0, 5.0])
-    limit = 0.5
-    servo = Servo(model, outputs, 4.0, 4.0, torque_limits=limit)
-    rng = np.random.default_rng(0)
-    scales = []
-    for _ in range(40):
-        q, s = robot.random(rng), rng.normal(size=model.ns) * 10 ** rng.uniform(-2, -1)
-        sample = ReferenceSample(servo.output(q), rng.normal(0, 0.1, 6), rng.normal(0, 0.3, 6))
-        if servo.margin(q) < 0.05:
-            continue
-        u, pivot, missed, scale, *_ = servo.law(q, s, *servo.flat(sample))
-        assert pivot > 0.0
-        assert np.abs(u).max() <= limit
-        force, bias = model.mass_matrix(q), model.bias(q, s)
-        jacobian = servo.decoupling(q)
-        demand = jacobian @ np.linalg.solve(force, u - bias) + missed
-        best = linprog(
-            [*np.zeros(model.ns), -1.0],
-            np.hstack([np.vstack([force, -force]), np.zeros((2 * model.ns, 1))]),
-            np.concatenate([limit - bias, limit + bias]),
-            np.hstack([jacobian, -demand[:, None]]),
-            np.zeros(6),
-            bounds=[*[(None, None)] * model.ns, (0.0, 1.0)],
-        )
-        if best.success:
-            assert_allclose(missed, (1.0 - scale) * demand, rtol=0, atol=1e-6)
-            assert scale >= 0.98 * best.x[-1]
-            scales.append(scale)
-    assert len(scales) > 20
-    assert min(scales) < 0.01

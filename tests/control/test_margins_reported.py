@@ -68,17 +68,6 @@ def test_damping_is_least_squares_with_the_documented_weight(weight: object) -> 
     np.testing.assert_allclose(missed, damping * kept / servo.scales[0], rtol=1e-9)
 
 
-@pytest.mark.parametrize("weight", ["energy", "torque"])
-def test_damping_does_not_depend_on_the_unit_of_mass(weight: str) -> None:
-    # The margin has no unit, so the residual of a robot is the same in grams and in kilograms.
-    missed = []
-    for mass in (1.0, 1e-3, 1e3):
-        servo = arm(weight=weight, mass=mass)
-        sample = asked(servo, STRETCHED, [1.0, 0.7])
-        missed.append(servo.law(STRETCHED, np.zeros(3), *servo.flat(sample))[2])
-    np.testing.assert_allclose(missed[1:], [missed[0]] * 2, rtol=1e-9)
-
-
 @pytest.mark.parametrize(("part", "damped"), [(0.99, False), (1.01, True)])
 def test_damping_begins_at_the_threshold(part: float, damped: bool) -> None:
     q = np.array([0.3, 0.5, 0.4])
@@ -208,38 +197,6 @@ def test_a_robot_without_size_is_counted_in_radii_of_gyration(
     robot = Units(length=unit).robot(two_links(near=near))
     report = singularities(robot, [Output("turn", "link2", "SO2")], [0.0, 0.0])
     assert report.length == pytest.approx(unit * (near if counts else radius), rel=1e-9)
-
-
-def test_a_robot_without_size_and_inertia_is_counted_in_metres() -> None:
-    robot = Mechanism("bead", [Body("bead", joints.Prismatic((1, 0, 0)), inertia=Inertia(2.0))])
-    assert singularities(robot, [Output("place", "bead", "R", axes="x")], [0.0]).length == 1.0
-
-
-@pytest.mark.parametrize(("far", "named"), [(0.0009, False), (0.0011, True)])
-def test_a_motion_in_vain_names_joints_from_a_thousandth_on(far: float, named: bool) -> None:
-    # Stretched: the shoulder turns by `far` where the elbow turns by 1 + far, backwards.
-    robot, tip = two_links(), Output("tip", "link2", "R2", (far, 0, 0))
-    report = singularities(robot, [tip], [0.3, 0.0])
-    line = next(x for x in report.summary().splitlines() if "in vain" in x)
-    assert ("link1" in line) == named
-    assert "link2 +1" in line  # the largest part has a plus
-
-
-def test_joints_that_align_are_named_only_where_the_rank_is_not_full() -> None:
-    servo = arm()
-    robot, outputs = servo.model.robot, list(servo.outputs)
-    regular, stretched = (
-        singularities(robot, outputs, [0.3, *bent]) for bent in ((0.8, -0.6), (0.0, 0.0))
-    )
-    assert regular.rank == 2
-    assert regular.aligned == ()
-    assert stretched.rank == 1
-    assert stretched.aligned
-
-
-def test_one_output_that_cannot_move_is_not_said_to_be_several() -> None:
-    said = _singularity.lost_direction(arm(), np.array([0.3, 0.0, 0.0]))
-    assert said.startswith("nothing moves output `tip`")
 
 
 @pytest.mark.parametrize(("part", "named"), [(0.09, False), (0.11, True), (-0.11, True)])

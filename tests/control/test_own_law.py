@@ -185,6 +185,7 @@ def test_own_law_of_time_and_reference_takes_both() -> None:
         assert_allclose(tick(2.0, ARM_Q0, ARM_S0), [3.0, 2, 3, 2, 2, 2])
 
 
+@pytest.mark.extended
 def test_own_law_with_a_reference_drives_the_mock_rig(tmp_path: Path) -> None:
     rig = load_rig(EXAMPLES / "rover_rig/rig.toml")
     servo = rig.task.servo
@@ -391,22 +392,3 @@ def test_state_of_a_sampled_own_law(compiled: bool, request: pytest.FixtureReque
         run = simulate(law.model.robot, law, None, 0.1, ARM_Q0, ARM_S0, dt=options)
         assert_allclose(run.u[:-1:2], wanted, rtol=0.0, atol=1e-4)
         assert_array_equal(run.u[1::2], run.u[:-1:2])
-
-
-@pytest.mark.extended
-def test_state_of_an_own_law_in_compiled_chunks(compiler: None) -> None:
-    law = integrating()
-    runs = [
-        simulate(
-            law.model.robot,
-            law,
-            None,
-            0.5,
-            ARM_Q0,
-            ARM_S0,
-            dt=Integrator(compiled=compiled),
-        )
-        for compiled in (True, False)
-    ]
-    assert_allclose(runs[0].q, runs[1].q, rtol=0.0, atol=1e-11)
-    assert_allclose(runs[0].u, runs[1].u, rtol=0.0, atol=1e-9)

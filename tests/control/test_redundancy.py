@@ -25,7 +25,6 @@ from tests.control._floating_cases import (
     SERVOS,
     Chain,
     OutputOracle,
-    Tumble,
     build,
     states,
     steady,
@@ -130,6 +129,7 @@ def made(servo: Servo, oracle: OutputOracle, q: np.ndarray, v: np.ndarray, u: np
     return oracle.plant.forward_dynamics(q, v, np.array([*np.zeros(6), *u]))[6:]
 
 
+@pytest.mark.by_default(5)
 @pytest.mark.parametrize("rule", RULES)
 def test_chosen_acceleration_is_the_one_the_rule_wants_most(rule: str) -> None:
     servo, oracle = build(STATION, redundancy=RULES[rule])
@@ -143,42 +143,6 @@ def test_chosen_acceleration_is_the_one_the_rule_wants_most(rule: str) -> None:
         free = null_space(oracle.jacobian(q) @ chooser.lift(q, v)[0])[:, 0]
         costs = [np.linalg.norm(matrix @ (found + h * free) - right) for h in (-1e-2, 0.0, 1e-2)]
         assert min(costs) == costs[1]
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize("rule", ["energy", "base", "own objective"])
-def test_several_joints_left_over(rule: str) -> None:
-    # Three of six joints of the free-flyer, and two of fourteen of the servicer.
-    options = RULES[rule]
-    for name, outputs in (
-        ("free_flyer", [Output("hand", "tool", "R3")]),
-        ("servicer", SERVOS["both hands of the servicer"][1]),
-    ):
-        robot = getattr(robots, name)()
-        momentum = np.array([5.0, -3.0, 2.0, 1.0, 4.0, -2.0])
-        servo = Servo(reduce(robot, momentum=momentum), outputs, 4.0, 3.0, redundancy=options)
-        oracle = OutputOracle(robot, outputs)
-        chooser, rng = Chooser(servo, oracle), np.random.default_rng(3)
-        for q, s, v in states(servo, 2):
-            sample = oracle.sample(q, rng)
-            wanted = oracle.command(servo, q, v, sample)
-            u = servo.torque(q, s, sample)
-            assert_close(oracle.acceleration(q, v, u), wanted, 1e-10)
-            assert_close(made(servo, oracle, q, v, u), chooser.best(q, v, wanted), 1e-8)
-
-
-def test_rules_choose_differently() -> None:
-    # Guards the tests above: the rule has an effect on the torque.
-    torques = []
-    for rule in RULES.values():
-        servo, oracle = build(STATION, redundancy=rule)
-        q, s, _ = next(states(servo, 1))
-        sample = oracle.sample(q, np.random.default_rng(4))
-        torques.append(servo.torque(q, s, sample))
-    scale = np.abs(torques[0]).max()
-    for k, one in enumerate(torques):
-        for other in torques[:k]:
-            assert np.abs(one - other).max() > 1e-6 * scale
 
 
 def hold(rule: Redundancy, s0: Callable[[Servo], np.ndarray], duration: float) -> Run:
@@ -279,23 +243,6 @@ def test_base_turns_less_when_that_is_asked_for() -> None:
     assert np.abs(kept.s).max() > 5 * np.abs(run.s).max()
 
 
-@pytest.mark.extended
-def test_station_arm_tracks_a_pose_while_the_station_spins() -> None:
-    robot, outputs = robots.station_arm(), SERVOS[STATION][1]
-    tumble = Tumble(robot, BENT, rate=0.03)
-    servo = Servo(reduce(robot, momentum=tumble.momentum), outputs, 0.5, 1.2)
-    begin = BENT.copy()
-    begin[7:] += [0.2, -0.1, 0.1, 0.1, -0.1, 0.2, 2.0]
-    sway = np.array([0.3, -0.3, 0.2, 0.1, 0.05, -0.08])
-    tip = Pinocchio(robot).pose(BENT, "tip")
-    demand = tumble.carried([tip, (sway, swing(0.1))], "SE3")
-    run = simulate(robot, servo, demand, 30.0, begin, np.zeros(7), dt=2e-2)
-    assert np.linalg.norm(run.error[0]) > 2.0
-    assert np.abs(run.deviation).max() < 1e-7
-    assert np.linalg.norm(run.error[-1]) < 1e-6
-    assert np.abs(run.momentum - tumble.momentum).max() < 1e-9 * np.abs(tumble.momentum).max()
-
-
 def test_audit_names_the_rule() -> None:
     servo, _ = build(STATION, redundancy=RULES["base"])
     row = servo.audit()["CON9"]
@@ -315,20 +262,6 @@ def test_audit_names_the_rule() -> None:
 @pytest.mark.parametrize("name", ["stiffness", "damping", "base_weight"])
 def test_numbers_of_a_rule_are_above_zero(name: str, value: float) -> None:
     refused(ConcurError, lambda: Redundancy(**{name: value}), where=f"`{name}`")
-
-
-def test_names_of_a_rule_are_known() -> None:
-    refused(
-        UnknownNameError,
-        lambda: Redundancy(weight="torques"),
-        where="`weight`",
-        cure="Did you mean 'torque'?",
-    )
-    refused(UnknownNameError, lambda: Redundancy(objective="base"), where="`objective`")
-    refused(OutputError, lambda: Redundancy(objective=3), where="`objective`")  # type: ignore[arg-type]
-    refused(
-        OutputError, lambda: Redundancy(objective="posture"), where="`posture`", came="no value"
-    )
 
 
 @pytest.mark.parametrize(
@@ -392,6 +325,7 @@ BENT_ARM = np.array([0.3, 0.9, 0.7])
 POSTURE = {"objective": "posture", "posture": BENT_ARM, "stiffness": 2.0, "damping": 3.0}
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize(
     ("rule", "least", "most"),
     [

@@ -46,6 +46,7 @@ def test_torques_are_the_least_that_make_the_forces_of_three_motors() -> None:
     )
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 def test_limits_scale_the_command_only_where_sharing_does_not_suffice(
     weights: np.ndarray | None,

@@ -8,7 +8,12 @@ from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
 
 import concur as cc
+from concur import robots
+from concur.control import Servo, lost_direction, singularities
 from concur.errors import NonFiniteError, OutputError, ShapeError, UnknownNameError
+from concur.outputs import Output
+from concur.reduction import reduce
+from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from tests.control._cases import arm, case_study
 from tests.oracles import difference_quotient
 
@@ -199,27 +204,6 @@ def test_lost_twists_are_square_to_all_motions(group):
     assert_allclose(np.linalg.norm(report.lost_twists[:, 0], axis=1), 1.0)
 
 
-def test_motions_of_a_free_base_are_scaled_too():
-    # A free body alone: its twist is the output's velocity, whatever the length.
-    robot = cc.Mechanism("craft", [cc.Body("craft", cc.joints.Free(), inertia=SMALL)])
-    report = cc.singularities(
-        robot, [cc.Output("o", "craft", "SE3")], robot.random(np.random.default_rng(1)), length=5.0
-    )
-    assert_allclose(report.matrix, np.eye(6), atol=1e-12)
-
-
-def test_a_larger_robot_has_the_same_numbers():
-    q = np.array([0.3, -0.5, 1.1, 0.4, 0.8, -0.2])
-    values = [
-        cc.singularities(
-            arm(scale=scale), [cc.Output("o", "hand", "SE3", point=(0.1 * scale, 0, 0))], q
-        ).singular_values
-        for scale in (1.0, 10.0, 0.01)
-    ]
-    assert_allclose(values[1], values[0], rtol=1e-9)
-    assert_allclose(values[2], values[0], rtol=1e-9)
-
-
 def test_with_a_model_it_is_the_decoupling_matrix():
     servo = case_study()
     model = servo.model
@@ -266,27 +250,10 @@ def test_a_path_that_steps_over_the_singular_configuration():
     assert "between   9 and 10" in path.summary()
 
 
-def test_a_path_away_from_singular_configurations():
-    q = np.column_stack([np.linspace(0, 3, 8), np.linspace(0.5, 1.0, 8)])
-    path = cc.singularities(PLANAR, [TIP], q)
-    assert (path.drops, path.crossings, path.singular) == ((), (), False)
-    assert path.nearest == 0
-    assert "regular" in path.summary()
-
-
 def test_a_path_that_is_singular_throughout():
     path = cc.singularities(PLANAR, [TIP], [[0.1, 0.0], [0.2, 0.0], [0.3, 0.0]])
     assert path.drops == (0, 1, 2)
     assert "0 to 2" in path.summary()
-
-
-def test_the_report_is_what_is_printed(capsys):
-    report = cc.singularities(PLANAR, [TIP], [0.3, 0.0])
-    print(report)
-    shown = capsys.readouterr().out
-    assert shown == report.summary() + "\n"
-    for part in ("SINGULAR", "rank             1", "output `tip` along (1, 0, 0)", "link2 +0.925"):
-        assert part in shown
 
 
 # --- bad input --------------------------------------------------------------------------------
@@ -352,3 +319,72 @@ def test_bad_input_is_named(name):
     with pytest.raises(kind) as caught:
         act()
     assert part in str(caught.value)
+
+
+def test_stretched_arm_names_its_joints() -> None:
+    robot = robots.rover_arm()
+    base = Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    hand = Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    model = reduce(robot)
+    servo = Servo(model, [base, hand], 4.0, 4.0)
+    q = robot.neutral()
+    said = "joints `upper_arm`, `forearm` align"
+    assert said in lost_direction(servo, q)
+    for report in (
+        singularities(robot, servo.outputs, q, model=model),
+        singularities(robot, [hand], q, fixed=("chassis",)),
+    ):
+        (clause,) = report.aligned
+        assert said in clause
+        assert said in report.summary()
+    q[-1] = -1.6
+    assert "align" not in lost_direction(servo, q)
+    assert singularities(robot, [hand], q, fixed=("chassis",)).aligned == ()
+
+
+@pytest.mark.parametrize(("angle", "named"), [(0.005, True), (0.3, False)])
+def test_joints_are_named_near_a_singular_configuration_only(angle: float, named: bool) -> None:
+    robot = robots.rover_arm()
+    base = Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    hand = Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    servo = Servo(reduce(robot), [base, hand], 4.0, 4.0)
+    q = robot.neutral()
+    q[-1] = angle
+    assert ("align" in lost_direction(servo, q)) is named
+
+
+def wrist() -> Mechanism:
+    """A wrist of three axes that meet in a point: z, y, z."""
+    inertia = Inertia(1.0, moments=(0.01, 0.01, 0.01))
+    bodies = [Body("mount", joints.Fixed())]
+    for name, axis in (("first", (0, 0, 1)), ("middle", (0, 1, 0)), ("last", (0, 0, 1))):
+        place = Pose((0.0, 0.0, 0.3 if name == "last" else 0.1))
+        bodies.append(Body(name, joints.Revolute(axis), bodies[-1].name, place, inertia))
+    return Mechanism("wrist", bodies)
+
+
+def test_coinciding_axes_of_a_wrist_are_named() -> None:
+    robot = wrist()
+    tool = Output("tool", "last", "SO3")
+    report = singularities(robot, [tool], np.zeros(3))
+    assert report.aligned == ("joints `first`, `last` align",)
+    assert singularities(robot, [tool], np.array([0.3, 0.5, 0.1])).aligned == ()
+
+
+def test_idle_motions_count_metres_in_the_characteristic_length() -> None:
+    """A rail and a joint that cancel: the motion is the same in any unit of length."""
+    inertia = Inertia(1.0, moments=(0.01, 0.01, 0.01))
+    found = []
+    for scale in (1.0, 1e3):
+        bodies = [
+            Body("mount", joints.Fixed()),
+            Body("rail", joints.Prismatic((0, 1, 0)), "mount", inertia=inertia),
+            Body("arm", joints.Revolute((0, 0, 1)), "rail", Pose((0.2 * scale, 0, 0)), inertia),
+        ]
+        robot = Mechanism("rail", bodies)
+        tip = Output("tip", "arm", "R", point=(0.5 * scale, 0, 0), axes="y")
+        report = singularities(robot, [tip], robot.neutral())
+        (column,) = report.idle.T
+        assert np.linalg.norm(column / (report.length, 1.0)) == pytest.approx(1.0)
+        found.append(column / (scale, 1.0))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-12)

@@ -249,6 +249,7 @@ def test_simulations_reject_control_periods_beyond_the_bound(imperfect: bool) ->
     refused(ConcurError, lambda: run(0.03), where="`control_period`", came="0.03 s")
 
 
+@pytest.mark.extended
 def test_rig_rejects_a_loop_beyond_the_bound(tmp_path: Path) -> None:
     rig = load_rig(EXAMPLES / "rover_rig/rig.toml")
     slow = replace(rig.task.servo, integral=1.0, longest_period=0.5 * rig.loop.period)

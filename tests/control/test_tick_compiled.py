@@ -112,7 +112,7 @@ def test_robot_on_wheels_and_measured_velocities_take_no_momentum() -> None:
     assert tick_function(flyer()).name_in() == [*INPUTS]
 
 
-@pytest.mark.by_default(6)
+@pytest.mark.by_default(4)
 @pytest.mark.parametrize("interpreted", [False, True])
 @pytest.mark.parametrize("options", [{}, {"torque_limits": 3.0}], ids=str)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -113,6 +113,7 @@ def grown(servo: Servo, first: float, second: float) -> int:
     return status
 
 
+@pytest.mark.by_default(6)
 @pytest.mark.parametrize(
     ("first", "second", "status"),
     [

@@ -47,7 +47,13 @@ ACCEPTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("group", "kind"), ACCEPTED)
+@pytest.mark.parametrize(
+    ("group", "kind"),
+    [
+        pytest.param(*case, marks=() if case[0] in ("R3", "SO3") else pytest.mark.extended)
+        for case in ACCEPTED
+    ],
+)
 def test_a_servo_is_made_only_where_some_state_has_a_torque(group: str, kind: str) -> None:
     """And its margin is below the threshold exactly where none is returned."""
     model = cc.reduce(system(group, kind))

@@ -7,7 +7,7 @@ from fmpy.validation import validate_fmu
 from numpy.testing import assert_allclose, assert_array_equal
 
 from concur import robots
-from concur.errors import SimulationError, UnknownNameError
+from concur.errors import SimulationError
 from concur.export import write_fmu
 from concur.simulation import Friction, Integrator, Plant, simulate
 from concur.simulation._fmu import plant_fmu
@@ -177,8 +177,6 @@ def test_units_tell_what_each_number_is(tmp_path):
 
 def test_options_that_do_not_fit_are_refused(tmp_path):
     plant = Plant(case_study().model.robot)
-    with pytest.raises(UnknownNameError, match="`target`"):
-        plant.export(tmp_path, target="c")
     with pytest.raises(SimulationError, match="`step`"):
         plant.export(tmp_path, step=0.0)
     with pytest.raises(SimulationError, match="`model`: expected a reduced model of this robot"):

@@ -128,7 +128,6 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     ),
     "concur/control/_singularit": (
         "control/test_singularities.py",
-        "control/test_alignment.py",
         "control/test_watch.py",
         *_LIMITS,
     ),

@@ -91,6 +91,7 @@ def test_forward_kinematics_of_the_case_study(crawler, state):
         np.testing.assert_allclose(crawler.forward(s, tip), numbers[key], rtol=0, atol=1e-13)
         q = crawler.configuration(s)
         np.testing.assert_allclose(crawler.pose(q, tip), numbers[key], rtol=0, atol=1e-13)
+        np.testing.assert_allclose(crawler.screw_parameters(q), s, rtol=0, atol=1e-13)
 
 
 @STATES
@@ -155,14 +156,6 @@ def test_what_the_case_study_prints_is_not_rolling(crawler, state, slips):
         norm = np.sqrt(sum(np.linalg.norm(jacobian @ rates) ** 2 for jacobian in jacobians))
         expected = REFERENCE["states"][state]["fro"][f"Jbar_{name}"]
         assert norm == pytest.approx(expected, abs=1e-12)
-
-
-@STATES
-def test_screw_parameters_of_the_case_study(crawler, state):
-    s, _ = reference(state)
-    q = crawler.configuration(s)
-    assert q.shape == (17,)
-    np.testing.assert_allclose(crawler.screw_parameters(q), s, rtol=0, atol=1e-13)
 
 
 # --- laws --------------------------------------------------------------------------------------

@@ -8,10 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
-from concur.control import Servo
-from concur.outputs import Output
-from concur.reduction import reduce
-from concur.robot import Body, Inertia, Mechanism, Pose
+from concur.robot import Mechanism
 from concur.simulation import Run, simulate
 from tests.control._cases import (
     ARM_Q0,
@@ -82,29 +79,3 @@ def test_equation_of_a_pose_error_by_matrices() -> None:
     )
     assert_allclose(run.error[::100], other.y[:6].T, rtol=0, atol=1e-7)
     assert_allclose(run.velocity_error[::100], other.y[6:].T, rtol=0, atol=1e-7)
-
-
-def test_margin_of_a_pose_has_no_unit() -> None:
-    # P17 with angular rows: the arm described in other units of length and mass.
-    robot = arm()
-    for length, mass in ((1000.0, 1.0), (0.3, 7.0)):
-        bodies = [
-            Body(
-                b.name,
-                b.joint,
-                b.parent,
-                Pose(length * np.array(b.placement.translation), b.placement.rotation),
-                Inertia(
-                    mass * b.inertia.mass,
-                    length * np.array(b.inertia.com),
-                    mass * length**2 * np.array(b.inertia.moments),
-                ),
-            )
-            for b in robot.bodies
-        ]
-        other = Mechanism("other units", bodies)
-        output = Output("hand", "hand", "SE3", (0.15 * length, 0.0, 0.0))
-        servo = Servo(reduce(other), [output], 1.0, 1.0)
-        assert servo.margin(ARM_Q0) == pytest.approx(
-            arm_servo(robot, "SE3").margin(ARM_Q0), rel=1e-9
-        )

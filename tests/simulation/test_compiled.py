@@ -114,6 +114,7 @@ def test_torque_limits_are_compiled_with_their_quadratic_program(hold: float | N
     assert_same_run(compiled, interpreted, PROGRAMME)
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("compiler")
 def test_second_run_builds_no_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     given = ROBOT, SERVO, case_study_reference(), 0.45, Q0, S0

@@ -16,7 +16,6 @@ from concur.simulation import (
     Imperfections,
     Integrator,
     Tolerances,
-    check_friction,
     loop_program,
 )
 from concur.simulation._friction import stopping_impulses
@@ -31,15 +30,6 @@ def wheel():
         "wheel", cc.joints.Revolute((0, 0, 1)), inertia=cc.Inertia(1.0, moments=(INERTIA,) * 3)
     )
     return cc.Mechanism("one wheel", [body], actuated=["wheel"])
-
-
-def test_one_joint_slows_down_as_its_equation_says(wheel):
-    friction = Friction.of(wheel, 0.8, {"wheel": 0.3})
-    for speed in (-2.0, 0.004, 0.0, 1.0):
-        vdot, _ = cc.Plant(wheel, friction=friction).acceleration([0.0], [speed], [0.5])
-        rest = 0.5 - 0.8 * speed - 0.3 * np.sign(speed)
-        assert vdot[0] == pytest.approx(rest / INERTIA, rel=1e-14)
-    assert friction.left(np.array([0.5]), np.array([0.0])) == 0.5
 
 
 def test_friction_acts_along_the_controls_of_a_rover():
@@ -101,17 +91,6 @@ def test_steps_of_plants_have_fixed_methods_and_known_numbers(wheel):
     for friction in (None, Friction.of(wheel, 0.1, 0.1)):
         with pytest.raises(SimulationError):
             cc.Plant(wheel, uncertain=["wheel.inertia.moments"], friction=friction).step_function()
-
-
-def test_friction_is_checked_against_a_step(wheel):
-    def plant(rate):
-        return cc.Plant(wheel, friction=Friction.of(wheel, rate * INERTIA))
-
-    check_friction(cc.Plant(wheel), 1e9)
-    check_friction(plant(1.999e3), 1e-3)
-    with pytest.raises(SimulationError, match=r"plant of `one wheel`, `friction` of `wheel`"):
-        check_friction(plant(2.001e3), 1e-3)
-    check_friction(plant(2.001e3), 0.9e-3)
 
 
 def test_runs_with_fixed_steps_refuse_friction_that_is_too_stiff(wheel):

@@ -153,6 +153,8 @@ def test_failed_runs_say_when_and_keep_their_beginning(rover):
     assert np.isfinite(run.q).all()
     with pytest.raises(SimulationError, match="whole number of steps"):
         simulated(rover, Imperfections(latency=1e-3), 0.003)
+    with pytest.raises(SimulationError, match="`deviations`"):
+        simulated(rover, None, deviations=4.0)
     with pytest.raises(cc.errors.UnknownNameError, match="a method among rk4, rkmk4"):
         simulated(rover, Imperfections(), integrator=Integrator("radau"))
 

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from concur.control import Servo
-from concur.errors import DescriptionError
 from concur.outputs import Output
 from concur.outputs.references import hold, rest_to_rest
 from concur.reduction import AuditStatus, reduce
-from concur.robot import Body, Mechanism, joints
+from concur.robot import Mechanism
 from concur.robots import planar_floater
 from concur.simulation import Finding, Integrator, Run, Tolerances, simulate
 
@@ -143,12 +142,3 @@ def test_audit_judges_the_exact_motion(name: str, side: int) -> None:
     assert row.status is (AuditStatus.HOLDS if side == 1 else AuditStatus.FAILS)
     assert ("at t = " in row.why) is (side == -1)
     assert judged.audit()["LIM"].status is AuditStatus.NOT_CHECKED
-
-
-@pytest.mark.parametrize("field", ["speed_limit", "torque_limit"])
-@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), [1.0, 2.0], "fast", []])
-def test_limits_that_no_joint_can_have_are_refused(field: str, value: Any) -> None:
-    with pytest.raises(DescriptionError, match=f"`{field}`"):
-        Body("arm", joints.Revolute((0, 0, 1)), **{field: value})
-    with pytest.raises(DescriptionError, match="no limit: a Fixed joint"):
-        Body("arm", joints.Fixed(), **{field: 1.0})

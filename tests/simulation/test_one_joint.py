@@ -130,19 +130,3 @@ def test_laws_of_joints_take_imperfections(kind: str, law: Any, tables: bool) ->
     assert np.abs(plain.q).max() > 1e-4
     assert real.q == pytest.approx(plain.q[::2], abs=1e-12)
     assert real.u == pytest.approx(plain.u[::2], abs=1e-9)
-
-
-@pytest.mark.extended
-def test_a_law_with_a_table_is_compiled(compiler: None) -> None:
-    model = cc.reduce(robot("pendulum"))
-    path = cc.references.waypoints([0.0, 0.02, 0.04], [[0.0], [0.3], [0.1]])
-    law = cc.laws.PD(model, path, 9.0, 6.0)
-    real = Imperfections.of(model.robot, latency=1.5e-3, noise=1e-4)
-    runs = [
-        cc.simulate(
-            model.robot, law, None, 0.06, [0.0], [0.0], plant=RealPlant(imperfections=real),
-            dt=Integrator(compiled=compiled),
-        )
-        for compiled in (False, True)
-    ]  # fmt: skip
-    assert runs[1].q == pytest.approx(runs[0].q, abs=1e-13)

@@ -25,27 +25,6 @@ def rover():
     return cc.load_task(EXAMPLES / "rover_arm.toml")
 
 
-def test_without_imperfections_it_is_the_plain_simulation(rover):
-    plain = cc.simulate(
-        rover.robot, rover.servo, rover.reference, 0.2, rover.q0, rover.s0,
-        dt=Integrator(dt=1e-3, control_period=4e-3),
-    )  # fmt: skip
-    program = loop_program(rover.servo, cc.Plant(rover.robot), control_period=4e-3)
-    states, signals = rolled(program, program.start(rover.q0, rover.s0), 50, rover.reference)
-    for name in ("q", "v"):
-        np.testing.assert_allclose(part(program, states, name), getattr(plain, name), atol=1e-12)
-    np.testing.assert_allclose(part(program, states, "work")[:, 0], plain.work, atol=1e-12)
-    seen = dict(zip(program.signals, signals.T, strict=False))
-    ticks = slice(0, 200, 4)
-    for k, name in enumerate(rover.servo.model.control_names):
-        np.testing.assert_allclose(seen[f"torque:{name}"], plain.u[ticks, k], atol=1e-12)
-    for name, norm in plain.error_norms.items():
-        np.testing.assert_allclose(seen[f"error:{name}"], norm[ticks], atol=1e-12)
-    np.testing.assert_allclose(seen["base:heading"], plain.q[ticks, 2], atol=1e-12)
-    np.testing.assert_allclose(seen["position:turret"], plain.q[ticks, 5], atol=1e-12)
-    assert program.signals[program.tick_signals :][-1] == "speed:forearm"
-
-
 def test_laws_with_a_state_or_limits_are_sampled_as_in_plain_simulations(rover):
     robot = cc.robots.free_flyer()
     model = cc.reduce(robot, momentum=(0.1, 0, 0, 0, 0.02, 0))

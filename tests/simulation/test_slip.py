@@ -217,17 +217,6 @@ def test_more_than_three_supports_share_the_load_as_springs():
         assert np.abs(rest).max() < 1e-12 * np.abs(sunk).max()
 
 
-def test_without_grip_the_wheels_spin_and_the_body_stays():
-    robot = cc.robots.rover_arm()
-    plant = Plant(robot, slip=Slip.of(robot, 0.0, supports=FRONT))
-    q, v = robot.neutral(), np.zeros(robot.nv)
-    hold = Pinocchio(robot).bias(q, v)[3:]
-    u = hold + np.array([1.0, 2.0, 0.0, 0.0, 0.0])
-    vdot = plant.slip_acceleration(q, v, [100.0] * 3, u, NONE)[0]
-    assert_allclose(vdot[[0, 1, 2, 5, 6, 7]], 0.0, atol=1e-12)
-    assert_allclose(vdot[3:5], [1.0 / 0.0075, 2.0 / 0.0075], rtol=1e-12)
-
-
 def test_a_run_tells_slip_and_load_of_each_wheel(task, tmp_path):
     slip = Slip.of(task.robot, 0.02, supports=FRONT)
     run = tracked(task, slip, 0.3)

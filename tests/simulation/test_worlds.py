@@ -40,9 +40,9 @@ from concur.robot import (
     joints,
 )
 from concur.robot._inertia import unphysical
-from concur.simulation import Friction, Integrator, Plant, RealPlant, loop_program
+from concur.simulation import Integrator, Plant, RealPlant, loop_program
 from concur.simulation._loop_program import ideal_program
-from tests.oracles import Pinocchio, assert_close
+from tests.oracles import assert_close
 from tests.simulation.test_systems import PARTICLE
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -211,45 +211,6 @@ def test_dynamics_are_those_of_the_robot_built_with_the_numbers(name: str) -> No
                 strict=True,
             ):
                 assert_close(came, due, 1e-10)
-
-
-def test_numbers_move_the_plant_as_pinocchio_does() -> None:
-    robot = ROBOTS["odd"]
-    robot = replace(robot, actuated=None, drives=(), mimics=())
-    plant = Plant(robot, uncertain=declared(robot, ALL))
-    worlds = drawn(robot, plant.uncertain or (), 1)
-    (p,), rng = plant.numbers(worlds), np.random.default_rng(2)
-    oracle = Pinocchio(built(robot, one(worlds, 0)))
-    q, v, u = robot.random(rng), rng.normal(size=robot.nv), rng.normal(size=plant.nu)
-    force = np.concatenate([np.zeros(6), u])
-    due = np.linalg.solve(oracle.mass_matrix(q), force - oracle.bias(q, v))
-    assert_close(plant.world_acceleration(q, v, u, p)[0], due, 1e-10)
-
-
-@pytest.mark.by_default(1)
-@pytest.mark.parametrize("name", ["rover", "floater"])
-def test_nominal_world_is_the_plant_without_inputs(name: str) -> None:
-    plant, _, _ = cases(name)
-    robot, rng = ROBOTS[name], np.random.default_rng(3)
-    (p,) = plant.numbers({})
-    state = robot.random(rng), rng.normal(size=robot.nv), rng.normal(size=plant.nu)
-    for came, due in zip(
-        plant.world_acceleration(*state, p), Plant(robot).acceleration(*state), strict=True
-    ):
-        assert_close(came, due, 1e-13)
-
-
-def test_radius_of_one_wheel_is_an_input() -> None:
-    robot = ROBOTS["rover"]
-    plant = Plant(robot, uncertain=["left_wheel.radius"])
-    assert plant.number_names == ("left_wheel: radius",)
-    assert_array_equal(plant.numbers({"left_wheel.radius": [0.01, 0.0]}), [[0.11], [0.1]])
-    rows = plant.rebuilt({"left_wheel.radius": 0.01}).constraints(robot.neutral())
-    wheel = robot.v_slice("left_wheel").start
-    nominal = robot.constraints(robot.neutral())
-    assert_allclose(rows[:, wheel], 1.1 * nominal[:, wheel], rtol=1e-14)
-    rows[:, wheel] = nominal[:, wheel]
-    assert_array_equal(rows, nominal)
 
 
 def test_inputs_are_the_numbers_that_can_change() -> None:
@@ -494,16 +455,6 @@ def test_closed_loop_is_that_of_the_robot_built_with_the_numbers(
     nominal = run(name, plant, **options)
     assert_same_motion(nominal, run(name, None, **options))
     assert np.abs(nominal.v - came.v).max() > 1e-4
-
-
-@pytest.mark.extended
-def test_friction_acts_in_a_world_too() -> None:
-    task, plant, worlds = loop("rover")
-    rubbing = Friction.of(task.robot, 0.5, 0.2)
-    world = one(worlds, 0)
-    came = run("rover", replace(plant, friction=rubbing), world=world)
-    assert_same_motion(came, run("rover", Plant(built(task.robot, world), friction=rubbing)))
-    assert np.abs(came.v - run("rover", plant, world=world).v).max() > 1e-6
 
 
 def test_quantities_without_effect_are_no_inputs() -> None:

@@ -115,7 +115,7 @@ class Loop(Formula):
         places = numbers(points, "loop, points", ndim=2)
         if len(places) < 3 or (places[0] == places[-1]).all():
             expected = "at least three points, the last other than the first"
-            raise refused("loop, points", expected, places.tolist(), "Loops close by themselves.")
+            raise refused("loop, points", expected, places.tolist(), "Omit the last point.")
         series = np.fft.rfft(places, axis=0)[1:] * 2.0 / len(places)
         if len(places) % 2 == 0:  # of the highest harmonic only the cosine passes the points
             series[-1] = series[-1].real / 2.0
