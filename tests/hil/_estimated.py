@@ -100,7 +100,7 @@ def motion_of(model, q0, duration, amplitude=0.5, seed=3, step=1e-3):
         return amplitude * np.sin(rates * t + phases)
 
     times = np.arange(0.0, duration + step / 2, step)
-    q = cc.simulation.reconstruct(model, q0, times, speeds, rtol=1e-10, atol=1e-12, compiled=False)
+    q = cc.simulation.reconstruct(model, q0, times, speeds, rtol=1e-10, atol=1e-12)
     return times, q, speeds
 
 
