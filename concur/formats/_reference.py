@@ -2,262 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import Field
+from annotated_types import Ge, Le, Len
 
 from concur.outputs import Output, references
 from concur.outputs.references import Reference
 from concur.robot import Pose
 from concur.tables import (
     Expected,
-    Number,
-    NumberOrList,
-    Numbers,
-    Positive,
-    Quaternion,
-    Rows,
     Table,
-    Text,
-    Truth,
     Vector3,
     Vector6,
     check,
     fault,
     located,
-    model_of,
     show,
     unknown,
+    values,
+    variant,
 )
 
-Points = Annotated[list[NumberOrList], Expected("a list of points, one for each time")]
+
+@dataclass(frozen=True)
+class Carried:
+    """Fields of all references: motion with a frame, and drift.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of the reference.
+    drift : sequence of float, optional
+        Constant velocity that is added, in inertial axes, m/s; not for `SO2` and `SO3`. Default:
+        none.
+    moving : sequence of float, optional
+        Constant spatial twist of the frame in which the reference is given: linear, m/s, at the
+        inertial origin, then angular, rad/s; for `R3`, `SO3`, `SE3` and `R3xSO3`. At t = 0 this
+        frame is the inertial frame. Default: none.
+    """
+
+    kind: str
+    drift: Vector3 | None = None
+    moving: Vector6 | None = None
 
 
-_POINT = "One number per coordinate of the output, m or rad"
-_POSE = "For `SO3` a quaternion x, y, z, w; for poses x, y, z, m, and a quaternion"
+@dataclass(frozen=True)
+class Relative(Carried):
+    """Fields of paths in R^n, which can be relative to each other.
 
+    Parameters
+    ----------
+    relative_to : str, optional
+        Output to whose reference this path is added; both are in the same frame. Default: none.
+    components : sequence of int, optional
+        Number, from 0, of the coordinate to which each coordinate of that output is added.
+        Default: axis to axis.
+    """
 
-_Placement: Any = model_of(Pose)
-
-
-class _Reference(Table):
-    """Fields of all references: motion with a frame, and drift."""
-
-    kind: str = Field(description="Kind of the reference.")
-    drift: Vector3 | None = Field(
-        default=None,
-        description="Constant velocity that is added, in inertial axes, m/s; not for `SO2` and "
-        "`SO3`. Default: none.",
-    )
-    moving: Vector6 | None = Field(
-        default=None,
-        description="Constant spatial twist of the frame in which the reference is given: linear, "
-        "m/s, at the inertial origin, then angular, rad/s; for `R3`, `SO3`, `SE3` and `R3xSO3`. At "
-        "t = 0 this frame is the inertial frame. Default: none.",
-    )
-
-    def arguments(self) -> dict[str, Any]:
-        return {k: v for k, v in self.given().items() if k not in _Path.model_fields}
-
-
-class _Path(_Reference):
-    """Common fields of paths in R^n, which can be relative to each other."""
-
-    relative_to: Text | None = Field(
-        default=None,
-        description="Output to whose reference this path is added; both are in the same frame. "
-        "Default: none.",
-    )
+    relative_to: str | None = None
     components: (
         Annotated[
-            list[Annotated[int, Field(ge=0, le=100)]],
-            Field(max_length=100),
+            Sequence[Annotated[int, Ge(0), Le(100)]],
+            Len(0, 100),
             Expected("a list of whole numbers from 0"),
         ]
         | None
-    ) = Field(
-        default=None,
-        description="Number, from 0, of the coordinate to which each coordinate of that output is "
-        "added. Default: axis to axis.",
-    )
+    ) = None
 
 
-class _Hold(_Reference):
-    """A constant rotation or pose."""
-
-    point: NumberOrList = Field(description=f"{_POSE}.")
-
-    def build(self, group: str) -> Reference:
-        return references.hold(self.point, group)
-
-
-class _HoldPoint(_Path):
-    """A constant point."""
-
-    point: NumberOrList = Field(description=f"{_POINT}.")
-
-    def build(self, group: str) -> Reference:
-        return references.hold(**self.arguments())
-
-
-class _Polynomial(_Path):
-    """A polynomial of time."""
-
-    coefficients: Rows = Field(
-        description="One point for each power of time, beginning with the constant, m/s^k or "
-        "rad/s^k."
-    )
-
-    def build(self, group: str) -> Reference:
-        return references.polynomial(**self.arguments())
-
-
-class _PosePolynomial(_Reference):
-    """A rotation or pose whose exponential coordinates are a polynomial of time."""
-
-    coefficients: Rows = Field(
-        description="One twist for each power of time, beginning with the constant: linear, m/s^k, "
-        "then angular, rad/s^k, relative to `start`."
-    )
-    start: Numbers = Field(description=f"{_POSE}.")
-
-    def build(self, group: str) -> Reference:
-        return references.polynomial(**self.arguments(), group=group)
-
-
-class _RestToRest(_Path):
-    """A motion from rest to rest on a straight line, which starts and ends without acceleration."""
-
-    start: Numbers = Field(description=f"First point: {_POINT[0].lower() + _POINT[1:]}.")
-    end: Numbers = Field(description="Last point, in the form of `start`, m or rad.")
-    duration: Positive = Field(description="Duration of the motion, s.")
-    begin: Number | None = Field(
-        default=None, description="Time at which the motion begins, s. Default: `0.0`."
-    )
-
-    def build(self, group: str) -> Reference:
-        return references.rest_to_rest(**self.arguments())
-
-
-class _PoseRestToRest(_Reference):
-    """A motion from rest to rest, which rotates by the smaller angle."""
-
-    start: Numbers = Field(description=f"First pose: {_POSE[0].lower() + _POSE[1:]}.")
-    end: Numbers = Field(description="Last pose, in the form of `start`, m.")
-    duration: Positive = Field(description="Duration of the motion, s.")
-    begin: Number | None = Field(
-        default=None, description="Time at which the motion begins, s. Default: `0.0`."
-    )
-
-    def build(self, group: str) -> Reference:
-        return references.rest_to_rest(**self.arguments(), group=group)
-
-
-class _Circle(_Path):
-    """A circle of constant speed, for `R2` and `R3`."""
-
-    center: Numbers = Field(description="Centre, m.")
-    radius: Positive = Field(description="Radius, m.")
-    period: Number = Field(description="Time of one turn, s; negative: clockwise.")
-    normal: Vector3 | None = Field(
-        default=None,
-        description="Normal of the plane, of any length, in `R3`. Default: `[0, 0, 1]`.",
-    )
-    phase: Number | None = Field(
-        default=None, description="Angle on the circle at t = 0, rad. Default: `0.0`."
-    )
-
-    def build(self, group: str) -> Reference:
-        return references.circle(**self.arguments())
-
-
-class _PoseCircle(_Reference):
-    """A circle of constant speed with an orientation, for `SE3` and `R3xSO3`."""
-
-    center: Vector3 = Field(description="Centre, m.")
-    radius: Positive = Field(description="Radius, m.")
-    period: Number = Field(description="Time of one turn, s; negative: clockwise.")
-    normal: Vector3 | None = Field(
-        default=None, description="Normal of the plane, of any length. Default: `[0, 0, 1]`."
-    )
-    phase: Number | None = Field(
-        default=None, description="Angle on the circle at t = 0, rad. Default: `0.0`."
-    )
-    attitude: Quaternion = Field(description="Orientation at t = 0: unit quaternion x, y, z, w.")
-    turning: Truth | None = Field(
-        default=None,
-        description="Whether the orientation rotates with the circle. Default: `false`.",
-    )
-
-    def build(self, group: str) -> Reference:
-        return references.circle(**self.arguments(), group=group)
-
-
-class _Waypoints(_Path):
-    """A cubic spline through points."""
-
-    times: Numbers = Field(description="Times of the points, s.")
-    points: Points = Field(description=f"One for each time. {_POINT}.")
-    rates: Rows | None = Field(
-        default=None,
-        description="Velocities at the first and the last point, m/s or rad/s. Default: at rest.",
-    )
-
-    def build(self, group: str) -> Reference:
-        return references.waypoints(**self.arguments())
-
-
-class _PoseWaypoints(_Reference):
-    """A cubic spline through rotations or poses."""
-
-    times: Numbers = Field(description="Times of the points, s.")
-    points: Points = Field(description=f"One for each time. {_POSE}.")
-    rates: Rows | None = Field(
-        default=None,
-        description="Twists at the first and the last point: linear, m/s, then angular, rad/s. "
-        "Default: at rest.",
-    )
-
-    def build(self, group: str) -> Reference:
-        return references.waypoints(**self.arguments(), group=group)
-
-
-class _Screw(_Reference):
-    """A motion with a constant twist."""
-
-    start_pose: _Placement = Field(description="Pose at t = 0.")
-    twist: Vector6 = Field(description="Twist: linear, m/s, then angular, rad/s.")
-    frame: Annotated[Text, Field(json_schema_extra={"enum": ["body", "spatial"]})] | None = Field(
-        default=None, description='Frame of the twist. Default: `"body"`.'
-    )
-
-    def build(self, group: str) -> Reference:
-        pose = Pose(**self.start_pose.given())
-        return references.screw(pose.matrix, self.twist, group, self.frame or "body")
-
-
-_PATHS: dict[str, type[_Path]] = {
-    "hold": _HoldPoint,
-    "polynomial": _Polynomial,
-    "rest_to_rest": _RestToRest,
-    "circle": _Circle,
-    "waypoints": _Waypoints,
+MAKERS: dict[str, Callable[..., Reference]] = {
+    "hold": references.hold,
+    "polynomial": references.polynomial,
+    "rest_to_rest": references.rest_to_rest,
+    "circle": references.circle,
+    "waypoints": references.waypoints,
+    "screw": references.screw,
 }
-_ATTITUDES: dict[str, type[_Reference]] = {
-    "hold": _Hold,
-    "polynomial": _PosePolynomial,
-    "rest_to_rest": _PoseRestToRest,
-    "waypoints": _PoseWaypoints,
-    "screw": _Screw,
-}
-_POSES: dict[str, type[_Reference]] = {**_ATTITUDES, "circle": _PoseCircle}
+"""Function that makes each kind of reference."""
+
+_OF_POSES = ("start", "attitude", "turning")
+"""Parameters of paths of poses only, of `polynomial` and `circle`."""
+
+
+def _path(kind: str) -> type[Table]:
+    omit = () if kind == "rest_to_rest" else _OF_POSES
+    return variant(MAKERS[kind], f"{_title(kind)}Path", Relative, omit)
+
+
+def _pose(kind: str) -> type[Table]:
+    required = {"polynomial": ("start",), "circle": ("attitude",)}.get(kind, ())
+    return variant(MAKERS[kind], f"{_title(kind)}Pose", Carried, (), required)
+
+
+def _title(kind: str) -> str:
+    return kind.title().replace("_", "")
+
+
+_PATHS = {kind: _path(kind) for kind in MAKERS if kind != "screw"}
+_POSES = {kind: _pose(kind) for kind in MAKERS}
+_ATTITUDES = {kind: table for kind, table in _POSES.items() if kind != "circle"}
 _MOVING = ("R3", "SO3", "SE3", "R3xSO3")
-REFERENCE_KINDS: dict[str, dict[str, type[Any]]] = {
+REFERENCE_KINDS: dict[str, dict[str, type[Table]]] = {
     **dict.fromkeys(("R", "R2", "SO2", "SE2"), _PATHS),
-    "R3": dict[str, type[Any]](_PATHS, screw=_Screw),
+    "R3": _PATHS | {"screw": _POSES["screw"]},
     "SO3": _ATTITUDES,
     "SE3": _POSES,
     "R3xSO3": _POSES,
@@ -314,8 +166,14 @@ def _reference_table(
 
 def _own_reference(output: Output, table: Any, path: str | PathLike[str]) -> Reference:
     label = f"[reference.{output.name}]"
+    own = inspect.signature(MAKERS[table.kind]).parameters.keys()
+    given = {name: value for name, value in values(table).items() if name in own}
+    if "group" in own and (table.kind == "screw" or type(table) is not _PATHS.get(table.kind)):
+        given["group"] = output.group
     with located(path, label):
-        reference: Reference = table.build(output.group)
+        if table.kind == "screw":
+            given["start_pose"] = Pose(**values(given["start_pose"])).matrix
+        reference = MAKERS[table.kind](**given)
     if reference.pose_size != output.pose_size:
         raise fault(
             path,

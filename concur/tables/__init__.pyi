@@ -2,6 +2,7 @@
 from ._build import arguments as arguments
 from ._build import build as build
 from ._build import model_of as model_of
+from ._build import variant as variant
 from ._faults import Refusal as Refusal
 from ._faults import fault as fault
 from ._faults import file_named as file_named
@@ -13,6 +14,7 @@ from ._faults import suggest_file as suggest_file
 from ._faults import unknown as unknown
 from ._table import Table as Table
 from ._table import check as check
+from ._table import values as values
 from ._toml import DEEPEST as DEEPEST
 from ._toml import LARGEST_TOML as LARGEST_TOML
 from ._toml import read_toml as read_toml

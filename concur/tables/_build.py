@@ -6,7 +6,7 @@ import inspect
 import re
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import cache, partial, reduce
 from operator import or_
@@ -17,7 +17,7 @@ from annotated_types import Len
 from pydantic import BeforeValidator, Field, create_model
 
 from concur.tables._faults import located
-from concur.tables._table import Table, check, split
+from concur.tables._table import Table, check, split, values
 from concur.tables._types import (
     INTERNAL,
     MOST_BODIES,
@@ -149,8 +149,7 @@ def arguments(
 
 
 def _arguments(table: Table, place: Place) -> dict[str, Any]:
-    given = [name for name in type(table).model_fields if name in table.model_fields_set]
-    return {name: _made(getattr(table, name), place.inside(name)) for name in given}
+    return {name: _made(value, place.inside(name)) for name, value in values(table).items()}
 
 
 def _made(value: Any, place: Place) -> Any:
@@ -188,29 +187,75 @@ def model_of(make: Callable[..., Any]) -> type[Table]:
     return _model(make, {}, source_of(make))
 
 
+def variant(
+    make: Callable[..., Any],
+    name: str,
+    base: Callable[..., Any],
+    omit: Collection[str] = (),
+    required: Collection[str] = (),
+) -> type[Table]:
+    """Table of some parameters of a function, behind those of a class.
+
+    Parameters
+    ----------
+    make : callable
+        The function.
+    name : str
+        Name of the table.
+    base : type
+        Class whose fields come first.
+    omit, required : collection of str
+        Parameters that are no fields, and optional ones that the table requires.
+
+    Returns
+    -------
+    type
+        The table.
+    """
+    fields = _fields(make, omit, required)
+    return create_model(name, __base__=model_of(base), __doc__=summary(make), **fields)
+
+
 def _model(make: Any, tag: Mapping[str, Any], maker: Callable[..., Any]) -> type[Table]:
-    source = source_of(make)
-    texts, hints = meanings(source), _hints(source)
-    made: dict[str, Any] = dict(tag)
-    waits = False  # for arguments that files do not have
-    for name, parameter in inspect.signature(source).parameters.items():
-        if INTERNAL in getattr(hints[name], "__metadata__", ()):
-            waits |= parameter.default is parameter.empty
-            continue
-        kind, default, more = _kind(hints[name], name), parameter.default, None
-        if default is not parameter.empty:
-            kind |= None
-            default, more = None, {"default": _plain(default)} if _is_plain(default) else None
-        required = default is parameter.empty
-        text = texts.get(name, "")
-        made[name] = (
-            kind,
-            Field(... if required else None, description=text, json_schema_extra=more),
-        )
-    model = create_model(_name(make), __base__=Table, __doc__=summary(make), **made)
+    fields = _fields(source_of(make))
+    model = create_model(_name(make), __base__=Table, __doc__=summary(make), **tag, **fields)
     model.cures = getattr(make, "_cures", {})
+    waits = any(
+        _is_internal(parameter.annotation) and parameter.default is parameter.empty
+        for parameter in _parameters(source_of(make))
+    )
     model.makers = (partial(partial, maker) if waits else maker,)
     return model
+
+
+def _fields(
+    source: Any, omit: Collection[str] = (), required: Collection[str] = ()
+) -> dict[str, Any]:
+    """Type and description of each field."""
+    texts, found = meanings(source), dict[str, Any]()
+    for parameter in _parameters(source):
+        name, default = parameter.name, parameter.default
+        if _is_internal(parameter.annotation) or name in omit:
+            continue
+        kind, text = _kind(parameter.annotation, name), texts.get(name, "")
+        if default is parameter.empty or name in required:
+            found[name] = (kind, Field(description=text))
+        else:
+            stated = {"default": _plain(default)} if _is_plain(default) else None
+            found[name] = (kind | None, Field(None, description=text, json_schema_extra=stated))
+    return found
+
+
+def _parameters(source: Any) -> Iterator[inspect.Parameter]:
+    """Parameters with their annotations evaluated."""
+    own = source if is_dataclass(source) or not inspect.isclass(source) else source.__init__
+    hints = typing.get_type_hints(own, include_extras=True)
+    for name, parameter in inspect.signature(source).parameters.items():
+        yield parameter.replace(annotation=hints[name])
+
+
+def _is_internal(hint: Any) -> bool:
+    return INTERNAL in getattr(hint, "__metadata__", ())
 
 
 @cache
@@ -243,11 +288,6 @@ def _name(make: Any) -> str:
     """Name of a class, or of the class of a method that makes it."""
     name: str = getattr(make, "__self__", make).__name__
     return name.lstrip("_")
-
-
-def _hints(source: Any) -> dict[str, Any]:
-    own = source if is_dataclass(source) or not inspect.isclass(source) else source.__init__
-    return typing.get_type_hints(own, include_extras=True)
 
 
 def _kind(hint: Any, name: str) -> Any:

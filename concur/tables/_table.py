@@ -23,23 +23,35 @@ class Table(BaseModel):
     makers: ClassVar[tuple[Callable[..., Any], ...]] = ()
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
 
-    def given(self, only: set[str] | None = None) -> dict[str, Any]:
-        """Fields in the file, as arguments; for the others the constructors' defaults apply.
-
-        Parameters
-        ----------
-        only : set of str, optional
-            Names of the fields to return.
+    def given(self) -> dict[str, Any]:
+        """Fields in the file with tables as dictionaries; for the others defaults apply.
 
         Returns
         -------
         dict
             Plain values by name.
         """
-        return self.model_dump(include=only, exclude_none=True)
+        return self.model_dump(exclude_none=True)
 
 
 T = TypeVar("T", bound=Table)
+
+
+def values(table: Table) -> dict[str, Any]:
+    """Fields in the file, as arguments; for the others the constructors' defaults apply.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+
+    Returns
+    -------
+    dict
+        Values by name, in the order of the fields.
+    """
+    names = [name for name in type(table).model_fields if name in table.model_fields_set]
+    return {name: getattr(table, name) for name in names}
 
 
 def check(

@@ -12,7 +12,6 @@ import pytest
 from concur.tables import Table
 
 MODULES = {
-    "concur.formats._reference": 13,
     "hil.rig._schema": 11,
 }
 """Where tables are described, and how many at least."""

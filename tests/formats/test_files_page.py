@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
 import re
@@ -19,7 +18,6 @@ from concur.formats import (
     load_task,
 )
 from concur.formats._nominal import OF_ROBOT, QUANTITIES, nominal_values
-from concur.outputs import references
 from concur.robot import _wheel, joints
 from concur.simulation import KINDS, METHODS
 
@@ -109,27 +107,3 @@ def test_wheels_outputs_references_and_methods_are_listed() -> None:
 @pytest.mark.parametrize("text", re.findall(r"^\| field \|.*$", PAGE, re.MULTILINE))
 def test_only_answers_have_a_table_of_fields(text: str) -> None:
     assert text == "| field | content |"
-
-
-CONSTRUCTORS: list[tuple[Any, Any]] = [
-    (_reference._RestToRest, references.rest_to_rest),
-    (_reference._Circle, references.circle),
-    (_reference._PoseCircle, references.circle),
-    (_reference._Screw, references.screw),
-]
-
-
-@pytest.mark.parametrize(("table", "constructor"), CONSTRUCTORS)
-def test_stated_defaults_are_those_of_the_constructors(table: Any, constructor: Any) -> None:
-    parameters = inspect.signature(constructor).parameters
-    stated = 0
-    for name, field in table.model_fields.items():
-        default = re.search(r" Default: `([^`]+)`\.$", field.description)
-        if default and name in parameters:
-            value = tomllib.loads(f"x = {default[1]}")["x"]
-            actual = parameters[name].default
-            # None for any joint or control is zero for each.
-            actual = (list(actual) or 0) if isinstance(actual, tuple) else actual
-            assert value == actual, name
-            stated += 1
-    assert stated

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated, TypeAlias
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -10,6 +12,7 @@ from concur.errors import ConcurError, ShapeError
 from concur.outputs._sample import homogeneous, pose_numbers
 from concur.outputs.groups import named
 from concur.robot import unknown_name
+from concur.tables import INTERNAL
 
 SPATIAL = ("R3xSO3", "SE3", "SO3", "R3")
 """The groups of which a motion in SE(3) gives a reference."""
@@ -25,6 +28,10 @@ SHORTEST = 1e-6
 
 
 COORDINATES = "See `ReferenceSample` for the coordinates of each group."
+
+
+Group: TypeAlias = Annotated[str | None, INTERNAL]
+"""Group of the output, which a file states with the output."""
 
 
 def refused(

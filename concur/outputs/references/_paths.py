@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Annotated
 
 import casadi as ca
 import numpy as np
@@ -18,6 +19,7 @@ from concur.outputs.references._arguments import (
     COORDINATES,
     SHORTEST,
     SPATIAL,
+    Group,
     check_group,
     flat_pose,
     number,
@@ -38,18 +40,31 @@ from concur.outputs.references._motions import (
     to_body,
 )
 from concur.outputs.references._reference import Floats, Formula, Motion, Reader, Reference
-from concur.robot import unknown_name
+from concur.robot import Pose, unknown_name
+from concur.tables import (
+    INTERNAL,
+    Choice,
+    InFiles,
+    NumberOrList,
+    Numbers,
+    Positive,
+    Quaternion,
+    Rows,
+    Vector3,
+    Vector6,
+)
 
 FRAMES = ("body", "spatial")
 
 
-def hold(point: ArrayLike, group: str | None = None) -> Reference:
+def hold(point: Annotated[ArrayLike, InFiles(NumberOrList)], group: Group = None) -> Reference:
     """Make a reference that is a constant point or pose.
 
     Parameters
     ----------
     point : array_like, shape (n,) or (4, 4)
-        Coordinates of the point (m, rad), or a pose, body to world.
+        Coordinates of the point (m, rad); of an "SO3" a quaternion x, y, z, w, of a pose x, y, z
+        and a quaternion, or the pose as a homogeneous matrix, body to world.
     group : str, optional
         Group of the output: "R", "R2", "R3", "SO2", "SE2", "SO3", "SE3" or "R3xSO3". Needed
         only for a flat "SO3" (quaternion x, y, z, w) and a flat "SE3" or "R3xSO3" (position and
@@ -96,7 +111,9 @@ def _held(point: Floats, size: int, group: str | None) -> Reference:
 
 
 def polynomial(
-    coefficients: ArrayLike, start: ArrayLike | None = None, group: str | None = None
+    coefficients: Annotated[ArrayLike, InFiles(Rows)],
+    start: Annotated[ArrayLike | None, InFiles(Numbers)] = None,
+    group: Group = None,
 ) -> Reference:
     """Move along a polynomial in time.
 
@@ -110,8 +127,8 @@ def polynomial(
         Row i is the factor of t^i (m/s^i, rad/s^i): the first row is the place at t = 0, the
         second the velocity there.
     start : array_like, shape (np,) or (4, 4), optional
-        For poses: the pose from which the polynomial counts, as numbers (see `ReferenceSample`)
-        or as a homogeneous matrix (m).
+        For poses: the pose from which the polynomial counts, x, y, z (m) and a quaternion x, y, z,
+        w, of an "SO3" the quaternion; or a homogeneous matrix.
     group : {"R3xSO3", "SE3", "SO3"}, optional
         Group of a pose.
 
@@ -166,7 +183,11 @@ def horner(coefficients: Sequence[Array] | Floats, t: Array, size: int) -> Array
 
 
 def rest_to_rest(
-    start: ArrayLike, end: ArrayLike, duration: float, begin: float = 0.0, group: str | None = None
+    start: Annotated[ArrayLike, InFiles(Numbers)],
+    end: Annotated[ArrayLike, InFiles(Numbers)],
+    duration: Positive,
+    begin: float = 0.0,
+    group: Group = None,
 ) -> Reference:
     """Move in a straight line from one point to another, at rest before and after.
 
@@ -180,8 +201,8 @@ def rest_to_rest(
     Parameters
     ----------
     start : array_like, shape (n,) or (4, 4)
-        Place until `begin` (m); for a group of poses its numbers, see `ReferenceSample`, or a
-        homogeneous matrix.
+        Place until `begin` (m, rad); of an "SO3" a quaternion x, y, z, w, of a pose x, y, z and a
+        quaternion, or a homogeneous matrix.
     end : array_like, shape (n,) or (4, 4)
         Place from `begin` + `duration` on (m), likewise.
     duration : float
@@ -248,14 +269,14 @@ def smooth(progress: Array) -> Motion:
 
 
 def circle(
-    center: ArrayLike,
-    radius: float,
+    center: Annotated[ArrayLike, InFiles(Numbers)],
+    radius: Positive,
     period: float,
-    normal: ArrayLike = (0.0, 0.0, 1.0),
+    normal: Annotated[ArrayLike, InFiles(Vector3)] = (0.0, 0.0, 1.0),
     phase: float = 0.0,
-    attitude: ArrayLike | None = None,
+    attitude: Annotated[ArrayLike | None, InFiles(Quaternion)] = None,
     turning: bool = False,
-    group: str | None = None,
+    group: Group = None,
 ) -> Reference:
     """Run round a circle at constant speed, counter-clockwise about its normal.
 
@@ -366,11 +387,11 @@ def _plane(normal: ArrayLike, size: int) -> tuple[Floats, Floats]:
 
 
 def screw(
-    start_pose: ArrayLike,
-    twist: ArrayLike,
-    group: str = "R3xSO3",
-    frame: str = "body",
-    progress: Reference | None = None,
+    start_pose: Annotated[ArrayLike, InFiles(Pose)],
+    twist: Annotated[ArrayLike, InFiles(Vector6)],
+    group: Annotated[str, INTERNAL] = "R3xSO3",
+    frame: Annotated[str, Choice(FRAMES)] = "body",
+    progress: Annotated[Reference | None, INTERNAL] = None,
 ) -> Reference:
     """Move a pose with a constant twist: start_pose exp(twist t) or exp(twist t) start_pose.
 

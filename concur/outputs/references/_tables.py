@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Annotated
+
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +17,7 @@ from concur.outputs.groups import NAMES, named
 from concur.outputs.references._arguments import (
     SHORTEST,
     SPATIAL,
+    Group,
     check_group,
     flat_pose,
     numbers,
@@ -37,13 +41,19 @@ from concur.outputs.references._reference import (
     Table,
     evaluate,
 )
+from concur.tables import Expected, InFiles, NumberOrList, Numbers, Rows
+
+Points = Annotated[Sequence[NumberOrList], Expected("a list of points, one for each time")]
 
 HALF_TURN = np.pi - 1e-6
 """Angle (rad) at which it is not clear which way round is the shorter."""
 
 
 def waypoints(
-    times: ArrayLike, points: ArrayLike, rates: ArrayLike | None = None, group: str | None = None
+    times: Annotated[ArrayLike, InFiles(Numbers)],
+    points: Annotated[ArrayLike, InFiles(Points)],
+    rates: Annotated[ArrayLike | None, InFiles(Rows)] = None,
+    group: Group = None,
 ) -> Reference:
     """Pass through given points at given times, on cubic splines.
 
@@ -62,10 +72,10 @@ def waypoints(
     times : array_like, shape (k,)
         Times (s), increasing, at least two.
     points : array_like, shape (k, n) or (k, 4, 4)
-        Points (m). A flat array of k numbers is taken as n = 1. For a group of poses their
-        numbers, see `ReferenceSample`, or homogeneous matrices.
+        Points (m, rad). A flat array of k numbers is taken as n = 1. Of an "SO3" quaternions x, y,
+        z, w, of poses x, y, z and a quaternion, or homogeneous matrices.
     rates : array_like, shape (2, n), optional
-        Velocity at the first and the last time (m/s), of poses the twist. Zero if not given.
+        Velocity at the first and the last time (m/s), of poses the twist. Default: at rest.
     group : {"R3xSO3", "SE3", "SO3"}, optional
         Group of poses.
 
