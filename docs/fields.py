@@ -178,7 +178,7 @@ def _is_table(part: Shape) -> bool:
 
 def _is_name_of_kind(field: Shape) -> bool:
     return "const" in field or (
-        "enum" in field and field.get("description", "").startswith("Kind of the reference")
+        "enum" in field and field.get("description", "").startswith("Kind of the re")
     )
 
 

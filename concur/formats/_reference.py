@@ -19,10 +19,9 @@ from concur.tables import (
     Table,
     Vector3,
     Vector6,
-    check,
+    check_kind,
     fault,
     located,
-    show,
     unknown,
     values,
     variant,
@@ -139,29 +138,16 @@ def read_reference(
                 came="no value",
                 cure=f"Add a table [reference.{name}]: each output needs one.",
             )
-        tables[name] = _reference_table(output, given_tables[name], data, path)
+        tables[name] = check_kind(
+            REFERENCE_KINDS[output.group],
+            given_tables[name],
+            path,
+            data,
+            ("reference", name),
+            f"a kind for an output in {output.group}",
+        )
         own[name] = _own_reference(output, tables[name], path)
     return references.stack(*(_total(output, named, tables, own, path) for output in outputs))
-
-
-def _reference_table(
-    output: Output, table: dict[str, Any], data: dict[str, Any], path: str | PathLike[str]
-) -> Any:
-    label = f"[reference.{output.name}]"
-    kinds = REFERENCE_KINDS[output.group]
-    kind = table.get("kind")
-    if not isinstance(kind, str):
-        raise fault(
-            path,
-            label,
-            "kind",
-            expected=f"a kind for an output in {output.group}: {', '.join(kinds)}",
-            came="no value" if kind is None else show(kind),
-            cure='Write for example kind = "hold".',
-        )
-    if kind not in kinds:
-        raise unknown(path, label, "kind", f"a kind for an output in {output.group}", kind, kinds)
-    return check(kinds[kind], table, path, whole=data, at=("reference", output.name))
 
 
 def _own_reference(output: Output, table: Any, path: str | PathLike[str]) -> Reference:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Annotated, Any
@@ -19,13 +19,15 @@ from concur.tables import (
     Expected,
     Pair,
     Positive,
-    Text,
     Time,
+    check_kind,
     fault,
     is_pair,
     list_of,
     located,
     unknown,
+    values,
+    variant,
 )
 from concur.worlds import Requirement
 
@@ -36,9 +38,17 @@ def _is_pairs(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(map(is_pair, value))
 
 
+Box = Annotated[
+    Any,
+    Expected(
+        "a list of intervals, one for each coordinate of the base", _is_pairs, list_of(PAIR, 1)
+    ),
+]
+
+
 @dataclass(frozen=True)
-class RequirementTable:
-    """A condition on a run; which fields it has depends on its kind.
+class Named:
+    """Fields of all requirements.
 
     Parameters
     ----------
@@ -46,98 +56,310 @@ class RequirementTable:
         Kind of the requirement.
     name : str, optional
         Unique name. Default: from the kind and the named part.
-    output : str, optional
-        Name of the output.
-    within : float, optional
-        Time after which the bound holds, s.
-    after : float, optional
-        Time after which the bound holds, s. Default: the start.
-    radius : float, optional
-        Bound of the error, m; rad for an output that is a rotation. Default: none, with `angle`.
-    angle : float, optional
-        Bound of the rotation error of a pose, rad. Default: none.
-    below : float, optional
-        Bound of the absolute value, in the unit of the bounded quantity: m or rad of an error, N m
-        or N, rad/s or m/s. Default: of torques and speeds the limits of the robot.
-    above : float, optional
-        Least margin, without unit; least load, N; least moment about an edge, N m. Default: of
-        loads and moments `0.0`.
-    control : str, optional
-        Name of the control. Default: all.
-    joint : str, optional
-        Name of the joint. Default: all.
-    wheel : str, optional
-        Body of the wheel. Default: all.
-    contact : str, optional
-        Name of the wheel or support. Default: all.
-    interval : object, optional
-        Lower and upper bound of the coordinate, rad or m; requires `joint`. Default: the limits of
-        the robot.
-    box : int, optional
-        An interval for each position of the base, m.
     """
 
-    kind: Text
-    name: Text | None = None
-    output: Text | None = None
-    within: Time | None = None
-    after: Time | None = None
-    radius: Positive | None = None
-    angle: Positive | None = None
-    below: Positive | None = None
-    above: Positive | None = None
-    control: Text | None = None
-    joint: Text | None = None
-    wheel: Text | None = None
-    contact: Text | None = None
-    interval: Pair | None = None
-    box: (
-        Annotated[
-            Any,
-            Expected(
-                "a list of intervals, one for each coordinate of the base",
-                _is_pairs,
-                list_of(PAIR, 1),
-            ),
+    kind: str
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Requirements on the runs of a task: each kind is a method, whose parameters are the fields.
+
+    Parameters
+    ----------
+    limits : JointLimits
+        Limits of robot and plant.
+    outputs : sequence of Output
+        Outputs of the task.
+    last : float
+        Time of the last tick, s.
+    friction : Slip or None
+        Friction of wheels that may slip.
+    place : tuple
+        File and table.
+    """
+
+    limits: JointLimits
+    outputs: Sequence[Output]
+    last: float
+    friction: Slip | None
+    place: tuple[Path, str]
+
+    def settle(
+        self,
+        output: str,
+        within: Time,
+        radius: Positive | None = None,
+        angle: Positive | None = None,
+    ) -> list[Requirement]:
+        """The error of an output stays below a bound after a time.
+
+        Parameters
+        ----------
+        output : str
+            Name of the output.
+        within : float
+            Time after which the bound holds, s.
+        radius : float, optional
+            Bound of the error, m; rad for an output that is a rotation. Default: none, with
+            `angle`.
+        angle : float, optional
+            Bound of the rotation error of a pose, rad. Default: none.
+        """
+        return self._errors("settle", output, {"radius": radius, "angle": angle}, "within", within)
+
+    def error(
+        self,
+        output: str,
+        below: Positive | None = None,
+        angle: Positive | None = None,
+        after: Time = 0.0,
+    ) -> list[Requirement]:
+        """The error of an output stays below a bound, from the start or after a time.
+
+        Parameters
+        ----------
+        output : str
+            Name of the output.
+        below : float, optional
+            Bound of the error, m; rad for an output that is a rotation. Default: none, with
+            `angle`.
+        angle : float, optional
+            Bound of the rotation error of a pose, rad. Default: none.
+        after : float
+            Time after which the bound holds, s.
+        """
+        return self._errors("error", output, {"below": below, "angle": angle}, "after", after)
+
+    def torque(
+        self, control: str | None = None, below: Positive | None = None
+    ) -> list[Requirement]:
+        """The command of a control stays within a bound in both directions.
+
+        Parameters
+        ----------
+        control : str, optional
+            Name of the control. Default: all.
+        below : float, optional
+            Bound of the absolute value, N m or N. Default: the limits of the robot.
+        """
+        robot = self.limits.robot
+        units = dict(zip(robot.control_names, robot.control_units, strict=True))
+        limits = dict(zip(robot.control_names, self.limits.torques.tolist(), strict=True))
+        chosen = self._chosen(control, "control", limits, below)
+        return [_within("torque", name, (-x, x), units[name]) for name, x in chosen.items()]
+
+    def speed(self, joint: str | None = None, below: Positive | None = None) -> list[Requirement]:
+        """The speed of a joint stays within a bound in both directions.
+
+        Parameters
+        ----------
+        joint : str, optional
+            Name of the joint. Default: all.
+        below : float, optional
+            Bound of the absolute value, rad/s or m/s. Default: the limits of the robot.
+        """
+        robot = self.limits.robot
+        units = dict(zip(robot.freedom_names, freedom_units(robot), strict=True))
+        limits = dict(zip(robot.freedom_names, self.limits.speeds.tolist(), strict=True))
+        chosen = self._chosen(joint, "joint", limits, below)
+        return [_within("speed", name, (-x, x), f"{units[name]}/s") for name, x in chosen.items()]
+
+    def joint(self, joint: str | None = None, interval: Pair = None) -> list[Requirement]:
+        """A coordinate of a joint stays in an interval.
+
+        Parameters
+        ----------
+        joint : str, optional
+            Name of the joint. Default: all.
+        interval : sequence of float, optional
+            Lower and upper bound of the coordinate, rad or m; requires `joint`. Default: the limits
+            of the robot.
+        """
+        known = _coordinates(self.limits.robot)
+        ends: dict[str, Any] = dict(zip(known, self.limits.positions, strict=True))
+        if interval is not None and joint is None:
+            raise fault(
+                *self.place,
+                "joint",
+                expected="a joint for the interval",
+                came="no value",
+                cure="Name the joint, or remove `interval` for the limits of all joints.",
+            )
+        self._check("joint", "a joint", joint, ends)
+        if joint is not None:
+            own = ends[joint] if interval is None else np.array(interval, dtype=float)
+            ends = {joint: own}
+        limited = {name: pair for name, pair in ends.items() if np.isfinite(pair).any()}
+        if not limited:
+            raise self._no_limit("interval", "limits")
+        with located(*self.place, "interval"):
+            return [_joint(name, pair, *known[name]) for name, pair in limited.items()]
+
+    def margin(self, above: Positive) -> list[Requirement]:
+        """The margin of the decoupling matrix stays above a number.
+
+        Parameters
+        ----------
+        above : float
+            Least margin, without unit.
+        """
+        return [_margin(above)]
+
+    def base(self, box: Box) -> list[Requirement]:
+        """The base stays in a box.
+
+        Parameters
+        ----------
+        box : sequence of sequence of float
+            An interval for each position of the base, m.
+        """
+        return [_base(box, self.limits.robot, self.place)]
+
+    def slip(self, below: Positive, wheel: str | None = None) -> list[Requirement]:
+        """The slip speed of a wheel that may slip stays below a bound.
+
+        Parameters
+        ----------
+        below : float
+            Bound of the speed, m/s.
+        wheel : str, optional
+            Body of the wheel. Default: all.
+        """
+        self._plant()
+        wheels = {own.body: math.inf for own in self.limits.robot.wheels}
+        chosen = self._chosen(wheel, "wheel", wheels, below)
+        return [_within("slip", name, (-math.inf, x), "m/s") for name, x in chosen.items()]
+
+    def load(self, contact: str | None = None, above: Positive | None = None) -> list[Requirement]:
+        """The load of a wheel or support stays above a number.
+
+        Parameters
+        ----------
+        contact : str, optional
+            Name of the wheel or support. Default: all.
+        above : float, optional
+            Least load, N. Default: `0.0`.
+        """
+        names = self._plant().load_names
+        return self._of_contacts("load", "N", names, above or 0.0, contact)
+
+    def tipping(self, above: Positive | None = None) -> list[Requirement]:
+        """The moment that holds the base down at an edge of its contacts stays above a number.
+
+        Parameters
+        ----------
+        above : float, optional
+            Least moment about an edge, N m. Default: `0.0`.
+        """
+        return self._of_contacts("tipping", "N m", self._plant().edge_names, above or 0.0)
+
+    def ticks(self) -> list[Requirement]:
+        """The run reaches its end: no tick is refused."""
+        return [Requirement("ticks", "ticks", ())]
+
+    def _check(self, field: str, kind: str, name: str | None, known: Collection[str]) -> None:
+        if name is not None and name not in known:
+            raise unknown(*self.place, field, kind, name, known)
+
+    def _plant(self) -> Plant:
+        if self.friction is None:
+            raise fault(
+                *self.place,
+                "kind",
+                expected="a table [plant.slip], with which wheels may slip",
+                came="wheels that roll without slip",
+                cure="Add [plant.slip], or remove the requirement.",
+            )
+        return Plant(self.limits.robot, slip=self.friction)
+
+    def _errors(
+        self, kind: str, name: str, bounds: Mapping[str, float | None], start: str, after: float
+    ) -> list[Requirement]:
+        """Bounds of the position and of the rotation error of an output."""
+        named = {output.name: output for output in self.outputs}
+        self._check("output", "an output", name, named)
+        size, parts = next(iter(bounds)), error_parts(named[name])
+        fields = [size] if len(parts) == 1 else [size, "angle"]
+        expected = came = ""
+        if bounds["angle"] is not None and "angle" not in fields:
+            field, came = "angle", "`angle`"
+            expected = f"`{size}`, in {parts[0][1]}, for an output with one unit"
+        elif all(bound is None for bound in bounds.values()):
+            field, came = size, "no value"
+            expected = " or ".join(f"`{field}`" for field in fields)
+        elif after > self.last * (1.0 + 1e-9):
+            field, came = start, f"{after:g} s"
+            expected = f"a time up to the last tick at {self.last:g} s"
+        if expected:
+            cure = f"Give `{size}`, and times within the duration."
+            raise fault(*self.place, field, expected=expected, came=came, cure=cure)
+        return [
+            _error(kind, signal, bound, unit, after)
+            for field, (signal, unit) in zip(fields, parts, strict=True)
+            if (bound := bounds[field]) is not None
         ]
-        | None
-    ) = None
+
+    def _of_contacts(
+        self, kind: str, unit: str, names: Sequence[str], above: float, contact: str | None = None
+    ) -> list[Requirement]:
+        """Least loads of contacts, or least moments about the edges of their polygon."""
+        if not names:
+            constant = not self._plant().nl
+            raise fault(
+                *self.place,
+                "kind",
+                expected="loads that follow from the motion, of contacts fixed to the base",
+                came="constant loads" if constant else "wheels that move against the base",
+                cure="Remove `loads` from [plant.slip]." if constant else "Require loads: `load`.",
+            )
+        self._check("contact", "a wheel or support", contact, names)
+        return [
+            Requirement(
+                kind, f"{kind} {name}", ((f"{kind}:{name}", above, math.inf),), above or 1.0, unit
+            )
+            for name in names
+            if contact in (None, name)
+        ]
+
+    def _chosen(
+        self, name: str | None, field: str, limits: Mapping[str, float], below: float | None
+    ) -> dict[str, float]:
+        """Limits by name: of one or all, the given one or those of the robot."""
+        self._check(field, f"a {field}", name, limits)
+        chosen = {name: limits[name]} if name is not None else dict(limits)
+        if below is not None:
+            chosen = dict.fromkeys(chosen, below)
+        found = {key: bound for key, bound in chosen.items() if math.isfinite(bound)}
+        if not found:
+            raise self._no_limit("below" if limits else field, "a limit")
+        return found
+
+    def _no_limit(self, field: str, what: str) -> Exception:
+        return fault(
+            *self.place,
+            field,
+            expected=f"`{field}`, or {what} in the robot file",
+            came="no value",
+            cure=f"Add the field `{field}`.",
+        )
 
 
-KINDS = {
-    "settle": "The error of an output stays below a bound after a time.",
-    "error": "The error of an output stays below a bound, from the start or after a time.",
-    "torque": "The command of a control stays within a bound in both directions.",
-    "speed": "The speed of a joint stays within a bound in both directions.",
-    "joint": "A coordinate of a joint stays in an interval.",
-    "margin": "The margin of the decoupling matrix stays above a number.",
-    "base": "The base stays in a box.",
-    "slip": "The slip speed of a wheel that may slip stays below a bound.",
-    "load": "The load of a wheel or support stays above a number.",
-    "tipping": "The moment that holds the base down at an edge of its contacts stays above a "
-    "number.",
-    "ticks": "The run reaches its end: no tick is refused.",
+KINDS = (
+    *("settle", "error", "torque", "speed", "joint", "margin", "base"),
+    *("slip", "load", "tipping", "ticks"),
+)
+"""Kinds of requirements: methods of `Conditions`."""
+
+REQUIREMENT_KINDS = {
+    kind: variant(getattr(Conditions, kind), f"{kind.title()}Requirement", Named) for kind in KINDS
 }
-"""Kinds of requirements and their conditions."""
-
-# Fields that each kind requires and accepts.
-FIELDS: dict[str, tuple[set[str], set[str]]] = {
-    "settle": ({"output", "within"}, {"radius", "angle"}),
-    "error": ({"output"}, {"below", "angle", "after"}),
-    "torque": (set(), {"control", "below"}),
-    "speed": (set(), {"joint", "below"}),
-    "margin": ({"above"}, set()),
-    "joint": (set(), {"joint", "interval"}),
-    "base": ({"box"}, set()),
-    "slip": ({"below"}, {"wheel"}),
-    "load": (set(), {"contact", "above"}),
-    "tipping": (set(), {"above"}),
-    "ticks": (set(), set()),
-}
+"""Tables of the kinds."""
 
 
 def read_requirements(
-    tables: Sequence[RequirementTable] | None,
+    tables: Sequence[dict[str, Any]] | None,
     limits: JointLimits,
     outputs: Sequence[Output],
     tolerances: Tolerances,
@@ -149,236 +371,33 @@ def read_requirements(
 
     `times` are duration and control period; `slip` is the friction of wheels that may slip.
     """
-    duration, period = times
+    last = times[0] - times[1]
     if tables is None:
-        return tuple(_usual(limits, outputs, tolerances, duration - period))
-    found: list[Requirement] = []
+        return tuple(_usual(limits, outputs, tolerances, last))
+    found: dict[str, Requirement] = {}
     for k, table in enumerate(tables):
-        label = (
-            f'[[requirements]] "{table.name}"' if table.name else f"[[requirements]] number {k + 1}"
+        at = ("requirements", k)
+        made = check_kind(
+            REQUIREMENT_KINDS, table, path, {"requirements": tables}, at, "a kind of requirement"
         )
-        _check_fields(table, label, path)
-        if table.kind in ("slip", "load", "tipping") and slip is None:
-            raise fault(
-                path,
-                label,
-                "kind",
-                expected="a table [plant.slip], with which wheels may slip",
-                came="wheels that roll without slip",
-                cure="Add [plant.slip], or remove the requirement.",
-            )
-        for made in _made(table, limits, outputs, duration - period, slip, (path, label)):
-            if any(made.name == other.name for other in found):
+        given = values(made)
+        kind, name = given.pop("kind"), given.pop("name", None)
+        place = path, f'[[requirements]] "{name}"' if name else f"[[requirements]] number {k + 1}"
+        conditions = Conditions(limits, outputs, last, slip, place)
+        own = getattr(conditions, kind)(**given)
+        for each in own:
+            suffix = each.name.partition(" ")[2] if len(own) > 1 else ""
+            each = replace(each, name=f"{name} {suffix}".strip() if name else each.name)
+            if each.name in found:
                 raise fault(
-                    path,
-                    label,
+                    *place,
                     "name",
                     expected="a unique name for each requirement",
-                    came=f"`{made.name}` twice",
+                    came=f"`{each.name}` twice",
                     cure="Add a `name`.",
                 )
-            found.append(made)
-    return tuple(found)
-
-
-def _check_fields(table: RequirementTable, label: str, path: Path) -> None:
-    if table.kind not in FIELDS:
-        raise unknown(path, label, "kind", "a kind of requirement", table.kind, FIELDS)
-    needed, possible = FIELDS[table.kind]
-    given = {field for field, value in vars(table).items() if value is not None} - {"kind", "name"}
-    for field in sorted(given - needed - possible):
-        raise fault(
-            path,
-            label,
-            field,
-            expected=f"fields of the kind `{table.kind}`: "
-            + (", ".join(sorted(needed | possible)) or "no others"),
-            came=f"`{field}`",
-            cure="Remove it.",
-        )
-    for field in sorted(needed - given):
-        raise fault(
-            path,
-            label,
-            field,
-            expected=f"a value for the kind `{table.kind}`",
-            came="no value",
-            cure=f"Add the field `{field}`.",
-        )
-
-
-def _made(
-    table: RequirementTable,
-    limits: JointLimits,
-    outputs: Sequence[Output],
-    last: float,
-    slip: Slip | None,
-    place: tuple[Path, str],
-) -> list[Requirement]:
-    """Requirements of one table: several where it stands for all controls, joints or wheels."""
-    robot = limits.robot
-    if table.kind in ("settle", "error"):
-        found = _of_output(table, outputs, last, place)
-    elif table.kind == "torque":
-        controls = dict(zip(robot.control_names, limits.torques.tolist(), strict=True))
-        chosen = _chosen(table.control, "control", controls, table.below, place)
-        units = dict(zip(robot.control_names, robot.control_units, strict=True))
-        found = [_within("torque", name, (-x, x), units[name]) for name, x in chosen.items()]
-    elif table.kind == "speed":
-        speeds = dict(zip(robot.freedom_names, limits.speeds.tolist(), strict=True))
-        chosen = _chosen(table.joint, "joint", speeds, table.below, place)
-        units = dict(zip(robot.freedom_names, freedom_units(robot), strict=True))
-        found = [_within("speed", name, (-x, x), f"{units[name]}/s") for name, x in chosen.items()]
-    elif table.kind == "joint":
-        found = _of_joints(table, limits, place)
-    elif table.kind == "slip":
-        wheels = {wheel.body: math.inf for wheel in robot.wheels}
-        chosen = _chosen(table.wheel, "wheel", wheels, table.below, place)
-        found = [_within("slip", name, (-math.inf, x), "m/s") for name, x in chosen.items()]
-    elif table.kind in ("load", "tipping") and slip is not None:
-        found = _of_contacts(table, Plant(robot, slip=slip), place)
-    elif table.kind == "margin":
-        found = [_margin(table.above or 0.0)]
-    elif table.kind == "base":
-        found = [_base(table.box, robot, place)]
-    else:
-        found = [Requirement("ticks", "ticks", ())]
-    if table.name is None:
-        return found
-    suffixes = [""] if len(found) == 1 else [made.name.partition(" ")[2] for made in found]
-    names = [f"{table.name} {suffix}".strip() for suffix in suffixes]
-    return [replace(made, name=name) for made, name in zip(found, names, strict=True)]
-
-
-def _of_output(
-    table: RequirementTable, outputs: Sequence[Output], last: float, place: tuple[Path, str]
-) -> list[Requirement]:
-    path, label = place
-    named = {output.name: output for output in outputs}
-    if table.output not in named:
-        raise unknown(path, label, "output", "an output", str(table.output), named)
-    size = "radius" if table.kind == "settle" else "below"
-    start = "within" if table.kind == "settle" else "after"
-    parts = error_parts(named[table.output])
-    bounds = {size: getattr(table, size), "angle": table.angle}
-    fields = [size] if len(parts) == 1 else [size, "angle"]
-    for field, bound in bounds.items():
-        if bound is not None and field not in fields:
-            raise fault(
-                path,
-                label,
-                field,
-                expected=f"`{size}`, in {parts[0][1]}, for an output with one unit",
-                came=f"`{field}`",
-                cure=f"Rename it to `{size}`.",
-            )
-    if all(bound is None for bound in bounds.values()):
-        raise fault(
-            path,
-            label,
-            size,
-            expected=" or ".join(f"`{field}`" for field in fields),
-            came="no value",
-            cure=f"Add the field `{size}`.",
-        )
-    after = getattr(table, start) or 0.0
-    if after > last * (1.0 + 1e-9):
-        raise fault(
-            path,
-            label,
-            start,
-            expected=f"a time up to the last tick at {last:g} s",
-            came=f"{after:g} s",
-            cure="Shorten it, or lengthen the duration.",
-        )
-    return [
-        _error(table.kind, signal, bounds[field], unit, after)
-        for field, (signal, unit) in zip(fields, parts, strict=True)
-        if bounds[field] is not None
-    ]
-
-
-def _of_contacts(
-    table: RequirementTable, plant: Plant, place: tuple[Path, str]
-) -> list[Requirement]:
-    """Least loads of contacts, or least moments about the edges of their polygon."""
-    names = plant.load_names if table.kind == "load" else plant.edge_names
-    if not names:
-        raise fault(
-            *place,
-            "kind",
-            expected="loads that follow from the motion, of contacts that are fixed to the base",
-            came="constant loads" if not plant.nl else "wheels that move against the base",
-            cure="Remove `loads` from [plant.slip]." if not plant.nl else "Require loads: `load`.",
-        )
-    if table.contact is not None and table.contact not in names:
-        raise unknown(*place, "contact", "a wheel or support", table.contact, names)
-    unit, above = "N" if table.kind == "load" else "N m", table.above or 0.0
-    return [
-        Requirement(
-            table.kind,
-            f"{table.kind} {name}",
-            ((f"{table.kind}:{name}", above, math.inf),),
-            above or 1.0,
-            unit,
-        )
-        for name in names
-        if table.contact in (None, name)
-    ]
-
-
-def _of_joints(
-    table: RequirementTable, limits: JointLimits, place: tuple[Path, str]
-) -> list[Requirement]:
-    known = _coordinates(limits.robot)
-    ends = dict(zip(known, limits.positions, strict=True))
-    if table.interval is not None and table.joint is None:
-        raise fault(
-            *place,
-            "joint",
-            expected="a joint for the interval",
-            came="no value",
-            cure="Name the joint, or remove `interval` for the limits of all joints.",
-        )
-    if table.joint is not None and table.joint not in ends:
-        raise unknown(*place, "joint", "a joint", table.joint, ends)
-    chosen = {table.joint: ends[table.joint]} if table.joint else ends
-    if table.interval is not None:
-        chosen = {str(table.joint): np.array(table.interval, dtype=float)}
-    limited = {name: pair for name, pair in chosen.items() if np.isfinite(pair).any()}
-    if not limited:
-        raise _no_limit(place, "interval", "limits")
-    with located(*place, "interval"):
-        return [_joint(name, pair, *known[name]) for name, pair in limited.items()]
-
-
-def _chosen(
-    name: str | None,
-    field: str,
-    limits: Mapping[str, float],
-    below: float | None,
-    place: tuple[Path, str],
-) -> dict[str, float]:
-    """Limits by name: of one or all, the given one or those of the robot."""
-    if name is not None and name not in limits:
-        raise unknown(*place, field, f"a {field}", name, limits)
-    chosen = {name: limits[name]} if name is not None else dict(limits)
-    if below is not None:
-        chosen = dict.fromkeys(chosen, below)
-    found = {key: bound for key, bound in chosen.items() if math.isfinite(bound)}
-    if not found:
-        raise _no_limit(place, "below" if limits else field, "a limit")
-    return found
-
-
-def _no_limit(place: tuple[Path, str], field: str, what: str) -> Exception:
-    return fault(
-        *place,
-        field,
-        expected=f"`{field}`, or {what} in the robot file",
-        came="no value",
-        cure=f"Add the field `{field}`.",
-    )
+            found[each.name] = each
+    return tuple(found.values())
 
 
 def _usual(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from concur.formats._nominal import QUANTITIES
 from concur.formats._reference import REFERENCE_KINDS
-from concur.formats._requirements import FIELDS, KINDS, RequirementTable
+from concur.formats._requirements import REQUIREMENT_KINDS
 from concur.formats._sidecar import UrdfSidecar
 from concur.formats._task_tables import TaskTable
 from concur.formats._uncertainty import WAYS
@@ -120,7 +121,7 @@ def _closed(properties: Shape, required: list[str]) -> Shape:
 
 def _task() -> Shape:
     kinds: dict[type[Any], list[str]] = {}
-    for tables in REFERENCE_KINDS.values():
+    for tables in (*REFERENCE_KINDS.values(), REQUIREMENT_KINDS):
         for kind, table in tables.items():
             known = kinds.setdefault(table, [])
             known += [kind] * (kind not in known)
@@ -128,13 +129,8 @@ def _task() -> Shape:
     parts, fields = task["definitions"], task["properties"]
     for table, names in kinds.items():
         parts[table.__name__]["properties"]["kind"] |= {"enum": names}
-    choices = [{"$ref": f"#/definitions/{table.__name__}"} for table in kinds]
-    fields["reference"] |= table_of(any_of(*choices))
-    requirement = parts[RequirementTable.__name__]
-    parts[RequirementTable.__name__] = {
-        "description": requirement["description"],
-        **any_of(*_requirements(requirement["properties"])),
-    }
+    fields["reference"] |= table_of(_any(kinds.keys() - REQUIREMENT_KINDS.values(), kinds))
+    fields["requirements"]["items"] = _any(REQUIREMENT_KINDS.values(), kinds)
     parts["Deviation"] = _deviation()
     fields["uncertainty"] |= _quantities({"$ref": "#/definitions/Deviation"})
     world = _quantities(any_of(NUMBER, list_of(NUMBER)))
@@ -147,16 +143,10 @@ def _task() -> Shape:
     return task
 
 
-def _requirements(properties: Shape) -> list[Shape]:
-    """Each kind of requirement with its fields."""
-    found = []
-    for kind, (needed, possible) in FIELDS.items():
-        fields = ["name", *sorted(needed | possible)]
-        own = {"kind": {**properties["kind"], "const": kind}}
-        own |= {name: properties[name] for name in fields}
-        shape = _closed(own, ["kind", *sorted(needed)])
-        found.append({"description": KINDS[kind], **shape})
-    return found
+def _any(chosen: Collection[type[Any]], order: Iterable[type[Any]]) -> Shape:
+    """One of some tables, in their order."""
+    names = [table.__name__ for table in order if table in chosen]
+    return any_of(*({"$ref": f"#/definitions/{name}"} for name in names))
 
 
 def _deviation() -> Shape:

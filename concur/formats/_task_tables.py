@@ -12,7 +12,6 @@ from concur.control import Servo
 from concur.formats._imperfections import ImperfectionsTable
 from concur.formats._initial import InitialTable
 from concur.formats._proof import ProofTable
-from concur.formats._requirements import RequirementTable
 from concur.outputs import Output
 from concur.simulation import LONGEST_RUN, METHODS, SHORTEST_STEP, Slip, Tolerances
 from concur.tables import (
@@ -302,7 +301,7 @@ class TaskTable:
     proof: ProofTable | None = None
     imperfections: ImperfectionsTable | None = None
     requirements: (
-        Annotated[Sequence[RequirementTable], Len(1, 1000), Expected("tables [[requirements]]")]
+        Annotated[Sequence[dict[str, Any]], Len(1, 1000), Expected("tables [[requirements]]")]
         | None
     ) = None
     uncertainty: Annotated[dict[str, Any], Expected("tables [uncertainty.<kind>]")] | None = None

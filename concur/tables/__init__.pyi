@@ -14,6 +14,7 @@ from ._faults import suggest_file as suggest_file
 from ._faults import unknown as unknown
 from ._table import Table as Table
 from ._table import check as check
+from ._table import check_kind as check_kind
 from ._table import values as values
 from ._toml import DEEPEST as DEEPEST
 from ._toml import LARGEST_TOML as LARGEST_TOML

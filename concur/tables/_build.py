@@ -251,7 +251,8 @@ def _parameters(source: Any) -> Iterator[inspect.Parameter]:
     own = source if is_dataclass(source) or not inspect.isclass(source) else source.__init__
     hints = typing.get_type_hints(own, include_extras=True)
     for name, parameter in inspect.signature(source).parameters.items():
-        yield parameter.replace(annotation=hints[name])
+        if name in hints:  # all but `self`
+            yield parameter.replace(annotation=hints[name])
 
 
 def _is_internal(hint: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
-from concur.tables._faults import fault, show, suggest
+from concur.tables._faults import fault, show, suggest, unknown
 from concur.tables._types import Expected
 
 
@@ -119,6 +119,56 @@ def check(
         expected = _element(first)
     place = split(loc, data if whole is None else whole)
     raise fault(path, *place, expected=expected, came=came, cure=cure) from None
+
+
+def check_kind(
+    kinds: Mapping[str, type[T]],
+    data: Mapping[str, Any],
+    path: str | PathLike[str],
+    whole: Mapping[str, Any],
+    at: tuple[str | int, ...],
+    what: str,
+) -> T:
+    """Validate a table whose field `kind` says which fields it has.
+
+    Parameters
+    ----------
+    kinds : mapping of str to type
+        Table of each kind.
+    data : mapping
+        The table.
+    path : path
+        File of the table.
+    whole : mapping
+        The whole file.
+    at : tuple
+        Position of the table in the file.
+    what : str
+        Words for a kind, for errors: "a kind of requirement".
+
+    Returns
+    -------
+    Table
+        The validated table.
+
+    Raises
+    ------
+    DescriptionError
+        If there is no such kind, and as of `check`.
+    """
+    kind = data.get("kind")
+    place = split((*at, "kind"), whole)
+    if not isinstance(kind, str):
+        raise fault(
+            path,
+            *place,
+            expected=f"{what}: {', '.join(kinds)}",
+            came="no value" if kind is None else show(kind),
+            cure=f'Write for example kind = "{next(iter(kinds))}".',
+        )
+    if kind not in kinds:
+        raise unknown(path, *place, what, kind, kinds)
+    return check(kinds[kind], data, path, whole, at)
 
 
 def _written(loc: tuple[str | int, ...], data: Any, known: bool) -> tuple[str | int, ...]:

@@ -323,7 +323,7 @@ FAULTS = [
     ("within = 3.0", "within = 20.0", "[[requirements]] number 1", "within", "tick at 19.99 s"),
     ("radius = 0.02", "", "[[requirements]] number 1", "radius", "no value"),
     ("radius = 0.02", "angle = 0.02", "[[requirements]] number 1", "angle", "`radius`"),
-    ("below = 0.5", "radius = 0.5", '[[requirements]] "near"', "radius", "fields of the kind"),
+    ("below = 0.5", "radius = 0.5", '[[requirements]] "near"', "radius", "one of `kind`, `name`"),
     ("below = 0.5", "below = -0.5", '[[requirements]] "near"', "below", "above zero"),
     ('control = "turret"', 'control = "arm"', "[[requirements]] number 3", "control", "turret"),
     ('name = "any"\nbelow = 50.0', "", "[[requirements]] number 4", "below", "robot file"),
