@@ -104,7 +104,7 @@ def test_a_path_that_leaves_the_reach(tmp_path: Path) -> None:
     )
     # The stretched arm is singular there, and its joints are named.
     assert start["least_margin"] < 1e-5
-    assert "joints `upper` and `fore` align" in start["nearly_lost"]
+    assert "`upper`, `fore` align" in start["nearly_lost"]
     code, shown = check(line(tmp_path, speed=0.5))
     assert code == 1
     assert "reach: not the whole reference, output `tip` stays 0.322 m away" in shown

@@ -95,7 +95,7 @@ def test_momenta_of_stages_have_the_unit_of_each_component(tmp_path: Path) -> No
     task = load_task(tmp_path / "task.toml")
     shown = dict(task_facts(task, task.servo))["Momenta of further stages"]
     # A cylindrical joint slides and turns, in this order.
-    assert shown == "`puck` (0.3 N s, -0.2 N m s); `disc` 0.5 N m s; `cart` 0.7 N s"
+    assert shown == "`puck` 0.3 N s, -0.2 N m s; `disc` 0.5 N m s; `cart` 0.7 N s"
 
 
 NOISE = "[imperfections]\ncoulomb = 0.1\n"

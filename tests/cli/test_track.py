@@ -279,7 +279,7 @@ def test_axle_output_is_bad_input_with_the_reason(tmp_path):
     axle = {"point = [0.25, 0.0, 0.0]": "point = [0.0, 0.3, 0.0]"}
     result = run("track", altered(tmp_path, axle))
     assert result.exit_code == 2
-    assert "wheel axle" in result.stderr
+    assert "axle of wheels" in result.stderr
     assert result.stderr.count("\n") == 1
 
 
