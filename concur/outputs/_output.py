@@ -12,7 +12,7 @@ import numpy as np
 from concur.codegen import DRIFT, Array, constant, finite_floats
 from concur.errors import ConcurError, OutputError, ShapeError, shown
 from concur.outputs.groups import AXES, NAMES, OutputGroup, named
-from concur.robot import Placed, Twist, cross, unknown_name
+from concur.robot import Placed, Twist, check_name, cross, unknown_name
 from concur.robot import Pose as Frame
 from concur.tables import Quaternion, Vector3, one_of
 
@@ -71,6 +71,8 @@ class Output:
     ------
     UnknownNameError
         If the group does not exist.
+    DescriptionError
+        If the name is no text, or empty.
     ShapeError
         If a shape is wrong, the quaternion is not of unit norm, or the normal is zero.
     NonFiniteError
@@ -97,6 +99,7 @@ class Output:
     relative_to: str | None = None
 
     def __post_init__(self) -> None:
+        check_name(self.name, "output, `name`")
         where = f"output `{self.name}`"
         if not isinstance(self.group, str) or self.group not in NAMES:
             raise unknown_name(f"{where}, `group`", "group", self.group, NAMES)

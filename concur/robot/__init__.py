@@ -32,6 +32,7 @@ from concur.robot._lint import (
 )
 from concur.robot._mechanism import Mechanism
 from concur.robot._pose import Pose, scalar
+from concur.robot._pose import check_name as check_name
 from concur.robot._pose import shortest_rotation as shortest_rotation
 from concur.robot._rows import coupling_rows as coupling_rows
 from concur.robot._rows import plane_normal as plane_normal

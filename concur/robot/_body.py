@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from concur.errors import ConcurError, DescriptionError, entries, shown
 from concur.robot._inertia import Inertia
-from concur.robot._pose import Pose
+from concur.robot._pose import Pose, check_name
 from concur.robot._shapes import Shape
 from concur.robot.joints import Helical, Joint, Sliding
 from concur.tables import (
@@ -100,8 +100,7 @@ class Body:
 
     def __post_init__(self) -> None:
         where = f"body `{self.name}`"
-        if not isinstance(self.name, str) or not self.name.strip():
-            raise _wrong_kind("Body, `name`", "a name (text that is not empty)", self.name)
+        check_name(self.name, "Body, `name`")
         for attribute, kind in (("joint", Joint), ("placement", Pose), ("inertia", Inertia)):
             value = getattr(self, attribute)
             if not isinstance(value, kind):
@@ -109,8 +108,8 @@ class Body:
                     raise _wrong_joint(where, value)
                 article = "an" if kind is Inertia else "a"
                 raise _wrong_kind(f"{where}, `{attribute}`", f"{article} {kind.__name__}", value)
-        if not (self.parent is None or isinstance(self.parent, str)):
-            raise _wrong_kind(f"{where}, `parent`", "the name of a body or None", self.parent)
+        if self.parent is not None:
+            check_name(self.parent, f"{where}, `parent`")
         object.__setattr__(self, "limits", _limits(where, self.joint, self.limits))
         for attribute in ("speed_limit", "torque_limit"):
             value = getattr(self, attribute)
@@ -194,13 +193,22 @@ def _limits(where: str, joint: Joint, value: Any) -> tuple[tuple[float, float], 
     try:
         if joint.nq == 1 and len(value) == 2 and not any(hasattr(x, "__len__") for x in value):
             value = (value,)
-        pairs = tuple(free if pair is None else (float(pair[0]), float(pair[1])) for pair in value)
+        pairs = tuple(
+            free if pair is None else (_number(pair[0]), _number(pair[1])) for pair in value
+        )
     except (TypeError, ValueError, IndexError, KeyError, OverflowError):
         raise _wrong_kind(f"{where}, `limits`", expected, value) from None
     fits = len(pairs) == joint.nq and all(low < high for low, high in pairs)
     if not fits or (joint.quaternion_at is not None and any(pair != free for pair in pairs)):
         raise _wrong_kind(f"{where}, `limits`", expected, value)
     return pairs
+
+
+def _number(value: Any) -> float:
+    """A number, which text, true and false are not."""
+    if isinstance(value, str | bytes | bool):
+        raise TypeError
+    return float(value)
 
 
 def _largest(where: str, joint: Joint, value: Any) -> tuple[float, ...]:
@@ -211,8 +219,9 @@ def _largest(where: str, joint: Joint, value: Any) -> tuple[float, ...]:
     if not joint.nv:
         expected = "no limit: a Fixed joint does not move"
     try:
-        entries = tuple(value) if hasattr(value, "__len__") else (value,) * max(1, joint.nv)
-        numbers = tuple(float(entry) for entry in entries)
+        several = hasattr(value, "__len__") and not isinstance(value, str | bytes)
+        entries = tuple(value) if several else (value,) * max(1, joint.nv)
+        numbers = tuple(_number(entry) for entry in entries)
     except (TypeError, ValueError):
         raise _wrong_kind(where, expected, value) from None
     if len(numbers) != joint.nv or not all(number > 0.0 for number in numbers):

@@ -12,7 +12,7 @@ import numpy as np
 from concur.errors import ConcurError, DescriptionError, entries, shown
 from concur.robot._bodies import BodyTree, unknown_name
 from concur.robot._body import Body
-from concur.robot._pose import scalar, vector
+from concur.robot._pose import check_name, scalar, vector
 from concur.tables import Positive, Vector3, Vector6
 
 
@@ -70,8 +70,7 @@ class Drive:
 
     def __post_init__(self) -> None:
         where = f"drive `{self.name}`"
-        if not isinstance(self.name, str) or not self.name.strip():
-            raise _refusal("Drive, `name`", "a name (text that is not empty)", shown(self.name))
+        check_name(self.name, "Drive, `name`")
         geared = self.joints is not None
         if geared == (self.wrench is not None) or geared == (self.body is not None):
             came = [n for n in ("joints", "body", "wrench") if getattr(self, n) is not None]
@@ -87,8 +86,7 @@ class Drive:
                 raise _refusal(place, "ratios other than zero", shown(ratios))
             object.__setattr__(self, "joints", ratios)
         if self.wrench is not None:
-            if not isinstance(self.body, str):
-                raise _refusal(f"{where}, `body`", "the name of a body", shown(self.body))
+            check_name(self.body, f"{where}, `body`")
             wrench = vector(self.wrench, 6, f"{where}, `wrench`")
             if not any(wrench):
                 raise _refusal(f"{where}, `wrench`", "a wrench other than zero", str(wrench))
@@ -148,7 +146,9 @@ class Mimic:
     offset: float = 0.0
 
     def __post_init__(self) -> None:
-        where = f"mimic `{self.body}`"
+        where = f"mimic `{shown(self.body)}`"
+        for name in ("body", "of"):
+            check_name(getattr(self, name), f"{where}, `{name}`")
         for attribute in ("multiplier", "offset"):
             value = scalar(getattr(self, attribute), f"{where}, `{attribute}`")
             object.__setattr__(self, attribute, value)

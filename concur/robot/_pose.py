@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import DRIFT, Array, constant, finite_floats
-from concur.errors import ShapeError
+from concur.errors import DescriptionError, ShapeError, shown
 from concur.tables import Quaternion, Vector3
 
 ROUNDING = 1e-15
@@ -41,11 +41,39 @@ def scalar(value: float, where: str) -> float:
     Raises
     ------
     ShapeError
-        If it is no single number.
+        If it is no single number; true and false are none.
     NonFiniteError
         If it is NaN or infinite.
     """
+    if isinstance(value, bool | np.bool_):
+        raise ShapeError(
+            where, expected="a number", came=str(value).lower(), cure="Write 0.0 or 1.0."
+        )
     return float(finite_floats(value, where, ()))
+
+
+def check_name(value: object, where: str) -> None:
+    """Demand the name of a part: text that is not empty.
+
+    Parameters
+    ----------
+    value : object
+        The name.
+    where : str
+        Place named in errors.
+
+    Raises
+    ------
+    DescriptionError
+        If it is not.
+    """
+    if not isinstance(value, str) or not value.strip():
+        raise DescriptionError(
+            where,
+            expected="a name (text that is not empty)",
+            came=f"{type(value).__name__} {shown(value)}",
+            cure="Name it by a text.",
+        )
 
 
 def unit_vector(value: Sequence[float], where: str) -> tuple[float, ...]:

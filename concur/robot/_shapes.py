@@ -50,7 +50,7 @@ class Shape:
     _cures: ClassVar[Mapping[str, str]] = Pose._cures
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
+        if not isinstance(self.kind, str) or self.kind not in KINDS:
             raise DescriptionError(
                 "Shape, `kind`",
                 expected=f"one of {', '.join(KINDS)}",

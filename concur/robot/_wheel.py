@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from concur.errors import ConcurError, WheelError, shown
-from concur.robot._pose import scalar, unit_vector, vector
+from concur.robot._pose import check_name, scalar, unit_vector, vector
 from concur.tables import Choice, Positive, Vector3
 
 KINDS = ("disk", "omni", "mecanum", "slider", "ball", "rubber_ball")
@@ -39,6 +39,8 @@ class Support:
 
     Raises
     ------
+    DescriptionError
+        If the body is not a name.
     WheelError
         If the radius is not above zero, or a plane is hollow.
 
@@ -62,6 +64,8 @@ class Support:
 
     def __post_init__(self) -> None:
         where = "support of a wheel"
+        if self.body is not None:
+            check_name(self.body, f"{where}, `body`")
         if self.radius is not None:
             object.__setattr__(self, "radius", scalar(self.radius, f"{where}, `radius`"))
         if self.radius is not None and not self.radius > 0.0:
@@ -109,6 +113,8 @@ class Wheel:
 
     Raises
     ------
+    DescriptionError
+        If the body is not a name.
     WheelError
         If the kind is unknown, or the radius or roller angle cannot be.
 
@@ -134,6 +140,7 @@ class Wheel:
     support: Support | None = None
 
     def __post_init__(self) -> None:
+        check_name(self.body, "wheel, `body`")
         where = f"wheel `{self.body}`"
         if not isinstance(self.kind, str) or self.kind not in KINDS:
             raise _refuse(f"{where}, `kind`", f"one of {', '.join(KINDS)}", shown(self.kind))

@@ -10,7 +10,7 @@ import numpy as np
 
 from concur.codegen import Array, as_floats, finite_floats
 from concur.errors import SimulationError, shown
-from concur.robot import Tree, cross, jacobian, pose
+from concur.robot import Tree, check_name, cross, jacobian, pose
 from concur.tables import Time, Vector3, one_of
 
 FRAMES = ("world", "body")
@@ -38,6 +38,8 @@ class Wrench:
 
     Raises
     ------
+    DescriptionError
+        If name or body is not a name.
     SimulationError
         If a number or the frame is invalid.
 
@@ -60,6 +62,8 @@ class Wrench:
 
     def __post_init__(self) -> None:
         where = f"wrench `{shown(self.name)}`"
+        for name in ("name", "body"):
+            check_name(getattr(self, name), f"{where}, `{name}`")
         for part in ("force", "torque", "point"):
             object.__setattr__(self, part, _vector(f"{where}, `{part}`", getattr(self, part)))
         times = {name: as_floats(getattr(self, name), where) for name in ("start", "end")}

@@ -129,7 +129,7 @@ def check_kind(
     at: tuple[str | int, ...],
     what: str,
 ) -> T:
-    """Validate a table whose field `kind` says which fields it has.
+    """Validate a table with the fields of its `kind`.
 
     Parameters
     ----------

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError, replace
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
 
+import concur as cc
 from concur.errors import (
+    ConcurError,
     DescriptionError,
     InertiaError,
     ShapeError,
@@ -329,3 +333,42 @@ def test_coordinates_that_are_all_fixed() -> None:
     assert robot.mass_matrix([]).shape == (0, 0)
     assert robot.momentum_matrix([]).shape == (6, 0)
     np.testing.assert_array_equal(robot.pose([], "floor"), np.eye(4))
+
+
+@pytest.mark.parametrize("name", [None, 3, True, "", "  ", ["a"], b"a"], ids=repr)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda name: cc.Body(name, cc.joints.Free()),
+        lambda name: cc.Wheel(name, 0.1),
+        lambda name: cc.robot.Mimic(name, of="b"),
+        lambda name: cc.robot.Mimic("a", of=name),
+        lambda name: cc.robot.Drive(name, joints={"a": 1.0}),
+        lambda name: cc.simulation.Wrench(name, "a"),
+        lambda name: cc.simulation.Wrench("a", name),
+        lambda name: cc.Output(name, "a", "R3"),
+    ],
+)
+def test_names_are_text_that_is_not_empty(make: Callable[[Any], object], name: object) -> None:
+    with pytest.raises(DescriptionError, match="a name"):
+        make(name)
+
+
+@pytest.mark.parametrize("value", [True, "1.0", float("nan"), b"1"], ids=repr)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: Inertia(x),
+        lambda x: cc.Wheel("a", x),
+        lambda x: cc.Wheel("a", 0.1, ground=x),
+        lambda x: cc.robot.Support(radius=x),
+        lambda x: cc.robot.Mimic("a", of="b", offset=x),
+        lambda x: cc.joints.Helical((0, 0, 1), x),
+        lambda x: cc.Body("a", cc.joints.Revolute((0, 0, 1)), limits=(x, 2.0)),
+        lambda x: cc.Body("a", cc.joints.Revolute((0, 0, 1)), speed_limit=x),
+        lambda x: cc.Body("a", cc.joints.Revolute((0, 0, 1)), torque_limit=[x]),
+    ],
+)
+def test_true_and_text_are_no_numbers(make: Callable[[Any], object], value: object) -> None:
+    with pytest.raises(ConcurError):
+        make(value)
