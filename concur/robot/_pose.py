@@ -41,7 +41,7 @@ def scalar(value: float, where: str) -> float:
     Raises
     ------
     ShapeError
-        If it is no single number; true and false are none.
+        If it is not a single number, or true or false.
     NonFiniteError
         If it is NaN or infinite.
     """

@@ -6,16 +6,31 @@ import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
 
 from concur.errors import ConcurError, DescriptionError
-from concur.tables import INTERNAL, Choice, OneOrMore, Positive, Vector3, build, model_of
+from concur.tables import (
+    INTERNAL,
+    Choice,
+    InFiles,
+    OneOrMore,
+    Positive,
+    Table,
+    Vector3,
+    build,
+    check_kind,
+    model_of,
+    values,
+    variant,
+)
 
 
 class Form(ABC):
     """A form."""
+
+    _cures: ClassVar[Mapping[str, str]] = {"Cube": "Write a Square."}
 
     @abstractmethod
     def area(self) -> float:
@@ -83,6 +98,7 @@ class Label:
     """A label, whose table has other fields than its constructor."""
 
     text: str
+    _cures: ClassVar[Mapping[str, str]] = {"title": "Give it in words."}
 
     @classmethod
     def from_table(cls, words: Sequence[str]) -> Label:
@@ -158,6 +174,8 @@ FAULTS = {
     "literal": ('other = "y"', 'other = "z"', WHEEL, "other", 'one of "x", "y"'),
     "table for a list": ("[[parts]]\nname", "[parts]\nname", "", "parts", "tables [[parts]]"),
     "of the method": ('words = ["left"', 'text = ["left"', "[label]", "text", "`words`"),
+    "with a cure": ('words = ["left"', 'title = ["left"', "[label]", "title", "Give it in words."),
+    "type with a cure": ('"Disc"', '"Cube"', WHEEL, "form.type", "got `Cube`. Write a Square."),
     "in one of a list": ('marks = { words = ["one"]', "marks = { words = [1]", "", "", "text"),
     "constructor": ('other = "y"', 'kind = "c"', WHEEL, "kind", "Part, `kind`: expected a or b"),
 }
@@ -195,3 +213,57 @@ def test_fields_have_the_words_of_the_docstring_and_the_default() -> None:
     assert fields["place"]["default"] == [0.0, 0.0, 0.0]
     assert fields["kind"]["description"] == fields["other"]["description"] == "One or the other."
     assert schema["required"] == ["name", "form"]
+
+
+class Scale:
+    """A scale that needs a robot which no file has."""
+
+    @classmethod
+    def of(cls, robot: Annotated[int, INTERNAL], factor: float = 2.0) -> float:
+        """Scale a robot."""
+        return robot * factor
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """Something scaled."""
+
+    scale: Annotated[Any, InFiles(Scale.of)] = None
+
+
+def test_a_constructor_waits_for_what_files_do_not_have() -> None:
+    waiting = build(Scaled, {"scale": {"factor": 3}}, "file.toml").scale
+    assert waiting(7) == 21
+    assert waiting.keywords == {"factor": 3}
+    assert build(Scaled, {}, "file.toml").scale is None
+    with pytest.raises(DescriptionError, match="unknown field `robot`"):
+        build(Scaled, {"scale": {"robot": 3}}, "file.toml")
+
+
+def test_the_field_kind_chooses_a_table() -> None:
+    kinds = {
+        "disc": variant(Disc, "DiscOfKind", Named),
+        "place": variant(Part, "PlaceOfKind", Named, ("form", "kind", "other"), ("place",)),
+    }
+    whole = {"forms": [{"kind": "disc", "radius": 2}, {"kind": "place", "name": "a"}]}
+
+    def checked(k: int) -> Table:
+        table: Any = whole["forms"][k]
+        return check_kind(kinds, table, "file.toml", whole, ("forms", k), "a kind of form")
+
+    assert values(checked(0)) == {"kind": "disc", "radius": 2}
+    with pytest.raises(DescriptionError, match="3 numbers, got no value") as caught:
+        checked(1)
+    assert (caught.value.table, caught.value.field) == ('[[forms]] "a"', "place")
+    for kind, words in (("disk", "Did you mean `disc`"), (None, "got no value"), (3, "got 3")):
+        whole["forms"][0] = {"kind": kind, "radius": 2} if kind else {"radius": 2}
+        with pytest.raises(DescriptionError, match=words) as caught:
+            checked(0)
+        assert (caught.value.table, caught.value.field) == ("[[forms]] number 1", "kind")
+
+
+@dataclass(frozen=True)
+class Named:
+    """A table with a kind."""
+
+    kind: str
