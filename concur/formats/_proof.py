@@ -126,7 +126,7 @@ class ExpressionTable:
     name: Text
     formula: Text
     below: Number | None = None
-    unit: str = ""
+    unit: Annotated[str, Expected("text")] = ""
 
 
 @dataclass(frozen=True)

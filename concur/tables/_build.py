@@ -246,13 +246,13 @@ def _fields(
     return found
 
 
-def _parameters(source: Any) -> Iterator[inspect.Parameter]:
-    """Parameters with their annotations evaluated."""
+@cache
+def _parameters(source: Any) -> tuple[inspect.Parameter, ...]:
+    """Parameters with their annotations evaluated; not `self`, which has none."""
     own = source if is_dataclass(source) or not inspect.isclass(source) else source.__init__
     hints = typing.get_type_hints(own, include_extras=True)
-    for name, parameter in inspect.signature(source).parameters.items():
-        if name in hints:  # all but `self`
-            yield parameter.replace(annotation=hints[name])
+    found = inspect.signature(source).parameters.items()
+    return tuple(p.replace(annotation=hints[name]) for name, p in found if name in hints)
 
 
 def _is_internal(hint: Any) -> bool:

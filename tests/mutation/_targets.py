@@ -36,6 +36,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "concur/control/_start.py",
     ),
     "planning": ("concur/planning/*.py",),
+    "tables": ("concur/tables/*.py",),
     "proofs": (
         "concur/proofs/_[c-e]*.py",
         "concur/proofs/_ground.py",
@@ -109,6 +110,12 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "concur/certify/_channels": ("certify/test_region.py", "certify/test_robust.py", *_PROOFS),
     "concur/certify/_disturbance": ("certify/test_robust*.py", *_PROOFS),
     "concur/certify/_tube": ("certify/test_robust*.py", "certify/test_recheck_tube.py", *_PROOFS),
+    "concur/tables/": (
+        "tables/test_build.py",
+        "formats/test_robot.py",
+        "formats/test_task.py",
+        "formats/test_hostile_files.py",
+    ),
     "concur/control/_law": (
         "control/test_tick.py",
         "control/test_damping.py",

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
 
+from concur import tables
 from concur.errors import ConcurError, DescriptionError
 from concur.tables import (
     INTERNAL,
@@ -267,3 +268,43 @@ class Named:
     """A table with a kind."""
 
     kind: str
+
+
+# Types with valid values and with invalid ones, on both sides of each limit.
+TYPES: list[tuple[Any, list[Any], list[Any]]] = [
+    (tables.Number, [0, 1e9, -1e9], [1.1e9, -1.1e9, True, "1", float("inf"), [1]]),
+    (tables.Positive, [1e-12, 1e9], [0, 9e-13, -1.0, 1.1e9]),
+    (tables.NotNegative, [0, 1e9], [-1e-30, 1.1e9, float("nan")]),
+    (tables.Time, [0.0], [-1e-30]),
+    (tables.Truth, [True, False], [0, 1, "true"]),
+    (tables.Text, ["a", "a" * 255], ["", "a" * 256, "a\n", 1]),
+    (tables.FileName, ["a" * 1024], ["", "a" * 1025, "a\x00"]),
+    (tables.Numbers, [[], [1, 2], [0.0] * 100_000], [1, [True], ["1"], [0.0] * 100_001]),
+    (tables.Rows, [[], [[1], [2, 3]]], [[1], 1, [[1, "2"]]]),
+    (tables.Vector3, [[1, 2, 3]], [[1, 2], [1, 2, 3, 4], [1, 2, "3"]]),
+    (tables.Vector6, [[0] * 6], [[0] * 5, [0] * 7]),
+    (tables.Quaternion, [[0, 0, 0, 1]], [[0, 0, 1]]),
+    (tables.Matrix3, [[[1, 2, 3]] * 3], [[[1, 2, 3]] * 2, [[1, 2]] * 3]),
+    (tables.ByName, [0, 1.5, {}, {"a": 0, "b": 2}], [-1e-30, {"a": 1, "b": -1}, "1", True, [1]]),
+    (tables.NumberOrList, [1, [], [1, 2]], ["1", True, [1, "2"], [1, [2]], {}]),
+    (tables.Pair, [[1, 2], [2, 1]], [[1], [1, 2, 3], [1, True], 3, "ab"]),
+    (Annotated[str, tables.one_of(("a", "b"))], ["a", "b"], ["c", "", 1]),
+    (Annotated[str, tables.one_of(("only",))], ["only"], ["on"]),
+]
+
+
+@pytest.mark.parametrize(("kind", "sound", "wrong"), TYPES, ids=range(len(TYPES)))
+def test_types_have_their_limits(kind: Any, sound: list[Any], wrong: list[Any]) -> None:
+    @dataclass(frozen=True)
+    class Holder:
+        """Holds a value."""
+
+        value: kind
+
+    Holder.__annotations__["value"] = kind
+    for value in sound:
+        assert build(Holder, {"value": value}, "f.toml").value == value
+    for value in wrong:
+        with pytest.raises(DescriptionError) as caught:
+            build(Holder, {"value": value}, "f.toml")
+        assert caught.value.field.startswith("value")
