@@ -1,5 +1,4 @@
 # The public names, and where they are. `__init__.py` reads this file: nothing is listed twice.
-from . import codegen as codegen
 from . import control as control
 from . import errors as errors
 from . import outputs as outputs
@@ -38,6 +37,7 @@ from .simulation import Plant as Plant
 from .simulation import Run as Run
 from .simulation import compare as compare
 from .simulation import simulate as simulate
+from .stored import load_result as load_result
 from .verification import verify as verify
 
 __version__: str

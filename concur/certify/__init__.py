@@ -21,6 +21,7 @@ from concur.certify._disturbances import (
     torque_effect,
 )
 from concur.certify._error_bounds import error_bounds
+from concur.certify._error_motions import ErrorMotions, error_motions
 from concur.certify._gains import CertifiedGains
 from concur.certify._integral import certify_integral
 from concur.certify._integral_certificate import IntegralCertificate, IntegralPart
@@ -62,6 +63,7 @@ __all__ = [
     "Counterexample",
     "DecayChain",
     "Disturbance",
+    "ErrorMotions",
     "Finding",
     "IntegralCertificate",
     "IntegralPart",
@@ -82,6 +84,7 @@ __all__ = [
     "check_structure",
     "disturbance_margin",
     "error_bounds",
+    "error_motions",
     "examine",
     "hold_disturbance",
     "largest_period",

@@ -7,11 +7,12 @@ the channels' Lyapunov functions.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from os import PathLike
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,7 +33,11 @@ from concur.certify._structure import Structure
 from concur.codegen import finite_floats
 from concur.control import ErrorDynamics
 from concur.errors import shown
+from concur.results import Figures, Row
 from concur.rounding import percent_down, rounded_down, rounded_up
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Method = Literal["tight", "thesis"]
 
@@ -167,6 +172,25 @@ class Certificate:
         """Number of boxes of rotation vectors in the proof."""
         return sum(len(part.boxes) for part in self.parts)
 
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Rate of each channel, and of the loop: a number where it is proved."""
+        whole = ("whole loop", self.status, self.rate)
+        parts = [(part.channel.name, part.status, part.rate) for part in self.parts]
+        return decay_rows([*parts, whole])
+
+    @property
+    def figures(self) -> Figures:
+        """Norms of random motions below the proved decay; none unless the status is PROVED."""
+
+        def decay() -> Figure:
+            from concur.certify._error_motions import error_motions
+            from concur.plotting import decay_figure
+
+            return decay_figure(self, error_motions(self))
+
+        return {"decay": decay} if self.status is Status.PROVED else {}
+
     def norm(self, x: ArrayLike, ve: ArrayLike) -> float:
         """Value of the norm that decays at the rate.
 
@@ -284,6 +308,15 @@ class Certificate:
             )
         lines += [f"- {part}" for part in self.parts]
         return "\n".join([*lines, *texts(self.conditions)])
+
+
+def decay_rows(claims: Iterable[tuple[str, Status, float]]) -> tuple[Row, ...]:
+    """Rows of decay rates: place, status and rate of each claim."""
+    return tuple(
+        Row("decay rate", rate if proved else status.name, None, "1/s" * proved, place, proved)
+        for place, status, rate in claims
+        for proved in [status is Status.PROVED]
+    )
 
 
 def _spread(parts: tuple[ChannelCertificate, ...]) -> Fraction:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.certify._bounds import rational
+from concur.certify._certificate import decay_rows
 from concur.certify._channels import Channel
 from concur.certify._files import law_section, proof_section, write_document
 from concur.certify._recheck_conditions import texts
@@ -20,6 +21,7 @@ from concur.certify._structure import Structure
 from concur.codegen import finite_floats
 from concur.control import ErrorDynamics
 from concur.errors import shown
+from concur.results import Figures, Row
 from concur.rounding import rounded_down
 
 
@@ -131,6 +133,17 @@ class IntegralCertificate:
     def rate(self) -> float:
         """Proved rate of the slowest part, 1/s; zero unless the status is PROVED."""
         return min((part.rate for part in self.parts), default=0.0)
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Rate of each part, and of the loop: a number where it is proved."""
+        whole = ("whole loop", self.status, self.rate)
+        return decay_rows([*((part.name, part.status, part.rate) for part in self.parts), whole])
+
+    @property
+    def figures(self) -> Figures:
+        """Empty: there is no figure of a law with integral action."""
+        return {}
 
     @property
     def reason(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
 
@@ -16,6 +16,7 @@ from concur.certify._operating_counterexample import (
 )
 from concur.certify._recheck_document import OPERATING
 from concur.certify._status import ESTIMATE, Status
+from concur.results import Figures, Row
 
 _NOTHING = 1e-300  # N and N m: a smaller bound counts as zero
 
@@ -111,6 +112,26 @@ class OperatingCertificate:
             known = all(map(math.isfinite, ends))
             found.append(f"{ends[0]:.4g} to {ends[1]:.4g} {unit}" if known else "no bound")
         return tuple(found)
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Decoupling margin, and the ends of each control, beside their limits."""
+        proved = self.margin_status is Status.PROVED
+        found = [Row("decoupling margin", self.margin, self.required_margin, "", self.name, proved)]
+        limits = np.full((len(self.names), 2), np.nan) if self.limits is None else self.limits
+        for k, (name, unit) in enumerate(zip(self.names, self.units, strict=True)):
+            kept = self.control_statuses[k] is Status.PROVED
+            for side, ends in (("smallest", self.lower), ("largest", self.upper)):
+                low = side == "smallest"
+                limit = float(limits[k][0 if low else 1])
+                row = Row(f"{side} control", float(ends[k]), None, unit, name, kept, at_least=low)
+                found.append(replace(row, limit=limit) if math.isfinite(limit) else row)
+        return (replace(found[0], at_least=True), *found[1:])
+
+    @property
+    def figures(self) -> Figures:
+        """Empty: there is no figure of a box."""
+        return {}
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the statement with its boxes.

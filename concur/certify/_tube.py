@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 from math import exp, inf
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +20,10 @@ from concur.certify._files import finite, law_section, write_document
 from concur.certify._recheck_conditions import CONTINUOUS, FOLLOWED, texts
 from concur.certify._recheck_document import TUBE
 from concur.certify._status import Status
+from concur.results import Figures, Row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +66,26 @@ class Tube:
     def channel(self) -> Channel:
         """The outputs."""
         return self.decay.channel
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Bound of each error while the disturbance is within its own."""
+        proved = self.status is Status.PROVED
+        return tuple(
+            Row(f"error {k + 1} in the tube", float(most), None, unit, self.channel.name, proved)
+            for k, (most, unit) in enumerate(zip(self.components, self.channel.units, strict=True))
+        )
+
+    @property
+    def figures(self) -> Figures:
+        """Disturbed motions inside the tube; none if its radius is infinite."""
+
+        def drawn() -> Figure:
+            from concur.plotting import disturbed_motions, tube_figure
+
+            return tube_figure(self, disturbed_motions(self, cast(float, self.disturbance)))
+
+        return {"tube": drawn} if self.radius < inf and isinstance(self.disturbance, float) else {}
 
     @property
     def conditions(self) -> tuple[str, ...]:

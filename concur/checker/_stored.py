@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from concur.documents import as_path
 from concur.formats import Task, load_proof_task
 from concur.outputs.references import Reference
 from concur.proofs import Bound, Statement, TaskDocument
+from concur.results import Figures, Row
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +49,39 @@ class StoredTaskProof:
     document: TaskDocument
 
     @property
+    def status(self) -> Status:
+        """PROVED where the checker of this version confirmed the file on this machine."""
+        return Status.PROVED if confirmed(self.document) else Status.UNVERIFIED
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Claimed bounds beside their limits."""
+        return tuple(bound.row for bound in self.bounds)
+
+    @property
+    def figures(self) -> Figures:
+        """Empty: the file has no tube."""
+        return {}
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Copy the file.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write; an existing one is replaced.
+
+        Returns
+        -------
+        pathlib.Path
+            The copy.
+        """
+        return Path(copyfile(self.path, path))
+
+    @property
     def sentence(self) -> str:
         """Claim, with whether the checker of this version confirmed it on this machine."""
-        sure = confirmed(self.document)
+        sure = self.status is Status.PROVED
         return f"{Status.PROVED.name if sure else 'not verified on this computer'}: {self.claim}"
 
     @property

@@ -1,41 +1,106 @@
-"""Result of a command as JSON: fields that all commands share, and its further ones."""
+"""What a command found: printed, as JSON, and as its exit status, the same for all commands."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from concur._version import __version__
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
-COMMON = (
-    "command",
-    "concur",
-    "name",
-    "robot",
-    "passed",
-    "status",
-    "problems",
-    "warnings",
-    "files",
-)
-"""Fields of every answer, in their order; docs/files.md describes them."""
+from concur.cli._errors import errors
+from concur.results import Row, answer
+
+MARKS = {True: "[green]yes[/]", False: "[bold red]no[/]", None: ""}
 
 
-def answer(
-    command: str,
-    passed: bool,
-    status: str,
-    *,
-    name: str = "",
-    robot: str = "",
-    problems: Iterable[str] = (),
-    warnings: Iterable[str] = (),
-    files: Iterable[object] = (),
-    **own: Any,
-) -> dict[str, Any]:
-    """Build the answer of a command: the common fields first, then its further ones."""
-    common = (
-        *(command, __version__, name, robot, passed, status),
-        *(list(problems), list(warnings), [str(path) for path in files]),
-    )
-    return {**dict(zip(COMMON, common, strict=True)), **own}
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A verdict with its evidence.
+
+    Printed are the verdict, the warnings, the rows, what `shown` adds, the problems that no row
+    tells, and the files.
+    """
+
+    command: str
+    passed: bool = True
+    status: str = ""
+    name: str = ""
+    robot: str = ""
+    problems: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+    files: Sequence[Path] = ()
+    rows: Sequence[Row] = ()
+    own: Mapping[str, Any] = field(default_factory=dict)  # further fields of the JSON
+    shown: Sequence[str | Table] = ()  # further lines and tables for the terminal
+    table: Table | None = None  # in place of the one of the rows
+
+    def as_dict(self) -> dict[str, Any]:
+        """Answer as JSON."""
+        return answer(
+            self.command, self.passed, self.status, name=self.name, robot=self.robot,
+            problems=self.problems, warnings=self.warnings, files=self.files, rows=self.rows,
+            **self.own,
+        )  # fmt: skip
+
+    def show(self, console: Console) -> None:
+        """Print the answer."""
+        color = "bold green" if self.passed else "bold red"
+        head = f"[bold]{escape(self.name)}[/]: " if self.name else ""
+        console.print(f"{head}[{color}]{escape(self.status)}[/]", highlight=False)
+        for text in self.warnings:
+            console.print(f"[bold yellow]warning[/]: {escape(text)}", highlight=False)
+        if self.table is not None or self.rows:
+            console.print(self.table or rows_table(self.rows))
+        for part in self.shown:
+            console.print(escape(part) if isinstance(part, str) else part, highlight=False)
+        for text in self.problems:
+            console.print(f"[bold red]no[/]: {escape(text)}", highlight=False, soft_wrap=True)
+        for path in self.files:
+            console.print(escape(str(path)), highlight=False, soft_wrap=True)
+
+
+def rows_table(rows: Sequence[Row], title: str = "") -> Table:
+    """Table of rows; a column that is empty is left out."""
+    cells = [
+        (escape(row.quantity), escape(row.shown), escape(row.shown_limit), escape(row.place),
+         MARKS[row.holds])
+        for row in rows
+    ]  # fmt: skip
+    heads = ("quantity", "value", "limit", "where", "kept")
+    used = [k for k in range(len(heads)) if any(line[k] for line in cells)]
+    table = Table(title=title or None, title_justify="left")
+    for k in used:
+        table.add_column(heads[k], justify="right" if heads[k] in ("value", "limit") else "left")
+    for line in cells:
+        table.add_row(*(line[k] for k in used))
+    return table
+
+
+class Reply:
+    """Prints the answer of a command, and ends it with its exit status."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+        self.console = Console(stderr=as_json, quiet=as_json)
+
+    def __call__(self, found: Answer) -> None:
+        """Print an answer; raise the exit status."""
+        if self.as_json:
+            typer.echo(json.dumps(found.as_dict(), indent=2, allow_nan=False))
+        else:
+            found.show(self.console)
+        raise typer.Exit(0 if found.passed else 1)
+
+
+@contextmanager
+def answering(command: str, as_json: bool) -> Iterator[Reply]:
+    """Run a command, which calls what this yields with its answer."""
+    with errors(command if as_json else None):
+        yield Reply(as_json)

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from concur._threads import LIMITS
 from concur._version import __version__
+from concur.cli._answer import answering
 from concur.cli._errors import errors
 
 # Commands import their code when they run, so that `--help` is fast.
@@ -35,6 +36,15 @@ Overwrite = Annotated[
         help="Write into a folder that holds other files than results; files with the names of "
         "results are replaced.",
     ),
+]
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for machines.")]
+
+TaskFile = Annotated[Path, typer.Argument(help="Task file (.toml).")]
+
+Out = Annotated[
+    Path | None, typer.Option(help="Folder of the results; default out/<name of the file>.")
 ]
 
 
@@ -76,17 +86,13 @@ def _root(
     epilog=f"Example: concur track examples/rover_arm.toml --out out/rover_arm\n\n{STATUS}"
 )
 def track(
-    task: Annotated[Path, typer.Argument(help="Task file (.toml).")],
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of the results; default out/<name of the file>.")
-    ] = None,
+    task: TaskFile,
+    out: Out = None,
     animation: Annotated[
         str | None,
         typer.Option(help="Also write an animation: gif, or mp4 if ffmpeg is installed."),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON, for machines.")
-    ] = False,
+    as_json: AsJson = False,
     force: Annotated[
         bool,
         typer.Option(
@@ -120,9 +126,7 @@ def check(
     robot: Annotated[
         str, typer.Argument(help="Robot file (.toml or .urdf), name of a shipped robot, or task.")
     ],
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON, for machines.")
-    ] = False,
+    as_json: AsJson = False,
     stages: Annotated[
         str | None,
         typer.Option(
@@ -183,9 +187,7 @@ def new(
     source: Annotated[
         Path | None, typer.Option("--from", help="With urdf: the URDF file of the robot.")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON, for machines.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Make a folder with a robot and a task that run, with a comment for each line.
 
@@ -221,7 +223,7 @@ def schema(
     f"\n\n{STATUS}"
 )
 def gains(
-    task: Annotated[Path, typer.Argument(help="Task file (.toml).")],
+    task: TaskFile,
     settling: Annotated[
         float, typer.Option(help="Time after which an error stays below 2 %, in s.")
     ] = 2.0,
@@ -257,9 +259,7 @@ def gains(
             help="Write these gains into the task file; everything else stays, comments too.",
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON, for machines.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Find gains for the outputs of a task: by poles, by a quadratic cost, with a proved rate.
 
@@ -293,25 +293,17 @@ def compare(
         Path | None,
         typer.Option(metavar="FILE.png", help="Also write a figure: errors, controls, margins."),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON, for machines.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compare runs with the same outputs: errors, torques, energy, margin and broken limits.
 
     Tasks are simulated; their assumptions are not checked. Robots, plants, laws and lengths of the
     runs may differ.
     """
-    with errors("compare" if as_json else None):
+    with answering("compare", as_json) as reply:
         from concur.cli._compare import compare_runs
 
-        console = Console(stderr=as_json, quiet=as_json)
-        result = compare_runs(subjects, figure, console)
-        if as_json:
-            typer.echo(json.dumps(result.as_dict(), indent=2, allow_nan=False))
-        else:
-            result.show(console)
-        raise typer.Exit(1 if result.problems else 0)
+        reply(compare_runs(subjects, figure, reply.console))
 
 
 @main.command(
@@ -319,7 +311,7 @@ def compare(
     f"\n\n{STATUS}"
 )
 def certify(
-    task: Annotated[Path, typer.Argument(help="Task file (.toml).")],
+    task: TaskFile,
     angle: Annotated[
         float, typer.Option(help="Largest rotation error covered by the certificate, in degrees.")
     ] = 90.0,
@@ -341,12 +333,8 @@ def certify(
             "the channel's length: prove and draw the tubes of the errors."
         ),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of the results; default out/<name of the file>.")
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON, for machines.")
-    ] = False,
+    out: Out = None,
+    as_json: AsJson = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Prove a decay rate of the errors of a task, with its certified region.
@@ -372,9 +360,7 @@ def certify(
 )
 def prove(
     task: Annotated[Path, typer.Argument(help="Task file (.toml) with [proof].")],
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of the results; default out/<name of the file>.")
-    ] = None,
+    out: Out = None,
     samples: Annotated[
         int | None,
         typer.Option(
@@ -406,9 +392,7 @@ def prove(
             "proof, by four further proofs."
         ),
     ] = True,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON, for machines.")
-    ] = False,
+    as_json: AsJson = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Prove that a task keeps its limits, from all starts and with all imperfections of [proof].
@@ -445,9 +429,7 @@ def recheck(
     task: Annotated[
         Path | None, typer.Option(help="Task file (.toml) that the proof should be about.")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON, for machines.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Verify a stored proof by arithmetic and formulas that share nothing with the prover.
 
@@ -519,9 +501,7 @@ def verify(
         Path | None,
         typer.Option(help="Folder of the results; default out/<name of the file>/verify."),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON, for machines.")
-    ] = False,
+    as_json: AsJson = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Simulate a task in many imperfect worlds; report what breaks its requirements.
@@ -547,7 +527,7 @@ def verify(
     "\n\nExit status: 0 written, 2 bad input."
 )
 def export(
-    task: Annotated[Path, typer.Argument(help="Task file (.toml).")],
+    task: TaskFile,
     target: Annotated[
         str, typer.Option(help="c: C99 without libraries; fmu: a functional mock-up unit.")
     ] = "c",
@@ -569,9 +549,7 @@ def export(
         bool,
         typer.Option("--with-reference", help="The reference is inside: the time is an input."),
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON, for machines.")
-    ] = False,
+    as_json: AsJson = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Export the control law of a task as C code or as an FMU.

@@ -18,6 +18,7 @@ from rich.table import Table
 from concur.certify import (
     ESTIMATE,
     Certificate,
+    ErrorMotions,
     IntegralCertificate,
     Method,
     OperatingCertificate,
@@ -26,6 +27,7 @@ from concur.certify import (
     Tube,
     certify,
     certify_integral,
+    error_motions,
     narrow_decays,
     operating_bounds,
     recheck,
@@ -39,7 +41,6 @@ from concur.cli._certify_result import (
     component_names,
     largest_disturbance,
 )
-from concur.cli._decay import Decay, simulate_decay
 from concur.cli._results import Results, results
 from concur.control import Servo
 from concur.errors import ConcurError, OutputError, UnknownNameError
@@ -238,12 +239,12 @@ def _check_options(
 
 def _figures(
     found: Certificate, start: tuple[np.ndarray, np.ndarray], console: Console
-) -> tuple[dict[str, Figure], Decay | None]:
+) -> tuple[dict[str, Figure], ErrorMotions | None]:
     """Draw the available figures; also return the motions simulated for them."""
     figures: dict[str, Figure] = {}
     decay = None
     if found.status is Status.PROVED:
-        decay = simulate_decay(found, start)
+        decay = error_motions(found, start)
         figures["decay"] = decay_figure(found, decay)
     # Without rotations the angle is irrelevant; without valid gains there is no rate.
     if any(part.angle is not None for part in found.parts):

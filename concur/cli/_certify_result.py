@@ -12,15 +12,15 @@ import numpy as np
 from concur.certify import (
     Certificate,
     ChannelCertificate,
+    ErrorMotions,
     IntegralCertificate,
     OperatingCertificate,
     SampleLimits,
     Status,
     Tube,
 )
-from concur.cli._answer import answer
-from concur.cli._decay import Decay
 from concur.formats import Task
+from concur.results import answer
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class CertifyResult:
     rechecked: Status  # of the stored proof, by the independent verification
     start: tuple[np.ndarray, np.ndarray]  # pose and velocity error
     seconds: float
-    decay: Decay | None  # None unless proved
+    decay: ErrorMotions | None  # None unless proved
     notes: tuple[str, ...]  # differences between the task's loop and the certified one
     files: tuple[Path, ...]
     operating: OperatingCertificate | None = None
@@ -94,7 +94,7 @@ class CertifyResult:
         """Result for JSON, in SI units; missing values are null."""
         found = self.certificate
         x, ve = self.start
-        own = {
+        own: dict[str, Any] = {
             "task": self.task.name,
             "proved": self.proved,
             "recheck": self.rechecked.name,

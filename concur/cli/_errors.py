@@ -20,8 +20,8 @@ def errors(command: str | None = None) -> Iterator[None]:
 
     With the name of a command, its answer in JSON reports an error too.
     """
-    from concur.cli._answer import answer
     from concur.codegen import CompilerWarning
+    from concur.results import answer
 
     escape_output()
     with warnings.catch_warnings():

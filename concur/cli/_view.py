@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from concur.cli._check import is_task, named_robot
-from concur.cli._recorded import is_run, read_recorded
 from concur.errors import ConcurError, DescriptionError
 from concur.formats import load_task
 from concur.outputs import Output
+from concur.stored import is_run, read_recorded
 from concur.viewing import FILMED, Film, RobotViewer, RunViewer, Viewer
 
 

@@ -204,7 +204,7 @@ def run_html(run: Any, comparison: Any) -> str:
         HTML, with the figure inside.
     """
     title = f"Run of {run.robot.name}, {_number(float(run.t[-1]))} s"
-    rows = [(row.label, row.shown[0], row.unit) for row in comparison.rows]
+    rows = [(row.label, row.shown[0], row.unit) for row in comparison.table]
     return _page(
         title,
         _table(("", "value", "unit"), rows),
@@ -250,7 +250,7 @@ def comparison_html(comparison: Any) -> str:
     str
         HTML, with the figure inside.
     """
-    rows = [(row.label, *row.shown, row.unit) for row in comparison.rows]
+    rows = [(row.label, *row.shown, row.unit) for row in comparison.table]
     head = ("", *comparison.names, "unit")
     title = f"Comparison of {len(comparison.runs)} runs"
     return _page(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -152,6 +153,25 @@ def _draw_flight(figure: Figure, run: RunLike, path: Axes) -> None:
     )
 
 
+def run_figures(run: RunLike) -> dict[str, Callable[[], Figure]]:
+    """Figures of a run by name, in the order of the report; a call draws one."""
+    figures: dict[str, Callable[[RunLike], Figure]] = {
+        "path": path_figure,
+        "errors": error_figure,
+        "joints": joint_figure,
+        "torques": torque_figure,
+        "health": health_figure,
+        "lyapunov": lyapunov_figure,
+        "robot": lambda run: robot_figure(run.robot, run.q[0], run.servo.outputs),
+        "numerics": numerics_figure,
+    }
+    if not hasattr(run.robot, "bodies"):
+        drawn = {name: figures[name] for name in ("errors", "torques", "health", "lyapunov")}
+        figures = {"overview": plot_run, **drawn, "numerics": numerics_figure}
+    absent = {"errors": not channels(run), "torques": not run.servo.model.control_names}
+    return {name: partial(draw, run) for name, draw in figures.items() if not absent.get(name)}
+
+
 def save_figures(run: RunLike, directory: str | os.PathLike[str]) -> dict[str, Path]:
     """Write every figure of a run as a PNG.
 
@@ -181,26 +201,10 @@ def save_figures(run: RunLike, directory: str | os.PathLike[str]) -> dict[str, P
     PosixPath('out/path.png')
     """
     folder = make_directory(directory)
-    figures: dict[str, Callable[[RunLike], Figure]] = {
-        "path": path_figure,
-        "errors": error_figure,
-        "joints": joint_figure,
-        "torques": torque_figure,
-        "health": health_figure,
-        "lyapunov": lyapunov_figure,
-        "robot": lambda run: robot_figure(run.robot, run.q[0], run.servo.outputs),
-        "numerics": numerics_figure,
-    }
-    if not hasattr(run.robot, "bodies"):
-        drawn = {name: figures[name] for name in ("errors", "torques", "health", "lyapunov")}
-        figures = {"overview": plot_run, **drawn, "numerics": numerics_figure}
-    absent = {"errors": not channels(run), "torques": not run.servo.model.control_names}
     written = {}
-    for name, draw in figures.items():
-        if absent.get(name):
-            continue
+    for name, draw in run_figures(run).items():
         target = folder / f"{name}.png"
         with writing(target):
-            draw(run).savefig(target, dpi=DPI)
+            draw().savefig(target, dpi=DPI)
         written[name] = target
     return written

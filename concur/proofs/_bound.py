@@ -11,6 +11,7 @@ import numpy as np
 from concur.proofs._models import Floats
 from concur.proofs._quantity import Quantity
 from concur.proofs._statement import Statement
+from concur.results import Row
 from concur.rounding import percent_down, rounded_down, rounded_up
 
 
@@ -85,6 +86,13 @@ class Bound:
     def kept(self) -> bool:
         """Whether there is a bound, and the limit is kept."""
         return bool(np.isfinite(self.profile).all()) and self.slack >= 0.0
+
+    @property
+    def row(self) -> Row:
+        """Bound beside its limit as a row of a result; the time of the worst is the place."""
+        kept = None if self.limit is None else self.kept
+        where, low = f"{self.time:.2f} s", self.sign < 0.0
+        return Row(f"{self.kind} {self.name}", self.value, self.limit, self.unit, where, kept, low)
 
     def __str__(self) -> str:
         value = (rounded_up if self.sign > 0.0 else rounded_down)(self.value, 4)

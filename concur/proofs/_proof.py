@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from os import PathLike
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +17,10 @@ from concur.proofs._bound import Bound, claimed, tightest
 from concur.proofs._file import Source, write_proof
 from concur.proofs._models import Floats
 from concur.proofs._statement import Statement
+from concur.results import Figures, Row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +118,27 @@ class TaskProof:
         verdict = self.status.name if sure else "proved, not yet verified"
         why = f" ({self.reason})" if self.reason else ""
         return f"{verdict}{why}: {claimed(self.statement, self.bounds, self.base)}"
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Bound of each quantity beside its limit; the place is the time of the worst segment."""
+        return tuple(bound.row for bound in self.bounds)
+
+    @property
+    def figures(self) -> Figures:
+        """Tube and bounds over time; none without the task of the proof."""
+        if self.source is None:
+            return {}
+        from concur.plotting import bounds_figure, proof_figure
+
+        task = self.source.given
+        names = [output.name for output in task.servo.outputs]
+        drawn: dict[str, Callable[[], Figure]] = {
+            "tube": partial(proof_figure, self, names, task.duration)
+        }
+        return drawn | (
+            {"bounds": partial(bounds_figure, self, task.duration)} if self.bounds else {}
+        )
 
     @property
     def found(self) -> bool:

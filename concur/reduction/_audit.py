@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from concur.codegen import as_floats
 from concur.errors import ShapeError
 from concur.reduction._dependents import freedom_scales, rows_change
 from concur.reduction._lift import STAGES_HINT, Lift
+from concur.results import Figures, Row, save_result, verdict
 from concur.robot import Mechanism, as_tree, unknown_name
 
 SAMPLES = 32
@@ -69,40 +72,75 @@ class Audit:
 
     Parameters
     ----------
-    rows : tuple of AuditRow
+    conditions : tuple of AuditRow
         One per condition.
     """
 
-    rows: tuple[AuditRow, ...]
+    conditions: tuple[AuditRow, ...]
+
+    @property
+    def status(self) -> str:
+        """Whether no condition fails: "passed" or "failed"."""
+        return verdict(self.rows)
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Conditions as rows of a result: the evidence is their place."""
+        marks = {AuditStatus.HOLDS: True, AuditStatus.FAILS: False}
+        return tuple(
+            Row(f"{c.id}: {c.statement}", c.status.value, place=c.why, holds=marks.get(c.status))
+            for c in self.conditions
+        )
+
+    @property
+    def figures(self) -> Figures:
+        """Empty: an audit has nothing to draw."""
+        return {}
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the conditions as JSON.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write; an existing one is replaced.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        return save_result(self, path, "audit", "")
 
     @property
     def holds(self) -> bool:
         """Whether no condition fails."""
-        return all(row.status is not AuditStatus.FAILS for row in self.rows)
+        return all(row.status is not AuditStatus.FAILS for row in self.conditions)
 
     @property
     def failures(self) -> tuple[AuditRow, ...]:
         """Rows that fail."""
-        return tuple(row for row in self.rows if row.status is AuditStatus.FAILS)
+        return tuple(row for row in self.conditions if row.status is AuditStatus.FAILS)
 
     def __iter__(self) -> Iterator[AuditRow]:
-        return iter(self.rows)
+        return iter(self.conditions)
 
     def __getitem__(self, id: str) -> AuditRow:
-        known = {row.id: row for row in self.rows}
+        known = {row.id: row for row in self.conditions}
         if id not in known:
             raise unknown_name("audit", "condition", id, list(known))
         return known[id]
 
     def __str__(self) -> str:
         return "\n".join(
-            f"{row.id:<5} {row.status.value:<12} {row.statement}: {row.why}" for row in self.rows
+            f"{row.id:<5} {row.status.value:<12} {row.statement}: {row.why}"
+            for row in self.conditions
         )
 
     def __repr__(self) -> str:
-        counts = Counter(row.status.value for row in self.rows)
+        counts = Counter(row.status.value for row in self.conditions)
         parts = ", ".join(f"{number} {status}" for status, number in counts.items())
-        return f"<audit of {len(self.rows)} assumptions: {parts}>"
+        return f"<audit of {len(self.conditions)} assumptions: {parts}>"
 
     def _repr_html_(self) -> str:
         from concur.plotting.notebook import audit_html
@@ -123,7 +161,7 @@ class Audit:
             The copy.
         """
         new = {row.id: row for row in rows}
-        kept = tuple(new.pop(row.id, row) for row in self.rows)
+        kept = tuple(new.pop(row.id, row) for row in self.conditions)
         return Audit((*kept, *new.values()))
 
 

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import casadi as ca
@@ -16,6 +18,7 @@ from scipy.integrate import trapezoid
 from concur.control import JointLimits, TrackingLaw
 from concur.errors import ConcurError, SimulationError, shown
 from concur.outputs import Output, Reference, reference_for
+from concur.results import Figures, Row, save_result, verdict
 from concur.robot import Mechanism, control_velocities, coordinates
 from concur.simulation._findings import SETTLED, settling_time
 from concur.simulation._plant import Plant
@@ -27,6 +30,10 @@ if TYPE_CHECKING:
 
 LEAST = 1e-6
 """Error at the start, m or rad, up to which a run has neither settling time nor overshoot."""
+
+
+BROKEN = "limits of joints broken"
+"""Label of their number in a comparison."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +58,10 @@ class RunRecord:
         Smallest and largest q, v and u over all stages, shapes (2, nq), (2, nv) and (2, nu).
     joint_limits : JointLimits
         Limits of the joints.
+    name : str
+        Name of its task or robot.
+    stopped : str
+        Why it ended early; empty for a whole run.
 
     Examples
     --------
@@ -76,6 +87,8 @@ class RunRecord:
     v_range: np.ndarray
     u_range: np.ndarray
     joint_limits: JointLimits
+    name: str = ""
+    stopped: str = ""
 
     @classmethod
     def of(cls, run: RunData) -> RunRecord:
@@ -95,6 +108,46 @@ class RunRecord:
         arrays = {name: getattr(run, name) for name in names}
         outputs = tuple(run.servo.outputs)
         return cls(robot=run.robot, outputs=outputs, joint_limits=run.joint_limits, **arrays)
+
+    @property
+    def status(self) -> str:
+        """Whether it reached its end within the limits of the joints: "passed" or "failed"."""
+        return verdict(self.rows)
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """Errors at the end, smallest margin, and the joints beside their limits."""
+        found = [Row("stopped early", self.stopped, holds=False)] if self.stopped else []
+        for (name, unit), error in self.errors.items():
+            end = float(np.linalg.norm(error[-1]))
+            found.append(Row(f"error of {name}, at the end", end, unit=unit))
+        if self.margin.size:
+            found.append(Row("smallest decoupling margin", float(self.margin.min())))
+        for at in self.joint_limits.judge(self.q_range, self.v_range, self.u_range):
+            found.append(
+                Row(at.label, at.value, at.limit, at.unit, "", at.holds, at_least=at.at_least)
+            )
+        return tuple(found)
+
+    @property
+    def figures(self) -> Figures:
+        """Errors, controls and margin over time."""
+        return Comparison((self.name or self.robot.name,), (self,)).figures
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write verdict and rows as JSON; `Run.save` writes all arrays.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write; an existing one is replaced.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        return save_result(self, path, "run", self.name)
 
     @cached_property
     def errors(self) -> dict[tuple[str, str], np.ndarray]:
@@ -126,11 +179,10 @@ class RunRecord:
     @property
     def broken(self) -> tuple[str, ...]:
         """Limits of the joints that the run does not keep, each with value and limit."""
-        judged = self.joint_limits.judge(self.q_range, self.v_range, self.u_range)
         return tuple(
-            f"{row.label} {row.value:.3g} {row.unit}, limit {row.limit:.3g} {row.unit}"
-            for row in judged
-            if not row.holds
+            f"{row.quantity} {row.shown}, limit {row.limit:.3g} {row.unit}"
+            for row in self.rows
+            if row.holds is False and row.limit is not None
         )
 
 
@@ -188,7 +240,7 @@ class Comparison:
     >>> goal, q0 = cc.references.hold([0.3, 0.0]), robot.neutral()
     >>> runs = [cc.simulate(robot, servo, goal, 0.2, q0, [0] * 5, dt=0.02) for servo in servos]
     >>> found = cc.compare(runs, ["slow", "fast"])
-    >>> [row.label for row in found.rows][:2]
+    >>> [row.label for row in found.table][:2]
     ['duration', 'settling time of base, to 2 %']
     """
 
@@ -196,8 +248,8 @@ class Comparison:
     runs: tuple[RunRecord, ...]
 
     @cached_property
-    def rows(self) -> tuple[ComparisonRow, ...]:
-        """The table: settling, overshoot and errors by output, torques, energy and margin."""
+    def table(self) -> tuple[ComparisonRow, ...]:
+        """Quantities side by side: settling, overshoot, errors, torques, energy and margin."""
         found: list[ComparisonRow] = []
 
         def add(label: str, unit: str, values: Sequence[float | None]) -> None:
@@ -229,16 +281,60 @@ class Comparison:
             add(f"rms {what}, all controls", unit, means)
         add("energy supplied by the controls", "J", [run.energy for run in runs])
         add("smallest decoupling margin", "", [float(run.margin.min()) for run in runs])
-        add("limits of joints broken", "", [float(len(run.broken)) for run in runs])
+        add(BROKEN, "", [float(len(run.broken)) for run in runs])
         return tuple(found)
 
+    @property
+    def status(self) -> str:
+        """Whether all runs reach their ends and keep the limits of their joints."""
+        return verdict(self.rows)
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The table as rows of a result: the run is their place."""
+        stops = [
+            Row("stopped early", run.stopped, place=name, holds=False)
+            for name, run in zip(self.names, self.runs, strict=True)
+            if run.stopped
+        ]
+        return (
+            *stops,
+            *(
+                Row(row.label, value, 0.0, "", name, value == 0.0)
+                if row.label == BROKEN
+                else Row(row.label, value, unit=row.unit, place=name)
+                for row in self.table
+                for name, value in zip(self.names, row.values, strict=True)
+            ),
+        )
+
+    @property
+    def figures(self) -> Figures:
+        """Errors, controls and margins of the runs over time."""
+        return {"comparison": self.plot}
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the rows as JSON.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write; an existing one is replaced.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        return save_result(self, path, "compare", ", ".join(self.names))
+
     def __getitem__(self, label: str) -> ComparisonRow:
-        for row in self.rows:
+        for row in self.table:
             if row.label == label:
                 return row
         raise ConcurError(
             "comparison",
-            expected="one of " + ", ".join(row.label for row in self.rows),
+            expected="one of " + ", ".join(row.label for row in self.table),
             came=shown(label),
             cure="Take the label of a row.",
         )
@@ -253,7 +349,7 @@ class Comparison:
 
     def __str__(self) -> str:
         head = ("", *self.names, "")
-        lines = [head, *((row.label, *row.shown, row.unit) for row in self.rows)]
+        lines = [head, *((row.label, *row.shown, row.unit) for row in self.table)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         text = [
             "  ".join(
@@ -272,6 +368,16 @@ class Comparison:
             for name, run in zip(self.names, self.runs, strict=True)
             for text in run.broken
         )
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Runs that ended early and limits of joints that are broken, in sentences."""
+        ended = (
+            f"{name} ended early: {run.stopped}"
+            for name, run in zip(self.names, self.runs, strict=True)
+            if run.stopped
+        )
+        return (*ended, *self.broken)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -319,7 +425,7 @@ def compare(
     Returns
     -------
     Comparison
-        A table, `rows`, and a figure, `plot`.
+        A table, `table`, and a figure, `plot`.
 
     Raises
     ------
@@ -337,7 +443,7 @@ def compare(
     >>> found = cc.compare(runs, ["slow", "fast"])
     >>> found.names
     ('slow', 'fast')
-    >>> row = next(row for row in found.rows if row.label == "error of base, at the end")
+    >>> row = next(row for row in found.table if row.label == "error of base, at the end")
     >>> row.values[1] < row.values[0]
     True
     """

@@ -19,6 +19,7 @@ from concur.control import Law, TrackingLaw, tracking_law
 from concur.errors import ConcurError, DescriptionError, shown
 from concur.outputs import Output
 from concur.reduction import wheel_names
+from concur.results import Figures, Row
 from concur.robot import Mechanism, as_tree
 from concur.simulation._compare import Comparison, RunRecord
 from concur.simulation._findings import Finding, Tolerances, findings
@@ -151,6 +152,23 @@ class Run(RunData):
             Numbers with their limits; `Finding.holds` is true if the limit is kept.
         """
         return findings(self, tolerances)
+
+    @property
+    def status(self) -> str:
+        """Whether the run keeps the limits of the joints: "passed" or "failed"."""
+        return RunRecord.of(self).status
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Errors at the end, smallest margin, and the joints beside their limits."""
+        return RunRecord.of(self).rows
+
+    @property
+    def figures(self) -> Figures:
+        """Figures by name, see `concur.plotting.save_figures`."""
+        from concur.plotting.overview import run_figures
+
+        return run_figures(self)
 
     @classmethod
     def load(

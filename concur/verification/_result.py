@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -20,6 +21,7 @@ from concur.errors import (
     shown,
 )
 from concur.hdf5 import hdf5_file
+from concur.results import Figures, Row
 from concur.simulation import write_arrays
 
 Columns: TypeAlias = tuple[tuple[str, str], ...]
@@ -235,6 +237,35 @@ class CampaignResult:
     def passed(self) -> np.ndarray:
         """Whether each world passed all requirements, shape (n,); False without requirements."""
         return np.asarray(self.held.all(axis=1) & bool(self.columns))
+
+    @property
+    def status(self) -> str:
+        """Whether all worlds keep all requirements: "passed" or "failed"."""
+        return "passed" if len(self) and self.passed.all() else "failed"
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Lowest robustness of each requirement, which holds above zero; its world is the place."""
+        if not len(self):
+            return ()
+        worst = self.robustness.argmin(axis=0)
+        held = np.asarray(self.held.all(axis=0))
+        return tuple(
+            Row(
+                f"robustness of {name}", float(self.robustness[worst[k], k]), 0.0, unit,
+                f"world {self.numbers[worst[k]]}", bool(held[k]), at_least=True,
+            )
+            for k, (name, unit) in enumerate(self.columns)
+        )  # fmt: skip
+
+    @property
+    def figures(self) -> Figures:
+        """Robustness of the requirements over the worlds, and the extremes of the signals."""
+        from concur.plotting import extremes_figure, robustness_figure
+
+        drawn = {"robustness": robustness_figure} if self.columns and len(self) else {}
+        drawn |= {"extremes": extremes_figure} if self.signals and len(self) else {}
+        return {name: partial(draw, self) for name, draw in drawn.items()}
 
     def requirement(self, name: str) -> int:
         """Return the column of a requirement.

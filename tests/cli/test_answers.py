@@ -12,14 +12,14 @@ from typer.testing import CliRunner
 import concur as cc
 from concur._version import __version__
 from concur.cli import main
-from concur.cli._answer import COMMON
+from concur.results import COMMON
 from tests.cli.test_gains import TASK
 from tests.cli.test_prove import written
 
 KINDS = {
     **dict.fromkeys(("command", "concur", "name", "robot", "status"), str),
     "passed": bool,
-    **dict.fromkeys(("problems", "warnings", "files"), list),
+    **dict.fromkeys(("problems", "warnings", "files", "rows"), list),
 }
 
 

@@ -12,11 +12,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import concur
-from concur.certify import Status, certify
+from concur.certify import Status, certify, error_motions
 from concur.cli import _certify as command
 from concur.cli import main
 from concur.cli._bar import time_left
-from concur.cli._decay import simulate_decay
 from concur.control import ErrorDynamics
 from concur.outputs.groups import Product, Rotation, Vector
 
@@ -317,7 +316,7 @@ def certificate():
 def test_motions_start_in_the_region_and_stay_below_the_bound(certificate):
     assert certificate.status is Status.PROVED
     x, ve = np.array([0.5, -0.4, 0.3, 1, 2, 3]), np.zeros(6)
-    decay = simulate_decay(certificate, (x, ve), count=8, points=41)
+    decay = error_motions(certificate, (x, ve), count=8, points=41)
     assert decay.norms.shape == (8, 41)
     assert decay.own is not None
     assert decay.own[0] == pytest.approx(certificate.norm(x, ve))
@@ -328,7 +327,7 @@ def test_motions_start_in_the_region_and_stay_below_the_bound(certificate):
 
 def test_a_start_outside_of_the_region_is_not_moved(certificate):
     far = np.array([3.0, 0, 0, 0, 0, 0])
-    decay = simulate_decay(certificate, (far, np.zeros(6)), count=1, points=5)
+    decay = error_motions(certificate, (far, np.zeros(6)), count=1, points=5)
     assert decay.own is None
 
 

@@ -34,7 +34,7 @@ def test_a_task_and_its_recorded_run_have_equal_numbers(folder):
     found = json.loads(done.stdout)
     assert found["runs"] == ["reach (long.toml)", "reach (run.h5)", "short (short.toml)"]
     assert found["passed"] is True
-    for row in found["rows"]:
+    for row in found["table"]:
         simulated, recorded, shorter = row["values"]
         assert simulated == recorded or row["unit"] == "J", row["label"]
         assert (shorter == simulated / 2) or row["label"] != "duration"

@@ -77,7 +77,7 @@ def kinematic_verdicts(robot: cc.Mechanism) -> dict[str, Any]:
     groups = ("conjugated", "left", "right", "potential", "constraints", "kept", "own")
     found = {
         "reduction": (model.kind, model.ns, model.shape_names),
-        "audit": [(row.id, row.status) for row in model.audit().rows],
+        "audit": [(row.id, row.status) for row in model.audit()],
         "symmetry": [
             (row.joint, name, getattr(row, name) and getattr(row, name).group.name)
             for row in report.rows

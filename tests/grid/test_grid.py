@@ -23,9 +23,9 @@ PLACED = {
     "Plant Run Status certified_gains certify compare design_gains geometric_phase "
     "inverse_kinematics plan_loop recheck reduce simulate singularities "
     "symmetry": "calls",
-    "load load_task verify": "files: tests/fuzz, tests/cli",
+    "load load_result load_task verify": "files: tests/fuzz, tests/cli",
     "robots": "shipped systems",
-    "codegen control errors outputs plotting reduction robot simulation": "packages",
+    "control errors outputs plotting reduction robot simulation": "packages",
     "__version__": "a text",
 }
 """Where the grid has each public name."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.linalg import cholesky, solve_triangular
-
-from concur.certify import Certificate
 
 # Tolerance of the integrator, whose error must not visibly lift a norm above its bound.
 _TOLERANCE = 1e-9
@@ -17,38 +16,84 @@ _FALL = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class Decay:
-    """Norms of a certificate along motions."""
+class ErrorMotions:
+    """Norms of a certificate along motions; from `error_motions`.
 
-    t: np.ndarray  # (k,), s
-    norms: np.ndarray  # from random starts, (m, k)
-    own: np.ndarray | None  # from the task's start, (k,); None if it is not covered
+    Parameters
+    ----------
+    t : numpy.ndarray
+        Times, shape (k,), s.
+    norms : numpy.ndarray
+        Norms from random starts, shape (m, k).
+    own : numpy.ndarray or None
+        Norm from the given start, shape (k,); None if it is not in the certified region.
+    """
+
+    t: np.ndarray
+    norms: np.ndarray
+    own: np.ndarray | None
 
     def share(self, rate: float) -> float:
-        """Largest ratio of a norm to the bound after the start; at most 1 if the bound holds."""
+        """Largest ratio of a norm to the bound after the start.
+
+        Parameters
+        ----------
+        rate : float
+            Rate of the bound, 1/s.
+
+        Returns
+        -------
+        float
+            At most 1 if the bound holds.
+        """
         bound = np.exp(-rate * self.t[1:])
         return float((self.norms[:, 1:] / (self.norms[:, :1] * bound)).max())
 
 
-def simulate_decay(
-    certificate: Certificate,
-    own: tuple[np.ndarray, np.ndarray] | None,
+def error_motions(
+    certificate: Any,
+    own: tuple[np.ndarray, np.ndarray] | None = None,
     count: int = 40,
     points: int = 161,
-) -> Decay:
-    """Simulate the error dynamics from random starts in the certified region, and from `own`."""
+) -> ErrorMotions:
+    """Simulate the error dynamics from random starts in the certified region.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        A certificate whose status is PROVED.
+    own : tuple of numpy.ndarray, optional
+        A further start: pose and velocity error, shapes (size,).
+    count : int
+        Number of random starts.
+    points : int
+        Number of times.
+
+    Returns
+    -------
+    ErrorMotions
+        Norms over time.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> from concur.certify import error_motions
+    >>> robot = cc.robots.rover_arm()
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> certificate = cc.certify(cc.Servo(cc.reduce(robot), [base], 4, 4), method="thesis")
+    >>> error_motions(certificate, count=3).share(certificate.rate) < 1.0
+    True
+    """
     generator = np.random.default_rng(0)
     times = np.linspace(0.0, -np.log(_FALL) / certificate.rate, points)
     starts = [_start(certificate, generator) for _ in range(count)]
     norms = np.array([_norms(certificate, x, ve, times) for x, ve in starts])
     if own is None or not certificate.contains(*own) or certificate.norm(*own) == 0.0:
-        return Decay(times, norms, None)
-    return Decay(times, norms, _norms(certificate, *own, times))
+        return ErrorMotions(times, norms, None)
+    return ErrorMotions(times, norms, _norms(certificate, *own, times))
 
 
-def _start(
-    certificate: Certificate, generator: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
+def _start(certificate: Any, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Draw errors with V_L below its bound, most of them close to it."""
     x, ve = np.zeros(certificate.dynamics.size), np.zeros(certificate.dynamics.size)
     for part in certificate.parts:
@@ -63,9 +108,7 @@ def _start(
     return x, ve
 
 
-def _norms(
-    certificate: Certificate, x: np.ndarray, ve: np.ndarray, times: np.ndarray
-) -> np.ndarray:
+def _norms(certificate: Any, x: np.ndarray, ve: np.ndarray, times: np.ndarray) -> np.ndarray:
     dynamics, n = certificate.dynamics, certificate.dynamics.size
 
     def slope(_: float, z: np.ndarray) -> np.ndarray:

@@ -1,0 +1,341 @@
+"""Results: a status with its evidence, as rows, figures and a file, whatever was computed.
+
+A run, a comparison, a campaign, a certificate, a proof and an audit have the members of `Result`;
+commands print any result, and write it as the same JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from enum import Enum
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from concur._version import __version__
+from concur.documents import as_path
+from concur.errors import DescriptionError
+from concur.files import read_json, replace_files, writing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Figures = Mapping[str, Callable[[], "Figure"]]
+"""Figures by name; a call draws one."""
+
+COMMON = (
+    *("command", "concur", "name", "robot", "passed", "status"),
+    *("problems", "warnings", "files", "rows"),
+)
+"""Fields of every result as JSON, in their order; docs/files.md describes them."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One quantity of a result, with its limit.
+
+    Parameters
+    ----------
+    quantity : str
+        What was measured, bounded or checked.
+    value : float, str or None
+        The number, or a word; None without a meaning.
+    limit : float or None
+        The limit; None for a quantity that is reported only.
+    unit : str
+        Unit of value and limit.
+    place : str
+        Where: a body, a time, a world or a run.
+    holds : bool or None
+        Whether the limit is kept; None without a limit.
+    at_least : bool
+        Whether the limit is a lower one.
+
+    Examples
+    --------
+    >>> from concur.results import Row
+    >>> row = Row("peak torque of elbow", 21.04, 20.0, "N m", holds=False)
+    >>> row.shown, row.shown_limit
+    ('21 N m', '<= 20 N m')
+    """
+
+    quantity: str
+    value: float | str | None
+    limit: float | None = None
+    unit: str = ""
+    place: str = ""
+    holds: bool | None = None
+    at_least: bool = False
+
+    @property
+    def shown(self) -> str:
+        """Value and unit as text."""
+        value = "-" if self.value is None else self.value
+        return f"{value if isinstance(value, str) else f'{value:.3g}'} {self.unit}".strip()
+
+    @property
+    def shown_limit(self) -> str:
+        """Limit and unit as text; empty without a limit."""
+        if self.limit is None:
+            return ""
+        return f"{'>=' if self.at_least else '<='} {self.limit:.3g} {self.unit}".strip()
+
+
+class Result(Protocol):
+    """A verdict with its evidence: what the results of the package have in common."""
+
+    @property
+    def status(self) -> str | Enum:
+        """Verdict: a word, or a `Status` of a claim."""
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Quantities with their limits."""
+
+    @property
+    def figures(self) -> Figures:
+        """Figures by name; a call draws one."""
+
+    def save(self, path: str | PathLike[str]) -> Any:
+        """Write a file that `load_result` opens.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write.
+        """
+
+
+@dataclass(frozen=True)
+class StoredResult:
+    """A result as its file states it: verdict and rows, without what they were computed from.
+
+    Parameters
+    ----------
+    kind : str
+        What was done: the name of a command, or the format of the file.
+    name : str
+        Name of what the result is about.
+    status : str or Enum
+        Verdict of the file; of a proof UNVERIFIED, until `recheck` confirms it.
+    rows : tuple of Row
+        Quantities with their limits.
+
+    Examples
+    --------
+    >>> from concur.results import Row, StoredResult
+    >>> StoredResult("compare", "a, b", "passed", (Row("duration", 2.0, unit="s"),)).rows[0].shown
+    '2 s'
+    """
+
+    kind: str
+    name: str
+    status: str | Enum
+    rows: tuple[Row, ...]
+
+    @property
+    def figures(self) -> Figures:
+        """Empty: there is nothing to draw from."""
+        return {}
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the result as JSON.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write; an existing one is replaced.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        return save_result(self, path, self.kind, self.name)
+
+
+def answer(
+    command: str,
+    passed: bool,
+    status: str,
+    *,
+    name: str = "",
+    robot: str = "",
+    problems: Iterable[str] = (),
+    warnings: Iterable[str] = (),
+    files: Iterable[object] = (),
+    rows: Iterable[Row] = (),
+    **own: Any,
+) -> dict[str, Any]:
+    """Build a result as JSON: the fields of all results first, then further ones.
+
+    Parameters
+    ----------
+    command : str
+        Name of the command, or kind of the result.
+    passed : bool
+        Whether the answer is yes.
+    status : str
+        Verdict.
+    name, robot : str
+        Names of what the result is about and of the robot.
+    problems, warnings : iterable of str
+        Sentences.
+    files : iterable
+        Paths of the files written.
+    rows : iterable of Row
+        Quantities; numbers that are not finite become null.
+    **own : any
+        Further fields, of JSON types.
+
+    Returns
+    -------
+    dict
+        The object.
+
+    Examples
+    --------
+    >>> from concur.results import answer
+    >>> answer("compare", True, "passed", name="a, b")["passed"]
+    True
+    """
+    common = (
+        *(command, __version__, name, robot, passed, status),
+        *(list(problems), list(warnings), [str(path) for path in files]),
+        [{name: _plain(value) for name, value in asdict(row).items()} for row in rows],
+    )
+    return {**dict(zip(COMMON, common, strict=True)), **own}
+
+
+def save_result(result: Result, path: str | PathLike[str], kind: str, name: str) -> Path:
+    """Write status and rows of a result as JSON.
+
+    Parameters
+    ----------
+    result : Result
+        The result.
+    path : str or path-like
+        File to write; an existing one is replaced.
+    kind, name : str
+        Kind of the result, and what it is about.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+
+    Raises
+    ------
+    DescriptionError
+        If it cannot be written.
+
+    Examples
+    --------
+    >>> from concur.results import Row, StoredResult, save_result
+    >>> found = StoredResult("check", "rover", "passed", (Row("CON1", "holds", holds=True),))
+    >>> str(save_result(found, "found.json", "check", "rover"))
+    'found.json'
+    """
+    kept = all(row.holds is not False for row in result.rows)
+    data = answer(kind, kept, word(result.status), name=name, rows=result.rows)
+    target = as_path(path, "result")
+    with writing(target.parent):
+        replace_files({target: json.dumps(data, indent=1, allow_nan=False).encode() + b"\n"})
+    return target
+
+
+def read_result(path: Path) -> StoredResult:
+    """Read what `save_result` or a command with `--json` has written.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    StoredResult
+        Verdict and rows of the file.
+
+    Raises
+    ------
+    DescriptionError
+        If it is no such file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from concur.results import Row, StoredResult, read_result
+    >>> path = StoredResult("check", "rover", "passed", (Row("CON1", "holds"),)).save("found.json")
+    >>> read_result(Path("found.json")).rows[0].quantity
+    'CON1'
+    """
+    cure = "Name a file that `save` of a result, or a command with --json, has written."
+    data = read_json(path, "a result of concur", cure)
+    try:
+        texts = [data[name] for name in ("command", "name", "status")]
+        rows = tuple(Row(**entry) for entry in data["rows"])
+        if not all(isinstance(text, str) for text in (*texts, *(row.quantity for row in rows))):
+            raise TypeError("text expected")
+    except (KeyError, TypeError) as problem:
+        raise DescriptionError(
+            str(path),
+            expected="a result: an object with `command`, `name`, `status` and `rows`",
+            came=f"another file ({problem!s:.80})",
+            cure=cure,
+            file=str(path),
+        ) from None
+    kind, name, status = texts
+    return StoredResult(kind, name, status, rows)
+
+
+def word(status: str | Enum) -> str:
+    """Return a verdict as one word.
+
+    Parameters
+    ----------
+    status : str or Enum
+        The verdict.
+
+    Returns
+    -------
+    str
+        The name of a `Status`, another verdict as it is.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> cc.results.word(cc.Status.PROVED)
+    'PROVED'
+    """
+    return status.name if isinstance(status, Enum) else status
+
+
+def verdict(rows: Iterable[Row]) -> str:
+    """Say whether all limits are kept.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+        Quantities with their limits.
+
+    Returns
+    -------
+    str
+        "passed" or "failed".
+
+    Examples
+    --------
+    >>> from concur.results import Row, verdict
+    >>> verdict([Row("margin", 0.2, 0.1, holds=True), Row("torque", 21.0, 20.0, holds=False)])
+    'failed'
+    """
+    return "failed" if any(row.holds is False for row in rows) else "passed"
+
+
+def _plain(value: Any) -> Any:
+    """Value for JSON: numbers that are not finite become None."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,132 @@
+"""Results: one protocol of runs, comparisons, audits, certificates, proofs and campaigns."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import concur as cc
+from concur.errors import ConcurError
+from concur.proofs import prove_task
+from concur.results import COMMON, Row, StoredResult
+from concur.simulation import RunRecord
+from concur.verification import CampaignResult
+
+
+@pytest.fixture(scope="module")
+def task():
+    return cc.load_task("examples/rover_arm.toml")
+
+
+@pytest.fixture(scope="module")
+def results(task):
+    """A result of each kind."""
+    short = replace(task, duration=0.02)
+    run = short.simulate()
+    campaign = CampaignResult(
+        quantities=[("mass of arm", "kg")], columns=[("error of hand", "m")],
+        numbers=range(3), worlds=[[-0.1], [0.0], [0.1]], values=[[0.2], [0.1], [-0.3]],
+        stopped=[5.0] * 3, duration=5.0, method="independent", seed=0, key="",
+    )  # fmt: skip
+    return {
+        "run": run,
+        "record": RunRecord.of(run),
+        "compare": cc.compare([run, run], ["a", "b"]),
+        "audit": task.servo.model.audit(task.outputs),
+        "certificate": cc.certify(task.servo, method="thesis"),
+        "proof": prove_task(replace(task, duration=0.004), edge=0.05),
+        "campaign": campaign,
+    }
+
+
+KINDS = ("run", "record", "compare", "audit", "certificate", "proof", "campaign")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_saved_result_opens_with_the_same_rows(kind, results, tmp_path):
+    found = results[kind]
+    assert found.rows
+    assert all(isinstance(row, Row) and row.quantity and row.shown for row in found.rows)
+    path = tmp_path / ("result.h5" if kind in ("run", "campaign") else "result.json")
+    found.save(path)
+    opened = cc.load_result(path)
+    if kind in ("certificate", "proof"):  # a file proves nothing by itself
+        assert opened.status is cc.Status.UNVERIFIED
+        assert "UNVERIFIED" in str(found.status) or found.status is cc.Status.PROVED
+    else:
+        assert opened.status == found.status
+        kept = [(r.quantity, r.limit, r.unit, r.place, r.holds, r.at_least) for r in found.rows]
+        assert kept == [
+            (r.quantity, r.limit, r.unit, r.place, r.holds, r.at_least) for r in opened.rows
+        ]
+        values = [[r.value for r in rows] for rows in (found.rows, opened.rows)]
+        for ours, theirs in zip(*values, strict=True):
+            finite = not isinstance(ours, float) or np.isfinite(ours)
+            assert theirs == (ours if finite else None)
+    opened.save(tmp_path / "again")
+    assert opened.figures is not None
+
+
+def test_figures_are_drawn_by_name(results):
+    assert {"path", "errors", "torques"} <= set(results["run"].figures)
+    for kind, name in (("run", "torques"), ("compare", "comparison"), ("proof", "tube")):
+        assert results[kind].figures[name]().axes
+    assert set(results["campaign"].figures) == {"robustness"}
+    assert results["audit"].figures == {}
+
+
+def test_verdicts_follow_from_the_rows(results):
+    campaign = results["campaign"]
+    (row,) = campaign.rows
+    assert (row.value, row.limit, row.place, row.holds) == (-0.3, 0.0, "world 2", False)
+    assert campaign.status == "failed"
+    assert replace(campaign, values=[[0.2], [0.1], [0.3]]).status == "passed"
+    assert replace(campaign, invalid={1: "lifts off"}).status == "failed"
+    record = results["record"]
+    assert record.status == "passed"
+    assert replace(record, stopped="singular").status == "failed"
+    strong = replace(record, u_range=1e3 * np.ones_like(record.u_range))
+    limited = any(row.limit is not None for row in record.rows)
+    assert limited is (strong.status == "failed")
+    assert results["audit"].status == "passed"
+
+
+def test_rows_show_number_unit_and_side_of_the_limit():
+    row = Row("margin", 0.25, 0.1, "", "1.2 s", True, at_least=True)
+    assert (row.shown, row.shown_limit) == ("0.25", ">= 0.1")
+    assert Row("status", "holds").shown == "holds"
+    assert Row("time", None, unit="s").shown == "- s"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: [],
+        lambda data: data | {"rows": [{"quantity": 1, "value": 2}]},
+        lambda data: data | {"rows": [{"ghost": 1}]},
+        lambda data: data | {"rows": 3},
+        lambda data: data | {"status": None},
+        lambda data: {name: data[name] for name in data if name != "command"},
+    ],
+)
+def test_other_files_are_refused_with_their_name(change, tmp_path):
+    path = StoredResult("compare", "a", "passed", (Row("x", 1.0),)).save(tmp_path / "x.json")
+    data = json.loads(path.read_text())
+    assert tuple(data) == COMMON
+    assert cc.load_result(path).rows == (Row("x", 1.0),)
+    path.write_text(json.dumps(change(data)))
+    with pytest.raises(ConcurError, match=r"x\.json"):
+        cc.load_result(path)
+
+
+def test_changed_certificate_and_missing_files_are_refused(results, tmp_path):
+    results["certificate"].save(tmp_path / "c.json")
+    text = (tmp_path / "c.json").read_text()
+    (tmp_path / "c.json").write_text(text.replace('"method": "thesis"', '"method": "tight"'))
+    (tmp_path / "no.h5").write_bytes(b"\x89HDF")
+    for name in ("c.json", "no.h5", "none.h5", "none.json", ""):
+        with pytest.raises(ConcurError):
+            cc.load_result(tmp_path / name)
