@@ -168,7 +168,7 @@ def answer(
     warnings: Iterable[str] = (),
     files: Iterable[object] = (),
     rows: Iterable[Row] = (),
-    **own: Any,
+    own: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Build a result as JSON: the fields of all results first, then further ones.
 
@@ -188,7 +188,7 @@ def answer(
         Paths of the files written.
     rows : iterable of Row
         Quantities; numbers that are not finite become null.
-    **own : any
+    own : mapping, optional
         Further fields, of JSON types.
 
     Returns
@@ -207,7 +207,7 @@ def answer(
         *(list(problems), list(warnings), [str(path) for path in files]),
         [{name: _plain(value) for name, value in asdict(row).items()} for row in rows],
     )
-    return {**dict(zip(COMMON, common, strict=True)), **own}
+    return {**dict(zip(COMMON, common, strict=True)), **(own or {})}
 
 
 def save_result(result: Result, path: str | PathLike[str], kind: str, name: str) -> Path:

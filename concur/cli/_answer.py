@@ -15,17 +15,26 @@ from rich.markup import escape
 from rich.table import Table
 
 from concur.cli._errors import errors
-from concur.results import Row, answer
+from concur.results import Row
+from concur.results import answer as document
 
 MARKS = {True: "[green]yes[/]", False: "[bold red]no[/]", None: ""}
+
+
+COMMON_OF_CALLS = ("name", "robot", "problems", "warnings", "files", "rows")
+
+
+def answer(command: str, passed: bool, status: str, **fields: Any) -> dict[str, Any]:
+    """Answer as JSON from its fields."""
+    common = {name: fields.pop(name) for name in COMMON_OF_CALLS if name in fields}
+    return document(command, passed, status, **common, own=fields)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """A verdict with its evidence.
 
-    Printed are the verdict, the warnings, the rows, what `shown` adds, the problems that no row
-    tells, and the files.
+    Printed are the verdict, the warnings, the rows, what `shown` adds, the problems and the files.
     """
 
     command: str
@@ -43,10 +52,10 @@ class Answer:
 
     def as_dict(self) -> dict[str, Any]:
         """Answer as JSON."""
-        return answer(
+        return document(
             self.command, self.passed, self.status, name=self.name, robot=self.robot,
             problems=self.problems, warnings=self.warnings, files=self.files, rows=self.rows,
-            **self.own,
+            own=self.own,
         )  # fmt: skip
 
     def show(self, console: Console) -> None:

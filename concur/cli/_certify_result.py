@@ -19,8 +19,8 @@ from concur.certify import (
     Status,
     Tube,
 )
+from concur.cli._answer import answer
 from concur.formats import Task
-from concur.results import answer
 
 
 @dataclass(frozen=True, eq=False)

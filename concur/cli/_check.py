@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from concur.cli._answer import answer
 from concur.cli._check_task import StartResult
 from concur.cli._tables import MARKS, audit_dict, show_audit, show_warnings
 from concur.cli._warnings import file_warnings, robot_warnings, task_warnings
@@ -19,7 +20,6 @@ from concur.errors import UnknownNameError
 from concur.files import is_file
 from concur.formats import load, load_shipped, load_task, shipped_names
 from concur.reduction import Audit, JointSymmetry, ReducedModel, SymmetryReport, reduce, symmetry
-from concur.results import answer
 from concur.robot import Body, Mechanism
 from concur.tables import located, read_toml, suggest_file
 from concur.verification import Campaign

@@ -9,10 +9,10 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from concur.cli._answer import answer
 from concur.cli._results import results
 from concur.control import CFolder
 from concur.formats import load_task
-from concur.results import answer
 from concur.tables import located
 
 

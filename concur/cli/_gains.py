@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from concur.certify import CertifiedGains, certified_gains
+from concur.cli._answer import answer
 from concur.cli._tables import MARKS
 from concur.control import (
     Gains,
@@ -26,7 +27,6 @@ from concur.control import (
 from concur.errors import ConcurError, SimulationError, UnknownNameError
 from concur.files import replace_files, writing
 from concur.formats import Task, load_task
-from concur.results import answer
 from concur.rounding import rounded_down
 from concur.tables import read_toml
 

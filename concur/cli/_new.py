@@ -18,13 +18,13 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
+from concur.cli._answer import answer
 from concur.control import Servo
 from concur.errors import ConcurError, DescriptionError, UnknownNameError
 from concur.files import writing
 from concur.formats import load, load_task, suggest_sidecar
 from concur.outputs import Output
 from concur.reduction import ReducedModel, reduce
-from concur.results import answer
 from concur.robot import Mechanism, robot_size
 
 KINDS = ("rover", "floater", "urdf")

@@ -13,9 +13,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from concur.certify import Status
+from concur.cli._answer import answer
 from concur.formats import Task
 from concur.proofs import Bound, Sampled, TaskProof
-from concur.results import answer
 
 PROOF = "proof.json"
 """Name of the file of a proof."""

@@ -12,9 +12,9 @@ from rich.markup import escape
 
 from concur.certify import Status, examine
 from concur.checker import StoredTaskProof, is_task_proof, load_task_proof, recheck
+from concur.cli._answer import answer
 from concur.cli._bar import progress_bar
 from concur.formats import Task, load_task
-from concur.results import answer
 
 _MARKS = {Status.PROVED: "green", Status.REFUTED: "bold red", Status.UNDECIDED: "yellow"}
 

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from concur.cli._answer import answer
 from concur.cli._facts import run_attributes, task_facts, task_settings
 from concur.cli._mismatch import felt_mismatch, mismatch_dict, mismatch_text
 from concur.cli._results import Results, results
@@ -36,7 +37,6 @@ from concur.errors import (
 from concur.formats import Task, load_task
 from concur.plotting import animate, save_figures, write_report
 from concur.reduction import Audit
-from concur.results import answer
 from concur.simulation import Finding, Run
 
 ANIMATIONS = ("gif", "mp4")

@@ -10,10 +10,10 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from concur.cli._answer import answer
 from concur.errors import ConcurError, DescriptionError
 from concur.files import replace_files, writing
 from concur.formats import FixedInertia, fix_inertias, suggest_sidecar
-from concur.results import answer
 
 
 @dataclass(frozen=True)

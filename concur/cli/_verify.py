@@ -23,12 +23,12 @@ from concur.certify import (
     certify,
     operating_bounds,
 )
+from concur.cli._answer import answer
 from concur.cli._results import Results, foreign, results
 from concur.cli._tables import show_warnings
 from concur.cli._warnings import task_warnings
 from concur.errors import ConcurError
 from concur.formats import Task, load_task
-from concur.results import answer
 from concur.tables import located
 from concur.verification import (
     Campaign,

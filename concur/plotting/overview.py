@@ -154,7 +154,23 @@ def _draw_flight(figure: Figure, run: RunLike, path: Axes) -> None:
 
 
 def run_figures(run: RunLike) -> dict[str, Callable[[], Figure]]:
-    """Figures of a run by name, in the order of the report; a call draws one."""
+    """Figures of a run by name, in the order of the report; a call draws one.
+
+    Parameters
+    ----------
+    run : RunLike
+        A finished run.
+
+    Returns
+    -------
+    dict
+        The names of `save_figures`.
+
+    Examples
+    --------
+    >>> run_figures(run)["torques"]()    # doctest: +SKIP
+    <Figure size 2000x1250 with 5 Axes>
+    """
     figures: dict[str, Callable[[RunLike], Figure]] = {
         "path": path_figure,
         "errors": error_figure,
