@@ -1,11 +1,9 @@
-"""JSON schemas of files, from the tables that read them: editors complete and check with them."""
+"""JSON schemas of robot, sidecar, task and campaign files."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from typing import Any
-
-from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from concur.formats._nominal import QUANTITIES
 from concur.formats._reference import REFERENCE_KINDS
@@ -14,10 +12,7 @@ from concur.formats._sidecar import UrdfSidecar
 from concur.formats._task_tables import TaskTable
 from concur.formats._uncertainty import WAYS
 from concur.robot import Mechanism
-from concur.tables import NUMBER, PAIR, Shape, Table, any_of, list_of, model_of, table_of
-
-DIALECT = "http://json-schema.org/draft-07/schema#"
-"""Dialect of JSON schema that the usual editors of TOML read."""
+from concur.tables import NUMBER, PAIR, Shape, any_of, json_schema, list_of, model_of, table_of
 
 DISTRIBUTIONS = {
     "interval": "Lower and upper end of a uniform distribution.",
@@ -26,67 +21,6 @@ DISTRIBUTIONS = {
     "choice": "Values of equal probability.",
 }
 """Fields of a distribution, in the unit of the quantity."""
-
-
-class _Writer(GenerateJsonSchema):
-    """Writes no titles, and no null: TOML has none."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        return False
-
-    def nullable_schema(self, schema: Any) -> Shape:
-        return self.generate_inner(schema["schema"])
-
-    def tagged_union_schema(self, schema: Any) -> Shape:
-        return any_of(*(self.generate_inner(kind) for kind in schema["choices"].values()))
-
-    def default_schema(self, schema: Any) -> Shape:
-        found = super().default_schema(schema)
-        if found["default"] is None or isinstance(found["default"], dict):
-            del found["default"]
-        return found
-
-
-def json_schema(table: type[Table], title: str, *others: type[Table]) -> Shape:
-    """Schema of a file in the dialect `DIALECT`.
-
-    Parameters
-    ----------
-    table : type
-        Table of the whole file.
-    title : str
-        Title of the schema.
-    *others : type
-        Further tables for the definitions.
-
-    Returns
-    -------
-    dict
-        The schema.
-    """
-    places, document = models_json_schema(
-        [(each, "validation") for each in (table, *others)],
-        ref_template="#/definitions/{model}",
-        schema_generator=_Writer,
-    )
-    parts = document["$defs"]
-    for part in parts.values():
-        part.pop("title", None)
-    _wrap_references(parts)
-    whole = parts.pop(_name(places[table, "validation"]))
-    return {"$schema": DIALECT, "title": title, **whole, "definitions": dict(sorted(parts.items()))}
-
-
-def _wrap_references(part: Any) -> None:
-    """Put references beside which there are other entries into an `allOf`, as draft 7 wants."""
-    if isinstance(part, dict):
-        if "$ref" in part and len(part) > 1:
-            part["allOf"] = [{"$ref": part.pop("$ref")}]
-        for inner in part.values():
-            _wrap_references(inner)
-    elif isinstance(part, list):
-        for inner in part:
-            _wrap_references(inner)
 
 
 def schemas() -> dict[str, Shape]:
@@ -103,10 +37,6 @@ def schemas() -> dict[str, Shape]:
     campaign["required"] = [*campaign["required"], "uncertainty"]
     sidecar = json_schema(model_of(UrdfSidecar), "Sidecar of a URDF or MJCF file of concur")
     return {"robot": robot, "sidecar": sidecar, "task": task, "campaign": campaign}
-
-
-def _name(place: Shape) -> str:
-    return str(place["$ref"]).rsplit("/", 1)[1]
 
 
 def _closed(properties: Shape, required: list[str]) -> Shape:

@@ -12,6 +12,7 @@ from ._faults import show as show
 from ._faults import suggest as suggest
 from ._faults import suggest_file as suggest_file
 from ._faults import unknown as unknown
+from ._schema import json_schema as json_schema
 from ._table import Table as Table
 from ._table import check as check
 from ._table import check_kind as check_kind

@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 
 from concur.cli import main
 from concur.formats import shipped_names
-from concur.formats._schema import json_schema, schemas
+from concur.formats._schema import schemas
+from concur.tables import json_schema
 from hil.rig._schema import RigTable
 from tests.formats import test_files_page, test_robot, test_task
 
