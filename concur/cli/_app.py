@@ -154,6 +154,14 @@ def check(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the file that --fix or --suggest writes.")
     ] = False,
+    xacro: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME:=VALUE|PACKAGE=FOLDER",
+            help="Value of an argument of a .xacro file, or the folder of a package that it names; "
+            "may be repeated.",
+        ),
+    ] = None,
     audit: ListAudit = False,
 ) -> None:
     """Check a robot: inertias, wheels, reduction, assumptions; of a task also start and reach."""
@@ -161,7 +169,7 @@ def check(
         if fix is not None or suggest:
             from concur.cli._urdf import write_urdf
 
-            made = write_urdf(robot, fix, suggest, overwrite)
+            made = write_urdf(robot, fix, suggest, overwrite, xacro)
             if as_json:
                 typer.echo(json.dumps(made.as_dict(), indent=2))
             else:
@@ -170,7 +178,7 @@ def check(
 
         from concur.cli._check import check_robot
 
-        result = check_robot(robot, stages)
+        result = check_robot(robot, stages, xacro)
         if as_json:
             typer.echo(json.dumps(result.as_dict(), indent=2))
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -15,6 +16,7 @@ from rich.table import Table
 from concur.cli._answer import answer
 from concur.cli._check_task import StartResult
 from concur.cli._tables import MARKS, audit_dict, show_audit, show_warnings
+from concur.cli._urdf import macros_of
 from concur.cli._warnings import file_warnings, robot_warnings, task_warnings
 from concur.errors import UnknownNameError
 from concur.files import is_file
@@ -118,18 +120,21 @@ class CheckResult:
         console.print(_symmetry_table(self.symmetry))
 
 
-def check_robot(robot: str, stages: str | None = None) -> CheckResult:
+def check_robot(
+    robot: str, stages: str | None = None, xacro: Sequence[str] | None = None
+) -> CheckResult:
     """Load a robot by file or name, reduce and audit it, and find its symmetries."""
     if is_task(robot):
         return _check_task(Path(robot), stages)
-    mechanism, is_name = named_robot(robot)
+    macros = macros_of(xacro)
+    mechanism, is_name = named_robot(robot, **macros)
     with located(robot, ""):
         names = stages if stages in (None, "auto") else [s.strip() for s in stages.split(",")]
         model = reduce(mechanism, stages=names)
     # This takes seconds for a robot of many joints: show a status on a terminal.
     with Console(stderr=True).status("searching for symmetries, joint by joint"):
         found = symmetry(mechanism)
-    warnings = (*robot_warnings(mechanism), *(() if is_name else file_warnings(robot)))
+    warnings = (*robot_warnings(mechanism), *(() if is_name else file_warnings(robot, **macros)))
     return CheckResult(mechanism, model, model.audit(), found, warnings)
 
 
@@ -139,7 +144,7 @@ def is_task(name: str) -> bool:
     return path.suffix == ".toml" and is_file(path) and "outputs" in read_toml(path)
 
 
-def named_robot(robot: str) -> tuple[Mechanism, bool]:
+def named_robot(robot: str, **macros: Any) -> tuple[Mechanism, bool]:
     """Load a robot by file or name; also, whether it was a name."""
     known = shipped_names()
     path = Path(robot)
@@ -152,7 +157,7 @@ def named_robot(robot: str) -> tuple[Mechanism, bool]:
             came="neither a file nor a robot of this name",
             cure=suggest_file(path, "Check the spelling.", names=known),
         )
-    return (load_shipped(robot) if is_name else load(robot)), is_name
+    return (load_shipped(robot) if is_name else load(robot, **macros)), is_name
 
 
 def _check_task(path: Path, stages: str | None) -> CheckResult:

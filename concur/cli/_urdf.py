@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from os.path import lexists
 from pathlib import Path
@@ -14,6 +15,7 @@ from concur.cli._answer import answer
 from concur.errors import ConcurError, DescriptionError
 from concur.files import replace_files, writing
 from concur.formats import FixedInertia, fix_inertias, suggest_sidecar
+from concur.tables import show
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,27 @@ def _change(inertia: FixedInertia) -> str:
     return f"second moments changed by {inertia.change:.2g} of their norm"
 
 
+def macros_of(words: Sequence[str] | None) -> dict[str, dict[str, str]]:
+    """Arguments `xacro` and `packages` of `load` by the words of the option --xacro."""
+    found: dict[str, dict[str, str]] = {"xacro": {}, "packages": {}}
+    for word in words or ():
+        name, mark, value = word.partition(":=" if ":=" in word else "=")
+        if not (name and mark and value):
+            raise ConcurError(
+                "option `--xacro`",
+                expected="NAME:=VALUE for an argument, or PACKAGE=FOLDER",
+                came=show(word),
+                cure="Write, for example, --xacro arm:=true or --xacro my_robot=src/robot.",
+            )
+        found["xacro" if mark == ":=" else "packages"][name] = value
+    return found
+
+
 def write_urdf(
-    robot: str, fix: Path | None, suggest: bool, overwrite: bool
+    robot: str, fix: Path | None, suggest: bool, overwrite: bool, xacro: Sequence[str] | None
 ) -> FixResult | Suggestion:
     """Write what one of the two options asks for."""
+    macros = macros_of(xacro)
     if fix is not None and suggest:
         raise ConcurError(
             "concur check",
@@ -57,14 +76,13 @@ def write_urdf(
             came="both",
             cure="Run the command twice, first with --fix.",
         )
-    return suggest_robot(robot, overwrite) if fix is None else fix_robot(robot, fix, overwrite)
-
-
-def fix_robot(robot: str, out: Path, overwrite: bool) -> FixResult:
-    """Write a copy of a URDF file with the nearest physical inertias."""
-    data, fixed = fix_inertias(_urdf(robot, "--fix"))
-    _write(out, data, overwrite)
-    return FixResult(out, fixed)
+    if fix is not None:
+        data, fixed = fix_inertias(_urdf(robot, "--fix"), **macros)
+        _write(fix, data, overwrite)
+        return FixResult(fix, fixed)
+    out, text = suggest_sidecar(_urdf(robot, "--suggest"), **macros)
+    _write(out, text.encode(), overwrite)
+    return Suggestion(out, text)
 
 
 @dataclass(frozen=True)
@@ -82,13 +100,6 @@ class Suggestion:
         """Print the result."""
         for line in (*self.text.splitlines(), "", f"written: {self.out}"):
             console.print(escape(line), highlight=False, soft_wrap=True)
-
-
-def suggest_robot(robot: str, overwrite: bool) -> Suggestion:
-    """Write a sidecar beside a URDF file."""
-    out, text = suggest_sidecar(_urdf(robot, "--suggest"))
-    _write(out, text.encode(), overwrite)
-    return Suggestion(out, text)
 
 
 def _urdf(robot: str, option: str) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -34,11 +35,11 @@ def robot_warnings(robot: Mechanism) -> tuple[str, ...]:
     return (*suspicious, *found)
 
 
-def file_warnings(path: str) -> tuple[str, ...]:
+def file_warnings(path: str, **macros: Any) -> tuple[str, ...]:
     """Warnings about the file of a robot, beside those about the robot; none for TOML."""
     if Path(path).suffix.lower() not in (".urdf", ".xacro") or not os.path.isfile(path):
         return ()
-    return suspicious_urdf(path)
+    return suspicious_urdf(path, **macros)
 
 
 def _near_singular(robot: Mechanism) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from importlib import resources
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from concur.errors import ConcurError, DescriptionError
@@ -18,6 +19,8 @@ def load(
     *,
     sidecar: str | PathLike[str] | None = None,
     keep_fixed: bool | Collection[str] = False,
+    xacro: Mapping[str, str] | None = None,
+    packages: Mapping[str, str | Path] | None = None,
 ) -> Mechanism:
     """Read a robot from a TOML, URDF or MJCF file.
 
@@ -33,8 +36,9 @@ def load(
     ``torque_limit`` are a number or a list of one number per DOF; ``shape`` is one table, or a list
     of tables, with the ``type`` and the ``size`` of a `Shape` and its placement.
 
-    The macros of a .xacro file are expanded by the package
-    xacrodoc. Each link is a body with its name; links on fixed joints
+    The macros of a .xacro file are expanded by the package xacro; ``xacro`` and ``packages``
+    are fields of the sidecar too. Packages are found above and beside the file, in its checkout,
+    and in ROS. Each link is a body with its name; links on fixed joints
     are merged into the body that carries them. Meshes are not opened; mimic joints follow the joint
     that they name. The root link is the base. By default its joint is free. A root link `world`
     is the inertial frame, as is a root link without mass that carries one link on a floating or
@@ -67,6 +71,10 @@ def load(
         Whether links on fixed joints of a URDF file become bodies on `Fixed` joints; or names of
         links that become bodies without mass there, such as frames of tools for outputs, while
         their mass stays in the body that carries them. Names of other links have no effect.
+    xacro : mapping of str to str, optional
+        Values of the arguments of a xacro file; they go before those of the sidecar.
+    packages : mapping of str to path, optional
+        Folders of packages that a xacro file names and that are not found.
 
     Returns
     -------
@@ -97,8 +105,9 @@ def load(
     """
     if file_named(path).suffix.lower() in (".urdf", ".xacro"):
         from concur.formats._urdf import load_urdf
+        from concur.formats._urdf_xacro import Macros
 
-        return load_urdf(path, sidecar, keep_fixed)
+        return load_urdf(path, sidecar, keep_fixed, Macros(xacro or {}, packages or {}))
     if file_named(path).suffix.lower() in (".xml", ".mjcf") and not keep_fixed:
         from concur.formats._mjcf import load_mjcf
 

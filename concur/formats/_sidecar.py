@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from concur.files import is_file
 from concur.robot import Drive, Steering, Supports, Wheel
-from concur.tables import Vector3, build, file_named, read_toml
+from concur.tables import Vector3
 
 
 def _cures(suffix: str) -> dict[str, str]:
@@ -72,10 +70,18 @@ class UrdfSidecar(Sidecar):
     locked : mapping of str to float, optional
         Coordinate at which each of these joints is held, m or rad; the joint becomes fixed.
         Default: none.
+    xacro : mapping of str to str, optional
+        Values of the arguments of a xacro file, in the form in which its macros read them. Default:
+        those of the file.
+    packages : mapping of str to str, optional
+        Folders of packages that the file names and that are not found beside it, in its checkout or
+        in ROS; relative to the sidecar. Default: none.
     """
 
     drives: Sequence[Drive] = ()
     locked: Mapping[str, float] | None = None
+    xacro: Mapping[str, str] | None = None
+    packages: Mapping[str, str] | None = None
     _cures: ClassVar[Mapping[str, str]] = {
         **_cures(".urdf"),
         "root": 'Write base = "free", "planar" or "fixed".',
@@ -86,10 +92,3 @@ def sidecar_of(file: Path) -> Path:
     """Default sidecar: arm.toml of arm.urdf, arm.xacro and arm.urdf.xacro."""
     stem = file.with_suffix("")
     return (stem if stem.suffix.lower() == ".urdf" else file).with_suffix(".toml")
-
-
-def read_sidecar(file: Path, sidecar: str | PathLike[str] | None) -> tuple[UrdfSidecar, Path, bool]:
-    """Read the sidecar of a URDF file; return it, its path, and whether there is one."""
-    side = sidecar_of(file) if sidecar is None else file_named(sidecar)
-    given = sidecar is not None or is_file(side)
-    return build(UrdfSidecar, read_toml(side) if given else {}, side), side, given

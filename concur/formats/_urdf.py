@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 
 from concur.errors import ConcurError, InertiaError, shown
 from concur.formats._names import check_parts
-from concur.formats._sidecar import UrdfSidecar, read_sidecar
+from concur.formats._sidecar import UrdfSidecar
 from concur.formats._unread import Part, Unread
 from concur.formats._urdf_elements import unread_urdf
 from concur.formats._urdf_held import held_joints, locked_joints
@@ -24,15 +24,15 @@ from concur.formats._urdf_tree import (
     ONE_COORDINATE,
     Link,
     UrdfJoint,
-    contents,
     primitive,
+    read_urdf,
 )
-from concur.formats._urdf_xml import Node, parsed, tag_of, urdf_text
+from concur.formats._urdf_xacro import Macros
+from concur.formats._urdf_xml import Node, tag_of
 from concur.robot import Body, Inertia, Mechanism, Mimic, Pose, Shape, joints
 from concur.tables import (
     MOST_BODIES,
     fault,
-    file_named,
     located,
     show,
     unknown,
@@ -93,14 +93,14 @@ class _Group:
 def load_urdf(
     path: str | PathLike[str],
     sidecar: str | PathLike[str] | None,
-    keep_fixed: bool | Collection[str],
+    keep_fixed: bool | Collection[str] = False,
+    macros: Macros = Macros(),  # noqa: B008  # a frozen value
 ) -> Mechanism:
     """Read a robot from a URDF file; parameters and errors as of `load`."""
-    file = file_named(path)
-    table, side, given = read_sidecar(file, sidecar)
-    root = Node(parsed(urdf_text(file), file), file)
-    links, tree = contents(root)
-    unread = Unread(file, table.ignore)
+    read = read_urdf(path, sidecar, macros)
+    file, root, links, tree = read.file, read.root, read.links, read.tree
+    table, side, given = read.table, read.side, read.given
+    unread = Unread(file, table.ignore, read.repairs)
     unread_urdf(root, unread)
     noted = [("inertia", link.note) for link in links.values()]
     noted += [("limit", joint.note) for joint in tree.values()]

@@ -114,6 +114,7 @@ CONTEXTS: dict[str, Mapping[str, Rule | None]] = {
             ("acceleration", "deceleration", "jerk", "drake:acceleration"),
             _listed("limits of acceleration"),
         ),
+        **dict.fromkeys(("gear_torque", "gear_velocity"), _listed("limits of gears")),
     },
     "mimic@": dict.fromkeys(("joint", "multiplier", "offset"), READ),
     "dynamics@": {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -21,7 +22,9 @@ from concur.formats._urdf_inertia import (
     second_moments,
     without_rounding,
 )
-from concur.formats._urdf_xml import Node, blank_declaration, parsed, tag_of, urdf_text
+from concur.formats._urdf_repair import repaired
+from concur.formats._urdf_xacro import Macros, urdf_text
+from concur.formats._urdf_xml import Node, blank_declaration, parsed, tag_of
 from concur.robot import Inertia
 from concur.tables import LARGEST_TOML, file_named, located
 
@@ -61,7 +64,12 @@ class FixedInertia:
     moments: tuple[float, ...]
 
 
-def fix_inertias(path: str | PathLike[str]) -> tuple[bytes, tuple[FixedInertia, ...]]:
+def fix_inertias(
+    path: str | PathLike[str],
+    *,
+    xacro: Mapping[str, str] | None = None,
+    packages: Mapping[str, str | Path] | None = None,
+) -> tuple[bytes, tuple[FixedInertia, ...]]:
     """Replace the inertias of a URDF file that no rigid body has by the nearest physical ones.
 
     The pseudo-inertia about the centre of mass is the matrix ``diag(S, m)`` with the mass m and
@@ -79,6 +87,10 @@ def fix_inertias(path: str | PathLike[str]) -> tuple[bytes, tuple[FixedInertia, 
     ----------
     path : path
         URDF file.
+    xacro : mapping of str to str, optional
+        As of `load`.
+    packages : mapping of str to path, optional
+        As of `load`.
 
     Returns
     -------
@@ -102,13 +114,14 @@ def fix_inertias(path: str | PathLike[str]) -> tuple[bytes, tuple[FixedInertia, 
     """
     file = file_named(path)
     if file.suffix.lower() == ".xacro":
-        raw = urdf_text(file).encode()
+        raw = urdf_text(file, Macros(xacro or {}, packages or {})).encode()
     else:
         raw = read_bytes(file, "a URDF file", "Check the path.", largest=LARGEST_TOML)
-        urdf_text(file)  # raises an error unless the file is text
+        urdf_text(file, Macros())  # raises an error unless the file is text
     mark = b"\xef\xbb\xbf" if raw.startswith(b"\xef\xbb\xbf") else b""
     data = raw[len(mark) :]
     root = parsed(data.decode(), file)
+    repaired(Node(root, file))  # what `load` mends is no reason to refuse the file
     found: list[FixedInertia] = []
     # Old and new ones, by number of the element in the file.
     tensors: dict[int, tuple[np.ndarray, np.ndarray]] = {}

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike
+from pathlib import Path
 
 import numpy as np
 
 from concur.errors import DescriptionError, shown
-from concur.formats._sidecar import read_sidecar
 from concur.formats._unread import first_names
 from concur.formats._urdf_held import held_at_zero
-from concur.formats._urdf_tree import ONE_COORDINATE, Link, UrdfJoint, contents, primitive
-from concur.formats._urdf_xml import Node, parsed, tag_of, urdf_text
-from concur.tables import file_named
+from concur.formats._urdf_tree import ONE_COORDINATE, Link, UrdfJoint, primitive, read_urdf
+from concur.formats._urdf_xacro import Macros
+from concur.formats._urdf_xml import Node, tag_of
 
 OUTSIDE = 0.01
 """Distance of a centre of mass from the hull of the collision shapes above which it is
@@ -24,7 +25,11 @@ digits, such as 0.7071 0.7071 0, are below it."""
 
 
 def suspicious_urdf(
-    path: str | PathLike[str], sidecar: str | PathLike[str] | None = None
+    path: str | PathLike[str],
+    sidecar: str | PathLike[str] | None = None,
+    *,
+    xacro: Mapping[str, str] | None = None,
+    packages: Mapping[str, str | Path] | None = None,
 ) -> tuple[str, ...]:
     """Find entries of a URDF file that a robot can have but hardly has.
 
@@ -38,16 +43,18 @@ def suspicious_urdf(
         File that `load` has read.
     sidecar : path, optional
         As of `load`.
+    xacro : mapping of str to str, optional
+        As of `load`.
+    packages : mapping of str to path, optional
+        As of `load`.
 
     Returns
     -------
     tuple of str
         One sentence for each kind of finding.
     """
-    file = file_named(path)
-    root = Node(parsed(urdf_text(file), file), file)
-    links, tree = contents(root)
-    table, _, _ = read_sidecar(file, sidecar)
+    read = read_urdf(path, sidecar, Macros(xacro or {}, packages or {}))
+    links, tree, table = read.links, read.tree, read.table
     moving = {name: joint for name, joint in tree.items() if joint.kind in ONE_COORDINATE}
     found = {
         "centre of mass outside the hull of the collision shapes": _outside(links),

@@ -6,23 +6,27 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from concur.errors import InertiaError, shown
+from concur.files import is_file
+from concur.formats._sidecar import UrdfSidecar, sidecar_of
+from concur.formats._unread import Part
 from concur.formats._urdf_inertia import (
     inertial_of,
     largest_gyration,
     second_moments,
     without_rounding,
 )
-from concur.formats._urdf_xml import TAGS, Node, tag_of
+from concur.formats._urdf_repair import repaired
+from concur.formats._urdf_xacro import Macros, urdf_text
+from concur.formats._urdf_xml import TAGS, Node, parsed, tag_of
 from concur.robot import Inertia, joints
-from concur.tables import (
-    located,
-    suggest,
-)
+from concur.tables import build, file_named, located, read_toml, suggest
 
 ONE_COORDINATE = ("revolute", "continuous", "prismatic")
 
@@ -83,6 +87,44 @@ class UrdfJoint:
     limits: dict[str, Any]
     mimic: tuple[str, float, float] | None = None
     note: str = ""  # of what differs from the file
+
+
+@dataclass(frozen=True)
+class UrdfFile:
+    """A URDF file as it is read: its tree after the repairs, and its sidecar."""
+
+    file: Path
+    macros: Macros
+    root: Node
+    links: dict[str, Link]
+    tree: dict[str, UrdfJoint]
+    repairs: list[Part]
+    table: UrdfSidecar
+    side: Path
+    given: bool  # whether there is a sidecar
+
+    @property
+    def top(self) -> str:
+        """Root link; empty if each link is carried."""
+        carried = {joint.child for joint in self.tree.values()}
+        return next((name for name in self.links if name not in carried), "")
+
+
+def read_urdf(
+    path: str | PathLike[str],
+    sidecar: str | PathLike[str] | None = None,
+    macros: Macros = Macros(),  # noqa: B008  # a frozen value
+) -> UrdfFile:
+    """Read a URDF file and its sidecar: parse, repair, check that links and joints form a tree."""
+    file = file_named(path)
+    side = sidecar_of(file) if sidecar is None else file_named(sidecar)
+    given = sidecar is not None or is_file(side)
+    table = build(UrdfSidecar, read_toml(side) if given else {}, side)
+    macros = macros.over(table.xacro or {}, table.packages or {}, side.parent)
+    root = Node(parsed(urdf_text(file, macros), file), file)
+    repairs = repaired(root)
+    links, tree = contents(root)
+    return UrdfFile(file, macros, root, links, tree, repairs, table, side, given)
 
 
 def contents(root: Node) -> tuple[dict[str, Link], dict[str, UrdfJoint]]:

@@ -14,10 +14,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from concur.errors import DescriptionError, shown
-from concur.files import read_text
 from concur.tables import (
     LARGEST,
-    LARGEST_TOML,
     show,
     suggest,
 )
@@ -177,49 +175,6 @@ class Node:
                 pose[:3, :3] = Rotation.from_euler("xyz", rpy).as_matrix()
             pose[:3, 3] = node.numbers("xyz", 3, (0.0, 0.0, 0.0))
         return pose
-
-
-def urdf_text(file: Path) -> str:
-    """Text of a URDF file, or of a xacro file with its macros expanded."""
-    text = read_text(file, "a URDF file", "Check the path.", largest=LARGEST_TOML)
-    if file.suffix.lower() != ".xacro":
-        return text
-    text = expanded(file)
-    if len(text) > LARGEST_TOML:
-        raise DescriptionError(
-            str(file),
-            expected=f"at most {LARGEST_TOML // 2**20} MiB of URDF after the macros",
-            came=f"{len(text) / 2**20:.3g} MiB",
-            cure="Remove the parts that do not move.",
-            file=str(file),
-        )
-    return text
-
-
-def expanded(file: Path) -> str:
-    """Expand the macros of a xacro file."""
-    expected = "a xacro file that expands to a URDF file"
-    try:
-        from xacrodoc import XacroDoc
-    except ImportError:
-        raise DescriptionError(
-            str(file),
-            expected="the package xacrodoc, which expands xacro files without ROS",
-            came="an environment without it",
-            cure="Run `python -m pip install xacrodoc`; or expand the macros where ROS is: "
-            "`xacro robot.urdf.xacro > robot.urdf`.",
-            file=str(file),
-        ) from None
-    try:
-        return str(XacroDoc.from_file(file, resolve_packages=False).to_urdf_string(pretty=True))
-    except Exception as error:  # macros raise errors of every kind
-        raise DescriptionError(
-            str(file),
-            expected=expected,
-            came=f"`{shown(' '.join(str(error).split()), 200)}`",
-            cure="Correct the macros, or the packages and files they include.",
-            file=str(file),
-        ) from None
 
 
 def blank_declaration(text: str) -> str:

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import trimesh
 from typer.testing import CliRunner
 
 import concur as cc
 from concur.cli import main
 from concur.errors import DescriptionError, ReductionError
 from concur.formats import suggest_sidecar
+from tests.formats._wheeled import ROBOTS, control
 from tests.formats.test_urdf import SOLID, joint, link, robot
 
 
@@ -38,6 +40,15 @@ def suggested(folder: Path, *parts: str, base: str = SOLID) -> tuple[str, cc.Mec
     return text, cc.load(path)
 
 
+def suggested_text(folder: Path, file: str, load: bool = True) -> tuple[str, Any]:
+    """Suggestion for a file, and the robot with it."""
+    path = folder / "robot.urdf"
+    path.write_text(file)
+    out, text = suggest_sidecar(path)
+    out.write_text(text)
+    return text, cc.load(path) if load else None
+
+
 def rolling(folder: Path, **more: object) -> list[str]:
     """Wheels of a cart whose right wheel has changes."""
     return [
@@ -56,7 +67,7 @@ def test_cylinders_on_continuous_joints_are_wheels(tmp_path: Path) -> None:
     ]
     assert ours.actuated == ("a", "b", "arm")
     assert ours.nf == 3
-    assert "# `a_joint` is continuous, its axis (0, 1, 0) is parallel to the ground,\n" in text
+    assert "# `a_joint` turns without end, its axis (0, 1, 0) is parallel to the ground,\n" in text
     assert rolling(tmp_path, tag="visual") == ["a", "b"]
     assert rolling(tmp_path, kind="revolute") == ["a"]
     assert rolling(tmp_path, shape="sphere") == ["a"]
@@ -77,32 +88,112 @@ def test_axes_parallel_to_the_ground_are_so_up_to_a_thousandth(tmp_path: Path) -
         assert suggest_sidecar(path)[1].count("[[wheels]]") == count
 
 
-def test_wheels_on_a_second_axle_skid_and_have_no_actuator(tmp_path: Path) -> None:
-    pairs = [
-        wheel(f"{a}{b}", x, y)
-        for a, x in (("f", 0.5), ("r", -0.5))
-        for b, y in (("l", 0.3), ("r", -0.3))
-    ]
-    text, ours = suggested(tmp_path, *pairs)
-    assert [w.kind for w in ours.wheels] == ["disk", "disk", "omni", "omni"]
+def test_further_wheels_on_one_side_skid_and_have_no_actuator(tmp_path: Path) -> None:
+    pairs = [wheel("fl", 0.5, 0.3), wheel("fr", 0.5, -0.3), wheel("r", -0.5, 0.1)]
+    ours = suggested(tmp_path, *pairs)[1]
+    assert [w.kind for w in ours.wheels] == ["disk", "disk", "omni"]
     assert ours.actuated == ("fl", "fr")
-    assert "all joints that move independently, but wheels that skid" in text
     assert cc.reduce(ours).ns == 2
 
 
-def test_wheels_that_would_be_refused_are_comments(tmp_path: Path) -> None:
+def test_a_joint_that_leans_with_a_wheel_is_held(tmp_path: Path) -> None:
     lean = '<origin xyz="0.5 0 0" rpy="0.1 0.1 0"/><axis xyz="0 0 1"/>'
     fork = link("fork") + joint("steer", "revolute", "base", "fork", lean)
-    text, ours = suggested(
-        tmp_path,
-        fork,
-        wheel("a", 0, 0, parent="fork", axis="0 0.995004 -0.0998334", turn=np.pi / 2 - 0.1),
+    turned = {"axis": "0 0.995004 -0.0998334", "turn": np.pi / 2 - 0.1}
+    text, ours = suggested(tmp_path, fork, wheel("a", 0, 0, parent="fork", **turned))
+    assert '"steer" = 0.0  # moves the axle of `a`' in text
+    assert [w.body for w in ours.wheels] == ["a"]
+    assert ours.actuated == ("a",)
+
+
+KINDS = {  # family, kinds of wheels, freedoms of base and arm, motors, unknown radii, supports
+    "turtle_mesh": ("differential", "disk disk", 2, 2, 0, 1),
+    "turtle_drawn": ("differential", "disk disk", 2, 2, 0, 1),
+    "husky": ("skid", "omni omni omni omni slider", 2, 2, 4, 0),
+    "jackal": ("skid", "omni omni omni omni slider", 2, 2, 0, 0),
+    "ridgeback": ("mecanum", "mecanum mecanum mecanum mecanum", 4, 5, 0, 0),
+    "swerve": ("swerve", "disk disk disk disk", 3, 8, 0, 0),
+    "car": ("car", "disk disk disk disk", 2, 2, 0, 0),
+    "omni": ("omni", "omni omni omni", 3, 3, 3, 0),
+    "casters_and_arm": ("differential", "disk disk", 3, 3, 0, 2),
+    "rover": ("car", "disk disk disk disk disk disk", 2, 10, 0, 0),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_family_of_a_wheeled_robot(name: str, tmp_path: Path) -> None:
+    """The suggestion is reduced to the freedoms that the family has in textbooks."""
+    family, kinds, freedoms, motors, unknown, supports = KINDS[name]
+    path = tmp_path / "robot.urdf"
+    path.write_text(ROBOTS[name])
+    out, text = suggest_sidecar(path)
+    assert f"wheels roll on the ground: {family} drive\n" in text
+    assert text.count("FILL IN") == unknown
+    assert "Wheels would be refused" not in text
+    out.write_text(
+        "\n".join("radius = 0.1" if "FILL IN" in line else line for line in text.splitlines())
     )
-    assert ours.wheels == ()
-    assert "# Wheels would be refused: " in text
-    assert "\n# [[wheels]]\n" in text
+    ours = cc.load(path)
     assert isinstance(ours.base.joint, cc.joints.Planar)
     assert ours.gravity == (0.0, 0.0, -9.81)
+    assert " ".join(w.kind for w in ours.wheels) == kinds
+    assert cc.reduce(ours).ns == freedoms
+    assert (len(ours.control_names), len(ours.supports)) == (motors, supports)
+    radius = 0.033 if name == "turtle_mesh" else 0.1
+    assert {w.radius for w in ours.wheels if w.kind != "slider"} == {radius}
+    if name == "omni":
+        return
+    # Straight ahead all wheels turn at the same speed.
+    v = np.zeros(ours.nv)
+    v[0] = radius
+    for k, freedom in enumerate(ours.freedom_names):
+        v[k] = 1.0 if freedom in {w.body for w in ours.wheels} else v[k]
+    assert np.abs(ours.constraints(ours.neutral()) @ v).max() < 1e-12
+
+
+def test_mecanum_wheels_move_sideways(tmp_path: Path) -> None:
+    """Wheels of one diagonal turn forwards and those of the other backwards, and it moves left."""
+    ours = suggested_text(tmp_path, ROBOTS["ridgeback"])[1]
+    v = np.zeros(ours.nv)
+    v[1] = 0.1
+    signs = {"front_left_wheel": -1, "front_right_wheel": 1}
+    signs |= {"rear_left_wheel": 1, "rear_right_wheel": -1}
+    for k, freedom in enumerate(ours.freedom_names):
+        v[k] += signs.get(freedom, 0)
+    assert np.abs(ours.constraints(ours.neutral()) @ v).max() < 1e-12
+
+
+def test_casters_are_held_supports(tmp_path: Path) -> None:
+    text, ours = suggested_text(tmp_path, ROBOTS["casters_and_arm"])
+    assert ours.supports["fl_caster_wheel"] == pytest.approx((0.26, 0.2, 0.0))
+    assert text.count("# a caster, now a support") == 4
+    # A limit of the steering, or a motor on it, makes a steered wheel of it.
+    limited = ROBOTS["casters_and_arm"].replace("caster", "module")
+    assert "differential" in suggested_text(tmp_path, limited)[0]  # by its trail
+    text = suggested_text(tmp_path, limited.replace("-0.04 0 -0.1", "0 0 -0.1"))[0]
+    assert "car drive" in text
+    driven = control("fl_module_rotation_joint", "fr_module_rotation_joint")
+    text = suggested_text(tmp_path, limited.replace("</robot>", f"{driven}</robot>"))[0]
+    assert "[supports]" not in text
+    ball = suggested_text(tmp_path, ROBOTS["turtle_drawn"])[1]
+    assert ball.supports["caster_back"] == pytest.approx((-0.15, 0.0, 0.0))
+
+
+def test_radii_of_meshes(tmp_path: Path) -> None:
+    """A mesh in a package of the same checkout gives the radius about the axle."""
+    folder = tmp_path / "shop" / "meshes"
+    folder.mkdir(parents=True)
+    (tmp_path / "shop" / "package.xml").write_text("<package><name>shop</name></package>")
+    disk = trimesh.creation.cylinder(radius=0.1778, height=0.1, sections=256)
+    disk.apply_transform(trimesh.transformations.rotation_matrix(np.pi / 2, (1, 0, 0)))
+    disk.export(folder / "wheel.stl")
+    (tmp_path / "shop" / "urdf").mkdir()
+    text, ours = suggested_text(tmp_path / "shop" / "urdf", ROBOTS["husky"])
+    assert "FILL IN" not in text
+    assert "The radius is that of its mesh." in text
+    assert {w.radius for w in ours.wheels} == {0.1778, 0.0}
+    other = ROBOTS["husky"].replace("package://shop", "package://stock")
+    assert "No mesh of it was found." in suggested_text(tmp_path / "shop" / "urdf", other, False)[0]
 
 
 def undrawn(name: str, y: float, z: float = 0.1, **more: object) -> str:

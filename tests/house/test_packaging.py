@@ -140,7 +140,7 @@ def test_each_command_that_installs_works_from_a_clone():
 @pytest.mark.parametrize(
     ("target", "works"),
     [
-        *((t, True) for t in (".", ".[rig]", ".[certify,verify]", "ipython", "xacrodoc>=2")),
+        *((t, True) for t in (".", ".[rig]", ".[certify,verify]", "ipython", "xacro>=2")),
         *((t, False) for t in ("concur", "concur-control[rig]", ".[urdf]", ".[rig,view]", "a[")),
     ],
 )
@@ -157,7 +157,7 @@ def test_messages_name_extras_that_exist():
             for extra in re.findall(r"""install_command\(["'](\w+)["']\)""", text):
                 assert extra in PROJECT["optional-dependencies"], path
             if path.name != "errors.py":
-                assert set(targets(text)) <= {"xacrodoc"}, path
+                assert set(targets(text)) <= {"xacro"}, path
 
 
 class Installed:

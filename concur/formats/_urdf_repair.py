@@ -1,0 +1,45 @@
+"""Faults of URDF files that have one cautious reading: the parsed tree is mended, with a note."""
+
+from __future__ import annotations
+
+from concur.formats._unread import Part
+from concur.formats._urdf_xml import Node, tag_of
+
+_VECTORS = ("xyz", "rpy", "size")
+_MIRRORED = {"iyx": "ixy", "izx": "ixz", "izy": "iyz"}
+
+
+def repaired(root: Node) -> list[Part]:
+    """Mend the tree in place; return a note for each kind of change."""
+    found: dict[tuple[str, str], list[int]] = {}
+
+    def changed(what: str, meaning: str, line: int) -> None:
+        found.setdefault((what, meaning), []).append(line)
+
+    massless = {
+        element.get("name")
+        for element in root.element
+        if tag_of(element) == "link" and element.find("{*}inertial/{*}mass") is None
+    }
+    for element in list(root.element.iter()):
+        tag, line = tag_of(element), element.sourceline
+        for name in _VECTORS:
+            if "," in element.get(name, ""):
+                element.set(name, element.get(name).replace(",", " "))
+                changed(name, "commas read as spaces; Pinocchio refuses the file", line)
+        for name, other in _MIRRORED.items() if tag == "inertia" else ():
+            if name in element.attrib and element.get(name) == element.get(other, "0"):
+                del element.attrib[name]
+                meaning = "the entry across the diagonal, equal to the one that is read"
+                changed(name, f"{meaning}; Pinocchio ignores it", line)
+        if tag == "turnGravityOff" and element.getparent().get("reference") in massless:
+            element.getparent().remove(element)
+            changed(tag, "of a link without mass, on which it has no effect", line)
+    return [
+        Part(what, "", f"{meaning} ({_lines(lines)})") for (what, meaning), lines in found.items()
+    ]
+
+
+def _lines(lines: list[int]) -> str:
+    more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
+    return f"line {lines[0]}{more}"
