@@ -19,12 +19,12 @@ from concur.formats._sidecar import UrdfSidecar
 from concur.formats._unread import Part, Unread
 from concur.formats._urdf_elements import unread_urdf
 from concur.formats._urdf_held import held_joints, locked_joints
+from concur.formats._urdf_shapes import primitive
 from concur.formats._urdf_tree import (
     FIX_POINT,
     ONE_COORDINATE,
     Link,
     UrdfJoint,
-    primitive,
     read_urdf,
 )
 from concur.formats._urdf_xacro import Macros

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from concur.formats._unread import Part
 from concur.formats._urdf_xml import Node, tag_of
 
 _VECTORS = ("xyz", "rpy", "size")
+_DECIMAL = re.compile(r",\S.*[^,\s]\s+\S|[^,\s]\s+\S.*,\S")  # "0,5 1" may be two numbers or three
 _MIRRORED = {"iyx": "ixy", "izx": "ixz", "izy": "iyz"}
 
 
@@ -24,8 +27,9 @@ def repaired(root: Node) -> list[Part]:
     for element in list(root.element.iter()):
         tag, line = tag_of(element), element.sourceline
         for name in _VECTORS:
-            if "," in element.get(name, ""):
-                element.set(name, element.get(name).replace(",", " "))
+            value = element.get(name, "")
+            if "," in value and not _DECIMAL.search(value):
+                element.set(name, value.replace(",", " "))
                 changed(name, "commas read as spaces; Pinocchio refuses the file", line)
         for name, other in _MIRRORED.items() if tag == "inertia" else ():
             if name in element.attrib and element.get(name) == element.get(other, "0"):

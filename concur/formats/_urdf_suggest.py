@@ -7,7 +7,7 @@ import json
 import math
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 
@@ -44,6 +44,7 @@ class _Drive:
     """How wheels drive a robot: its family, and entries of the sidecar."""
 
     family: str
+    wheels: list[Rolling] = field(default_factory=list)
     kinds: dict[str, str] = field(default_factory=dict)  # lines of wheels by link
     passive: set[str] = field(default_factory=set)  # joints without a motor
     locked: dict[str, str] = field(default_factory=dict)  # joints that are held, with the reason
@@ -97,25 +98,29 @@ def suggest_sidecar(
         read = read_urdf(path, side, given)
         hints = Hints.of(read)
         wheels = rolling(read, hints)
-        rolls = bool(wheels) or looks_wheeled(read, hints)
+        bases = [""] if wheels or not looks_wheeled(read, hints) else ["planar", "fixed"]
+        attempts = [(wheels, "")] if wheels else []
+        if wheels and all(wheel.steering for wheel in wheels):
+            attempts.append(([replace(wheel, steering="") for wheel in wheels], ""))
+        attempts += [([], base) for base in (["planar"] if wheels else bases)]
         first: ConcurError | None = None
-        for chosen in (wheels, []) if wheels else ([],):
+        for chosen, base in attempts:
             drive = _drive(read, chosen, hints)
-            text = _text(read, given, chosen, drive, rolls)
+            text = _text(read, given, drive, base)
             side.write_text(_filled(text, chosen), encoding="utf-8")
             try:
                 reduce(load_urdf(read.file, side, macros=given))
             except ConcurError as error:
                 first = first or error
-                continue
-            if wheels and not chosen:
-                text += _as_comment(read, wheels, hints, first)
-            return sidecar_of(read.file), text
-        assert first is not None
-        load_urdf(read.file, side, macros=given)  # an error of the file itself
-    reason = " ".join(str(first).partition(": ")[2].split())
-    text += f"\n# `concur check` rejects the robot with this file: {reason}\n"
-    return sidecar_of(read.file), text + (_as_comment(read, wheels, hints, first) if wheels else "")
+            else:
+                break
+        else:
+            load_urdf(read.file, side, macros=given)  # an error of the file itself
+            reason = " ".join(str(first).partition(": ")[2].split())
+            text += f"\n# `concur check` rejects the robot with this file: {reason}\n"
+    if wheels and not chosen and first is not None:
+        text += _as_comment(wheels, first)
+    return sidecar_of(read.file), text
 
 
 def _filled(text: str, wheels: list[Rolling]) -> str:
@@ -143,10 +148,12 @@ def _drive(read: UrdfFile, wheels: list[Rolling], hints: Hints) -> _Drive:
     elif "mecanum" in words and len(_axles(fixed)) > 1:
         found = _mecanum(fixed)
     elif "omni" in words or any(sine(w.axis, fixed[0].axis) > PARALLEL for w in fixed):
-        found = _Drive("omni", {w.link: 'kind = "omni"  # rollers turn sideways' for w in fixed})
+        found = _Drive(
+            "omni", kinds={w.link: 'kind = "omni"  # rollers turn sideways' for w in fixed}
+        )
     else:
         found = _parallel(fixed)
-    wheels[:] = rest
+    found.wheels = rest
     for wheel in casters:
         ground = wheel.center - (0.0, 0.0, wheel.radius)
         found.supports[wheel.link] = ground
@@ -154,7 +161,7 @@ def _drive(read: UrdfFile, wheels: list[Rolling], hints: Hints) -> _Drive:
     for wheel in rest:
         held = [name for name in wheel.carriers if name != wheel.steering]
         found.locked |= dict.fromkeys(held, f"moves the axle of `{wheel.link}`")
-    if wheels:
+    if rest:
         found.supports |= balls(read, [*rest, *casters])
     return found
 
@@ -187,7 +194,7 @@ def _mecanum(wheels: list[Rolling]) -> _Drive:
     for wheel, side in zip(wheels, sides, strict=True):
         angle = math.copysign(ROLLER, -side * float((wheel.center - middle) @ ahead))
         kinds[wheel.link] = f'kind = "mecanum"\nroller_angle = {angle!r}  # the usual order'
-    return _Drive("mecanum", kinds)
+    return _Drive("mecanum", kinds=kinds)
 
 
 def _parallel(wheels: list[Rolling]) -> _Drive:
@@ -200,9 +207,12 @@ def _parallel(wheels: list[Rolling]) -> _Drive:
     skids = 'kind = "omni"  # skids sideways: another axle determines the direction'
     if any(len(own) < 2 for own in both):
         others = [wheel for axle in axles[1:] for wheel in axle]
-        return _Drive("differential", {w.link: skids for w in others}, {w.joint for w in others})
+        family = "differential" if len(axles[0]) > 1 else "single-track"
+        kinds = {wheel.link: skids for wheel in others}
+        return _Drive(family, kinds=kinds, passive={wheel.joint for wheel in others})
     skids = 'kind = "omni"  # skids sideways in curves'
-    found = _Drive("skid", {w.link: skids for w in wheels}, slider=(middle, wheels[0].axis))
+    found = _Drive("skid", slider=(middle, wheels[0].axis))
+    found.kinds = {wheel.link: skids for wheel in wheels}
     left = 1.0 if wheels[0].axis[1] > 0.0 else -1.0
     for name, sign in (("left", left), ("right", -left)):
         found.drives[name] = {
@@ -244,34 +254,17 @@ def _steered(fixed: list[Rolling], steered: list[Rolling], hints: Hints) -> _Dri
     return found
 
 
-def _text(read: UrdfFile, given: Macros, wheels: list[Rolling], drive: _Drive, rolls: bool) -> str:
-    top, links, tree = read.top, read.links, read.tree
-    lines = [
-        f"# Suggested by `concur check {shown(read.file.name)} --suggest`: review every line.",
-        "",
-    ]
+def _text(read: UrdfFile, given: Macros, drive: _Drive, base: str) -> str:
+    wheels, tree = drive.wheels, read.tree
+    head = f"# Suggested by `concur check {shown(read.file.name)} --suggest`: review every line."
+    lines = [head, ""]
     for name, table in (("xacro", given.arguments), ("packages", given.packages)):
         if table:
             pairs = (f"{json.dumps(key)} = {json.dumps(str(table[key]))}" for key in table)
             lines.append(f"{name} = {{ {', '.join(pairs)} }}")
-    if top == "world":
-        lines.append("# No base: the root link `world` is the inertial frame.")
-    elif wheels:
-        lines.append(
-            f'base = "planar"  # {len(wheels)} wheels roll on the ground: {drive.family} drive'
-        )
-    elif rolls:
-        lines.append('base = "planar"  # it has wheels, which no suggestion could take over')
-    elif not links[top].mass if top else False:
-        lines.append(f'base = "fixed"  # the root link `{top}` has no mass')
-    else:
-        lines.append('base = "free"  # no wheels were found, and the root link has mass')
-    if rolls or "free" not in lines[-1]:
-        lines.append("gravity = [0.0, 0.0, -9.81]  # the z axis of the root link points upwards")
-    else:
-        lines.append("# gravity = [0.0, 0.0, -9.81]  # zero by default, as of a spacecraft")
+    lines += _base(read, drive, base)
     geared = {name for gears in drive.drives.values() for name in gears}
-    heavy = heavy_links(tree, links)
+    heavy = heavy_links(tree, read.links)
     moving = [
         name
         for name, joint in tree.items()
@@ -298,7 +291,7 @@ def _text(read: UrdfFile, given: Macros, wheels: list[Rolling], drive: _Drive, r
     if drive.slider is not None:
         center, axis = drive.slider
         lines += ["", "# The robot turns about the middle of its axles: no side slip there."]
-        lines += ["[[wheels]]", f"body = {json.dumps(top)}", "radius = 0.0", 'kind = "slider"']
+        lines += ["[[wheels]]", f"body = {json.dumps(read.top)}", "radius = 0.0", 'kind = "slider"']
         lines += [f"axis = {_listed(axis)}", f"center = {_listed(center)}"]
     for wheel_link, *guides in drive.steering:
         lines += ["", "[[steering]]", f"wheel = {json.dumps(wheel_link)}"]
@@ -306,12 +299,30 @@ def _text(read: UrdfFile, given: Macros, wheels: list[Rolling], drive: _Drive, r
     return "\n".join(lines) + "\n"
 
 
+def _base(read: UrdfFile, drive: _Drive, base: str) -> list[str]:
+    """Joint of the base and gravity; `base` is that of a robot whose wheels cannot be taken."""
+    top = read.top
+    fall = "gravity = [0.0, 0.0, -9.81]  # the z axis of the root link points upwards"
+    count = f"{len(drive.wheels)} wheels roll on the ground: {drive.family} drive"
+    if top == "world":
+        return ["# No base: the root link `world` is the inertial frame.", fall]
+    if drive.wheels:
+        return [f'base = "planar"  # {count}', fall]
+    if base:
+        return [f'base = "{base}"  # it has wheels, which no suggestion could take over', fall]
+    if top and not read.links[top].mass:
+        return [f'base = "fixed"  # the root link `{top}` has no mass', fall]
+    free = 'base = "free"  # no wheels were found, and the root link has mass'
+    return [free, "# gravity = [0.0, 0.0, -9.81]  # zero by default, as of a spacecraft"]
+
+
 def _listed(vector: np.ndarray) -> str:
     return json.dumps([float(f"{x:.9g}") + 0.0 for x in vector])
 
 
 def _wheel(wheel: Rolling, kind: str, wheels: list[Rolling]) -> list[str]:
-    ground = min(w.center[2] - w.radius for w in wheels)
+    known = [w for w in wheels if not w.guess] or wheels
+    ground = min(w.center[2] - w.radius for w in known)
     radius = wheel.center[2] - ground
     if abs(radius - wheel.radius) < 1e-9 or wheel.why.startswith("the plugin"):
         radius = wheel.radius
@@ -330,12 +341,8 @@ def _wheel(wheel: Rolling, kind: str, wheels: list[Rolling]) -> list[str]:
     return lines + kind.splitlines()
 
 
-def _as_comment(
-    read: UrdfFile, wheels: list[Rolling], hints: Hints, error: ConcurError | None
-) -> str:
-    kinds = _drive(read, wheels, hints).kinds
+def _as_comment(wheels: list[Rolling], error: ConcurError) -> str:
     lines = [f"Wheels would be refused: {' '.join(str(error).partition(': ')[2].split())}"]
     for wheel in wheels:
-        entry = _wheel(wheel, kinds.get(wheel.link, ""), wheels)
-        lines += [line.removeprefix("# ") for line in entry]
+        lines += [line.removeprefix("# ") for line in _wheel(wheel, "", wheels)]
     return "\n" + "".join(f"# {line}\n" for line in lines)

@@ -41,19 +41,6 @@ FIX = "`concur check robot.urdf --fix OUT.urdf` writes the nearest physical iner
 FIX_POINT = "`concur check robot.urdf --fix OUT.urdf` writes an assumed tensor for each of them."
 """Cure for a mass without tensor where the motion needs one."""
 
-_SIZES: dict[str, Callable[[Node], tuple[float, ...]]] = {
-    "box": lambda node: node.numbers("size", 3, None),
-    "cylinder": lambda node: (node.number("radius", None), node.number("length", None)),
-    "sphere": lambda node: (node.number("radius", None),),
-}
-
-
-def primitive(node: Node) -> tuple[str, np.ndarray, tuple[float, ...]]:
-    """Kind, pose (4, 4) in the link and sizes, m, of an element <visual> or <collision>."""
-    geometry = node.parts()["geometry"]
-    shape = Node(geometry.element[0], node.path, geometry.place.partition(", ")[2])
-    return shape.tag, node.pose(), _SIZES[shape.tag](shape)
-
 
 @dataclass(frozen=True)
 class Link:

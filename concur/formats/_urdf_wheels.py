@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from concur.formats._urdf_lint import shapes_of
+from concur.formats._urdf_shapes import shapes_of
 from concur.formats._urdf_tree import Link, UrdfFile, UrdfJoint
 from concur.formats._urdf_xml import Node, tag_of
 

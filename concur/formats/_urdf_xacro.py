@@ -118,9 +118,8 @@ def _expanded(file: Path, macros: Macros) -> str:
     own, substitution_args._eval_find = substitution_args._eval_find, find
     try:
         with redirect_stderr(StringIO()):  # xacro prints warnings and traces
-            return str(
-                xacro.process_file(str(file), mappings=dict(macros.arguments)).toprettyxml("  ")
-            )
+            document = xacro.process_file(str(file), mappings=dict(macros.arguments))
+        return str(document.toprettyxml("  "))
     except Exception as error:  # macros raise errors of every kind
         came = f"`{shown(' '.join(str(error).split()), 200)}`"
         cure = "Correct the macros, or the files they include; give arguments that have no default "

@@ -9,14 +9,17 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pinocchio as pin
 import pytest
+from typer.testing import CliRunner
 
 import concur as cc
 from concur import tables
+from concur.cli import main
 from concur.cli._check import check_robot
 from concur.errors import ConcurError, DescriptionError, InertiaError, WheelError
 from concur.files import confined
@@ -637,11 +640,62 @@ def test_files_outside_of_a_folder_are_not_read(tmp_path: Path) -> None:
         cc.load(tmp_path / "arm.urdf")
 
 
-def test_xacro_files_need_xacrodoc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "xacrodoc", None)
+def test_xacro_files_need_xacro(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xacro", None)
     (tmp_path / "arm.urdf.xacro").write_text(chain("revolute"))
-    with pytest.raises(DescriptionError, match=r"expected the package xacrodoc.*pip install xacro"):
+    with pytest.raises(DescriptionError, match=r"expected the package xacro.*pip install xacro"):
         cc.load(tmp_path / "arm.urdf.xacro")
+
+
+ARM_PACKAGE = """<robot name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro">
+<xacro:arg name="mass" default="1"/>
+<xacro:include filename="$(find links)/urdf/link.xacro"/>
+<xacro:solid n="base" m="$(arg mass)"/><xacro:solid n="$(arg tool)" m="2"/>
+<joint name="j" type="revolute"><parent link="base"/><child link="$(arg tool)"/></joint></robot>"""
+SOLID_MACRO = """<robot xmlns:xacro="http://www.ros.org/wiki/xacro">
+<xacro:macro name="solid" params="n m"><link name="${n}"><inertial><mass value="${m}"/>
+<inertia ixx="1" iyy="1" izz="1"/></inertial></link></xacro:macro></robot>"""
+
+
+def test_arguments_and_packages_of_xacro(tmp_path: Path) -> None:
+    """Packages are found in the checkout by name; both come from Python, sidecar or command."""
+    home, other = tmp_path / "arm" / "urdf", tmp_path / "src" / "folder" / "urdf"
+    home.mkdir(parents=True)
+    other.mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    (other.parent / "package.xml").write_text("<package><name>links</name></package>")
+    (other / "link.xacro").write_text(SOLID_MACRO)
+    path = home / "arm.urdf.xacro"
+    path.write_text(ARM_PACKAGE)
+
+    def mass(**more: Any) -> float:
+        ours = cc.load(path, **more)
+        assert ours.bodies[1].name == "hand"
+        return ours.bodies[0].inertia.mass
+
+    with pytest.raises(DescriptionError, match="--xacro NAME:=VALUE"):
+        cc.load(path)
+    assert mass(xacro={"tool": "hand"}) == 1.0
+    (home / "arm.toml").write_text('xacro = { tool = "hand", mass = "3" }')
+    assert mass() == 3.0
+    assert mass(xacro={"mass": "4"}) == 4.0
+    (tmp_path / ".git").rmdir()  # without a checkout the package is not found
+    with pytest.raises(DescriptionError, match=r"the package `links`.*--xacro links=FOLDER"):
+        mass()
+    assert mass(packages={"links": other.parent}) == 3.0
+    (home / "arm.toml").write_text(
+        'xacro = { tool = "hand" }\npackages = { links = "../../src/folder" }'
+    )
+    assert mass() == 1.0
+    (home / "arm.toml").unlink()
+    run = CliRunner()
+    words = ["--xacro", "tool:=hand", "--xacro", f"links={other.parent}"]
+    done = run.invoke(main, ["check", str(path), *words, "--json"])
+    assert done.exit_code == 0, done.output
+    assert [body["name"] for body in json.loads(done.stdout)["bodies"]] == ["base", "hand"]
+    assert run.invoke(main, ["check", str(path), *words, "--suggest"]).exit_code == 0
+    assert mass() == 1.0  # the suggestion has them
+    assert run.invoke(main, ["check", str(path), "--xacro", "tool"]).exit_code == 2
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import concur as cc
 from concur.cli._check import check_robot
 from concur.cli._warnings import robot_warnings
 from concur.formats import suspicious_urdf
+from tests.formats._wheeled import ROBOTS
 from tests.formats.test_urdf import ORIGIN, chain, joint, link, robot
 
 INERTIA = '<mass value="2"/><inertia ixx="0.02" iyy="0.03" izz="0.025"/></inertial>'
@@ -144,3 +145,16 @@ def test_check_shows_them(tmp_path: Path) -> None:
     assert check_robot(str(tmp_path / "arm.urdf")).warnings == (
         "axis not of unit length: joint `j`, length 2",
     )
+
+
+def test_wheels_on_a_free_base_without_gravity(tmp_path: Path) -> None:
+    (tmp_path / "cart.urdf").write_text(ROBOTS["turtle_drawn"].replace('"left', '"left_wheel'))
+    for side, count in (
+        ("", 1),
+        ('base = "planar"', 0),
+        ("gravity = [0, 0, -9.81]", 0),
+        ('base = "free"', 1),
+    ):
+        (tmp_path / "cart.toml").write_text(side)
+        found = [text for text in suspicious_urdf(tmp_path / "cart.urdf") if "wheels" in text]
+        assert len(found) == count

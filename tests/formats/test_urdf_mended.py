@@ -281,3 +281,47 @@ def test_a_root_named_world_is_listed(tmp_path: Path, name: str, side: str, coun
     leaf = robot(*arm, stand, joint("w", "fixed", "tip", name))
     assert load(tmp_path, leaf).unread == ()
     compare(text, load(tmp_path, text, 'base = "fixed"'), base="fixed")
+
+
+# --- repairs of the tree ------------------------------------------------------------------------
+
+FRAME = '<frame name="eye"/>'
+GAZEBO = '<gazebo reference="{}"><turnGravityOff>true</turnGravityOff></gazebo>'
+
+
+@pytest.mark.parametrize(
+    ("clean", "dirty", "element"),
+    [
+        ('xyz="0.1 -0.2 0.3"', 'xyz="0.1, -0.2,0.3"', "xyz"),
+        ('ixy="0.001"', 'ixy="0.001" iyx="0.001"', "iyx"),
+        ('iyz="0.003"', 'iyz="0.003" izy="0.003"', "izy"),
+        (FRAME, FRAME + GAZEBO.format("eye"), "turnGravityOff"),
+        ("<limit ", '<limit gear_velocity="9" ', "limit@gear_velocity"),
+    ],
+)
+def test_a_fault_with_one_reading_is_mended(
+    clean: str, dirty: str, element: str, tmp_path: Path
+) -> None:
+    eye = link("eye", "") + joint("sight", "fixed", "tip", "eye")
+    text = chain("revolute", ORIGIN + LIMIT, eye + FRAME)
+    found = load(tmp_path, text.replace(clean, dirty))
+    assert found == load(tmp_path, text)
+    (tmp_path / "arm.urdf").write_text(text.replace(clean, dirty))
+    assert fix_inertias(tmp_path / "arm.urdf")[1] == ()
+    assert changes(found, element)
+    assert ("line" in changes(found, element)[0]) == (element[0] != "l")
+
+
+@pytest.mark.parametrize(
+    ("clean", "dirty"),
+    [
+        ('ixy="0.001"', 'ixy="0.001" iyx="0.002"'),
+        ('xyz="0.1 -0.2 0.3"', 'xyz="0.1,, -0.2 0.3 1"'),
+        ('xyz="0.1 -0.2 0.3"', 'xyz="0,1 3"'),
+        ('xyz="0.1 -0.2 0.3"', 'xyz="3 0,1"'),
+        ("</robot>", GAZEBO.format("tip") + "</robot>"),
+    ],
+)
+def test_a_fault_with_two_readings_is_refused(clean: str, dirty: str, tmp_path: Path) -> None:
+    with pytest.raises(DescriptionError):
+        load(tmp_path, chain("revolute", ORIGIN + LIMIT).replace(clean, dirty))
