@@ -281,7 +281,7 @@ def _meshes(link: Link) -> list[tuple[str, np.ndarray, np.ndarray]]:
 
 
 def _mesh_radius(read: UrdfFile, link: Link, axis: np.ndarray) -> float:
-    """Radius about the axle of the first mesh that is found, m; 0 if there is none."""
+    """Radius about the axle of the first mesh that is found, m; 0 without one."""
     for uri, scale, pose in _meshes(link):
         path = read.macros.file(uri, read.file)
         with suppress(Exception):  # readers of meshes raise errors of every kind
