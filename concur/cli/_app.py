@@ -478,8 +478,7 @@ def verify(
         int | None,
         typer.Option(
             min=1,
-            help="Number of processes, in which a world that crashes is found; default threads of "
-            "this process, one for each processor.",
+            help="Number of processes; default threads of this process, one for each processor.",
         ),
     ] = None,
     scheduler: Annotated[

@@ -42,7 +42,7 @@ from concur.verification import (
     worst_searches,
 )
 
-WORLDS = "worlds.bin"
+WORLDS = "worlds.h5"
 """Results file: a campaign continues from it."""
 
 

@@ -8,12 +8,10 @@ from ._campaign import Campaign as Campaign
 from ._comparison import PairedComparison as PairedComparison
 from ._comparison import paired_comparisons as paired_comparisons
 from ._curves import sampled_curves as sampled_curves
-from ._executors import cluster as cluster
 from ._mujoco import ContactRun as ContactRun
 from ._mujoco import mujoco_run as mujoco_run
 from ._report import CampaignReport as CampaignReport
 from ._result import CampaignResult as CampaignResult
-from ._run import workers as workers
 from ._search import WorstFound as WorstFound
 from ._search import worst_search as worst_search
 from ._sensitivity import RankInfluence as RankInfluence
@@ -23,3 +21,5 @@ from ._sensitivity import sobol_cost as sobol_cost
 from ._sensitivity import sobol_indices as sobol_indices
 from ._verify import verify as verify
 from ._verify import worst_searches as worst_searches
+from ._workers import cluster as cluster
+from ._workers import workers as workers

@@ -24,7 +24,6 @@ from concur.formats import Task, WorldInputs, WorldLoop
 from concur.simulation import Run, ValidRange
 from concur.verification._evaluator import key_of
 from concur.verification._result import CampaignResult, Method
-from concur.verification._table import Table
 from concur.worlds import Requirement
 from concur.writers import to_toml
 
@@ -239,13 +238,19 @@ class Campaign:
         values = self.task.uncertainty.values(np.asarray(world, dtype=float)[None])
         return self._ready.loop.run(values, number, self.seed, self._ready.rollout)
 
-    def result(self, table: Table, method: Method = "independent") -> CampaignResult:
+    def result(
+        self,
+        numbers: NDArray[np.int64],
+        worlds: NDArray[np.float64],
+        values: NDArray[np.float64],
+        method: Method = "independent",
+    ) -> CampaignResult:
         """Make the result of a campaign.
 
         Parameters
         ----------
-        table : Table
-            Worlds and their values.
+        numbers, worlds, values : numpy.ndarray
+            Numbers of worlds, shape (n,), deviations, shape (n, d), and values of `evaluate`.
         method : str
             How the worlds were drawn.
 
@@ -254,19 +259,14 @@ class Campaign:
         CampaignResult
             The result; worlds whose numbers are not physical are crashes with their reason.
         """
-        task, values, count = self.task, table.values, len(self.task.requirements)
+        task, count, ranges = self.task, len(self.task.requirements), self._ready.ranges
         lost = np.flatnonzero(np.isnan(values).all(axis=1))
-        lost = lost[[int(table.numbers[row]) not in table.crashes for row in lost]]
-        reasons = self.reasons(table.worlds[lost])
-        units, ranges = (
-            _units(self._ready.loop.servo, self._loop.plant.load_names),
-            self._ready.ranges,
-        )
+        units = _units(self._ready.loop.servo, self._loop.plant.load_names)
         return CampaignResult(
             quantities=tuple((made.label, made.unit) for made in task.uncertainty.quantities),
             columns=tuple((made.name, made.unit) for made in task.requirements),
-            numbers=table.numbers,
-            worlds=table.worlds,
+            numbers=numbers,
+            worlds=worlds,
             values=values[:, :count],
             stopped=np.nan_to_num(values[:, -1], nan=0.0),
             duration=task.duration,
@@ -275,14 +275,14 @@ class Campaign:
             key=key_of(self.facts),
             signals=tuple((name, units.get(name, "")) for name, _ in self._ready.extremes),
             extremes=values[:, count:-2],
-            crashes=table.crashes
-            | {int(table.numbers[lost[row]]): reason for row, reason in reasons.items()},
+            crashes={
+                int(numbers[lost[row]]): reason
+                for row, reason in self.reasons(worlds[lost]).items()
+            },
             limits=_limits(task.requirements),
             invalid={
                 int(number): ranges[int(cause)].reason(time)
-                for number, cause, time in zip(
-                    table.numbers, values[:, -2], values[:, -1], strict=True
-                )
+                for number, cause, time in zip(numbers, values[:, -2], values[:, -1], strict=True)
                 if cause >= 0
             },
             looks=tuple(self.looks) if method == "independent" else (),

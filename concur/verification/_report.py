@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,7 +23,6 @@ from concur.verification._answers import (
 )
 from concur.verification._comparison import PairedComparison
 from concur.verification._result import CampaignResult
-from concur.verification._run import causes_of
 from concur.verification._search import WorstFound
 from concur.verification._sensitivity import RankInfluence, SobolIndex, rank_influences
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 SAMPLED = "These results are sampled, not proved: worlds that were not drawn may be worse."
 """Stands in each report."""
 
+_NUMBER = re.compile(r"0x[0-9a-f]+|\d+(\.\d+)?(e[-+]?\d+)?")
 _FREE = (-math.inf, math.inf)
 _LISTED = 5
 _LOW = 0.05
@@ -384,6 +385,15 @@ class CampaignReport:
             figures[f"worst-{k}"] = (figure, f"{name} over the quantities that matter most.")
         text = "The sampled world with the lowest robustness, and the lowest one of the search."
         yield section("Worst worlds", text, head, rows, figures)
+
+
+def causes_of(crashes: Mapping[int, str]) -> list[tuple[str, list[int]]]:
+    """Reasons that differ in numbers only, most frequent first: the first text, and its worlds."""
+    found: dict[str, list[int]] = {}
+    for number, why in crashes.items():
+        found.setdefault(_NUMBER.sub("#", why), []).append(number)
+    causes = ((crashes[numbers[0]], numbers) for numbers in found.values())
+    return sorted(causes, key=lambda cause: -len(cause[1]))
 
 
 def _causes(reasons: Mapping[int, str]) -> Iterator[str]:

@@ -1,40 +1,56 @@
-"""Evaluation of many worlds in blocks; results are kept as they come."""
+"""Evaluation of many worlds in blocks on any executor; results are saved as they come."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    CancelledError,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
 from contextlib import closing, contextmanager
 from typing import Any
 
 import numpy as np
 
 from concur._progress import track
-from concur.errors import ConcurError, ShapeError, shown
-from concur.verification._blocks import Pool, Work
+from concur.errors import ConcurError, shown
 from concur.verification._evaluator import Evaluator
-from concur.verification._executors import killed, one_thread_each, processes, processors
 from concur.verification._store import Store
-from concur.verification._table import Table, joined
+from concur.verification._workers import capacity, evaluate, one_thread_each, shipped, workers
 
-ALIKE = 8
-"""Number of worlds that have to crash for one cause, before any result, to stop a campaign."""
+FIRST_LIMIT = 600.0
+"""Time limit of a block until one has been evaluated, s: workers start, and compile."""
 
-_NUMBER = re.compile(r"0x[0-9a-f]+|\d+(\.\d+)?(e[-+]?\d+)?")
+SHORTEST_LIMIT = 60.0
+"""Shortest time limit of a block that is set from the duration of others, s."""
+
+SLOWER = 20.0
+"""Ratio of a time limit to the longest wait for a block so far."""
+
+LARGEST_BLOCK = 64
+"""Largest number of worlds in a block by default: the rover takes half a second for them."""
+
+LANES = 8
+"""Number of worlds that machine code computes at once; blocks are multiples of it by default."""
 
 
 def run(
     evaluator: Evaluator,
     numbers: np.ndarray,
     worlds: np.ndarray,
-    executor: Executor | Pool | int | None = None,
+    executor: Executor | int | None = None,
     *,
     block: int | None = None,
     store: Store | None = None,
     time_limit: float | None = None,
     progress: bool | Callable[[float], Any] = False,
-) -> Table:
+) -> np.ndarray:
     """Evaluate worlds, in any order and on any number of workers, with the same results.
 
     Parameters
@@ -42,219 +58,131 @@ def run(
     evaluator : Evaluator
         What is evaluated.
     numbers : numpy.ndarray
-        Numbers of the worlds, shape (n,), all different.
+        Numbers of the worlds, shape (n,); those of a search occur several times.
     worlds : numpy.ndarray
         Deviations from nominal numbers, shape (n, d).
     executor : concurrent.futures.Executor or int, optional
         Where the blocks are evaluated: a number stands for so many processes, which are spawned;
-        default threads of this process, one for each processor. A world that ends the process it
-        is evaluated in ends the campaign if these are threads.
+        default threads of this process, one for each processor.
     block : int, optional
         Number of worlds in a block; results do not depend on it.
     store : Store, optional
-        Results file: its worlds are not evaluated again, and each block is appended to it.
+        Results file of these worlds: those in it are not evaluated again, each block is saved.
     time_limit : float, optional
-        Duration of a block beyond which its worker counts as hung, s; default 20 times that of the
-        longest block so far, and at least a minute. Threads of this process have none.
+        Time without the result of any block that ends the campaign, s; default 20 times the longest
+        one so far, and at least a minute. Threads of this process have none.
     progress : bool or callable, optional
         True shows a progress bar; a callable is called with the share that is done.
 
     Returns
     -------
-    Table
-        The values, sorted by number.
+    numpy.ndarray
+        Values, shape (n, m), in the order of the worlds.
 
     Raises
     ------
     ConcurError
-        If an argument is invalid, workers differ from this process, or the executor fails. If the
-        first worlds all crash for one cause, up to numbers in its text: `ALIKE` of them, or all
-        worlds of a smaller campaign if there are several. None of them is kept.
+        If an argument is invalid, workers differ from this process, or a block has no result: its
+        evaluation raises an error, its worker dies or hangs.
     """
-    numbers, worlds = _checked(numbers, worlds)
     for name, value in (("block", block), ("time_limit", time_limit)):
         if value is not None and not value > 0:
-            raise _wrong(name, "a positive number", shown(value), "Omit it for a default.")
-    evaluator.prepare()
-    kept = _kept(store, numbers, worlds)
-    done = len(kept) if kept is not None else 0
-    parts = [kept] if kept is not None else []
-    if done < len(numbers):
-        left = np.isin(numbers, kept.numbers, invert=True) if kept is not None else slice(None)
-        with (
-            track(progress, "worlds", len(numbers), done, "worlds/s") as show,
-            one_thread_each(),
-            workers(executor) as pool,
-        ):
-            work = Work(evaluator, numbers[left], worlds[left], pool, block, time_limit)
-            answered = kept is not None and len(kept.crashes) < len(kept)
-            with closing(work.results()) as results:
-                for part in _proven((part for _, part in results), len(numbers) - done, answered):
-                    if store is not None:
-                        store.append(part)
-                    parts.append(part)
-                    done += len(part)
-                    show(done)
-    if not parts:
-        return Table(numbers, worlds, np.empty((0, len(evaluator.columns))))
-    return joined(parts)
-
-
-def values_of(
-    evaluator: Evaluator,
-    numbers: np.ndarray,
-    worlds: np.ndarray,
-    executor: Executor | Pool | int | None = None,
-    time_limit: float | None = None,
-) -> np.ndarray:
-    """Evaluate worlds of which several may have one number, as those of a search.
-
-    Parameters
-    ----------
-    evaluator : Evaluator
-        What is evaluated.
-    numbers, worlds : numpy.ndarray
-        Numbers, shape (n,), and deviations, shape (n, d).
-    executor : optional
-        As of `run`.
-    time_limit : float, optional
-        As of `run`.
-
-    Returns
-    -------
-    numpy.ndarray
-        Values, shape (n, m), NaN for crashed worlds.
-    """
+            raise ConcurError(
+                f"campaign, `{name}`",
+                expected="a positive number",
+                came=shown(value),
+                cure="Omit it for a default.",
+            )
     numbers, worlds = np.asarray(numbers, dtype=np.int64), np.asarray(worlds, dtype=float)
     evaluator.prepare()
     values = np.full((len(numbers), len(evaluator.columns)), np.nan)
-    with one_thread_each(), workers(executor) as pool:
-        work = Work(evaluator, numbers, worlds, pool, None, time_limit)
-        with closing(work.results()) as results:
-            for first, part in results:
-                values[first : first + len(part)] = part.values
+    left = np.arange(len(numbers))
+    if store is not None:
+        known = store.known[numbers]
+        values[known] = store.values[numbers[known]]
+        left = left[~known]
+    if not len(left):
+        return values
+    done = len(numbers) - len(left)
+    with (
+        track(progress, "worlds", len(numbers), done, "worlds/s") as show,
+        one_thread_each(),
+        workers(executor) as pool,
+    ):
+        size = int(block) if block is not None else _block_size(len(left), capacity(pool))
+        blocks = deque(left[at : at + size] for at in range(0, len(left), size))
+        sent = shipped(evaluator, pool)
+
+        def submit(rows: np.ndarray) -> Future[np.ndarray]:
+            return pool.submit(evaluate, sent, numbers[rows], worlds[rows])
+
+        with closing(_results(submit, blocks, pool, time_limit, numbers)) as results:
+            for rows, found in results:
+                values[rows] = found
+                if store is not None:
+                    store.save(numbers[rows], found)
+                done += len(rows)
+                show(done)
     return values
 
 
-def _proven(parts: Iterator[Table], count: int, answered: bool) -> Iterator[Table]:
-    """Pass tables on, once they show that worlds do not all crash for one cause."""
-    held: list[Table] = []
-    for part in parts:
-        held.append(part)
-        causes = [why for table in held for why in table.crashes.values()]
-        answered = answered or len(causes) < sum(map(len, held))
-        if answered or len(causes_of(dict(enumerate(causes)))) > 1:
-            answered = True
-            yield from held
-            held = []
-        elif len(causes) >= max(2, min(ALIKE, count)):
-            raise ConcurError(
-                "campaign",
-                expected="worlds that can be evaluated",
-                came=f"the same error in all of the first {len(causes)} worlds: {causes[0]}",
-                cure="Remove its cause, which is common to all worlds: check the law, the task and "
-                "the installed packages. No result of these worlds is kept.",
-            )
-    yield from held
-
-
-def causes_of(crashes: Mapping[int, str]) -> list[tuple[str, list[int]]]:
-    """Causes of crashed worlds, up to numbers in their text: its first text, and the worlds.
-
-    The most frequent one comes first.
-    """
-    found: dict[str, list[int]] = {}
-    for number, why in crashes.items():
-        found.setdefault(_NUMBER.sub("#", why), []).append(number)
-    return sorted(
-        ((crashes[numbers[0]], numbers) for numbers in found.values()),
-        key=lambda cause: -len(cause[1]),
-    )
-
-
-def _wrong(name: str, expected: str, came: str, cure: str) -> ConcurError:
-    return ConcurError(f"campaign, `{name}`", expected=expected, came=came, cure=cure)
-
-
-def _checked(numbers: Any, worlds: Any) -> tuple[np.ndarray, np.ndarray]:
-    numbers, worlds = np.asarray(numbers), np.asarray(worlds, dtype=float)
-    if numbers.ndim != 1 or worlds.ndim != 2 or len(numbers) != len(worlds):
-        raise ShapeError(
-            "campaign, `worlds`",
-            expected="shapes (n,) of `numbers` and (n, d) of `worlds`",
-            came=f"{numbers.shape} and {worlds.shape}",
-            cure="Pass a row for each number.",
-        )
-    numbers = numbers.astype(np.int64)
-    if len(np.unique(numbers)) < len(numbers):
-        raise _wrong("numbers", "different numbers", "one twice", "Count each world once.")
-    return numbers, worlds
-
-
-def _kept(store: Store | None, numbers: np.ndarray, worlds: np.ndarray) -> Table | None:
-    """Rows of the results file that are asked for, None without any."""
-    if store is None or not len(store.table):
-        return None
-    table = store.table
-    asked = np.isin(table.numbers, numbers)
-    order = np.argsort(numbers)
-    same = worlds[order][np.searchsorted(numbers, table.numbers[asked], sorter=order)]
-    if same.tobytes() != table.worlds[asked].tobytes():
-        raise ConcurError(
-            str(store.path),
-            expected="the worlds of this campaign",
-            came="other worlds with the same numbers",
-            cure="Name another folder.",
-        )
-    here = set(table.numbers[asked].tolist())
-    crashes = {number: why for number, why in table.crashes.items() if number in here}
-    return Table(table.numbers[asked], table.worlds[asked], table.values[asked], crashes)
+def _results(
+    submit: Callable[[np.ndarray], Future[np.ndarray]],
+    blocks: deque[np.ndarray],
+    executor: Executor,
+    time_limit: float | None,
+    numbers: np.ndarray,
+) -> Generator[tuple[np.ndarray, np.ndarray], None, None]:
+    """Rows and values of blocks, in the order in which they come."""
+    flying: dict[Future[np.ndarray], np.ndarray] = {}
+    longest, room = 0.0, capacity(executor)
+    try:
+        while blocks or flying:
+            while blocks and len(flying) < room:
+                rows = blocks.popleft()
+                with _blaming(executor, numbers, [*flying.values(), rows]):
+                    flying[submit(rows)] = rows
+            limit = time_limit
+            if limit is None:
+                limit = max(SHORTEST_LIMIT, SLOWER * longest) if longest else FIRST_LIMIT
+            start = time.monotonic()
+            patience = None if isinstance(executor, ThreadPoolExecutor) else limit
+            finished, _ = wait(flying, patience, FIRST_COMPLETED)
+            longest = max(longest, time.monotonic() - start)
+            if not finished:
+                with _blaming(executor, numbers, list(flying.values())):
+                    raise TimeoutError(f"no result within {limit:g} s")
+            lost = {future for future in finished if future.cancelled() or future.exception()}
+            for future in finished - lost:
+                yield flying.pop(future), future.result()
+            for future in lost:
+                with _blaming(executor, numbers, [flying[future]]):
+                    future.result()
+    finally:
+        for future in flying:
+            future.cancel()
 
 
 @contextmanager
-def workers(given: Executor | Pool | int | None = None) -> Iterator[Pool]:
-    """Keep the workers of a campaign for its searches, or for further campaigns.
-
-    Parameters
-    ----------
-    given : concurrent.futures.Executor or int, optional
-        As the argument `executor` of `verify`.
-
-    Yields
-    ------
-    Pool
-        To pass as `executor`; workers that were started for it end with the context.
-
-    Raises
-    ------
-    ConcurError
-        If it is neither.
-
-    Examples
-    --------
-    >>> from concur.verification import workers
-    >>> with workers(1) as pool:
-    ...     print(type(pool).__name__)
-    Pool
-    """
-    if isinstance(given, Pool):
-        yield given
-        return
-    if given is None:
-        pool = Pool(ThreadPoolExecutor(processors()), True)
-    elif isinstance(given, int):
-        pool = Pool(processes(given), True)
-    elif hasattr(given, "submit"):
-        pool = Pool(given, False)
-    else:
-        cure = "Pass a number of processes, or None for threads of this process."
-        raise _wrong("executor", "an executor of concurrent.futures", shown(given), cure)
+def _blaming(executor: Executor, numbers: np.ndarray, blocks: list[np.ndarray]) -> Iterator[None]:
+    """Name the worlds that were at work when an executor failed."""
     try:
-        yield pool
-    except BaseException:
-        if pool.own and isinstance(pool.executor, ProcessPoolExecutor):
-            killed(pool.executor)
+        yield
+    except ConcurError:
         raise
-    finally:
-        if pool.own:
-            pool.executor.shutdown(wait=True, cancel_futures=True)
+    except (Exception, CancelledError) as error:
+        ends = tuple((int(numbers[rows[0]]), int(numbers[rows[-1]])) for rows in blocks)
+        raise ConcurError(
+            f"campaign, {type(executor).__name__}",
+            expected=f"the results of worlds {', '.join(f'{a} to {b}' for a, b in ends)}",
+            came=f"{type(error).__name__}: {shown(str(error), 200)}",
+            cure="Check that workers are there, and run scripts under "
+            '`if __name__ == "__main__":`. With a results file the campaign continues.',
+            worlds=ends,
+        ) from error
+
+
+def _block_size(worlds: int, count: int) -> int:
+    """Worlds in a block: at least four blocks for each worker, of whole lanes."""
+    share = -(-worlds // (4 * count))
+    return min(LARGEST_BLOCK, -(-share // LANES) * LANES)

@@ -1,36 +1,32 @@
-"""Results file of a campaign: a header, then one record per block of worlds, appended.
+"""Results file of a campaign: one HDF5 file with a row for each world, filled as blocks finish.
 
-A record has a head with its length, the head's checksum, its content and a digest of both. So a
-file that ends within a record was cut off there, which a killed process explains; any other fault
-is damage. The header lists what the values depend on: a file of another campaign is refused. A
-further kind of record is a look: the number of worlds of an answer that was given.
+All datasets have their full size from the beginning. A block overwrites numbers in place, so the
+structure of the file never changes, and a process that is killed leaves a file that can be read. A
+row counts if its mark is the digest of what the values depend on, its world and its values; all
+others are evaluated again. The file of another campaign is refused.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import stat
-import struct
-import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import BinaryIO
 
 import numpy as np
 
 from concur.errors import ConcurError, DescriptionError
-from concur.files import lock, writing
+from concur.files import lock, replace_files, writing
+from concur.hdf5 import hdf5_file
 from concur.verification._evaluator import Evaluator, differences
-from concur.verification._table import Table, decoded, joined
 
-_MAGIC = b"concur worlds 2\n"
-_HEAD = struct.Struct("<4sQ")
-_CHECK = struct.Struct("<I")
-_LOOK = struct.Struct("<Q")
-_DIGEST = 16
+_FORMAT = "concur worlds 3"
+_CURE = "Name another folder, or restore what has changed."
 
 
 class Store:
@@ -40,143 +36,146 @@ class Store:
     ----------
     path : Path
         The file.
-    file : binary file
-        The same, open for reading and writing.
-    facts : mapping of str to str
-        What the values depend on.
-    size : int
-        Number of uncertain quantities.
+    head : str
+        What the values depend on, as JSON.
+    worlds : numpy.ndarray
+        Deviations of the worlds 0 to n - 1, shape (n, d).
     columns : int
         Number of values of a world.
+
+    Attributes
+    ----------
+    values : numpy.ndarray
+        Values, shape (n, m).
+    known : numpy.ndarray
+        Whether each world has been evaluated, shape (n,).
+    looks : set of int
+        Numbers of worlds at which answers were given.
     """
 
-    def __init__(
-        self, path: Path, file: BinaryIO, facts: Mapping[str, str], size: int, columns: int
-    ) -> None:
-        self.path, self._file, self._facts = path, file, dict(facts)
-        self._shape = (size, columns)
+    def __init__(self, path: Path, head: str, worlds: np.ndarray, columns: int) -> None:
+        self._path, self._head, self._worlds = path, head, worlds
+        self.values = np.full((len(worlds), columns), np.nan)
+        self.known = np.zeros(len(worlds), dtype=bool)
         self.looks: set[int] = set()
-        empty = np.empty(0, dtype=np.int64)
-        self.table = Table(empty, np.empty((0, size)), np.empty((0, columns)))
-        self._read()
 
-    def append(self, table: Table) -> None:
-        """Append rows; they are on the disk when this returns."""
-        self._write(_record(b"ROWS", table.encoded()))
+    def read(self) -> None:
+        """Take worlds, values and looks from the file, which may have more or fewer worlds."""
+        path = self._path
+        with hdf5_file(path, "the results of this campaign", _CURE) as file:
+            self._check(file.text("campaign"))
+            worlds, values = file.array("worlds", "f"), file.array("values", "f")
+            marks, looks = file.array("marks", "u"), file.array("looks", "u")
+            if (worlds.shape[1:], values.shape, looks.shape) != (
+                self._worlds.shape[1:],
+                (len(worlds), self.values.shape[1]),
+                (len(worlds) + 1,),
+            ) or marks.shape != worlds.shape[:1]:
+                file.refuse("datasets whose sizes do not fit together")
+        common = min(len(worlds), len(self._worlds))
+        if worlds[:common].tobytes() != self._worlds[:common].tobytes():
+            raise ConcurError(
+                str(path),
+                expected="the worlds of this campaign",
+                came="other worlds with the same numbers",
+                cure="Name another folder.",
+            )
+        self._worlds = np.vstack([self._worlds, worlds[common:]])
+        kept = [n for n in range(len(marks)) if marks[n] == self._mark(n, values[n])]
+        self.values = np.full((len(self._worlds), values.shape[1]), np.nan)
+        self.values[kept] = values[kept]
+        self.known = np.isin(np.arange(len(self._worlds)), kept)
+        self.looks = {look for look in range(len(looks)) if looks[look] == self._digest(look)}
+        if any(looks[k] != self._look(k) for k in range(len(looks))):
+            raise DescriptionError(
+                f"{path}, dataset `looks`",
+                expected="numbers of worlds at which answers were given",
+                came="damaged numbers",
+                cure="Restore the file from a copy, or name another folder.",
+                file=str(path),
+            )
+
+    def write(self) -> None:
+        """Replace the file by one with all worlds."""
+        import h5py
+
+        marks = np.zeros(len(self.known), dtype="<u8")
+        for number in np.flatnonzero(self.known).tolist():
+            marks[number] = self._mark(number, self.values[number])
+        looks = np.array([self._look(k) for k in range(len(marks) + 1)], dtype="<u8")
+        arrays = {"worlds": self._worlds, "values": self.values, "marks": marks, "looks": looks}
+        memory = io.BytesIO()
+        with h5py.File(memory, "w") as file:
+            file["campaign"] = self._head
+            for name, array in arrays.items():
+                file[name] = array
+            self._places = {name: file[name].id.get_offset() for name in arrays}
+        with writing(self._path):
+            replace_files({self._path: memory.getvalue()})
+
+    def save(self, numbers: np.ndarray, values: np.ndarray) -> None:
+        """Write the values of some worlds; they are on the disk when this returns."""
+        self.values[numbers], self.known[numbers] = values, True
+        for number, row in zip(numbers.tolist(), self.values[numbers], strict=True):
+            self._put("values", number, row)
+            self._put("marks", number, np.array([self._mark(number, row)], dtype="<u8"))
+        self._sync()
 
     def look(self, worlds: int) -> None:
         """Keep that an answer with this number of worlds is given."""
         if worlds not in self.looks:
-            self._write(_record(b"LOOK", _LOOK.pack(worlds)))
             self.looks.add(worlds)
+            self._put("looks", worlds, np.array([self._look(worlds)], dtype="<u8"))
+            self._sync()
 
-    def _write(self, data: bytes) -> None:
-        with writing(self.path):
-            self._file.write(data)
+    def use(self, file: BinaryIO) -> None:
+        """Write into this file from now on: that of `write`, locked."""
+        self._file = file
+
+    def _put(self, name: str, row: int, numbers: np.ndarray) -> None:
+        with writing(self._path):
+            self._file.seek(self._places[name] + row * numbers.nbytes)
+            self._file.write(numbers.tobytes())
+
+    def _sync(self) -> None:
+        with writing(self._path):
             self._file.flush()
             os.fsync(self._file.fileno())
 
-    def _read(self) -> None:
-        """Read all whole records, and drop what is left of one that was cut off."""
-        header = _MAGIC + _record(b"HEAD", json.dumps(self._facts, sort_keys=True).encode())
-        begin = self._file.read(max(len(header), len(_MAGIC)))
-        if len(begin) < len(header) and header.startswith(begin):
-            self._cut(0)
-            self._write(header)
-            return
-        if not begin.startswith(_MAGIC):
-            self._refuse("another file", "Name another folder.")
-        self._file.seek(len(_MAGIC))
-        found = self._next()
-        if found is None:
-            self._refuse("a file that ends in its header", "Remove it, or name another folder.")
-        self._check(found[1])
-        tables, end = [self.table], self._file.tell()
-        while (found := self._next()) is not None:
-            kind, data = found
-            # Of JSON that is no list of pairs.
-            with suppress(ValueError, TypeError, OverflowError, RecursionError, struct.error):
-                if kind == b"LOOK":
-                    self.looks.add(*_LOOK.unpack(data))
-                    end = self._file.tell()
-                    continue
-                table = decoded(data)
-                if (table.worlds.shape[1], table.values.shape[1]) == self._shape:
-                    tables.append(table)
-                    end = self._file.tell()
-                    continue
-            self._damaged(end)
-        self._cut(end)
-        self.table = joined(tables)
+    def _mark(self, number: int, values: np.ndarray) -> int:
+        return self._digest(number, self._worlds[number].tobytes() + values.tobytes())
 
-    def _next(self) -> tuple[bytes, bytes] | None:
-        """Kind and content of the next record; None at the end, or where one was cut off."""
-        start = self._file.tell()
-        head = self._file.read(_HEAD.size + _CHECK.size)
-        if len(head) < _HEAD.size + _CHECK.size:
-            return None
-        kind, length = _HEAD.unpack_from(head)
-        if _CHECK.unpack_from(head, _HEAD.size)[0] != zlib.crc32(head[: _HEAD.size]):
-            self._damaged(start)
-        if os.fstat(self._file.fileno()).st_size - self._file.tell() < length + _DIGEST:
-            return None
-        data, digest = self._file.read(length), self._file.read(_DIGEST)
-        expected = (b"HEAD",) if start == len(_MAGIC) else (b"ROWS", b"LOOK")
-        if digest != _digest(head, data) or kind not in expected:
-            self._damaged(start)
-        return kind, data
+    def _look(self, worlds: int) -> int:
+        """Entry of a number of worlds: that of a look, or another one that is as hard to forge."""
+        return self._digest(worlds, b"" if worlds in self.looks else b"none")
 
-    def _check(self, header: bytes) -> None:
+    def _digest(self, number: int, data: bytes = b"") -> int:
+        """Digest of a number with the head and further bytes, 64 bits."""
+        whole = f"{self._head} {number} ".encode() + data
+        return int.from_bytes(hashlib.blake2b(whole, digest_size=8).digest(), "little")
+
+    def _check(self, text: str) -> None:
         """Refuse the file of another campaign."""
         try:
-            stated = json.loads(header)
+            stated = json.loads(text)
         except (ValueError, RecursionError):
             stated = None
         if not isinstance(stated, dict) or not all(isinstance(x, str) for x in stated.values()):
-            self._refuse("another header", "Remove the file, or name another folder.")
-        other = differences(self._facts, stated)
+            stated = {}
+        other = differences(json.loads(self._head), stated)
         if other:
-            self._refuse(
-                f"results of another one: {', '.join(other)}",
-                "Name another folder, or restore what has changed.",
+            raise DescriptionError(
+                str(self._path),
+                expected="the results of this campaign",
+                came=f"results of another one: {', '.join(other)}",
+                cure=_CURE,
+                file=str(self._path),
                 fields=tuple(text.split("`")[1] for text in other),
             )
 
-    def _cut(self, end: int) -> None:
-        with writing(self.path):
-            self._file.truncate(end)
-            self._file.seek(end)
-
-    def _damaged(self, start: int) -> NoReturn:
-        self._refuse(
-            f"a damaged record at byte {start}",
-            "Restore the file from a copy, or keep what is before: "
-            f"`truncate -s {start} {self.path}`, and run the campaign again.",
-        )
-
-    def _refuse(self, came: str, cure: str, **data: Any) -> NoReturn:
-        raise DescriptionError(
-            str(self.path),
-            expected="the results of this campaign",
-            came=came,
-            cure=cure,
-            file=str(self.path),
-            **data,
-        )
-
-
-def _digest(head: bytes, data: bytes) -> bytes:
-    return hashlib.blake2b(head + data, digest_size=_DIGEST).digest()
-
-
-def _record(kind: bytes, data: bytes) -> bytes:
-    head = _HEAD.pack(kind, len(data))
-    head += _CHECK.pack(zlib.crc32(head))
-    return head + data + _digest(head, data)
-
 
 @contextmanager
-def opened(path: Path, evaluator: Evaluator, size: int) -> Iterator[Store]:
+def opened(path: Path, evaluator: Evaluator, worlds: np.ndarray) -> Iterator[Store]:
     """Open the results file of a campaign, a new one or that of an earlier run.
 
     Parameters
@@ -185,8 +184,8 @@ def opened(path: Path, evaluator: Evaluator, size: int) -> Iterator[Store]:
         The file; its folder exists.
     evaluator : Evaluator
         What the campaign evaluates.
-    size : int
-        Number of uncertain quantities.
+    worlds : numpy.ndarray
+        Deviations of the worlds 0 to n - 1, shape (n, d).
 
     Yields
     ------
@@ -201,7 +200,21 @@ def opened(path: Path, evaluator: Evaluator, size: int) -> Iterator[Store]:
         If it cannot be written, or another process writes it.
     """
     columns = evaluator.columns
-    facts = {**evaluator.facts, "columns": ", ".join(columns), "quantities": str(size)}
+    facts = {"format": _FORMAT, **evaluator.facts, "columns": ", ".join(columns)}
+    facts["quantities"] = str(worlds.shape[1])
+    store = Store(path, json.dumps(facts, sort_keys=True), worlds, len(columns))
+    with _locked(path) as file:
+        if os.fstat(file.fileno()).st_size:
+            store.read()
+        store.write()  # replaces the file that is locked
+        with _locked(path) as new:
+            store.use(new)
+            yield store
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[BinaryIO]:
+    """Open a file, a new one if there is none, which no other process has locked."""
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
     with writing(path):
         handle = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666)
@@ -214,17 +227,15 @@ def opened(path: Path, evaluator: Evaluator, size: int) -> Iterator[Store]:
             cure="Name another folder.",
         )
     with os.fdopen(handle, "r+b") as file:
-        _lock(handle, path)
-        yield Store(path, file, facts, size, len(columns))
-
-
-def _lock(handle: int, path: Path) -> None:
-    try:
-        lock(handle)
-    except OSError:
-        raise ConcurError(
-            str(path),
-            expected="a file that no other campaign writes",
-            came="one that another process has locked",
-            cure="Wait for the other campaign, or name another folder.",
-        ) from None
+        try:
+            lock(handle)
+            if not os.path.samestat(os.fstat(handle), os.stat(path)):
+                raise BlockingIOError
+        except OSError:
+            raise ConcurError(
+                str(path),
+                expected="a file that no other campaign writes",
+                came="one that another process has locked",
+                cure="Wait for the other campaign, or name another folder.",
+            ) from None
+        yield file

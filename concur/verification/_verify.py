@@ -14,10 +14,9 @@ import numpy as np
 
 from concur.errors import ConcurError, DescriptionError, shown
 from concur.formats import Task
-from concur.verification._blocks import Pool
 from concur.verification._campaign import Campaign
 from concur.verification._result import CampaignResult, Method
-from concur.verification._run import run, values_of
+from concur.verification._run import run
 from concur.verification._search import WorstFound, worst_search
 from concur.verification._store import opened
 
@@ -25,7 +24,7 @@ from concur.verification._store import opened
 def verify(
     task: Task | Campaign,
     samples: int,
-    executor: Executor | Pool | int | None = None,
+    executor: Executor | int | None = None,
     seed: int = 0,
     *,
     method: Method = "independent",
@@ -44,20 +43,20 @@ def verify(
     executor : concurrent.futures.Executor or int, optional
         Where worlds are evaluated: an executor, such as that of a Dask scheduler, or a number of
         processes to spawn; default threads of this process, one for each processor. Results do not
-        depend on it. A world that ends its process ends the campaign if these are threads; else it
-        is found, and counts as crashed.
+        depend on it.
     seed : int
         Seed of the draws, of jitter and of noise.
     method : str
         "independent" draws, of which a pass rate has an interval, or "sobol" points, which cover
         the declared intervals more evenly.
     file : path, optional
-        Results file. Each block of worlds is appended to it, and a killed campaign continues there.
+        Results file, in HDF5. Each block of worlds is saved there when it is finished, and a
+        campaign that was killed continues.
         It keeps the numbers of worlds of all answers: with more than one, intervals of pass rates
         hold at each look. So does a `Campaign`.
     time_limit : float, optional
-        Duration of a block of worlds beyond which its process counts as hung, s; default 20 times
-        that of the longest block so far, and at least a minute. Threads have none.
+        Time without the result of any block that ends the campaign, s; default 20 times the longest
+        one so far, and at least a minute. Threads of this process have none.
     progress : bool or callable, optional
         True shows a bar with rate and time left; a callable is called with the share that is done.
 
@@ -71,7 +70,8 @@ def verify(
     DescriptionError
         If the task declares no uncertainty, or the file holds the results of another campaign.
     ConcurError
-        If workers differ from this process, or the executor fails.
+        If workers differ from this process; or if the evaluation of a block raises an error, or
+        its worker dies or hangs: the error names its worlds.
 
     Examples
     --------
@@ -97,8 +97,7 @@ def verify(
         )
     campaign = task if isinstance(task, Campaign) else Campaign(task, seed)
     uncertainty = campaign.task.uncertainty
-    size = uncertainty.size
-    if not size and campaign.task.imperfections is None:
+    if not uncertainty.size and campaign.task.imperfections is None:
         raise DescriptionError(
             f"campaign of `{campaign.task.name}`",
             expected="a task with [uncertainty]",
@@ -107,9 +106,9 @@ def verify(
         )
     numbers = np.arange(samples)
     worlds = uncertainty.draw(numbers, campaign.seed, method)
-    results = nullcontext() if file is None else opened(Path(file), campaign, size)
+    results = nullcontext() if file is None else opened(Path(file), campaign, worlds)
     with results as store:
-        table = run(
+        values = run(
             *(campaign, numbers, worlds, executor),
             store=store,
             time_limit=time_limit,
@@ -119,14 +118,14 @@ def verify(
             store.look(len(numbers))
     if method == "independent":
         campaign.looks |= {len(numbers)} | (set() if store is None else store.looks)
-    return campaign.result(table, method)
+    return campaign.result(numbers, worlds, values, method)
 
 
 def worst_searches(
     campaign: Campaign,
     result: CampaignResult,
     budget: int,
-    executor: Executor | Pool | int | None = None,
+    executor: Executor | int | None = None,
     progress: Callable[[float], Any] | None = None,
 ) -> tuple[WorstFound, ...]:
     """Search the worst world of each requirement.
@@ -168,7 +167,7 @@ def worst_searches(
     seen: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
     def evaluate(numbers: np.ndarray, worlds: np.ndarray) -> np.ndarray:
-        values = values_of(campaign, numbers, worlds, executor)[:, :count]
+        values = run(campaign, numbers, worlds, executor)[:, :count]
         seen.append((numbers, worlds, np.where(np.isnan(values), -np.inf, values)))
         return values
 

@@ -68,7 +68,7 @@ def test_campaign_that_passes(campaign):
     assert found["search"][0]["value"] <= found["worst"][0]["value"]
     names = {path.name for path in out.iterdir()}
     assert names == {
-        *("concur.json", "report.html", "report.json", "campaign.h5", "worlds.bin"),
+        *("concur.json", "report.html", "report.json", "campaign.h5", "worlds.h5"),
         "worst_1_settle_hand.toml",
     }
     stored = json.loads((out / "report.json").read_text())
@@ -109,11 +109,11 @@ def test_more_samples_continue_and_another_seed_is_refused(campaign, monkeypatch
     table = CampaignResult.load(out / "campaign.h5")
     fresh = cc.verify(cc.load_task(task), 9, seed=3)
     assert table.values.tobytes() == fresh.values.tobytes()
-    before = (out / "worlds.bin").read_bytes()
+    before = (out / "worlds.h5").read_bytes()
     result = run(task, "--samples", 9, "--seed", 4, "--out", out)
     assert result.exit_code == 2
     assert "`seed` (3 instead of 4)" in result.stderr
-    assert (out / "worlds.bin").read_bytes() == before
+    assert (out / "worlds.h5").read_bytes() == before
 
 
 def test_campaign_that_fails_names_requirement_and_world(tmp_path):
@@ -168,7 +168,7 @@ def test_interrupted_campaign_continues(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(Campaign, "evaluate", interrupted)
-        patch.setattr("concur.verification._blocks.LANES", 1)
+        patch.setattr("concur.verification._run.LANES", 1)
         result = run(*arguments, "--json")
     found = answer(result, "verify")
     assert found["status"] == "partial"

@@ -40,37 +40,19 @@ class Quick:
 
 
 @dataclass
-class Raising(Quick):
-    bad: tuple = (13,)
+class Bad(Quick):
+    """World 13 raises an error, kills the process or hangs."""
+
+    how: str = "raises"
 
     def at(self, number):
-        if number in self.bad:
-            raise ValueError(f"no model of world {number}")
-
-
-@dataclass
-class Dying(Raising):
-    """Ends its process; `once`, a file, limits it to the first time."""
-
-    once: str = ""
-
-    def at(self, number):
-        if number in self.bad and multiprocessing.parent_process() is not None:
-            if self.once:
-                try:
-                    open(self.once, "x").close()
-                except FileExistsError:
-                    return
-            # A worker of Dask that dies as soon as it is there counts as one that cannot start.
-            time.sleep(1.0 if "Dask" in multiprocessing.current_process().name else 0.0)
+        if number != 13:
+            return
+        if self.how == "raises":
+            raise ValueError("no model")
+        if self.how == "dies":
             os.kill(os.getpid(), signal.SIGKILL)
-
-
-@dataclass
-class Hanging(Raising):
-    def at(self, number):
-        if number in self.bad:
-            time.sleep(3600)
+        time.sleep(3600)
 
 
 @dataclass
@@ -86,15 +68,6 @@ class Foreign(Quick):
     @property
     def facts(self):
         return {"law": "a", "compiler": f"of {multiprocessing.current_process().name[:4]}"}
-
-
-@dataclass
-class Unready(Quick):
-    """Ends workers while they prepare."""
-
-    def prepare(self):
-        if multiprocessing.parent_process() is not None:
-            os._exit(1)
 
 
 def drawn(n, d=3):

@@ -17,7 +17,6 @@ from concur.formats import Task, load_task
 from concur.verification import _campaign, sampled_curves
 from concur.verification._campaign import Campaign
 from concur.verification._run import run
-from concur.verification._table import Table
 from concur.worlds import Choice, Quantity, Requirement, Triangular, Uncertainty, Uniform
 from tests.formats.test_task import altered, robot_text, write
 
@@ -180,8 +179,8 @@ def test_a_row_depends_on_its_world_alone(
     for rows in ([2], [4, 1], [3, 0, 2, 1, 4]):
         assert np.array_equal(campaign.evaluate(NUMBERS[rows], worlds[rows]), values[rows])
     with ThreadPoolExecutor(2) as threads:
-        table = run(campaign, NUMBERS, worlds, executor=threads, block=1)
-    assert np.array_equal(table.values, values)
+        found = run(campaign, NUMBERS, worlds, executor=threads, block=1)
+    assert np.array_equal(found, values)
     other = campaign.evaluate(NUMBERS + 1, worlds)  # jitter follows the number
     assert not np.array_equal(other, values)
     again = pickle.loads(pickle.dumps(campaign))
@@ -327,7 +326,7 @@ def test_a_world_that_is_not_physical_fails_with_its_reason(tmp_path: Path) -> N
     many = np.repeat(worlds, [69, 1, 1], axis=0)  # more than are computed at once
     assert list(campaign.reasons(many)) == [69]
     assert np.isnan(campaign.evaluate(np.arange(71), many)).all(axis=1).nonzero()[0] == [69]
-    result = campaign.result(Table(numbers, worlds, values))
+    result = campaign.result(numbers, worlds, values)
     assert "forearm" in result.crashes[8]
     assert not result.passed[1]
     assert result.columns[0] == ("settle hand", "m")
@@ -343,7 +342,7 @@ def test_a_world_that_stops_at_its_first_tick_has_no_curve(tmp_path: Path) -> No
     campaign = Campaign(task_of(tmp_path, text))
     numbers = np.arange(6)
     worlds = campaign.task.uncertainty.draw(numbers)
-    result = campaign.result(Table(numbers, worlds, campaign.evaluate(numbers, worlds)))
+    result = campaign.result(numbers, worlds, campaign.evaluate(numbers, worlds))
     refused = worlds[:, campaign.task.uncertainty.labels.index("initial_q.forearm")] > 0.0
     assert 0 < refused.sum() < 6
     assert (result.stopped == np.where(refused, 0.0, 0.5)).all()
@@ -363,7 +362,7 @@ def test_a_world_that_diverges_never_passes(tmp_path: Path) -> None:
     campaign = Campaign(task_of(tmp_path, wild))
     worlds = campaign.task.uncertainty.draw(range(4))
     numbers = np.arange(4)
-    result = campaign.result(Table(numbers, worlds, campaign.evaluate(numbers, worlds)))
+    result = campaign.result(numbers, worlds, campaign.evaluate(numbers, worlds))
     assert (result.stopped < 0.5).all()
     assert (result.values < 0.0).all()
     assert not result.held.any()

@@ -174,8 +174,10 @@ def report_of(
     path.write_text(text)
     campaign = Campaign(load_task(path), seed=1)
     numbers = np.arange(SAMPLES)
-    table = run(campaign, numbers, campaign.task.uncertainty.draw(numbers, seed=1))
-    return campaign, CampaignReport(campaign.result(table))
+    worlds = campaign.task.uncertainty.draw(numbers, seed=1)
+    return campaign, CampaignReport(
+        campaign.result(numbers, worlds, run(campaign, numbers, worlds))
+    )
 
 
 @pytest.fixture(scope="module")

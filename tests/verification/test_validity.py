@@ -19,7 +19,6 @@ from concur.simulation import (
     valid_ranges,
 )
 from concur.verification import Campaign, CampaignReport
-from concur.verification._table import Table
 from concur.worlds import Requirement
 from tests.formats.test_task import robot_text, write
 from tests.verification.test_campaign import TASK
@@ -53,7 +52,7 @@ def campaign_of(folder, tail, robot=None):
 
 def result_of(campaign, worlds):
     numbers = np.arange(len(worlds))
-    return campaign.result(Table(numbers, np.array(worlds), campaign.evaluate(numbers, worlds)))
+    return campaign.result(numbers, np.array(worlds), campaign.evaluate(numbers, worlds))
 
 
 @pytest.fixture(scope="module")

@@ -18,18 +18,18 @@ def campaign(tmp_path_factory):
 
 
 def test_result_is_that_of_the_evaluator(campaign, tmp_path):
-    result = cc.verify(campaign, 5, file=tmp_path / "worlds.bin")
+    result = cc.verify(campaign, 5, file=tmp_path / "worlds.h5")
     worlds = campaign.task.uncertainty.draw(range(5), 3)
     expected = campaign.evaluate(range(5), worlds)
     assert result.worlds.tobytes() == worlds.tobytes()
     assert result.values.tobytes() == expected[:, :1].tobytes()
     assert (result.seed, result.method) == (3, "independent")
-    again = cc.verify(campaign, 5, file=tmp_path / "worlds.bin")
+    again = cc.verify(campaign, 5, file=tmp_path / "worlds.h5")
     assert again.values.tobytes() == result.values.tobytes()
     sobol = cc.verify(campaign, 4, method="sobol")
     assert sobol.worlds.tobytes() == campaign.task.uncertainty.draw(range(4), 3, "sobol").tobytes()
     with pytest.raises(ConcurError, match="other worlds"):
-        cc.verify(campaign, 4, method="sobol", file=tmp_path / "worlds.bin")
+        cc.verify(campaign, 4, method="sobol", file=tmp_path / "worlds.h5")
 
 
 def test_searches_share_workers_and_find_nothing_above_the_samples(campaign):
@@ -44,7 +44,7 @@ def test_searches_share_workers_and_find_nothing_above_the_samples(campaign):
 
 
 def test_a_file_that_grows_gives_intervals_that_hold_at_every_look(campaign, tmp_path):
-    task, file = campaign.task, tmp_path / "worlds.bin"
+    task, file = campaign.task, tmp_path / "worlds.h5"
     for samples, looks in [(4, (4,)), (4, (4,)), (6, (4, 6)), (5, (4, 5, 6))]:
         result = cc.verify(task, samples, seed=3, file=file)
         assert (len(result), result.looks) == (samples, looks)
