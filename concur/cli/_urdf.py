@@ -19,26 +19,21 @@ from concur.tables import show
 
 
 @dataclass(frozen=True)
-class FixResult:
-    """A copy of a URDF file with physical inertias."""
+class Written:
+    """A file that was made from a URDF file, with what is in it."""
 
     out: Path
-    fixed: tuple[FixedInertia, ...]
+    lines: tuple[str, ...]
+    data: dict[str, Any]
+    count: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Result for JSON."""
-        fixed = [asdict(inertia) for inertia in self.fixed]
-        return answer("check", True, "written", files=[self.out], out=str(self.out), fixed=fixed)
+        return answer("check", True, "written", files=[self.out], out=str(self.out), **self.data)
 
     def show(self, console: Console) -> None:
         """Print the result."""
-        lines = [
-            f"line {inertia.line}, link `{inertia.link}`: {_change(inertia)}; principal moments "
-            f"now ({', '.join(f'{x:.6g}' for x in inertia.moments)}) kg m^2"
-            for inertia in self.fixed
-        ]
-        count = f"{len(self.fixed)} inertias replaced" if self.fixed else "an identical copy"
-        for line in (*lines, f"written: {self.out}: {count}"):
+        for line in (*self.lines, f"written: {self.out}{self.count}"):
             console.print(escape(line), highlight=False, soft_wrap=True)
 
 
@@ -66,7 +61,7 @@ def macros_of(words: Sequence[str] | None) -> dict[str, dict[str, str]]:
 
 def write_urdf(
     robot: str, fix: Path | None, suggest: bool, overwrite: bool, xacro: Sequence[str] | None
-) -> FixResult | Suggestion:
+) -> Written:
     """Write what one of the two options asks for."""
     macros = macros_of(xacro)
     if fix is not None and suggest:
@@ -79,27 +74,16 @@ def write_urdf(
     if fix is not None:
         data, fixed = fix_inertias(_urdf(robot, "--fix"), **macros)
         _write(fix, data, overwrite)
-        return FixResult(fix, fixed)
+        lines = tuple(
+            f"line {own.line}, link `{own.link}`: {_change(own)}; principal moments "
+            f"now ({', '.join(f'{x:.6g}' for x in own.moments)}) kg m^2"
+            for own in fixed
+        )
+        count = f"{len(fixed)} inertias replaced" if fixed else "an identical copy"
+        return Written(fix, lines, {"fixed": list(map(asdict, fixed))}, f": {count}")
     out, text = suggest_sidecar(_urdf(robot, "--suggest"), **macros)
     _write(out, text.encode(), overwrite)
-    return Suggestion(out, text)
-
-
-@dataclass(frozen=True)
-class Suggestion:
-    """A sidecar that was written."""
-
-    out: Path
-    text: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Result for JSON."""
-        return answer("check", True, "written", files=[self.out], out=str(self.out), text=self.text)
-
-    def show(self, console: Console) -> None:
-        """Print the result."""
-        for line in (*self.text.splitlines(), "", f"written: {self.out}"):
-            console.print(escape(line), highlight=False, soft_wrap=True)
+    return Written(out, (*text.splitlines(), ""), {"text": text})
 
 
 def _urdf(robot: str, option: str) -> Path:

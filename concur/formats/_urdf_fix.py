@@ -20,13 +20,12 @@ from concur.formats._urdf_inertia import (
     largest_gyration,
     nearest_tensor,
     second_moments,
-    without_rounding,
 )
 from concur.formats._urdf_repair import repaired
+from concur.formats._urdf_tree import read_link, read_sidecar
 from concur.formats._urdf_xacro import Macros, urdf_text
 from concur.formats._urdf_xml import Node, blank_declaration, parsed, tag_of
-from concur.robot import Inertia
-from concur.tables import LARGEST_TOML, file_named, located
+from concur.tables import LARGEST_TOML, file_named
 
 _ENTRIES = {
     "ixx": (0, 0),
@@ -114,19 +113,20 @@ def fix_inertias(
     """
     file = file_named(path)
     if file.suffix.lower() == ".xacro":
-        raw = urdf_text(file, Macros(xacro or {}, packages or {})).encode()
+        macros = read_sidecar(file, None, Macros(xacro or {}, packages or {}))[1]
+        raw = urdf_text(file, macros).encode()
     else:
         raw = read_bytes(file, "a URDF file", "Check the path.", largest=LARGEST_TOML)
         urdf_text(file, Macros())  # raises an error unless the file is text
     mark = b"\xef\xbb\xbf" if raw.startswith(b"\xef\xbb\xbf") else b""
     data = raw[len(mark) :]
     root = parsed(data.decode(), file)
+    numbers = {element: number for number, element in enumerate(root.iter())}
     repaired(Node(root, file))  # what `load` mends is no reason to refuse the file
     found: list[FixedInertia] = []
     # Old and new ones, by number of the element in the file.
     tensors: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     gyration = functools.cache(lambda: largest_gyration(Node(root, file)))
-    numbers = {element: number for number, element in enumerate(root.iter())}
     for element in root:
         if tag_of(element) != "link":
             continue
@@ -135,16 +135,20 @@ def fix_inertias(
         read = inertial_of(link)
         if read is None:
             continue
-        inertia, mass, pose, tensor = read
-        missing = inertia.tag == "inertial" and mass > 0.0
-        if not missing and _is_physical(inertia, file, mass, tensor):
-            continue
-        rounded = without_rounding(mass, pose[:3, 3], tensor, gyration()) if mass else None
-        change: float | None = None
-        if missing or (rounded is not None and not rounded.any()):
-            new = ball(mass)
-        else:
+        inertia, mass, _, tensor = read
+        change, assumed = None, False
+        try:
+            read_as = read_link(link, gyration)
+        except InertiaError:
+            if mass < 0.0:  # a slip of sign has no nearest inertia
+                raise
             new = nearest_tensor(tensor) if mass else np.zeros((3, 3))
+        else:
+            if not read_as.note:
+                continue
+            assumed = read_as.is_point
+            new = ball(mass) if assumed else nearest_tensor(tensor)
+        if not assumed:
             size = np.abs(tensor).max()  # squares of small moments are zero
             before, after = second_moments(tensor / size), second_moments(new / size)
             change = float(np.linalg.norm(after - before) / np.linalg.norm(before))
@@ -155,17 +159,6 @@ def fix_inertias(
     for number in sorted(tensors, reverse=True):
         data = _with_tensor(data, starts[number], *tensors[number])
     return mark + data, tuple(found)
-
-
-def _is_physical(inertia: Node, file: Path, mass: float, tensor: np.ndarray) -> bool:
-    with located(file, inertia.place):
-        try:
-            Inertia(mass, (0.0, 0.0, 0.0), tuple(map(tuple, tensor)))
-        except InertiaError:
-            if mass < 0.0:  # a slip of sign has no nearest inertia
-                raise
-            return False
-    return True
 
 
 def _starts(data: bytes, file: Path) -> list[int]:

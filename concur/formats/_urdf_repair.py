@@ -8,8 +8,11 @@ from concur.formats._unread import Part
 from concur.formats._urdf_xml import Node, tag_of
 
 _VECTORS = ("xyz", "rpy", "size")
-_DECIMAL = re.compile(r",\S.*[^,\s]\s+\S|[^,\s]\s+\S.*,\S")  # "0,5 1" may be two numbers or three
+_DECIMAL = re.compile(r",(?=\S).*[^,\s]\s+\S|[^,\s]\s+\S.*,\S")
+"""A comma that may be a decimal point: "0,5 1" may be two numbers or three."""
+
 _MIRRORED = {"iyx": "ixy", "izx": "ixz", "izy": "iyz"}
+"""Entries of a tensor and those across the diagonal."""
 
 
 def repaired(root: Node) -> list[Part]:

@@ -104,14 +104,21 @@ def read_urdf(
 ) -> UrdfFile:
     """Read a URDF file and its sidecar: parse, repair, check that links and joints form a tree."""
     file = file_named(path)
-    side = sidecar_of(file) if sidecar is None else file_named(sidecar)
-    given = sidecar is not None or is_file(side)
-    table = build(UrdfSidecar, read_toml(side) if given else {}, side)
-    macros = macros.over(table.xacro or {}, table.packages or {}, side.parent)
+    table, macros, side, given = read_sidecar(file, sidecar, macros)
     root = Node(parsed(urdf_text(file, macros), file), file)
     repairs = repaired(root)
     links, tree = contents(root)
     return UrdfFile(file, macros, root, links, tree, repairs, table, side, given)
+
+
+def read_sidecar(
+    file: Path, sidecar: str | PathLike[str] | None, macros: Macros
+) -> tuple[UrdfSidecar, Macros, Path, bool]:
+    """The sidecar, all macros, the path of the sidecar, and whether there is one."""
+    side = sidecar_of(file) if sidecar is None else file_named(sidecar)
+    given = sidecar is not None or is_file(side)
+    table = build(UrdfSidecar, read_toml(side) if given else {}, side)
+    return table, macros.over(table.xacro or {}, table.packages or {}, side.parent), side, given
 
 
 def contents(root: Node) -> tuple[dict[str, Link], dict[str, UrdfJoint]]:
@@ -130,7 +137,7 @@ def contents(root: Node) -> tuple[dict[str, Link], dict[str, UrdfJoint]]:
         if name in (links if node.tag == "link" else tree):
             node.refuse(f"each {node.tag} name once", f"a second `{name}`", "Rename one of them.")
         if node.tag == "link":
-            links[name] = _link(node, gyration)
+            links[name] = read_link(node, gyration)
         else:
             tree[name] = _joint(node)
     if not links:
@@ -151,7 +158,7 @@ def contents(root: Node) -> tuple[dict[str, Link], dict[str, UrdfJoint]]:
     return links, tree
 
 
-def _link(node: Node, gyration: Callable[[], float]) -> Link:
+def read_link(node: Node, gyration: Callable[[], float]) -> Link:
     """Read a link; without <inertial> it has no mass. The inertia must be physical."""
     found = inertial_of(node)
     if found is None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from concur.errors import shown
 from concur.formats._urdf_shapes import shapes_of
 from concur.formats._urdf_tree import Link, UrdfFile, UrdfJoint
 from concur.formats._urdf_xml import Node, tag_of
@@ -42,6 +43,8 @@ ROUND = 0.01
 TURNS = 4.0 * math.pi
 """Range of a revolute joint, rad, from which on it may be the axle of a wheel."""
 
+_MESH = "{*}%s/{*}geometry/{*}mesh"
+
 _PLUGINS = re.compile(r"diff|skid|mecanum|omni|ackermann|tricycle|steer|swerve|wheel|planar", re.I)
 """Parts of names of plugins that drive wheels."""
 
@@ -68,7 +71,7 @@ class Rolling:
 
 @dataclass(frozen=True)
 class Hints:
-    """What plugins, transmissions and hardware interfaces say: names of joints, and a radius."""
+    """Joints that plugins, transmissions and hardware interfaces name, and a radius."""
 
     words: str = ""  # names of the plugins that drive wheels
     wheels: dict[str, str] = field(default_factory=dict)  # their joints, with the plugin
@@ -92,17 +95,12 @@ class Hints:
                 text = (entry.text or "").strip()
                 for word in re.split(r"[\s,]+", text):
                     if word in read.tree:
-                        wheels[word] = shown_plugin(own)
+                        wheels[word] = shown(own.split()[-1].removeprefix("lib"), 60)
                 size = re.search(r"wheel.*(radius|diameter)", tag_of(entry), re.I)
                 with suppress(ValueError):
                     if size:
                         radius = float(text) / (2.0 if size[1].lower() == "diameter" else 1.0)
         return cls(words, wheels, frozenset(driven | set(wheels)), max(radius, 0.0))
-
-
-def shown_plugin(name: str) -> str:
-    """Last word of the names of a plugin: its library, or its class."""
-    return name.split()[-1].removeprefix("lib").removesuffix(".so")[:60]
 
 
 def rolling(read: UrdfFile, hints: Hints) -> list[Rolling]:
@@ -248,11 +246,11 @@ def _sized(wheel: Rolling, read: UrdfFile, hints: Hints) -> Rolling:
     link, own = read.links[wheel.link], np.array(read.tree[wheel.joint].joint.axis)  # type: ignore[attr-defined]
     named = f"`{wheel.link}` has the name or the place of a wheel."
     named = f"the plugin {plugin} names it." if plugin else named
-    radius = _mesh_radius(read, link, own)
-    if radius:
-        return replace(wheel, radius=radius, why=f"{named} The radius is that of its mesh.")
+    drawn = _mesh_radius(read, link, own)
+    if drawn:
+        return replace(wheel, radius=drawn, why=f"{named} The radius is that of its mesh.")
     radius, guess = _guess(link, own, float(wheel.center[2]))
-    why = f"{named} No mesh of it was found." if _meshes(link) else named
+    why = named if drawn is None else f"{named} No mesh of it was found."
     return replace(wheel, radius=radius, guess=guess, why=why)
 
 
@@ -267,32 +265,21 @@ def _guess(link: Link, axis: np.ndarray, height: float) -> tuple[float, str]:
     return 0.1, "the file does not show it"
 
 
-def _meshes(link: Link) -> list[tuple[str, np.ndarray, np.ndarray]]:
-    """URIs of the meshes of a link, with scale (3,) and pose (4, 4)."""
-    found = []
-    for tag in ("collision", "visual"):
-        for element in link.node.element:
-            mesh = element.find("{*}geometry/{*}mesh") if tag_of(element) == tag else None
-            if mesh is not None and mesh.get("filename"):
-                scale = np.fromstring(mesh.get("scale", "1 1 1"), sep=" ")
-                pose = Node(element, link.node.path).pose()
-                found.append((mesh.get("filename"), scale * np.ones(3), pose))
-    return found
-
-
-def _mesh_radius(read: UrdfFile, link: Link, axis: np.ndarray) -> float:
-    """Radius about the axle of the first mesh that is found, m; 0 without one."""
-    for uri, scale, pose in _meshes(link):
-        path = read.macros.file(uri, read.file)
+def _mesh_radius(read: UrdfFile, link: Link, axis: np.ndarray) -> float | None:
+    """Radius about the axle of the first mesh that is found, m; 0 without its file."""
+    meshes = [m for tag in ("collision", "visual") for m in link.node.element.iterfind(_MESH % tag)]
+    for mesh in meshes:
+        uri = read.macros.file(mesh.get("filename", ""), read.file)
+        pose = Node(mesh.getparent().getparent(), read.file).pose()
         with suppress(Exception):  # readers of meshes raise errors of every kind
             import trimesh
 
-            vertices = np.array(getattr(trimesh.load(path, force="mesh"), "vertices", ()))
-            if len(vertices):
-                points = (vertices * scale) @ pose[:3, :3].T + pose[:3, 3]
-                across = points - np.outer(points @ axis, axis)
-                return float(f"{np.linalg.norm(across, axis=1).max():.4g}")
-    return 0.0
+            vertices = np.array(getattr(trimesh.load(uri, force="mesh"), "vertices", ()))
+            points = vertices * np.array(mesh.get("scale", "1 1 1").split(), float)
+            points = points @ pose[:3, :3].T + pose[:3, 3]
+            across = points - np.outer(points @ axis, axis)
+            return float(f"{np.linalg.norm(across, axis=1).max():.4g}")
+    return 0.0 if meshes else None
 
 
 def _is_round(link: Link, joint: UrdfJoint) -> bool:
