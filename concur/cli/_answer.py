@@ -21,6 +21,9 @@ from concur.results import answer as document
 MARKS = {True: "[green]yes[/]", False: "[bold red]no[/]", None: ""}
 
 
+NO_TABLE = Table()
+"""In place of the table of rows, if other tables show them."""
+
 COMMON_OF_CALLS = ("name", "robot", "problems", "warnings", "files", "rows")
 
 
@@ -65,10 +68,12 @@ class Answer:
         console.print(f"{head}[{color}]{escape(self.status)}[/]", highlight=False)
         for text in self.warnings:
             console.print(f"[bold yellow]warning[/]: {escape(text)}", highlight=False)
-        if self.table is not None or self.rows:
-            console.print(self.table or rows_table(self.rows))
+        table = rows_table(self.rows) if self.table is None else self.table
+        if table.columns:
+            console.print(table)
         for part in self.shown:
-            console.print(escape(part) if isinstance(part, str) else part, highlight=False)
+            one = escape(part) if isinstance(part, str) else part
+            console.print(one, highlight=False, soft_wrap=isinstance(part, str))
         for text in self.problems:
             console.print(f"[bold red]no[/]: {escape(text)}", highlight=False, soft_wrap=True)
         for path in self.files:

@@ -165,25 +165,15 @@ def check(
     audit: ListAudit = False,
 ) -> None:
     """Check a robot: inertias, wheels, reduction, assumptions; of a task also start and reach."""
-    with errors("check" if as_json else None):
+    with answering("check", as_json) as reply:
         if fix is not None or suggest:
             from concur.cli._urdf import write_urdf
 
-            made = write_urdf(robot, fix, suggest, overwrite, xacro)
-            if as_json:
-                typer.echo(json.dumps(made.as_dict(), indent=2))
-            else:
-                made.show(Console())
-            return
+            reply(write_urdf(robot, fix, suggest, overwrite, xacro))
 
         from concur.cli._check import check_robot
 
-        result = check_robot(robot, stages, xacro)
-        if as_json:
-            typer.echo(json.dumps(result.as_dict(), indent=2))
-        else:
-            result.show(Console(), audit)
-        raise typer.Exit(1 if result.problems else 0)
+        reply(check_robot(robot, stages, xacro, audit))
 
 
 @main.command(epilog="Example: concur new rover my_rover\n\nExit status: 0 written, 2 bad input.")
@@ -202,14 +192,10 @@ def new(
     With urdf the robot is a copy of a URDF file with the sidecar of `concur check --suggest`, and
     the task is found by simulation: outputs of base and hand that move along lines.
     """
-    with errors("new" if as_json else None):
+    with answering("new", as_json) as reply:
         from concur.cli._new import make_new
 
-        result = make_new(kind, folder, source)
-        if as_json:
-            typer.echo(json.dumps(result.as_dict(), indent=2))
-        else:
-            result.show(Console())
+        reply(make_new(kind, folder, source))
 
 
 @main.command(
@@ -447,15 +433,10 @@ def recheck(
     The exit status is 0 only if every step is confirmed. A rig arms only with proofs of tasks that
     were confirmed on its computer.
     """
-    with errors("recheck" if as_json else None):
+    with answering("recheck", as_json) as reply:
         from concur.cli._recheck import recheck_file
 
-        console = Console(stderr=as_json, quiet=as_json)
-        result = recheck_file(file, task, console)
-        result.show(console)
-        if as_json:
-            typer.echo(json.dumps(result.as_dict(), indent=2, allow_nan=False))
-        raise typer.Exit(0 if result.confirmed else 1)
+        reply(recheck_file(file, task, reply.console))
 
 
 @main.command(
@@ -565,16 +546,11 @@ def export(
     An fmu is a functional mock-up unit (FMU) for co-simulation in other simulators.
     """
     folder = out or Path("out") / task.stem / target
-    with errors("export" if as_json else None):
+    with answering("export", as_json) as reply:
         from concur.cli._export import export_task
 
-        result = export_task(
-            task, target, folder, name, precision, speed_limit, fmi, overwrite, with_reference
-        )
-        if as_json:
-            typer.echo(json.dumps(result.as_dict(), indent=2))
-        else:
-            result.show(Console())
+        options = (name, precision, speed_limit, fmi, overwrite, with_reference)
+        reply(export_task(task, target, folder, *options))
 
 
 @main.command(

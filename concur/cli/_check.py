@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -13,119 +12,29 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from concur.cli._answer import answer
+from concur.cli._answer import NO_TABLE, Answer
 from concur.cli._check_task import StartResult
-from concur.cli._tables import MARKS, audit_dict, show_audit, show_warnings
+from concur.cli._tables import MARKS, audit_dict, shown_audit
 from concur.cli._urdf import macros_of
 from concur.cli._warnings import file_warnings, robot_warnings, task_warnings
 from concur.errors import UnknownNameError
 from concur.files import is_file
-from concur.formats import load, load_shipped, load_task, shipped_names
+from concur.formats import Task, load, load_shipped, load_task, shipped_names
 from concur.reduction import Audit, JointSymmetry, ReducedModel, SymmetryReport, reduce, symmetry
 from concur.robot import Body, Mechanism
 from concur.tables import located, read_toml, suggest_file
 from concur.verification import Campaign
 
 
-@dataclass(frozen=True)
-class CheckResult:
-    """A robot, its reduction, the assumptions, and its symmetries."""
-
-    robot: Mechanism
-    model: ReducedModel
-    audit: Audit
-    symmetry: SymmetryReport
-    warnings: tuple[str, ...] = ()
-    start: StartResult | None = None  # of a task
-
-    @property
-    def problems(self) -> list[str]:
-        """A sentence for each reason why the check fails."""
-        found = [f"{row.id}: {row.why}" for row in self.audit.failures]
-        return found + (self.start.problems if self.start else [])
-
-    @property
-    def name(self) -> str:
-        """Name of the task or robot."""
-        return self.start.task.name if self.start else self.robot.name
-
-    def as_dict(self) -> dict[str, Any]:
-        """Result for JSON."""
-        return answer(
-            "check",
-            not self.problems,
-            "failed" if self.problems else "passed",
-            name=self.name,
-            robot=self.robot.name,
-            problems=self.problems,
-            warnings=self.warnings,
-            unread=list(self.robot.unread),
-            gravity=list(self.robot.gravity),
-            bodies=[_body_dict(body, self.robot) for body in self.robot.bodies],
-            wheels=[
-                {"body": wheel.body, "kind": wheel.kind, "radius": wheel.radius}
-                for wheel in self.robot.wheels
-            ],
-            constraints=list(self.robot.constraint_names),
-            kind=self.model.kind,
-            reason=self.model.reason,
-            shape=list(self.model.shape_names),
-            audit=audit_dict(self.audit),
-            holds=self.audit.holds,
-            symmetry=[_symmetry_dict(row) for row in self.symmetry],
-            **({"start": self.start.as_dict(), **self._campaign} if self.start else {}),
-        )
-
-    @property
-    def _campaign(self) -> dict[str, Any]:
-        """Requirements and uncertain quantities of the task, by their fields."""
-        if self.start is None:
-            return {}
-        task = self.start.task
-        return {
-            "requirements": [
-                {"name": made.name, "kind": made.kind, "unit": made.unit, "after": made.after}
-                for made in task.requirements
-            ],
-            "uncertainty": [
-                {
-                    "name": quantity.label,
-                    "unit": quantity.unit,
-                    "support": [x if isfinite(x) else None for x in quantity.distribution.support],
-                }
-                for quantity in task.uncertainty.quantities
-            ],
-        }
-
-    def show(self, console: Console, every: bool) -> None:
-        """Print the result: the verdict first, all assumptions only with `every`."""
-        verdict = "[bold red]failed[/]" if self.problems else "[bold green]passed[/]"
-        kind = f"{self.model.kind} reduction: {self.model.reason}"
-        console.print(f"[bold]{escape(self.name)}[/]: {verdict}", highlight=False)
-        console.print(escape(kind), highlight=False)
-        shape = ", ".join(self.model.shape_names)
-        console.print(escape(f"shape velocities: {shape}"), highlight=False)
-        show_warnings(self.warnings, console)
-        for text in self.robot.unread:
-            console.print(escape(f"not part of the model: {text}"), highlight=False, soft_wrap=True)
-        if self.start:
-            self.start.show(console)
-            for label, entries in self._campaign.items():
-                names = ", ".join(entry["name"] for entry in entries)
-                console.print(escape(f"{label}: {names or 'none'}"), highlight=False)
-        show_audit(self.audit, console, every)
-        console.print()
-        console.print(self.robot.summary(), markup=False, highlight=False, soft_wrap=True)
-        console.print()
-        console.print(_symmetry_table(self.symmetry))
-
-
 def check_robot(
-    robot: str, stages: str | None = None, xacro: Sequence[str] | None = None
-) -> CheckResult:
+    robot: str,
+    stages: str | None = None,
+    xacro: Sequence[str] | None = None,
+    every: bool = False,
+) -> Answer:
     """Load a robot by file or name, reduce and audit it, and find its symmetries."""
     if is_task(robot):
-        return _check_task(Path(robot), stages)
+        return _check_task(Path(robot), stages, every)
     macros = macros_of(xacro)
     mechanism, is_name = named_robot(robot, **macros)
     with located(robot, ""):
@@ -135,7 +44,7 @@ def check_robot(
     with Console(stderr=True).status("searching for symmetries, joint by joint"):
         found = symmetry(mechanism)
     warnings = (*robot_warnings(mechanism), *(() if is_name else file_warnings(robot, **macros)))
-    return CheckResult(mechanism, model, model.audit(), found, warnings)
+    return _answer(mechanism, model, model.audit(), found, warnings, None, every)
 
 
 def is_task(name: str) -> bool:
@@ -160,7 +69,7 @@ def named_robot(robot: str, **macros: Any) -> tuple[Mechanism, bool]:
     return (load_shipped(robot) if is_name else load(robot, **macros)), is_name
 
 
-def _check_task(path: Path, stages: str | None) -> CheckResult:
+def _check_task(path: Path, stages: str | None, every: bool) -> Answer:
     """Check the robot of a task with its outputs, its reference and its start."""
     if stages is not None:
         raise UnknownNameError(
@@ -178,7 +87,82 @@ def _check_task(path: Path, stages: str | None) -> CheckResult:
         Campaign(task).check()
     with Console(stderr=True).status("searching for symmetries, joint by joint"):
         found = symmetry(task.robot)
-    return CheckResult(task.robot, servo.model, audit, found, task_warnings(task), start)
+    return _answer(task.robot, servo.model, audit, found, task_warnings(task), start, every)
+
+
+def _answer(
+    robot: Mechanism,
+    model: ReducedModel,
+    audit: Audit,
+    symmetries: SymmetryReport,
+    warnings: Sequence[str],
+    start: StartResult | None,
+    every: bool,
+) -> Answer:
+    """Answer about a robot, or a task with its start; `every` prints all assumptions."""
+    problems = [f"{row.id}: {row.why}" for row in audit.failures] + (
+        start.problems if start else []
+    )
+    campaign = _campaign(start.task) if start else {}
+    named = {label: [entry["name"] for entry in entries] for label, entries in campaign.items()}
+    return Answer(
+        command="check",
+        passed=not problems,
+        status="failed" if problems else "passed",
+        name=start.task.name if start else robot.name,
+        robot=robot.name,
+        problems=problems,
+        warnings=warnings,
+        rows=audit.rows,
+        own={
+            "unread": list(robot.unread),
+            "gravity": list(robot.gravity),
+            "bodies": [_body_dict(body, robot) for body in robot.bodies],
+            "wheels": [
+                {"body": wheel.body, "kind": wheel.kind, "radius": wheel.radius}
+                for wheel in robot.wheels
+            ],
+            "constraints": list(robot.constraint_names),
+            "kind": model.kind,
+            "reason": model.reason,
+            "shape": list(model.shape_names),
+            "audit": audit_dict(audit),
+            "holds": audit.holds,
+            "symmetry": [_symmetry_dict(row) for row in symmetries],
+            **({"start": start.as_dict(), **campaign} if start else {}),
+        },
+        table=NO_TABLE,
+        shown=[
+            f"{model.kind} reduction: {model.reason}",
+            f"shape velocities: {', '.join(model.shape_names)}",
+            *(f"not part of the model: {text}" for text in robot.unread),
+            *(start.shown() if start else ()),
+            *(f"{label}: {', '.join(names) or 'none'}" for label, names in named.items()),
+            *shown_audit(audit, every),
+            "",
+            robot.summary(),
+            "",
+            _symmetry_table(symmetries),
+        ],
+    )
+
+
+def _campaign(task: Task) -> dict[str, list[dict[str, Any]]]:
+    """Requirements and uncertain quantities of a task, by their fields."""
+    return {
+        "requirements": [
+            {"name": made.name, "kind": made.kind, "unit": made.unit, "after": made.after}
+            for made in task.requirements
+        ],
+        "uncertainty": [
+            {
+                "name": quantity.label,
+                "unit": quantity.unit,
+                "support": [x if isfinite(x) else None for x in quantity.distribution.support],
+            }
+            for quantity in task.uncertainty.quantities
+        ],
+    }
 
 
 def _symmetry_table(report: SymmetryReport) -> Table:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -90,8 +89,8 @@ class StartResult:
             "nearly_lost": self.lost,
         }
 
-    def show(self, console: Console) -> None:
-        """Print the result."""
+    def shown(self) -> list[str | Table]:
+        """Table and lines for the terminal."""
         table = Table(title="Start", title_justify="left")
         for title in ("output", "position at the start", "reference away by"):
             table.add_column(title)
@@ -102,19 +101,15 @@ class StartResult:
             names = zip(output.lie.coordinate_names, values, strict=True)
             pose = " ".join(f"{name} {x:.4g}" for name, x in names)
             table.add_row(escape(output.name), pose, _shown(distances[output.name]))
-        console.print(table)
         reach, least = self.reach, int(self.reach.margins.argmin())
-        text = f"reach: the whole reference, up to t = {reach.times[-1]:g} s"
-        if not reach.complete:
-            text = f"reach: not the whole reference, {self._worst}"
-        console.print(escape(text), highlight=False)
-        console.print(
+        whole = f"reach: the whole reference, up to t = {reach.times[-1]:g} s"
+        return [
+            table,
+            whole if reach.complete else f"reach: not the whole reference, {self._worst}",
             f"decoupling margin: {self.margin:.3g} at the start, along the reference at least "
             f"{reach.margins[least]:.3g} (t = {reach.times[least]:.3g} s)",
-            highlight=False,
-        )
-        if self.lost:
-            console.print(f"[bold yellow]nearly singular[/] {escape(self.lost)}", highlight=False)
+            *([f"nearly singular {self.lost}"] if self.lost else []),
+        ]
 
 
 def _distances(servo: Servo, error: np.ndarray) -> dict[str, dict[str, float]]:

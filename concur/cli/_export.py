@@ -2,67 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
-
-from concur.cli._answer import answer
+from concur.cli._answer import Answer
 from concur.cli._results import results
 from concur.control import CFolder
 from concur.formats import load_task
 from concur.tables import located
-
-
-@dataclass(frozen=True)
-class ExportResult:
-    """Result of an export."""
-
-    task: str
-    robot: str
-    target: str
-    folder: Path
-    written: CFolder | Path  # the archive for an FMU
-
-    def as_dict(self) -> dict[str, Any]:
-        """Result for JSON."""
-        own: dict[str, Any] = {}
-        if not isinstance(self.written, Path):
-            error = self.written.error
-            own["states"] = self.written.states
-            own["error"] = None if error is None else error.largest
-        return answer(
-            "export",
-            True,
-            "written",
-            name=self.written.stem if isinstance(self.written, Path) else self.written.name,
-            robot=self.robot,
-            files=[self.written] if isinstance(self.written, Path) else self.written.files,
-            task=self.task,
-            target=self.target,
-            **own,
-        )
-
-    def show(self, console: Console) -> None:
-        """Print the result."""
-        if isinstance(self.written, Path):
-            console.print(escape(f"written: {self.written}"), highlight=False, soft_wrap=True)
-            return
-        name, error = self.written.name, self.written.error
-        lines = [f"written to {self.folder}: {', '.join(p.name for p in self.written.files)}"]
-        if error is not None:
-            lines.append(
-                f"single precision: error about {error.largest:.1e} of the largest number, "
-                f"over {error.states} states"
-            )
-        lines.append(f"test it with {self.written.states} states:")
-        lines.append(
-            f"  cd {self.folder} && cc -std=c99 -O2 {name}.c replay.c -o replay -lm && ./replay"
-        )
-        for line in lines:
-            console.print(escape(line), highlight=False, soft_wrap=True)
 
 
 def export_task(
@@ -75,7 +21,7 @@ def export_task(
     fmi: str = "3.0",
     overwrite: bool = False,
     with_reference: bool = False,
-) -> ExportResult:
+) -> Answer:
     """Export the servo of a task into a folder, alone or with the reference of the task."""
     with results(folder, "export", overwrite) as kept:
         task = load_task(path)
@@ -83,10 +29,37 @@ def export_task(
             servo = task.servo
         reference = task.reference if with_reference else None
         staged = servo.export(kept.staging, target, name, precision, speed_limit, fmi, reference)
-        written: CFolder | Path
         if isinstance(staged, Path):
-            (written,) = kept.publish([staged])
+            files, lines, own, title = kept.publish([staged]), [], {}, staged.stem
         else:
-            written = replace(staged, files=tuple(kept.publish(staged.files)))
+            files, title, error = kept.publish(staged.files), staged.name, staged.error
+            own = {"states": staged.states, "error": None if error is None else error.largest}
+            lines = _lines(staged, folder)
         kept.end("written")
-    return ExportResult(task.name, task.robot.name, target, folder, written)
+    return Answer(
+        command="export",
+        status="written",
+        name=title,
+        robot=task.robot.name,
+        files=files,
+        own={"task": task.name, "target": target, **own},
+        shown=lines,
+    )
+
+
+def _lines(written: CFolder, folder: Path) -> list[str]:
+    """Precision of the code, and how to test it."""
+    name, error = written.name, written.error
+    precision = (
+        []
+        if error is None
+        else [
+            f"single precision: error about {error.largest:.1e} of the largest number, over "
+            f"{error.states} states"
+        ]
+    )
+    return [
+        *precision,
+        f"test it with {written.states} states:",
+        f"  cd {folder} && cc -std=c99 -O2 {name}.c replay.c -o replay -lm && ./replay",
+    ]

@@ -8,17 +8,13 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import jinja2
 import numpy as np
-from rich.console import Console
-from rich.markup import escape
 
-from concur.cli._answer import answer
+from concur.cli._answer import Answer
 from concur.control import Servo
 from concur.errors import ConcurError, DescriptionError, UnknownNameError
 from concur.files import writing
@@ -51,34 +47,7 @@ GROUPS = {
 }
 
 
-@dataclass(frozen=True)
-class NewResult:
-    """A folder with a robot and a task."""
-
-    folder: Path
-    robot: str
-    files: tuple[Path, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Result for JSON."""
-        return answer(
-            "new", True, "written", name=self.folder.name, robot=self.robot, files=self.files
-        )
-
-    def show(self, console: Console) -> None:
-        """Print the files and the next commands."""
-        robot = next(path for path in self.files if path.stem == "robot")
-        lines = [
-            f"written: {', '.join(str(path) for path in self.files)}",
-            "check and track it, then change names and numbers:",
-            f"  concur check {robot}",
-            f"  concur track {self.folder / 'task.toml'}",
-        ]
-        for line in lines:
-            console.print(escape(line), highlight=False, soft_wrap=True)
-
-
-def make_new(kind: str, folder: Path, source: Path | None) -> NewResult:
+def make_new(kind: str, folder: Path, source: Path | None) -> Answer:
     """Write a folder with a robot and a task; nothing exists after an error."""
     if kind not in KINDS:
         raise UnknownNameError(
@@ -108,7 +77,19 @@ def make_new(kind: str, folder: Path, source: Path | None) -> NewResult:
             os.rename(staging, folder)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
-    return NewResult(folder, robot, tuple(sorted(folder.iterdir())))
+    files = tuple(sorted(folder.iterdir()))
+    return Answer(
+        command="new",
+        status="written",
+        name=folder.name,
+        robot=robot,
+        files=files,
+        shown=[
+            "check and track it, then change names and numbers:",
+            f"  concur check {next(path for path in files if path.stem == 'robot')}",
+            f"  concur track {folder / 'task.toml'}",
+        ],
+    )
 
 
 def _umask() -> int:

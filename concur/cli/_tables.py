@@ -30,8 +30,8 @@ def applicable(audit: Audit) -> tuple[AuditRow, ...]:
     return tuple(row for row in audit if not (row.id.startswith("NHR") and row.status is unchecked))
 
 
-def show_audit(audit: Audit, console: Console, every: bool) -> None:
-    """Print how many assumptions hold, with the table of all of them or of those that fail."""
+def shown_audit(audit: Audit, every: bool) -> list[str | Table]:
+    """How many assumptions hold, with the table of all of them or of those that fail."""
     counts = Counter(row.status.value for row in applicable(audit))
     verbs = {"holds": "hold", "fails": "fail"}
     parts = [f"{count} {verbs.get(status, status)}" for status, count in counts.items()]
@@ -39,10 +39,17 @@ def show_audit(audit: Audit, console: Console, every: bool) -> None:
     text = (
         f"{held} assumptions hold" if held == counts.total() else f"assumptions: {', '.join(parts)}"
     )
-    console.print(text + ("" if every else "; `--audit` lists them"), highlight=False)
     rows = applicable(audit) if every else audit.failures
-    if rows:
-        console.print(_audit_table(rows))
+    return [
+        text + ("" if every else "; `--audit` lists them"),
+        *([_audit_table(rows)] * bool(rows)),
+    ]
+
+
+def show_audit(audit: Audit, console: Console, every: bool) -> None:
+    """Print the same."""
+    for part in shown_audit(audit, every):
+        console.print(part, highlight=False)
 
 
 def _audit_table(rows: Iterable[AuditRow]) -> Table:

@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from os.path import lexists
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
-
-from concur.cli._answer import answer
+from concur.cli._answer import Answer
 from concur.errors import ConcurError, DescriptionError
 from concur.files import replace_files, writing
 from concur.formats import FixedInertia, fix_inertias, suggest_sidecar
 from concur.tables import show
 
 
-@dataclass(frozen=True)
-class Written:
-    """A file that was made from a URDF file, with what is in it."""
-
-    out: Path
-    lines: tuple[str, ...]
-    data: dict[str, Any]
-    count: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Result for JSON."""
-        return answer("check", True, "written", files=[self.out], out=str(self.out), **self.data)
-
-    def show(self, console: Console) -> None:
-        """Print the result."""
-        for line in (*self.lines, f"written: {self.out}{self.count}"):
-            console.print(escape(line), highlight=False, soft_wrap=True)
+def _written(out: Path, lines: Iterable[str], data: dict[str, Any], count: str = "") -> Answer:
+    """Answer about a file that was made from a URDF file, with what is in it."""
+    own = {"out": str(out), **data}
+    shown = [*lines, f"written: {out}{count}"]
+    return Answer(command="check", status="written", files=[out], own=own, shown=shown)
 
 
 def _change(inertia: FixedInertia) -> str:
@@ -61,7 +46,7 @@ def macros_of(words: Sequence[str] | None) -> dict[str, dict[str, str]]:
 
 def write_urdf(
     robot: str, fix: Path | None, suggest: bool, overwrite: bool, xacro: Sequence[str] | None
-) -> Written:
+) -> Answer:
     """Write what one of the two options asks for."""
     macros = macros_of(xacro)
     if fix is not None and suggest:
@@ -80,10 +65,10 @@ def write_urdf(
             for own in fixed
         )
         count = f"{len(fixed)} inertias replaced" if fixed else "an identical copy"
-        return Written(fix, lines, {"fixed": list(map(asdict, fixed))}, f": {count}")
+        return _written(fix, lines, {"fixed": list(map(asdict, fixed))}, f": {count}")
     out, text = suggest_sidecar(_urdf(robot, "--suggest"), **macros)
     _write(out, text.encode(), overwrite)
-    return Written(out, (*text.splitlines(), ""), {"text": text})
+    return _written(out, (*text.splitlines(), ""), {"text": text})
 
 
 def _urdf(robot: str, option: str) -> Path:
