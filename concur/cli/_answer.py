@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -104,7 +104,7 @@ class Reply:
         self.as_json = as_json
         self.console = Console(stderr=as_json, quiet=as_json)
 
-    def __call__(self, found: Answer) -> None:
+    def __call__(self, found: Answer) -> NoReturn:
         """Print an answer; raise the exit status."""
         if self.as_json:
             typer.echo(json.dumps(found.as_dict(), indent=2, allow_nan=False))
