@@ -366,10 +366,7 @@ def test_the_command_writes_the_sidecar(tmp_path: Path) -> None:
     assert [w.body for w in cc.load(path).wheels] == ['the "left"']
     assert "a file that exists" in run.invoke(main, ["check", str(path), "--suggest"]).stderr
     again = run.invoke(main, ["check", str(path), "--suggest", "--overwrite"])
-    assert (
-        again.stdout
-        == (tmp_path / "cart.toml").read_text() + f"\nwritten: {tmp_path / 'cart.toml'}\n"
-    )
+    assert (tmp_path / "cart.toml").read_text() in again.stdout
     both = run.invoke(main, ["check", str(path), "--suggest", "--fix", "a.urdf"])
     assert both.exit_code == 2
     assert "expected one of the options --fix and --suggest" in both.stderr
