@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,14 @@ import numpy as np
 from concur.errors import ConcurError, shown
 from concur.rounding import percent, percent_down, percent_range, percent_up
 from concur.verification._intervals import at_least, at_most, interval
-from concur.verification._result import CampaignResult
+from concur.verification._result import Answer, CampaignResult, plain
 
 ALL = "all requirements"
 """Name of the pass rate of worlds that keep every requirement."""
 
 
 @dataclass(frozen=True)
-class PassRate:
+class PassRate(Answer):
     """Share of the sampled worlds that keep a requirement.
 
     Parameters
@@ -77,11 +77,11 @@ class PassRate:
 
     def as_dict(self) -> dict[str, Any]:
         """Fields for JSON."""
-        return {**asdict(self), "rate": self.rate if self.worlds else None, "text": str(self)}
+        return super().as_dict() | {"rate": plain(self.rate), "text": str(self)}
 
 
 @dataclass(frozen=True)
-class WorstWorld:
+class WorstWorld(Answer):
     """World with the lowest robustness of a requirement.
 
     Parameters
@@ -107,13 +107,6 @@ class WorstWorld:
     deviations: dict[str, float]
     stopped: float
     reason: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Fields for JSON; null for infinite and missing numbers."""
-        found = asdict(self)
-        for name in ("value", "stopped"):
-            found[name] = found[name] if math.isfinite(found[name]) else None
-        return found
 
 
 def pass_rates(result: CampaignResult, confidence: float = 0.95) -> tuple[PassRate, ...]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,11 +11,11 @@ from concur.errors import ConcurError, shown
 from concur.rounding import percent, percent_range
 from concur.verification._answers import ALL, check_confidence, kind_of, no_interval
 from concur.verification._intervals import anytime_p_value, interval
-from concur.verification._result import CampaignResult
+from concur.verification._result import Answer, CampaignResult
 
 
 @dataclass(frozen=True)
-class PairedComparison:
+class PairedComparison(Answer):
     """Pass rates of two controllers in the same worlds.
 
     Parameters
@@ -77,10 +76,6 @@ class PairedComparison:
             f"{more}, between {low} and {high} at {percent(self.confidence)} confidence "
             f"{kind_of(self.grown)}"
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """Fields for JSON."""
-        return {**asdict(self), "difference": self.difference if self.worlds else None}
 
 
 def paired_comparisons(

@@ -22,7 +22,7 @@ from concur.verification._answers import (
     worst_worlds,
 )
 from concur.verification._comparison import PairedComparison
-from concur.verification._result import CampaignResult
+from concur.verification._result import CampaignResult, plain
 from concur.verification._search import WorstFound
 from concur.verification._sensitivity import RankInfluence, SobolIndex, rank_influences
 
@@ -187,9 +187,9 @@ class CampaignReport:
                 {
                     "name": name,
                     "unit": unit,
-                    "lowest": _finite(shares[0, k]),
-                    "quantile_5": _finite(shares[1, k]),
-                    "median": _finite(shares[2, k]),
+                    "lowest": plain(shares[0, k]),
+                    "quantile_5": plain(shares[1, k]),
+                    "median": plain(shares[2, k]),
                 }
                 for k, (name, unit) in enumerate(result.columns)
             ],
@@ -197,9 +197,9 @@ class CampaignReport:
                 {
                     "name": name,
                     "unit": unit,
-                    "smallest": _finite(np.nanmin(result.extremes[:, k], initial=np.inf)),
-                    "largest": _finite(np.nanmax(result.extremes[:, k], initial=-np.inf)),
-                    "limits": [_finite(end) for end in result.limits.get(name, _FREE)],
+                    "smallest": plain(np.nanmin(result.extremes[:, k], initial=np.inf)),
+                    "largest": plain(np.nanmax(result.extremes[:, k], initial=-np.inf)),
+                    "limits": list(plain(result.limits.get(name, _FREE))),
                 }
                 for k, (name, unit) in enumerate(result.signals)
             ],
@@ -412,7 +412,3 @@ def _shown(value: float, unit: str) -> str:
     if not math.isfinite(value):
         return "no value"
     return f"{value:.4g} {unit if unit != '1' else ''}".strip().replace("-", "−")
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NoReturn, TypeAlias, get_args
 
 import numpy as np
 
@@ -28,6 +29,27 @@ Columns: TypeAlias = tuple[tuple[str, str], ...]
 """Name and unit of each column."""
 
 Method = Literal["independent", "sobol"]
+
+
+class Answer:
+    """An answer of a campaign: a dataclass."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Fields for JSON; null for infinite and missing numbers."""
+        found: dict[str, Any] = plain(asdict(self))  # type: ignore[call-overload]
+        return found
+
+
+def plain(value: Any) -> Any:
+    """Value for JSON: lists for arrays, None for numbers that are not finite."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {key: plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(plain(entry) for entry in value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
 
 _FORMAT = "concur campaign 2"
 
@@ -136,70 +158,45 @@ class CampaignResult:
         ):
             array = np.asarray(given, dtype=np.int64 if name == "numbers" else float)
             if array.shape != shape:
-                raise ShapeError(
-                    f"campaign, `{name}`",
-                    expected=f"shape {shape}",
-                    came=f"shape {array.shape}",
-                    cure="Pass a row for each number and a column for each name.",
-                )
+                cure = "Pass a row for each number and a column for each name."
+                _refuse(name, f"shape {shape}", f"shape {array.shape}", cure, ShapeError)
             array = array[order]
             array.setflags(write=False)
             object.__setattr__(self, name, array)
+        doubled = self.numbers[1:][np.diff(self.numbers) == 0]
+        if len(doubled):
+            came = f"world {doubled[0]} twice"
+            _refuse("numbers", "each world once", came, "Count each world once.")
         for name in ("crashes", "invalid"):
             reasons = {int(number): str(why) for number, why in dict(getattr(self, name)).items()}
             object.__setattr__(self, name, dict(sorted(reasons.items())))
+            strange = sorted(set(reasons) - set(self.numbers.tolist()))
+            if strange:
+                cure = "Give each of these worlds a row; a crashed one has NaN as its values."
+                _refuse(name, "numbers of the campaign", f"world {strange[0]}", cure)
         limits = {str(name): (float(a), float(b)) for name, (a, b) in dict(self.limits).items()}
         object.__setattr__(self, "limits", limits)
-        object.__setattr__(self, "looks", tuple(sorted({*self._looks(), n})))
         self._check()
-
-    def _looks(self) -> list[int]:
-        given: tuple[Any, ...] | None = entries(self.looks, (int, np.integer))  # type: ignore[arg-type]
-        if given is None or any(isinstance(look, bool) or look < 0 for look in given):
-            raise ConcurError(
-                "campaign, `looks`",
-                expected="numbers of worlds, zero or more",
-                came=shown(self.looks),
-                cure="Omit it, or pass those of the result that is extended.",
-            )
-        return [int(look) for look in given]
+        object.__setattr__(self, "looks", tuple(sorted({*map(int, self.looks), n})))
 
     def _check(self) -> None:
-        doubled = self.numbers[1:][np.diff(self.numbers) == 0]
-        if len(doubled):
-            raise ConcurError(
-                "campaign, `numbers`",
-                expected="each world once",
-                came=f"world {doubled[0]} twice",
-                cure="Count each world once.",
-            )
-        for name in ("crashes", "invalid"):
-            strange = sorted(set(getattr(self, name)) - set(self.numbers.tolist()))
-            if strange:
-                raise ConcurError(
-                    f"campaign, `{name}`",
-                    expected="numbers of the campaign",
-                    came=f"world {strange[0]}",
-                    cure="Give each of these worlds a row; a crashed one has NaN as its values.",
-                )
+        """Refuse looks, duration, seed and method that are none."""
+        looks: Any = entries(self.looks, (int, np.integer))  # type: ignore[arg-type]
+        if looks is None or any(isinstance(look, bool) or look < 0 for look in looks):
+            cure = "Omit it, or pass those of the result that is extended."
+            _refuse("looks", "numbers of worlds, zero or more", shown(self.looks), cure)
         whole = (int, np.integer)
-        for name, kinds in (("duration", (*whole, float, np.floating)), ("seed", whole)):
+        for name, kinds, expected in (
+            ("duration", (*whole, float, np.floating), "a finite number"),
+            ("seed", whole, "a whole number"),
+        ):
             given: Any = getattr(self, name)
             number = isinstance(given, kinds) and not isinstance(given, bool)
             if not number or not abs(float(given)) < np.inf:
-                raise ConcurError(
-                    f"campaign, `{name}`",
-                    expected="a finite number" if name == "duration" else "a whole number",
-                    came=shown(given),
-                    cure="Pass that of the campaign.",
-                )
+                _refuse(name, expected, shown(given), "Pass that of the campaign.")
         if self.method not in get_args(Method):
-            raise ConcurError(
-                "campaign, `method`",
-                expected=" or ".join(get_args(Method)),
-                came=shown(self.method),
-                cure="Name the way in which the worlds were drawn.",
-            )
+            cure = "Name the way in which the worlds were drawn."
+            _refuse("method", " or ".join(get_args(Method)), shown(self.method), cure)
 
     def __len__(self) -> int:
         """Number of worlds."""
@@ -322,17 +319,9 @@ class CampaignResult:
         }
         head = {
             "format": _FORMAT,
-            "quantities": self.quantities,
-            "columns": self.columns,
-            "signals": self.signals,
-            "duration": self.duration,
-            "method": self.method,
-            "seed": self.seed,
-            "key": self.key,
+            **{name: getattr(self, name) for name in _FACTS},
             "crashes": list(self.crashes.items()),
-            "limits": self.limits,
             "invalid": list(self.invalid.items()),
-            "looks": self.looks,
         }
         return write_arrays(path, arrays, {}, {"campaign": json.dumps(head)})
 
@@ -361,7 +350,7 @@ class CampaignResult:
                 head: dict[str, Any] = json.loads(file.text("campaign"))
                 if head.pop("format") != _FORMAT:
                     raise ValueError("another version of the format")
-                head |= {name: file.array(name) for name in _ARRAYS if name != "numbers"}
+                head |= {name: file.array(name) for name in _ARRAYS}
                 head["numbers"] = file.array("numbers", kinds="iu")
                 return cls(**head | {name: dict(head[name]) for name in ("crashes", "invalid")})
             except DescriptionError:
@@ -373,4 +362,21 @@ class CampaignResult:
 _INVALID = (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
 """Errors of JSON with other members than those of `save`."""
 
-_ARRAYS: Sequence[str] = ("numbers", "worlds", "values", "extremes", "stopped")
+_ARRAYS = ("worlds", "values", "extremes", "stopped")
+_FACTS = [
+    "quantities",
+    "columns",
+    "signals",
+    "duration",
+    "method",
+    "seed",
+    "key",
+    "limits",
+    "looks",
+]
+
+
+def _refuse(
+    name: str, expected: str, came: str, cure: str, error: type[ConcurError] = ConcurError
+) -> NoReturn:
+    raise error(f"campaign, `{name}`", expected=expected, came=came, cure=cure)

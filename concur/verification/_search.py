@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from concur.errors import ConcurError, install_command
-from concur.verification._result import CampaignResult
+from concur.verification._result import Answer, CampaignResult
 from concur.verification._sensitivity import Evaluate
 from concur.worlds import Uncertainty
 
@@ -27,7 +27,7 @@ _LOST = -1e300
 
 
 @dataclass(frozen=True, eq=False)
-class WorstFound:
+class WorstFound(Answer):
     """Lowest robustness of a requirement that samples and search have found.
 
     Parameters
@@ -62,12 +62,6 @@ class WorstFound:
             f"{self.requirement}: lowest robustness {self.value:.4g} {self.unit}, worst sample "
             f"{self.sample:.4g} {self.unit}, {self.evaluations} worlds searched"
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """Fields for JSON; null for infinite numbers."""
-        found = asdict(self) | {"world": self.world.tolist()}
-        found["history"] = [_finite(value) for value in self.history]
-        return {**found, "value": _finite(self.value), "sample": _finite(self.sample)}
 
 
 def worst_search(
@@ -227,7 +221,3 @@ def _searches(uncertainty: Uncertainty, points: np.ndarray, seed: int, column: i
         options = {"bounds": bounds, "n_max_resampling": 0, "seed": int(own[0])}
         found.append(CMA(mean=mean, sigma=_WIDTH, **options))
     return found
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from concur.errors import ConcurError, ShapeError, shown
-from concur.verification._result import CampaignResult
+from concur.verification._result import Answer, CampaignResult
 from concur.worlds import Uncertainty
 
 Evaluate: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -20,7 +20,7 @@ FORMS = ("value", "size")
 
 
 @dataclass(frozen=True)
-class RankInfluence:
+class RankInfluence(Answer):
     """Rank correlation of a quantity with the robustness of a requirement.
 
     Parameters
@@ -57,13 +57,9 @@ class RankInfluence:
             f"{self.correlation:+.2f} (p = {self.p_value:.2g}{note})"
         )
 
-    def as_dict(self) -> dict[str, Any]:
-        """Fields for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
-class SobolIndex:
+class SobolIndex(Answer):
     """Sobol indices of a quantity: its shares of the variance of a robustness.
 
     Parameters
@@ -88,10 +84,6 @@ class SobolIndex:
     total: float
     total_low: float
     total_high: float
-
-    def as_dict(self) -> dict[str, Any]:
-        """Fields for JSON."""
-        return asdict(self)
 
 
 def rank_influences(

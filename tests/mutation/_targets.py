@@ -37,6 +37,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "planning": ("concur/planning/*.py",),
     "tables": ("concur/tables/*.py",),
+    "campaigns": tuple(
+        f"concur/verification/_{name}.py"
+        for name in ("answers", "intervals", "result", "run", "store", "workers")
+    ),
     "proofs": (
         "concur/proofs/_[c-e]*.py",
         "concur/proofs/_ground.py",
@@ -116,6 +120,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "formats/test_task.py",
         "formats/test_hostile_files.py",
     ),
+    "concur/verification/": ("verification/test_run.py", "verification/test_store.py"),
     "concur/control/_law": (
         "control/test_tick.py",
         "control/test_damping.py",

@@ -158,7 +158,7 @@ def test_a_world_that_breaks_another_requirement_than_the_searched_one_counts(mo
     assert result.passed.all()
     campaign, campaign_task = Searched(), Searched()
     campaign.task, campaign_task.uncertainty = campaign_task, uncertainty
-    monkeypatch.setattr(_verify, "values_of", lambda _, numbers, worlds, __: cliff(numbers, worlds))
+    monkeypatch.setattr(_verify, "run", lambda _, numbers, worlds, __: cliff(numbers, worlds))
     one, other = worst_searches(campaign, result, 300)
     assert one.value == pytest.approx(1.0, abs=1e-6)
     assert other.value == -0.5
