@@ -180,7 +180,7 @@ class CampaignResult:
         object.__setattr__(self, "looks", tuple(sorted({*map(int, self.looks), n})))
 
     def _check(self) -> None:
-        """Refuse looks, duration, seed and method that are none."""
+        """Validate looks, duration, seed and method."""
         looks: Any = entries(self.looks, (int, np.integer))  # type: ignore[arg-type]
         if looks is None or any(isinstance(look, bool) or look < 0 for look in looks):
             cure = "Omit it, or pass those of the result that is extended."

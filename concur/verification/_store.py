@@ -214,7 +214,7 @@ def opened(path: Path, evaluator: Evaluator, worlds: np.ndarray) -> Iterator[Sto
 
 @contextmanager
 def _locked(path: Path) -> Iterator[BinaryIO]:
-    """Open a file, a new one if there is none, which no other process has locked."""
+    """Open a file, a new one if it does not exist, which no other process has locked."""
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
     with writing(path):
         handle = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666)

@@ -226,6 +226,9 @@ def test_the_p_value_of_a_growing_comparison_holds_at_every_look():
     assert (larger >= fixed).any(axis=1).mean() > 0.1
     assert anytime_p_value(700, 1000) < 1e-6
     assert anytime_p_value(500, 1000) == 1.0
+    # The means of (q / 0.5)^3 and ((1 - q) / 0.5)^3 over q from 0.5 to 1: 3.75 and 0.25.
+    assert anytime_p_value(3, 3) == pytest.approx(0.5, rel=1e-12)
+    assert anytime_p_value(0, 3) == anytime_p_value(3, 3)
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,7 @@ def test_executor_that_never_answers_is_an_error_within_the_time_limit(monkeypat
     with pytest.raises(ConcurError, match=named):
         run(Quick(), NUMBERS, WORLDS, Lost(), time_limit=0.05)
     # Without one: another limit for the first block than for the others.
+    assert (_run.FIRST_LIMIT, _run.SHORTEST_LIMIT, _run.SLOWER) == (600.0, 60.0, 20.0)
     for name, seconds in (("FIRST_LIMIT", 0.06), ("SHORTEST_LIMIT", 0.07)):
         monkeypatch.setattr(_run, name, seconds)
     for answers, seconds in ((0, 0.06), (1, 0.07)):
