@@ -245,20 +245,6 @@ class NonFiniteError(ConcurError):
     """
 
 
-class UnknownNameError(ConcurError):
-    """A body, joint, output, group or option that does not exist.
-
-    Examples
-    --------
-    >>> import concur as cc
-    >>> try:
-    ...     cc.Output("hand", "tool", "R4")
-    ... except cc.errors.UnknownNameError as error:
-    ...     print(error.came)
-    'R4'
-    """
-
-
 class DescriptionError(ConcurError):
     """A robot or task description that cannot be read or does not fit together.
 
@@ -270,6 +256,20 @@ class DescriptionError(ConcurError):
     ... except cc.errors.DescriptionError as error:
     ...     print(error.came)
     no file of this name
+    """
+
+
+class UnknownNameError(DescriptionError):
+    """A body, joint, output, group or option that does not exist.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> try:
+    ...     cc.Output("hand", "tool", "R4")
+    ... except cc.errors.UnknownNameError as error:
+    ...     print(error.came)
+    'R4'
     """
 
 

@@ -12,10 +12,10 @@ from typing import Any, NoReturn
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from concur.errors import DescriptionError, install_command, shown
+from concur.errors import ConcurError, DescriptionError, install_command, shown
 from concur.files import copy_of, is_file, read_text
 from concur.formats._mjcf_elements import is_disabled, unread_mjcf
-from concur.formats._names import check_parts
+from concur.formats._names import blame
 from concur.formats._sidecar import Sidecar
 from concur.formats._unread import Unread
 from concur.interop import Link, chain
@@ -111,7 +111,6 @@ def load_mjcf(path: str | PathLike[str], sidecar: str | PathLike[str] | None) ->
     owned = _joints(file)
     every = [joint for j in sorted(owned) for joint in owned[j]]
     found = _read(file, owned, table, side)
-    names = [body.name for body in found.bodies]
     driven: list[str] | None = found.driven
     if table.actuated is not None:
         for name in table.actuated:
@@ -121,7 +120,6 @@ def load_mjcf(path: str | PathLike[str], sidecar: str | PathLike[str] | None) ->
     elif not file.model.nu:
         base = found.bodies[0].joint
         driven = [b.name for b in found.bodies if b.joint.nv] if base.nv == 1 else None
-    check_parts(vars(table), names, (), side)
     weightless = is_disabled(file.model, "gravity")
     gravity = table.gravity or (file.model.opt.gravity * (not weightless)).tolist()
     title = table.name or file.model.names.partition(b"\0")[0].decode("utf-8", "replace")
@@ -132,9 +130,12 @@ def load_mjcf(path: str | PathLike[str], sidecar: str | PathLike[str] | None) ->
         driven = [name for name in driven if name not in [mimic.body for mimic in mimics]]
     with located(path, ""):
         drives = _drives(file, found, every)
-    with located(side if table.wheels else path, ""):
-        parts = table.wheels, gravity, driven, drives, mimics, table.steering, table.supports or {}
+    parts = table.wheels, gravity, driven, drives, mimics, table.steering, table.supports or {}
+    try:
         return Mechanism(title, found.bodies, *parts, listed)
+    except ConcurError as error:
+        with located(side if table.wheels else path, *blame(error, vars(table))):
+            raise
 
 
 def _compiled(path: Path) -> Any:

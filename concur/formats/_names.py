@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from os import PathLike
+from collections.abc import Mapping
 from typing import Any
 
 from concur.errors import ConcurError
-from concur.tables import unknown
 
 NAMES = {
     "bodies": "name",
@@ -21,33 +19,6 @@ NAMES = {
 
 KINDS = {"bodies": "body", "steering": "steering"}
 """Words by which errors name an entry, where they are not the table without its last letter."""
-
-
-def check_parts(
-    given: Mapping[str, Any],
-    bodies: Sequence[str],
-    joints: Sequence[str],
-    path: str | PathLike[str],
-) -> None:
-    """Reject names of bodies and joints that wheels, drives and couplings do not find."""
-    wheels = [wheel.body for wheel in given.get("wheels", ())]
-    for table, field, kind, known in (
-        ("wheels", "body", "a body", bodies),
-        ("wheels", "support", "a body", bodies),
-        ("drives", "joints", "a joint", joints),
-        ("drives", "body", "a body", bodies),
-        ("mimics", "body", "a body", bodies),
-        ("mimics", "of", "a body", bodies),
-        ("steering", "wheel", "the body of a wheel", wheels),
-        ("steering", "guides", "the body of a wheel", wheels),
-    ):
-        for part in given.get(table, ()):
-            value = getattr(part, field)
-            value = getattr(value, "body", value)
-            for name in [value] if isinstance(value, str) else value or ():
-                if name not in known:
-                    label = f'[[{table}]] "{getattr(part, NAMES[table])}"'
-                    raise unknown(path, label, field, kind, name, known)
 
 
 def blame(error: ConcurError, given: Mapping[str, Any]) -> tuple[str, str]:

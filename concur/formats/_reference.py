@@ -118,7 +118,6 @@ REFERENCE_KINDS: dict[str, dict[str, type[Table]]] = {
 def read_reference(
     outputs: Sequence[Output],
     given_tables: Mapping[str, dict[str, Any]],
-    data: dict[str, Any],
     path: str | PathLike[str],
 ) -> Reference:
     """Build the reference of all outputs from the tables [reference.<output>]."""
@@ -142,7 +141,7 @@ def read_reference(
             REFERENCE_KINDS[output.group],
             given_tables[name],
             path,
-            data,
+            {"reference": given_tables},
             ("reference", name),
             f"a kind for an output in {output.group}",
         )

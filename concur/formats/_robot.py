@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from concur.errors import ConcurError, DescriptionError
-from concur.formats._names import blame, check_parts
+from concur.formats._names import blame
 from concur.robot import Mechanism
-from concur.tables import arguments, fault, file_named, located, read_toml, unknown
+from concur.tables import build, fault, file_named, located, read_toml
 
 
 def load(
@@ -130,8 +130,7 @@ def load(
             came="a task file (it has " + _listed(data, "outputs", "robot", "reference") + ")",
             cure=f"Use `concur track {path}`, or give the robot file.",
         )
-    given = arguments(Mechanism, data, path)
-    check_names(given, path)
+    given = build(Mechanism, data, path, maker=dict)
     try:
         return Mechanism(**given)
     except ConcurError as error:
@@ -177,31 +176,3 @@ def load_shipped(name: str) -> Mechanism:
         if not path.is_file():
             raise FileNotFoundError(name)
         return load(path)
-
-
-def check_names(given: Mapping[str, Any], path: str | PathLike[str]) -> None:
-    """Reject names of bodies and joints that a robot file does not have."""
-    bodies = given["bodies"]
-    names = [body.name for body in bodies]
-    joints = [
-        body.name if body.joint.nv == 1 else f"{body.name}[{freedom}]"
-        for body in bodies
-        for freedom in body.joint.freedom_names
-    ]
-    for body in bodies:
-        label = f'[[bodies]] "{body.name}"'
-        if names.count(body.name) > 1:
-            raise fault(
-                path,
-                label,
-                "name",
-                expected="a unique name for each body",
-                came=f"{names.count(body.name)} bodies of this name",
-                cure="Rename all but one.",
-            )
-        if body.parent is not None and body.parent not in names:
-            raise unknown(path, label, "parent", "a body", body.parent, names)
-    for name in given.get("actuated", ()):
-        if name not in names:
-            raise unknown(path, "", "actuated", "a body", name, names)
-    check_parts(given, names, joints, path)

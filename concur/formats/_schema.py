@@ -9,7 +9,7 @@ from concur.formats._nominal import QUANTITIES
 from concur.formats._reference import REFERENCE_KINDS
 from concur.formats._requirements import REQUIREMENT_KINDS
 from concur.formats._sidecar import UrdfSidecar
-from concur.formats._task_tables import TaskTable
+from concur.formats._task_tables import TaskTable, TrackedOutput
 from concur.formats._uncertainty import WAYS
 from concur.robot import Mechanism
 from concur.tables import NUMBER, PAIR, Shape, any_of, json_schema, list_of, model_of, table_of
@@ -55,11 +55,12 @@ def _task() -> Shape:
         for kind, table in tables.items():
             known = kinds.setdefault(table, [])
             known += [kind] * (kind not in known)
-    task = json_schema(model_of(TaskTable), "", *kinds)
+    task = json_schema(model_of(TaskTable), "", TrackedOutput, *kinds)
     parts, fields = task["definitions"], task["properties"]
     for table, names in kinds.items():
         parts[table.__name__]["properties"]["kind"] |= {"enum": names}
     fields["reference"] |= table_of(_any(kinds.keys() - REQUIREMENT_KINDS.values(), kinds))
+    fields["outputs"]["items"] = {"$ref": "#/definitions/TrackedOutput"}
     fields["requirements"]["items"] = _any(REQUIREMENT_KINDS.values(), kinds)
     parts["Deviation"] = _deviation()
     fields["uncertainty"] |= _quantities({"$ref": "#/definitions/Deviation"})

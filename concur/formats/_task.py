@@ -40,7 +40,7 @@ from concur.formats._task_parts import (
     read_stages,
     read_tolerances,
 )
-from concur.formats._task_tables import TaskTable
+from concur.formats._task_tables import TaskTable, TrackedOutput
 from concur.formats._uncertainty import read_uncertainty, read_world
 from concur.formats._world_file import write_world
 from concur.formats._world_loop import WorldLoop
@@ -61,7 +61,7 @@ from concur.simulation import (
     simulate,
     valid_ranges,
 )
-from concur.tables import build, fault, located, read_toml
+from concur.tables import build, check, fault, located, read_toml
 from concur.worlds import Requirement, Uncertainty, World
 
 if TYPE_CHECKING:
@@ -498,7 +498,7 @@ class Task:
         for (output, field_name), change in changes.items():
             value = np.asarray(tables[output][field_name], dtype=float) + change
             tables[output][field_name] = value.tolist()
-        return read_reference(self.outputs, tables, {"reference": tables}, self.path)
+        return read_reference(self.outputs, tables, self.path)
 
 
 def load_task(path: str | PathLike[str]) -> Task:
@@ -560,9 +560,13 @@ def load_task(path: str | PathLike[str]) -> Task:
     task = build(TaskTable, data, path)
     check_times(task, path)
     check_initial(task.initial, path)
-    frames = {name for table in task.outputs for name in (table.body, table.relative_to) if name}
+    tables = [
+        check(TrackedOutput, table, path, {"outputs": task.outputs}, ("outputs", k))
+        for k, table in enumerate(task.outputs)
+    ]
+    frames = {name for table in tables for name in (table.body, table.relative_to) if name}
     robot = read_robot(task.robot, path, frames)
-    outputs = tuple(read_output(table, robot, task.outputs, path) for table in task.outputs)
+    outputs = tuple(read_output(table, robot, tables, path) for table in tables)
     moving = task.plant
     read = Task(
         name=task.name,
@@ -570,9 +574,9 @@ def load_task(path: str | PathLike[str]) -> Task:
         robot=robot,
         momentum=None if task.momentum is None else frozen(task.momentum),
         outputs=outputs,
-        stiffness=read_gains(outputs, task.outputs, "stiffness", path),
-        damping=read_gains(outputs, task.outputs, "damping", path),
-        reference=read_reference(outputs, task.reference, data, path),
+        stiffness=read_gains(outputs, tables, "stiffness", path),
+        damping=read_gains(outputs, tables, "damping", path),
+        reference=read_reference(outputs, task.reference, path),
         q0=read_configuration(task.initial.q or {}, robot, path, "[initial.q]"),
         initial_velocities=read_initial_velocities(task.initial.s or {}, robot, path),
         duration=task.simulation.duration,
@@ -584,7 +588,7 @@ def load_task(path: str | PathLike[str]) -> Task:
         plant_file=moving.file,
         plant_momentum=None if moving.momentum is None else frozen(moving.momentum),
         servo_options=read_servo(task.servo.keywords if task.servo else {}, robot, path)
-        | read_integral(outputs, task.outputs, path),
+        | read_integral(outputs, tables, path),
         stages=read_stages(task.stages, robot, path),
         robot_file=task.robot if is_robot_file(task.robot) else None,
         operating=read_operating(task.operating, robot, path),

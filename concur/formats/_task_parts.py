@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
@@ -17,11 +18,13 @@ from concur.errors import ConcurError
 from concur.files import is_file
 from concur.formats._configuration import read_configuration
 from concur.formats._robot import load, load_shipped, shipped_names
-from concur.formats._task_tables import OperatingTable, TaskTable, TrackedOutput
+from concur.formats._task_tables import OperatingTable, TaskTable
 from concur.outputs import Output
 from concur.robot import Mechanism
 from concur.simulation import MOST_STEPS, Tolerances
-from concur.tables import fault, is_number, missing_file, model_of, show, unknown
+from concur.tables import fault, located, missing_file, model_of, show, unknown, values
+
+_OF_OUTPUT = inspect.signature(Output).parameters.keys()
 
 
 def check_times(task: TaskTable, path: str | PathLike[str]) -> None:
@@ -144,9 +147,9 @@ def _structure(robot: Mechanism) -> list[str]:
 
 
 def read_output(
-    table: TrackedOutput,
+    table: Any,
     robot: Mechanism,
-    tables: Sequence[TrackedOutput],
+    tables: Sequence[Any],
     path: str | PathLike[str],
 ) -> Output:
     label = _label(table)
@@ -163,12 +166,14 @@ def read_output(
     for key, body in (("body", table.body), ("relative_to", table.relative_to)):
         if body is not None and body not in bodies:
             raise unknown(path, label, key, "a body", body, bodies)
-    return table.output
+    given = {name: value for name, value in values(table).items() if name in _OF_OUTPUT}
+    with located(path, label):
+        return Output(**given)
 
 
 def read_gains(
     outputs: Sequence[Output],
-    tables: Sequence[TrackedOutput],
+    tables: Sequence[Any],
     field: str,
     path: str | PathLike[str],
 ) -> NDArray[np.float64]:
@@ -178,7 +183,7 @@ def read_gains(
         if value is None:  # an integral
             diagonal += [0.0] * output.dim
             continue
-        numbers = [value] * output.dim if is_number(value) else list(value)
+        numbers = [value] * output.dim if isinstance(value, int | float) else list(value)
         if len(numbers) != output.dim or not all(0.0 < number < np.inf for number in numbers):
             raise fault(
                 path,
@@ -194,7 +199,7 @@ def read_gains(
 
 
 def read_integral(
-    outputs: Sequence[Output], tables: Sequence[TrackedOutput], path: str | PathLike[str]
+    outputs: Sequence[Output], tables: Sequence[Any], path: str | PathLike[str]
 ) -> dict[str, NDArray[np.float64]]:
     """Gain of integral action as an argument of `Servo`, if an output has one."""
     if all(table.integral is None for table in tables):
@@ -249,7 +254,7 @@ def read_tolerances(task: TaskTable) -> Tolerances:
     return Tolerances(**values)
 
 
-def _label(table: TrackedOutput) -> str:
+def _label(table: Any) -> str:
     return f'[[outputs]] "{table.name}"'
 
 

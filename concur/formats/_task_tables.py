@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from annotated_types import Ge, Gt, Le, Len
@@ -30,6 +30,7 @@ from concur.tables import (
     list_of,
     one_of,
     table_of,
+    variant,
 )
 
 
@@ -88,8 +89,14 @@ Step = Annotated[
 ]
 
 
+Gain = Annotated[
+    float | Sequence[float],
+    Expected("a number or a list of numbers", shape=any_of(NUMBER, list_of(NUMBER))),
+]
+
+
 @dataclass(frozen=True)
-class TrackedOutput(Output):
+class Gains:
     """A tracked quantity of a body: an output with the gains of its errors.
 
     Parameters
@@ -102,14 +109,13 @@ class TrackedOutput(Output):
         Gain of integral action, 1/s^3: one number, or one per coordinate. Default: none.
     """
 
-    stiffness: NumberOrList = field(kw_only=True)
-    damping: NumberOrList = field(kw_only=True)
-    integral: NumberOrList = field(default=None, kw_only=True)
+    stiffness: Gain
+    damping: Gain
+    integral: Gain | None = None
 
-    @property
-    def output(self) -> Output:
-        """The output alone."""
-        return Output(**{own.name: getattr(self, own.name) for own in fields(Output) if own.init})
+
+TrackedOutput: Any = variant(Gains, "TrackedOutput", Output)
+"""Table of an output: its fields and its gains."""
 
 
 @dataclass(frozen=True)
@@ -283,7 +289,7 @@ class TaskTable:
     name: Text
     robot: FileName
     outputs: Annotated[
-        Sequence[TrackedOutput],
+        Sequence[dict[str, Any]],
         Len(1, 100),  # more than any robot has drives; each needs a graph
         Expected("at least one table [[outputs]]"),
     ]

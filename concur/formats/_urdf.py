@@ -14,7 +14,6 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from concur.errors import ConcurError, InertiaError, shown
-from concur.formats._names import check_parts
 from concur.formats._sidecar import UrdfSidecar
 from concur.formats._unread import Part, Unread
 from concur.formats._urdf_elements import unread_urdf
@@ -128,7 +127,11 @@ def load_urdf(
         if joint.child in groups and groups[joint.child].joint.nv
     }
     single = [name for name, child in free.items() if groups[child].joint.nv == 1]
-    check_parts(vars(table), list(groups), single, side)
+    for drive in table.drives:
+        for moved in drive.joints or ():
+            if moved not in single:
+                label = f'[[drives]] "{drive.name}"'
+                raise unknown(side, label, "joints", "a joint", moved, single)
     wheels, steering = table.wheels, table.steering
     drives = [
         replace(drive, joints=drive.joints and {free[n]: x for n, x in drive.joints.items()})

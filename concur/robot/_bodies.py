@@ -154,13 +154,15 @@ class BodyTree(EvaluatedMethods):
         """Largest torque at each freedom, shape (nv,), N and N m; infinite without a limit."""
         return np.array([x for body in self.bodies for x in body.torque_limit], dtype=float)
 
-    def index(self, body: str) -> int:
+    def index(self, body: str, where: str = "") -> int:
         """Place of a body in `bodies`.
 
         Parameters
         ----------
         body : str
             Name of the body.
+        where : str
+            Place named in the error, below that of the robot.
 
         Returns
         -------
@@ -175,7 +177,8 @@ class BodyTree(EvaluatedMethods):
         try:
             return self._index[body]
         except (KeyError, TypeError):
-            raise unknown_name(f"robot `{self.name}`", "body", body, self._index) from None
+            place = ", ".join(filter(None, (f"robot `{self.name}`", where)))
+            raise unknown_name(place, "body", body, self._index) from None
 
     def path(self, index: int) -> tuple[int, ...]:
         """Bodies from the base to a body, both included.
@@ -412,7 +415,7 @@ def _ordered(where: str, bodies: tuple[Body, ...]) -> tuple[Body, ...]:
     if len(parents) < len(bodies):
         name, count = Counter(body.name for body in bodies).most_common(1)[0]
         raise DescriptionError(
-            f"{where}, body `{name}`",
+            f"{where}, body `{name}`, `name`",
             expected="each name once",
             came=f"{count} bodies of this name",
             cure="Rename all but one.",

@@ -179,7 +179,7 @@ def check_drives(
                 cure="Rename the drive.",
             )
         if drive.body is not None:
-            tree.index(drive.body)
+            tree.index(drive.body, f"drive `{drive.name}`, `body`")
         for name in drive.joints or ():
             if name not in names:
                 raise unknown_name(f"{place}, `joints`", "joint", name, names)
@@ -214,7 +214,7 @@ def actuated_bodies(
             cure='Write ["left", "right"].',
         )
     for name in names:
-        index = tree.index(name)
+        index = tree.index(name, "`actuated`")
         if index == 0 and floats:
             raise DescriptionError(
                 place,

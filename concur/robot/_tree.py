@@ -88,9 +88,9 @@ class Tree(BodyTree):
         where = self._where
         wheels = self._entries("wheels", Wheel)
         for wheel in wheels:
-            self.index(wheel.body)
+            self.index(wheel.body, f"wheel `{wheel.body}`, `body`")
             if wheel.support is not None and wheel.support.body is not None:
-                self.index(wheel.support.body)
+                self.index(wheel.support.body, f"wheel `{wheel.body}`, `support`")
         self._keep(
             wheels=wheels,
             drives=self._entries("drives", Drive),

@@ -1,5 +1,4 @@
 # The names of the package, and where they are. `__init__.py` reads this file.
-from ._build import arguments as arguments
 from ._build import build as build
 from ._build import model_of as model_of
 from ._build import variant as variant

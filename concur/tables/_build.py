@@ -6,8 +6,8 @@ import inspect
 import re
 import types
 import typing
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
 from functools import cache, partial, reduce
 from operator import or_
 from os import PathLike
@@ -16,8 +16,9 @@ from typing import Annotated, Any, Literal, TypeVar
 from annotated_types import Len
 from pydantic import BeforeValidator, Field, create_model
 
+from concur.errors import ConcurError
 from concur.tables._faults import located
-from concur.tables._table import Table, check, split, values
+from concur.tables._table import Table, check, split
 from concur.tables._types import (
     INTERNAL,
     MOST_BODIES,
@@ -44,41 +45,14 @@ PLAIN: dict[Any, Any] = {
 LISTS = (list, tuple, Sequence)
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a table stands.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    whole : mapping
-        Content of the file.
-    at : tuple of str and int
-        Fields and numbers of entries that lead to the table.
-    """
-
-    path: str | PathLike[str]
-    whole: Mapping[str, Any]
-    at: tuple[str | int, ...] = ()
-
-    def inside(self, part: str | int) -> Place:
-        """Place of a field or an entry."""
-        return Place(self.path, self.whole, (*self.at, part))
-
-    @property
-    def label(self) -> tuple[str, str]:
-        """Table as written in the file, and the field of it that holds this one."""
-        return split((*self.at, None), self.whole)
-
-
 def build(
     make: Callable[..., T],
     table: Mapping[str, Any],
     path: str | PathLike[str],
     whole: Mapping[str, Any] | None = None,
     at: tuple[str | int, ...] = (),
-) -> T:
+    maker: Callable[..., Any] | None = None,
+) -> Any:
     """Make an object from a table.
 
     Parameters
@@ -87,8 +61,8 @@ def build(
         Class with annotated parameters, or a function; of a class with a method `from_table` the
         fields are the parameters of this method. Parameters annotated with `INTERNAL` are no
         fields; if the constructor of a table inside requires one, a `functools.partial` that takes
-        it stands for the object. An abstract class stands for those of its module
-        that are derived from it: the field `type` names one.
+        it stands for the object. An abstract class stands for those of its module that are derived
+        from it: the field `type` names one.
     table : mapping
         The table.
     path : path
@@ -97,6 +71,8 @@ def build(
         The whole file, if the table is only a part.
     at : tuple
         Position of the table in the file.
+    maker : callable, optional
+        What is called with the arguments in place of `make`, such as `dict`.
 
     Returns
     -------
@@ -110,58 +86,33 @@ def build(
     ConcurError
         As of the constructors, with file, table and field before the place.
     """
-    given = arguments(make, table, path, whole, at)
-    place = Place(path, table if whole is None else whole, at)
-    with located(path, *place.label):
-        made: T = source_of(make)(**given)
-        return made
-
-
-def arguments(
-    make: Callable[..., Any],
-    table: Mapping[str, Any],
-    path: str | PathLike[str],
-    whole: Mapping[str, Any] | None = None,
-    at: tuple[str | int, ...] = (),
-) -> dict[str, Any]:
-    """Make the arguments of a constructor from a table.
-
-    Parameters
-    ----------
-    make : type or callable
-        As of `build`.
-    table : mapping
-        The table.
-    path : path
-        File of the table.
-    whole : mapping, optional
-        The whole file, if the table is only a part.
-    at : tuple
-        Position of the table in the file.
-
-    Returns
-    -------
-    dict
-        Arguments by name, those in the file only.
-    """
     checked = check(model_of(make), table, path, whole, at)
-    return _arguments(checked, Place(path, table if whole is None else whole, at))
+    try:
+        return _made(checked, maker)
+    except ConcurError as error:
+        inner = (*at, *error.data.pop("at", ()), None)
+        with located(path, *split(inner, table if whole is None else whole)):
+            raise
 
 
-def _arguments(table: Table, place: Place) -> dict[str, Any]:
-    return {name: _made(value, place.inside(name)) for name, value in values(table).items()}
-
-
-def _made(value: Any, place: Place) -> Any:
+def _made(value: Any, maker: Callable[..., Any] | None = None) -> Any:
+    """Make the objects of a table, or of the entries of a list; an error gets the way to it."""
+    parts: Iterable[tuple[Any, Any]]
     if isinstance(value, Table):
-        given = _arguments(value, place)
-        with located(place.path, *place.label):
-            return value.makers[0](**given)
-    if isinstance(value, list):
-        return [_made(entry, place.inside(k)) for k, entry in enumerate(value)]
-    if isinstance(value, dict):
-        return {name: _made(entry, place.inside(name)) for name, entry in value.items()}
-    return value
+        names = [name for name in type(value).model_fields if name in value.model_fields_set]
+        parts = ((name, getattr(value, name)) for name in names)
+    else:
+        parts = value.items() if isinstance(value, dict) else enumerate(value)
+    made: dict[Any, Any] = {}
+    for part, entry in parts:
+        try:
+            made[part] = _made(entry) if isinstance(entry, Table | list | dict) else entry
+        except ConcurError as error:
+            error.data["at"] = (part, *error.data.get("at", ()))
+            raise
+    if isinstance(value, Table):
+        return (maker or value.makers[0])(**made)
+    return made if isinstance(value, dict) else list(made.values())
 
 
 def source_of(make: Any) -> Callable[..., Any]:

@@ -157,17 +157,16 @@ def check_kind(
         If there is no such kind, and as of `check`.
     """
     kind = data.get("kind")
-    place = split((*at, "kind"), whole)
     if not isinstance(kind, str):
         raise fault(
             path,
-            *place,
+            *split((*at, "kind"), whole),
             expected=f"{what}: {', '.join(kinds)}",
             came="no value" if kind is None else show(kind),
             cure=f'Write for example kind = "{next(iter(kinds))}".',
         )
     if kind not in kinds:
-        raise unknown(path, *place, what, kind, kinds)
+        raise unknown(path, *split((*at, "kind"), whole), what, kind, kinds)
     return check(kinds[kind], data, path, whole, at)
 
 

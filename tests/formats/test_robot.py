@@ -131,7 +131,13 @@ FAULTS: dict[str, tuple[str, str, str, str, list[str]]] = {
         "inertia.tensor",
         ["either", "both"],
     ),
-    "parent unknown": ('parent = "chassis"', 'parent = "chasis"', LEFT, "parent", ["`chassis`?"]),
+    "parent unknown": (
+        'parent = "chassis"',
+        'parent = "chasis"',
+        LEFT,
+        "parent",
+        ["'chassis'?"],
+    ),
     "parent cycle": (
         'joint = { type = "Planar" }',
         'joint = { type = "Planar" }\nparent = "arm"',
@@ -146,9 +152,9 @@ FAULTS: dict[str, tuple[str, str, str, str, list[str]]] = {
         'body = "lft"',
         '[[wheels]] "lft"',
         "body",
-        ["`left`?"],
+        ["Did you mean 'left'?"],
     ),
-    "actuated unknown": ('["left",', '["lefty",', "", "actuated", ["`left`?"]),
+    "actuated unknown": ('["left",', '["lefty",', "", "actuated", ["Did you mean 'left'?"]),
     "actuated twice": ('["left",', '["right",', "", "actuated", ["each joint once"]),
     "actuated base": ('["left",', '["chassis",', "", "actuated", ["other than the base"]),
 }

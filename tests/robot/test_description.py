@@ -75,7 +75,7 @@ def test_body_that_is_its_own_parent() -> None:
 
 
 def test_duplicate_names() -> None:
-    with pytest.raises(DescriptionError, match=r"body `hand`: expected each name once, got 2"):
+    with pytest.raises(DescriptionError, match=r"`name`: expected each name once, got 2"):
         Mechanism("arm", [BASE, link("hand", "base"), link("hand", "base")])
 
 
