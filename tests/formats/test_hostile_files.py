@@ -30,6 +30,7 @@ def robot_file(folder: Path, text: str | bytes, name: str = "robot.toml") -> Pat
         ("a = " + "[" * tables.DEEPEST + "]" * tables.DEEPEST, "nested more than 20 deep"),
         ("a = " + "9" * 5000, "beyond 64 bits"),
         ("a = 9223372036854775808", "beyond 64 bits"),
+        ("a = -9223372036854775809", "beyond 64 bits"),
         (b"\xff\xfea\x00=\x001\x00", "text in UTF-16"),
         (b"\x89HDF\r\n\x1a\n\xff", "an HDF5 file"),
         ('name = "a\x00b"', r"`name = \"a\\x00b\"`"),
@@ -44,7 +45,11 @@ def test_no_raw_exception(tmp_path: Path, text: str | bytes, came: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a = 9223372036854775807", "a = " + "[" * (tables.DEEPEST - 1) + "]" * (tables.DEEPEST - 1)],
+    [
+        "a = 9223372036854775807",
+        "a = -9223372036854775808",
+        "a = " + "[" * (tables.DEEPEST - 1) + "]" * (tables.DEEPEST - 1),
+    ],
 )
 def test_just_within_the_bounds_is_read(tmp_path: Path, text: str) -> None:
     assert "a" in tables.read_toml(robot_file(tmp_path, text))

@@ -286,7 +286,7 @@ TYPES: list[tuple[Any, list[Any], list[Any]]] = [
     (tables.Quaternion, [[0, 0, 0, 1]], [[0, 0, 1]]),
     (tables.Matrix3, [[[1, 2, 3]] * 3], [[[1, 2, 3]] * 2, [[1, 2]] * 3]),
     (tables.ByName, [0, 1.5, {}, {"a": 0, "b": 2}], [-1e-30, {"a": 1, "b": -1}, "1", True, [1]]),
-    (tables.NumberOrList, [1, [], [1, 2]], ["1", True, [1, "2"], [1, [2]], {}]),
+    (tables.NumberOrList, [1, 1e9, float("-inf"), [], [1, 2]], ["1", True, [1, "2"], [[2]], -2e9]),
     (tables.Pair, [[1, 2], [2, 1]], [[1], [1, 2, 3], [1, True], 3, "ab"]),
     (Annotated[str, tables.one_of(("a", "b"))], ["a", "b"], ["c", "", 1]),
     (Annotated[str, tables.one_of(("only",))], ["only"], ["on"]),
@@ -308,3 +308,12 @@ def test_types_have_their_limits(kind: Any, sound: list[Any], wrong: list[Any]) 
         with pytest.raises(DescriptionError) as caught:
             build(Holder, {"value": value}, "f.toml")
         assert caught.value.field.startswith("value")
+
+
+def test_schemas_of_pairs_have_two_numbers() -> None:
+    assert tables.PAIR == {
+        "type": "array",
+        "items": {"type": "number"},
+        "minItems": 2,
+        "maxItems": 2,
+    }
