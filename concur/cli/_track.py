@@ -299,18 +299,17 @@ def _write(
         [_saved(run, kept.staging / "run.h5", {**run_attributes(task), "stopped": stopped})]
     )
     work = bar.add_task("drawing", total=None)
-    figures = save_figures(run, kept.staging)
+    figures = save_figures(run, kept.staging, _required_controls(task))
     found = (*_required(task, run), *run.findings(task.tolerances))
-    rows = [(f.label, f.shown, f.shown_limit, f.holds) for f in found]
-    if stopped:
-        rows.insert(0, ("stopped early", stopped, "", False))
     facts = task_facts(task, run.servo)
     wrong = felt_mismatch(run)
     warnings = task_warnings(task)
     notes = [("Warnings", "\n".join(warnings))] if warnings else []
     notes += [] if wrong is None else [(MISMATCH, mismatch_text(run, wrong))]
     checked = applicable(audit)
-    page = write_report(run, rows, checked, figures, kept.staging, task.name, facts, notes)
+    page = write_report(
+        run, found, checked, figures, kept.staging, task.name, facts, notes, stopped
+    )
     kept.publish([*figures.values(), page])
     bar.update(work, total=1, completed=1)
     if animation is not None:
@@ -320,6 +319,17 @@ def _write(
         kept.publish([target])
     taken = Finding("time taken in all", time.perf_counter() - started, "s", numerical=True)
     return tuple(kept.files), (*found, taken)
+
+
+def _required_controls(task: Task) -> dict[str, float]:
+    """Largest sizes of controls that the task requires, by name."""
+    found: dict[str, float] = {}
+    for made in task.requirements if task.states_requirements else ():
+        for signal, low, high in made.bounds:
+            kind, _, name = signal.partition(":")
+            if kind == "torque":
+                found[name] = min(found.get(name, math.inf), -low, high)
+    return found
 
 
 def _required(task: Task, run: Run) -> list[Finding]:

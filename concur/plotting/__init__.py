@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from concur.plotting.errors import (
         error_figure,
         health_figure,
-        lyapunov_figure,
         numerics_figure,
         torque_figure,
     )
@@ -61,7 +60,6 @@ _MODULES = {
     "health_figure": "errors",
     "influence_figure": "campaign",
     "joint_figure": "joints",
-    "lyapunov_figure": "errors",
     "margin_figure": "loop",
     "motion_figure": "motion",
     "new_figure": "style",
@@ -101,7 +99,6 @@ __all__ = [
     "health_figure",
     "influence_figure",
     "joint_figure",
-    "lyapunov_figure",
     "margin_figure",
     "motion_figure",
     "new_figure",

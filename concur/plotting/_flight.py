@@ -1,4 +1,4 @@
-"""Figures of a floating robot: views at several instants, paths, and rotation of the base."""
+"""Figure of a floating robot: paths in space, from above and the side; attitude of the base."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 from scipy.spatial.transform import Rotation
 
-from concur.plotting._outputs import instants, positions, relative_positions
+from concur.plotting._outputs import positions, relative_positions
 from concur.plotting._window import clipped, dashed, windows
 from concur.plotting.errors import TIME
 from concur.plotting.protocols import on_bodies
@@ -22,13 +22,14 @@ from concur.plotting.robot import (
 )
 from concur.plotting.skeleton import Outline
 from concur.plotting.style import (
+    DASHES,
     FRAME_COLORS,
-    PALETTE,
     REFERENCE,
     new_figure,
     output_color,
     side_legend,
     styled,
+    unmagnified,
 )
 
 if TYPE_CHECKING:
@@ -39,10 +40,9 @@ if TYPE_CHECKING:
 
     from concur.plotting.protocols import Floats, RunLike
 
-_INSTANTS, _COLUMNS = 6, 3
-# In inches: width of the page and of the side legends; heights of the title, of a row of views
-# with their times, of their legend, and of a panel over time with its title.
-_WIDTH, _SIDE, _HEAD, _ROW, _TIME, _LEGEND, _PANEL, _FOOT = 12.0, 2.0, 0.4, 3.0, 0.3, 0.7, 2.2, 0.3
+# In inches: width of the page and of the side legends; heights of the title, of the row of
+# pictures, of their legend, and of a panel over time with its title.
+_WIDTH, _SIDE, _HEAD, _ROW, _LEGEND, _PANEL, _FOOT = 12.0, 2.0, 0.7, 4.2, 0.6, 2.2, 0.3
 # Number of samples of a curve in space or an angle over time, and length of a dash of a reference
 # as a fraction of the window.
 _SAMPLES, _DASH = 1000, 0.03
@@ -56,33 +56,29 @@ def leaves_plane(run: RunLike) -> bool:
 
 
 def flight_figure(run: RunLike) -> Figure:
-    """Draw a floating robot: six views in time, positions of its outputs, rotation of its base."""
+    """Draw paths in space, from above and from the side; positions, and attitude of the base."""
     with styled():
-        chosen = instants(run, _INSTANTS)
-        placed = {name: ("", "xyz", *pair) for name, pair in positions(run).items()}
+        paths = positions(run)
+        placed = {name: ("", "xyz", *pair) for name, pair in paths.items()}
         placed |= relative_positions(run)
-        rows = -(-len(chosen) // _COLUMNS)
         lower = _FOOT + (1 + len(placed)) * _PANEL
-        height = _HEAD + rows * (_TIME + _ROW) + _LEGEND + lower
+        height = _HEAD + _ROW + _LEGEND + lower
         figure = new_figure(_WIDTH, height)
         figure.set_layout_engine("none")
         figure.suptitle(f"Path of {run.robot.name}", parse_math=False, y=1.0 - 0.1 / height)
 
-        columns = min(_COLUMNS, len(chosen))
-        cells = []
-        for number, index in enumerate(chosen):
-            left, row = number % _COLUMNS / columns, number // _COLUMNS
-            top = 1.0 - (_HEAD + row * (_TIME + _ROW)) / height
-            cell = (left, top - (_TIME + _ROW) / height, 1.0 / columns, _ROW / height)
-            cells.append(cell)
-            time = f"t = {run.t[index]:.3g} s"
-            figure.text(left + 0.5 / columns, top, time, ha="center", va="top", fontsize=11)
-        handles = draw_views(figure, run, chosen, cells)
+        bottom, share = (lower + _LEGEND) / height, 0.45 if paths else 1.0
+        handles = draw_view(figure, run, (0.0, bottom, share, _ROW / height))
+        title = f"Paths, and the robot at {run.t[-1]:.3g} s"
+        figure.text(share / 2, bottom + _ROW / height, title, ha="center", fontsize=11)
+        if paths:
+            curves = {name: [_spatial(curve) for curve in pair] for name, pair in paths.items()}
+            handles += _draw_projections(figure, run, curves, (bottom + 0.5 / height, 3.6 / height))
         figure.legend(
             handles=handles,
             loc="center",
-            bbox_to_anchor=(0.5, (lower + 0.5 * _LEGEND) / height),
-            ncols=len(handles),
+            bbox_to_anchor=(0.5, (lower + 0.4 * _LEGEND) / height),
+            ncols=min(8, len(handles)),
             handler_map=TRIAD,
         )
 
@@ -103,63 +99,79 @@ def flight_figure(run: RunLike) -> Figure:
         return figure
 
 
-def draw_views(
-    figure: Figure,
-    run: RunLike,
-    chosen: NDArray[np.intp],
-    cells: list[tuple[float, float, float, float]],
+def _draw_projections(
+    figure: Figure, run: RunLike, curves: dict[str, list[Floats]], rows: tuple[float, float]
 ) -> list[Any]:
-    """Draw the robot at some instants, one view for each, with the paths up to that time.
+    """Draw paths (k, 3), m, from above and from the side that shows more of them.
 
-    Cells are left, bottom, width and height of each view as fractions of the figure, whose layout
-    is frozen. Returns the entries of a legend.
+    Each entry of `curves` is a path with its reference; `rows` are bottom and height of the panels
+    as fractions of the figure. Returns entries of a legend.
     """
+    names = [output.name for output in run.servo.outputs]
+    spread = np.ptp(np.concatenate([curve for pair in curves.values() for curve in pair]), axis=0)
+    across = 0 if spread[0] >= spread[1] else 1
+    ends = (("o", 0, "start"), ("s", -1, "end"))
+    for k, (i, j, title) in enumerate(((0, 1, "From above"), (across, 2, "From the side"))):
+        axes = figure.add_axes((0.5 + 0.25 * k, rows[0], 0.2, rows[1]))
+        for name, (actual, reference) in curves.items():
+            color = output_color(names.index(name))
+            axes.plot(*actual[:, [i, j]].T, color=color, linestyle="-", linewidth=2.0, label=name)
+            axes.plot(*reference[:, [i, j]].T, **DASHES)
+            for marker, row, _ in ends:
+                axes.plot(
+                    *actual[row, [i, j]],
+                    linestyle="none",
+                    marker=marker,
+                    markersize=8,
+                    color=color,
+                    markeredgecolor="black",
+                    zorder=6,
+                )
+        # True proportion, and rounding is not magnified.
+        middle = np.array([[np.mean(axes.get_xlim()), np.mean(axes.get_ylim())]])
+        axes.update_datalim(np.concatenate([middle - 1e-9, middle + 1e-9]))
+        axes.set_aspect("equal", adjustable="datalim")
+        axes.locator_params(nbins=5)
+        axes.set_title(title)
+        axes.set_xlabel(f"{'xyz'[i]} [m]")
+        axes.set_ylabel(f"{'xyz'[j]} [m]")
+    look: Any = {"linestyle": "none", "color": "white", "markeredgecolor": "black", "markersize": 8}
+    return [Line2D([], [], marker=marker, label=label, **look) for marker, _, label in ends]
+
+
+def draw_view(figure: Figure, run: RunLike, cell: tuple[float, float, float, float]) -> list[Any]:
+    """Draw the paths in space, with the robot at the end of the run.
+
+    The cell is left, bottom, width and height as fractions of the figure, whose layout is frozen.
+    Returns the entries of a legend.
+    """
+    last = np.array([len(run.t) - 1])
     outline = Outline(run.robot, run.q[0], run.servo.outputs)
     seen = np.stack([outline.at(run.q[index]).points() for index in _few(run, 40)])
     placed = {
         name: (_spatial(actual), _spatial(reference))
         for name, (actual, reference) in positions(run).items()
     }
-    curves = [reference for _, reference in placed.values()]
-    bases = _base_poses(run, chosen)[:, :3, 3]
-    # Views are separate instants: do not smooth between them.
-    low, high = windows(
-        seen, np.concatenate([np.empty((0, 3)), *curves]), bases, run.robot.ground_height, 1e-3
-    )
-    size = high[0] - low[0]
-    weight = min(0.8, 0.2 + 0.7 * outline.size / float(np.max(size)))
-    views: list[Axes3D] = []
-    zoom, inset = 1.0, np.zeros(2)
-    for number, cell in enumerate(cells):
-        axes = add_axes3d(figure)
-        set_window(axes, low[number], high[number])
-        axes.locator_params(nbins=4)
-        # A view must not cover the labels of its neighbour.
-        axes.patch.set_visible(False)
-        if not views:
-            # Measure the first view, while the rest of the figure is still empty and fast to draw.
-            zoom, _ = fit_view(axes, cell)
-            inset = np.array(axes.get_position(original=True).bounds[:2]) - cell[:2]
-        axes.set_box_aspect(tuple(size), zoom=zoom)
-        axes.set_position((*(inset + cell[:2]), *cell[2:]))
-        views.append(axes)
-
-    names = [output.name for output in run.servo.outputs]
-    fine = _few(run, _SAMPLES)
-    for axes, index, least, most in zip(views, chosen, low, high, strict=True):
-        for name, (actual, reference) in placed.items():
-            dashes = dashed(reference[fine], _DASH * float(np.max(size)))
-            axes.plot(
-                *clipped(dashes, least, most).T, color=REFERENCE, linestyle="-", linewidth=1.0
-            )
-            past = actual[[*fine[fine < index], index]]
-            color = output_color(names.index(name))
-            curve = clipped(past, least, most)
-            axes.plot(*curve.T, color=color, linestyle="-", linewidth=2.0, label=name)
-        RobotArtists(axes, outline, run.q[index], weight)
-        for artist in (*axes.lines, *axes.collections):
-            artist.set_clip_on(False)
-    return _handles(views[0], run, placed)
+    curves = np.concatenate([np.empty((0, 3)), *(reference for _, reference in placed.values())])
+    base = _base_poses(run, last)[:, :3, 3]
+    (low,), (high,) = windows(seen, curves, base, run.robot.ground_height, 1e-3)
+    size = high - low
+    axes = add_axes3d(figure)
+    set_window(axes, low, high)
+    axes.set_box_aspect(tuple(size))
+    axes.locator_params(nbins=4)
+    axes.patch.set_visible(False)  # it must not cover the labels of its neighbour
+    fit_view(axes, cell)
+    names, fine = [output.name for output in run.servo.outputs], _few(run, _SAMPLES)
+    for name, (actual, reference) in placed.items():
+        dashes = clipped(dashed(reference[fine], _DASH * float(np.max(size))), low, high)
+        axes.plot(*dashes.T, color=REFERENCE, linestyle="-", linewidth=1.0)
+        color, curve = output_color(names.index(name)), clipped(actual[fine], low, high)
+        axes.plot(*curve.T, color=color, linestyle="-", linewidth=2.0, label=name)
+    RobotArtists(axes, outline, run.q[-1], min(0.8, 0.2 + 0.7 * outline.size / float(np.max(size))))
+    for artist in (*axes.lines, *axes.collections):
+        artist.set_clip_on(False)
+    return _handles(axes, run, placed)
 
 
 def _handles(axes: Axes3D, run: RunLike, placed: dict[str, Any]) -> list[Any]:
@@ -190,14 +202,8 @@ def draw_place(
         color = FRAME_COLORS["xyz".index(letter)]
         axes.plot(t, actual[:, column], color=color, linestyle="-", linewidth=2.2, label=letter)
         label = "reference" if column == actual.shape[1] - 1 else None
-        axes.plot(
-            t,
-            reference[:, column],
-            color="black",
-            linestyle=(0, (4, 3)),
-            linewidth=1.2,
-            label=label,
-        )
+        axes.plot(t, reference[:, column], label=label, **DASHES)
+    unmagnified(axes)
     axes.set_ylabel("relative position [m]" if frame else "position [m]")
     where = f" in the frame of {frame}" if frame else ""
     axes.set_title(f"Position of {name}{where}", parse_math=False)
@@ -205,18 +211,22 @@ def draw_place(
 
 
 def _draw_turn(axes: Axes, run: RunLike) -> None:
-    """Draw the rotation angle of the base: accumulated, and from the first orientation."""
+    """Draw the rotation vector of the base from its first orientation, in inertial axes."""
     some = _few(run, _SAMPLES)
     attitudes = Rotation.from_matrix(_base_poses(run, some)[:, :3, :3])
-    steps = (attitudes[:-1].inv() * attitudes[1:]).magnitude() if len(some) > 1 else np.empty(0)
-    added = np.concatenate([[0.0], np.cumsum(steps)])
-    apart = (attitudes[0].inv() * attitudes).magnitude()
-    label = f"accumulated\n  total {added[-1]:.3g} rad"
-    axes.plot(run.t[some], added, color=PALETTE[0], linestyle="-", label=label)
-    label = "from the orientation\n  at the start"
-    axes.plot(run.t[some], apart, color=PALETTE[1], linestyle="--", label=label)
-    axes.set_title("Rotation of the base")
-    axes.set_ylabel("angle [rad]")
+    steps = (attitudes[:-1].inv() * attitudes[1:]).magnitude() if len(some) > 1 else np.zeros(1)
+    vectors = np.degrees((attitudes * attitudes[0].inv()).as_rotvec())
+    jumps = np.linalg.norm(np.diff(vectors, axis=0, prepend=vectors[:1]), axis=1) > 180.0
+    vectors[jumps] = np.nan  # the vector turns round at half a turn
+    for column, letter in enumerate("xyz"):
+        color, label = FRAME_COLORS[column], f"about {letter}"
+        axes.plot(run.t[some], vectors[:, column], color=color, linestyle="-", label=label)
+    angle = np.linalg.norm(vectors, axis=1)
+    label = f"angle\n  turned in all: {np.degrees(steps.sum()):.3g}°"
+    axes.plot(run.t[some], angle, color="black", linestyle="--", linewidth=1.2, label=label)
+    axes.set_title("Attitude of the base, from that at the start")
+    axes.set_ylabel("rotation [deg]")
+    unmagnified(axes)
     side_legend(axes)
 
 

@@ -13,9 +13,9 @@ from concur.plotting.errors import TIME
 from concur.plotting.sampled import SampledCurves
 from concur.plotting.style import (
     EDGE,
-    FLOOR,
     PALETTE,
     REFERENCE,
+    ROUNDING,
     logarithmic,
     new_figure,
     side_legend,
@@ -278,7 +278,7 @@ def _draw_curves(axes: Axes, one: SampledCurves) -> None:
         positive = values[np.isfinite(values) & (values > 0.0)]
         if len(positive):
             bottom, top = axes.get_ylim()
-            low = max(float(np.quantile(positive, 0.02)), FLOOR)
+            low = max(float(np.quantile(positive, 0.02)), ROUNDING)
             axes.set_ylim(float(np.clip(bottom, low / 100.0, low)), top)
     side_legend(axes)
 

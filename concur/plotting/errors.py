@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,14 +11,15 @@ import numpy as np
 from concur.errors import ConcurError
 from concur.plotting._outputs import Channel, channels
 from concur.plotting.style import (
-    FLOOR,
     PALETTE,
     REFERENCE,
+    ROUNDING,
     logarithmic,
     new_figure,
     output_color,
     side_legend,
     styled,
+    unmagnified,
 )
 from concur.rounding import percent
 
@@ -29,12 +32,14 @@ if TYPE_CHECKING:
 __all__ = [
     "error_figure",
     "health_figure",
-    "lyapunov_figure",
     "numerics_figure",
     "torque_figure",
 ]
 
 TIME = "time [s]"
+
+# Part of a quantity up to which its residual is rounding.
+_RELATIVE = 1e-9
 
 
 def error_figure(run: RunLike) -> Figure:
@@ -51,7 +56,7 @@ def error_figure(run: RunLike) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Norms are on logarithmic axes that extend down to at least 1e-16.
+        Norms are on logarithmic axes.
 
     Raises
     ------
@@ -81,6 +86,7 @@ def error_figure(run: RunLike) -> Figure:
             for index, name in zip(channel.columns, channel.names, strict=True):
                 bottom.plot(run.t, run.error[:, index], label=name)
             bottom.set_ylabel(f"error coordinates [{channel.unit}]")
+            unmagnified(bottom)
             bottom.set_xlabel(TIME)
             bottom.legend(ncols=min(3, len(channel.names)))
         return figure
@@ -97,31 +103,6 @@ def draw_error_norm(axes: Axes, run: RunLike, channel: Channel) -> None:
     axes.legend()
 
 
-def lyapunov_figure(run: RunLike) -> Figure:
-    """Draw the Lyapunov function over time.
-
-    Parameters
-    ----------
-    run : RunLike
-        A finished run with `t` and `lyapunov`, shape (k,).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One logarithmic axis that reaches down to 1e-32 at most.
-
-    Examples
-    --------
-    >>> lyapunov_figure(run).savefig("lyapunov.png")    # doctest: +SKIP
-    """
-    with styled():
-        figure = new_figure(7.5, 4.2)
-        axes = figure.subplots()
-        draw_lyapunov(axes, run)
-        axes.set_title(f"Lyapunov function of {run.robot.name}")
-        return figure
-
-
 def draw_lyapunov(axes: Axes, run: RunLike) -> None:
     """Draw the Lyapunov function on a logarithmic axis."""
     values = np.asarray(run.lyapunov, dtype=float)
@@ -133,23 +114,26 @@ def draw_lyapunov(axes: Axes, run: RunLike) -> None:
     linear = getattr(run.servo, "linearizes", True)
     axes.set_ylabel(f"{form}\n[{' + '.join(units)}]" if linear else "V [J]")
     # A square of errors: its rounding level is the square of theirs.
-    logarithmic(axes, FLOOR**2)
+    logarithmic(axes, ROUNDING**2, 1e-18)
     axes.legend()
 
 
-def torque_figure(run: RunLike) -> Figure:
+def torque_figure(run: RunLike, required: Mapping[str, float] | None = None) -> Figure:
     """Draw the control inputs with their peaks; wheels, joints, torques and forces separately.
 
     Parameters
     ----------
     run : RunLike
         A finished run with `t`, `u`, `control_units` and `servo.model.control_names`.
+    required : mapping of str to float, optional
+        Largest sizes that the task requires, by name of the control.
 
     Returns
     -------
     matplotlib.figure.Figure
-        One panel for each kind of control input, with its limits if it has any; below them, if
-        the servo has limits, the scale factor of the commanded acceleration.
+        One panel for each kind of control input, with the tightest of the limits of law, task and
+        robot; below them, if limits of the law were active, the scale factor of the commanded
+        acceleration.
 
     Raises
     ------
@@ -169,10 +153,13 @@ def torque_figure(run: RunLike) -> Figure:
             cure="Draw its overview with plot_run(run).",
         )
     with styled():
-        limited = run.servo.torque_limits is not None
+        limits = _control_limits(run, required or {})
+        limited = run.servo.torque_limits is not None and bool(np.min(run.scale) < 1.0)
         # A legend higher than its panel would shrink the panel.
-        bounded = bool(np.isfinite(_torque_limits(run)).any())
-        heights = [max(2.9, 0.6 + 0.37 * (len(columns) + bounded)) for columns in panels.values()]
+        heights = [
+            max(2.9, 0.6 + 0.2 * sum(2 + (column in limits) for column in columns))
+            for columns in panels.values()
+        ]
         heights += [2.0] * limited
         figure = new_figure(9.0, 1.2 + sum(heights))
         grid = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[
@@ -181,7 +168,8 @@ def torque_figure(run: RunLike) -> Figure:
         figure.suptitle(f"Control inputs of {run.robot.name}")
         for axes, ((kind, unit), columns) in zip(grid, panels.items(), strict=False):
             draw_controls(axes, run, columns)
-            _draw_limits(axes, run, columns)
+            _draw_limits(axes, run, columns, limits)
+            unmagnified(axes)
             axes.set_title(kind)
             axes.set_ylabel(f"{_quantity(unit)} [{unit}]")
             side_legend(axes)
@@ -218,35 +206,57 @@ def draw_controls(axes: Axes, run: RunLike, columns: list[int], *, peaks: bool =
         )
 
 
-def _draw_limits(axes: Axes, run: RunLike, columns: list[int]) -> None:
+@dataclass(frozen=True)
+class _Limit:
+    """Limits of a control, and whose they are."""
+
+    low: float
+    high: float
+    text: str
+
+
+def _control_limits(run: RunLike, required: Mapping[str, float]) -> dict[int, _Limit]:
+    """Tightest limits by column, of law, task and robot; columns without a limit are absent."""
+    found = {}
+    own = run.servo.torque_limits
+    for column, name in enumerate(run.servo.model.control_names):
+        most = float(run.joint_limits.torques[column])
+        needed = float(required.get(name, np.inf))
+        pairs = {"law": (-np.inf, np.inf), "task": (-needed, needed), "robot": (-most, most)}
+        if own is not None:
+            pairs["law"] = (float(own[column][0]), float(own[column][1]))
+        low, high = max(p[0] for p in pairs.values()), min(p[1] for p in pairs.values())
+        if np.isfinite([low, high]).any():
+            owners = [o for o, p in pairs.items() if low in p[:1] or high in p[1:]]
+            owners = [o for o in owners if np.isfinite(pairs[o]).any()]
+            text = f"{low:.3g} to {high:.3g} {run.control_units[column]}"
+            found[column] = _Limit(low, high, f"{text}, {' and '.join(owners)}")
+    return found
+
+
+def _draw_limits(
+    axes: Axes, run: RunLike, columns: list[int], limits: Mapping[int, _Limit]
+) -> None:
     """Draw the limits of control inputs; equal limits are one pair of lines."""
-    limits = _torque_limits(run)[columns]
-    if not np.isfinite(limits).any():
+    own = {column: limits[column] for column in columns if column in limits}
+    if not own:
         return
     low, high = axes.get_ylim()
-    same = bool(np.all(limits == limits[0]))
-    for number, pair in enumerate(limits[:1] if same else limits):
-        unit = run.control_units[columns[0]]
-        label = f"limits\n  {pair[0]:.3g} to {pair[1]:.3g} {unit}" if same else None
+    names = run.servo.model.control_names
+    same = len(own) == len(columns) and len(set(own.values())) == 1
+    for column, limit in list(own.items())[: 1 if same else None]:
+        number = columns.index(column)
+        label: str | None = (
+            f"limits: {limit.text}" if same else f"limits of {names[column]}:\n  {limit.text}"
+        )
         color = REFERENCE if same else PALETTE[number % len(PALETTE)]
-        for limit in pair[np.isfinite(pair)]:
-            axes.axhline(limit, color=color, linestyle="--", linewidth=1.0, label=label)
+        for end in filter(np.isfinite, (limit.low, limit.high)):
+            axes.axhline(end, color=color, linestyle="--", linewidth=1.0, label=label)
             label = None
     # Omit distant limits: they would flatten the curves.
-    near = limits[np.isfinite(limits) & (np.abs(limits) < 2.0 * max(-low, high))]
+    ends = np.array([end for limit in own.values() for end in (limit.low, limit.high)])
+    near = ends[np.isfinite(ends) & (np.abs(ends) < 2.0 * max(-low, high))]
     axes.set_ylim(min([low, *(1.05 * near)]), max([high, *(1.05 * near)]))
-
-
-def _torque_limits(run: RunLike) -> Floats:
-    """The narrower limits of law and robot, shape (nu, 2)."""
-    largest = np.asarray(run.joint_limits.torques, dtype=float)
-    limits = np.column_stack([-largest, largest])
-    if run.servo.torque_limits is None:
-        return limits
-    own = np.asarray(run.servo.torque_limits, dtype=float)
-    return np.column_stack(
-        [np.maximum(limits[:, 0], own[:, 0]), np.minimum(limits[:, 1], own[:, 1])]
-    )
 
 
 def _draw_scale(axes: Axes, run: RunLike) -> None:
@@ -302,12 +312,82 @@ def health_figure(run: RunLike) -> Figure:
         return figure
 
 
-def numerics_figure(run: RunLike) -> Figure:
-    """Draw the quantities that differ from zero only by round-off in an ideal run.
+@dataclass(frozen=True)
+class Residual:
+    """A quantity that is zero within rounding in an ideal run.
 
-    From top to bottom: the deviation from the exact error dynamics; the drift of the momentum of a
-    floating robot, or else the residual of the constraints; and the energy balance, without work
-    and the energy at the start.
+    Parameters
+    ----------
+    title : str
+        Name of the quantity.
+    unit : str
+        Unit, empty for a ratio.
+    curves : mapping of str to ndarray
+        Its sizes over time by label, each (k,).
+    rounding : float
+        Size up to which it is rounding.
+    """
+
+    title: str
+    unit: str
+    curves: Mapping[str, Floats]
+    rounding: float
+
+    @property
+    def largest(self) -> float:
+        """Largest size over time; NaN if there is none."""
+        return _largest(np.concatenate(list(self.curves.values())))
+
+    @property
+    def zero(self) -> bool:
+        """Whether it is zero within rounding."""
+        return self.largest <= self.rounding
+
+
+def residuals(run: RunLike) -> list[Residual]:
+    """Quantities of a run that differ from zero only by rounding in an ideal run.
+
+    Parameters
+    ----------
+    run : RunLike
+        A finished run.
+
+    Returns
+    -------
+    list of Residual
+        Deviation from the exact error dynamics by unit; drift of the momentum of a floating robot,
+        or else residual of the constraints; energy balance.
+    """
+    found: dict[str, dict[str, Floats]] = {}
+    for channel in channels(run):
+        norm = _norm(run.deviation, channel)
+        found.setdefault(channel.unit, {})[channel.title] = norm
+    rows = [
+        Residual(
+            "deviation from the exact error dynamics",
+            unit,
+            curves,
+            max(ROUNDING, _RELATIVE * _largest(run.error)),
+        )
+        for unit, curves in found.items()
+    ]
+    if run.floats:
+        drift = np.asarray(run.momentum_drift, dtype=float)
+        rows.append(Residual("relative drift of the momentum", "", {"drift": drift}, _RELATIVE))
+    elif getattr(run.robot, "wheels", ()):
+        slip = {"residual": np.abs(run.constraint_residual)}
+        fastest = _largest(run.v) if run.v.size else 0.0
+        rounding = max(ROUNDING, _RELATIVE * fastest)
+        rows.append(Residual("residual of the rolling constraints", "m/s", slip, rounding))
+    balance = {
+        "|energy − energy at the start − work|": np.abs(run.energy - run.energy[0] - run.work)
+    }
+    rounding = max(ROUNDING, _RELATIVE * _largest(np.concatenate([run.energy, run.work])))
+    return [*rows, Residual("energy balance", "J", balance, rounding)]
+
+
+def numerics_figure(run: RunLike) -> Figure:
+    """Draw the quantities of `residuals` that are not zero within rounding.
 
     Parameters
     ----------
@@ -318,48 +398,39 @@ def numerics_figure(run: RunLike) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Three panels over one time axis; deviation and drift are on logarithmic axes that extend
-        down to at least 1e-16.
+        One panel for each quantity, with a logarithmic axis.
+
+    Raises
+    ------
+    ConcurError
+        If all quantities are zero within rounding.
 
     Examples
     --------
     >>> numerics_figure(run).savefig("numerics.png")    # doctest: +SKIP
     """
+    rows = [row for row in residuals(run) if not row.zero]
+    if not rows:
+        raise ConcurError(
+            f"numerics figure of a run of `{run.robot.name}`",
+            expected="a run with a residual above rounding",
+            came="a run whose residuals are zero within rounding",
+            cure="Read their sizes in its report.",
+        )
     with styled():
-        figure = new_figure(9.0, 8.0)
-        first, top, middle = figure.subplots(3, 1, sharex=True)
+        figure = new_figure(9.0, 0.8 + 2.6 * len(rows))
         figure.suptitle(f"Numerical checks of the run of {run.robot.name}")
-        _draw_by_unit(first, run, run.deviation, "")
-        first.set_title("Deviation from the exact error dynamics: |error − ideal|")
-        logarithmic(first)
-        if run.floats:
-            drift = np.asarray(run.momentum_drift, dtype=float)
-            title = "Momentum: deviation from that at the start, relative"
-            _draw_residual(top, run, drift, _largest_text(drift, ""), title, "drift [1]")
-        else:
-            residual = np.abs(run.constraint_residual)
-            label = _largest_text(residual, "m/s")
-            _draw_residual(top, run, residual, label, "Constraint residual", "residual [m/s]")
-
-        balance = run.energy - run.energy[0] - run.work
-        label = f"largest {_largest(balance):.2g} J\n  of {_largest(run.energy):.2g} J"
-        middle.plot(run.t, balance, color=PALETTE[1], label=label)
-        middle.axhline(0.0, color=REFERENCE, linewidth=0.8)
-        middle.set_title("Energy balance: energy − energy at the start − work")
-        middle.set_ylabel("imbalance [J]")
-        side_legend(middle)
-        middle.set_xlabel(TIME)
+        grid = figure.subplots(len(rows), 1, sharex=True, squeeze=False)[:, 0]
+        for axes, row in zip(grid, rows, strict=True):
+            for number, (label, values) in enumerate(row.curves.items()):
+                text = f"{label}\n  largest {_largest(values):.2g} {row.unit}".rstrip()
+                axes.plot(run.t, values, color=PALETTE[number], linestyle="-", label=text)
+            axes.set_title(row.title.capitalize())
+            axes.set_ylabel(f"size [{row.unit or '1'}]")
+            logarithmic(axes)
+            side_legend(axes)
+        grid[-1].set_xlabel(TIME)
         return figure
-
-
-def _draw_residual(
-    axes: Axes, run: RunLike, values: Floats, label: str, title: str, quantity: str
-) -> None:
-    axes.plot(run.t, values, color=PALETTE[0], label=label)
-    axes.set_title(title)
-    axes.set_ylabel(quantity)
-    logarithmic(axes)
-    side_legend(axes)
 
 
 def _draw_by_unit(axes: Axes, run: RunLike, values: Floats, per: str) -> None:
@@ -369,12 +440,11 @@ def _draw_by_unit(axes: Axes, run: RunLike, values: Floats, per: str) -> None:
         norm = _norm(values, channel)
         unit = channel.unit + per
         strength = 0.45 if channel.unit == "rad" else 1.0
-        label = f"{channel.title}\n  {_largest_text(norm, unit)}"
+        label = f"{channel.title}\n  largest {_largest(norm):.2g} {unit}"
         axes.plot(
             run.t, norm, color=_color(run, channel), linestyle="-", alpha=strength, label=label
         )
-    units = ", ".join(dict.fromkeys(channel.unit + per for channel in parts))
-    axes.set_ylabel(f"{'residual' if per else 'deviation'} [{units}]")
+    axes.set_ylabel(f"residual [{', '.join(dict.fromkeys(c.unit + per for c in parts))}]")
     side_legend(axes)
 
 
@@ -429,10 +499,3 @@ def _peak(values: Floats) -> int:
 def _largest(values: Floats) -> float:
     finite = np.abs(values[np.isfinite(values)])
     return float(finite.max()) if finite.size else float("nan")
-
-
-def _largest_text(values: Floats, unit: str) -> str:
-    largest = _largest(values)
-    # A logarithmic axis cannot show zero: explain the empty panel in words.
-    text = f"zero {unit} throughout" if largest == 0 else f"largest {largest:.2g} {unit}"
-    return " ".join(text.split())

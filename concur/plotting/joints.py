@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from concur.plotting.errors import TIME
-from concur.plotting.style import PALETTE, new_figure, side_legend, styled
+from concur.plotting.style import PALETTE, new_figure, side_legend, styled, unmagnified
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -157,4 +157,5 @@ def _draw(axes: Axes, run: RunLike, curves: list[_Curve], title: str, quantity: 
             if low - (high - low) <= limit <= high + (high - low):
                 shown += [limit - 0.03 * (high - low), limit + 0.03 * (high - low)]
     axes.set_ylim(min(shown), max(shown))
+    unmagnified(axes)
     side_legend(axes)

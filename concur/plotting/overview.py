@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from concur.plotting._flight import draw_views, leaves_plane
+from concur.plotting._flight import draw_view, leaves_plane
 from concur.plotting._outputs import channels
 from concur.plotting.errors import (
     TIME,
@@ -18,8 +17,8 @@ from concur.plotting.errors import (
     draw_lyapunov,
     error_figure,
     health_figure,
-    lyapunov_figure,
     numerics_figure,
+    residuals,
     torque_figure,
 )
 from concur.plotting.files import make_directory, writing
@@ -138,7 +137,7 @@ def _draw_flight(figure: Figure, run: RunLike, path: Axes) -> None:
     path.remove()
     legend = 0.15 * height
     cell = (left - 0.02, bottom + legend, width + 0.02, height - legend)
-    handles = draw_views(figure, run, np.array([len(run.t) - 1]), [cell])
+    handles = draw_view(figure, run, cell)
     title = f"Path, and the robot at {run.t[-1]:.3g} s"
     figure.text(left + width / 2, bottom + height, title, ha="center", fontsize=11)
     (view,) = (axes for axes in figure.axes if axes.name == "3d")
@@ -153,42 +152,48 @@ def _draw_flight(figure: Figure, run: RunLike, path: Axes) -> None:
     )
 
 
-def run_figures(run: RunLike) -> dict[str, Callable[[], Figure]]:
+def run_figures(
+    run: RunLike, required: Mapping[str, float] | None = None
+) -> dict[str, Callable[[], Figure]]:
     """Figures of a run by name, in the order of the report; a call draws one.
 
     Parameters
     ----------
     run : RunLike
         A finished run.
+    required : mapping of str to float, optional
+        Largest sizes of controls that the task requires, by name.
 
     Returns
     -------
     dict
-        The names of `save_figures`.
-
-    Examples
-    --------
-    >>> run_figures(run)["torques"]()    # doctest: +SKIP
-    <Figure size 2000x1250 with 5 Axes>
+        Name to a function that draws: "path", "errors", "joints", "torques", "health", "robot",
+        "numerics". Of a system without bodies "path", "joints" and "robot" are left out, "overview"
+        is added. Of a law without outputs "errors" is left out, of a robot without controls
+        "torques", and "numerics" where all residuals are zero within rounding.
     """
-    figures: dict[str, Callable[[RunLike], Figure]] = {
-        "path": path_figure,
-        "errors": error_figure,
-        "joints": joint_figure,
-        "torques": torque_figure,
-        "health": health_figure,
-        "lyapunov": lyapunov_figure,
-        "robot": lambda run: robot_figure(run.robot, run.q[0], run.servo.outputs),
-        "numerics": numerics_figure,
-    }
-    if not hasattr(run.robot, "bodies"):
-        drawn = {name: figures[name] for name in ("errors", "torques", "health", "lyapunov")}
-        figures = {"overview": plot_run, **drawn, "numerics": numerics_figure}
-    absent = {"errors": not channels(run), "torques": not run.servo.model.control_names}
-    return {name: partial(draw, run) for name, draw in figures.items() if not absent.get(name)}
+    drawn: dict[str, Callable[[], Figure]] = {"overview": lambda: plot_run(run)}
+    if hasattr(run.robot, "bodies"):
+        drawn = {"path": lambda: path_figure(run)}
+    if channels(run):
+        drawn["errors"] = lambda: error_figure(run)
+    if hasattr(run.robot, "bodies"):
+        drawn["joints"] = lambda: joint_figure(run)
+    if run.servo.model.control_names:
+        drawn["torques"] = lambda: torque_figure(run, required)
+    drawn["health"] = lambda: health_figure(run)
+    if hasattr(run.robot, "bodies"):
+        drawn["robot"] = lambda: robot_figure(run.robot, run.q[0], run.servo.outputs)
+    if not all(row.zero for row in residuals(run)):
+        drawn["numerics"] = lambda: numerics_figure(run)
+    return drawn
 
 
-def save_figures(run: RunLike, directory: str | os.PathLike[str]) -> dict[str, Path]:
+def save_figures(
+    run: RunLike,
+    directory: str | os.PathLike[str],
+    required: Mapping[str, float] | None = None,
+) -> dict[str, Path]:
     """Write every figure of a run as a PNG.
 
     Parameters
@@ -197,14 +202,13 @@ def save_figures(run: RunLike, directory: str | os.PathLike[str]) -> dict[str, P
         A finished run.
     directory : path
         Folder of the files; created if it does not exist.
+    required : mapping of str to float, optional
+        Largest sizes of controls that the task requires, by name.
 
     Returns
     -------
     dict
-        Name of the figure to its path, in the order of the report: "path", "errors", "joints",
-        "torques", "health", "lyapunov", "robot", "numerics". Of a system without bodies "path",
-        "joints" and "robot" are left out, "overview" is added. Of a law without outputs "errors" is
-        left out, of a robot without controls "torques".
+        Name of the figure to its path, in the order of the report, as of `run_figures`.
 
     Raises
     ------
@@ -216,9 +220,8 @@ def save_figures(run: RunLike, directory: str | os.PathLike[str]) -> dict[str, P
     >>> save_figures(run, "out")["path"]    # doctest: +SKIP
     PosixPath('out/path.png')
     """
-    folder = make_directory(directory)
-    written = {}
-    for name, draw in run_figures(run).items():
+    folder, written = make_directory(directory), {}
+    for name, draw in run_figures(run, required).items():
         target = folder / f"{name}.png"
         with writing(target):
             draw().savefig(target, dpi=DPI)

@@ -16,6 +16,7 @@ from concur.plotting.skeleton import Outline, Skeleton
 from concur.plotting.style import (
     ARM,
     CHASSIS,
+    DASHES,
     EDGE,
     WHEEL,
     new_figure,
@@ -38,10 +39,10 @@ _WIDEST, _HIGHEST, _SIDE, _HEAD = 7.0, 6.4, 2.6, 1.4
 
 
 def path_figure(run: RunLike) -> Figure:
-    """Draw the paths and their references with the robot at six instants.
+    """Draw the paths and their references with the robot.
 
-    Planar motion is seen from above. For a base that rises or tilts the figure has views in
-    space.
+    Planar motion is seen from above. For a base that rises or tilts the figure shows the paths in
+    space, from above and from the side.
 
     Parameters
     ----------
@@ -52,8 +53,9 @@ def path_figure(run: RunLike) -> Figure:
     -------
     matplotlib.figure.Figure
         Top view with equal axes and, if an output is spatial, its height over time below it.
-        Positions in the frame of a body are drawn over time in further panels. In
-        space: six views and, below them, output coordinates and the rotation of the base.
+        Positions in the frame of a body are drawn over time in further panels. In space: the
+        robot at the end with the paths, two projections of the paths with start and end and, below
+        them, output coordinates and the attitude of the base.
 
     Examples
     --------
@@ -86,7 +88,7 @@ def path_figure(run: RunLike) -> Figure:
                 )
                 # Label the last one only, so that the legend ends with it.
                 label = "reference" if name == list(spatial)[-1] else None
-                bottom.plot(run.t, reference[:, 2], label=label, **_DASHES)
+                bottom.plot(run.t, reference[:, 2], label=label, **DASHES)
             bottom.set_xlabel(TIME)
             bottom.set_ylabel("height z [m]")
             side_legend(bottom)
@@ -113,14 +115,11 @@ def draw_top_view(axes: Axes, run: RunLike) -> None:
         color = _color(run, name)
         axes.plot(*actual[:, :2].T, color=color, linestyle="-", linewidth=2.2, label=name, zorder=4)
         label = "reference" if name == list(found)[-1] else None
-        axes.plot(*reference[:, :2].T, label=label, zorder=5, **_DASHES)
+        axes.plot(*reference[:, :2].T, label=label, zorder=5, **DASHES)
         axes.plot(*actual[:1, :2].T, linestyle="none", marker="o", color=color, zorder=6)
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_xlabel("x [m]")
     axes.set_ylabel("y [m]")
-
-
-_DASHES: dict[str, Any] = {"color": "black", "linestyle": (0, (4, 3)), "linewidth": 1.2}
 
 
 def _color(run: RunLike, name: str) -> str:

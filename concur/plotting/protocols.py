@@ -131,6 +131,25 @@ class AuditRowLike(Protocol):
 AuditLike = Iterable[AuditRowLike]
 
 
+class FindingLike(Protocol):
+    """A number of a run: label, value and limit, both also as texts, and whether it holds."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def value(self) -> float: ...
+    @property
+    def limit(self) -> float | None: ...
+    @property
+    def at_least(self) -> bool: ...
+    @property
+    def shown(self) -> str: ...
+    @property
+    def shown_limit(self) -> str: ...
+    @property
+    def holds(self) -> bool | None: ...
+
+
 def on_bodies(outputs: Iterable[Any]) -> tuple[Any, ...]:
     """Select the outputs on bodies; one that is a function has no place on the robot.
 

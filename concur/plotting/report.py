@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 import numpy as np
 
+from concur.plotting._flight import leaves_plane
 from concur.plotting._outputs import group_name
+from concur.plotting.errors import Residual, residuals
 from concur.plotting.files import make_directory, reading, writing
 from concur.plotting.protocols import on_bodies
 from concur.plotting.style import DPI
@@ -21,20 +23,23 @@ from concur.plotting.style import DPI
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from concur.plotting.protocols import AuditLike, RobotLike, RunLike
-
-SummaryRow = tuple[str, str, str, bool | None]
+    from concur.plotting.protocols import AuditLike, FindingLike, RobotLike, RunLike
 
 _CAPTIONS = {
     "path": (
-        "Paths and references with the robot at six instants: in the plane seen from above.",
+        "Paths and references, in the plane seen from above, with the robot at six instants.",
+        "Each path joins its dashed reference and stays on it.",
+    ),
+    "flight": (
+        "Paths and references in space, from above and from the side; positions, and the rotation "
+        "of the base from its attitude at the start.",
         "Each path joins its dashed reference and stays on it.",
     ),
     "errors": (
         "Tracking errors and the solution of the exact error dynamics from the same start. The "
         "norms are over the coordinates of an output with the same unit.",
-        "The norms fall along straight lines to round-off and cover the ideal decay; the "
-        "coordinates go to zero without a jump.",
+        "The norms fall along straight lines and cover the ideal decay; the coordinates go to zero "
+        "without a jump.",
     ),
     "joints": (
         "Joint coordinates and speeds; dashed lines are limits. The extremes are over all stages "
@@ -42,31 +47,28 @@ _CAPTIONS = {
         "All curves stay between the dashed lines of their colour, with some distance.",
     ),
     "torques": (
-        "The control inputs; circles mark the peaks, dashed lines limits.",
+        "The control inputs; circles mark the peaks, dashed lines the tightest limits.",
         "The peaks stay below the limits with some room, and the curves do not chatter.",
     ),
     "health": (
         "The decoupling margin, which is zero where some output direction cannot be commanded.",
         "The margin stays far above zero, at best at about the same height.",
     ),
-    "lyapunov": (
-        "The Lyapunov function V along the run: half the sum of the squares of the pose errors, "
-        "weighted by the stiffness, and of the velocity errors, weighted by the servo's inertia. "
-        "Positions count in metres and rotations in radians.",
-        "V falls without a rise until it reaches round-off.",
-    ),
     "robot": (
         "The robot at the start, with base and output frames (x red, y green, z blue).",
         "Links, wheels and output frames are where the description means them to be.",
     ),
     "numerics": (
-        "Deviation from the exact error dynamics, wheel slip or momentum drift, and energy "
-        "balance. The summary shows the largest single coordinate of the deviation.",
-        "All curves stay at round-off, if the torque is neither held nor limited and the plant is "
-        "the robot of the servo's model.",
+        "Residuals that are not zero within rounding. The table shows the largest single "
+        "coordinate of the deviation.",
+        "No residual is drawn, if the torque is neither held nor limited and the plant is the "
+        "robot of the servo's model.",
     ),
 }
 """Content of each figure, and its appearance in a good run."""
+
+NEAR = 0.8
+"""Part of a limit from which on a quantity is near it."""
 
 _LAST = ("robot", "numerics")
 """Figures below the tables: they answer no question about the motion."""
@@ -74,22 +76,25 @@ _LAST = ("robot", "numerics")
 
 def write_report(
     run: RunLike,
-    summary: Iterable[SummaryRow],
+    summary: Iterable[FindingLike],
     audit: AuditLike,
     figures: Mapping[str, Figure | str | os.PathLike[str]],
     directory: str | os.PathLike[str],
     title: str | None = None,
     facts: Iterable[tuple[str, str]] = (),
     notes: Iterable[tuple[str, str]] = (),
+    stopped: str = "",
 ) -> Path:
-    """Write `report.html`: verdict, summary, figures, audit and robot on one page.
+    """Write `report.html`: verdict, errors and quantities near limits, and figures on one page.
+
+    Other numbers, settings, assumptions and bodies are folded.
 
     Parameters
     ----------
     run : RunLike
         A finished run.
-    summary : iterable of (str, str, str, bool or None)
-        Label, value, limit ("" for none) and whether the value is within it (None: no limit).
+    summary : iterable of Finding
+        Numbers of the run with their limits.
     audit : iterable of AuditRowLike
         The assumptions, each with `id`, `statement`, `status` and `why`.
     figures : mapping
@@ -102,6 +107,8 @@ def write_report(
         Further facts about the task: label and value, such as the method.
     notes : iterable of (str, str), optional
         Notes below the summary: heading, and text with its line breaks.
+    stopped : str
+        Why the run ended early; empty: it ran to its end.
 
     Returns
     -------
@@ -122,7 +129,7 @@ def write_report(
     differences = tuple(getattr(run, "plant_differences", ()))
     modelled = run.servo.model.system if differences else run.robot
     has_bodies = hasattr(run.robot, "bodies")
-    rows = [(label, value, limit, ok) for label, value, limit, ok in summary]
+    rows = [_summary_row(found) for found in summary]
     checked = [
         {"id": row.id, "statement": row.statement, "status": row.status.value, "why": row.why}
         for row in audit
@@ -131,11 +138,10 @@ def write_report(
         row["mark"] = _mark_of_status(row["status"])
     content = {
         "title": f"Run of {run.robot.name}" if title is None else title,
-        "verdict": _verdict(rows, checked),
-        "summary": [
-            {"label": label, "value": value, "limit": limit, "mark": _mark(ok)}
-            for label, value, limit, ok in rows
-        ],
+        "verdict": _verdict(rows, checked, stopped),
+        "asked": [row for row in rows if row["asked"]],
+        "others": [row for row in rows if not row["asked"]],
+        "residuals": [_residual_text(row) for row in residuals(run)],
         "notes": list(notes),
         "audit": checked,
         "facts": [*facts, *_facts(run)],
@@ -145,8 +151,8 @@ def write_report(
         "wheels": has_bodies and bool(run.robot.wheels),
         "total_mass": _total_mass(run.robot) if has_bodies else "",
         "modelled_mass": _total_mass(modelled) if has_bodies else "",
-        "figures": [_entry(name, figures[name]) for name in figures if name not in _LAST],
-        "last": {name: _entry(name, figures[name]) for name in _LAST if name in figures},
+        "figures": [_entry(name, figures[name], run) for name in figures if name not in _LAST],
+        "last": {name: _entry(name, figures[name], run) for name in _LAST if name in figures},
     }
     page = render_page("report.html.j2", content)
     with writing(target):
@@ -300,12 +306,45 @@ def _mark_of_status(status: str) -> str:
     return "bad" if status.startswith("fail") else "none"
 
 
-def _verdict(rows: list[SummaryRow], audit: list[dict[str, Any]]) -> dict[str, Any]:
-    missed = [label for label, _, _, ok in rows if ok is not None and not ok]
+def _summary_row(found: FindingLike) -> dict[str, Any]:
+    """Row of a number; errors, missed limits and quantities near their limits are `asked`."""
+    part = _part(found)
+    shown = "" if part is None or not part <= 1e3 else f"{100 * part:.2g} %"
+    error = found.label.startswith("error of") and not found.label.endswith("initial")
+    return {
+        "label": found.label,
+        "value": found.shown,
+        "limit": found.shown_limit,
+        "part": "< 0.1 %" if shown and part is not None and part < 1e-3 else shown,
+        "mark": _mark(found.holds),
+        "asked": error or found.holds is False or (part is not None and part >= NEAR),
+    }
+
+
+def _part(found: FindingLike) -> float | None:
+    """Part of its limit that a number reaches; None without a limit or with one of zero."""
+    if not found.limit:
+        return None
+    small, large = (found.limit, found.value) if found.at_least else (found.value, found.limit)
+    return abs(small / large) if large else float("inf")
+
+
+def _residual_text(row: Residual) -> str:
+    size = f"{row.largest:.2g} {row.unit}".strip()
+    note = ", zero within rounding" if row.zero else ""
+    return f"{row.title.capitalize()}: at most {size}{note}."
+
+
+def _verdict(
+    rows: list[dict[str, Any]], audit: list[dict[str, Any]], stopped: str
+) -> dict[str, Any]:
+    missed = [row["label"] for row in rows if row["mark"] == "bad"]
     failed = [row["id"] for row in audit if row["mark"] == "bad"]
-    judged = sum(ok is not None for _, _, _, ok in rows)
+    judged = sum(row["mark"] != "none" for row in rows)
     open_rows = [row["id"] for row in audit if row["mark"] == "none"]
     reasons = []
+    if stopped:
+        reasons.append(f"Stopped early: {stopped}")
     if missed:
         reasons.append("Limits missed: " + ", ".join(missed) + ".")
     if failed:
@@ -315,7 +354,7 @@ def _verdict(rows: list[SummaryRow], audit: list[dict[str, Any]]) -> dict[str, A
         reasons.append(f"{judged} limits kept, {holding} assumptions hold.")
     if open_rows:
         reasons.append("Not checked: " + ", ".join(open_rows) + ".")
-    if missed or failed:
+    if missed or failed or stopped:
         mark, headline = "bad", "The run does not meet its task"
     elif judged or any(row["mark"] == "good" for row in audit):
         mark, headline = "good", "The run meets its task"
@@ -406,8 +445,9 @@ def _vector(values: Any) -> str:
     return "(" + ", ".join(_number(float(value)) for value in values) + ")"
 
 
-def _entry(name: str, figure: Any) -> dict[str, str]:
-    caption, good = _CAPTIONS.get(name, (name, ""))
+def _entry(name: str, figure: Any, run: RunLike) -> dict[str, str]:
+    key = "flight" if name == "path" and leaves_plane(run) else name
+    caption, good = _CAPTIONS.get(key, (name, ""))
     return {"name": name, "caption": caption, "good": good, "data": embedded(figure)}
 
 

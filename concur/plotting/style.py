@@ -29,9 +29,12 @@ ARM = "#D55E00"
 COM = "#F0E442"
 FRAME_COLORS = ("#C62828", "#2E7D32", "#1565C0")
 
-DPI = 130
-# Rounding level of numbers of order one.
-FLOOR = 1e-16
+DASHES: Any = {"color": "black", "linestyle": (0, (4, 3)), "linewidth": 1.2}
+"""Line of a reference."""
+
+DPI = 110
+ROUNDING = 1e-12
+"""Size of numbers of order one that are zero within rounding."""
 
 _RC: Any = {
     "font.family": "DejaVu Sans",
@@ -113,8 +116,10 @@ def output_color(number: int) -> str:
     return _OUTPUTS[number % len(_OUTPUTS)]
 
 
-def logarithmic(axes: Axes, floor: float = FLOOR) -> None:
+def logarithmic(axes: Axes, floor: float = ROUNDING, span: float = 1e-9) -> None:
     """Make the vertical axis logarithmic, with limits that fit the lines.
+
+    Lines that are zero within rounding are not magnified: a sentence gives their largest value.
 
     Parameters
     ----------
@@ -123,16 +128,35 @@ def logarithmic(axes: Axes, floor: float = FLOOR) -> None:
         NaN leaves a gap.
     floor : float
         Values below it do not stretch the axis.
+    span : float
+        Values below this fraction of the largest one do not stretch the axis.
     """
     drawn = [np.asarray(line.get_ydata(), dtype=float) for line in axes.get_lines()]
     values = np.concatenate(drawn) if drawn else np.array([1.0])
     values = values[np.isfinite(values) & (values > 0)]
-    low, high = (values.min(), values.max()) if values.size else (floor, floor)
-    low = max(low, floor)
+    low, high = (values.min(), values.max()) if values.size else (0.0, 0.0)
+    if drawn and high <= ROUNDING:
+        text = f"zero within rounding: at most {high:.2g}"
+        axes.text(0.5, 0.5, text, ha="center", transform=axes.transAxes)
+    low = max(low, floor, span * high)
     # Show at least two decades: a constant would look like noise, and the axis would lack labels.
     # Set limits before the scale: Matplotlib would compute others, and warn if all values are zero.
     axes.set_ylim(low / 3.0, max(high * 3.0, 40.0 * low))
     axes.set_yscale("log")
+
+
+def unmagnified(axes: Axes) -> None:
+    """Widen the vertical axis where it would magnify rounding to the height of the panel.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Axes with their lines.
+    """
+    low, high = axes.get_ylim()
+    least = max(1e-9, 1e-6 * max(abs(low), abs(high)))
+    if high - low < least:
+        axes.set_ylim((low + high - least) / 2, (low + high + least) / 2)
 
 
 def side_legend(axes: Axes) -> None:

@@ -30,6 +30,12 @@ TRAIL = 600
 STEP = 0.01
 """Distance between two points of a path, as a fraction of the robot's size."""
 
+_FROM = np.array([-0.55, -0.75, 0.5])
+"""Direction to the first camera of a robot without an arm."""
+
+_OBLIQUE = 0.9
+"""Angle from the arm to the first camera, rad: an arm that points at the camera looks short."""
+
 _SIDES = 12
 _EDGES = np.array(
     [[i, j] for i in range(8) for j in range(i + 1, 8) if (i ^ j) in (1, 2, 4)], dtype=int
@@ -130,7 +136,7 @@ class Scene:
         self.look_at(q[None, :])
 
     def look_at(self, path: Floats) -> None:
-        """Place the first camera so that it sees the whole path of the base.
+        """Place the first camera on the side of the arm, where it sees the whole path of the base.
 
         Parameters
         ----------
@@ -143,8 +149,24 @@ class Scene:
         look = self._focus + self._outline.at(path[0]).com - self._base(path[0])
         span = 1.75 * self.size + 0.45 * float(np.linalg.norm(high - low))
         camera = self._server.initial_camera
-        camera.position = tuple(look + span * np.array([-0.55, -0.75, 0.5]))
+        camera.position = tuple(look + span * self._side(path))
         camera.look_at = tuple(look)
+
+    def _side(self, path: Floats) -> Floats:
+        """Direction to the first camera: obliquely to that of the arm, and above."""
+        drawn = [self._outline.at(q) for q in path]
+        arms = [np.mean(at.joints, axis=0) for at in drawn if len(at.joints)]
+        if not arms:
+            return _FROM
+        arm = np.mean(arms, axis=0) - np.mean([at.chassis.mean(axis=0) for at in drawn], axis=0)
+        across = float(np.linalg.norm(arm[:2]))
+        side = _FROM.copy()
+        if across > 0.02 * self.size:
+            azimuth = np.arctan2(arm[1], arm[0]) - _OBLIQUE
+            side[:2] = np.linalg.norm(_FROM[:2]) * np.array([np.cos(azimuth), np.sin(azimuth)])
+        if self._robot.ground_height is None and -arm[2] > across:  # the arm is below the base
+            side[2] = -side[2]
+        return side
 
     def _mesh(
         self, part: str, vertices: Floats, faces: NDArray[np.int_], paint: str

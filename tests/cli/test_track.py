@@ -39,7 +39,7 @@ def altered(folder, changes):
 def shipped(tmp_path_factory):
     folder = tmp_path_factory.mktemp("out")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("concur.cli._track.save_figures", lambda run, folder: {})
+        patch.setattr("concur.cli._track.save_figures", lambda *_: {})
         return folder, run("track", EXAMPLES / "rover_arm.toml", "--out", folder, "--json")
 
 

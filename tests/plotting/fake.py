@@ -300,10 +300,21 @@ def flyer_run(duration=8.0, dt=0.01):
     )  # fmt: skip
 
 
+def found(label, value, limit=None, at_least=False, unit="m"):
+    """A number of a run, as a report reads it."""
+    kept = None if limit is None else value >= limit if at_least else value <= limit
+    return SimpleNamespace(
+        label=label, value=value, limit=limit, at_least=at_least, holds=kept,
+        shown=f"{value:.3g} {unit}", shown_limit="" if limit is None else f"{limit:.3g} {unit}",
+    )  # fmt: skip
+
+
 SUMMARY = [
-    ("final position error of the hand", "1.2e−9 m", "1e−4 m", True),
-    ("largest wheel torque", "3.4 N m", "5 N m", True),
-    ("settling time", "4.1 s", "", None),
+    found("error of hand, final", 1.2e-9, 1e-4),
+    found("peak torque of left_wheel", 4.0, 5.0, unit="N m"),
+    found("peak torque of right_wheel", 3.9, 5.0, unit="N m"),
+    found("margin", 0.25, 0.2, at_least=True, unit="1"),
+    found("settling time", 4.1, unit="s"),
 ]
 AUDIT = [
     AuditRow(

@@ -69,47 +69,37 @@ def test_rising_and_tilting_leave_the_plane(column):
     assert leaves_plane(run)
 
 
-@pytest.mark.extended
-def test_six_views_show_the_robot_at_their_times(flyer, figure):
-    found = views(figure)
-    moments = np.linspace(0, 8, 6)
-    titles = [text.get_text() for text in figure.texts]
-    assert [f"t = {moment:.3g} s" for moment in moments] == [t for t in titles if "t =" in t]
-    outline = Outline(flyer.robot, flyer.q[0], flyer.servo.outputs)
-    for view, moment in zip(found, moments, strict=True):
-        index = round(moment / 0.01)
-        at = outline.at(flyer.q[index])
-        (faces,) = (this for this in view.collections if isinstance(this, Poly3DCollection))
-        np.testing.assert_allclose(faces._faces[0], at.chassis[[0, 1, 3, 2]], atol=1e-12)
-        trace = np.array(line(view, "hand").get_data_3d()).T
-        np.testing.assert_allclose(trace[0], flyer.pose[0, :3], atol=1e-12)
-        np.testing.assert_allclose(trace[-1], flyer.pose[index, :3], atol=1e-12)
-        np.testing.assert_allclose(trace[-1], at.hands[0], atol=1e-9)
+def test_the_picture_shows_the_robot_at_the_end_with_its_paths(flyer, figure):
+    (view,) = views(figure)
+    at = Outline(flyer.robot, flyer.q[0], flyer.servo.outputs).at(flyer.q[-1])
+    (faces,) = (this for this in view.collections if isinstance(this, Poly3DCollection))
+    np.testing.assert_allclose(faces._faces[0], at.chassis[[0, 1, 3, 2]], atol=1e-12)
+    trace = np.array(line(view, "hand").get_data_3d()).T
+    np.testing.assert_allclose(trace[0], flyer.pose[0, :3], atol=1e-12)
+    np.testing.assert_allclose(trace[-1], at.hands[0], atol=1e-9)
+    spans = [np.ptp(view.get_xlim()), np.ptp(view.get_ylim()), np.ptp(view.get_zlim())]
+    np.testing.assert_allclose(view._box_aspect / view._box_aspect[0], np.divide(spans, spans[0]))
 
 
-def test_views_have_one_scale_in_true_proportion(figure):
-    spans = np.array(
-        [[np.ptp(v.get_xlim()), np.ptp(v.get_ylim()), np.ptp(v.get_zlim())] for v in views(figure)]
-    )
-    np.testing.assert_allclose(spans, spans[:1].repeat(6, axis=0))
-    for view, span in zip(views(figure), spans, strict=True):
-        box = view._box_aspect
-        np.testing.assert_allclose(box / box[0], span / span[0])
-        np.testing.assert_allclose(box, views(figure)[0]._box_aspect)
-
-
-def test_nothing_of_a_view_reaches_into_its_neighbours(figure):
-    figure.canvas.draw()
-    width = figure.bbox.width / 3
-    for number, view in enumerate(views(figure)):
-        left = number % 3 * width
-        for axis in (view.xaxis, view.yaxis, view.zaxis):
-            box = axis.get_tightbbox()
-            assert left - 3 <= box.x0 <= box.x1 <= left + width + 3
+@pytest.mark.parametrize("across", [0, 1])
+def test_paths_are_shown_from_above_and_from_the_side_that_shows_more(across):
+    run = flyer_run()
+    run.pose[:, 1 - across] = run.reference[:, 1 - across] = 0.2
+    above, side = panels(plotting.path_figure(run))[:2]
+    for axes, columns in ((above, [0, 1]), (side, [across, 2])):
+        assert axes.get_aspect() == 1.0
+        assert axes.get_xlabel() == f"{'xyz'[columns[0]]} [m]"
+        assert axes.get_ylabel() == f"{'xyz'[columns[1]]} [m]"
+        path, reference, start, end = axes.get_lines()
+        np.testing.assert_array_equal(path.get_xydata(), run.pose[:, columns])
+        np.testing.assert_array_equal(reference.get_xydata(), run.reference[:, columns])
+        np.testing.assert_array_equal(start.get_xydata(), run.pose[:1, columns])
+        np.testing.assert_array_equal(end.get_xydata(), run.pose[-1:, columns])
+        assert (start.get_marker(), end.get_marker()) == ("o", "s")
 
 
 def test_places_are_drawn_over_their_references(flyer, figure):
-    place = panels(figure)[0]
+    place = panels(figure)[2]
     assert place.get_title() == "Position of hand"
     dashed = [this for this in place.get_lines() if this.get_linestyle() == "--"]
     for column, name in enumerate("xyz"):
@@ -117,17 +107,19 @@ def test_places_are_drawn_over_their_references(flyer, figure):
         np.testing.assert_array_equal(dashed[column].get_ydata(), flyer.reference[:, column])
 
 
-@pytest.mark.extended
 @pytest.mark.parametrize("angle", [1.0, 9.0])
-def test_the_rotation_angle_is_accumulated(angle):
+def test_the_attitude_is_in_degrees_about_inertial_axes(angle):
     turn = panels(plotting.path_figure(tumbling(angle)))[-1]
-    added, apart = line(turn, "accumulated"), line(turn, "from the orientation")
-    np.testing.assert_allclose(added.get_ydata()[-1], angle, rtol=1e-9)
-    np.testing.assert_allclose(added.get_ydata(), angle * added.get_xdata() / 8, atol=1e-9)
-    wrapped = np.abs((added.get_ydata() + np.pi) % (2 * np.pi) - np.pi)
-    np.testing.assert_allclose(apart.get_ydata(), wrapped, atol=1e-6)
-    assert f"total {angle:.3g} rad" in added.get_label()
-    assert turn.get_ylabel() == "angle [rad]"
+    assert turn.get_ylabel() == "rotation [deg]"
+    size = line(turn, "angle")
+    turned = np.degrees(angle * size.get_xdata() / 8)
+    wrapped = np.abs((turned + 180.0) % 360.0 - 180.0)
+    kept = np.isfinite(size.get_ydata())
+    assert np.sum(~kept) == int((np.degrees(angle) + 180.0) // 360.0)
+    np.testing.assert_allclose(size.get_ydata()[kept], wrapped[kept], atol=1e-5)
+    assert f"turned in all: {np.degrees(angle):.3g}°" in size.get_label()
+    first = np.array([line(turn, f"about {axis}").get_ydata() for axis in "xyz"])[:, 9]
+    np.testing.assert_allclose(first, turned[9] * np.array([2.0, -1.0, 2.0]) / 3.0, atol=1e-9)
 
 
 def test_an_attitude_alone_is_drawn_without_a_trace(flyer):
@@ -137,23 +129,20 @@ def test_an_attitude_alone_is_drawn_without_a_trace(flyer):
     run.pose, run.reference = run.pose[:, 3:], run.reference[:, 3:]
     figure = plotting.path_figure(run)
     (turn,) = panels(figure)
-    assert turn.get_title() == "Rotation of the base"
+    assert turn.get_title() == "Attitude of the base, from that at the start"
     entries = [text.get_text() for text in figure.legends[0].get_texts()]
     assert entries[0] == "output look"
     assert "reference" not in entries
 
 
-@pytest.mark.extended
-def test_views_follow_a_robot_that_drifts_far():
+def test_the_picture_is_of_the_end_of_a_long_course():
     run = flyer_run()
     for table, column in ((run.q, 0), (run.pose, 0), (run.reference, 0)):
         table[:, column] += 5.0 * run.t
-    found = views(plotting.path_figure(run))
-    spans = [np.ptp(view.get_xlim()) for view in found]
-    assert max(spans) < 8.0
-    for view, moment in zip(found, np.linspace(0, 8, 6), strict=True):
-        low, high = view.get_xlim()
-        assert low < run.q[round(moment / 0.01), 0] < high
+    (view,) = views(plotting.path_figure(run))
+    low, high = view.get_xlim()
+    assert high - low < 8.0
+    assert low < run.q[-1, 0] < high
 
 
 @pytest.mark.extended
@@ -185,10 +174,37 @@ def test_limits_and_scale_are_drawn_where_there_are_limits(flyer):
     np.testing.assert_array_equal(line(scale, "least 0.5").get_ydata(), run.scale)
     assert "below 1 for 25 % of the time" in line(scale, "least").get_label()
     for axes, pair, unit in ((force, (-9, 9), "N"), (torque, (-4, 3), "N m")):
-        assert f"{pair[0]} to {pair[1]} {unit}" in line(axes, "limits").get_label()
+        assert f"{pair[0]} to {pair[1]} {unit}, law" in line(axes, "limits").get_label()
         drawn = {this.get_ydata()[0] for this in axes.get_lines() if len(this.get_xdata()) == 2}
         assert drawn == set(pair)
         assert axes.get_ylim()[0] < pair[0] < pair[1] < axes.get_ylim()[1]
+
+
+@pytest.mark.parametrize(
+    ("law", "task", "robot", "drawn", "owner"),
+    [
+        (20.0, None, 150.0, 20.0, "law"),
+        (None, 20.0, 150.0, 20.0, "task"),
+        (None, 150.0, 20.0, 20.0, "robot"),
+        (30.0, 20.0, 25.0, 20.0, "task"),
+        (20.0, 20.0, 25.0, 20.0, "law and task"),
+    ],
+)
+def test_the_tightest_limit_is_drawn_and_named(law, task, robot, drawn, owner):
+    run = flyer_run()
+    if law is not None:
+        run.servo.torque_limits = np.array([[-law, law]] * 6)
+    run.joint_limits.torques = np.full(6, robot)
+    required = {} if task is None else dict.fromkeys(run.servo.model.control_names, task)
+    for axes in plotting.torque_figure(run, required).axes:
+        low, high = (this for this in axes.get_lines() if len(this.get_xdata()) == 2)
+        assert sorted([low.get_ydata()[0], high.get_ydata()[0]]) == [-drawn, drawn]
+        assert line(axes, "limits").get_label().endswith(f", {owner}")
+
+
+def test_limits_that_are_never_active_have_no_scale():
+    run = with_servo(flyer_run(), torque_limits=np.array([[-50.0, 50.0]] * 6))
+    assert len(plotting.torque_figure(run).axes) == 2
 
 
 def test_limits_far_away_do_not_flatten_the_controls(flyer):

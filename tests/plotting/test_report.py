@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from concur.errors import ConcurError
-from concur.plotting import lyapunov_figure, new_figure, write_report
-from tests.plotting.fake import AUDIT, SUMMARY, AuditRow, Status, flyer_run, rover_run
+from concur.plotting import error_figure, new_figure, write_report
+from tests.plotting.fake import AUDIT, SUMMARY, AuditRow, Status, flyer_run, found, rover_run
 
 VOID = {"meta", "img", "br", "hr", "link", "input"}
 
@@ -55,8 +55,8 @@ def run():
 @pytest.fixture(scope="module")
 def figures(run, tmp_path_factory):
     saved = tmp_path_factory.mktemp("figures") / "saved.png"
-    lyapunov_figure(run).savefig(saved)
-    return {"lyapunov": lyapunov_figure(run), "saved": saved}
+    error_figure(run).savefig(saved)
+    return {"errors": error_figure(run), "saved": saved}
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def report(run, figures, tmp_path):
 def test_report_tells_everything(report, run):
     page = Page(report())
     for row in SUMMARY:
-        assert all(part in page.words for part in row[:3])
+        assert all(part in page.words for part in (row.label, row.shown, row.shown_limit))
     for row in AUDIT:
         assert all(
             part in page.words for part in (row.id, row.statement, row.status.value, row.why)
@@ -121,16 +121,50 @@ def test_report_embeds_every_figure_and_refers_to_nothing_else(report, figures):
 
 def test_verdict_follows_limits_and_audit(report):
     assert (
-        "The run meets its task 2 limits kept, 2 assumptions hold. Not checked: NHR3."
+        "The run meets its task 4 limits kept, 2 assumptions hold. Not checked: NHR3."
         in Page(report()).words
     )
-    missed = Page(report(summary=[("hand error", "3 m", "1 m", False), *SUMMARY])).words
+    missed = Page(report(summary=[found("hand error", 3.0, 1.0), *SUMMARY])).words
     assert "does not meet its task Limits missed: hand error." in missed
     failed = Page(
         report(audit=[AuditRow("CON6", "closed", Status.FAILS, "residual 1"), *AUDIT])
     ).words
     assert "does not meet its task Assumptions that fail: CON6." in failed
-    assert "Nothing was judged" in Page(report(summary=[SUMMARY[2]], audit=[])).words
+    assert "Nothing was judged" in Page(report(summary=[SUMMARY[-1]], audit=[])).words
+
+
+def test_errors_and_quantities_near_their_limits_come_first_and_others_are_folded(report):
+    missed = found("slip", 3.0, 1.0)
+    shown, folded = report(summary=[*SUMMARY, missed]).split("<details>", 1)
+    for row in (*SUMMARY[:2], SUMMARY[3], missed):
+        assert row.label in shown
+    for row in (SUMMARY[2], SUMMARY[4]):
+        assert row.label not in shown
+        assert row.label in folded
+    assert "80 %" in shown
+    assert "78 %" in folded
+    assert SUMMARY[0].shown in shown
+    assert "&lt; 0.1 %" in shown
+
+
+def test_a_run_that_stopped_does_not_meet_its_task(run, tmp_path):
+    page = write_report(run, SUMMARY, AUDIT, {}, tmp_path, stopped="a singular configuration")
+    words = Page(page.read_text("utf-8")).words
+    assert "does not meet its task Stopped early: a singular configuration" in words
+
+
+def test_the_caption_names_the_view(tmp_path):
+    for run, view in ((rover_run(duration=2.0), True), (flyer_run(duration=2.0), False)):
+        page = write_report(run, SUMMARY, AUDIT, {"path": new_figure(1.0, 1.0)}, tmp_path)
+        words = Page(page.read_text("utf-8")).words
+        assert ("in the plane seen from above" in words) == view
+        assert ("from the side" in words) != view
+
+
+def test_residuals_of_rounding_are_sentences(run, tmp_path):
+    words = Page(write_report(run, SUMMARY, AUDIT, {}, tmp_path).read_text("utf-8")).words
+    assert "Residual of the rolling constraints: at most 2e-15 m/s, zero within rounding." in words
+    assert re.search(r"Deviation from the exact error dynamics: at most \S+ m\.", words)
 
 
 def test_text_is_escaped(report):

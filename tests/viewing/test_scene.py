@@ -106,6 +106,29 @@ def test_the_robot_stays_before_the_camera_or_the_ground_does():
         np.testing.assert_allclose(scene.world.position[:2], -start[:2], atol=1e-9)
 
 
+@pytest.mark.parametrize("turn", [0.0, 2.0, 4.0])
+def test_the_camera_stands_on_the_side_of_the_arm(turn):
+    with scene_of("servicer.toml") as (task, q0, scene):
+        q0 = q0.copy()
+        q0[3:7] = [0.0, 0.0, np.sin(turn / 2), np.cos(turn / 2)]
+        scene.look_at(q0[None])
+        camera = scene._server.initial_camera
+        towards = np.array(camera.position) - np.array(camera.look_at)
+        arm = np.asarray(task.robot.pose(q0, "left_hand"))[:2, 3] - q0[:2]
+        cosine = towards[:2] @ arm / np.linalg.norm(towards[:2]) / np.linalg.norm(arm)
+        assert 0.2 < cosine < 0.95
+        assert towards[2] > 0.0
+
+
+def test_the_camera_sees_an_arm_below_a_floating_base_from_below():
+    with scene_of("servicer.toml") as (_, q0, scene):
+        q0 = q0.copy()
+        q0[3:7] = [0.0, np.sin(np.pi / 4), 0.0, np.cos(np.pi / 4)]  # x of the base points down
+        scene.look_at(q0[None])
+        camera = scene._server.initial_camera
+        assert camera.position[2] < camera.look_at[2]
+
+
 def test_references_are_shown_and_hidden_where_there_is_none():
     with scene_of(ROVER) as (task, q0, scene):
         demanded = nothing(task)
