@@ -335,7 +335,7 @@ class Residual:
 
     @property
     def largest(self) -> float:
-        """Largest size over time; NaN if there is none."""
+        """Largest size over time; NaN without a finite value."""
         return _largest(np.concatenate(list(self.curves.values())))
 
     @property
