@@ -22,12 +22,7 @@ def repaired(root: Node) -> list[Part]:
     def changed(what: str, meaning: str, line: int) -> None:
         found.setdefault((what, meaning), []).append(line)
 
-    massless = {
-        element.get("name")
-        for element in root.element
-        if tag_of(element) == "link" and element.find("{*}inertial/{*}mass") is None
-    }
-    for element in list(root.element.iter()):
+    for element in root.element.iter():
         tag, line = tag_of(element), element.sourceline
         for name in _VECTORS:
             value = element.get(name, "")
@@ -39,9 +34,6 @@ def repaired(root: Node) -> list[Part]:
                 del element.attrib[name]
                 meaning = "the entry across the diagonal, equal to the one that is read"
                 changed(name, f"{meaning}; Pinocchio ignores it", line)
-        if tag == "turnGravityOff" and element.getparent().get("reference") in massless:
-            element.getparent().remove(element)
-            changed(tag, "of a link without mass, on which it has no effect", line)
     return [
         Part(what, "", f"{meaning} ({_lines(lines)})") for (what, meaning), lines in found.items()
     ]

@@ -81,7 +81,7 @@ class Hints:
     @classmethod
     def of(cls, read: UrdfFile) -> Hints:
         """Hints of a file."""
-        words, wheels, radius = "", {}, 0.0
+        words, radius, wheels = "", 0.0, dict[str, str]()
         driven: set[str] = set()
         for element in read.root.element.iter():
             tag = tag_of(element)
@@ -93,9 +93,8 @@ class Hints:
             words += f"{own.lower()} "
             for entry in element.iter():
                 text = (entry.text or "").strip()
-                for word in re.split(r"[\s,]+", text):
-                    if word in read.tree:
-                        wheels[word] = shown(own.split()[-1].removeprefix("lib"), 60)
+                label = shown(own.split()[-1].removeprefix("lib"), 60)
+                wheels |= {word: label for word in re.split(r"[\s,]+", text) if word in read.tree}
                 size = re.search(r"wheel.*(radius|diameter)", tag_of(entry), re.I)
                 with suppress(ValueError):
                     if size:
@@ -124,25 +123,24 @@ def rolling(read: UrdfFile, hints: Hints) -> list[Rolling]:
                 drawn.append(wheel)
                 continue
         if joint.mimic is None or name in hints.wheels:
-            others.append(_sized(found, read, hints))
+            others.append(found)
     ground = min((w.center[2] - w.radius for w in drawn), default=0.0)
     touching = [w for w in drawn if w.center[2] - w.radius <= ground + TOUCHES * w.radius]
-    lowest = min((w.center[2] - w.radius for w in others), default=0.0)
-    others = [replace(w, radius=float(w.center[2] - lowest)) if w.guess else w for w in others]
-    labels = [f"{w.link} {w.joint}" for w in others]
-    named = [
-        w
-        for w, label in zip(others, labels, strict=True)
-        if w.joint in hints.wheels or WHEEL_NAMES.search(label)
+    chosen = [
+        w for w in others if w.joint in hints.wheels or WHEEL_NAMES.search(f"{w.link} {w.joint}")
     ]
-    if touching or named:
-        return touching + named
-    leaves = [
-        w
-        for w in others
-        if w.link not in carriers and not w.carriers and _is_round(links[w.link], tree[w.joint])
+    if not touching and not chosen:
+        leaves = [
+            w
+            for w in others
+            if w.link not in carriers and not w.carriers and _is_round(links[w.link], tree[w.joint])
+        ]
+        chosen = [w for w in leaves if any(_beside(w, other) for other in leaves)]
+    sized = [_sized(w, read, hints) for w in chosen]
+    lowest = min((w.center[2] - w.radius for w in sized), default=0.0)
+    return touching + [
+        replace(w, radius=float(w.center[2] - lowest)) if w.guess else w for w in sized
     ]
-    return [w for w in leaves if any(_beside(w, other) for other in leaves)]
 
 
 def looks_wheeled(read: UrdfFile, hints: Hints) -> bool:
@@ -269,12 +267,14 @@ def _mesh_radius(read: UrdfFile, link: Link, axis: np.ndarray) -> float | None:
     """Radius about the axle of the first mesh that is found, m; 0 without its file."""
     meshes = [m for tag in ("collision", "visual") for m in link.node.element.iterfind(_MESH % tag)]
     for mesh in meshes:
-        uri = read.macros.file(mesh.get("filename", ""), read.file)
+        path = read.macros.file(mesh.get("filename", ""), read.file)
+        if path is None:
+            continue
         pose = Node(mesh.getparent().getparent(), read.file).pose()
         with suppress(Exception):  # readers of meshes raise errors of every kind
-            import trimesh
+            import trimesh  # a dependency of viser
 
-            vertices = np.array(getattr(trimesh.load(uri, force="mesh"), "vertices", ()))
+            vertices = np.array(getattr(trimesh.load(path, force="mesh"), "vertices", ()))
             points = vertices * np.array(mesh.get("scale", "1 1 1").split(), float)
             points = points @ pose[:3, :3].T + pose[:3, 3]
             across = points - np.outer(points @ axis, axis)

@@ -33,6 +33,7 @@ REASONS = {
     "lower limit above the upper": r"expected `lower` below `upper`",
     "no rigid body has the inertia": r"<inertia>: Inertia: expected",
     "a free motion moves no mass": r"a motion that moves no mass",
+    "an element that changes the motion": r"expected a robot without `",
 }
 
 
@@ -139,6 +140,9 @@ def as_pinocchio_reads_it(path: Path, ours: cc.Mechanism) -> str:
     for own in root.iterfind("joint"):
         if own.find("child").get("link") not in moving:
             own.set("type", "fixed")
+    for element in root.iter("origin"):
+        for name, value in element.attrib.items():
+            element.set(name, value.replace(",", " "))
     return etree.tostring(root, encoding="unicode")
 
 
