@@ -35,6 +35,7 @@ _ENTRIES = {
     "iyz": (1, 2),
     "izz": (2, 2),
 }
+_ACROSS = {"iyx": (1, 0), "izx": (2, 0), "izy": (2, 1)}
 _TAG = re.compile(rb"""<[^\s/>]+((?:\s+[^\s=]+\s*=\s*(?:"[^"]*"|'[^']*'))*)\s*/?>""")
 _ATTRIBUTE = re.compile(rb"""([^\s=]+)\s*=\s*("[^"]*"|'[^']*')""")
 
@@ -192,11 +193,11 @@ def _with_tensor(data: bytes, start: int, old: np.ndarray, tensor: np.ndarray) -
         text = b"<inertia " + " ".join(f'{k}="{v!r}"' for k, v in values).encode() + b"/>"
         return data[: tag.end()] + text + data[tag.end() :]
     text = tag[1]
-    for name, at in _ENTRIES.items():
+    for name, at in (_ENTRIES | _ACROSS).items():
         value = f"{float(tensor[at])!r}".encode()
         own = next((m for m in _ATTRIBUTE.finditer(text) if m[1] == name.encode()), None)
         if own is None:
-            if tensor[at]:
+            if tensor[at] and name in _ENTRIES:
                 text += b' %s="%s"' % (name.encode(), value)
         elif old[at] != tensor[at]:
             text = text[: own.start(2) + 1] + value + text[own.end(2) - 1 :]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import cvxpy as cp
@@ -158,3 +159,13 @@ def test_files_that_are_no_urdf_are_refused(tmp_path: Path) -> None:
     for data in (b"\xff\xfe", b"<robot>", b"<a/>"):
         with pytest.raises(DescriptionError):
             fix_inertias(written(tmp_path, data))
+
+
+def test_entries_across_the_diagonal_stay_equal(tmp_path: Path) -> None:
+    given = 'ixx="1" ixy="0.5" iyx="0.5" iyy="1" izz="3"'
+    data, (_,) = fix_inertias(written(tmp_path, arm(given)))
+    (tmp_path / "arm.urdf").write_bytes(data)
+    tensor = cc.load(tmp_path / "arm.urdf").bodies[0].inertia.tensor
+    mirrored = [re.search(rb' %s="([^"]*)"' % name, data)[1] for name in (b"ixy", b"iyx")]
+    assert mirrored[0] == mirrored[1]
+    assert tensor[0, 1] != 0.0
