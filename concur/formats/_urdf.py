@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from concur.errors import ConcurError, InertiaError, shown
 from concur.formats._sidecar import UrdfSidecar
 from concur.formats._unread import Part, Unread
 from concur.formats._urdf_elements import unread_urdf
 from concur.formats._urdf_held import held_joints, locked_joints
-from concur.formats._urdf_shapes import primitive
+from concur.formats._urdf_shapes import drawn, pose_of
 from concur.formats._urdf_tree import (
     FIX_POINT,
     ONE_COORDINATE,
@@ -27,8 +25,8 @@ from concur.formats._urdf_tree import (
     read_urdf,
 )
 from concur.formats._urdf_xacro import Macros
-from concur.formats._urdf_xml import Node, tag_of
-from concur.robot import Body, Inertia, Mechanism, Mimic, Pose, Shape, joints
+from concur.formats._urdf_xml import Node
+from concur.robot import Body, Inertia, Mechanism, Mimic, Shape, joints
 from concur.tables import (
     MOST_BODIES,
     fault,
@@ -38,24 +36,6 @@ from concur.tables import (
 )
 
 _BASES = {"free": joints.Free, "planar": joints.Planar, "fixed": joints.Fixed}
-
-
-def _drawn(link: Node, pose: np.ndarray) -> list[Shape]:
-    """Boxes, cylinders and spheres under <visual>, else under <collision>; others are skipped."""
-    found: list[Shape] = []
-    for tag in ("visual", "collision"):
-        for element in link.element:
-            if tag_of(element) != tag or (found and tag == "collision"):
-                continue
-            with suppress(ConcurError, IndexError, KeyError):
-                kind, own, size = primitive(Node(element, link.path, link.place))
-                found.append(Shape(kind, size, _pose_of(pose @ own)))
-    return found
-
-
-def _pose_of(matrix: np.ndarray) -> Pose:
-    rotation = Rotation.from_matrix(matrix[:3, :3]).as_quat()
-    return Pose(tuple(matrix[:3, 3]), tuple(rotation))
 
 
 @dataclass
@@ -71,7 +51,11 @@ class _Group:
 
     def add(self, link: Link, pose: np.ndarray) -> None:
         """Add a link whose frame has a pose (4, 4) in the body frame."""
-        self.shapes += _drawn(link.node, pose)
+        shown_as = drawn(link.node, "visual")
+        for shape in shown_as if any(shown_as) else drawn(link.node, "collision"):
+            if shape:
+                place = pose_of(pose @ shape.placement.matrix)
+                self.shapes.append(Shape(shape.kind, shape.size, place))
         if link.mass:
             R = pose[:3, :3]
             self.parts.append((link.mass, R @ link.com + pose[:3, 3], R @ link.tensor @ R.T))
@@ -116,7 +100,7 @@ def load_urdf(
         )
     bodies = []
     for name, group in groups.items():
-        placement = _pose_of(group.placement)
+        placement = pose_of(group.placement)
         with located(file, links[name].node.place):
             inertia = group.inertia()
             facts = {**group.limits, "shape": group.shapes}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from concur.errors import shown
-from concur.formats._urdf_shapes import shapes_of
+from concur.formats._urdf_shapes import reach, shapes_of
 from concur.formats._urdf_tree import Link, UrdfFile, UrdfJoint
 from concur.formats._urdf_xml import Node, tag_of
 
@@ -171,8 +171,8 @@ def balls(read: UrdfFile, wheels: list[Rolling]) -> dict[str, np.ndarray]:
         if leaf and name not in rolling_joints and CASTER_NAMES.search(f"{link} {name}"):
             pose, _ = chain(joint, read.tree, ends)
             shapes = shapes_of(read.links[link].node, "collision")
-            middle = shapes[0].pose[:3, 3] if shapes else np.zeros(3)
-            below = shapes[0].support(pose[:3, :3].T @ (0.0, 0.0, -1.0)) if shapes else 0.0
+            middle = np.array(shapes[0].placement.translation) if shapes else np.zeros(3)
+            below = reach(shapes[0], pose[:3, :3].T @ (0.0, 0.0, -1.0)) if shapes else 0.0
             center = pose[:3, :3] @ middle + pose[:3, 3]
             height = pose[2, 3] - below if shapes else center[2]
             found[link] = np.array([center[0], center[1], height])
@@ -225,9 +225,10 @@ def _cylinder(wheel: Rolling, link: Link, joint: UrdfJoint) -> Rolling | None:
     shapes = shapes_of(link.node, "collision") or shapes_of(link.node, "visual")
     if len(shapes) != 1 or shapes[0].kind != "cylinder":
         return None
-    along, offset = shapes[0].pose[:3, 2], shapes[0].pose[:3, 3]
+    pose = shapes[0].placement.matrix
+    along, offset = pose[:3, 2], pose[:3, 3]
     radius = shapes[0].size[0]
-    if sine(along, own) > PARALLEL or sine(offset, own) > PARALLEL * radius or not radius:
+    if sine(along, own) > PARALLEL or sine(offset, own) > PARALLEL * radius:
         return None
     offset = (offset @ own) * own  # `Wheel` has its centre on the joint axis
     center = wheel.center + (offset @ own) * wheel.axis
