@@ -51,7 +51,11 @@ class Store:
         Whether each world has been evaluated, shape (n,).
     looks : set of int
         Numbers of worlds at which answers were given.
+    file : binary file
+        The file that `write` has made, open and locked, for `save` and `look`.
     """
+
+    file: BinaryIO
 
     def __init__(self, path: Path, head: str, worlds: np.ndarray, columns: int) -> None:
         self._path, self._head, self._worlds = path, head, worlds
@@ -128,19 +132,15 @@ class Store:
             self._put("looks", worlds, np.array([self._look(worlds)], dtype="<u8"))
             self._sync()
 
-    def use(self, file: BinaryIO) -> None:
-        """Write into this file from now on: that of `write`, locked."""
-        self._file = file
-
     def _put(self, name: str, row: int, numbers: np.ndarray) -> None:
         with writing(self._path):
-            self._file.seek(self._places[name] + row * numbers.nbytes)
-            self._file.write(numbers.tobytes())
+            self.file.seek(self._places[name] + row * numbers.nbytes)
+            self.file.write(numbers.tobytes())
 
     def _sync(self) -> None:
         with writing(self._path):
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            self.file.flush()
+            os.fsync(self.file.fileno())
 
     def _mark(self, number: int, values: np.ndarray) -> int:
         return self._digest(number, self._worlds[number].tobytes() + values.tobytes())
@@ -206,9 +206,10 @@ def opened(path: Path, evaluator: Evaluator, worlds: np.ndarray) -> Iterator[Sto
     with _locked(path) as file:
         if os.fstat(file.fileno()).st_size:
             store.read()
-        store.write()  # replaces the file that is locked
-        with _locked(path) as new:
-            store.use(new)
+        if os.name == "nt":  # an open file cannot be replaced there; it has no lock
+            file.close()
+        store.write()
+        with _locked(path) as store.file:
             yield store
 
 
