@@ -51,6 +51,7 @@ class Answer:
     rows: Sequence[Row] = ()
     own: Mapping[str, Any] = field(default_factory=dict)  # further fields of the JSON
     shown: Sequence[str | Table] = ()  # further lines and tables for the terminal
+    verdict: str = ""  # printed in place of the status
     table: Table | None = None  # in place of the one of the rows
 
     def as_dict(self) -> dict[str, Any]:
@@ -65,7 +66,7 @@ class Answer:
         """Print the answer."""
         color = "bold green" if self.passed else "bold red"
         head = f"[bold]{escape(self.name)}[/]: " if self.name else ""
-        console.print(f"{head}[{color}]{escape(self.status)}[/]", highlight=False)
+        console.print(f"{head}[{color}]{escape(self.verdict or self.status)}[/]", highlight=False)
         for text in self.warnings:
             console.print(f"[bold yellow]warning[/]: {escape(text)}", highlight=False)
         table = rows_table(self.rows) if self.table is None else self.table

@@ -111,14 +111,10 @@ def track(
     are removed when it starts.
     """
     folder = out or Path("out") / task.stem
-    with errors("track" if as_json else None):
+    with answering("track", as_json) as reply:
         from concur.cli._track import track_task
 
-        console = Console(stderr=as_json, quiet=as_json)
-        result = track_task(task, folder, animation, console, force, overwrite, audit)
-        if as_json:
-            typer.echo(json.dumps(result.as_dict(), indent=2))
-        raise typer.Exit(0 if result.passed else 1)
+        reply(track_task(task, folder, animation, reply.console, force, overwrite, audit))
 
 
 @main.command(epilog=f"Example: concur check rover_arm\n\n{STATUS}")
@@ -499,15 +495,11 @@ def verify(
     command continues; those of another one are refused. Results are samples, not proofs.
     """
     folder = out or Path("out") / task.stem / "verify"
-    with errors("verify" if as_json else None):
+    with answering("verify", as_json) as reply:
         from concur.cli._verify import verify_task
 
-        console = Console(stderr=as_json, quiet=as_json)
         options = (seed, search, jobs, scheduler, overwrite, proofs, disturbance)
-        result = verify_task(task, samples, folder, console, *options)
-        if as_json:
-            typer.echo(json.dumps(result.as_dict(), indent=2, allow_nan=False))
-        raise typer.Exit(0 if result.passed else 1)
+        reply(verify_task(task, samples, folder, reply.console, *options))
 
 
 @main.command(

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from concur.errors import ConcurError
 from concur.reduction import Audit, AuditRow, AuditStatus
-from concur.simulation import Finding
 
 MARKS = {
     True: "[green]yes[/]",
@@ -46,12 +47,6 @@ def shown_audit(audit: Audit, every: bool) -> list[str | Table]:
     ]
 
 
-def show_audit(audit: Audit, console: Console, every: bool) -> None:
-    """Print the same."""
-    for part in shown_audit(audit, every):
-        console.print(part, highlight=False)
-
-
 def _audit_table(rows: Iterable[AuditRow]) -> Table:
     """Table of assumptions with their evidence."""
     table = Table(title="Assumptions", title_justify="left")
@@ -62,29 +57,15 @@ def _audit_table(rows: Iterable[AuditRow]) -> Table:
     return table
 
 
-def findings_table(title: str, found: Iterable[Finding]) -> Table:
-    """Table of the numbers of a run and their limits."""
-    table = Table(title=escape(title), title_justify="left")
-    table.add_column("")
-    table.add_column("measured", justify="right")
-    table.add_column("limit", justify="right")
-    table.add_column("kept")
-    rows = list(found)
-    for row, following in zip(rows, [*rows[1:], None], strict=True):
-        table.add_row(
-            escape(row.label),
-            row.shown,
-            escape(row.shown_limit),
-            MARKS[row.holds],
-            end_section=following is not None and following.numerical != row.numerical,
-        )
-    return table
-
-
-def show_warnings(warnings: Iterable[str], console: Console) -> None:
-    """Print warnings about suspicious values."""
-    for warning in warnings:
-        console.print(f"[bold yellow]warning[/]: {escape(warning)}", highlight=False)
+@contextmanager
+def warned(warnings: Sequence[str], console: Console) -> Iterator[None]:
+    """Print warnings about suspicious values if an error ends the command."""
+    try:
+        yield
+    except ConcurError:
+        for warning in warnings:
+            console.print(f"[bold yellow]warning[/]: {escape(warning)}", highlight=False)
+        raise
 
 
 def audit_dict(audit: Audit) -> list[dict[str, Any]]:

@@ -12,22 +12,16 @@ from typing import Any
 
 from matplotlib.animation import FFMpegWriter
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
-from concur.cli._answer import answer
+from concur.cli._answer import Answer
 from concur.cli._facts import run_attributes, task_facts, task_settings
 from concur.cli._mismatch import felt_mismatch, mismatch_dict, mismatch_text
 from concur.cli._results import Results, results
-from concur.cli._tables import (
-    applicable,
-    audit_dict,
-    findings_table,
-    show_audit,
-    show_warnings,
-)
+from concur.cli._tables import applicable, audit_dict, shown_audit, warned
 from concur.cli._warnings import task_warnings
-from concur.control import Servo
+from concur.control import MomentumMismatch, Servo
 from concur.errors import (
     ConcurError,
     SimulationError,
@@ -45,92 +39,125 @@ MISMATCH = "The plant's momentum differs from the one the servo assumes"
 
 
 @dataclass(frozen=True)
-class TrackResult:
-    """Result of tracking a task."""
+class Tracked:
+    """What `concur track` found."""
 
     task: Task
     servo: Servo
     audit: Audit
-    findings: tuple[Finding, ...]  # empty when nothing was simulated
-    stopped: str  # why the run ended early, or did not start
-    files: tuple[Path, ...]
-    warnings: tuple[str, ...] = ()
-    forced: bool = False
-    mismatch: dict[str, Any] | None = None  # None if it is without effect
+    warnings: tuple[str, ...]
+    forced: bool
+    findings: tuple[Finding, ...] = ()  # empty when nothing was simulated
+    stopped: str = ""  # why the run ended early, or did not start
+    files: tuple[Path, ...] = ()
+    run: Run | None = None
 
     @property
-    def missed(self) -> str:
-        """Labels of the exceeded limits, separated by semicolons."""
-        return "; ".join(finding.label for finding in self.findings if finding.holds is False)
-
-    @property
-    def passed(self) -> bool:
-        """Whether the assumptions hold and the run is within its limits."""
-        kept = all(finding.holds is not False for finding in self.findings)
-        return self.audit.holds and kept and bool(self.findings) and not self.stopped
+    def missed(self) -> list[Finding]:
+        """Numbers beyond their limits."""
+        return [finding for finding in self.findings if finding.holds is False]
 
     @property
     def status(self) -> str:
         """Outcome in one word, as in the manifest of the results."""
-        if self.passed:
-            return "passed"
         if self.stopped:
             return "partial" if self.findings else "refused"
-        return "failed"
+        return "passed" if self.audit.holds and self.findings and not self.missed else "failed"
 
     @property
-    def problems(self) -> tuple[str, ...]:
-        """Each reason why the task is not passed, in a sentence."""
-        failures = (f"{row.id}: {row.why}" for row in self.audit.failures)
-        missed = (
-            f"{f.label}: {f.shown}, limit {f.shown_limit}"
-            for f in self.findings
-            if f.holds is False
-        )
-        stopped = [self.stopped] if self.stopped and self.audit.holds else []
-        return (*failures, *stopped, *missed)
+    def why(self) -> str:
+        """Assumptions that fail, with their evidence."""
+        return "; ".join(f"{row.id}: {row.why}" for row in self.audit.failures)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Result for JSON."""
-        return answer(
-            "track",
-            self.passed,
-            self.status,
+    def answer(self, folder: Path, every: bool) -> Answer:
+        """Answer of the command; `every` prints all assumptions."""
+        failures = [f"{row.id}: {row.why}" for row in self.audit.failures]
+        wrong = None if self.run is None else felt_mismatch(self.run)
+        return Answer(
+            command="track",
+            passed=self.status == "passed",
+            status=self.status,
             name=self.task.name,
             robot=self.task.robot.name,
-            problems=self.problems,
+            problems=[
+                *failures,
+                *([self.stopped] if self.stopped and self.audit.holds else []),
+                *(f"{f.label}: {f.shown}, limit {f.shown_limit}" for f in self.missed),
+            ],
             warnings=self.warnings,
             files=self.files,
-            task=self.task.name,
-            stopped=self.stopped,
-            forced=self.forced,
-            settings=task_settings(self.task, self.servo),
-            audit=audit_dict(self.audit),
-            findings=[
-                {
-                    "label": f.label,
-                    "value": f.value,
-                    "unit": f.unit,
-                    "limit": f.limit,
-                    "at_least": f.at_least,
-                    "kept": f.holds,
-                    "note": f.note,
-                    "numerical": f.numerical,
-                }
-                for f in self.findings
-            ],
-            requirements=[
-                {
-                    "name": f.label.removeprefix(REQUIREMENT),
-                    "robustness": f.value,
-                    "unit": f.unit,
-                    "holds": f.holds,
-                }
-                for f in self.findings
-                if f.label.startswith(REQUIREMENT)
-            ],
-            mismatch=self.mismatch,
+            rows=[finding.row for finding in self.findings],
+            own={
+                "task": self.task.name,
+                "stopped": self.stopped,
+                "forced": self.forced,
+                "settings": task_settings(self.task, self.servo),
+                "audit": audit_dict(self.audit),
+                "findings": [_finding_dict(f) for f in self.findings],
+                "requirements": [
+                    {
+                        "name": f.label.removeprefix(REQUIREMENT),
+                        "robustness": f.value,
+                        "unit": f.unit,
+                        "holds": f.holds,
+                    }
+                    for f in self.findings
+                    if f.label.startswith(REQUIREMENT)
+                ],
+                "mismatch": None if self.run is None else mismatch_dict(self.run, wrong),
+            },
+            verdict=self._verdict,
+            shown=self._shown(folder, wrong, every),
         )
+
+    @property
+    def _verdict(self) -> str:
+        """Verdict, with the assumptions and limits that fail."""
+        if not self.findings:
+            how = "cannot be simulated" if self.forced else "not simulated"
+            return f"{how}: {self.stopped}"
+        found = "passed" if self.status == "passed" else "failed"
+        if self.forced:
+            failed = ", ".join(row.id for row in self.audit.failures)
+            found += f" (simulated although assumptions fail: {failed})"
+        if self.missed:
+            found += f" (limits missed: {'; '.join(f.label for f in self.missed)})"
+        if self.stopped or self.run is None:
+            return f"{found}, stopped early: {self.stopped}"
+        return f"{found}, ran to its end at {self.run.t[-1]:g} s"
+
+    def _shown(
+        self, folder: Path, wrong: MomentumMismatch | None, every: bool
+    ) -> list[str | Table]:
+        """Audit, plant and settings for the terminal."""
+        task, model = self.task, self.servo.model
+        lines = shown_audit(self.audit, every)
+        if self.run is not None and self.run.plant_differences:
+            listed = ", ".join(self.run.plant_differences)
+            lines.append(f"the plant differs from the servo's model: {listed}")
+        if self.run is not None and wrong is not None:
+            lines += [f"{MISMATCH}:", mismatch_text(self.run, wrong)]
+        lines += [
+            f"{task.robot.name}, {model.kind} reduction: {model.reason}",
+            f"{model.ns} shape velocities: {', '.join(model.shape_names)}",
+            *(f"{label}: {value}" for label, value in task_facts(task, self.servo)[1:]),
+        ]
+        if self.findings:
+            return [*lines, f"results in {folder}, start with {folder / 'report.html'}"]
+        return lines if self.forced else [*lines, "To simulate anyway: --force"]
+
+
+def _finding_dict(f: Finding) -> dict[str, Any]:
+    return {
+        "label": f.label,
+        "value": f.value,
+        "unit": f.unit,
+        "limit": f.limit,
+        "at_least": f.at_least,
+        "kept": f.holds,
+        "note": f.note,
+        "numerical": f.numerical,
+    }
 
 
 def track_task(
@@ -141,118 +168,74 @@ def track_task(
     force: bool = False,
     overwrite: bool = False,
     every: bool = False,
-) -> TrackResult:
+) -> Answer:
     """Run a task and write its results into a folder.
 
     Errors of options and of the task are raised before the simulation. With `every` the audit is
     printed in full, otherwise its failures.
     """
     with results(folder, "track", overwrite) as kept:
-        result = _tracked(path, kept, animation, console, force, every)
-        simulated = bool(result.findings)
-        kept.end(result.status, result.stopped or result.missed)
-        if not simulated:
-            return result
-    return replace(result, files=(*result.files, kept.manifest))
+        found = _tracked(path, kept, animation, console, force)
+        missed = "; ".join(finding.label for finding in found.missed)
+        kept.end(found.status, found.stopped or missed)
+    if found.findings:
+        found = replace(found, files=(*found.files, kept.manifest))
+    return found.answer(folder, every)
 
 
 def _tracked(
-    path: Path,
-    kept: Results,
-    animation: str | None,
-    console: Console,
-    force: bool,
-    every: bool,
-) -> TrackResult:
+    path: Path, kept: Results, animation: str | None, console: Console, force: bool
+) -> Tracked:
     started = time.perf_counter()
     _check_animation(animation)
     task = load_task(path)
-    # Before checks that may reject the task: a wrong unit may be the cause.
     warnings = task_warnings(task)
-    show_warnings(warnings, console)
-    servo = task.servo
-    audit = servo.audit(task.reference, task.duration, task.q0)
-    forced = force and not audit.holds
-    why = "; ".join(f"{row.id}: {row.why}" for row in audit.failures)
-    if not audit.holds and not force:
-        console.print(f"[bold red]not simulated[/]: an assumption fails. {escape(why)}")
-        show_audit(audit, console, every)
-        _show_settings(task, servo, console)
-        console.print("To simulate anyway: --force")
-        return TrackResult(task, servo, audit, (), f"an assumption fails: {why}", (), warnings)
-    if forced:
-        console.print(f"[bold yellow]simulated although an assumption fails[/]: {escape(why)}")
+    with warned(warnings, console):
+        servo = task.servo
+        audit = servo.audit(task.reference, task.duration, task.q0)
+        result = Tracked(task, servo, audit, warnings, force and not audit.holds)
+        refusal = f"an assumption fails: {result.why}"
+        if not audit.holds and not force:
+            return replace(result, stopped=refusal)
+        bar = Progress(
+            SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(),
+            console=console,
+        )  # fmt: skip
+        with ExitStack() as shown:
+            try:
+                run, stopped = _simulated(task, servo, bar, shown, console)
+            except SingularConfigurationError as error:
+                if not result.forced:
+                    raise
+                return replace(result, stopped=f"{refusal}. {error}")
+            files, found = _write(task, run, audit, stopped, kept, animation, bar, started)
+        return replace(result, findings=found, stopped=stopped, files=files, run=run)
 
-    bar = Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(),
-        console=console,
-    )  # fmt: skip
-    stopped = ""
+
+def _simulated(
+    task: Task, servo: Servo, bar: Progress, shown: ExitStack, console: Console
+) -> tuple[Run, str]:
+    """Simulate a task; the run, and why it ended early."""
     total = bar.add_task("simulating", total=1.0)
-    with ExitStack() as shown:
 
-        def show(part: float) -> None:
-            # Start the bar with the first progress: an error at the start would leave it on screen.
-            if not bar.live.is_started:
-                shown.enter_context(bar)
-            bar.update(total, completed=part)
+    def show(part: float) -> None:
+        # Start the bar with the first progress: an error at the start would leave it on screen.
+        if not bar.live.is_started:
+            shown.enter_context(bar)
+        bar.update(total, completed=part)
 
-        try:
-            run = task.simulate(servo, show)
-        except SimulationError as error:
-            if "run" not in error.data:  # nothing was simulated: the error is in the task
-                raise
-            run, stopped = error.run, _stop(error)
-        except KeyboardInterrupt as error:
-            if not hasattr(error, "run"):  # before the first steps
-                raise
-            run = error.run
-            stopped = f"interrupted at t = {run.t[-1]:.6g} s of {task.duration:g} s. {_KEPT}"
-            console.print("[bold red]interrupted[/]: writing the run so far")
-        except SingularConfigurationError as error:
-            if not forced:
-                raise
-            stopped = f"an assumption fails: {why}. {error}"
-            console.print(f"[bold red]cannot be simulated[/]: {escape(str(error))}")
-            return TrackResult(task, servo, audit, (), stopped, (), warnings, forced)
-        files, found = _write(task, run, audit, stopped, kept, animation, bar, started)
-    wrong = felt_mismatch(run)
-    mismatch = mismatch_dict(run, wrong)
-    result = TrackResult(task, servo, audit, found, stopped, files, warnings, forced, mismatch)
-    verdict = "[bold green]passed[/]" if result.passed else "[bold red]failed[/]"
-    if forced:
-        failed = ", ".join(row.id for row in audit.failures)
-        verdict += escape(f" (assumptions that fail: {failed})")
-    if result.missed:
-        verdict += escape(f" (limits missed: {result.missed})")
-    if not stopped:
-        verdict += f", ran to its end at {run.t[-1]:g} s"
-    console.print(f"[bold]{escape(task.name)}[/]: {verdict}", highlight=False)
-    if stopped:
-        console.print(f"[bold red]stopped early[/]: {escape(stopped)}")
-    console.print(findings_table("", found))
-    show_audit(audit, console, every)
-    if run.plant_differences:
-        listed = ", ".join(run.plant_differences)
-        console.print(escape(f"the plant differs from the servo's model: {listed}"))
-    if wrong is not None:
-        console.print(f"[bold yellow]{MISMATCH}[/]:")
-        text = mismatch_text(run, wrong)
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
-    _show_settings(task, servo, console)
-    console.print(f"results in {kept.folder}, start with {kept.folder / 'report.html'}")
-    return result
-
-
-def _show_settings(task: Task, servo: Servo, console: Console) -> None:
-    """Print the reduction of the robot and the settings of the run."""
-    model = servo.model
-    lines = [
-        f"{task.robot.name}, {model.kind} reduction: {model.reason}",
-        f"{model.ns} shape velocities: {', '.join(model.shape_names)}",
-        *(f"{label}: {value}" for label, value in task_facts(task, servo)[1:]),
-    ]
-    console.print(escape("\n".join(lines)), highlight=False)
+    try:
+        return task.simulate(servo, show), ""
+    except SimulationError as error:
+        if "run" not in error.data:  # nothing was simulated: the error is in the task
+            raise
+        return error.run, _stop(error)
+    except KeyboardInterrupt as error:
+        if not hasattr(error, "run"):  # before the first steps
+            raise
+        console.print("[bold red]interrupted[/]: writing the run so far")
+        end = f"{error.run.t[-1]:.6g} s of {task.duration:g} s"
+        return error.run, f"interrupted at t = {end}. {_KEPT}"
 
 
 def _check_animation(animation: str | None) -> None:

@@ -7,9 +7,8 @@ import os
 import re
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -23,12 +22,12 @@ from concur.certify import (
     certify,
     operating_bounds,
 )
-from concur.cli._answer import answer
+from concur.cli._answer import Answer
 from concur.cli._results import Results, foreign, results
-from concur.cli._tables import show_warnings
+from concur.cli._tables import warned
 from concur.cli._warnings import task_warnings
 from concur.errors import ConcurError
-from concur.formats import Task, load_task
+from concur.formats import load_task
 from concur.tables import located
 from concur.verification import (
     Campaign,
@@ -46,47 +45,6 @@ WORLDS = "worlds.h5"
 """Results file: a campaign continues from it."""
 
 
-@dataclass(frozen=True)
-class VerifyResult:
-    """Result of a campaign; without a report if it was interrupted."""
-
-    task: Task
-    report: CampaignReport | None
-    files: tuple[Path, ...]
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def passed(self) -> bool:
-        """Whether all worlds keep all requirements."""
-        return self.report is not None and self.report.passed
-
-    @property
-    def status(self) -> str:
-        """Outcome in one word, as in the manifest of the results."""
-        return "partial" if self.report is None else "passed" if self.passed else "failed"
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """Each reason why the campaign is not passed, in a sentence."""
-        if self.report is None:
-            return (f"interrupted: {_INTERRUPTED}",)
-        return () if self.passed else (self.report.status, *self.report.problems)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Result for JSON."""
-        return answer(
-            "verify",
-            self.passed,
-            self.status,
-            name=self.task.name,
-            robot=self.task.robot.name,
-            problems=self.problems,
-            warnings=self.warnings,
-            files=self.files,
-            **({} if self.report is None else self.report.as_dict()),
-        )
-
-
 _INTERRUPTED = f"{WORLDS} contains the worlds so far; the same command continues"
 
 
@@ -102,7 +60,7 @@ def verify_task(
     overwrite: bool = False,
     proofs: bool = False,
     disturbance: float | None = None,
-) -> VerifyResult:
+) -> Answer:
     """Run a campaign and write its results into a folder.
 
     Worlds of an earlier run of the same campaign in the folder are not evaluated again. With
@@ -117,8 +75,8 @@ def verify_task(
         )
     task = load_task(path)
     warnings = task_warnings(task)
-    show_warnings(warnings, console)
-    campaign = Campaign(task, seed)
+    with warned(warnings, console):
+        campaign = Campaign(task, seed)
     certificate, operating = None, None
     if proofs or disturbance is not None:
         with console.status("certifying"):
@@ -143,8 +101,16 @@ def verify_task(
                     found = worst_searches(campaign, result, search, pool, progress)
         except KeyboardInterrupt:
             kept.end("partial", f"interrupted: {_INTERRUPTED}")
-            console.print(f"[bold red]interrupted[/]: {_INTERRUPTED}", highlight=False)
-            return VerifyResult(task, None, (folder / WORLDS,), warnings)
+            return Answer(
+                command="verify",
+                passed=False,
+                status="partial",
+                name=task.name,
+                robot=task.robot.name,
+                problems=(f"interrupted: {_INTERRUPTED}",),
+                warnings=warnings,
+                files=(folder / WORLDS,),
+            )
         finally:
             kept.files += [folder / WORLDS] * (folder / WORLDS).exists()
         taken = time.perf_counter() - started
@@ -160,13 +126,30 @@ def verify_task(
             )
             staged = [report.write(kept.staging), result.save(kept.staging / "campaign.h5")]
         kept.publish(staged)
-        verified = VerifyResult(task, report, (*kept.files, folder / "report.json"), warnings)
+        verified = Answer(
+            command="verify",
+            passed=report.passed,
+            status="passed" if report.passed else "failed",
+            name=task.name,
+            robot=task.robot.name,
+            problems=() if report.passed else (report.status, *report.problems),
+            warnings=warnings,
+            files=(*kept.files, folder / "report.json"),
+            rows=result.rows,
+            own=report.as_dict(),
+            verdict=f"{'passed' if report.passed else 'failed'}, {report.status}",
+            table=_table(report),
+            shown=[
+                str(report.rates[0]),
+                *(f"crashed: {crash}" for crash in report.crashes[:5]),
+                f"{len(result)} worlds in {taken:.3g} s; sampled, not proved",
+                f"results in {folder}, start with {folder / 'report.html'}",
+            ],
+        )
         text = json.dumps(verified.as_dict(), indent=2, allow_nan=False)
         (kept.staging / "report.json").write_text(text + "\n", encoding="utf-8")
         kept.publish([kept.staging / "report.json"])
         kept.end(verified.status, "; ".join(verified.problems))
-        _show(verified, report, taken, console)
-        console.print(f"results in {folder}, start with {folder / 'report.html'}")
     return replace(verified, files=(*kept.files, kept.manifest))
 
 
@@ -213,14 +196,8 @@ def _worst(
     return files
 
 
-def _show(verified: VerifyResult, report: CampaignReport, taken: float, console: Console) -> None:
-    """Print outcome, requirements and the strongest influences."""
-    verdict = "[bold green]passed[/]" if verified.passed else "[bold red]failed[/]"
-    console.print(
-        f"[bold]{escape(verified.task.name)}[/]: {verdict}, {escape(report.status)}",
-        highlight=False,
-    )
-    console.print(escape(f"{report.rates[0]}"), highlight=False, soft_wrap=True)
+def _table(report: CampaignReport) -> Table:
+    """Requirements, their share of worlds and the worst world."""
     table = Table(title_justify="left")
     for title, side in (("requirement", "left"), ("pass", "right"), ("lowest robustness", "right"),
                         ("world", "right"), ("task file", "left")):  # fmt: skip
@@ -235,11 +212,4 @@ def _show(verified: VerifyResult, report: CampaignReport, taken: float, console:
             str(worst.number),
             escape(report.files.get(rate.name, "")),
         )
-    console.print(table)
-    for problem in report.problems:
-        console.print(escape(problem), highlight=False, soft_wrap=True)
-    for crash in report.crashes[:5]:
-        console.print(escape(f"crashed: {crash}"), highlight=False, soft_wrap=True)
-    console.print(
-        f"{len(report.result)} worlds in {taken:.3g} s; sampled, not proved", highlight=False
-    )
+    return table

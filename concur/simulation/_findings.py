@@ -9,6 +9,7 @@ import numpy as np
 
 from concur.control import peak_label
 from concur.reduction import LEAST_LOAD, wheel_names
+from concur.results import Row
 from concur.simulation._run_data import RunData
 from concur.simulation._slip import load_names
 
@@ -94,6 +95,12 @@ class Finding:
             return None
         beyond = self.limit - self.value if self.at_least else self.value - self.limit
         return beyond <= self.slack
+
+    @property
+    def row(self) -> Row:
+        """The number as a row of a result; the note is its place."""
+        kept = self.holds
+        return Row(self.label, self.value, self.limit, self.unit, self.note, kept, self.at_least)
 
     @property
     def shown(self) -> str:
