@@ -84,15 +84,15 @@ class Answer:
 def rows_table(rows: Sequence[Row], title: str = "") -> Table:
     """Table of rows; a column that is empty is left out."""
     cells = [
-        (escape(row.quantity), escape(row.shown), escape(row.shown_limit), escape(row.place),
-         MARKS[row.holds])
+        (escape(row.quantity), escape(row.shown),
+         escape("; ".join(filter(None, (row.shown_limit, row.place)))), MARKS[row.holds])
         for row in rows
     ]  # fmt: skip
-    heads = ("quantity", "value", "limit", "where", "kept")
+    heads = ("quantity", "value", "limit, where", "kept")
     used = [k for k in range(len(heads)) if any(line[k] for line in cells)]
     table = Table(title=title or None, title_justify="left")
     for k in used:
-        table.add_column(heads[k], justify="right" if heads[k] in ("value", "limit") else "left")
+        table.add_column(heads[k], justify="right" if heads[k] == "value" else "left")
     for line in cells:
         table.add_row(*(line[k] for k in used))
     return table

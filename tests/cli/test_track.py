@@ -207,7 +207,7 @@ def test_outcome_is_first_and_the_audit_one_line(tmp_path):
         for more in ([], ["--audit"])
     )
     places = [short.index(part) for part in (
-        "failed (limits missed: error of base, final",
+        "failed (limits missed: error of base",
         "error of base, initial",
         "smallest margin",
         "deviation from the ideal",
