@@ -8,9 +8,10 @@ from contextlib import suppress
 from enum import Enum
 from importlib import resources
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
 from rich.console import Console
 
 from concur._threads import LIMITS
@@ -20,7 +21,42 @@ from concur.cli._errors import errors
 
 # Commands import their code when they run, so that `--help` is fast.
 
+GROUPS = {
+    "Describe and check": {
+        "new": "make a folder with a robot and a task that run",
+        "check": "lint, reduction and assumptions of a robot or task",
+        "schema": "JSON schema of a kind of file, for editors",
+        "view": "a run, robot or task in three dimensions",
+    },
+    "Track and compare": {
+        "track": "simulate a task; figures, run and report",
+        "gains": "gains by poles, by cost, with a proved rate",
+        "compare": "runs side by side",
+    },
+    "Prove": {
+        "certify": "a decay rate of the errors, with its region",
+        "prove": "limits from all starts, with all imperfections",
+        "recheck": "a stored proof, by an independent checker",
+    },
+    "Campaigns and controllers": {
+        "verify": "the requirements of a task in many worlds",
+        "export": "the control law as C code or as an FMU",
+    },
+}
+"""Commands under the headings of `concur --help`, one line each."""
+
+
+class _Contents(typer.core.TyperGroup):
+    """Lists the commands like a table of contents."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for heading, lines in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl(list(lines.items()))
+
+
 main = typer.Typer(
+    cls=_Contents,
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,

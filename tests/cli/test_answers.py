@@ -68,6 +68,13 @@ def with_json():
     }
 
 
+def test_help_lists_every_command_once_in_one_line():
+    text = run("--help").output
+    listed = [line.split()[0] for line in text.partition("Describe and check:")[2].splitlines()
+              if line.startswith("  ")]  # fmt: skip
+    assert sorted(listed) == sorted(typer.main.get_command(main).commands)
+
+
 def test_every_command_with_json_is_tried_here():
     assert with_json() == set(CALLS)
 
