@@ -148,6 +148,7 @@ CONTEXTS: dict[str, Mapping[str, Rule | None]] = {
         "springStiffness": Rule("a spring in a joint", True, _ZERO),
         "springReference": _listed("rest positions of springs"),
         "implicitSpringDamper": _listed(_SIMULATOR),
+        "initial_joint_position": _listed(_SIMULATOR),
         "provideFeedback": _listed(_SIMULATOR),
         "disableFixedJointLumping": _listed(_SIMULATOR),
         "preserveFixedJoint": _listed(_SIMULATOR),
