@@ -93,7 +93,7 @@ def load_result(
 
 
 def _certificate(path: Path, data: dict[str, Any]) -> StoredResult:
-    """What a certificate states of itself; a stated proof is UNVERIFIED."""
+    """Status and rates of a certificate; a stated proof is UNVERIFIED."""
     try:
         sound = document_hash(data) == data["hash"]
         stated = Status[data["status"]]

@@ -1,4 +1,4 @@
-"""What a command found: printed, as JSON, and as its exit status, the same for all commands."""
+"""Answers of commands: printed, as JSON, and as exit status, the same for all commands."""
 
 from __future__ import annotations
 

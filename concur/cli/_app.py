@@ -292,15 +292,11 @@ def gains(
     Each set is simulated in the task. The exit status is 0 only if at least one set, or the
     written one, stays within the share of the torque limits.
     """
-    with errors("gains" if as_json else None):
+    with answering("gains", as_json) as reply:
         from concur.cli._gains import task_gains
 
-        console = Console(stderr=as_json, quiet=as_json)
         options = (settling, damping_ratio, torque_share, torque_limit, angle, distance)
-        result = task_gains(task, *options, write, console)
-        if as_json:
-            typer.echo(json.dumps(result.as_dict(), indent=2, allow_nan=False))
-        raise typer.Exit(0 if result.passed else 1)
+        reply(task_gains(task, *options, write, reply.console))
 
 
 @main.command(

@@ -14,8 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from concur.certify import CertifiedGains, certified_gains
-from concur.cli._answer import answer
-from concur.cli._tables import MARKS
+from concur.cli._answer import MARKS, Answer
 from concur.control import (
     Gains,
     JointLimits,
@@ -27,6 +26,7 @@ from concur.control import (
 from concur.errors import ConcurError, SimulationError, UnknownNameError
 from concur.files import replace_files, writing
 from concur.formats import Task, load_task
+from concur.results import Row
 from concur.rounding import rounded_down
 from concur.tables import read_toml
 
@@ -108,23 +108,38 @@ class GainsResult:
         """Each design that does not fit, or was not found, with its reason."""
         return (*(_trouble(design) for design in self.designs if not design.fits), *self.missing)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Result for JSON."""
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Largest share of a torque limit with the gains of each method."""
+        return tuple(
+            Row("largest share of a torque limit", d.share, d.allowed, "", d.method, d.fits)
+            for d in self.designs
+        )
+
+    def answer(self) -> Answer:
+        """Answer of the command."""
         status = "written" if self.written else "passed" if self.passed else "failed"
-        return answer(
-            "gains",
-            self.passed,
-            status,
+        written = f"{self.write} gains written" if self.written else ""
+        refused = f"{self.write} gains do not fit, nothing is written" if self.write else ""
+        return Answer(
+            command="gains",
+            passed=self.passed,
+            status=status,
             name=self.task.name,
             robot=self.task.robot.name,
             problems=self.problems,
             files=[self.task.path] * self.written,
-            coordinates=[
-                f"{output.name}.{name}"
-                for output in self.task.outputs
-                for name in output.coordinate_names
-            ],
-            designs=[design.as_dict() for design in self.designs],
+            rows=self.rows,
+            own={
+                "coordinates": [
+                    f"{output.name}.{name}"
+                    for output in self.task.outputs
+                    for name in output.coordinate_names
+                ],
+                "designs": [design.as_dict() for design in self.designs],
+            },
+            table=_gains_table(self),
+            shown=[_loop_table(self), *filter(None, [written or refused])],
         )
 
 
@@ -138,8 +153,8 @@ def task_gains(
     distance: float | None,
     write: str | None,
     console: Console,
-) -> GainsResult:
-    """Find gains for a task, show them, and write those of one method into its file."""
+) -> Answer:
+    """Find gains for a task, and write those of one method into its file."""
     _check_options(torque_share, torque_limit, write)
     task = load_task(path)
     servo = task.servo
@@ -162,8 +177,7 @@ def task_gains(
     if chosen is not None and chosen.fits:
         _write(task, chosen)
         result = replace(result, written=True)
-    _show(result, console)
-    return result
+    return result.answer()
 
 
 def _check_options(torque_share: float, torque_limit: float | None, write: str | None) -> None:
@@ -325,18 +339,6 @@ def _trouble(design: Design) -> str:
         f"{design.method}: the run needs {design.share:.3g} of a torque limit, more than "
         f"{design.allowed:g}"
     )
-
-
-def _show(result: GainsResult, console: Console) -> None:
-    console.print(f"[bold]{escape(result.task.name)}[/]", highlight=False)
-    console.print(_gains_table(result))
-    console.print(_loop_table(result))
-    for text in result.problems:
-        console.print(f"[yellow]note[/]: {escape(text)}", highlight=False)
-    if result.written:
-        console.print(escape(f"{result.write} gains written: {result.task.path}"), highlight=False)
-    elif result.write:
-        console.print(f"[bold red]not written[/]: {escape(result.write)} gains do not fit")
 
 
 def _gains_table(result: GainsResult) -> Table:
