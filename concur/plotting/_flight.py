@@ -139,13 +139,15 @@ def _draw_projections(
     return [Line2D([], [], marker=marker, label=label, **look) for marker, _, label in ends]
 
 
-def draw_view(figure: Figure, run: RunLike, cell: tuple[float, float, float, float]) -> list[Any]:
-    """Draw the paths in space, with the robot at the end of the run.
+def draw_view(
+    figure: Figure, run: RunLike, cell: tuple[float, float, float, float], index: int = -1
+) -> list[Any]:
+    """Draw the robot at a sample of the run, the last by default, with the paths up to there.
 
     The cell is left, bottom, width and height as fractions of the figure, whose layout is frozen.
     Returns the entries of a legend.
     """
-    last = np.array([len(run.t) - 1])
+    index = range(len(run.t))[index]
     outline = Outline(run.robot, run.q[0], run.servo.outputs)
     seen = np.stack([outline.at(run.q[index]).points() for index in _few(run, 40)])
     placed = {
@@ -153,7 +155,7 @@ def draw_view(figure: Figure, run: RunLike, cell: tuple[float, float, float, flo
         for name, (actual, reference) in positions(run).items()
     }
     curves = np.concatenate([np.empty((0, 3)), *(reference for _, reference in placed.values())])
-    base = _base_poses(run, last)[:, :3, 3]
+    base = _base_poses(run, np.array([index]))[:, :3, 3]
     (low,), (high,) = windows(seen, curves, base, run.robot.ground_height, 1e-3)
     size = high - low
     axes = add_axes3d(figure)
@@ -166,9 +168,13 @@ def draw_view(figure: Figure, run: RunLike, cell: tuple[float, float, float, flo
     for name, (actual, reference) in placed.items():
         dashes = clipped(dashed(reference[fine], _DASH * float(np.max(size))), low, high)
         axes.plot(*dashes.T, color=REFERENCE, linestyle="-", linewidth=1.0)
-        color, curve = output_color(names.index(name)), clipped(actual[fine], low, high)
+        color, curve = (
+            output_color(names.index(name)),
+            clipped(actual[[*fine[fine < index], index]], low, high),
+        )
         axes.plot(*curve.T, color=color, linestyle="-", linewidth=2.0, label=name)
-    RobotArtists(axes, outline, run.q[-1], min(0.8, 0.2 + 0.7 * outline.size / float(np.max(size))))
+    weight = min(0.8, 0.2 + 0.7 * outline.size / float(np.max(size)))
+    RobotArtists(axes, outline, run.q[index], weight)
     for artist in (*axes.lines, *axes.collections):
         artist.set_clip_on(False)
     return _handles(axes, run, placed)

@@ -11,15 +11,6 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
-class InertiaLike(Protocol):
-    """Mass (kg) and centre of mass (3,) (m, body frame) of a body."""
-
-    @property
-    def mass(self) -> float: ...
-    @property
-    def com(self) -> Any: ...
-
-
 class RobotLike(Protocol):
     """A tree of bodies with their poses."""
 

@@ -33,7 +33,7 @@ from concur.plotting import (
     robot_figure,
     styled,
 )
-from concur.plotting._flight import draw_views, leaves_plane
+from concur.plotting._flight import draw_view, leaves_plane
 from concur.plotting.robot import TRIAD
 from concur.simulation import Run
 from hil.record.ring import Ring
@@ -125,9 +125,9 @@ def flight(run: Run) -> Figure:
     """
     with styled():
         figure = new_figure(4.5, 4.0)
-        middle = np.searchsorted(run.t, [0.5 * run.t[-1]])
-        draw_views(figure, run, middle, [(0.0, 0.0, 1.0, 0.92)])
-        figure.text(0.5, 0.94, f"{run.robot.name}, t = {run.t[middle[0]]:.3g} s", ha="center")
+        middle = int(np.searchsorted(run.t, 0.5 * run.t[-1]))
+        draw_view(figure, run, (0.0, 0.0, 1.0, 0.92), middle)
+        figure.text(0.5, 0.94, f"{run.robot.name}, t = {run.t[middle]:.3g} s", ha="center")
         return figure
 
 
@@ -222,9 +222,9 @@ def floater(run: Run) -> None:
         figure = new_figure(12.0, 3.7)
         chosen = np.searchsorted(run.t, [0.0, 8.0, 16.0])
         cells = [(number / 3, 0.1, 1 / 3, 0.8) for number in range(3)]
-        handles = draw_views(figure, run, chosen, cells)
-        for (left, *_), index in zip(cells, chosen, strict=True):
-            figure.text(left + 1 / 6, 0.93, f"t = {run.t[index]:.3g} s", ha="center")
+        for cell, index in zip(cells, chosen, strict=True):
+            handles = draw_view(figure, run, cell, int(index))
+            figure.text(cell[0] + 1 / 6, 0.93, f"t = {run.t[index]:.3g} s", ha="center")
         figure.legend(handles=handles, loc="lower center", ncols=len(handles), handler_map=TRIAD)
         figure.savefig(HERE / "free_floater.png", dpi=80)
 

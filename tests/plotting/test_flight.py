@@ -10,7 +10,7 @@ from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from scipy.spatial.transform import Rotation
 
 from concur import plotting
-from concur.plotting._flight import leaves_plane
+from concur.plotting._flight import draw_view, leaves_plane
 from concur.plotting.skeleton import Outline
 from tests.plotting.fake import flyer_run, rover_run
 
@@ -79,6 +79,14 @@ def test_the_picture_shows_the_robot_at_the_end_with_its_paths(flyer, figure):
     np.testing.assert_allclose(trace[-1], at.hands[0], atol=1e-9)
     spans = [np.ptp(view.get_xlim()), np.ptp(view.get_ylim()), np.ptp(view.get_zlim())]
     np.testing.assert_allclose(view._box_aspect / view._box_aspect[0], np.divide(spans, spans[0]))
+
+
+def test_a_view_of_a_sample_shows_the_paths_up_to_it(flyer):
+    drawn = plotting.new_figure(4.0, 4.0)
+    draw_view(drawn, flyer, (0.0, 0.0, 1.0, 1.0), 300)
+    trace = np.array(line(views(drawn)[0], "hand").get_data_3d()).T
+    np.testing.assert_allclose(trace[-1], flyer.pose[300, :3], atol=1e-12)
+    assert np.all(np.isin(trace[:, 0], flyer.pose[:301, 0]))
 
 
 @pytest.mark.parametrize("across", [0, 1])
