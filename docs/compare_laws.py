@@ -266,7 +266,7 @@ def numbers(scene_name: str, cells: dict[tuple[str, str], RunRecord]) -> dict[An
         dt=Integrator("rkmk4", PERIOD),
     )  # fmt: skip
     table = cc.compare([still, *records], reference=scene.reference)
-    labels = [row.label for row in table.rows]
+    labels = [row.label for row in table.table]
     name = next(label for label in labels if label.startswith("error of hand") and "rms" in label)
     rows = [table[name], table[name.replace("rms", "at the end")], table["peak torque"]]
     scale = (1e3, 1e3, 1.0)

@@ -48,7 +48,7 @@ def oscillation(scale=1.0):
 
 def test_numbers_are_those_of_closed_forms():
     table = cc.compare([record(oscillation())], ["one"])
-    values = {row.label: row.values[0] for row in table.rows}
+    values = {row.label: row.values[0] for row in table.table}
     peak = 100 * np.exp(-np.pi * SHARE / np.sqrt(1 - SHARE**2))  # overshoot of the step response
     assert values["overshoot of hand"] == pytest.approx(peak, rel=1e-6)
     # Integral of the square of the oscillation from zero to infinity.
