@@ -114,7 +114,7 @@ def test_a_proof_that_is_not_verified_yet_is_never_called_proved(tmp_path, monke
     text = " ".join(result.output.split())
     assert "confirmed: every step was verified" in text
     assert "starts within 0.002 m" in text
-    assert "- torque turret at most" in text
+    assert "torque turret" in text
     assert load_task_proof(proof).sentence.startswith("PROVED: from starts within 0.002 m")
 
 
