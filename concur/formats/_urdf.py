@@ -152,7 +152,8 @@ def load_urdf(
                     error.came += f"; links read as points: {shown(', '.join(points), 300)}"
                     error.cure += f" {FIX_POINT}"
                 raise
-        label = f'[[{found[1].removesuffix("ing")}s]] "{found[2]}"' if found else ""
+        tables = {"body": "bodies", "steering": "steering"}
+        label = f'[[{tables.get(found[1], f"{found[1]}s")}]] "{found[2]}"' if found else ""
         with located(side if given else file, label):
             raise
 

@@ -266,7 +266,7 @@ def test_invalid_drives(options: dict[str, object], message: str) -> None:
         ({"name": "x", "joints": {"a": 0.0}}, "ratios other than zero"),
         ({"name": "x", "joints": {"a": float("nan")}}, "finite"),
         ({"name": "x", "body": "b", "wrench": [0.0] * 6}, "a wrench other than zero"),
-        ({"name": "x", "body": 3, "wrench": [1.0] * 6}, "the name of a body"),
+        ({"name": "x", "body": 3, "wrench": [1.0] * 6}, "`body`: expected a name"),
         ({"name": "x", "joints": {"a": 1.0}, "torque_limit": 0.0}, "a number above zero"),
     ],
 )
