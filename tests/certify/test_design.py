@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -72,6 +74,13 @@ CASES = {
 SHORT = ("rover", "planar floater")
 
 
+@cache
+def design(name):
+    """A case with its gains, once for all tests."""
+    case = CASES[name]()
+    return case, case.design()
+
+
 @pytest.fixture(
     scope="module",
     params=[
@@ -79,8 +88,7 @@ SHORT = ("rover", "planar floater")
     ],
 )
 def designed(request):
-    case = CASES[request.param]()
-    return case, case.design()
+    return design(request.param)
 
 
 def composed(outputs, pose, x):
@@ -246,12 +254,12 @@ def test_poses():
 
 @pytest.fixture(scope="module")
 def case():
-    return CASES["rover"]()
+    return design("rover")[0]
 
 
 @pytest.fixture(scope="module")
-def gains(case):
-    return case.design()
+def gains():
+    return design("rover")[1]
 
 
 def test_demands_that_move_need_the_torque_of_the_real_law():

@@ -147,7 +147,7 @@ def test_wrong_inertias_of_a_floating_robot_that_is_measured():
     truth = other_inertias(robot, 1.4)
     oracle = OutputOracle(truth, measured.outputs)
     rng = np.random.default_rng(2)
-    for q, _, v in states(servo, 3):
+    for q, _, v in states(servo, 2):
         found = model_disturbance(measured, truth, q, v)
         (rest,), (growth,) = found.points, found.feedback
         demand = oracle.sample(q, rng)

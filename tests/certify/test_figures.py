@@ -45,7 +45,7 @@ def test_a_constant_push_comes_to_rest_where_the_springs_hold_it():
     own = channel(Vector("x"), 4.0, 4.0)
     decay = Decay(own, form([2.0], [0.6], [0.4])[::3, ::3], 0.5)
     (norms, x) = (
-        getattr(disturbed_motions(tube(decay, 0.2), 0.2, duration=40.0, count=1), name)[0]
+        getattr(disturbed_motions(tube(decay, 0.2), 0.2, duration=12.0, count=1), name)[0]
         for name in ("norms", "distances")
     )
     assert x[-1] == pytest.approx(0.05, rel=1e-6)
@@ -56,7 +56,7 @@ def test_components_are_bounded_one_by_one():
     own = channel(Vector("xy"), 4.0, 4.0)
     decay = Decay(own, np.kron([[2.0, -0.4], [-0.4, 0.6]], np.eye(2)), 0.5)
     found = tube(decay, [0.0, 0.2])
-    moved = disturbed_motions(found, [0.0, 0.2], duration=30.0)
+    moved = disturbed_motions(found, [0.0, 0.2], duration=10.0)
     assert moved.angles is None
     # Only y is disturbed, at most to twice its static deflection.
     assert 0.045 < moved.distances.max() < 0.1
@@ -66,7 +66,7 @@ def test_components_are_bounded_one_by_one():
 def test_what_has_no_position_has_no_distance():
     own = channel(Rotation(), 4.0, 2.8)
     decay = Decay(own, form([4.0], [1.0], [1.4]), 1.0, 1.0)
-    moved = disturbed_motions(tube(decay, 0.1), 0.1, count=3)
+    moved = disturbed_motions(tube(decay, 0.1), 0.1, duration=2.0, count=3)
     assert moved.distances is None
     assert moved.angles.shape == (3, moved.t.size)
 

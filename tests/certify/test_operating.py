@@ -59,6 +59,11 @@ def proved_rover(scale: float = 1.0) -> OperatingCertificate:
     return operating_bounds(rover(), box, **ASKED, limits=40.0, tolerance=0.3)
 
 
+@cache
+def margin_alone() -> OperatingCertificate:
+    return operating_bounds(rover(), ELBOW)
+
+
 def each(method: Any, *arguments: np.ndarray) -> list[np.ndarray]:
     """Results of a method of the servo for many states, each of shape (k, rows, columns)."""
     symbols = [ca.SX.sym(f"a{i}", part.shape[1]) for i, part in enumerate(arguments)]
@@ -161,7 +166,7 @@ def test_no_state_of_a_floater_with_momentum_breaks_what_is_proved(group: str) -
     servo, ranges = floater(group), {"upper_arm": (0.35, 0.6), "forearm": (0.9, 1.15)}
     found = operating_bounds(servo, ranges, **ASKED, distance=2.0, limits=40.0, tolerance=0.4)
     assert found.status is Status.PROVED
-    states = random_states(servo, ranges, 10_000, 4)
+    states = random_states(servo, ranges, 4_000, 4)
     q = states[0].copy()
     far = 2.0 * np.random.default_rng(5).uniform(size=(len(q), 1))
     q[:, :2] *= far / np.linalg.norm(q[:, :2], axis=1, keepdims=True)
@@ -281,9 +286,12 @@ def test_a_spent_budget_is_undecided() -> None:
 
 
 def test_boxes_cover_the_whole() -> None:
-    found = proved_rover()
+    wide = ELBOW | {"upper_arm": (0.5, 1.5)}
+    found = operating_bounds(rover(), wide)
+    assert found.status is Status.PROVED
+    assert len(found.boxes) > 1
     volume = np.prod(found.boxes[:, 1] - found.boxes[:, 0], axis=1).sum()
-    assert math.isclose(volume, 0.2**3, rel_tol=1e-9)
+    assert math.isclose(volume, 0.2**2, rel_tol=1e-9)
 
 
 @pytest.mark.extended
@@ -300,7 +308,7 @@ def test_what_is_saved_can_be_read(tmp_path: Path) -> None:
 
 
 def test_without_speeds_there_is_no_torque() -> None:
-    found = operating_bounds(rover(), ELBOW)
+    found = margin_alone()
     assert found.status is Status.PROVED
     assert found.torque.shape == (0,)
     assert "N m" not in str(found)
@@ -345,7 +353,7 @@ def test_a_control_that_needs_nothing_has_zeros() -> None:
 def test_what_cannot_be_written_is_told(tmp_path: Path, path: str | None) -> None:
     target: Any = None if path is None else tmp_path / path
     with pytest.raises(DescriptionError, match="file"):
-        proved_rover().save(target)
+        margin_alone().save(target)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from concur.certify._recheck_program import OPERATIONS, _at_point, cases, progra
 from concur.control import Servo
 from concur.errors import DescriptionError
 from tests.certify._stored import write
-from tests.certify.test_operating import ELBOW, rover
+from tests.certify.test_operating import ELBOW, margin_alone, rover
 
 BOX = {"turret": (-0.02, 0.0), "upper_arm": (0.98, 1.0), "forearm": (-1.62, -1.6)}
 ASKED = {"speeds": 0.3, "acceleration": 0.2, "pose_error": 0.05}
@@ -38,7 +38,7 @@ def spinner(stiffness: float = 4.0) -> Servo:
 @cache
 def bounds(kind: str) -> tuple[OperatingCertificate, Servo]:
     if kind == "margin":
-        return operating_bounds(rover(), ELBOW), rover()
+        return margin_alone(), rover()
     if kind == "rover":
         return operating_bounds(rover(), BOX, **ASKED, limits=40.0), rover()
     if kind == "singular":
@@ -52,9 +52,14 @@ def bounds(kind: str) -> tuple[OperatingCertificate, Servo]:
 KINDS = ("margin", "rover", "spinner", "singular", "weak")
 
 
+_STORED: dict[str, str] = {}
+
+
 def stored(kind: str, folder: Path) -> dict[str, Any]:
-    bounds(kind)[0].save(folder / "box.json")
-    found: dict[str, Any] = json.loads((folder / "box.json").read_text())
+    if kind not in _STORED:
+        bounds(kind)[0].save(folder / "box.json")
+        _STORED[kind] = (folder / "box.json").read_text()
+    found: dict[str, Any] = json.loads(_STORED[kind])
     return found
 
 

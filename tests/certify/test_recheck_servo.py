@@ -171,6 +171,7 @@ def test_work_is_limited_and_counted_not_timed(proof: Path) -> None:
     spend(1e30)  # nothing is counted outside
 
 
+@cache
 def hostile() -> dict[str, dict[str, Any]]:
     """Files of some hundred kilobytes that ask for more than any machine has."""
     rng = np.random.default_rng(2)

@@ -37,6 +37,14 @@ def altered(folder, name, changes):
     return path
 
 
+@pytest.fixture(scope="module", autouse=True)
+def coarse():
+    """Fewer pixels, for speed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command, "DPI", 30)
+        yield
+
+
 @pytest.fixture(scope="module")
 def rover(tmp_path_factory):
     folder = tmp_path_factory.mktemp("rover") / "new" / "folder"
@@ -140,6 +148,7 @@ def test_sampled_torques_have_limits(rover):
     assert all(0.0 < one["advised"] < one["delay"] < one["period"] for one in held)
 
 
+@pytest.mark.extended
 def test_the_stored_proof_can_be_verified(servicer):
     folder, _ = servicer
     assert concur.recheck(folder / "proof.json") is Status.PROVED

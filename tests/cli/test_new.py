@@ -65,20 +65,21 @@ def tracked(folder):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_robots_and_tasks_run(tmp_path):
-    for kind in ("rover", "floater"):
-        folder = tmp_path / f"my_{kind}"
-        result = run("new", kind, folder)
-        assert result.exit_code == 0, result.output
-        assert f"concur track {folder / 'task.toml'}" in result.output
-        assert sorted(path.name for path in folder.iterdir()) == ["robot.toml", "task.toml"]
-        assert concur.load(folder / "robot.toml").name == f"my_{kind}"
-        assert tracked(folder)["name"].startswith(f"my_{kind} ")
-        for name in ("robot.toml", "task.toml"):
-            text = (folder / name).read_text()
-            assert "$" not in text
-            assert text.startswith("# ")
-            assert max(len(line) for line in text.splitlines()) <= 100
+@pytest.mark.by_default(1)
+@pytest.mark.parametrize("kind", ["floater", "rover"])
+def test_robots_and_tasks_run(kind, tmp_path):
+    folder = tmp_path / f"my_{kind}"
+    result = run("new", kind, folder)
+    assert result.exit_code == 0, result.output
+    assert f"concur track {folder / 'task.toml'}" in result.output
+    assert sorted(path.name for path in folder.iterdir()) == ["robot.toml", "task.toml"]
+    assert concur.load(folder / "robot.toml").name == f"my_{kind}"
+    assert tracked(folder)["name"].startswith(f"my_{kind} ")
+    for name in ("robot.toml", "task.toml"):
+        text = (folder / name).read_text()
+        assert "$" not in text
+        assert text.startswith("# ")
+        assert max(len(line) for line in text.splitlines()) <= 100
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -17,7 +17,7 @@ from concur.errors import DescriptionError
 from concur.formats import load
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-SHORT = {"duration = 20.0": "duration = 0.4", "evaluate_after = 12.0": "evaluate_after = 0.3"}
+SHORT = {"duration = 20.0": "duration = 0.1", "evaluate_after = 12.0": "evaluate_after = 0.08"}
 
 
 def run(*arguments):

@@ -43,6 +43,7 @@ def test_outputs_accelerate_as_the_error_dynamics_demand(name: str) -> None:
         assert_close(lack, np.zeros(one.size), 1e-9, np.abs(accelerations(now)).max() + 1.0)
 
 
+@pytest.mark.by_default(9)
 @pytest.mark.parametrize("name", LAWS)
 def test_limited_torques_make_the_largest_part_of_the_demand(name: str) -> None:
     one, rng = case(name), np.random.default_rng(7)

@@ -40,6 +40,7 @@ def samples(one: Case, count: int = SAMPLES) -> list[tuple[np.ndarray, np.ndarra
     return found
 
 
+@pytest.mark.by_default(9)
 @pytest.mark.parametrize("name", LAWS)
 def test_interpreted_tick_says_what_the_torque_is(name: str) -> None:
     one = case(name)

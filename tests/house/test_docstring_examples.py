@@ -25,7 +25,10 @@ LONG = {
     *("concur.proofs.Sampled", "concur.proofs.sample_statement"),
     *("concur.verification.worst_searches", "concur.verification.sampled_curves"),
     *("concur.certify.Certificate", "concur.certify.operating_bounds"),
-    *("concur.certify.CertifiedGains", "concur.planning.LoopPlan"),
+    *("concur.certify.CertifiedGains", "concur.planning.LoopPlan", "concur.plan_loop"),
+    *("concur.reduction.LevelSet", "concur.control.linear_loop"),
+    *("concur.simulation.forced_motion", "concur.simulation.Comparison"),
+    "concur.verification.Campaign",
 }
 """Names whose example takes more than half a second."""
 

@@ -140,18 +140,18 @@ def test_distances_of_worlds_are_those_of_their_configurations() -> None:
 
 
 def test_an_obstacle_in_the_way_is_refuted_and_one_beside_it_is_not() -> None:
-    attack = Attack(task(SCENE, 0.3))
+    attack = Attack(task(SCENE, 0.1))
     runs = attack(np.zeros((1, attack.balls.size)), 1)[2][0]
     names = [made.key for made in attack.quantities]
     worst = runs[names.index(("clearance", "forearm from ball"))].min()
     for room, told in ((-1e-5, ""), (1e-5, "clearance forearm from ball is")):
         near = Clearance(ARM, (replace(BALL, distance=float(worst + room)),))
-        found = counterexample(task(near, 0.3))
+        found = counterexample(task(near, 0.1))
         assert told in found
         assert bool(found) == bool(told)
     hand = rover().servo.output(np.asarray(rover().q0))[2:]
     hit = Clearance(ARM, (replace(BALL, start=tuple(hand), end=tuple(hand)),))
-    verdict = prove_task(task(hit, 0.3))
+    verdict = prove_task(task(hit, 0.1))
     assert verdict.status is Status.REFUTED
     assert "clearance forearm from ball is -0.0" in verdict.sentence
     # Both overlap: at the hand the distance is less both radii.

@@ -13,7 +13,7 @@ from concur.proofs._sampled import BEYOND, counterexample
 from concur.simulation import Integrator
 from tests.proofs._rover import NEAR, rover
 
-T = 0.5
+T = 0.2
 KINDS = ["torque", "speed", "angle above", "angle below", "margin", "corridor"]
 
 

@@ -130,6 +130,7 @@ def test_the_number_of_halves_is_bounded(near, monkeypatch: pytest.MonkeyPatch) 
     assert "a segment needs more than" in found.reason
 
 
+@pytest.mark.extended
 def test_limits_that_are_not_shown_have_values_tubes_and_the_largest_source(near) -> None:
     torque = next(b for b in near.bounds if b.quantity.key == ("torque", "turret"))
     limit = round(0.96 * torque.value, 3)
