@@ -78,6 +78,12 @@ def every_operation() -> ca.Function:
     return ca.Function("every", [x, y], [ca.vertcat(*results)])
 
 
+def small() -> ca.Function:
+    """A function of two operations, where any will do."""
+    x, y = ca.SX.sym("x"), ca.SX.sym("y")
+    return ca.Function("small", [x, y], [ca.sin(x) + y])
+
+
 def graphs(function: ca.Function) -> tuple[ca.Function, ca.Function]:
     """A tick whose signals are the function of quotients of the world's numbers, and an idle step.
 
@@ -110,7 +116,8 @@ def signals(loop: Rollout, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return found.record.y[:, 0, 1:-1]
 
 
-@pytest.mark.parametrize(("width", "functions"), [(4, "vector"), (8, "vector"), (8, "scalar")])
+@pytest.mark.by_default(2)
+@pytest.mark.parametrize(("width", "functions"), [(4, "vector"), (8, "scalar"), (8, "vector")])
 def test_every_operation_at_all_kinds_of_numbers(
     compiler: None, monkeypatch: pytest.MonkeyPatch, width: int, functions: str
 ) -> None:
@@ -148,8 +155,8 @@ def test_waiting_threads_sleep_unless_told_otherwise(
 ) -> None:
     text = (
         "import os; from concur.codegen import Rollout; before = dict(os.environ)\n"
-        "from tests.codegen.test_lanes import every_operation, graphs\n"
-        "Rollout(*graphs(every_operation()), 1, threads=2)\n"
+        "from tests.codegen.test_lanes import small, graphs\n"
+        "Rollout(*graphs(small()), 1, threads=2)\n"
         "print(before == dict(os.environ))\n"
     )
     environment = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"}
@@ -167,15 +174,15 @@ def test_no_compiler_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("concur.codegen._compiler.interpreted_on_purpose", lambda: False)
     monkeypatch.setattr(_compiler, "_SAID", set())
     with pytest.warns(CompilerWarning, match="No C compiler was found"):
-        Rollout(*graphs(every_operation()), 1)
-    assert Rollout(*graphs(every_operation()), 1).compiled is False
+        Rollout(*graphs(small()), 1)
+    assert Rollout(*graphs(small()), 1).compiled is False
 
 
 def test_no_openmp_is_told_once(compiler: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("concur.codegen._rollout_c._has_openmp", lambda _: False)
     monkeypatch.setattr(_compiler, "_SAID", set())
     with pytest.warns(CompilerWarning, match="has no OpenMP"):
-        loop = Rollout(*graphs(every_operation()), 1, threads=2)
+        loop = Rollout(*graphs(small()), 1, threads=2)
     assert (loop.threads, loop.compiled) == (1, True)
 
 
@@ -183,13 +190,13 @@ def test_unknown_instruction(monkeypatch: pytest.MonkeyPatch, compiler: None) ->
     rest = {code: form for code, form in _lanes_c._FORMS.items() if code != ca.OP_SIN}
     monkeypatch.setattr(_lanes_c, "_FORMS", rest)
     with pytest.raises(ConcurError, match="expected instructions supported by lanes"):
-        Rollout(*graphs(every_operation()), 1)
+        Rollout(*graphs(small()), 1)
 
 
 def test_a_step_with_a_solver_is_refused() -> None:
     x, p, u = (ca.MX.sym(name, size) for name, size in zip("xpu", (1, 4, 1), strict=True))
     solver = ca.conic("p", "daqp", {"h": ca.Sparsity.dense(1, 1), "a": ca.Sparsity.dense(1, 1)})
     solved = solver(h=1, g=-x, a=1, lbx=-1.0, ubx=1.0)["x"]
-    tick, _ = graphs(every_operation())
+    tick, _ = graphs(small())
     with pytest.raises(ConcurError, match="expected a function that can be expanded to SX"):
         Rollout(tick, ca.Function("step", [x, p, u], [solved, x]), 1)

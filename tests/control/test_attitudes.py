@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from concur.codegen import DRIFT, LARGEST, normalised
-from concur.control import TickStatus, tick_function
+from concur.control import Tick, TickStatus, tick_function
 from concur.errors import NonFiniteError, ShapeError, SingularConfigurationError
 from concur.outputs import ReferenceSample
 from concur.simulation import Plant
@@ -90,8 +90,23 @@ def entries() -> dict[str, tuple[str, Entry]]:
     }
 
 
-ENTRIES = entries()
-READ = [(name, argument) for name, (read, _) in ENTRIES.items() for argument in read.split()]
+OF_Q = (
+    *("pose of a body", "mass_matrix", "bias", "rate", "integrate", "difference from"),
+    *("difference to", "check_configuration", "lift", "plant", "margin", "output"),
+)
+OF_BOTH = (
+    *("pose_error", "error", "lyapunov", "torque", "law", "torque, compiled", "error, compiled"),
+    *("torque, limited", "tick", "tick, limited", "iosystem"),
+)
+READ = [*((n, "q") for n in OF_Q), *((n, part) for n in OF_BOTH for part in ("q", "pose"))]
+
+
+@pytest.fixture(scope="module")
+def every() -> dict[str, Entry]:
+    """Calls by their names."""
+    found = entries()
+    assert [(n, part) for n, (read, _) in found.items() for part in read.split()] == READ
+    return {name: call for name, (_, call) in found.items()}
 
 
 def called(entry: Entry, argument: str, factor: float) -> np.ndarray:
@@ -102,8 +117,8 @@ def called(entry: Entry, argument: str, factor: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("name", "argument"), READ)
-def test_near_unit_norm_is_normalised(name: str, argument: str) -> None:
-    entry = ENTRIES[name][1]
+def test_near_unit_norm_is_normalised(every: dict[str, Entry], name: str, argument: str) -> None:
+    entry = every[name]
     expected = called(entry, argument, 1.0)
     # A quadratic program within limits is solved with less accuracy than round-off.
     tolerance = 1e-6 if "limited" in name else 1e-12
@@ -114,15 +129,24 @@ def test_near_unit_norm_is_normalised(name: str, argument: str) -> None:
 
 @pytest.mark.parametrize(("name", "argument"), READ)
 @pytest.mark.parametrize("factor", [0.0, 1.0 - 1.0001 * DRIFT, 1.0 + 1.0001 * DRIFT, 2.0])
-def test_off_unit_norm_is_refused(name: str, argument: str, factor: float) -> None:
+def test_off_unit_norm_is_refused(
+    every: dict[str, Entry], name: str, argument: str, factor: float
+) -> None:
     with pytest.raises(ShapeError, match=r"quaternion of `\w+` at \w+\[3:7\].*unit norm.*Normal"):
-        called(ENTRIES[name][1], argument, factor)
+        called(every[name], argument, factor)
+
+
+@pytest.fixture(scope="module")
+def ticks() -> list[Tick]:
+    """Without and with limits."""
+    return [one.compile(interpreted=True) for one in (flyer(), flyer(torque_limits=3.0))]
 
 
 @pytest.mark.parametrize("argument", ["q", "pose"])
-def test_the_status_of_a_tick_is_that_of_an_invalid_quaternion(argument: str) -> None:
-    for options in ({}, {"torque_limits": 3.0}):
-        tick = flyer(**options).compile(interpreted=True)
+def test_the_status_of_a_tick_is_that_of_an_invalid_quaternion(
+    ticks: list[Tick], argument: str
+) -> None:
+    for tick in ticks:
         for factor in (0.0, 1.0 - 1.0001 * DRIFT, 1.0 + 1.0001 * DRIFT):
             buffers = tick.buffers
             buffers.q[:], buffers.s[:], buffers.pose[:] = CHECK_A_Q0, CHECK_A_S0, POSE
@@ -169,8 +193,8 @@ def test_normalised_to_the_last_bit(share: float) -> None:
 
 
 @pytest.mark.parametrize("name", ["torque", "error", "mass_matrix", "tick", "law"])
-def test_one_bound_of_size_for_all_entries(name: str) -> None:
-    entry = ENTRIES[name][1]
+def test_one_bound_of_size_for_all_entries(every: dict[str, Entry], name: str) -> None:
+    entry = every[name]
     q = CHECK_A_Q0.copy()
     for place in (0, 4, len(q) - 1):
         for size in (1.1 * LARGEST, -1e20, 1e300):
@@ -181,7 +205,7 @@ def test_one_bound_of_size_for_all_entries(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["error", "mass_matrix"])
-def test_numbers_below_the_bound_of_size_are_taken(name: str) -> None:
+def test_numbers_below_the_bound_of_size_are_taken(every: dict[str, Entry], name: str) -> None:
     moved = CHECK_A_Q0.copy()
     moved[0] = 0.9 * LARGEST
-    assert np.isfinite(np.asarray(ENTRIES[name][1](moved, POSE))).all()
+    assert np.isfinite(np.asarray(every[name](moved, POSE))).all()

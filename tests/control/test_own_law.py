@@ -161,7 +161,7 @@ def test_own_law_follows_a_reference() -> None:
         # Neither an ideal error nor a Lyapunov function is known of an own law.
         assert np.isnan(run.ideal).all()
         assert np.isnan(run.lyapunov).all()
-        assert run.plot() is not None
+    assert run.plot() is not None
     tick, timed = Tick(law, interpreted=True), ReferenceTick(law, path, interpreted=True)
     q, s = ARM_Q0 + 0.1, ARM_S0
     expected = law.torque(plant, path(0.2), q, s)

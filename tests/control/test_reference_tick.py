@@ -53,8 +53,9 @@ def test_torques_are_those_of_the_servo_at_the_sample(servo: Servo) -> None:
     for law in (servo, limited, measured):
         for reference in demands(law, Q0).values():
             own = Tick(law, interpreted=True)
-            for given in (reference, plain(reference), plain(reference).__call__):
-                tick = ReferenceTick(law, given, interpreted=True)
+            given = (reference, plain(reference), plain(reference).__call__)
+            for one in given if law is servo else given[:1]:
+                tick = ReferenceTick(law, one, interpreted=True)
                 for t in (-0.4, 0.0, 0.1, 1.234, 3.0, 3.7):
                     q, s = Q0 + 0.05 * rng.normal(size=8), 0.3 * rng.normal(size=law.nw)
                     expected = own(q, s, reference(t))

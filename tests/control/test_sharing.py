@@ -55,7 +55,7 @@ def test_limits_scale_the_command_only_where_sharing_does_not_suffice(
     root = np.ones(5) if weights is None else 1.0 / np.sqrt(weights)
     null = np.array([1.0, 1.0, -1.0, -1.0, 0.0])  # torques that cancel
     rng, cases = np.random.default_rng(1), {"free": 0, "shared": 0, "scaled": 0}
-    for _ in range(14):
+    for _ in range(9):
         q, s, *demand = state(four, rng)
         most = np.abs(four.torque(q, s, ReferenceSample(*demand))).max()
         limits = rng.uniform(0.85, 1.02) * most * np.array([1, 1, 1, 1, 10.0])

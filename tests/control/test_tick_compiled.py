@@ -20,7 +20,7 @@ from concur.errors import NonFiniteError, ShapeError, SingularConfigurationError
 from concur.outputs import Output, ReferenceSample
 from concur.reduction import StagedReduction, reduce
 from concur.robot import Body, Inertia, Mechanism, Pose, joints
-from tests.control._cases import Q0, S0, case_study, case_study_sample
+from tests.control._cases import Q0, S0, case_study, case_study_sample, two_links
 from tests.control._floating_cases import CHECK_A_MOMENTUM, CHECK_A_Q0, CHECK_A_S0, check_a_demand
 from tests.oracles import Pinocchio, assert_close
 
@@ -112,10 +112,13 @@ def test_robot_on_wheels_and_measured_velocities_take_no_momentum() -> None:
     assert tick_function(flyer()).name_in() == [*INPUTS]
 
 
-@pytest.mark.by_default(4)
-@pytest.mark.parametrize("interpreted", [False, True])
-@pytest.mark.parametrize("options", [{}, {"torque_limits": 3.0}], ids=str)
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize(
+    ("interpreted", "options"),
+    [(False, {}), (True, {"torque_limits": 3.0}), (True, {}), (False, {"torque_limits": 3.0})],
+    ids=str,
+)
 def test_no_torque_leaves_on_a_number_that_is_none(
     options: dict[str, object], bad: float, interpreted: bool
 ) -> None:
@@ -276,9 +279,9 @@ def test_ticks_of_one_servo_serve_a_thread_each(interpreted: bool) -> None:
 
 
 def test_a_law_that_was_compiled_before_is_made_without_a_graph() -> None:
-    first = flyer(singular_margin=1.1e-3)
+    first = two_links(singular_margin=1.1e-3)
     assert first.__dict__["_evaluators"]
     first.compile()
-    again = flyer(singular_margin=1.1e-3)
+    again = two_links(singular_margin=1.1e-3)
     assert "_evaluators" not in again.__dict__
-    assert_array_equal(again.decoupling(CHECK_A_Q0), first.decoupling(CHECK_A_Q0))
+    assert_array_equal(again.decoupling([0.2, 0.5]), first.decoupling([0.2, 0.5]))

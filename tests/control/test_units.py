@@ -146,7 +146,7 @@ def bounded(units: Units, servo: Servo, **options: Any) -> OperatingCertificate:
     )
 
 
-@pytest.mark.by_default(2)
+@pytest.mark.by_default(1)
 @OTHERS
 @pytest.mark.parametrize("limit", [40.0, 0.5])
 def test_operating_box(units: Units, limit: float) -> None:

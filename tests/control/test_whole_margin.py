@@ -63,6 +63,8 @@ def test_a_servo_is_made_only_where_some_state_has_a_torque(group: str, kind: st
         return
     law = cc.Servo(model, [output(group, 2)], 4, 4)
     rng, answered, refused = np.random.default_rng(2), 0, 0
+    symbol = ca.SX.sym("q", law.nq)
+    whole = ca.Function("margin", [symbol], [decoupling_margin(law, symbol)])
     for k in range(12):
         q = law.model.system.random(rng)
         if kind == "turning" and group != "SO3" and k % 2:
@@ -76,8 +78,7 @@ def test_a_servo_is_made_only_where_some_state_has_a_torque(group: str, kind: st
         else:
             assert law.margin(q) >= law.singular_margin
             answered += 1
-        symbol = ca.SX.sym("q", law.nq)
-        margin = float(ca.Function("margin", [symbol], [decoupling_margin(law, symbol)])(q))
+        margin = float(whole(q))
         assert margin == pytest.approx(law.margin(q), rel=1e-8, abs=1e-4)
     assert answered >= 6
     assert (refused > 0) is (kind == "turning" and group != "SO3")

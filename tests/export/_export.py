@@ -60,9 +60,9 @@ def run(*command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False, timeout=300)
 
 
-def compile_replay(folder: Path, *command: str) -> None:
+def compile_replay(folder: Path, *command: str, law: str = f"{NAME}.c") -> None:
     """Compile what was exported and its replay, without a warning."""
-    done = run(*command, f"{NAME}.c", "replay.c", "-o", "replay", "-lm", cwd=folder)
+    done = run(*command, law, "replay.c", "-o", "replay", "-lm", cwd=folder)
     assert done.returncode == 0, done.stderr[:2000]
     assert done.stderr == ""
 
@@ -133,13 +133,14 @@ class Library:
         text = _BATCH.replace("@@", NAME.upper()).replace("@", NAME)
         (directory / "batch.c").write_text(text.replace("OUTPUTS", str(outputs)))
         # The longest ones take seconds to optimize.
-        flags = ("-std=c99", "-O0" if "limited" in kind else "-O1", "-fPIC")
+        flags = ("-O0" if "limited" in kind else "-O1", "-fPIC")
         for names in (
-            ("-c", f"{NAME}.c", "-o", "law.o"),
-            ("-shared", "law.o", "batch.c", "-o", "batch.so", "-lm"),
+            (*STRICT, "-c", f"{NAME}.c", "-o", "law.o"),
+            ("-std=c99", "-shared", "law.o", "batch.c", "-o", "batch.so", "-lm"),
         ):
             done = run(COMPILERS[0], *flags, *names, cwd=directory)
             assert done.returncode == 0, done.stderr
+            assert done.stderr == ""
         return cls(exported, servo(kind), directory / "batch.so")
 
     def __call__(self, states: np.ndarray, apart: bool = True) -> tuple[np.ndarray, np.ndarray]:

@@ -33,7 +33,7 @@ CASES = {
 }
 
 EACH = [
-    ("rover", "3.0"),
+    pytest.param("rover", "3.0", marks=pytest.mark.extended),
     ("rover", "2.0"),
     ("flyer", "3.0"),
     pytest.param("flyer", "2.0", marks=pytest.mark.slow),

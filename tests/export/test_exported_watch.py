@@ -214,11 +214,17 @@ def test_saved_states_of_units_bring_the_integral_back_but_no_forged_one(unit_of
     unit.fmu.freeFMUState(saved)
 
 
-@pytest.fixture(params=VERSIONS)
-def unit_of_integral(request, tmp_path):
+@pytest.fixture(scope="module", params=VERSIONS)
+def path_of_integral(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("integral")
     with with_compiler():
         arm = servo("two links, integral")
-        unit = Unit(arm.export(tmp_path, "fmu", name="integral", fmi=request.param))
+        return arm.export(folder, "fmu", name="integral", fmi=request.param)
+
+
+@pytest.fixture
+def unit_of_integral(path_of_integral):
+    unit = Unit(path_of_integral)
     yield unit
     unit.close()
 

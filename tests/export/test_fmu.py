@@ -164,6 +164,7 @@ def test_same_model_gives_the_same_bytes_and_another_one_another_token(tmp_path)
     assert len({(d.instantiationToken, d.guid) for d in described}) == 2
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("version", ["3.0", pytest.param("2.0", marks=pytest.mark.slow)])
 def test_tools_build_binaries_from_the_sources(version, tmp_path):
     path = write_fmu(spiral(), tmp_path, version, binary=False)
@@ -185,7 +186,11 @@ def test_without_a_compiler_there_are_sources_only_and_it_is_said(version, tmp_p
             path = write_fmu(model, tmp_path, version)
         assert validate_fmu(str(path)) == []
         assert not list(unpacked(path).glob("binaries/*"))
-        assert list(unpacked(path).glob("sources/*.c"))
+        sources = {file.name for file in unpacked(path).glob("sources/*.c")}
+        assert sources
+        # Tools build what the unit lists.
+        listed = "".join(file.read_text("utf-8") for file in unpacked(path).glob("**/*.xml"))
+        assert set(re.findall(r'<(?:Source)?File name="([^"]+)"', listed)) == sources
 
 
 # --- motion ---------------------------------------------------------------------------------------

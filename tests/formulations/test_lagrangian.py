@@ -165,7 +165,7 @@ def test_rebuilt_robot_has_the_same_lift_torques_and_motion(name):
     system = rebuilt(robot, momentum=not robot.wheels)
     known, model = cc.reduce(robot), cc.reduce(system)
     assert (model.shape, model.control_names) == (known.shape, known.control_names)
-    rng = np.random.default_rng(3)
+    rng, plants = np.random.default_rng(3), (cc.Plant(system), cc.Plant(robot))
     for _ in range(3):
         q, s, u = robot.random(rng), rng.normal(size=known.ns), rng.normal(size=known.nu)
         v = known.velocity(q, s)
@@ -173,7 +173,7 @@ def test_rebuilt_robot_has_the_same_lift_torques_and_motion(name):
         assert model.bias(q, s) == pytest.approx(known.bias(q, s), abs=1e-11)
         assert system.bias(q, v) == pytest.approx(robot.bias(q, v), abs=1e-11)
         assert model.acceleration(q, s, u) == pytest.approx(known.acceleration(q, s, u), abs=1e-9)
-        one, other = (cc.Plant(x).acceleration(q, v, u)[0] for x in (system, robot))
+        one, other = (plant.acceleration(q, v, u)[0] for plant in plants)
         assert one == pytest.approx(other, abs=1e-9)
 
     def torque(t):

@@ -47,21 +47,24 @@ def followed(plan: LoopPlan, dt: float) -> Run:
     return cc.simulate(model.robot, law, None, plan.loop.duration, start, still, dt=dt)
 
 
-def test_satellite_turns_by_90_degrees_about_each_axis(satellite: ReducedModel) -> None:
-    for axis in np.eye(3):
-        plan = cc.plan_loop(satellite, np.pi / 2 * axis, duration=20.0)
-        assert plan.reached
-        run = followed(plan, 0.05)
-        turn = Rotation.from_quat(run.q[-1, 3:7]) * Rotation.from_rotvec(np.pi / 2 * axis).inv()
-        assert np.degrees(turn.magnitude()) < 0.1
-        assert np.abs(run.momentum).max() < 1e-9
-        assert_close(run.q[-1, 7:], np.zeros(3), 1e-3)
-        assert np.abs(run.v[-1]).max() < 1e-3
+@pytest.mark.by_default(1)
+@pytest.mark.parametrize("axis", np.eye(3), ids=str)
+def test_satellite_turns_by_90_degrees_about_each_axis(
+    satellite: ReducedModel, axis: np.ndarray
+) -> None:
+    plan = cc.plan_loop(satellite, np.pi / 2 * axis, duration=20.0)
+    assert plan.reached
+    run = followed(plan, 0.05)
+    turn = Rotation.from_quat(run.q[-1, 3:7]) * Rotation.from_rotvec(np.pi / 2 * axis).inv()
+    assert np.degrees(turn.magnitude()) < 0.1
+    assert np.abs(run.momentum).max() < 1e-9
+    assert_close(run.q[-1, 7:], np.zeros(3), 1e-3)
+    assert np.abs(run.v[-1]).max() < 1e-3
 
 
 def test_rover_parks_sideways(rover: ReducedModel) -> None:
     plan = cc.plan_loop(rover, [0.0, 0.3, 0.0])
-    run = followed(plan, 0.02)
+    run = followed(plan, 0.05)
     assert_close(run.q[-1, :3], [0.0, 0.3, 0.0], 1e-3)
     assert_close(run.q[-1, 3:], np.zeros(5), 1e-3)
     # The same by the torques of the plan, without feedback.
@@ -71,7 +74,7 @@ def test_rover_parks_sideways(rover: ReducedModel) -> None:
         10.0,
         plan.start(),
         np.zeros(5),
-        dt=Integrator("dop853", 1e-2, rtol=1e-9),
+        dt=Integrator("dop853", 5e-2, rtol=1e-9),
     )
     assert_close(motion.q[-1, :3], [0.0, 0.3, 0.0], 1e-4)
     # Forwards too: the curvature has no such part, its bracket with the connection has.
@@ -135,12 +138,12 @@ def test_far_loops_take_smaller_steps(rover: ReducedModel) -> None:
     assert cc.plan_loop(rover, [5.0, 0.0, 0.0], harmonics=1, cycles=1).reached
 
 
-def test_ball_turns_by_its_place() -> None:
-    model = cc.reduce(ball("rubber_ball"))
-    for wanted in ([0.0, 0.0, 0.8], [0.6, 0.0, 0.0]):
-        plan = cc.plan_loop(model, wanted)
-        assert plan.reached
-        assert_close(plan.phase.log, wanted, 1e-5)
+@pytest.mark.by_default(1)
+@pytest.mark.parametrize("wanted", [[0.6, 0.0, 0.0], [0.0, 0.0, 0.8]], ids=str)
+def test_ball_turns_by_its_place(wanted: list[float]) -> None:
+    plan = cc.plan_loop(cc.reduce(ball("rubber_ball")), wanted)
+    assert plan.reached
+    assert_close(plan.phase.log, wanted, 1e-5)
     with pytest.raises(ReductionError, match="a control for each of place"):
         plan.torque  # noqa: B018
 
@@ -182,7 +185,7 @@ def test_rotor_without_curvature_reaches_nothing() -> None:
 
 
 def test_plan_states_what_it_missed(planar: ReducedModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = cc.plan_loop(planar, [1.0], limits=[[-0.3, 0.3]] * 2, cycles=1, harmonics=2)
+    plan = cc.plan_loop(planar, [1.0], limits=[[-0.3, 0.3]] * 2, cycles=1, harmonics=1)
     assert not plan.reached
     assert "missed by" in plan.why
     assert "missed by" in str(plan)
@@ -191,7 +194,7 @@ def test_plan_states_what_it_missed(planar: ReducedModel, monkeypatch: pytest.Mo
     # Both sides of the tolerance.
     for share, reached in ((1.01, True), (0.99, False)):
         monkeypatch.setattr("concur.planning._plan.REACHED", share * abs(plan.missed[0]))
-        again = cc.plan_loop(planar, [1.0], limits=[[-0.3, 0.3]] * 2, cycles=1, harmonics=2)
+        again = cc.plan_loop(planar, [1.0], limits=[[-0.3, 0.3]] * 2, cycles=1, harmonics=1)
         assert again.reached == reached
 
 

@@ -60,9 +60,9 @@ def figures(run, tmp_path_factory):
 
 
 @pytest.fixture
-def report(run, figures, tmp_path):
-    def write(summary=SUMMARY, audit=AUDIT, this=run):
-        return write_report(this, summary, audit, figures, tmp_path / "out").read_text("utf-8")
+def report(run, tmp_path):
+    def write(summary=SUMMARY, audit=AUDIT, this=run, shown=None):
+        return write_report(this, summary, audit, shown or {}, tmp_path / "out").read_text("utf-8")
 
     return write
 
@@ -104,7 +104,7 @@ def test_notes_keep_their_lines(run, tmp_path):
 
 
 def test_report_embeds_every_figure_and_refers_to_nothing_else(report, figures):
-    source = report()
+    source = report(shown=figures)
     page = Page(source)
     assert source.startswith("<!DOCTYPE html>")
     assert len(page.pictures) == len(figures)

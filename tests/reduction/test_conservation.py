@@ -96,6 +96,7 @@ def some_of(count: int, quick: int) -> list[Any]:
     return [pytest.param(i, marks=() if i < quick else slow) for i in range(count)]
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("seed", some_of(8, 3))
 def test_random_rovers(seed: int) -> None:
     drawn = random_rover(seed)

@@ -22,6 +22,8 @@ LARGE = (
     *("free_flyer", "hull_crawler", "mecanum_arm", "orbital_crawler", "servicer", "station_arm"),
     "two_handed_spacecraft",
 )
+FEW = ("planar_floater", "rover_arm", "snakeboard", "wheel_satellite")
+"""Of the smaller ones, those of each kind of reduction."""
 STAGES = {
     "crane_car": ["column"],
     "mecanum_arm": ["hand"],
@@ -33,12 +35,12 @@ STAGES = {
 """Joints of shipped robots that keep their momentum without a drive."""
 
 
-def models(many: bool) -> list[ReducedModel]:
+def models(which: str) -> list[ReducedModel]:
     """Models of shipped robots, floating ones with a momentum too; with stages; no trees."""
     made = []
     robots = [getattr(cc.robots, name)() for name in ROBOTS]
     for robot in robots:
-        if (robot.name in LARGE) == many:
+        if which == ("large" if robot.name in LARGE else "few" if robot.name in FEW else "small"):
             own = [cc.reduce(robot)]
             if joints := STAGES.get(robot.name):
                 driven = [name for name in robot.actuated if name not in joints]
@@ -46,7 +48,7 @@ def models(many: bool) -> list[ReducedModel]:
                 own.append(cc.reduce(staged, stages=dict.fromkeys(joints, 0.5)))
             for model in own:
                 made += [model, model.at_momentum(MOMENTUM)] if model.takes_momentum else [model]
-    if many:
+    if which != "few":
         return made
     spatial = rigid_body(2.0, np.array([0.1, 0.2, 0.3]), np.diag([1.0, 2.0, 2.5]), "spatial")
     wheels = cc.reduce(crane(undriven="column"), stages={"column": -11.5})
@@ -85,10 +87,11 @@ def worst(model: ReducedModel) -> tuple[float, float, float]:
     return tuple(np.max(found, axis=0))
 
 
-@pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.extended)])
-def test_factor_plus_transpose_is_the_rate_of_the_mass_matrix(many: bool) -> None:
+@pytest.mark.by_default(1)
+@pytest.mark.parametrize("which", ["few", "small", "large"])
+def test_factor_plus_transpose_is_the_rate_of_the_mass_matrix(which: str) -> None:
     """004: (4)-(17), (20), (22)-(26)."""
-    for model in models(many):
+    for model in models(which):
         rate, forces, gyroscopic = worst(model)
         assert rate < 1e-12, (model.name, rate)
         assert forces < 1e-11, (model.name, forces)

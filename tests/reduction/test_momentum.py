@@ -130,7 +130,7 @@ def _force(case: Case, u: np.ndarray, wrench: np.ndarray | None = None) -> np.nd
     return np.concatenate([base, u])
 
 
-@pytest.mark.by_default(2)
+@pytest.mark.by_default(1)
 def test_momentum_rates_of_five_formulations(thorough: Case) -> None:
     """Thesis: (3.3.47)."""
     case = thorough

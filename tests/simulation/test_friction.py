@@ -252,7 +252,7 @@ def test_friction_of_a_motor_behind_a_spring_holds_it(wheel):
     for torque, holds in ((0.14, True), (0.301, False)):
         real = Imperfections.of(wheel, coulomb=0.3, stiffness=50.0, damping=2.0, motor_inertia=0.05)
         program = loop_program(Stay(wheel, [torque]), cc.Plant(wheel), real)
-        x, _ = rolled(program, program.start([0.0], [0.0]), 2000)
+        x, _ = rolled(program, program.start([0.0], [0.0]), 1200)
         motor, speed = (program.state(x, name)[:, 0] for name in ("motor", "v"))
         assert bool(np.abs(motor[1:]).max() < 1e-15) is holds
         assert bool(np.abs(speed[-100:]).max() < 0.1 * np.abs(speed).max()) is holds

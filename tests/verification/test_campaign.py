@@ -315,6 +315,8 @@ def test_numbers_that_are_not_physical_are_refused_before_the_run(campaign: Camp
 def test_a_world_that_is_not_physical_fails_with_its_reason(tmp_path: Path) -> None:
     # The ends of a normal distribution are infinite: single worlds may be impossible.
     text = altered('"*" = { relative = [-0.1, 0.1] }', "forearm = { normal = [0.0, 0.5] }", TASK)
+    text = altered("duration = 0.5", "duration = 0.1", text)
+    text = altered("within = 0.3", "within = 0.05", text)
     campaign = Campaign(task_of(tmp_path, text))
     worlds = np.zeros((3, campaign.task.uncertainty.size))
     worlds[1, 0] = -1.2
