@@ -258,12 +258,12 @@ def read_result(path: Path) -> StoredResult:
     Returns
     -------
     StoredResult
-        Verdict and rows of the file.
+        Verdict and rows of the file. PROVED becomes UNVERIFIED, since the file contains no proof.
 
     Raises
     ------
     DescriptionError
-        If it is no such file.
+        If it is no such file, or its verdict is "passed" and a limit is not kept.
 
     Examples
     --------
@@ -289,7 +289,16 @@ def read_result(path: Path) -> StoredResult:
             file=str(path),
         ) from None
     kind, name, status = texts
-    return StoredResult(kind, name, status, rows)
+    missed = [row.quantity for row in rows if row.holds is False]
+    if status == "passed" and missed:
+        raise DescriptionError(
+            str(path),
+            expected="limits that are kept in a result that passed",
+            came=f"`{missed[0]}`, which is not kept",
+            cure="Run the command again.",
+            file=str(path),
+        )
+    return StoredResult(kind, name, "UNVERIFIED" if status == "PROVED" else status, rows)
 
 
 def word(status: str | Enum) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import concur as cc
-from concur.errors import ConcurError
+from concur.errors import ConcurError, DescriptionError
 from concur.proofs import prove_task
 from concur.results import COMMON, Row, StoredResult
 from concur.simulation import RunRecord
@@ -138,3 +138,27 @@ def test_changed_certificate_and_missing_files_are_refused(results, tmp_path):
     for name in ("c.json", "no.h5", "none.h5", "none.json", ""):
         with pytest.raises(ConcurError):
             cc.load_result(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("status", "holds", "opened"),
+    [
+        ("PROVED", True, "UNVERIFIED"),
+        ("PROVED", False, "UNVERIFIED"),
+        ("failed", False, "failed"),
+        ("passed", True, "passed"),
+        ("passed", None, "passed"),
+    ],
+)
+def test_answers_without_evidence_are_not_proved(tmp_path, status, holds, opened):
+    path = cc.results.StoredResult(
+        "prove", "a", status, (cc.results.Row("b", holds=holds, value=1.0),)
+    ).save(tmp_path / "found.json")
+    assert cc.load_result(path).status == opened
+
+
+def test_a_result_that_passed_has_no_limit_that_is_missed(tmp_path):
+    row = cc.results.Row("b", 2.0, 1.0, "m", holds=False)
+    path = cc.results.StoredResult("track", "a", "passed", (row,)).save(tmp_path / "found.json")
+    with pytest.raises(DescriptionError, match="`b`, which is not kept"):
+        cc.load_result(path)
