@@ -2,11 +2,12 @@
 from . import control as control
 from . import errors as errors
 from . import outputs as outputs
-from . import plotting as plotting
 from . import reduction as reduction
 from . import robot as robot
 from . import robots as robots
+from . import show as show
 from . import simulation as simulation
+from .campaign import verify as verify
 from .certify import Status as Status
 from .certify import certified_gains as certified_gains
 from .certify import certify as certify
@@ -17,9 +18,9 @@ from .control import design_gains as design_gains
 from .control import inverse_kinematics as inverse_kinematics
 from .control import laws as laws
 from .control import singularities as singularities
-from .formats import load as load
-from .formats import load_task as load_task
 from .formulations import LagrangianSystem as LagrangianSystem
+from .io import load as load
+from .io import load_task as load_task
 from .outputs import Output as Output
 from .outputs import ReferenceSample as ReferenceSample
 from .outputs import references as references
@@ -38,6 +39,5 @@ from .simulation import Run as Run
 from .simulation import compare as compare
 from .simulation import simulate as simulate
 from .stored import load_result as load_result
-from .verification import verify as verify
 
 __version__: str

@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
+from concur.campaign import CampaignResult
 from concur.certify import Status
 from concur.checker import StoredTaskProof, is_task_proof, load_task_proof
 from concur.control import JointLimits
 from concur.documents import as_path, document_hash
 from concur.errors import DescriptionError
 from concur.files import read_json
-from concur.formats import recorded_robot
 from concur.hdf5 import hdf5_file
+from concur.io import recorded_robot
 from concur.outputs import Output
 from concur.results import Row, StoredResult, read_result
 from concur.robot import Mechanism
 from concur.simulation import RunRecord
-from concur.verification import CampaignResult
 
 __all__ = ["load_result"]
 

@@ -17,7 +17,7 @@ from typing import Any
 
 Shape = dict[str, Any]
 
-SCHEMAS = Path(__file__).parents[1] / "concur" / "formats" / "schemas"
+SCHEMAS = Path(__file__).parents[1] / "concur" / "io" / "schemas"
 PAGES = tuple(f"reference/{kind}_file" for kind in ("robot", "sidecar", "task", "rig"))
 _MARK = re.compile(r"^<!-- fields of (\w+) -->\n.*", re.MULTILINE | re.DOTALL)
 _LARGEST, _SMALLEST = 1e9, 1e-12

@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 import concur as cc
-from concur.plotting import new_figure
+from concur.show import new_figure
 
 
 @dataclass

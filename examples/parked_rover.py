@@ -7,7 +7,7 @@ Run it from anywhere: ``python examples/parked_rover.py``. It writes `parked_rov
 import numpy as np
 
 import concur as cc
-from concur.plotting import new_figure, styled
+from concur.show import new_figure, styled
 
 model = cc.reduce(cc.robots.rover_arm())
 arm = [[-0.3, 0.3]] * 3  # rad: the arm takes a small part in the loop

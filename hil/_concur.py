@@ -33,14 +33,17 @@ if TYPE_CHECKING:
         read_bytes,
         read_json,
     )
-    from concur.formats import Task, load_task
     from concur.groups import quaternion, se3
+    from concur.io import Task, load_task
     from concur.mcap import Quantity, write_mcap
     from concur.outputs import reference_for
-    from concur.plotting.errors import TIME
-    from concur.plotting.files import make_directory, writing
-    from concur.plotting.report import page_style
-    from concur.plotting.style import (
+    from concur.proofs import Reading
+    from concur.reduction import ReducedModel
+    from concur.robot import Mechanism
+    from concur.show.errors import TIME
+    from concur.show.files import make_directory, writing
+    from concur.show.report import page_style
+    from concur.show.style import (
         DPI,
         PALETTE,
         REFERENCE,
@@ -50,9 +53,16 @@ if TYPE_CHECKING:
         side_legend,
         styled,
     )
-    from concur.proofs import Reading
-    from concur.reduction import ReducedModel
-    from concur.robot import Mechanism
+    from concur.show.viewer import (
+        LOCAL,
+        REJECTED,
+        Scene,
+        add_plot,
+        admits,
+        drawable,
+        silenced,
+        start_server,
+    )
     from concur.simulation import (
         Friction,
         Latency,
@@ -80,16 +90,6 @@ if TYPE_CHECKING:
         suggest,
         unknown,
     )
-    from concur.viewing import (
-        LOCAL,
-        REJECTED,
-        Scene,
-        add_plot,
-        admits,
-        drawable,
-        silenced,
-        start_server,
-    )
 
 _PLACES = {
     "concur": "concur_version",
@@ -99,7 +99,7 @@ _PLACES = {
     "concur.control": "Law Servo Tick TickStatus TrackingLaw tracking_law",
     "concur.errors": "ConcurError DescriptionError install_command printable shown",
     "concur.files": "confined copy_of escape_output folder_named is_file read_bytes read_json",
-    "concur.formats": "Task load_task",
+    "concur.io": "Task load_task",
     "concur.tables": (
         "Expected FileName LARGEST Positive Refusal Table Text Truth check fault list_of "
         "missing_file read_toml suggest unknown"
@@ -108,10 +108,10 @@ _PLACES = {
     "concur.mcap": "Quantity write_mcap",
     "concur.robot": "Mechanism",
     "concur.outputs": "reference_for",
-    "concur.plotting.errors": "TIME",
-    "concur.plotting.files": "make_directory writing",
-    "concur.plotting.report": "page_style",
-    "concur.plotting.style": (
+    "concur.show.errors": "TIME",
+    "concur.show.files": "make_directory writing",
+    "concur.show.report": "page_style",
+    "concur.show.style": (
         "DPI PALETTE REFERENCE logarithmic new_figure output_color side_legend styled"
     ),
     "concur.proofs": "Reading",
@@ -120,7 +120,7 @@ _PLACES = {
         "Friction Latency Plant check_friction coordinate_columns encoder_count "
         "velocity_columns write_arrays"
     ),
-    "concur.viewing": "LOCAL REJECTED Scene add_plot admits drawable silenced start_server",
+    "concur.show.viewer": "LOCAL REJECTED Scene add_plot admits drawable silenced start_server",
 }
 """Names by package, as above."""
 

@@ -18,7 +18,7 @@ os.environ["MPLBACKEND"] = "Agg"
 os.environ.setdefault("CONCUR_CC", "none")
 
 from concur import robots  # noqa: E402
-from concur.formats import _task_parts, load_shipped  # noqa: E402
+from concur.io import _task_parts, load_shipped  # noqa: E402
 
 _kept = functools.cache(load_shipped)
 

@@ -16,11 +16,11 @@ import pytest
 
 import concur as cc
 from concur import hdf5
+from concur.campaign import CampaignResult
 from concur.cli._view import read_film
 from concur.errors import ConcurError, DescriptionError
 from concur.hdf5 import hdf5_file
 from concur.simulation import Motion, Run, forced_motion, simulate, write_arrays
-from concur.verification import CampaignResult
 
 SECRET = np.arange(100.0)
 RAGGED = np.empty(1, object)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import concur as cc
+from concur.campaign import CampaignResult
 from concur.errors import ConcurError, DescriptionError
 from concur.proofs import prove_task
 from concur.results import COMMON, Row, StoredResult
 from concur.simulation import RunRecord
-from concur.verification import CampaignResult
 
 
 @pytest.fixture(scope="module")

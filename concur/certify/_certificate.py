@@ -185,7 +185,7 @@ class Certificate:
 
         def decay() -> Figure:
             from concur.certify._error_motions import error_motions
-            from concur.plotting import decay_figure
+            from concur.show import decay_figure
 
             return decay_figure(self, error_motions(self))
 
@@ -284,7 +284,7 @@ class Certificate:
         )
 
     def _repr_html_(self) -> str:
-        from concur.plotting.notebook import certificate_html
+        from concur.show.notebook import certificate_html
 
         return certificate_html(self)
 

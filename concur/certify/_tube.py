@@ -81,7 +81,7 @@ class Tube:
         """Disturbed motions inside the tube; none if its radius is infinite."""
 
         def drawn() -> Figure:
-            from concur.plotting import disturbed_motions, tube_figure
+            from concur.show import disturbed_motions, tube_figure
 
             return tube_figure(self, disturbed_motions(self, cast(float, self.disturbance)))
 

@@ -12,7 +12,7 @@ from concur.certify import Status
 from concur.checker._recheck import recheck
 from concur.checker._stored import load_task_proof
 from concur.errors import OutputError
-from concur.formats import Task
+from concur.io import Task
 from concur.proofs import TaskProof
 
 

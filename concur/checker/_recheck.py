@@ -15,7 +15,7 @@ from concur.control import Servo
 from concur.documents import as_path
 from concur.errors import ConcurError
 from concur.files import read_json
-from concur.formats import Task
+from concur.io import Task
 from concur.proofs import LARGEST_PROOF, TASK_PROOF
 
 

@@ -14,7 +14,7 @@ from concur.certify import Status
 from concur.checker._receipts import confirmed
 from concur.control import Servo
 from concur.documents import as_path
-from concur.formats import Task, load_proof_task
+from concur.io import Task, load_proof_task
 from concur.outputs.references import Reference
 from concur.proofs import Bound, Statement, TaskDocument
 from concur.results import Figures, Row

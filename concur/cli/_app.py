@@ -240,7 +240,7 @@ def schema(
     ],
 ) -> None:
     """Print the JSON schema of a kind of file, with which editors complete and check it."""
-    file = resources.files("concur.formats") / "schemas" / f"{kind.value}.json"
+    file = resources.files("concur.io") / "schemas" / f"{kind.value}.json"
     typer.echo(file.read_text(encoding="utf-8"), nl=False)
 
 

@@ -44,12 +44,12 @@ from concur.cli._certify_result import (
 from concur.cli._results import Results, results
 from concur.control import Servo
 from concur.errors import ConcurError, OutputError, UnknownNameError
-from concur.formats import Task, load_task
-from concur.plotting.certificate import decay_figure, rate_figure, tube_figure
-from concur.plotting.disturbed import disturbed_motions
-from concur.plotting.files import writing
-from concur.plotting.style import DPI
+from concur.io import Task, load_task
 from concur.rounding import percent_down, rounded_down, rounded_up
+from concur.show.certificate import decay_figure, rate_figure, tube_figure
+from concur.show.disturbed import disturbed_motions
+from concur.show.files import writing
+from concur.show.style import DPI
 from concur.tables import LARGEST, located
 
 METHODS = ("tight", "thesis")

@@ -20,7 +20,7 @@ from concur.certify import (
     Tube,
 )
 from concur.cli._answer import answer
-from concur.formats import Task
+from concur.io import Task
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from concur.campaign import Campaign
 from concur.cli._answer import NO_TABLE, Answer
 from concur.cli._check_task import StartResult
 from concur.cli._tables import MARKS, audit_dict, shown_audit
@@ -19,11 +20,10 @@ from concur.cli._urdf import macros_of
 from concur.cli._warnings import file_warnings, robot_warnings, task_warnings
 from concur.errors import UnknownNameError
 from concur.files import is_file
-from concur.formats import Task, load, load_shipped, load_task, shipped_names
+from concur.io import Task, load, load_shipped, load_task, shipped_names
 from concur.reduction import Audit, JointSymmetry, ReducedModel, SymmetryReport, reduce, symmetry
 from concur.robot import Body, Mechanism
 from concur.tables import located, read_toml, suggest_file
-from concur.verification import Campaign
 
 
 def check_robot(

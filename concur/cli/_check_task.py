@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from concur.control import Reach, Servo, lost_direction
-from concur.formats import Task
+from concur.io import Task
 
 CLOSE = 20.0
 """Multiple of the singular margin below which a configuration counts as nearly singular."""

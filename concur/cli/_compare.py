@@ -14,7 +14,7 @@ from rich.table import Table
 from concur.cli._answer import Answer
 from concur.errors import ConcurError, DescriptionError, SimulationError
 from concur.files import writing
-from concur.formats import load_task
+from concur.io import load_task
 from concur.simulation import Comparison, RunRecord, compare
 from concur.stored import is_run, read_run
 

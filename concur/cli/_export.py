@@ -7,7 +7,7 @@ from pathlib import Path
 from concur.cli._answer import Answer
 from concur.cli._results import results
 from concur.control import CFolder
-from concur.formats import load_task
+from concur.io import load_task
 from concur.tables import located
 
 

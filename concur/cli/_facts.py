@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from concur.control import JointLimits, TrackingLaw
-from concur.formats import Task
+from concur.io import Task
 from concur.reduction import momenta_text
 
 

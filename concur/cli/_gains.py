@@ -25,7 +25,7 @@ from concur.control import (
 )
 from concur.errors import ConcurError, SimulationError, UnknownNameError
 from concur.files import replace_files, writing
-from concur.formats import Task, load_task
+from concur.io import Task, load_task
 from concur.results import Row
 from concur.rounding import rounded_down
 from concur.tables import read_toml

@@ -18,7 +18,7 @@ from concur.cli._answer import Answer
 from concur.control import Servo
 from concur.errors import ConcurError, DescriptionError, UnknownNameError
 from concur.files import writing
-from concur.formats import load, load_task, suggest_sidecar
+from concur.io import load, load_task, suggest_sidecar
 from concur.outputs import Output
 from concur.reduction import ReducedModel, reduce
 from concur.robot import Mechanism, robot_size

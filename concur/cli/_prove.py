@@ -17,12 +17,12 @@ from concur.cli._prove_result import PROOF, ProveResult
 from concur.cli._results import results
 from concur.codegen import find_compiler
 from concur.errors import OutputError
-from concur.formats import Task, load_task
-from concur.plotting.files import writing
-from concur.plotting.proof import proof_figure
-from concur.plotting.proof_bounds import bounds_figure
-from concur.plotting.style import DPI
+from concur.io import Task, load_task
 from concur.proofs import Sampled, TaskProof, largest_factor, prove_task, sample_statement
+from concur.show.files import writing
+from concur.show.proof import proof_figure
+from concur.show.proof_bounds import bounds_figure
+from concur.show.style import DPI
 
 WORLDS = 100
 """Worlds that are simulated by default."""

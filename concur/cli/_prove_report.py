@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from concur.cli._prove_result import ProveResult, bound_cells, shown
-from concur.plotting.report import section, table_row, write_sections
 from concur.proofs import TaskProof
 from concur.rounding import percent_down
+from concur.show.report import section, table_row, write_sections
 
 
 def write_proof_report(result: ProveResult, figures: Mapping[str, Path], folder: Path) -> Path:

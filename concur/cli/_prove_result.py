@@ -14,7 +14,7 @@ from rich.table import Table
 
 from concur.certify import Status
 from concur.cli._answer import answer
-from concur.formats import Task
+from concur.io import Task
 from concur.proofs import Bound, Sampled, TaskProof
 
 PROOF = "proof.json"

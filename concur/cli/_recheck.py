@@ -11,7 +11,7 @@ from concur.certify import Finding, Recheck, Status, examine
 from concur.checker import is_task_proof, load_task_proof, recheck
 from concur.cli._answer import Answer
 from concur.cli._bar import progress_bar
-from concur.formats import load_task
+from concur.io import load_task
 
 
 def recheck_file(path: Path, task_file: Path | None, console: Console) -> Answer:

@@ -28,9 +28,9 @@ from concur.errors import (
     SingularConfigurationError,
     UnknownNameError,
 )
-from concur.formats import Task, load_task
-from concur.plotting import animate, save_figures, write_report
+from concur.io import Task, load_task
 from concur.reduction import Audit
+from concur.show import animate, save_figures, write_report
 from concur.simulation import Finding, Run
 
 ANIMATIONS = ("gif", "mp4")

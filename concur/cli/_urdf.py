@@ -11,7 +11,7 @@ from typing import Any
 from concur.cli._answer import Answer
 from concur.errors import ConcurError, DescriptionError
 from concur.files import replace_files, writing
-from concur.formats import FixedInertia, fix_inertias, suggest_sidecar
+from concur.io import FixedInertia, fix_inertias, suggest_sidecar
 from concur.tables import show
 
 

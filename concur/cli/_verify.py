@@ -15,6 +15,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from concur._progress import track
+from concur.campaign import (
+    Campaign,
+    CampaignReport,
+    CampaignResult,
+    WorstFound,
+    cluster,
+    sampled_curves,
+    verify,
+    workers,
+    worst_searches,
+)
 from concur.certify import (
     Certificate,
     OperatingCertificate,
@@ -27,19 +38,8 @@ from concur.cli._results import Results, foreign, results
 from concur.cli._tables import warned
 from concur.cli._warnings import task_warnings
 from concur.errors import ConcurError
-from concur.formats import load_task
+from concur.io import load_task
 from concur.tables import located
-from concur.verification import (
-    Campaign,
-    CampaignReport,
-    CampaignResult,
-    WorstFound,
-    cluster,
-    sampled_curves,
-    verify,
-    workers,
-    worst_searches,
-)
 
 WORLDS = "worlds.h5"
 """Results file: a campaign continues from it."""

@@ -9,10 +9,10 @@ import numpy as np
 
 from concur.cli._check import is_task, named_robot
 from concur.errors import ConcurError, DescriptionError
-from concur.formats import load_task
+from concur.io import load_task
 from concur.outputs import Output
+from concur.show.viewer import FILMED, Film, RobotViewer, RunViewer, Viewer
 from concur.stored import is_run, read_recorded
-from concur.viewing import FILMED, Film, RobotViewer, RunViewer, Viewer
 
 
 def viewer_of(name: str, other: str | None, port: int, browser: bool) -> Viewer:
@@ -26,7 +26,7 @@ def viewer_of(name: str, other: str | None, port: int, browser: bool) -> Viewer:
 
 def write_still(name: str, other: str | None, picture: Path) -> None:
     """Write a picture: the robot, or the path of a run with the robot at several instants."""
-    from concur.plotting import path_figure, robot_figure
+    from concur.show import path_figure, robot_figure
 
     films: list[Any] = _films(name, other)
     if films:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from concur.formats import Task, suspicious_urdf
+from concur.io import Task, suspicious_urdf
 from concur.robot import (
     Mechanism,
     suspicious_inertias,

@@ -290,7 +290,7 @@ def loop_response(
     Returns
     -------
     LoopResponse
-        What `plotting.step_figure` and `plotting.margin_figure` draw.
+        What `show.step_figure` and `show.margin_figure` draw.
 
     Raises
     ------

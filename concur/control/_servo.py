@@ -171,7 +171,7 @@ class Servo(OutputLaw):
             Response of each coordinate to a step of its reference with the settling times; gain
             and phase over frequency and the loop in the complex plane with its margins.
         """
-        from concur.plotting import margin_figure, step_figure
+        from concur.show import margin_figure, step_figure
 
         response = loop_response(self, duration)
         return step_figure(response), margin_figure(response)

@@ -222,7 +222,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
         return f"<{what} of {shown(self.name, 40)}: {outputs}; {self.nu} controls>"
 
     def _repr_html_(self) -> str:
-        from concur.plotting.notebook import law_html
+        from concur.show.notebook import law_html
 
         return law_html(self)
 

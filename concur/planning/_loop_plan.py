@@ -129,7 +129,7 @@ class LoopPlan:
             The curvature in the plane in which the loop has the largest effect, with the other
             coordinates at the centre of the loop.
         """
-        from concur.plotting import curvature_figure
+        from concur.show import curvature_figure
 
         fibre, loop = fibre_of(self.model, "plot"), self.loop
         areas = np.array([loop.areas[i, j] for i, j in fibre.pairs])

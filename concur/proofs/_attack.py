@@ -53,7 +53,7 @@ class Attack:
 
     Parameters
     ----------
-    task : concur.formats.Task
+    task : concur.io.Task
         A task with a table ``[proof]``.
     proof : TaskProof, optional
         Its proof, with whose radii distances from the declared motion are compared.

@@ -45,7 +45,7 @@ class Source:
         Texts of their files.
     steps : int
         Number of steps of the task's duration.
-    given : concur.formats.Task
+    given : concur.io.Task
         The task that was proved.
     """
 

@@ -25,7 +25,7 @@ def largest_factor(
 
     Parameters
     ----------
-    task : concur.formats.Task
+    task : concur.io.Task
         A task with a table ``[proof]`` that is undecided.
     edge : float
         As for `prove_task`.

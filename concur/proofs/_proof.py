@@ -129,7 +129,7 @@ class TaskProof:
         """Tube and bounds over time; none without the task of the proof."""
         if self.source is None:
             return {}
-        from concur.plotting import bounds_figure, proof_figure
+        from concur.show import bounds_figure, proof_figure
 
         task = self.source.given
         names = [output.name for output in task.servo.outputs]

@@ -15,7 +15,7 @@ from concur.robot import Mechanism
 
 
 class Provable(Protocol):
-    """Attributes of a task that proofs and their samples read; see `concur.formats.Task`."""
+    """Attributes of a task that proofs and their samples read; see `concur.io.Task`."""
 
     @property
     def path(self) -> Any: ...

@@ -198,7 +198,7 @@ def counterexample(task: Provable) -> str:
 
     Parameters
     ----------
-    task : concur.formats.Task
+    task : concur.io.Task
         A task with a table ``[proof]`` of a robot that the prover covers.
 
     Returns
@@ -248,7 +248,7 @@ def sample_statement(
 
     Parameters
     ----------
-    task : concur.formats.Task
+    task : concur.io.Task
         A task with a table ``[proof]``.
     count : int
         Number of worlds that are drawn.

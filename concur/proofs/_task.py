@@ -38,7 +38,7 @@ def prove_task(
 
     Parameters
     ----------
-    task : concur.formats.Task
+    task : concur.io.Task
         A task with a table ``[proof]``.
     edge : float
         Edge of the cells of the hand's position relative to the base (m); of wheeled robots.

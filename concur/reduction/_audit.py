@@ -143,7 +143,7 @@ class Audit:
         return f"<audit of {len(self.conditions)} assumptions: {parts}>"
 
     def _repr_html_(self) -> str:
-        from concur.plotting.notebook import audit_html
+        from concur.show.notebook import audit_html
 
         return audit_html(self)
 

@@ -97,7 +97,7 @@ class Lift(EvaluatedMethods):
         return f"<{self.kind} reduction of {shown(self.name)}: {sizes}>"
 
     def _repr_html_(self) -> str:
-        from concur.plotting.notebook import model_html
+        from concur.show.notebook import model_html
 
         return model_html(self)
 

@@ -27,7 +27,7 @@ from concur.tables import INTERNAL
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from concur.viewing import RobotViewer
+    from concur.show.viewer import RobotViewer
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Mechanism(ScrewTree):
         return f"<robot {shown(self.name)}: {sizes}>"
 
     def _repr_html_(self) -> str:
-        from concur.plotting.notebook import robot_html
+        from concur.show.notebook import robot_html
 
         return robot_html(self)
 
@@ -490,7 +490,7 @@ class Mechanism(ScrewTree):
         >>> robot = cc.robots.rover_arm()
         >>> robot.plot().savefig("rover_arm.png")    # doctest: +SKIP
         """
-        from concur.plotting import robot_portrait
+        from concur.show import robot_portrait
 
         at = self.neutral() if q is None else self.check_configuration(q)
         return robot_portrait(self, at, tuple(outputs), ax)
@@ -534,7 +534,7 @@ class Mechanism(ScrewTree):
         ConcurError
             If the port is in use.
         """
-        from concur.viewing import RobotViewer
+        from concur.show.viewer import RobotViewer
 
         at = self.neutral() if q is None else self.check_configuration(q)
         shown = tuple(outputs) or tuple(getattr(servo, "outputs", ()))
@@ -595,6 +595,6 @@ class Mechanism(ScrewTree):
         >>> print(cc.robots.orbital_crawler().summary().splitlines()[0])
         orbital_crawler: 6 bodies, nq = 17, nv = 15, 9 driven freedoms
         """
-        from concur.plotting import summarise
+        from concur.show import summarise
 
         return summarise(self)

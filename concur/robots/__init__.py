@@ -1,6 +1,6 @@
 """Robots that come with the package: one function and one TOML file each."""
 
-from concur.formats import load_shipped
+from concur.io import load_shipped
 from concur.robot import Mechanism
 
 __all__ = [

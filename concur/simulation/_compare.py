@@ -343,7 +343,7 @@ class Comparison:
         return f"<comparison of {len(self.runs)} runs: {shown(', '.join(self.names), 120)}>"
 
     def _repr_html_(self) -> str:
-        from concur.plotting.notebook import comparison_html
+        from concur.show.notebook import comparison_html
 
         return comparison_html(self)
 
@@ -396,7 +396,7 @@ class Comparison:
             One panel for the errors of each output by unit, one for the norm of the controls by
             unit, and one for the margin.
         """
-        from concur.plotting import comparison_figure
+        from concur.show import comparison_figure
 
         return comparison_figure(self)
 

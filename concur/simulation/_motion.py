@@ -85,7 +85,7 @@ class Motion(Stored):
         )
 
     def _repr_html_(self) -> str:
-        from concur.plotting.notebook import motion_html
+        from concur.show.notebook import motion_html
 
         return motion_html(self)
 
@@ -216,7 +216,7 @@ class Motion(Stored):
             Shape velocities, controls, position and rotation of the base, or the configuration of
             a system without bodies, energy and what must stay zero.
         """
-        from concur.plotting.motion import motion_figure
+        from concur.show.motion import motion_figure
 
         return motion_figure(self)
 

@@ -43,8 +43,8 @@ from concur.writers import to_toml
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from concur.plotting.notebook import Animation
-    from concur.viewing import Film, RunViewer
+    from concur.show.notebook import Animation
+    from concur.show.viewer import Film, RunViewer
 
 SINGLE = ("t", "lyapunov", "scale", "margin", "constraint_residual", "energy", "work")
 """Arrays with one number per row."""
@@ -165,8 +165,8 @@ class Run(RunData):
 
     @property
     def figures(self) -> Figures:
-        """Figures by name, see `concur.plotting.save_figures`."""
-        from concur.plotting.overview import run_figures
+        """Figures by name, see `concur.show.save_figures`."""
+        from concur.show.overview import run_figures
 
         return run_figures(self)
 
@@ -205,7 +205,7 @@ class Run(RunData):
         >>> run = Run.load("out/rover_arm/run.h5", task.servo)           # doctest: +SKIP
         """
         if servo is None:  # readers of robots are above this package
-            servo = import_module("concur.formats").recorded_law(path)
+            servo = import_module("concur.io").recorded_law(path)
         law = tracking_law(servo, "run, `servo`")
         robot: Any = law.model.system if plant is None else plant
         known = run_columns(robot, law, None)
@@ -262,7 +262,7 @@ class Run(RunData):
         matplotlib.figure.Figure
             Errors, torques, path and health of the run.
         """
-        from concur.plotting import plot_run
+        from concur.show import plot_run
 
         return plot_run(self)
 
@@ -279,15 +279,15 @@ class Run(RunData):
         Returns
         -------
         Animation
-            GIF; `save` writes it to a file. `concur.plotting.animate` also writes MP4.
+            GIF; `save` writes it to a file. `concur.show.animate` also writes MP4.
 
         Raises
         ------
         ConcurError
             If `fps` or `speed` is not positive.
         """
-        from concur.plotting import animate
-        from concur.plotting.notebook import Animation
+        from concur.show import animate
+        from concur.show.notebook import Animation
 
         as_tree(self.robot, f"animation of a run of `{self.robot.name}`", DRAWN)
         with TemporaryDirectory() as folder:
@@ -295,7 +295,7 @@ class Run(RunData):
         return Animation(data, f"animation of {self.robot.name}, {self.t[-1]:.4g} s")
 
     def _repr_html_(self) -> str:
-        from concur.plotting.notebook import run_html
+        from concur.show.notebook import run_html
 
         return run_html(self, Comparison((self.robot.name,), (RunRecord.of(self),)))
 
@@ -324,13 +324,13 @@ class Run(RunData):
         ConcurError
             If the port is in use.
         """
-        from concur.viewing import RunViewer
+        from concur.show.viewer import RunViewer
 
         runs = (self,) if other is None else (self, other)
         return RunViewer([run._film() for run in runs], port, browser)
 
     def _film(self) -> Film:
-        from concur.viewing import FILMED, Film
+        from concur.show.viewer import FILMED, Film
 
         as_tree(self.robot, f"view of a run of `{self.robot.name}`", DRAWN)
         columns, rows = run_columns(self.robot, self.servo, self.slip), len(self.t)

@@ -25,7 +25,7 @@ from PIL import Image
 
 import concur as cc
 import hil
-from concur.plotting import (
+from concur.show import (
     animate,
     error_figure,
     new_figure,
@@ -33,8 +33,8 @@ from concur.plotting import (
     robot_figure,
     styled,
 )
-from concur.plotting._flight import draw_view, leaves_plane
-from concur.plotting.robot import TRIAD
+from concur.show._flight import draw_view, leaves_plane
+from concur.show.robot import TRIAD
 from concur.simulation import Run
 from hil.record.ring import Ring
 from hil.views.dashboard import Dashboard

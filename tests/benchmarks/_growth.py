@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from concur.plotting.style import PALETTE, new_figure, styled
+from concur.show.style import PALETTE, new_figure, styled
 from tests.benchmarks import _quantities
 from tests.benchmarks._contender import law_inner
 from tests.benchmarks._inner import OurInner, TheirInner

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import concur as cc
-from concur.formats import Task
+from concur.io import Task
 
 TASK = Path(__file__).parents[2] / "examples" / "rover_arm.toml"
 

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 import concur as cc
-from concur.formats import Task
+from concur.io import Task
 from tests.benchmarks._contender import (
     CALLS,
     Comparison,

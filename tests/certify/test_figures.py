@@ -14,7 +14,7 @@ from concur.certify._robust import tube
 from concur.certify._status import Status
 from concur.errors import OutputError, ShapeError
 from concur.outputs.groups import Product, Rotation, Vector
-from concur.plotting import decay_figure, disturbed_motions, rate_figure, tube_figure
+from concur.show import decay_figure, disturbed_motions, rate_figure, tube_figure
 from tests.certify._channel import channel
 from tests.certify.test_robust import form, reference
 

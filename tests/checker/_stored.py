@@ -12,7 +12,7 @@ from typing import Any
 from concur.checker import recheck
 from concur.documents import document_hash
 from concur.errors import ConcurError
-from concur.formats import Task, load_task
+from concur.io import Task, load_task
 from concur.proofs import prove_task
 from concur.proofs._recheck_document import text_hash
 

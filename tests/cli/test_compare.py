@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from concur.cli import main
-from concur.formats import load_task
+from concur.io import load_task
 from tests.cli.test_gains import TASK
 
 

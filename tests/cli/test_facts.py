@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from concur.cli._facts import task_facts
-from concur.formats import load_task
+from concur.io import load_task
 
 TASK = """
 name = "tumbling"

@@ -13,7 +13,7 @@ import concur as cc
 from concur.checker import confirm, load_task_proof
 from concur.cli import main
 from concur.errors import ConcurError
-from concur.formats import load_task
+from concur.io import load_task
 from concur.proofs import _recheck_document, prove_task, sample_statement
 from tests.proofs._restated import restated
 

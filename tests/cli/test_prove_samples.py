@@ -13,8 +13,8 @@ import concur.cli._prove as command
 from concur.certify import Status
 from concur.cli import main
 from concur.errors import OutputError
-from concur.plotting import new_figure
 from concur.proofs import Statement
+from concur.show import new_figure
 from tests.proofs._rover import rover
 
 WHOLE = (Path(__file__).parents[2] / "examples" / "rover_arm.toml").read_text()

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from concur.cli import main
-from concur.formats import load_task
+from concur.io import load_task
 from tests.cli.test_check_task import line
 
 TABLES = """

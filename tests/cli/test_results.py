@@ -111,7 +111,7 @@ def test_failed_run_leaves_no_older_report(
     def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("a fault of ours")
 
-    monkeypatch.setattr("concur.formats._task.simulate", broken)
+    monkeypatch.setattr("concur.io._task.simulate", broken)
     assert isinstance(run("track", task, "--out", green).exception, RuntimeError)
     assert files(green) == {MANIFEST}
     assert entry(green)["status"] == "failed"
@@ -362,7 +362,7 @@ def test_units_are_warned_of_before_the_task_is_refused(
     def refuse(*_: Any) -> None:
         raise ConcurError("servo", expected="this", came="that", cure="Do so.")
 
-    monkeypatch.setattr("concur.formats.Task.servo", property(refuse))
+    monkeypatch.setattr("concur.io.Task.servo", property(refuse))
     task.write_text(task.read_text().replace("forearm = 1.2", "forearm = -46.0"))
     result = run("track", task, "--out", green)
     assert result.exit_code == 2

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from concur._version import __version__
 from concur.cli import main
 from concur.errors import DescriptionError
-from concur.formats import load
+from concur.io import load
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SHORT = {"duration = 20.0": "duration = 0.1", "evaluate_after = 12.0": "evaluate_after = 0.08"}

@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 import concur as cc
+from concur.campaign import Campaign, CampaignReport, CampaignResult
 from concur.cli import main
 from concur.cli._results import results
-from concur.formats import Task
-from concur.verification import Campaign, CampaignReport, CampaignResult
+from concur.io import Task
 from tests.cli.test_answers import answer
 from tests.cli.test_gains import TASK as NOMINAL
 
@@ -168,7 +168,7 @@ def test_interrupted_campaign_continues(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(Campaign, "evaluate", interrupted)
-        patch.setattr("concur.verification._run.LANES", 1)
+        patch.setattr("concur.campaign._run.LANES", 1)
         result = run(*arguments, "--json")
     found = answer(result, "verify")
     assert found["status"] == "partial"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from concur.formats import load_shipped
+from concur.io import load_shipped
 from concur.reduction import AuditStatus, reduce
 from concur.robot import Inertia, Mechanism
 from tests.control._cases import (

@@ -15,7 +15,7 @@ from concur.control import Redundancy, Servo, Start
 from concur.control._feasibility import ExactSpeeds
 from concur.errors import InfeasibleReferenceError, NonFiniteError, OutputError, ShapeError
 from concur.errors import UnknownNameError as UnknownName
-from concur.formats import Task, load_task
+from concur.io import Task, load_task
 from concur.outputs import Output, Reference, references
 from concur.reduction import reduce
 from concur.robot import Body, Inertia, Mechanism, Mimic, Pose, joints, robot_size

@@ -21,7 +21,7 @@ from concur.certify._recheck_document import law_hash
 from concur.cli._warnings import robot_warnings
 from concur.documents import document_hash
 from concur.errors import ConcurError
-from concur.formats import fix_inertias, suggest_sidecar, suspicious_urdf
+from concur.io import fix_inertias, suggest_sidecar, suspicious_urdf
 from hil._certificate import load_bound
 from hil.record import Record
 from hil.record._chunks import ChunkFile
@@ -31,10 +31,10 @@ from hil.rig import load_rig
 from hil.rig.busload import bus_load
 from tests.checker._stored import claims_no_more
 from tests.checker._stored import sealed as resealed
-from tests.formats.test_urdf import random_urdf
 from tests.fuzz._mutate import mutated, mutated_xml
 from tests.fuzz._watch import Fault, watch
 from tests.hil._records import layout_of_rig, make_rig, numbered, task_and_servo
+from tests.io.test_urdf import random_urdf
 
 ROOT = Path(__file__).parents[2]
 

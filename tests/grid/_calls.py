@@ -412,8 +412,8 @@ OF_SYSTEMS: dict[str, Call] = {
     "certified_gains": lambda s: cc.certified_gains(
         s.case.outputs, s.model, 50.0, [s.case.q0], angle=0.5, distance=0.1
     ),
-    "plot robot": lambda s: cc.plotting.robot_figure(s.system, s.case.q0),
-    "plot portrait": lambda s: cc.plotting.robot_portrait(s.system, s.case.q0),
+    "plot robot": lambda s: cc.show.robot_figure(s.system, s.case.q0),
+    "plot portrait": lambda s: cc.show.robot_portrait(s.system, s.case.q0),
 }
 """Calls that take a system or its model."""
 
@@ -539,6 +539,6 @@ OF_LAWS: dict[str, Call] = {
     "compare": lambda s: str(cc.compare([s.run, s.run], ["a", "b"])),
     "RunRecord": lambda s: cc.simulation.RunRecord.of(s.run),
     "run_signals": lambda s: cc.simulation.run_signals(s.run),
-    "save_figures": lambda s: cc.plotting.save_figures(s.run, s.folder / "figures"),
+    "save_figures": lambda s: cc.show.save_figures(s.run, s.folder / "figures"),
 }
 """Calls that take a law."""

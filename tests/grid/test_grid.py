@@ -25,7 +25,7 @@ PLACED = {
     "symmetry": "calls",
     "load load_result load_task verify": "files: tests/fuzz, tests/cli",
     "robots": "shipped systems",
-    "control errors outputs plotting reduction robot simulation": "packages",
+    "control errors outputs reduction robot show simulation": "packages",
     "__version__": "a text",
 }
 """Where the grid has each public name."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from concur.formats import load_task
+from concur.io import load_task
 from concur.proofs import prove_task
 from hil.rig import load_rig
 from hil.settings import Rig

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import hil.record.recorder
-from concur.formats import load_task
+from concur.io import load_task
 from hil.record.rows import Layout
 from hil.rig import Axis, BusSettings, RecorderSettings, Rig
 

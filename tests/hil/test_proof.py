@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
 from concur.checker import confirmed, recheck
-from concur.formats import load_task
+from concur.io import load_task
 from hil._certificate import load_bound
 from hil._proof import StartRegion, load_proof
 from hil.cli import main

@@ -63,12 +63,12 @@ SUBPACKAGES = (
         "checker",
         "codegen",
         "control",
-        "formats",
         "formulations",
+        "io",
         "outputs",
         "planning",
     ),
-    *("plotting", "proofs", "reduction", "robot", "simulation", "verification", "worlds"),
+    *("show", "proofs", "reduction", "robot", "simulation", "campaign", "worlds"),
 )
 
 
@@ -136,7 +136,7 @@ def has_own_signature(cls):
 
 
 # Modules whose names docs/api.md does not list: a sentence may replace the sections of a function.
-INTERNAL = re.compile(r"concur\.(robot|viewing)\._")
+INTERNAL = re.compile(r"concur\.(robot|show.viewer)\._")
 
 
 def complaints(path, value):

@@ -17,18 +17,18 @@ LISTED = re.findall(r"^- `((?:concur|hil)\.[\w.]+)`", PAGE, re.MULTILINE)
 SKIPPED = {"concur.proofs.largest_factor": "several proofs of an undecided task take minutes"}
 """Names whose example does not run, with the reason."""
 LONG = {
-    *("concur.PassiveServo", "concur.certified_gains", "concur.verification.cluster"),
+    *("concur.PassiveServo", "concur.certified_gains", "concur.campaign.cluster"),
     *("concur.proofs.prove_task", "concur.proofs.TaskProof", "concur.checker.load_task_proof"),
     "concur.checker.confirmed",
     *("hil.Result", "hil.Outcome", "hil.Controller", "hil.Record", "hil.write_report"),
     *("hil.EmulatorProcesses", "hil.run_session", "concur.design_gains"),
     *("concur.proofs.Sampled", "concur.proofs.sample_statement"),
-    *("concur.verification.worst_searches", "concur.verification.sampled_curves"),
+    *("concur.campaign.worst_searches", "concur.campaign.sampled_curves"),
     *("concur.certify.Certificate", "concur.certify.operating_bounds"),
     *("concur.certify.CertifiedGains", "concur.planning.LoopPlan", "concur.plan_loop"),
     *("concur.reduction.LevelSet", "concur.control.linear_loop"),
     *("concur.simulation.forced_motion", "concur.simulation.Comparison"),
-    "concur.verification.Campaign",
+    "concur.campaign.Campaign",
 }
 """Names whose example takes more than half a second."""
 

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from concur.cli import main
-from concur.formats import load_task
+from concur.io import load_task
 from tests.house.test_docs import ROOT, blocks
 
 START = "docs/start.md"

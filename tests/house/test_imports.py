@@ -66,18 +66,18 @@ def private_modules(path, source):
     ("path", "line", "found"),
     [
         ("hil/rig/_rig.py", "from concur._files import read_json", ["concur._files"]),
-        ("concur/cli/_a.py", "from concur.formats import _toml", ["concur.formats._toml"]),
+        ("concur/cli/_a.py", "from concur.io import _toml", ["concur.io._toml"]),
         ("concur/cli/_a.py", "def f():\n    import concur.cli._b, hil.rig._c", ["hil.rig._c"]),
         ("hil/_exchange.py", "from hil.drives._registry import x", ["hil.drives._registry"]),
         ("concur/control/references/_a.py", "from concur.control._output import Output", []),
         ("concur/cli/_a.py", "from concur._files import read_json", []),
         ("concur/cli/_a.py", "from casadi._x import y", []),
         ("hil/cli/_app.py", "from concur import __version__", []),
-        ("concur/plotting/_a.py", "from concur.plotting.style import _RC", []),
+        ("concur/show/_a.py", "from concur.show.style import _RC", []),
         (
             "concur/cli/_a.py",
-            "from concur.plotting.style import _RC",
-            ["concur.plotting.style._RC"],
+            "from concur.show.style import _RC",
+            ["concur.show.style._RC"],
         ),
     ],
 )

@@ -38,7 +38,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "planning": ("concur/planning/*.py",),
     "tables": ("concur/tables/*.py",),
     "campaigns": tuple(
-        f"concur/verification/_{name}.py"
+        f"concur/campaign/_{name}.py"
         for name in ("answers", "intervals", "result", "run", "store", "workers")
     ),
     "proofs": (
@@ -116,11 +116,11 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "concur/certify/_tube": ("certify/test_robust*.py", "certify/test_recheck_tube.py", *_PROOFS),
     "concur/tables/": (
         "tables/test_build.py",
-        "formats/test_robot.py",
-        "formats/test_task.py",
-        "formats/test_hostile_files.py",
+        "io/test_robot.py",
+        "io/test_task.py",
+        "io/test_hostile_files.py",
     ),
-    "concur/verification/": ("verification/test_run.py", "verification/test_store.py"),
+    "concur/campaign/": ("campaign/test_run.py", "campaign/test_store.py"),
     "concur/control/_law": (
         "control/test_tick.py",
         "control/test_damping.py",

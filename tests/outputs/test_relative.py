@@ -16,13 +16,13 @@ from concur import robots
 from concur.certify import operating_bounds
 from concur.control import InverseKinematicsSolver, Servo
 from concur.errors import OutputError, UnknownNameError
-from concur.formats import load_task
+from concur.io import load_task
 from concur.outputs import Output, ReferenceSample
 from concur.outputs._motion import output_motion
 from concur.outputs.references import hold, polynomial, stack
-from concur.plotting._outputs import positions
 from concur.reduction import reduce
 from concur.robot import Body, Inertia, Mechanism, Pose, joints
+from concur.show._outputs import positions
 from concur.simulation import Integrator, Run, simulate
 from tests.control._cases import refused
 from tests.oracles import (

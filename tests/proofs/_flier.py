@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from concur.formats import Task, load_task
+from concur.io import Task, load_task
 from concur.proofs._floater import Prover
 from concur.proofs._recheck_balls import Balls
 from concur.proofs._statement import Statement

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from concur.control import Servo
-from concur.formats import Task
+from concur.io import Task
 from concur.proofs import Statement
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from concur.formats import Task, load_task
+from concur.io import Task, load_task
 from concur.proofs._prove import Prover, stack_of_lattices
 from concur.proofs._statement import Statement
 

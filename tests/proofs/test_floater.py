@@ -12,7 +12,6 @@ import concur as cc
 from concur.cli._prove import ProveResult
 from concur.errors import OutputError
 from concur.outputs import references
-from concur.plotting.proof import proof_figure
 from concur.proofs import Expression, Ground, Reading, prove_task
 from concur.proofs._decided import Decided
 from concur.proofs._floater import Prover, proof_of
@@ -23,6 +22,7 @@ from concur.proofs._recheck_smooth import Rejection
 from concur.proofs._symbols import Symbols
 from concur.proofs._variations import kernels
 from concur.robot import Pose
+from concur.show.proof import proof_figure
 from concur.simulation import Integrator
 from tests.proofs._flier import (
     EXAMPLES,

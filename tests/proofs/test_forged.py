@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from concur.certify import Status
-from concur.formats import load_task
+from concur.io import load_task
 from concur.proofs import prove_task
 from tests.checker._stored import answer, sealed, write
 from tests.proofs._flier import EXAMPLES

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from concur.certify import Status
-from concur.formats import load_task
+from concur.io import load_task
 from concur.proofs import prove_task, sample_statement
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

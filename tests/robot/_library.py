@@ -19,9 +19,9 @@ import mujoco
 import numpy as np
 
 import concur as cc
-from concur.formats import fix_inertias
-from tests.formats.test_urdf import UrdfOracle
-from tests.formats.test_urdf_packages import PACKAGES, as_pinocchio_reads_it
+from concur.io import fix_inertias
+from tests.io.test_urdf import UrdfOracle
+from tests.io.test_urdf_packages import PACKAGES, as_pinocchio_reads_it
 from tests.oracles import Mujoco, assert_close, random_velocity
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
 from concur.errors import ConcurError, WheelError
-from concur.formats import load
+from concur.io import load
 from concur.reduction import WheelReduction, reduce
 from concur.robot import (
     Body,

@@ -10,7 +10,7 @@ import pytest
 
 import concur as cc
 from concur import robots
-from concur.formats import load_shipped, shipped_names
+from concur.io import load_shipped, shipped_names
 from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from concur.robot._lint import (
     suspicious_inertias,

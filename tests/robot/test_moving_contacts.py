@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from concur.errors import DescriptionError, ReductionError
-from concur.formats import load
+from concur.io import load
 from concur.reduction import WheelReduction, reduce
 from concur.robot import Body, Drive, Mechanism, joints
 from tests.oracles import Pinocchio, assert_close

@@ -14,7 +14,7 @@ from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
 from concur import robots
-from concur.formats import shipped_names
+from concur.io import shipped_names
 from concur.robot import joints, suspicious_inertias
 from tests.oracles import Pinocchio
 

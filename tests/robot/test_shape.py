@@ -7,8 +7,8 @@ from scipy.spatial import ConvexHull
 
 import concur as cc
 from concur.errors import DescriptionError, ShapeError
-from concur.plotting.shapes import surface, surfaces
 from concur.robot import Shape
+from concur.show.shapes import surface, surfaces
 
 TURN = (0.5, 0.5, 0.5, 0.5)
 SHAPES = [

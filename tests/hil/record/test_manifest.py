@@ -11,7 +11,7 @@ import pytest
 import concur as cc
 from concur._version import __version__
 from concur.codegen import fingerprint
-from concur.formats import load_task
+from concur.io import load_task
 from hil.clock import SteppedClock
 from hil.errors import RecordError
 from hil.record._drain import end_manifest, release_end

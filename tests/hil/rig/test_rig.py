@@ -23,7 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 
 import hil.emulator
 from concur.errors import DescriptionError
-from concur.formats import Task, load_task
+from concur.io import Task, load_task
 from hil.drives import _registry, drive_kinds
 from hil.drives.mit_models import MIT_MODELS, mit_ranges
 from hil.errors import ArmError, BusLoadError, RigFileError

@@ -10,7 +10,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from concur.viewing import LOCAL, admits
+from concur.show.viewer import LOCAL, admits
 from hil.errors import RigError
 from hil.latch import Reason, State
 from hil.views._gate import CONNECTIONS, Gate

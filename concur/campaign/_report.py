@@ -1,0 +1,414 @@
+"""Report of a campaign: one self-contained page, and the same content for JSON."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from concur.campaign._answers import (
+    PassRate,
+    WorstWorld,
+    pass_rates,
+    quantiles,
+    worst_worlds,
+)
+from concur.campaign._comparison import PairedComparison
+from concur.campaign._result import CampaignResult, plain
+from concur.campaign._search import WorstFound
+from concur.campaign._sensitivity import RankInfluence, SobolIndex, rank_influences
+from concur.rounding import percent
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from concur.show import SampledCurves
+
+SAMPLED = "These results are sampled, not proved: worlds that were not drawn may be worse."
+"""Stands in each report."""
+
+_NUMBER = re.compile(r"0x[0-9a-f]+|\d+(\.\d+)?(e[-+]?\d+)?")
+_FREE = (-math.inf, math.inf)
+_LISTED = 5
+_LOW = 0.05
+_STRONGEST = 3
+_WORST = 3
+
+
+@dataclass(frozen=True, eq=False)
+class CampaignReport:
+    """Answers of a campaign in the order in which a reader needs them.
+
+    Parameters
+    ----------
+    result : CampaignResult
+        The campaign.
+    name : str
+        Name of the task.
+    found : sequence of WorstFound
+        Results of searches.
+    sobol : sequence of SobolIndex
+        Sobol indices, if they were computed.
+    comparisons : sequence of PairedComparison
+        Comparison with another controller, which is the first of both.
+    curves : sequence of SampledCurves
+        Curves of replayed runs, with proved bounds where there are some.
+    files : mapping of str to str
+        Task file that reproduces the worst world, by requirement.
+    facts : mapping of str to str
+        Further facts for the last table, such as the executor.
+    confidence : float
+        Confidence of the intervals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from concur.campaign import CampaignResult, CampaignReport
+    >>> mass = np.linspace(-0.1, 0.1, 50)
+    >>> result = CampaignResult(
+    ...     quantities=[("mass of arm", "kg")], columns=[("error of hand", "m")],
+    ...     numbers=range(50), worlds=mass[:, None], values=0.05 - mass[:, None],
+    ...     stopped=np.full(50, 5.0), duration=5.0, method="independent", seed=0, key="")
+    >>> report = CampaignReport(result, "arm in 50 worlds")
+    >>> report.passed
+    False
+    """
+
+    result: CampaignResult
+    name: str = ""
+    found: Sequence[WorstFound] = ()
+    sobol: Sequence[SobolIndex] = ()
+    comparisons: Sequence[PairedComparison] = ()
+    curves: Sequence[SampledCurves] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
+    confidence: float = 0.95
+
+    @cached_property
+    def rates(self) -> tuple[PassRate, ...]:
+        """Pass rates: of all requirements, then of each."""
+        return pass_rates(self.result, self.confidence)
+
+    @cached_property
+    def influences(self) -> tuple[RankInfluence, ...]:
+        """Rank influences of all quantities on all requirements."""
+        return rank_influences(self.result, 1.0 - self.confidence)
+
+    @cached_property
+    def worst(self) -> tuple[WorstWorld, ...]:
+        """World with the lowest robustness of each requirement, among the samples."""
+        return tuple(
+            world for name, _ in self.result.columns for world in worst_worlds(self.result, name)
+        )
+
+    @property
+    def passed(self) -> bool:
+        """Whether there are worlds, and all of them and of the searches keep all requirements."""
+        rate = self.rates[0]
+        return 0 < rate.worlds == rate.passed and all(one.value > 0.0 for one in self.found)
+
+    @property
+    def status(self) -> str:
+        """The outcome in a sentence."""
+        rate = self.rates[0]
+        if not rate.worlds:
+            return "no world was evaluated"
+        if not self.result.columns:
+            return "no requirement was evaluated"
+        failed, invalid = rate.worlds - rate.passed, len(self.result.invalid)
+        if invalid:
+            return (
+                f"{failed} of {rate.worlds} sampled worlds fail; in {invalid} of them the run is "
+                "not valid"
+            )
+        if failed:
+            return f"{failed} of {rate.worlds} sampled worlds break a requirement"
+        if not self.passed:
+            return "the search found a world that breaks a requirement"
+        return f"all {rate.worlds} sampled worlds keep all requirements"
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Causes of invalid runs, then each broken requirement, most often broken first.
+
+        With the strongest influence on it.
+        """
+        broken = [rate for rate in self.rates[1:] if rate.passed < rate.worlds]
+        found = [f"not valid: {text}" for text in _causes(self.result.invalid)]
+        for rate in sorted(broken, key=lambda one: one.passed):
+            text = f"{rate.name}: {rate.worlds - rate.passed} of {rate.worlds} worlds fail"
+            strongest = self._strongest(rate.name)
+            found.append(f"{text}; {strongest[0]}" if strongest else text)
+        listed = {rate.name for rate in broken}
+        found += [
+            str(one) for one in self.found if one.value <= 0.0 and one.requirement not in listed
+        ]
+        return tuple(found)
+
+    @property
+    def crashes(self) -> tuple[str, ...]:
+        """Each cause of crashed worlds, most frequent first, with the first of its worlds."""
+        return tuple(_causes(self.result.crashes))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Content for JSON, in SI units; missing and infinite numbers are null.
+
+        Returns
+        -------
+        dict
+            The fields of the answer of `concur verify` after those that all commands share.
+        """
+        result = self.result
+        shares = quantiles(result, (0.0, _LOW, 0.5))
+        return {
+            "note": SAMPLED,
+            "samples": len(result),
+            "method": result.method,
+            "seed": result.seed,
+            "looks": list(result.looks),
+            "duration": result.duration,
+            "key": result.key,
+            **{
+                name: [
+                    {"reason": why, "worlds": len(numbers), "numbers": numbers[:_LISTED]}
+                    for why, numbers in causes_of(reasons)
+                ]
+                for name, reasons in (("crashed", result.crashes), ("invalid", result.invalid))
+            },
+            "rates": [rate.as_dict() for rate in self.rates],
+            "requirements": [
+                {
+                    "name": name,
+                    "unit": unit,
+                    "lowest": plain(shares[0, k]),
+                    "quantile_5": plain(shares[1, k]),
+                    "median": plain(shares[2, k]),
+                }
+                for k, (name, unit) in enumerate(result.columns)
+            ],
+            "signals": [
+                {
+                    "name": name,
+                    "unit": unit,
+                    "smallest": plain(np.nanmin(result.extremes[:, k], initial=np.inf)),
+                    "largest": plain(np.nanmax(result.extremes[:, k], initial=-np.inf)),
+                    "limits": list(plain(result.limits.get(name, _FREE))),
+                }
+                for k, (name, unit) in enumerate(result.signals)
+            ],
+            "worst": [
+                one.as_dict() | {"file": self.files.get(one.requirement)} for one in self.worst
+            ],
+            "search": [one.as_dict() for one in self.found],
+            "influences": [one.as_dict() for one in self.influences],
+            "sobol": [one.as_dict() for one in self.sobol],
+            "comparisons": [one.as_dict() for one in self.comparisons],
+            "curves": [one.as_dict() for one in self.curves],
+        }
+
+    def write(self, directory: str | PathLike[str]) -> Path:
+        """Write `report.html`, a page that refers to no other file.
+
+        Parameters
+        ----------
+        directory : str or path-like
+            Folder of the page; created if it does not exist.
+
+        Returns
+        -------
+        pathlib.Path
+            The page.
+
+        Raises
+        ------
+        ConcurError
+            If it cannot be written.
+        """
+        from concur.show.report import write_sections
+
+        return write_sections(
+            directory,
+            f"Campaign of {self.name}" if self.name else "Campaign",
+            self.passed,
+            self.status[0].upper() + self.status[1:],
+            [f"{self.rates[0]}.", *(f"{p}." for p in self.problems), SAMPLED],
+            self._sections(),
+        )
+
+    def _strongest(self, requirement: str) -> list[RankInfluence]:
+        own = [one for one in self.influences if one.requirement == requirement and one.shown]
+        return own[:_STRONGEST]
+
+    def _sections(self) -> Iterator[dict[str, Any]]:
+        from concur import show
+        from concur.show.report import section, table_row
+
+        result = self.result
+        head = ["Requirement", "Pass", "Interval", "Lowest robustness", "5 % quantile", "Median"]
+        shares = quantiles(result, (0.0, _LOW, 0.5)).T
+        rows = []
+        for rate, (_, unit), own in zip(self.rates[1:], result.columns, shares, strict=True):
+            cells = [rate.name, f"{rate.passed} of {rate.worlds}", rate.interval]
+            cells += [_shown(value, unit) for value in own]
+            rows.append(table_row(cells, rate.passed == rate.worlds))
+        text = "The robustness of a requirement is positive where it holds; zero is the limit."
+        caption = "Robustness of each requirement in all sampled worlds; left of zero it fails."
+        figure = show.robustness_figure(result) if result.columns and len(result) else None
+        yield section("Requirements", text, head, rows, {"robustness": (figure, caption)})
+        if result.signals and len(result):
+            caption = "Extremes in each world; dashed lines are limits, green ones need the "
+            caption += "assumptions of a proof."
+            figure = show.extremes_figure(result, self.curves)
+            yield section("Signals", figures={"extremes": (figure, caption)})
+        if self.curves:
+            yield self._runs()
+        yield from self._sensitivity()
+        yield from self._worst_cases()
+        if self.comparisons:
+            head = ["Requirement", "Both pass", "Only first", "Only second", "Difference"]
+            rows = [
+                table_row(
+                    [one.name, one.both, len(one.only_first), len(one.only_second), one.interval]
+                )
+                for one in self.comparisons
+            ]
+            text = "The first controller is the other one, the second is that of this campaign."
+            yield section("Comparison in the same worlds", text, head, rows)
+        facts = {
+            "Worlds": f"{len(result)}, {result.method}, seed {result.seed}",
+            "Looks": ", ".join(map(str, result.looks)),
+            "Duration": f"{result.duration:.6g} s",
+            "Uncertain quantities": ", ".join(f"{n} [{u or '1'}]" for n, u in result.quantities),
+            "Crashed worlds": "; ".join(self.crashes) or "–",
+            "Invalid runs": "; ".join(_causes(result.invalid)) or "–",
+            "Key": result.key,
+            **self.facts,
+        }
+        yield section(
+            "Campaign", "", ["Fact", "Value"], [table_row(list(f)) for f in facts.items()]
+        )
+
+    def _runs(self) -> dict[str, Any]:
+        """Curves, and the bounds that are proved under assumptions."""
+        from concur import show
+        from concur.show.report import section, table_row
+
+        rows = []
+        for curve in self.curves:
+            for bound in curve.bounds:
+                above, beyond, contrary = curve.counts(bound)
+                if bound.assumption:
+                    cells = [curve.name, bound.name, bound.assumption, beyond, above, contrary]
+                    rows.append(table_row(cells, False if contrary else None))
+        text = "The curves are samples."
+        if rows:
+            text += (
+                " A proof holds for all motions that keep its assumptions, and for no others: runs "
+                "that leave them may exceed its bound. An estimate rests on these runs."
+            )
+        head = ["Curve", "Bound", "Assumption", "Runs beyond it", "Runs above the bound"]
+        head = [*head, "Above within the assumption"] if rows else []
+        caption = "Sampled runs over time; dashed bounds are required, green ones need assumptions."
+        figure = show.curves_figure(self.curves)
+        return section("Runs", text, head, rows, {"curves": (figure, caption)})
+
+    def _sensitivity(self) -> Iterator[dict[str, Any]]:
+        from concur import show
+        from concur.show.report import section, table_row
+
+        if not self.influences:
+            return
+        rows = []
+        for name, _ in self.result.columns:
+            strongest = self._strongest(name)
+            texts = [f"{_form(one)} ({one.correlation:+.2f})" for one in strongest]
+            rows.append(table_row([name, ", ".join(texts) or "none beyond noise"]))
+        text = (
+            "Rank correlation with the robustness: negative if a larger value reduces it; |x| is "
+            f"the distance from nominal. The probability of a false entry in this table is at most "
+            f"{percent(1.0 - self.confidence)}{' at this look alone' * self.result.grown}."
+        )
+        caption = "Rank correlations with intervals; grey bars may be noise."
+        figure = show.influence_figure(self.influences)
+        head = ["Requirement", "Strongest quantities"]
+        yield section("Influences", text, head, rows, {"influences": (figure, caption)})
+        if self.sobol:
+            head = ["Requirement", "Quantity", "First-order index", "Total index"]
+            rows = [
+                table_row(
+                    [
+                        one.requirement,
+                        one.quantity,
+                        f"{one.first:.2f} ({one.first_low:.2f} to {one.first_high:.2f})",
+                        f"{one.total:.2f} ({one.total_low:.2f} to {one.total_high:.2f})",
+                    ]
+                )
+                for one in self.sobol
+            ]
+            text = "Shares of the variance of the robustness: alone, and with all interactions."
+            yield section("Sobol indices", text, head, rows)
+
+    def _worst_cases(self) -> Iterator[dict[str, Any]]:
+        from concur import show
+        from concur.show.report import section, table_row
+
+        result = self.result
+        head = ["Requirement", "World", "Robustness", "Deviations that matter", "File", "Search"]
+        searched = {one.requirement: one for one in self.found}
+        rows = []
+        for one in self.worst:
+            names = [influence.quantity for influence in self._strongest(one.requirement)]
+            units = dict(result.quantities)
+            deviations = [f"{name} {_shown(one.deviations[name], units[name])}" for name in names]
+            search = searched.get(one.requirement)
+            cells = [one.requirement, one.number, one.reason or _shown(one.value, one.unit)]
+            cells += [", ".join(deviations) or "–", self.files.get(one.requirement, "–")]
+            cells += [_shown(search.value, search.unit) if search else "–"]
+            rows.append(
+                table_row(cells, min(one.value, search.value if search else one.value) > 0.0)
+            )
+        if not rows:
+            return
+        order = sorted(range(len(self.rates) - 1), key=lambda k: self.rates[k + 1].passed)
+        figures: dict[str, tuple[Figure | None, str]] = {}
+        for k in order[:_WORST] if result.quantities else ():
+            name = result.columns[k][0]
+            names = [one.quantity for one in self._strongest(name)]
+            figure = show.worst_figure(result, name, names)
+            figures[f"worst-{k}"] = (figure, f"{name} over the quantities that matter most.")
+        text = "The sampled world with the lowest robustness, and the lowest one of the search."
+        yield section("Worst worlds", text, head, rows, figures)
+
+
+def causes_of(crashes: Mapping[int, str]) -> list[tuple[str, list[int]]]:
+    """Reasons that differ in numbers only, most frequent first: the first text, and its worlds."""
+    found: dict[str, list[int]] = {}
+    for number, why in crashes.items():
+        found.setdefault(_NUMBER.sub("#", why), []).append(number)
+    causes = ((crashes[numbers[0]], numbers) for numbers in found.values())
+    return sorted(causes, key=lambda cause: -len(cause[1]))
+
+
+def _causes(reasons: Mapping[int, str]) -> Iterator[str]:
+    """Each cause, most frequent first, with the first of its worlds."""
+    for why, numbers in causes_of(reasons):
+        listed = ", ".join(map(str, numbers[:_LISTED]))
+        more = f" and {len(numbers) - _LISTED} more" if len(numbers) > _LISTED else ""
+        yield f"world{'s' * (len(numbers) > 1)} {listed}{more}: {why}"
+
+
+def _form(one: RankInfluence) -> str:
+    return f"|{one.quantity}|" if one.form == "size" else one.quantity
+
+
+def _shown(value: float, unit: str) -> str:
+    if not math.isfinite(value):
+        return "no value"
+    return f"{value:.4g} {unit if unit != '1' else ''}".strip().replace("-", "−")

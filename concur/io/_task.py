@@ -1,0 +1,645 @@
+"""Reader of tracking tasks from TOML files: robot, outputs, gains, reference, run, tolerances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from concur._progress import busy
+from concur.control import JointLimits, Servo
+from concur.errors import ConcurError, DescriptionError, SingularConfigurationError
+from concur.io._configuration import read_configuration
+from concur.io._imperfections import read_imperfections, read_slip
+from concur.io._initial import check_initial, start_on_reference
+from concur.io._nominal import nominal_values
+from concur.io._proof import read_proof, statement
+from concur.io._proof_task import proof_task
+from concur.io._reference import read_reference
+from concur.io._requirements import read_requirements
+from concur.io._task_parts import (
+    check_control_names,
+    check_times,
+    frozen,
+    is_robot_file,
+    option_at_fault,
+    read_gains,
+    read_initial_velocities,
+    read_integral,
+    read_operating,
+    read_output,
+    read_plant,
+    read_robot,
+    read_servo,
+    read_stages,
+    read_tolerances,
+)
+from concur.io._task_tables import TaskTable, TrackedOutput
+from concur.io._uncertainty import read_uncertainty, read_world
+from concur.io._world_file import write_world
+from concur.io._world_loop import WorldLoop
+from concur.outputs import Output
+from concur.outputs.references import Reference
+from concur.reduction import ReducedModel, reduce
+from concur.robot import Mechanism
+from concur.simulation import (
+    Imperfections,
+    Integrator,
+    Plant,
+    RealPlant,
+    Run,
+    Slip,
+    Tolerances,
+    first_invalid,
+    run_signals,
+    simulate,
+    valid_ranges,
+)
+from concur.tables import build, check, fault, located, read_toml
+from concur.worlds import Requirement, Uncertainty, World
+
+if TYPE_CHECKING:
+    from concur.proofs import Statement
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A tracking task, read from a file by `load_task`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the task.
+    path : Path
+        File it was read from.
+    robot : Mechanism
+        Robot that the servo is designed for.
+    momentum : ndarray, shape (6,), or None
+        Constant spatial momentum about the inertial origin, [linear; angular] (kg m/s,
+        kg m^2/s); None if not given.
+    outputs : tuple of Output
+        Outputs that track the reference, in order.
+    stiffness, damping : ndarray, shape (n, n)
+        Diagonal gains on the error coordinates of all outputs (1/s^2, 1/s).
+    reference : Reference
+        Reference of all outputs, in their order.
+    q0 : ndarray, shape (nq,)
+        Configuration at the start.
+    initial_velocities : dict of str to float
+        Shape velocities at the start by name (rad/s, m/s); others are zero.
+    duration : float
+        Length of the run (s).
+    dt : float
+        Time step (s).
+    method : str
+        Integrator.
+    control_period : float or None
+        Control period of the servo, for which its torque is held (s); None for a continuous
+        servo.
+    tolerances : Tolerances
+        Tolerances that the run must satisfy.
+    plant : Mechanism or None
+        Robot that is simulated, if it differs from the servo's model.
+    plant_file : str or None
+        File of the plant as written in the task.
+    plant_momentum : ndarray, shape (6,), or None
+        Spatial momentum of the plant, if it differs from that of the servo's model (kg m/s,
+        kg m^2/s).
+    servo_options : dict of str to any
+        Further arguments of `Servo`: measured velocities, redundancy, damping, torque limits,
+        and `integral`, shape (n, n), diagonal, zero for outputs without (1/s^3).
+    stages : str, tuple of str, dict of str to float or list of float, or None
+        Joints by which the robot is reduced further, as for `reduce`: "auto", names, or momenta by
+        name (N m s, N s); None without stages.
+    robot_file : str or None
+        File of the robot as written in the task; None for a shipped robot.
+    operating : dict of str to any, or None
+        Arguments of `certify.operating_bounds`: a box of configurations in which the law must be
+        regular and the motors sufficient; None if not given.
+    proof : dict of str to any, or None
+        Starts, imperfections and limits of a proof, from which `statement` is made.
+    imperfections : Imperfections or None
+        Imperfections of the plant; None if not given.
+    slip : Slip or None
+        Friction of the plant's wheels, which may slip; None if they roll.
+    requirements : tuple of Requirement
+        Requirements on a run: those of the file, or those of tolerances and limits.
+    states_requirements : bool
+        Whether the file states requirements.
+    uncertainty : Uncertainty
+        Quantities that differ between worlds; empty if none is declared.
+    world : World or None
+        The world that is simulated; None for the nominal one.
+    reference_tables : dict of str to dict
+        Tables of the reference, as written.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> task = cc.load_task("examples/rover_arm.toml")
+    >>> [output.name for output in task.outputs]
+    ['base', 'hand']
+    """
+
+    name: str
+    path: Path
+    robot: Mechanism
+    momentum: NDArray[np.float64] | None
+    outputs: tuple[Output, ...]
+    stiffness: NDArray[np.float64]
+    damping: NDArray[np.float64]
+    reference: Reference
+    q0: NDArray[np.float64]
+    initial_velocities: Mapping[str, float]
+    duration: float
+    dt: float
+    method: str
+    control_period: float | None
+    tolerances: Tolerances
+    plant: Mechanism | None
+    plant_file: str | None = None
+    plant_momentum: NDArray[np.float64] | None = None
+    servo_options: Mapping[str, Any] = field(default_factory=dict)
+    stages: str | tuple[str, ...] | Mapping[str, float | list[float]] | None = None
+    robot_file: str | None = None
+    operating: Mapping[str, Any] | None = None
+    proof: Mapping[str, Any] | None = None
+    imperfections: Imperfections | None = None
+    slip: Slip | None = None
+    requirements: tuple[Requirement, ...] = ()
+    states_requirements: bool = False
+    uncertainty: Uncertainty = field(default_factory=Uncertainty)
+    world: World | None = None
+    reference_tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @cached_property
+    def servo(self) -> Servo:
+        """Servo of the task's outputs with its gains, for the reduced robot; built at first use.
+
+        Raises
+        ------
+        ConcurError
+            If the robot cannot be reduced as requested, the outputs do not fit it, an option of the
+            law is out of range, or the start names an unknown shape velocity. The error names the
+            file and the place in it.
+        """
+        model = self._model()
+        for option in ("torque_limits", "torque_weights"):
+            named = self.servo_options.get(option)
+            check_control_names(option, named, model.control_names, self.path)
+        try:
+            servo = Servo(model, self.outputs, self.stiffness, self.damping, **self.servo_options)
+        except ConcurError as error:
+            with located(self.path, *option_at_fault(error)):
+                raise
+        self.shape_velocities(servo)
+        return servo
+
+    @cached_property
+    def s0(self) -> NDArray[np.float64]:
+        """Shape velocities at the start, in the order of the servo's model, (ns,), rad/s and m/s.
+
+        Raises
+        ------
+        ConcurError
+            As of `servo`.
+        """
+        velocities = self.shape_velocities(self.servo)
+        velocities.setflags(write=False)
+        return velocities
+
+    @property
+    def statement(self) -> Statement | None:
+        """What `concur prove` proves; None without a table ``[proof]``.
+
+        Raises
+        ------
+        ConcurError
+            If the table names an unknown control or joint, or the servo cannot be built.
+        """
+        if self.proof is None:
+            return None
+        limits = JointLimits.of(self.robot, self.plant or self.robot)
+        return statement(self.proof, self.servo, limits, self.path)
+
+    def proof_text(self) -> str:
+        """Text of a task file with the robot `robot.toml`: the task in the file of a proof.
+
+        It has outputs, law, reference, start and times, all numbers to the last bit. Limits and
+        imperfections are those of `statement`, which stands beside it in that file.
+
+        Returns
+        -------
+        str
+            The text.
+
+        Raises
+        ------
+        OutputError
+            If the law has options that proofs of tasks do not cover.
+        """
+        return proof_task(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the properties that are computed again."""
+        return {key: value for key, value in vars(self).items() if key not in ("servo", "s0")}
+
+    def _model(self) -> ReducedModel:
+        """Reduce the robot; on an error, also without its stages to find the cause."""
+        if self.stages is None:
+            return self._first_model()
+        try:
+            return reduce(self.robot, momentum=self.momentum, stages=self.stages)
+        except ConcurError:
+            self._first_model()  # an error without stages is not caused by them
+            with located(self.path, "", "stages"):
+                raise
+
+    def _first_model(self) -> ReducedModel:
+        """Reduce the robot without stages; attribute an error to the momentum or the robot."""
+        try:
+            return reduce(self.robot, momentum=self.momentum)
+        except ConcurError as error:
+            if error.where.endswith("`momentum`"):
+                place = located(self.path, "", "momentum")
+            elif self.robot_file is None:
+                place = located(self.path, "", "robot")
+            else:
+                place = located(self.path.parent / self.robot_file, "")
+            with place:
+                raise
+
+    def shape_velocities(self, servo: Servo) -> NDArray[np.float64]:
+        """Shape velocities at the start as an array.
+
+        Parameters
+        ----------
+        servo : Servo
+            The task's servo.
+
+        Returns
+        -------
+        ndarray, shape (ns,)
+            Those of the start in the order of the servo's model (rad/s, m/s).
+
+        Raises
+        ------
+        DescriptionError
+            If the task names an unknown shape velocity.
+        """
+        names = servo.model.shape_names
+        for name in self.initial_velocities:
+            if name not in names:
+                raise self._no_shape_velocity(name, servo.model)
+        return np.array([self.initial_velocities.get(name, 0.0) for name in names])
+
+    def _no_shape_velocity(self, name: str, model: ReducedModel) -> DescriptionError:
+        """Build the error for an existing joint that has no independent start velocity."""
+        body, names = name.split("[")[0], model.shape_names
+        freedoms = [n for n in names if n.split("[")[0] == body]
+        if freedoms:
+            came, cure = f"`{name}`", f"Name its DOFs: {', '.join(freedoms)}."
+        elif not next(b for b in self.robot.bodies if b.name == body).joint.nv:
+            came, cure = f"`{name}`, which is fixed", "Remove it."
+        else:
+            source = "the wheels" if self.robot.wheels else "the momentum"
+            if body in model.stages:
+                source = f"the momentum of `{body}`"
+            came = f"`{name}`, whose velocity follows from {source}"
+            cure = f"Remove it: the shape velocities and {source} determine it."
+        return fault(
+            self.path,
+            "[initial.s]",
+            name,
+            expected=f"a shape velocity ({', '.join(names)})",
+            came=came,
+            cure=cure,
+        )
+
+    def simulate(
+        self, servo: Servo | None = None, progress: bool | Callable[[float], Any] = False
+    ) -> Run:
+        """Simulate the task on the full-order plant.
+
+        With `imperfections` or a `world` the law is sampled, in each step where there is no control
+        period, and the record has one row for each period.
+
+        Parameters
+        ----------
+        servo : Servo, optional
+            Another servo of these outputs; default the task's.
+        progress : bool or callable
+            As for `simulate`.
+
+        Returns
+        -------
+        Run
+            The run.
+
+        Raises
+        ------
+        SingularConfigurationError
+            If the start is singular.
+        SimulationError
+            If the run stopped early; the attribute `run` of the error holds the computed part.
+        """
+        servo = self.servo if servo is None else servo
+        if self.world is not None or self.imperfections is not None:
+            world = self.world or World()
+            with busy(progress, f"simulating {self.name}"):
+                loop = self.loop(world.values, servo)
+                return loop.run(world.values, world.number, world.seed)
+        try:
+            return simulate(
+                self.robot,
+                servo,
+                self.reference,
+                self.duration,
+                self.q0,
+                self.shape_velocities(servo),
+                Integrator(self.method, self.dt, self.control_period, progress=progress),
+                RealPlant(
+                    self.plant if self.slip is None else self._slipping(),
+                    momentum=self.plant_momentum,
+                ),
+            )
+        except SingularConfigurationError:
+            with located(self.path, "[initial.q]"):
+                raise
+
+    def robustness(self, run: Run) -> dict[str, float]:
+        """Robustness of the requirements in a run of this task.
+
+        Parameters
+        ----------
+        run : Run
+            The run, also one that stopped early.
+
+        Returns
+        -------
+        dict of str to float
+            Robustness by name of the requirement, above zero if it holds, in its unit. Signals are
+            those of the control periods; of speed, slip and loads a campaign has all steps. A run
+            that is not valid from some time on counts as stopped there.
+        """
+        period = self.control_period or self.dt
+        ticks, stride = round(self.duration / period), max(round(period / (run.dt or period)), 1)
+        signals = run_signals(run)
+        invalid = first_invalid(
+            valid_ranges(run.robot, run.slip, run.joint_limits, self.tolerances.constraint), signals
+        )
+        stopped = None if invalid is None else min(invalid[0] // stride, ticks - 1)
+        # The last row has no period.
+        rows = {name: values[:-1:stride] for name, values in signals.items()}
+        return {
+            made.name: made.robustness(
+                {name: rows[name] for name in (*made.signals, "margin")}, ticks, period, stopped
+            )
+            for made in self.requirements
+        }
+
+    def _slipping(self) -> Plant:
+        return Plant(self.plant or self.robot, slip=self.slip)
+
+    def loop(self, names: Iterable[tuple[str, str]], servo: Servo | None = None) -> WorldLoop:
+        """Make the closed loop of the task with uncertain quantities as inputs of its graphs.
+
+        Parameters
+        ----------
+        names : iterable of (str, str)
+            Kind and name of the quantities, as of `Uncertainty.values`.
+        servo : Servo, optional
+            Another servo of these outputs; default the task's.
+
+        Returns
+        -------
+        WorldLoop
+            The loop, sampled with the control period; with `dt` for a continuous servo.
+
+        Raises
+        ------
+        DescriptionError
+            If the model has no such start velocity or momentum, or the duration is no multiple of
+            the control period.
+        """
+        servo = self.servo if servo is None else servo
+        return WorldLoop(
+            path=self.path,
+            servo=servo,
+            robot=self.plant or self.robot,
+            reference=self.reference,
+            reference_with=self._reference_with,
+            q0=self.q0,
+            s0=self.shape_velocities(servo),
+            momentum=self.plant_momentum,
+            imperfections=self.imperfections or Imperfections(),
+            slip=self.slip,
+            times=(self.duration, self.dt, self.control_period or self.dt),
+            method=self.method,
+            names=tuple(names),
+        )
+
+    def with_world(self, row: ArrayLike, number: int = 0, seed: int = 0) -> Task:
+        """Make the task of one world of the uncertainty.
+
+        Parameters
+        ----------
+        row : array_like
+            Deviations, a row of `Uncertainty.draw`, shape (d,).
+        number, seed : int
+            Number of the world and seed of the campaign: the key of jitter and noise.
+
+        Returns
+        -------
+        Task
+            The task with this `world` and without `uncertainty`.
+        """
+        world = World(self.uncertainty.world(row), number, seed)
+        return replace(self, world=world, uncertainty=Uncertainty())
+
+    def write_world(
+        self, path: str | PathLike[str], row: ArrayLike, number: int = 0, seed: int = 0
+    ) -> Path:
+        """Write one world of the uncertainty as a task file, for `concur track`.
+
+        The text of the task's file is kept, with a table ``[world]`` in place of ``[uncertainty]``.
+
+        Parameters
+        ----------
+        path : path
+            File to write; an existing one is replaced.
+        row : array_like
+            Deviations, a row of `Uncertainty.draw`, shape (d,).
+        number, seed : int
+            Number of the world and seed of the campaign.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        ConcurError
+            If the file of the task cannot be read, or the new one cannot be written.
+        """
+        write_world(self.path, Path(path), World(self.uncertainty.world(row), number, seed))
+        return Path(path)
+
+    def _reference_with(self, changes: Mapping[tuple[str, str], Any]) -> Reference:
+        """Reference with deviations of fields of its tables, by output and field."""
+        tables = {name: dict(table) for name, table in self.reference_tables.items()}
+        for (output, field_name), change in changes.items():
+            value = np.asarray(tables[output][field_name], dtype=float) + change
+            tables[output][field_name] = value.tolist()
+        return read_reference(self.outputs, tables, self.path)
+
+
+def load_task(path: str | PathLike[str]) -> Task:
+    """Read a tracking task from a TOML file.
+
+    Parameters
+    ----------
+    path : path
+        The task. Its fields are ``name``; ``robot``, the name of a shipped robot or a file
+        relative to the task; ``momentum`` (6 numbers, optional); ``stages`` (as for `reduce`,
+        optional); a table ``[[outputs]]`` for each output with the arguments of `Output` and its
+        ``stiffness``, ``damping`` and optionally ``integral`` (a number or one for each
+        coordinate);
+        ``[reference.<output>]`` with the ``kind`` (a constructor in `references`) and its
+        arguments, and for outputs in R^n optionally ``relative_to``, the output whose reference it
+        is added to; ``[initial.q]`` and ``[initial.s]`` with configurations by body and shape
+        velocities by name, neutral and zero where not given, or ``[initial]`` with
+        ``start = "on reference"`` and optionally ``near`` and ``offset``; ``[servo]`` with
+        ``use_measured_velocity``, ``damping_threshold``, ``torque_limits``, ``torque_weights`` and
+        a table ``redundancy``; ``[simulation]`` with ``duration``, ``dt``, ``method``,
+        ``control_period``; ``[tolerances]`` with the fields of `Tolerances`; ``[plant]`` with the
+        ``file`` of another robot to simulate and its ``momentum`` (both optional);
+        ``[operating]`` with arguments of `certify.operating_bounds`, ``[proof]`` with those of
+        `proofs.Statement` (both optional);
+        ``[imperfections]`` with arguments of `Imperfections.of`; ``[[requirements]]``;
+        ``[uncertainty.<kind>]`` with intervals or distributions by name, or ``[world.<kind>]`` with
+        the deviations of one world (all optional).
+
+    Returns
+    -------
+    Task
+        The task with its robot loaded and its reference built.
+
+    Raises
+    ------
+    DescriptionError
+        If the file cannot be read, a field is missing, unknown or of the wrong type, or a name
+        does not exist.
+    ConcurError
+        If a constructor rejects a part; the error names file and table.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> task = cc.load_task("examples/rover_arm.toml")
+    >>> task.name, task.duration
+    ('slalom with circling hand', 20.0)
+    """
+    data = read_toml(path)
+    if "bodies" in data and "outputs" not in data:
+        raise fault(
+            path,
+            "",
+            "",
+            expected="a task file",
+            came="a robot file (it has `bodies`)",
+            cure=f"Use `concur check {path}`; a task names it in its field `robot`.",
+        )
+    task = build(TaskTable, data, path)
+    check_times(task, path)
+    check_initial(task.initial, path)
+    tables = [
+        check(TrackedOutput, table, path, {"outputs": task.outputs}, ("outputs", k))
+        for k, table in enumerate(task.outputs)
+    ]
+    frames = {name for table in tables for name in (table.body, table.relative_to) if name}
+    robot = read_robot(task.robot, path, frames)
+    outputs = tuple(read_output(table, robot, tables, path) for table in tables)
+    moving = task.plant
+    read = Task(
+        name=task.name,
+        path=Path(path),
+        robot=robot,
+        momentum=None if task.momentum is None else frozen(task.momentum),
+        outputs=outputs,
+        stiffness=read_gains(outputs, tables, "stiffness", path),
+        damping=read_gains(outputs, tables, "damping", path),
+        reference=read_reference(outputs, task.reference, path),
+        q0=read_configuration(task.initial.q or {}, robot, path, "[initial.q]"),
+        initial_velocities=read_initial_velocities(task.initial.s or {}, robot, path),
+        duration=task.simulation.duration,
+        dt=task.simulation.dt,
+        method=task.simulation.method,
+        control_period=task.simulation.control_period,
+        tolerances=read_tolerances(task),
+        plant=None if moving.file is None else read_plant(moving.file, robot, path, frames),
+        plant_file=moving.file,
+        plant_momentum=None if moving.momentum is None else frozen(moving.momentum),
+        servo_options=read_servo(task.servo.keywords if task.servo else {}, robot, path)
+        | read_integral(outputs, tables, path),
+        stages=read_stages(task.stages, robot, path),
+        robot_file=task.robot if is_robot_file(task.robot) else None,
+        operating=read_operating(task.operating, robot, path),
+        proof=read_proof(task.proof, outputs, task.simulation.control_period, path),
+        reference_tables=task.reference,
+    )
+    if task.initial.start is None:
+        return replace(read, **_worlds(read, task))
+    servo = read.servo
+    found = start_on_reference(task.initial, servo, read.reference, path)
+    velocities = dict(zip(servo.model.shape_names, found.s.tolist(), strict=True))
+    read = replace(read, q0=frozen(found.q), initial_velocities=velocities)
+    started = replace(read, **_worlds(read, task))
+    started.__dict__["servo"] = servo  # the same one, which takes a while to build
+    return started
+
+
+def _worlds(task: Task, table: TaskTable) -> dict[str, Any]:
+    """Fields of a task with imperfections, requirements, uncertainty and world."""
+    path, robot = task.path, task.plant or task.robot
+    real = read_imperfections(table.imperfections, robot, path)
+    slip = read_slip(table.plant.slip, robot, path)
+    limits = JointLimits.of(task.robot, robot)
+    times = task.duration, task.control_period or task.dt
+    found: dict[str, Any] = {
+        "imperfections": real,
+        "slip": slip,
+        "requirements": read_requirements(
+            table.requirements,
+            limits,
+            task.outputs,
+            task.tolerances,
+            times,
+            slip,
+            path,
+        ),
+        "states_requirements": table.requirements is not None,
+    }
+    if table.uncertainty is None and table.world is None:
+        return found
+    if table.uncertainty is not None and table.world is not None:
+        raise fault(
+            path,
+            "[world]",
+            "",
+            expected="[uncertainty] for many worlds, or [world] for one",
+            came="both",
+            cure="Remove one of them.",
+        )
+    momentum = task.momentum if task.plant_momentum is None else task.plant_momentum
+    nominal = nominal_values(robot, real, slip, momentum, task.initial_velocities, table.reference)
+    found["uncertainty"] = read_uncertainty(table.uncertainty, nominal, path)
+    found["world"] = read_world(table.world, nominal, path)
+    return found

@@ -1,0 +1,264 @@
+"""Readers of the parts of a task file: robot, plant, outputs, gains, times and tolerances."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concur.control import Servo
+from concur.errors import ConcurError
+from concur.files import is_file
+from concur.io._configuration import read_configuration
+from concur.io._robot import load, load_shipped, shipped_names
+from concur.io._task_tables import OperatingTable, TaskTable
+from concur.outputs import Output
+from concur.robot import Mechanism
+from concur.simulation import MOST_STEPS, Tolerances
+from concur.tables import fault, located, missing_file, model_of, show, unknown, values
+
+_OF_OUTPUT = inspect.signature(Output).parameters.keys()
+
+
+def check_times(task: TaskTable, path: str | PathLike[str]) -> None:
+    """Reject inconsistent times before anything is built."""
+    run = task.simulation
+    if run.duration / run.dt > MOST_STEPS:
+        raise fault(
+            path,
+            "[simulation]",
+            "duration",
+            expected=f"at most {MOST_STEPS} steps of dt = {run.dt:g} s",
+            came=f"{run.duration:g} s",
+            cure="Shorten it, or use longer steps.",
+        )
+    for name, value in (("duration", run.duration), ("control_period", run.control_period)):
+        if value is None:
+            continue
+        steps = round(value / run.dt)
+        if steps < 1 or abs(steps * run.dt - value) > 1e-9 * max(1.0, value):
+            raise fault(
+                path,
+                "[simulation]",
+                name,
+                expected=f"a whole number of steps of dt = {run.dt:g} s",
+                came=f"{value:g} s",
+                cure=f"Write {max(steps, 1) * run.dt:.10g}, or change `dt`.",
+            )
+    start = task.tolerances.evaluate_after
+    if start is not None and start > run.duration:
+        raise fault(
+            path,
+            "[tolerances]",
+            "evaluate_after",
+            expected=f"a time within the duration of {run.duration:g} s",
+            came=f"{start:g} s",
+            cure="Shorten it, or lengthen the duration.",
+        )
+
+
+def read_operating(
+    table: OperatingTable | None, robot: Mechanism, path: str | PathLike[str]
+) -> dict[str, Any] | None:
+    """Reject unknown bodies; the servo checks the rest."""
+    if table is None:
+        return None
+    bodies = [body.name for body in robot.bodies]
+    for name in table.ranges:
+        if name not in bodies:
+            raise unknown(path, "[operating.ranges]", name, "a body", name, bodies)
+    values = vars(table)
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def read_stages(
+    stages: str | list[str] | dict[str, Any] | None,
+    robot: Mechanism,
+    path: str | PathLike[str],
+) -> str | tuple[str, ...] | dict[str, Any] | None:
+    """Reject unknown bodies; the model checks whether their joints can be reduced."""
+    if stages is not None and stages != "auto":
+        bodies = [body.name for body in robot.bodies]
+        for name in stages:
+            if name not in bodies:
+                raise unknown(path, "", "stages", "a body", name, bodies)
+    return tuple(stages) if isinstance(stages, list) else stages
+
+
+def read_robot(name: str, path: str | PathLike[str], frames: Collection[str] = ()) -> Mechanism:
+    if is_robot_file(name):
+        file = Path(path).parent / name
+        if not is_file(file):
+            raise missing_file(path, "", "robot", "a robot file", file)
+        return load_with_frames(file, frames)
+    known = shipped_names()
+    if name not in known:
+        raise unknown(path, "", "robot", "a shipped robot or a .toml file", name, known)
+    return load_shipped(name)
+
+
+def load_with_frames(file: Path, frames: Collection[str]) -> Mechanism:
+    return load(file, keep_fixed=frames if file.suffix.lower() == ".urdf" else False)
+
+
+def is_robot_file(name: str) -> bool:
+    return "/" in name or "\\" in name or Path(name).suffix.lower() in (".toml", ".urdf")
+
+
+def read_plant(
+    file: str, robot: Mechanism, path: str | PathLike[str], frames: Collection[str] = ()
+) -> Mechanism:
+    whole = Path(path).parent / file
+    if not is_file(whole):
+        raise missing_file(path, "[plant]", "file", "a robot file", whole)
+    plant = load_with_frames(whole, frames)
+    expected, found = _structure(robot), _structure(plant)
+    if expected != found:
+        odd = [line for line in found if line not in expected]
+        lost = [line for line in expected if line not in found]
+        parts = [", ".join(odd), f"without {', '.join(lost)}" if lost else ""]
+        came = " ".join(filter(None, parts)) or "another order of the bodies"
+        raise fault(
+            path,
+            "[plant]",
+            "file",
+            expected="the bodies, joints and drives of the task's robot",
+            came=came,
+            cure="Copy the robot's file and change numbers only.",
+        )
+    return plant
+
+
+def _structure(robot: Mechanism) -> list[str]:
+    """Describe the properties that a plant shares with the robot, one line per body."""
+    driven = robot.driven_bodies
+    return [
+        f"`{b.name}` ({type(b.joint).__name__} on {b.parent or 'the world'}"
+        + (", driven)" if b.name in driven else ")")
+        for b in robot.bodies
+    ]
+
+
+def read_output(
+    table: Any,
+    robot: Mechanism,
+    tables: Sequence[Any],
+    path: str | PathLike[str],
+) -> Output:
+    label = _label(table)
+    if sum(other.name == table.name for other in tables) > 1:
+        raise fault(
+            path,
+            label,
+            "name",
+            expected="a unique name for each output",
+            came=f"`{table.name}` twice",
+            cure="Rename one of them.",
+        )
+    bodies = [body.name for body in robot.bodies]
+    for key, body in (("body", table.body), ("relative_to", table.relative_to)):
+        if body is not None and body not in bodies:
+            raise unknown(path, label, key, "a body", body, bodies)
+    given = {name: value for name, value in values(table).items() if name in _OF_OUTPUT}
+    with located(path, label):
+        return Output(**given)
+
+
+def read_gains(
+    outputs: Sequence[Output],
+    tables: Sequence[Any],
+    field: str,
+    path: str | PathLike[str],
+) -> NDArray[np.float64]:
+    diagonal: list[float] = []
+    for output, table in zip(outputs, tables, strict=True):
+        value = getattr(table, field)
+        if value is None:  # an integral
+            diagonal += [0.0] * output.dim
+            continue
+        numbers = [value] * output.dim if isinstance(value, int | float) else list(value)
+        if len(numbers) != output.dim or not all(0.0 < number < np.inf for number in numbers):
+            raise fault(
+                path,
+                _label(table),
+                field,
+                expected="a number above zero, or "
+                f"{output.dim} of them for an output in {output.group}",
+                came=show(value),
+                cure="Use gains above zero, with which the errors decay.",
+            )
+        diagonal += numbers
+    return frozen(np.diag(diagonal))
+
+
+def read_integral(
+    outputs: Sequence[Output], tables: Sequence[Any], path: str | PathLike[str]
+) -> dict[str, NDArray[np.float64]]:
+    """Gain of integral action as an argument of `Servo`, if an output has one."""
+    if all(table.integral is None for table in tables):
+        return {}
+    return {"integral": read_gains(outputs, tables, "integral", path)}
+
+
+def read_servo(
+    options: dict[str, Any], robot: Mechanism, path: str | PathLike[str]
+) -> dict[str, Any]:
+    """Options of the control law as arguments of `Servo`; names of bodies are checked."""
+    rule = options.get("redundancy")
+    if rule is not None and rule.posture is not None:
+        read_configuration(rule.posture, robot, path, "[servo.redundancy.posture]")
+    return options
+
+
+def check_control_names(
+    field: str, values: Any, controls: Sequence[str], path: str | PathLike[str]
+) -> None:
+    """Reject limits or weights of unknown drives; only a table has names."""
+    for name in values if isinstance(values, dict) else ():
+        if name not in controls:
+            raise unknown(path, "[servo]", field, "a drive", name, controls)
+
+
+def option_at_fault(error: ConcurError) -> tuple[str, str]:
+    """Table and field of a task that an error of `Servo` belongs to; empty if unknown."""
+    named = re.findall(r", `(\w+)`", error.where)
+    if not named or named[0] not in model_of(Servo).model_fields:
+        return "", ""
+    if named[0] == "redundancy":
+        return "[servo.redundancy]", named[1] if len(named) > 1 else ""
+    return "[servo]", named[0]
+
+
+def read_initial_velocities(
+    table: Mapping[str, float], robot: Mechanism, path: str | PathLike[str]
+) -> dict[str, float]:
+    bodies = [body.name for body in robot.bodies]
+    for name in table:
+        # Check only that the joints exist; the model determines the shape velocities later.
+        if name.split("[")[0] not in bodies:
+            raise unknown(path, "[initial.s]", name, "a joint", name, bodies)
+    return dict(table)
+
+
+def read_tolerances(task: TaskTable) -> Tolerances:
+    values = {field.name: getattr(task.tolerances, field.name) for field in fields(Tolerances)}
+    if values["evaluate_after"] is None:
+        values["evaluate_after"] = 0.5 * task.simulation.duration
+    return Tolerances(**values)
+
+
+def _label(table: Any) -> str:
+    return f'[[outputs]] "{table.name}"'
+
+
+def frozen(values: Any) -> NDArray[np.float64]:
+    array = np.array(values, dtype=np.float64)
+    array.setflags(write=False)
+    return array

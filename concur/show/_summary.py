@@ -1,0 +1,204 @@
+"""Text summary of a robot: the tables of `Mechanism.summary`."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from concur.show.protocols import RobotLike
+
+# Width of the tables; a table grows beyond it rather than breaking a number.
+_WIDTH = 100
+
+
+def summarise(robot: RobotLike) -> str:
+    """Describe joints, masses and wheels of a robot in plain text.
+
+    Parameters
+    ----------
+    robot : RobotLike
+        The robot.
+
+    Returns
+    -------
+    str
+        Tables of the joints, of the masses with the inertia tensors about the centres of mass
+        along the body axes and, if there are any, of the wheels.
+    """
+    this: Any = robot
+    driven = set(this.driven_bodies)
+    freedoms = len(this.driven_freedoms)
+    gravity = this.gravity
+    lines = [
+        f"{this.name}: {_count(len(this.bodies), 'body', 'bodies')}, "
+        f"nq = {this.nq}, nv = {this.nv}, {_count(freedoms, 'driven freedom')}",
+        f"total mass {_number(this.total_mass)} kg, "
+        + (f"gravity {_vector(gravity)} m/s^2" if np.any(gravity) else "no gravity"),
+    ]
+    joints = _table("body", "parent", "joint", ">nq", ">nv", "driven", "limits")
+    # Products of inertia are rare: omit their column if all are zero.
+    tilted = any(np.any(_products(body.inertia)) for body in this.bodies)
+    masses = _table(
+        "body",
+        ">mass [kg]",
+        ">centre of mass [m]",
+        ">moments xx, yy, zz [kg m^2]",
+        *([">xy, xz, yz [kg m^2]"] if tilted else []),
+    )
+    for body in this.bodies:
+        joints.add_row(
+            body.name,
+            body.parent or "",
+            _joint(body.joint),
+            str(body.joint.nq),
+            str(body.joint.nv),
+            "yes" if body.name in driven else "",
+            _limits(body),
+        )
+        inertia = body.inertia
+        columns = [np.diag(inertia.tensor), *([_products(inertia)] if tilted else [])]
+        masses.add_row(
+            body.name,
+            _number(inertia.mass),
+            _vector(inertia.com) if inertia.mass else "",
+            *(", ".join(map(_number, part)) if np.any(part) else "" for part in columns),
+        )
+    parts = ["\n".join(lines), _text(joints), _text(masses)]
+    if this.wheels:
+        parts.append(_text(_wheels(this)))
+        rows = ", ".join(this.constraint_names)
+        text = f"rolling constraints ({len(this.constraint_names)}): {rows}"
+        parts.append(textwrap.fill(text, _WIDTH, subsequent_indent="  "))
+    for title, lines in (("drives", _drives(this)), ("joints that follow", _mimics(this))):
+        if lines:
+            parts.append("\n  ".join([f"{title}:", *lines]))
+    return "\n\n".join(parts)
+
+
+def _drives(robot: Any) -> list[str]:
+    """One line for each drive: its gear ratios, or its wrench, and its limit."""
+    lines = []
+    controls = zip(robot.control_names, robot.control_units, robot.control_limits, strict=True)
+    limits = {name: (limit, unit) for name, unit, limit in controls}
+    for drive in robot.drives:
+        if drive.joints is None:
+            text = f"wrench {_vector(drive.wrench)} at {_vector(drive.point)} m of {drive.body}"
+        else:
+            text = ", ".join(f"{_number(ratio)} {name}" for name, ratio in drive.joints.items())
+        limit, unit = limits[drive.name]
+        most = f", up to {_number(limit)} {unit}" if np.isfinite(limit) else ""
+        lines.append(f"{drive.name}: {text}{most}")
+    return lines
+
+
+def _mimics(robot: Any) -> list[str]:
+    """One line for each joint that follows another."""
+    lines = [
+        f"{mimic.body} = {_number(mimic.multiplier)} {mimic.of}"
+        + (f" + {_number(mimic.offset)}" if mimic.offset else "")
+        for mimic in robot.mimics
+    ]
+    return lines + [
+        f"{s.wheel}: axle through the centre of rotation of {' and '.join(s.guides)}"
+        for s in robot.steering
+    ]
+
+
+def _wheels(robot: Any) -> Table:
+    table = _table("wheel", "kind", ">radius [m]", ">roller angle [rad]", ">axis", ">centre [m]")
+    for wheel in robot.wheels:
+        table.add_row(
+            wheel.body,
+            wheel.kind,
+            _number(wheel.radius) if wheel.radius else "",
+            "" if wheel.roller_angle is None else _number(wheel.roller_angle),
+            _vector(robot.wheel_axis(wheel)),
+            _vector(wheel.center),
+        )
+    return table
+
+
+def _products(inertia: Any) -> Any:
+    """Entries of the inertia tensor off its diagonal."""
+    return inertia.tensor[[0, 0, 1], [1, 2, 2]]
+
+
+def _joint(joint: Any) -> str:
+    """Kind of a joint with its direction and pitch."""
+    text = type(joint).__name__
+    for attribute in ("axis", "normal"):
+        if hasattr(joint, attribute):
+            text += f" {_vector(getattr(joint, attribute))}"
+    if hasattr(joint, "pitch"):
+        text += f", {_number(joint.pitch)} m/rad"
+    return text
+
+
+def _limits(body: Any) -> str:
+    """One line for each bounded coordinate."""
+    joint = body.joint
+    bounded = [
+        (name, low, high, unit)
+        for name, unit, (low, high) in zip(
+            joint.coordinate_names, joint.coordinate_units, body.limits, strict=True
+        )
+        if np.isfinite(low) or np.isfinite(high)
+    ]
+    lines = [
+        f"{name + ' ' if joint.nq > 1 else ''}{_number(low)} to {_number(high)} {unit}"
+        for name, low, high, unit in bounded
+    ]
+    largest = [
+        (body.speed_limit, [f"{unit}/s" for unit in joint.freedom_units]),
+        (body.torque_limit, joint.effort_units),
+    ]
+    for limits, units in largest:
+        lines += [
+            f"{name + ' ' if joint.nv > 1 else ''}up to {_number(limit)} {unit}"
+            for name, limit, unit in zip(joint.freedom_names, limits, units, strict=True)
+            if np.isfinite(limit)
+        ]
+    return "\n".join(lines)
+
+
+def _table(*columns: str) -> Table:
+    """Build an empty table; columns that start with > are right-aligned."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    for column in columns:
+        right = column.startswith(">")
+        table.add_column(
+            column.removeprefix(">"), justify="right" if right else "left", no_wrap=True
+        )
+    return table
+
+
+def _text(table: Table) -> str:
+    from rich.console import Console
+
+    out = io.StringIO()
+    console = Console(file=out, width=10_000, color_system=None, highlight=False, markup=False)
+    console.width = max(_WIDTH, console.measure(table).maximum)
+    console.print(table)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def _vector(values: Sequence[float] | Iterable[float]) -> str:
+    return f"({', '.join(map(_number, values))})"
+
+
+def _number(value: float) -> str:
+    return f"{value + 0.0:.6g}"

@@ -1,0 +1,170 @@
+"""Common style of all figures: palette, fonts, sizes, and limits of logarithmic axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import numpy as np
+from cycler import cycler
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+# Okabe and Ito's colours, which colour-blind readers can distinguish; without their yellow.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# Without the orange of the arms; black is reserved for references.
+_OUTPUTS = (PALETTE[2], PALETTE[3], PALETTE[0], PALETTE[4], PALETTE[5])
+REFERENCE = "#555555"
+CHASSIS = "#8FA3B5"
+EDGE = "#4F6272"
+WHEEL = "#2B2B2B"
+ARM = "#D55E00"
+
+COM = "#F0E442"
+FRAME_COLORS = ("#C62828", "#2E7D32", "#1565C0")
+
+DASHES: Any = {"color": "black", "linestyle": (0, (4, 3)), "linewidth": 1.2}
+"""Line of a reference."""
+
+DPI = 110
+ROUNDING = 1e-12
+"""Size of numbers of order one that are zero within rounding."""
+
+_RC: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "axes.labelsize": 10,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "legend.fontsize": 9,
+    "figure.titlesize": 12,
+    "figure.facecolor": "white",
+    "axes.facecolor": "white",
+    "axes.prop_cycle": cycler(linestyle=["-", "--", ":"]) * cycler(color=PALETTE),
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.7,
+    "lines.linewidth": 1.6,
+    "legend.frameon": True,
+    "legend.framealpha": 0.9,
+    "legend.edgecolor": "#CCCCCC",
+    "text.usetex": False,
+    "axes.unicode_minus": True,
+}
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Apply the style of the package to every figure made inside the `with` block.
+
+    Yields
+    ------
+    None
+        The block's end restores the settings of Matplotlib.
+
+    Examples
+    --------
+    >>> from concur.show import new_figure, styled
+    >>> with styled():
+    ...     figure = new_figure(6.0, 4.0)
+    """
+    with mpl.rc_context(_RC):
+        yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Create an empty figure with a raster canvas, independent of any window.
+
+    Parameters
+    ----------
+    width, height : float
+        Size in inches.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A figure with constrained layout.
+    """
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def output_color(number: int) -> str:
+    """Return the colour of an output, the same in every figure.
+
+    Parameters
+    ----------
+    number : int
+        Index of the output, from 0.
+
+    Returns
+    -------
+    str
+        A colour different from those of the arms and the centre of mass.
+    """
+    return _OUTPUTS[number % len(_OUTPUTS)]
+
+
+def logarithmic(axes: Axes, floor: float = ROUNDING, span: float = 1e-9) -> None:
+    """Make the vertical axis logarithmic, with limits that fit the lines.
+
+    Lines that are zero within rounding are not magnified: a sentence gives their largest value.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Axes with their lines. Smaller values, such as zeros, leave the axes at the lower edge;
+        NaN leaves a gap.
+    floor : float
+        Values below it do not stretch the axis.
+    span : float
+        Values below this fraction of the largest one do not stretch the axis.
+    """
+    drawn = [np.asarray(line.get_ydata(), dtype=float) for line in axes.get_lines()]
+    values = np.concatenate(drawn) if drawn else np.array([1.0])
+    values = values[np.isfinite(values) & (values > 0)]
+    low, high = (values.min(), values.max()) if values.size else (0.0, 0.0)
+    if drawn and high <= ROUNDING:
+        text = f"zero within rounding: at most {high:.2g}"
+        axes.text(0.5, 0.5, text, ha="center", transform=axes.transAxes)
+    low = max(low, floor, span * high)
+    # Show at least two decades: a constant would look like noise, and the axis would lack labels.
+    # Set limits before the scale: Matplotlib would compute others, and warn if all values are zero.
+    axes.set_ylim(low / 3.0, max(high * 3.0, 40.0 * low))
+    axes.set_yscale("log")
+
+
+def unmagnified(axes: Axes) -> None:
+    """Widen the vertical axis where it would magnify rounding to the height of the panel.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Axes with their lines.
+    """
+    low, high = axes.get_ylim()
+    least = max(1e-9, 1e-6 * max(abs(low), abs(high)))
+    if high - low < least:
+        axes.set_ylim((low + high - least) / 2, (low + high + least) / 2)
+
+
+def side_legend(axes: Axes) -> None:
+    """Place the legend to the right of the axes, where it covers nothing.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Axes with labelled artists.
+    """
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)

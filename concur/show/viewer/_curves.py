@@ -1,0 +1,98 @@
+"""Curves over time beside a scene, as plots of viser."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concur.show.style import PALETTE, REFERENCE
+
+if TYPE_CHECKING:
+    import viser
+
+Floats = NDArray[np.float64]
+
+DASHES: tuple[tuple[float, ...], ...] = ((), (6.0, 4.0), (2.0, 3.0))
+
+
+def add_plot(
+    gui: viser.GuiApi,
+    names: Sequence[str],
+    times: tuple[float, float],
+    styles: Sequence[tuple[str, tuple[float, ...]]] = (),
+    values: tuple[float, float] | None = None,
+) -> viser.GuiUplotHandle:
+    """Add an empty plot over a range of times, s, with a curve for each name.
+
+    Styles are pairs of colour and dashes; default: the palette, then the palette dashed.
+    The range of values, in their unit, is fitted to the curves unless it is given.
+    """
+    from viser import uplot
+
+    count = len(PALETTE)
+    styles = styles or [(PALETTE[k % count], DASHES[k // count % 3]) for k in range(len(names))]
+    series = [uplot.Series(label="time (s)")] + [
+        uplot.Series(
+            label=name,
+            stroke=stroke,
+            width=1.5,
+            dash=dash,
+            points=uplot.Series_Points(show=False),
+        )
+        for name, (stroke, dash) in zip(names, styles, strict=True)
+    ]
+    scales = {"x": uplot.Scale(time=False, range=times)}
+    if values is not None:
+        scales["y"] = uplot.Scale(range=values)
+    return gui.add_uplot(
+        data=(np.array(times), *(np.zeros(2) for _ in names)),
+        series=tuple(series),
+        scales=scales,
+        axes=(uplot.Axis(size=32.0), uplot.Axis(size=62.0)),
+        legend=uplot.Legend(show=True, live=False),
+        height=165,
+    )
+
+
+def drawable(times: Floats, columns: Floats) -> tuple[Floats, ...]:
+    """Data of a plot; non-finite values leave a gap."""
+    known = np.where(np.isfinite(columns), columns, np.nan)
+    return (np.ascontiguousarray(times), *(np.ascontiguousarray(part) for part in known.T))
+
+
+class TimedPlot:
+    """Curves over the times of a run, with a line at the time that is shown."""
+
+    def __init__(
+        self,
+        gui: viser.GuiApi,
+        names: Sequence[str],
+        times: Floats,
+        columns: Floats,
+        styles: Sequence[tuple[str, tuple[float, ...]]] = (),
+    ) -> None:
+        self._data = drawable(times, columns)
+        finite = columns[np.isfinite(columns)]
+        low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
+        margin = 0.05 * (high - low) or 1e-3 * max(abs(high), 1.0)
+        self._ends = float(low - margin), float(high + margin)
+        count = len(PALETTE)
+        styles = styles or [(PALETTE[k % count], DASHES[k // count % 3]) for k in range(len(names))]
+        span = float(times[0]), float(max(times[-1], times[0] + 1e-9))
+        styles = [*styles, (REFERENCE, ())]
+        self.handle = add_plot(gui, [*names, "time shown"], span, styles, self._ends)
+        self.show(float(times[0]))
+
+    def show(self, time: float) -> None:
+        """Move the line to a time, s."""
+        times, *columns = self._data
+        at = int(np.searchsorted(times, time))
+        low, high = self._ends
+        self.handle.data = (
+            np.insert(times, at, [time] * 3),
+            *(np.insert(part, at, [np.interp(time, times, part)] * 3) for part in columns),
+            np.insert(np.full(len(times), low), at, [low, high, low]),
+        )

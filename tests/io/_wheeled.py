@@ -1,0 +1,160 @@
+"""URDF files of wheeled robots of ten kinds, as packages of robots describe them."""
+
+from __future__ import annotations
+
+import math
+
+from tests.io.test_urdf import joint, link, robot
+
+HULL = (
+    '<inertial><origin xyz="0.02 0 0.1"/><mass value="20"/>'
+    '<inertia ixx="0.6" iyy="0.8" izz="1"/></inertial>'
+)
+DISK = '<inertial><mass value="1"/><inertia ixx="0.002" iyy="0.003" izz="0.002"/></inertial>'
+BLOCK = '<inertial><mass value="0.5"/><inertia ixx="0.001" iyy="0.001" izz="0.001"/></inertial>'
+MESH = '<visual><geometry><mesh filename="package://shop/meshes/wheel.stl"/></geometry></visual>'
+
+
+def wheel(name: str, x: float, y: float, z: float = 0.1, **more: str) -> str:
+    """A wheel about y (or with another yaw of its joint) on `parent`, drawn or a mesh."""
+    shape = f'<geometry><cylinder radius="{more.get("radius", "0.1")}" length="0.04"/></geometry>'
+    shape = f'<collision><origin rpy="{math.pi / 2} 0 0"/>{shape}</collision>'
+    place = f'<origin xyz="{x} {y} {z}" rpy="0 0 {more.get("yaw", "0")}"/>'
+    content = f'{place}<axis xyz="{more.get("axis", "0 1 0")}"/>'
+    parent = more.get("parent", "base_link")
+    drawn = link(name, DISK + more.get("shape", shape))
+    return drawn + joint(f"{name}_joint", "continuous", parent, name, content)
+
+
+def mount(
+    name: str,
+    x: float,
+    y: float,
+    kind: str = "revolute",
+    axis: str = "0 0 1",
+    z: float = 0.1,
+    parent: str = "base_link",
+) -> str:
+    """A steering or rocker link."""
+    limit = '<limit lower="-1.2" upper="1.2" effort="9" velocity="2"/>' * (kind == "revolute")
+    content = f'<origin xyz="{x} {y} {z}"/><axis xyz="{axis}"/>{limit}'
+    return link(name, BLOCK) + joint(f"{name}_joint", kind, parent, name, content)
+
+
+def plugin(name: str, **entries: str) -> str:
+    """A plugin of Gazebo with its entries."""
+    inner = "".join(f"<{key}>{text}</{key}>" for key, text in entries.items())
+    return f'<gazebo><plugin name="drive" filename="lib{name}.so">{inner}</plugin></gazebo>\n'
+
+
+def control(*names: str) -> str:
+    """Joints of ros2_control with a velocity interface."""
+    entry = '<joint name="{}"><command_interface name="velocity"/></joint>'
+    joints = "".join(entry.format(name) for name in names)
+    return f'<ros2_control name="system" type="system">{joints}</ros2_control>\n'
+
+
+def transmission(name: str) -> str:
+    """A transmission of one joint."""
+    return f'<transmission name="{name}_tr"><joint name="{name}"/></transmission>\n'
+
+
+def cart(*parts: str) -> str:
+    """A file with a footprint and a hull."""
+    foot = link("base_footprint", "") + link("base_link", HULL)
+    return robot(foot, joint("foot", "fixed", "base_footprint", "base_link"), *parts)
+
+
+def corners(prefix: str = "", **more: str) -> list[str]:
+    return [
+        wheel(f"{prefix}{end}_{side}_wheel", x, y, **more)
+        for end, x in (("front", 0.3), ("rear", -0.3))
+        for side, y in (("left", 0.25), ("right", -0.25))
+    ]
+
+
+CORNERS = [("fl", 0.3, 0.25), ("fr", 0.3, -0.25), ("rl", -0.3, 0.25), ("rr", -0.3, -0.25)]
+MODULES = [
+    mount(f"{n}_steer", x, y, "continuous") + wheel(f"{n}_wheel", 0, 0, 0, parent=f"{n}_steer")
+    for n, x, y in CORNERS
+]
+FRONT = [
+    mount(f"{s}_steer", 0.5, y) + wheel(f"f{s}_wheel", 0, 0, 0, parent=f"{s}_steer")
+    for s, y in (("l", 0.25), ("r", -0.25))
+]
+ARM = link("upper_arm", BLOCK) + joint(
+    "shoulder", "revolute", "base_link", "upper_arm", '<origin xyz="0 0 0.4"/><axis xyz="0 1 0"/>'
+)
+BALL = link(
+    "caster_back", BLOCK + "<collision><geometry><sphere radius='0.02'/></geometry></collision>"
+) + joint("caster_back_joint", "fixed", "base_link", "caster_back", '<origin xyz="-0.15 0 0.02"/>')
+SWIVELS = [
+    mount(f"{n}_caster_rotation", x, y, "continuous", z=0.15)
+    + wheel(f"{n}_caster_wheel", -0.04, 0, -0.1, parent=f"{n}_caster_rotation", radius="0.05")
+    for n, x, y in (("fl", 0.3, 0.2), ("fr", 0.3, -0.2))
+]
+ROCKERS = [
+    mount(f"{s}_rocker", 0.1, y, axis="0 1 0", z=0.3)
+    + mount(f"{s}_bogie", -0.3, 0, axis="0 1 0", z=0, parent=f"{s}_rocker")
+    + mount(f"{s}_front_steer", 0.4, 0, z=-0.2, parent=f"{s}_rocker")
+    + wheel(f"{s}_front_wheel", 0, 0, 0, parent=f"{s}_front_steer")
+    + wheel(f"{s}_middle_wheel", 0.2, 0, -0.2, parent=f"{s}_bogie")
+    + mount(f"{s}_rear_steer", -0.2, 0, z=-0.2, parent=f"{s}_bogie")
+    + wheel(f"{s}_rear_wheel", 0, 0, 0, parent=f"{s}_rear_steer")
+    for s, y in (("left", 0.3), ("right", -0.3))
+]
+
+ROBOTS = {
+    "turtle_mesh": cart(
+        wheel("wheel_left_link", 0, 0.08, 0.033, shape=MESH),
+        wheel("wheel_right_link", 0, -0.08, 0.033, shape=MESH),
+        BALL,
+        plugin(
+            "gazebo_ros_diff_drive",
+            left_joint="wheel_left_link_joint",
+            right_joint="wheel_right_link_joint",
+            wheel_diameter="0.066",
+        ),
+    ),
+    "turtle_drawn": cart(wheel("left", 0, 0.2), wheel("right", 0, -0.2), BALL),
+    "husky": cart(
+        *corners(shape=MESH), *(transmission(f"front_{s}_wheel_joint") for s in ("left", "right"))
+    ),
+    "jackal": cart(
+        *corners(),
+        plugin("SkidSteerDrivePlugin", leftFrontJoint="front_left_wheel_joint"),
+    ),
+    "ridgeback": cart(*corners(), plugin("gazebo_ros_mecanum", wheel_radius="0.1"), ARM),
+    "swerve": cart(
+        *MODULES, control(*(f"{n}_{k}_joint" for n, *_ in CORNERS for k in ("steer", "wheel")))
+    ),
+    "car": cart(
+        *(
+            mount(f"{s}_steer", 0.5, y) + wheel(f"f{s}_wheel", 0, 0, 0, parent=f"{s}_steer")
+            for s, y in (("l", 0.25), ("r", -0.25))
+        ),
+        wheel("rl_wheel", 0, 0.25),
+        wheel("rr_wheel", 0, -0.25),
+        plugin(
+            "gazebo_ros_ackermann_drive",
+            front_left_joint="fl_wheel_joint",
+            rear_left_joint="rl_wheel_joint",
+        ),
+    ),
+    "omni": cart(
+        *(
+            wheel(
+                f"wheel_{k}",
+                0.2 * math.cos(a),
+                0.2 * math.sin(a),
+                axis="1 0 0",
+                yaw=repr(a),
+                shape=MESH,
+            )
+            for k, a in enumerate((math.pi / 3, math.pi, -math.pi / 3))
+        )
+    ),
+    "casters_and_arm": cart(wheel("wheel_l", 0, 0.25), wheel("wheel_r", 0, -0.25), *SWIVELS, ARM),
+    "rover": cart(*ROCKERS),
+}
+"""Text of a file by its kind."""

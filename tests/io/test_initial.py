@@ -1,0 +1,94 @@
+"""Tasks that start on their references: states by numpy, and errors with file, table and field."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from concur.control import Servo
+from concur.errors import ConcurError
+from concur.io import Task, load_task
+from tests.io.test_task import TASK, write
+
+HEAD, TAIL = TASK.split("[initial.q]")
+TAIL = TAIL[TAIL.index("[simulation]") :]
+START = '[initial]\nstart = "on reference"\n'
+
+
+def started(folder: Path, text: str) -> tuple[Task, Servo]:
+    task = load_task(write(folder, HEAD + text + TAIL))
+    return task, task.servo
+
+
+def points(task: Task, q: np.ndarray) -> np.ndarray:
+    """Front of the chassis in the plane, and the hand."""
+    front = task.robot.pose(q, "chassis") @ [0.25, 0.0, 0.0, 1.0]
+    hand = task.robot.pose(q, "forearm") @ [0.0, 0.2, 0.0, 1.0]
+    return np.array([*front[:2], *hand[:3]])
+
+
+def test_outputs_start_on_their_references(tmp_path: Path) -> None:
+    text = START + "near = { chassis = [-0.3, 0.1, 0.2], forearm = -1.5 }\n"
+    task, servo = started(tmp_path, text)
+    base, circle = np.zeros(2), np.array([0.15, 0.75, 0.15])
+    target = points(task, task.q0)
+    assert target[:2] == pytest.approx(base, abs=1e-9)
+    assert np.linalg.norm(target[2:] - circle) == pytest.approx(0.07, abs=1e-9)
+    assert task.q0[2] == pytest.approx(0.2, abs=0.05)
+    assert task.q0[task.robot.q_slice("forearm")] < -0.5
+    assert not task.q0.flags.writeable
+    # Velocities by a quotient along the lift: 0.3 m/s, and the hand also around the circle.
+    h, s = 1e-5, task.shape_velocities(servo)
+    v = servo.model.velocity(task.q0, s)
+    ends = [points(task, task.robot.integrate(task.q0, x * v)) for x in (-h, h)]
+    velocity = (ends[1] - ends[0]) / (2 * h)
+    assert velocity[:2] == pytest.approx([0.3, 0.0], abs=1e-6)
+    around = velocity[2:] - [0.3, 0.0, 0.0]
+    assert np.linalg.norm(around) == pytest.approx(0.07 * 2 * np.pi / 10, abs=1e-6)
+    assert set(task.initial_velocities) == set(servo.model.shape_names)
+
+
+def test_an_offset_is_the_reference_minus_the_output(tmp_path: Path) -> None:
+    exact, _ = started(tmp_path, START)
+    offset = "[initial.offset]\nhand = [0.03, -0.02, 0.01]\n"
+    task, _ = started(tmp_path, START + offset)
+    gap = points(exact, exact.q0) - points(task, task.q0)
+    assert gap == pytest.approx([0, 0, 0.03, -0.02, 0.01], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        (START + "[initial.q]\nturret = 0.1\n", "[initial], field `q`", "got `q` and `start`"),
+        (START + "[initial.s]\nleft_wheel = 1\n", "[initial], field `s`", "got `s` and `start`"),
+        ("[initial]\nnear = { turret = 1 }\n", "[initial], field `near`", "`near` without `start`"),
+        ("[initial.offset]\nhand = [0, 0, 1]\n", "field `offset`", "`offset` without `start`"),
+        ('[initial]\nstart = "here"\n', "[initial], field `start`", 'expected "on reference"'),
+        (START + "near = { mast = 1 }\n", "[initial.near], field `mast`", "expected a body"),
+        (START + "offset = { tip = 1 }\n", "[initial.offset], field `tip`", "expected an output"),
+        (
+            START + "offset = { hand = 1 }\n",
+            "[initial.offset], field `hand`",
+            "3 numbers, m and rad",
+        ),
+    ],
+)
+def test_wrong_entries_are_named(text: str, place: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConcurError) as error:
+        started(tmp_path, text)
+    assert "reach.toml" in str(error.value)
+    assert place in str(error.value)
+    assert message in str(error.value)
+
+
+def test_a_reference_out_of_reach_is_refused_with_the_distance(tmp_path: Path) -> None:
+    far = HEAD.replace("center = [0.15, 0.75, 0.15]", "center = [0.15, 0.75, 5.15]")
+    assert far != HEAD
+    with pytest.raises(
+        ConcurError, match=r"\[initial\], field `start`: start of `rover_arm`"
+    ) as error:
+        load_task(write(tmp_path, far + START + TAIL))
+    assert "output `hand` stays 4." in str(error.value)
+    assert "near" in error.value.cure
