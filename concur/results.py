@@ -11,9 +11,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from concur._version import __version__
 from concur.documents import as_path
@@ -22,6 +23,8 @@ from concur.files import read_json, replace_files, writing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+Shown = TypeVar("Shown")
 
 Figures = Mapping[str, Callable[[], "Figure"]]
 """Figures by name; a call draws one."""
@@ -82,6 +85,32 @@ class Row:
         if self.limit is None:
             return ""
         return f"{'>=' if self.at_least else '<='} {self.limit:.3g} {self.unit}".strip()
+
+
+def show(name: str, *arguments: Any) -> Shown:  # type: ignore[type-var]
+    """Call a function of `concur.show` by name: that package stands above all that it draws.
+
+    Parameters
+    ----------
+    name : str
+        Name of the function, such as "plot_run" or "notebook.run_html".
+    *arguments
+        Its arguments.
+
+    Returns
+    -------
+    object
+        What the function returns.
+
+    Examples
+    --------
+    >>> from concur.results import show
+    >>> show("style.output_color", 0)
+    '#009E73'
+    """
+    module, _, function = f"concur.show.{name}".rpartition(".")
+    shown: Shown = getattr(import_module(module), function)(*arguments)
+    return shown
 
 
 class Result(Protocol):

@@ -12,6 +12,8 @@ from ._mujoco import ContactRun as ContactRun
 from ._mujoco import mujoco_run as mujoco_run
 from ._report import CampaignReport as CampaignReport
 from ._result import CampaignResult as CampaignResult
+from ._sampled import CurveBound as CurveBound
+from ._sampled import SampledCurves as SampledCurves
 from ._search import WorstFound as WorstFound
 from ._search import worst_search as worst_search
 from ._sensitivity import RankInfluence as RankInfluence

@@ -10,12 +10,12 @@ import numpy as np
 from concur.campaign._campaign import Campaign
 from concur.campaign._proved import torque_bounds, tube_bounds
 from concur.campaign._result import CampaignResult
+from concur.campaign._sampled import CurveBound, SampledCurves
 from concur.errors import SimulationError
 from concur.simulation import Run
 
 if TYPE_CHECKING:
     from concur.certify import Certificate, OperatingCertificate
-    from concur.show import CurveBound, SampledCurves
 
 _POINTS = 600
 
@@ -83,7 +83,6 @@ def sampled_curves(
     ['error of base', 'error of hand']
     """
     from concur.certify import Status
-    from concur.show import CurveBound, SampledCurves
 
     replayed = {row: _replayed(campaign, result, row) for row in _rows(result, count)}
     # A world that stops at its first tick has no run.
@@ -144,8 +143,6 @@ def _rows(result: CampaignResult, count: int) -> list[int]:
 
 def _required(campaign: Campaign, signal: str, t: np.ndarray) -> list[CurveBound]:
     """Narrowest required bound of a signal over time, NaN before it; empty without one."""
-    from concur.show import CurveBound
-
     bound = np.full(len(t), np.inf)
     for requirement in campaign.task.requirements:
         for other, _, high in requirement.bounds:

@@ -9,11 +9,11 @@ import casadi as ca
 import numpy as np
 
 from concur.campaign._campaign import Campaign
+from concur.campaign._sampled import CurveBound
 from concur.simulation import Run
 
 if TYPE_CHECKING:
     from concur.certify import Certificate, Channel, OperatingCertificate, Tube
-    from concur.show import CurveBound
 
 _MEASURED = ("resolution", "noise", "velocity_noise")
 
@@ -27,7 +27,6 @@ def tube_bounds(
     for the largest one of the runs.
     """
     from concur.certify import Status, narrow_decays, tube
-    from concur.show import CurveBound
 
     motions = [(run.t, run.error, true_velocity_error(run)) for run in runs]
     found: list[tuple[Tube, str, np.ndarray]] = []
@@ -73,8 +72,6 @@ def torque_bounds(
     operating: OperatingCertificate, campaign: Campaign, runs: Sequence[Run]
 ) -> dict[str, CurveBound]:
     """Proved bound of the size of each control in the operating box, by name of the control."""
-    from concur.show import CurveBound
-
     kept = np.array([_inside(operating, campaign, run) for run in runs])
     name, text = "proved in the operating box", "states, reference and errors are in the box"
     return {

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,14 +23,15 @@ from concur.campaign._answers import (
 )
 from concur.campaign._comparison import PairedComparison
 from concur.campaign._result import CampaignResult, plain
+from concur.campaign._sampled import SampledCurves
 from concur.campaign._search import WorstFound
 from concur.campaign._sensitivity import RankInfluence, SobolIndex, rank_influences
+from concur.results import show
 from concur.rounding import percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from concur.show import SampledCurves
 
 SAMPLED = "These results are sampled, not proved: worlds that were not drawn may be worse."
 """Stands in each report."""
@@ -231,9 +233,8 @@ class CampaignReport:
         ConcurError
             If it cannot be written.
         """
-        from concur.show.report import write_sections
-
-        return write_sections(
+        return show(
+            "report.write_sections",
             directory,
             f"Campaign of {self.name}" if self.name else "Campaign",
             self.passed,
@@ -247,9 +248,7 @@ class CampaignReport:
         return own[:_STRONGEST]
 
     def _sections(self) -> Iterator[dict[str, Any]]:
-        from concur import show
-        from concur.show.report import section, table_row
-
+        section, table_row = _page()
         result = self.result
         head = ["Requirement", "Pass", "Interval", "Lowest robustness", "5 % quantile", "Median"]
         shares = quantiles(result, (0.0, _LOW, 0.5)).T
@@ -260,12 +259,12 @@ class CampaignReport:
             rows.append(table_row(cells, rate.passed == rate.worlds))
         text = "The robustness of a requirement is positive where it holds; zero is the limit."
         caption = "Robustness of each requirement in all sampled worlds; left of zero it fails."
-        figure = show.robustness_figure(result) if result.columns and len(result) else None
+        figure = _figure("robustness_figure", result) if result.columns and len(result) else None
         yield section("Requirements", text, head, rows, {"robustness": (figure, caption)})
         if result.signals and len(result):
             caption = "Extremes in each world; dashed lines are limits, green ones need the "
             caption += "assumptions of a proof."
-            figure = show.extremes_figure(result, self.curves)
+            figure = _figure("extremes_figure", result, self.curves)
             yield section("Signals", figures={"extremes": (figure, caption)})
         if self.curves:
             yield self._runs()
@@ -297,9 +296,7 @@ class CampaignReport:
 
     def _runs(self) -> dict[str, Any]:
         """Curves, and the bounds that are proved under assumptions."""
-        from concur import show
-        from concur.show.report import section, table_row
-
+        section, table_row = _page()
         rows = []
         for curve in self.curves:
             for bound in curve.bounds:
@@ -316,13 +313,12 @@ class CampaignReport:
         head = ["Curve", "Bound", "Assumption", "Runs beyond it", "Runs above the bound"]
         head = [*head, "Above within the assumption"] if rows else []
         caption = "Sampled runs over time; dashed bounds are required, green ones need assumptions."
-        figure = show.curves_figure(self.curves)
-        return section("Runs", text, head, rows, {"curves": (figure, caption)})
+        figure = _figure("curves_figure", self.curves)
+        made: dict[str, Any] = section("Runs", text, head, rows, {"curves": (figure, caption)})
+        return made
 
     def _sensitivity(self) -> Iterator[dict[str, Any]]:
-        from concur import show
-        from concur.show.report import section, table_row
-
+        section, table_row = _page()
         if not self.influences:
             return
         rows = []
@@ -336,7 +332,7 @@ class CampaignReport:
             f"{percent(1.0 - self.confidence)}{' at this look alone' * self.result.grown}."
         )
         caption = "Rank correlations with intervals; grey bars may be noise."
-        figure = show.influence_figure(self.influences)
+        figure = _figure("influence_figure", self.influences)
         head = ["Requirement", "Strongest quantities"]
         yield section("Influences", text, head, rows, {"influences": (figure, caption)})
         if self.sobol:
@@ -356,9 +352,7 @@ class CampaignReport:
             yield section("Sobol indices", text, head, rows)
 
     def _worst_cases(self) -> Iterator[dict[str, Any]]:
-        from concur import show
-        from concur.show.report import section, table_row
-
+        section, table_row = _page()
         result = self.result
         head = ["Requirement", "World", "Robustness", "Deviations that matter", "File", "Search"]
         searched = {one.requirement: one for one in self.found}
@@ -381,7 +375,7 @@ class CampaignReport:
         for k in order[:_WORST] if result.quantities else ():
             name = result.columns[k][0]
             names = [one.quantity for one in self._strongest(name)]
-            figure = show.worst_figure(result, name, names)
+            figure = _figure("worst_figure", result, name, names)
             figures[f"worst-{k}"] = (figure, f"{name} over the quantities that matter most.")
         text = "The sampled world with the lowest robustness, and the lowest one of the search."
         yield section("Worst worlds", text, head, rows, figures)
@@ -412,3 +406,13 @@ def _shown(value: float, unit: str) -> str:
     if not math.isfinite(value):
         return "no value"
     return f"{value:.4g} {unit if unit != '1' else ''}".strip().replace("-", "−")
+
+
+def _page() -> tuple[Any, Any]:
+    """Makers of a section of a page and of a row of its tables."""
+    report = import_module("concur.show.report")
+    return report.section, report.table_row
+
+
+def _figure(name: str, *arguments: Any) -> Any:
+    return show(name, *arguments)

@@ -22,7 +22,7 @@ from concur.errors import (
     shown,
 )
 from concur.hdf5 import hdf5_file
-from concur.results import Figures, Row
+from concur.results import Figures, Row, show
 from concur.simulation import write_arrays
 
 Columns: TypeAlias = tuple[tuple[str, str], ...]
@@ -258,11 +258,9 @@ class CampaignResult:
     @property
     def figures(self) -> Figures:
         """Robustness of the requirements over the worlds, and the extremes of the signals."""
-        from concur.show import extremes_figure, robustness_figure
-
-        drawn = {"robustness": robustness_figure} if self.columns and len(self) else {}
-        drawn |= {"extremes": extremes_figure} if self.signals and len(self) else {}
-        return {name: partial(draw, self) for name, draw in drawn.items()}
+        drawn = {"robustness": "robustness_figure"} if self.columns and len(self) else {}
+        drawn |= {"extremes": "extremes_figure"} if self.signals and len(self) else {}
+        return {name: partial(show, draw, self) for name, draw in drawn.items()}
 
     def requirement(self, name: str) -> int:
         """Return the column of a requirement.

@@ -33,7 +33,7 @@ from concur.certify._structure import Structure
 from concur.codegen import finite_floats
 from concur.control import ErrorDynamics
 from concur.errors import shown
-from concur.results import Figures, Row
+from concur.results import Figures, Row, show
 from concur.rounding import percent_down, rounded_down, rounded_up
 
 if TYPE_CHECKING:
@@ -185,9 +185,8 @@ class Certificate:
 
         def decay() -> Figure:
             from concur.certify._error_motions import error_motions
-            from concur.show import decay_figure
 
-            return decay_figure(self, error_motions(self))
+            return show("decay_figure", self, error_motions(self))
 
         return {"decay": decay} if self.status is Status.PROVED else {}
 
@@ -284,9 +283,8 @@ class Certificate:
         )
 
     def _repr_html_(self) -> str:
-        from concur.show.notebook import certificate_html
 
-        return certificate_html(self)
+        return show("notebook.certificate_html", self)
 
     def __str__(self) -> str:
         lines = [f"{self.status.name}. {self.status.value}"]

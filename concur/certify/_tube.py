@@ -20,7 +20,7 @@ from concur.certify._files import finite, law_section, write_document
 from concur.certify._recheck_conditions import CONTINUOUS, FOLLOWED, texts
 from concur.certify._recheck_document import TUBE
 from concur.certify._status import Status
-from concur.results import Figures, Row
+from concur.results import Figures, Row, show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,9 +81,9 @@ class Tube:
         """Disturbed motions inside the tube; none if its radius is infinite."""
 
         def drawn() -> Figure:
-            from concur.show import disturbed_motions, tube_figure
 
-            return tube_figure(self, disturbed_motions(self, cast(float, self.disturbance)))
+            motions: Any = show("disturbed_motions", self, cast(float, self.disturbance))
+            return show("tube_figure", self, motions)
 
         return {"tube": drawn} if self.radius < inf and isinstance(self.disturbance, float) else {}
 

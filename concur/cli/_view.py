@@ -60,11 +60,8 @@ def _films(name: str, other: str | None) -> list[Film]:
 
 
 def read_film(name: str) -> Film:
-    """Read what a viewer shows of a run from its file, or from the folder of its results."""
-    run = read_recorded(name, ("t", "q", *FILMED))
-    rows = len(run.arrays["t"])
-    values = {key: (run.arrays[key].reshape(rows, -1), run.columns[key]) for key in FILMED}
-    return Film(run.robot, run.outputs, run.arrays["t"], run.arrays["q"], values)
+    """Read the film of a run from its file, or from the folder of its results."""
+    return Film.of(read_recorded(name, ("t", "q", *FILMED)))
 
 
 def _robot(name: str) -> tuple[Any, np.ndarray, tuple[Output, ...], Any]:

@@ -17,6 +17,7 @@ from concur.control._output_law import OutputLaw
 from concur.control._reading import matching_outputs, positive, read_gain
 from concur.control._redundancy import Redundancy
 from concur.errors import OutputError
+from concur.results import show
 from concur.tables import INTERNAL
 
 if TYPE_CHECKING:
@@ -171,7 +172,5 @@ class Servo(OutputLaw):
             Response of each coordinate to a step of its reference with the settling times; gain
             and phase over frequency and the loop in the complex plane with its margins.
         """
-        from concur.show import margin_figure, step_figure
-
         response = loop_response(self, duration)
-        return step_figure(response), margin_figure(response)
+        return show("step_figure", response), show("margin_figure", response)

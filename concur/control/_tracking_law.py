@@ -43,6 +43,7 @@ from concur.errors import ShapeError, shown
 from concur.outputs import Output, ReferenceSample, check_parts, output_motion, pose_quaternions
 from concur.outputs.groups import Product
 from concur.reduction import ReducedModel
+from concur.results import show
 from concur.robot import Mechanism
 from concur.tables import (
     INTERNAL,
@@ -222,9 +223,8 @@ class TrackingLaw(EvaluatedMethods, ABC):
         return f"<{what} of {shown(self.name, 40)}: {outputs}; {self.nu} controls>"
 
     def _repr_html_(self) -> str:
-        from concur.show.notebook import law_html
 
-        return law_html(self)
+        return show("notebook.law_html", self)
 
     @cached_property
     def error_dynamics(self) -> ErrorDynamics:

@@ -14,6 +14,7 @@ from concur.outputs.references import Loop
 from concur.planning._fibre import fibre_of
 from concur.planning._phase import GeometricPhase
 from concur.reduction import ReducedModel
+from concur.results import show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -129,8 +130,6 @@ class LoopPlan:
             The curvature in the plane in which the loop has the largest effect, with the other
             coordinates at the centre of the loop.
         """
-        from concur.show import curvature_figure
-
         fibre, loop = fibre_of(self.model, "plot"), self.loop
         areas = np.array([loop.areas[i, j] for i, j in fibre.pairs])
         effect = np.abs(np.array(fibre.curvature(loop.center)) * areas)
@@ -147,4 +146,4 @@ class LoopPlan:
             "rad" if efforts[k] == "N m" else "m" for k in (fibre.rows.start + row, first, second)
         )
         units = own, others[0], others[1]
-        return curvature_figure(self.model, loop, curvature, pair, fibre.names[row], units)
+        return show("curvature_figure", self.model, loop, curvature, pair, fibre.names[row], units)

@@ -17,7 +17,7 @@ from concur.proofs._bound import Bound, claimed, tightest
 from concur.proofs._file import Source, write_proof
 from concur.proofs._models import Floats
 from concur.proofs._statement import Statement
-from concur.results import Figures, Row
+from concur.results import Figures, Row, show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -129,15 +129,14 @@ class TaskProof:
         """Tube and bounds over time; none without the task of the proof."""
         if self.source is None:
             return {}
-        from concur.show import bounds_figure, proof_figure
 
         task = self.source.given
         names = [output.name for output in task.servo.outputs]
         drawn: dict[str, Callable[[], Figure]] = {
-            "tube": partial(proof_figure, self, names, task.duration)
+            "tube": partial(show, "proof_figure", self, names, task.duration)
         }
         return drawn | (
-            {"bounds": partial(bounds_figure, self, task.duration)} if self.bounds else {}
+            {"bounds": partial(show, "bounds_figure", self, task.duration)} if self.bounds else {}
         )
 
     @property

@@ -21,7 +21,7 @@ from concur.codegen import as_floats
 from concur.errors import ShapeError
 from concur.reduction._dependents import freedom_scales, rows_change
 from concur.reduction._lift import STAGES_HINT, Lift
-from concur.results import Figures, Row, save_result, verdict
+from concur.results import Figures, Row, save_result, show, verdict
 from concur.robot import Mechanism, as_tree, unknown_name
 
 SAMPLES = 32
@@ -143,9 +143,8 @@ class Audit:
         return f"<audit of {len(self.conditions)} assumptions: {parts}>"
 
     def _repr_html_(self) -> str:
-        from concur.show.notebook import audit_html
 
-        return audit_html(self)
+        return show("notebook.audit_html", self)
 
     def replace(self, *rows: AuditRow) -> Audit:
         """Copy with rows put in place of those with the same number, or appended.

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from concur.codegen import Array, EvaluatedMethods, Matrix, Scalar, Vector, constant, evaluated
 from concur.errors import ReductionError, shown
 from concur.reduction._derivative import along, following_forces
+from concur.results import show
 from concur.robot import Mechanism, as_tree, control_velocities, controls, solve_positive_definite
 from concur.system import System
 
@@ -97,9 +98,8 @@ class Lift(EvaluatedMethods):
         return f"<{self.kind} reduction of {shown(self.name)}: {sizes}>"
 
     def _repr_html_(self) -> str:
-        from concur.show.notebook import model_html
 
-        return model_html(self)
+        return show("notebook.model_html", self)
 
     def __str__(self) -> str:
         return (

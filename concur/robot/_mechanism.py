@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from concur.codegen import Matrix, Scalar, Vector, evaluated
 from concur.errors import shown
+from concur.results import show
 from concur.robot import _dynamics, _kinematics, _rows
 from concur.robot._contact import check_wheels
 from concur.robot._exponentials import ScrewTree
@@ -26,8 +27,6 @@ from concur.tables import INTERNAL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from concur.show.viewer import RobotViewer
 
 
 @dataclass(frozen=True)
@@ -136,9 +135,8 @@ class Mechanism(ScrewTree):
         return f"<robot {shown(self.name)}: {sizes}>"
 
     def _repr_html_(self) -> str:
-        from concur.show.notebook import robot_html
 
-        return robot_html(self)
+        return show("notebook.robot_html", self)
 
     def with_numbers(self, numbers: Mapping[str, ArrayLike]) -> Mechanism:
         """The same robot with other numbers of its description.
@@ -490,10 +488,8 @@ class Mechanism(ScrewTree):
         >>> robot = cc.robots.rover_arm()
         >>> robot.plot().savefig("rover_arm.png")    # doctest: +SKIP
         """
-        from concur.show import robot_portrait
-
         at = self.neutral() if q is None else self.check_configuration(q)
-        return robot_portrait(self, at, tuple(outputs), ax)
+        return show("robot_portrait", self, at, tuple(outputs), ax)
 
     def view(
         self,
@@ -503,7 +499,7 @@ class Mechanism(ScrewTree):
         *,
         port: int = 0,
         browser: bool = True,
-    ) -> RobotViewer:
+    ) -> Any:
         """Show the robot in three dimensions in a browser, with a slider for each joint.
 
         The page is served by a thread of this process: call `wait` of the result at the end of a
@@ -524,7 +520,7 @@ class Mechanism(ScrewTree):
 
         Returns
         -------
-        RobotViewer
+        concur.show.viewer.RobotViewer
             The viewer, with the address `url`; `close` ends it.
 
         Raises
@@ -534,11 +530,9 @@ class Mechanism(ScrewTree):
         ConcurError
             If the port is in use.
         """
-        from concur.show.viewer import RobotViewer
-
         at = self.neutral() if q is None else self.check_configuration(q)
         shown = tuple(outputs) or tuple(getattr(servo, "outputs", ()))
-        return RobotViewer(self, at, shown, servo, port, browser)
+        return show("viewer.RobotViewer", self, at, shown, servo, port, browser)
 
     def save(self, path: str | PathLike[str]) -> tuple[Path, ...]:
         """Write the robot to a file: TOML, URDF or MJCF, by the ending of its name.
@@ -595,6 +589,4 @@ class Mechanism(ScrewTree):
         >>> print(cc.robots.orbital_crawler().summary().splitlines()[0])
         orbital_crawler: 6 bodies, nq = 17, nv = 15, 9 driven freedoms
         """
-        from concur.show import summarise
-
-        return summarise(self)
+        return show("summarise", self)

@@ -33,20 +33,17 @@ if TYPE_CHECKING:
     from concur.show.joints import joint_figure
     from concur.show.loop import margin_figure, step_figure
     from concur.show.motion import motion_figure
-    from concur.show.overview import plot_run, save_figures
+    from concur.show.overview import plot_run, run_figures, save_figures
     from concur.show.path import path_figure
     from concur.show.proof import proof_figure
     from concur.show.proof_bounds import bounds_figure
     from concur.show.report import write_report
     from concur.show.robot import RobotArtists, draw_robot, robot_figure
-    from concur.show.sampled import CurveBound, SampledCurves
     from concur.show.style import new_figure, styled
 
 _MODULES = {
-    "CurveBound": "sampled",
     "DisturbedMotions": "disturbed",
     "RobotArtists": "robot",
-    "SampledCurves": "sampled",
     "animate": "animation",
     "bounds_figure": "proof_bounds",
     "comparison_figure": "comparison",
@@ -71,6 +68,7 @@ _MODULES = {
     "robot_figure": "robot",
     "robot_portrait": "_portrait",
     "robustness_figure": "campaign",
+    "run_figures": "overview",
     "save_figures": "overview",
     "step_figure": "loop",
     "styled": "style",
@@ -82,10 +80,8 @@ _MODULES = {
 }
 
 __all__ = [
-    "CurveBound",
     "DisturbedMotions",
     "RobotArtists",
-    "SampledCurves",
     "animate",
     "bounds_figure",
     "comparison_figure",
@@ -110,6 +106,7 @@ __all__ = [
     "robot_figure",
     "robot_portrait",
     "robustness_figure",
+    "run_figures",
     "save_figures",
     "step_figure",
     "styled",

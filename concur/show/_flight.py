@@ -8,10 +8,9 @@ import numpy as np
 from matplotlib.lines import Line2D
 from scipy.spatial.transform import Rotation
 
-from concur.show._outputs import positions, relative_positions
+from concur.show._outputs import on_bodies, positions, relative_positions
 from concur.show._window import clipped, dashed, windows
 from concur.show.errors import TIME
-from concur.show.protocols import on_bodies
 from concur.show.robot import (
     TRIAD,
     RobotArtists,
@@ -38,7 +37,8 @@ if TYPE_CHECKING:
     from mpl_toolkits.mplot3d.axes3d import Axes3D  # type: ignore[import-untyped]
     from numpy.typing import NDArray
 
-    from concur.show.protocols import Floats, RunLike
+    from concur.show.style import Floats
+    from concur.simulation import Run
 
 # In inches: width of the page and of the side legends; heights of the title, of the row of
 # pictures, of their legend, and of a panel over time with its title.
@@ -48,14 +48,14 @@ _WIDTH, _SIDE, _HEAD, _ROW, _LEGEND, _PANEL, _FOOT = 12.0, 2.0, 0.7, 4.2, 0.6, 2
 _SAMPLES, _DASH = 1000, 0.03
 
 
-def leaves_plane(run: RunLike) -> bool:
+def leaves_plane(run: Run) -> bool:
     """Whether the base rises or tilts during a run, so that a view from above is insufficient."""
     poses = _base_poses(run, _few(run, 50))
     moved = np.concatenate([poses[:, 2:3, 3], poses[:, :3, 2]], axis=1)
     return bool(np.ptp(moved, axis=0).max() > 1e-9)
 
 
-def flight_figure(run: RunLike) -> Figure:
+def flight_figure(run: Run) -> Figure:
     """Draw paths in space, from above and from the side; positions, and attitude of the base."""
     with styled():
         paths = positions(run)
@@ -100,7 +100,7 @@ def flight_figure(run: RunLike) -> Figure:
 
 
 def _draw_projections(
-    figure: Figure, run: RunLike, curves: dict[str, list[Floats]], rows: tuple[float, float]
+    figure: Figure, run: Run, curves: dict[str, list[Floats]], rows: tuple[float, float]
 ) -> list[Any]:
     """Draw paths (k, 3), m, from above and from the side that shows more of them.
 
@@ -140,7 +140,7 @@ def _draw_projections(
 
 
 def draw_view(
-    figure: Figure, run: RunLike, cell: tuple[float, float, float, float], index: int = -1
+    figure: Figure, run: Run, cell: tuple[float, float, float, float], index: int = -1
 ) -> list[Any]:
     """Draw the robot at a sample of the run, the last by default, with the paths up to there.
 
@@ -180,7 +180,7 @@ def draw_view(
     return _handles(axes, run, placed)
 
 
-def _handles(axes: Axes3D, run: RunLike, placed: dict[str, Any]) -> list[Any]:
+def _handles(axes: Axes3D, run: Run, placed: dict[str, Any]) -> list[Any]:
     """Legend entries: paths or output points, reference, centre of mass and frames."""
     lines = {line.get_label(): line for line in axes.lines}
     handles: list[Any] = [lines[name] for name in placed]
@@ -216,7 +216,7 @@ def draw_place(
     side_legend(axes)
 
 
-def _draw_turn(axes: Axes, run: RunLike) -> None:
+def _draw_turn(axes: Axes, run: Run) -> None:
     """Draw the rotation vector of the base from its first orientation, in inertial axes."""
     some = _few(run, _SAMPLES)
     attitudes = Rotation.from_matrix(_base_poses(run, some)[:, :3, :3])
@@ -242,10 +242,10 @@ def _spatial(curve: Floats) -> Floats:
     return np.concatenate([curve, missing], axis=1)
 
 
-def _base_poses(run: RunLike, chosen: NDArray[np.intp]) -> Floats:
+def _base_poses(run: Run, chosen: NDArray[np.intp]) -> Floats:
     root = next(body.name for body in run.robot.bodies if body.parent is None)
     return np.array([np.asarray(run.robot.pose(run.q[k], root), dtype=float) for k in chosen])
 
 
-def _few(run: RunLike, number: int) -> NDArray[np.intp]:
+def _few(run: Run, number: int) -> NDArray[np.intp]:
     return np.unique(np.linspace(0, len(run.t) - 1, min(len(run.t), number)).astype(int))

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from concur.show.protocols import Floats
-from concur.show.style import PALETTE
+from concur.show.style import PALETTE, Floats
 
 _ANGLE = np.linspace(0.0, 2 * np.pi, 25)
 _X, _Y, _Z = np.eye(3)

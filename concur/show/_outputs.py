@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concur.errors import ShapeError, UnknownNameError
-from concur.show.protocols import Floats, RunLike, on_bodies
+from concur.show.style import Floats
+from concur.simulation import Run
 
 # Width of one factor of a group in the flat pose, with rotations as quaternions (x, y, z, w).
 _WIDTH = {"R": 1, "SO2": 1, "R2": 2, "R3": 3, "SE2": 3, "SO3": 4, "SE3": 7}
@@ -47,7 +48,7 @@ class Channel:
         return f"{self.output}: {kind}"
 
 
-def channels(run: RunLike) -> list[Channel]:
+def channels(run: Run) -> list[Channel]:
     """Split the outputs of a run into channels of one unit each, in output order."""
     found, start = [], 0
     for output in run.servo.outputs:
@@ -71,7 +72,7 @@ def group_name(output: Any) -> str:
     return str(getattr(output.group, "name", output.group))
 
 
-def positions(run: RunLike) -> dict[str, tuple[Floats, Floats]]:
+def positions(run: Run) -> dict[str, tuple[Floats, Floats]]:
     """Actual and reference position, (k, 2) or (k, 3), m, of every output that has one, by name.
 
     Positions in the frame of a body have no path in the inertial frame.
@@ -83,7 +84,7 @@ def positions(run: RunLike) -> dict[str, tuple[Floats, Floats]]:
     }
 
 
-def relative_positions(run: RunLike) -> dict[str, tuple[str, str, Floats, Floats]]:
+def relative_positions(run: Run) -> dict[str, tuple[str, str, Floats, Floats]]:
     """Positions in the frame of a body: its name, the axes, actual and reference position, m."""
     return {
         output.name: (output.relative_to, axes, actual, reference)
@@ -92,7 +93,7 @@ def relative_positions(run: RunLike) -> dict[str, tuple[str, str, Floats, Floats
     }
 
 
-def _placed(run: RunLike) -> Iterator[tuple[Any, str, Floats, Floats]]:
+def _placed(run: Run) -> Iterator[tuple[Any, str, Floats, Floats]]:
     """Each output with the axes of its position and, along them, position and reference, m."""
     names = [group_name(output) for output in run.servo.outputs]
     widths = [_width(name) for name in names]
@@ -115,7 +116,7 @@ def _placed(run: RunLike) -> Iterator[tuple[Any, str, Floats, Floats]]:
         start += width
 
 
-def instants(run: RunLike, number: int) -> NDArray[np.intp]:
+def instants(run: Run, number: int) -> NDArray[np.intp]:
     """Indices of samples of a run, evenly spaced in time, from the first to the last."""
     return np.unique(nearest(run.t, np.linspace(run.t[0], run.t[-1], number)))
 
@@ -138,3 +139,8 @@ def _width(group: str) -> int:
             cure="Name the group as in `Output`, for instance R3xSO3.",
         )
     return sum(_WIDTH[factor] for factor in factors)
+
+
+def on_bodies(outputs: Iterable[Any]) -> tuple[Any, ...]:
+    """Select the outputs on bodies; one that is a function has no place on the robot."""
+    return tuple(output for output in outputs if not getattr(output, "is_function", False))

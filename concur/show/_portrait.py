@@ -31,7 +31,8 @@ from concur.show.style import FRAME_COLORS, new_figure, styled
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from concur.show.protocols import Floats, RobotLike
+    from concur.robot import Mechanism
+    from concur.show.style import Floats
 
 # Candidate positions of a name beside its joint: directions, and distances in points.
 _DIRECTIONS = np.linspace(0.0, 2 * np.pi, 16, endpoint=False)
@@ -39,17 +40,17 @@ _DISTANCES = (10.0, 18.0, 28.0, 40.0, 55.0, 75.0)
 
 
 def robot_portrait(
-    robot: RobotLike, q: Floats, outputs: Sequence[Any] = (), axes: Axes3D | None = None
+    robot: Mechanism, q: Floats, outputs: Sequence[Any] = (), axes: Axes3D | None = None
 ) -> Figure:
     """Draw a robot with the kinds of its joints, the frames and the names of its bodies.
 
     Parameters
     ----------
-    robot : RobotLike
+    robot : Mechanism
         The robot.
     q : ndarray, shape (nq,)
         Configuration.
-    outputs : sequence of OutputLike
+    outputs : sequence of Output
         Output points to draw.
     axes : mpl_toolkits.mplot3d.axes3d.Axes3D, optional
         Axes to draw into; default a new figure.
@@ -150,7 +151,7 @@ def _add_frames(axes: Axes3D, poses: list[Floats], length: float) -> None:
     axes.add_collection3d(frames, autolim=False)
 
 
-def _handles(axes: Axes3D, robot: RobotLike, symbols: list[Symbol]) -> list[Any]:
+def _handles(axes: Axes3D, robot: Mechanism, symbols: list[Symbol]) -> list[Any]:
     """Legend entries of each kind of joint in the figure, the frames, and labelled artists."""
     kinds = {found.kind: found.color for found in symbols}
     handles: list[Any] = [
@@ -196,7 +197,7 @@ class _Name(Annotation):
         super().draw(renderer)
 
 
-def _add_names(axes: Axes3D, robot: RobotLike, poses: dict[str, Floats], busy: Floats) -> None:
+def _add_names(axes: Axes3D, robot: Mechanism, poses: dict[str, Floats], busy: Floats) -> None:
     """Write the names, each where it covers the other names and the drawing least."""
     figure: Any = cast(Any, axes).get_figure().canvas.figure
     figure.draw_without_rendering()

@@ -12,18 +12,18 @@ import numpy as np
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from concur.show.protocols import RobotLike
+    from concur.robot import Mechanism
 
 # Width of the tables; a table grows beyond it rather than breaking a number.
 _WIDTH = 100
 
 
-def summarise(robot: RobotLike) -> str:
+def summarise(robot: Mechanism) -> str:
     """Describe joints, masses and wheels of a robot in plain text.
 
     Parameters
     ----------
-    robot : RobotLike
+    robot : Mechanism
         The robot.
 
     Returns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
-from concur.show.protocols import Floats
+from concur.show.style import Floats
 
 # Side of a window that follows the robot, relative to the largest extent of the robot.
 _SIDE = 2.5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -14,10 +15,10 @@ from matplotlib.ticker import MultipleLocator
 from PIL import Image
 
 from concur.errors import ConcurError, UnknownNameError
-from concur.show._outputs import nearest, positions
+from concur.show._outputs import nearest, on_bodies, positions
 from concur.show._window import clipped, dashed, windows
 from concur.show.files import make_directory, writing
-from concur.show.protocols import on_bodies
+from concur.show.notebook import Animation
 from concur.show.robot import (
     TRIAD,
     RobotArtists,
@@ -42,7 +43,8 @@ from concur.show.style import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from concur.show.protocols import Floats, RunLike
+    from concur.show.style import Floats
+    from concur.simulation import Run
 
 # Width and largest height of the animation, and heights of title, legend and each row of the
 # legend, in inches.
@@ -53,7 +55,7 @@ _DASH = 0.03
 
 
 def animate(
-    run: RunLike,
+    run: Run,
     path: str | os.PathLike[str],
     fps: float = 12.0,
     speed: float = 1.0,
@@ -65,7 +67,7 @@ def animate(
 
     Parameters
     ----------
-    run : RunLike
+    run : Run
         A finished run with `t`, `q`, `pose`, `reference`, `robot` and `servo.outputs`.
     path : path
         File to write; its suffix, .gif or .mp4, determines the format. MP4 needs ffmpeg.
@@ -129,10 +131,37 @@ def animate(
     return target
 
 
+def animation(run: Run, fps: float = 12.0, speed: float = 1.0) -> Animation:
+    """Draw an animation of a run, which a notebook shows.
+
+    Parameters
+    ----------
+    run : Run
+        A finished run.
+    fps : float
+        Frames per second of the animation.
+    speed : float
+        Seconds of the run per second of the animation.
+
+    Returns
+    -------
+    concur.show.notebook.Animation
+        GIF; its `save` writes a file.
+
+    Examples
+    --------
+    >>> animation(run, fps=20, speed=2).save("run.gif")    # doctest: +SKIP
+    PosixPath('run.gif')
+    """
+    with TemporaryDirectory() as folder:
+        data = animate(run, Path(folder) / "run.gif", fps, speed).read_bytes()
+    return Animation(data, f"animation of {run.robot.name}, {run.t[-1]:.4g} s")
+
+
 class _MovingPicture:
     """A figure whose artists are updated from frame to frame and never cleared."""
 
-    def __init__(self, run: RunLike, moments: Floats, fps: float) -> None:
+    def __init__(self, run: Run, moments: Floats, fps: float) -> None:
         self.run = run
         self.moments = moments
         step = moments[1] - moments[0] if len(moments) > 1 else 1.0

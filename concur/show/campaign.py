@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from concur.campaign import SampledCurves
 from concur.show.errors import TIME
-from concur.show.sampled import SampledCurves
 from concur.show.style import (
     EDGE,
     PALETTE,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from concur.show.protocols import Floats
+    from concur.show.style import Floats
 
 # Fraction of the initial norm at the lower edge of the figure.
 _LEAST = 1e-6

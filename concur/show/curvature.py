@@ -13,7 +13,7 @@ from concur.show.style import REFERENCE, new_figure, styled
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from concur.show.protocols import Floats
+    from concur.show.style import Floats
 
 _GRID = 81
 _POINTS = 401

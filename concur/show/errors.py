@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from concur.show.protocols import Floats, RunLike
+    from concur.show.style import Floats
+    from concur.simulation import Run
 
 __all__ = [
     "error_figure",
@@ -42,7 +43,7 @@ TIME = "time [s]"
 _RELATIVE = 1e-9
 
 
-def error_figure(run: RunLike) -> Figure:
+def error_figure(run: Run) -> Figure:
     """Draw the tracking errors against the exact error dynamics.
 
     One column for each output and unit. Above, the norm of the error with that of the ideal decay;
@@ -50,7 +51,7 @@ def error_figure(run: RunLike) -> Figure:
 
     Parameters
     ----------
-    run : RunLike
+    run : Run
         A finished run with `t`, `error`, `ideal` and `servo.outputs`.
 
     Returns
@@ -92,7 +93,7 @@ def error_figure(run: RunLike) -> Figure:
         return figure
 
 
-def draw_error_norm(axes: Axes, run: RunLike, channel: Channel) -> None:
+def draw_error_norm(axes: Axes, run: Run, channel: Channel) -> None:
     """Draw the norm of one channel of the error, and its ideal decay, on a logarithmic axis."""
     actual, ideal = _norm(run.error, channel), _norm(run.ideal, channel)
     # The curves should coincide: a wide line under a dashed one shows both.
@@ -103,7 +104,7 @@ def draw_error_norm(axes: Axes, run: RunLike, channel: Channel) -> None:
     axes.legend()
 
 
-def draw_lyapunov(axes: Axes, run: RunLike) -> None:
+def draw_lyapunov(axes: Axes, run: Run) -> None:
     """Draw the Lyapunov function on a logarithmic axis."""
     values = np.asarray(run.lyapunov, dtype=float)
     label = f"V, from {values[0]:.2g} to {values[-1]:.2g}"
@@ -118,12 +119,12 @@ def draw_lyapunov(axes: Axes, run: RunLike) -> None:
     axes.legend()
 
 
-def torque_figure(run: RunLike, required: Mapping[str, float] | None = None) -> Figure:
+def torque_figure(run: Run, required: Mapping[str, float] | None = None) -> Figure:
     """Draw the control inputs with their peaks; wheels, joints, torques and forces separately.
 
     Parameters
     ----------
-    run : RunLike
+    run : Run
         A finished run with `t`, `u`, `control_units` and `servo.model.control_names`.
     required : mapping of str to float, optional
         Largest sizes that the task requires, by name of the control.
@@ -179,7 +180,7 @@ def torque_figure(run: RunLike, required: Mapping[str, float] | None = None) -> 
         return figure
 
 
-def draw_controls(axes: Axes, run: RunLike, columns: list[int], *, peaks: bool = True) -> None:
+def draw_controls(axes: Axes, run: Run, columns: list[int], *, peaks: bool = True) -> None:
     """Draw control inputs over time and mark the peak of each, with its value if `peaks`."""
     names = run.servo.model.control_names
     for number, column in enumerate(columns):
@@ -215,7 +216,7 @@ class _Limit:
     text: str
 
 
-def _control_limits(run: RunLike, required: Mapping[str, float]) -> dict[int, _Limit]:
+def _control_limits(run: Run, required: Mapping[str, float]) -> dict[int, _Limit]:
     """Tightest limits by column, of law, task and robot; columns without a limit are absent."""
     found = {}
     own = run.servo.torque_limits
@@ -234,9 +235,7 @@ def _control_limits(run: RunLike, required: Mapping[str, float]) -> dict[int, _L
     return found
 
 
-def _draw_limits(
-    axes: Axes, run: RunLike, columns: list[int], limits: Mapping[int, _Limit]
-) -> None:
+def _draw_limits(axes: Axes, run: Run, columns: list[int], limits: Mapping[int, _Limit]) -> None:
     """Draw the limits of control inputs; equal limits are one pair of lines."""
     own = {column: limits[column] for column in columns if column in limits}
     if not own:
@@ -259,7 +258,7 @@ def _draw_limits(
     axes.set_ylim(min([low, *(1.05 * near)]), max([high, *(1.05 * near)]))
 
 
-def _draw_scale(axes: Axes, run: RunLike) -> None:
+def _draw_scale(axes: Axes, run: Run) -> None:
     """Draw the scale factor of the commanded acceleration due to torque limits."""
     scale = np.asarray(run.scale, dtype=float)
     share = float(np.mean(scale < 1.0))
@@ -271,12 +270,12 @@ def _draw_scale(axes: Axes, run: RunLike) -> None:
     side_legend(axes)
 
 
-def health_figure(run: RunLike) -> Figure:
+def health_figure(run: Run) -> Figure:
     """Draw the decoupling margin and, if the servo damps, the acceleration residual.
 
     Parameters
     ----------
-    run : RunLike
+    run : Run
         A finished run with `t` and `margin`, each (k,).
 
     Returns
@@ -344,12 +343,12 @@ class Residual:
         return self.largest <= self.rounding
 
 
-def residuals(run: RunLike) -> list[Residual]:
+def residuals(run: Run) -> list[Residual]:
     """Quantities of a run that differ from zero only by rounding in an ideal run.
 
     Parameters
     ----------
-    run : RunLike
+    run : Run
         A finished run.
 
     Returns
@@ -386,12 +385,12 @@ def residuals(run: RunLike) -> list[Residual]:
     return [*rows, Residual("energy balance", "J", balance, rounding)]
 
 
-def numerics_figure(run: RunLike) -> Figure:
+def numerics_figure(run: Run) -> Figure:
     """Draw the quantities of `residuals` that are not zero within rounding.
 
     Parameters
     ----------
-    run : RunLike
+    run : Run
         A finished run with `deviation` (k, m) and `constraint_residual`, `energy`, `work`, each
         (k,).
 
@@ -433,7 +432,7 @@ def numerics_figure(run: RunLike) -> Figure:
         return figure
 
 
-def _draw_by_unit(axes: Axes, run: RunLike, values: Floats, per: str) -> None:
+def _draw_by_unit(axes: Axes, run: Run, values: Floats, per: str) -> None:
     """Draw norms of output coordinates, one line for each output and unit."""
     parts = channels(run)
     for channel in parts:
@@ -448,7 +447,7 @@ def _draw_by_unit(axes: Axes, run: RunLike, values: Floats, per: str) -> None:
     side_legend(axes)
 
 
-def draw_margin(axes: Axes, run: RunLike) -> None:
+def draw_margin(axes: Axes, run: Run) -> None:
     """Draw the decoupling margin and mark its smallest value."""
     margin = np.asarray(run.margin, dtype=float)
     least = int(np.argmin(np.where(np.isfinite(margin), margin, np.inf)))
@@ -468,7 +467,7 @@ def draw_margin(axes: Axes, run: RunLike) -> None:
     axes.set_ylim(0.0, 1.15 * largest if largest > 0 else 1.0)
 
 
-def _control_panels(run: RunLike) -> dict[tuple[str, str], list[int]]:
+def _control_panels(run: Run) -> dict[tuple[str, str], list[int]]:
     wheels = {wheel.body for wheel in getattr(run.robot, "wheels", ())}
     panels: dict[tuple[str, str], list[int]] = {}
     for column, name in enumerate(run.servo.model.control_names):
@@ -483,7 +482,7 @@ def _quantity(unit: str) -> str:
     return {"N": "force", "N m": "torque"}.get(unit, "control")
 
 
-def _color(run: RunLike, channel: Channel) -> str:
+def _color(run: Run, channel: Channel) -> str:
     names = [output.name for output in run.servo.outputs]
     return output_color(names.index(channel.output))
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from concur.show.protocols import Floats, RunLike
+    from concur.show.style import Floats
+    from concur.simulation import Run
 
 _QUANTITIES = {"rad": ("angle", "angular velocity"), "m": ("travel", "velocity")}
 
@@ -59,12 +60,12 @@ class _Row:
     speeds: list[_Curve]
 
 
-def joint_figure(run: RunLike) -> Figure:
+def joint_figure(run: Run) -> Figure:
     """Draw joint coordinates and velocities over time, with their limits.
 
     Parameters
     ----------
-    run : RunLike
+    run : Run
         A finished run with `t`, `q`, `v`, `q_range`, `v_range`, `joint_limits` and `robot`.
 
     Returns
@@ -104,7 +105,7 @@ def _height(row: _Row) -> float:
     return max(2.9, 0.6 + 0.172 * lines)
 
 
-def _rows(run: RunLike) -> list[_Row]:
+def _rows(run: Run) -> list[_Row]:
     wheels = {wheel.body for wheel in run.robot.wheels}
     limits: Any = run.joint_limits
     rows: dict[tuple[str, str], _Row] = {}
@@ -137,7 +138,7 @@ def _pair(values: Any) -> tuple[float, float]:
     return float(values[0]), float(values[1])
 
 
-def _draw(axes: Axes, run: RunLike, curves: list[_Curve], title: str, quantity: str) -> None:
+def _draw(axes: Axes, run: Run, curves: list[_Curve], title: str, quantity: str) -> None:
     axes.set_title(title)
     axes.set_ylabel(quantity)
     if not curves:

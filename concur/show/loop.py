@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from concur.show.protocols import Floats
+    from concur.show.style import Floats
 
 # Largest magnitude in the complex plane: larger values are far from the unit circle.
 _NYQUIST_REACH = 2.2

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from concur.show.protocols import Floats, RobotLike
+    from concur.robot import Mechanism
+    from concur.show.style import Floats
 
 
 class MotionLike(Protocol):
@@ -39,7 +40,7 @@ class MotionLike(Protocol):
     @property
     def momentum_drift(self) -> Floats: ...
     @property
-    def robot(self) -> RobotLike: ...
+    def robot(self) -> Mechanism: ...
     @property
     def model(self) -> Any: ...
     @property

@@ -39,18 +39,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from concur.show.protocols import RunLike
+    from concur.simulation import Run
 
 # Largest number of control inputs whose peaks the legend of the overview lists.
 _FEW = 10
 
 
-def plot_run(run: RunLike) -> Figure:
+def plot_run(run: Run) -> Figure:
     """Draw a run on one page: path, errors, Lyapunov function and control inputs.
 
     Parameters
     ----------
-    run : RunLike
+    run : Run
         A finished run.
 
     Returns
@@ -130,7 +130,7 @@ def plot_run(run: RunLike) -> Figure:
         return figure
 
 
-def _draw_flight(figure: Figure, run: RunLike, path: Axes) -> None:
+def _draw_flight(figure: Figure, run: Run, path: Axes) -> None:
     """Replace empty axes by a view in space, with the robot at the end of the run."""
     figure.draw_without_rendering()
     left, bottom, width, height = path.get_position().bounds
@@ -153,13 +153,13 @@ def _draw_flight(figure: Figure, run: RunLike, path: Axes) -> None:
 
 
 def run_figures(
-    run: RunLike, required: Mapping[str, float] | None = None
+    run: Run, required: Mapping[str, float] | None = None
 ) -> dict[str, Callable[[], Figure]]:
     """Figures of a run by name, in the order of the report; a call draws one.
 
     Parameters
     ----------
-    run : RunLike
+    run : Run
         A finished run.
     required : mapping of str to float, optional
         Largest sizes of controls that the task requires, by name.
@@ -190,7 +190,7 @@ def run_figures(
 
 
 def save_figures(
-    run: RunLike,
+    run: Run,
     directory: str | os.PathLike[str],
     required: Mapping[str, float] | None = None,
 ) -> dict[str, Path]:
@@ -198,7 +198,7 @@ def save_figures(
 
     Parameters
     ----------
-    run : RunLike
+    run : Run
         A finished run.
     directory : path
         Folder of the files; created if it does not exist.

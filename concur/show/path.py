@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from concur.show.protocols import Floats, RunLike
+    from concur.show.style import Floats
+    from concur.simulation import Run
 
 __all__ = ["path_figure"]
 
@@ -38,7 +39,7 @@ INSTANTS = 6
 _WIDEST, _HIGHEST, _SIDE, _HEAD = 7.0, 6.4, 2.6, 1.4
 
 
-def path_figure(run: RunLike) -> Figure:
+def path_figure(run: Run) -> Figure:
     """Draw the paths and their references with the robot.
 
     Planar motion is seen from above. For a base that rises or tilts the figure shows the paths in
@@ -46,7 +47,7 @@ def path_figure(run: RunLike) -> Figure:
 
     Parameters
     ----------
-    run : RunLike
+    run : Run
         A finished run with `t`, `q`, `pose`, `reference`, `robot` and `servo.outputs`.
 
     Returns
@@ -98,7 +99,7 @@ def path_figure(run: RunLike) -> Figure:
         return figure
 
 
-def draw_top_view(axes: Axes, run: RunLike) -> None:
+def draw_top_view(axes: Axes, run: Run) -> None:
     """Draw paths, references and the robot at several instants, in the plane z = 0."""
     outline = Outline(run.robot, run.q[0], run.servo.outputs)
     chosen = instants(run, INSTANTS)
@@ -122,7 +123,7 @@ def draw_top_view(axes: Axes, run: RunLike) -> None:
     axes.set_ylabel("y [m]")
 
 
-def _color(run: RunLike, name: str) -> str:
+def _color(run: Run, name: str) -> str:
     return output_color([output.name for output in run.servo.outputs].index(name))
 
 
@@ -158,7 +159,7 @@ def _draw_from_above(axes: Axes, at: Skeleton, size: float, strength: float) -> 
         )
 
 
-def _write_times(axes: Axes, run: RunLike, drawn: list[Skeleton], texts: list[str]) -> None:
+def _write_times(axes: Axes, run: Run, drawn: list[Skeleton], texts: list[str]) -> None:
     bases = np.array([at.chassis[:, :2].mean(axis=0) for at in drawn])
     tips = [at.links[-1][-1] if at.links else at.frames[0][:3, 3] for at in drawn]
     hands = np.array(tips)[:, :2]
@@ -219,7 +220,7 @@ def _free_place(anchor: Floats, ahead: Floats, half: Floats, points: Floats) -> 
     return np.asarray(best)
 
 
-def _panel_size(run: RunLike) -> tuple[float, float]:
+def _panel_size(run: Run) -> tuple[float, float]:
     """Return width and height (inches) of a top view that fits its contents."""
     outline = Outline(run.robot, run.q[0], run.servo.outputs)
     drawn = [outline.at(run.q[index]) for index in instants(run, INSTANTS)]
@@ -231,7 +232,7 @@ def _panel_size(run: RunLike) -> tuple[float, float]:
     return max(width, 4.5), max(height, 2.2)
 
 
-def _everything(run: RunLike, drawn: list[Skeleton]) -> tuple[Floats, Floats]:
+def _everything(run: Run, drawn: list[Skeleton]) -> tuple[Floats, Floats]:
     """Return the points of a top view, dense along lines, and their extent, in metres."""
     parts = []
     for at in drawn:

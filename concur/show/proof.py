@@ -13,7 +13,7 @@ from concur.show.style import PALETTE, REFERENCE, new_figure, side_legend, style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from concur.show.protocols import Floats
+    from concur.show.style import Floats
 
 
 MOST = 7

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from concur.show.protocols import Floats
+    from concur.show.style import Floats
 
 COLUMNS = 4
 """Panels of a row."""

@@ -14,16 +14,17 @@ import jinja2
 import numpy as np
 
 from concur.show._flight import leaves_plane
-from concur.show._outputs import group_name
+from concur.show._outputs import group_name, on_bodies
 from concur.show.errors import Residual, residuals
 from concur.show.files import make_directory, reading, writing
-from concur.show.protocols import on_bodies
 from concur.show.style import DPI
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from concur.show.protocols import AuditLike, FindingLike, RobotLike, RunLike
+    from concur.reduction import AuditRow
+    from concur.robot import Mechanism
+    from concur.simulation import Finding, Run
 
 _CAPTIONS = {
     "path": (
@@ -75,9 +76,9 @@ _LAST = ("robot", "numerics")
 
 
 def write_report(
-    run: RunLike,
-    summary: Iterable[FindingLike],
-    audit: AuditLike,
+    run: Run,
+    summary: Iterable[Finding],
+    audit: Iterable[AuditRow],
     figures: Mapping[str, Figure | str | os.PathLike[str]],
     directory: str | os.PathLike[str],
     title: str | None = None,
@@ -91,11 +92,11 @@ def write_report(
 
     Parameters
     ----------
-    run : RunLike
+    run : Run
         A finished run.
     summary : iterable of Finding
         Numbers of the run with their limits.
-    audit : iterable of AuditRowLike
+    audit : iterable of AuditRow
         The assumptions, each with `id`, `statement`, `status` and `why`.
     figures : mapping
         Maps names to figures, or to PNG files as returned by `save_figures`.
@@ -127,7 +128,7 @@ def write_report(
     """
     target = make_directory(directory) / "report.html"
     differences = tuple(getattr(run, "plant_differences", ()))
-    modelled = run.servo.model.system if differences else run.robot
+    modelled: Any = run.servo.model.system if differences else run.robot
     has_bodies = hasattr(run.robot, "bodies")
     rows = [_summary_row(found) for found in summary]
     checked = [
@@ -306,7 +307,7 @@ def _mark_of_status(status: str) -> str:
     return "bad" if status.startswith("fail") else "none"
 
 
-def _summary_row(found: FindingLike) -> dict[str, Any]:
+def _summary_row(found: Finding) -> dict[str, Any]:
     """Row of a number; errors, missed limits and quantities near their limits are `asked`."""
     part = _part(found)
     shown = "" if part is None or not part <= 1e3 else f"{100 * part:.2g} %"
@@ -321,7 +322,7 @@ def _summary_row(found: FindingLike) -> dict[str, Any]:
     }
 
 
-def _part(found: FindingLike) -> float | None:
+def _part(found: Finding) -> float | None:
     """Part of its limit that a number reaches; None without a limit or with one of zero."""
     if not found.limit:
         return None
@@ -363,7 +364,7 @@ def _verdict(
     return {"mark": mark, "headline": headline, "reasons": reasons}
 
 
-def _facts(run: RunLike) -> list[tuple[str, str]]:
+def _facts(run: Run) -> list[tuple[str, str]]:
     duration = float(run.t[-1] - run.t[0])
     model = run.servo.model
     facts = [
@@ -384,7 +385,7 @@ def _facts(run: RunLike) -> list[tuple[str, str]]:
     return facts
 
 
-def _outputs(run: RunLike) -> list[dict[str, str]]:
+def _outputs(run: Run) -> list[dict[str, str]]:
     rows, start = [], 0
     for output in run.servo.outputs:
         part = slice(start, start + output.dim)
@@ -412,11 +413,11 @@ def _sizes(error: Any, units: Iterable[str]) -> str:
     )
 
 
-def _total_mass(robot: RobotLike) -> str:
+def _total_mass(robot: Mechanism) -> str:
     return _number(sum(body.inertia.mass for body in robot.bodies))
 
 
-def _bodies(run: RunLike, modelled: RobotLike) -> list[dict[str, str]]:
+def _bodies(run: Run, modelled: Mechanism) -> list[dict[str, str]]:
     """Bodies of the plant, with their values in the servo's model."""
     wheels = {wheel.body: wheel for wheel in run.robot.wheels}
     rows = []
@@ -445,7 +446,7 @@ def _vector(values: Any) -> str:
     return "(" + ", ".join(_number(float(value)) for value in values) + ")"
 
 
-def _entry(name: str, figure: Any, run: RunLike) -> dict[str, str]:
+def _entry(name: str, figure: Any, run: Run) -> dict[str, str]:
     key = "flight" if name == "path" and leaves_plane(run) else name
     caption, good = _CAPTIONS.get(key, (name, ""))
     return {"name": name, "caption": caption, "good": good, "data": embedded(figure)}

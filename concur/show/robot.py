@@ -32,7 +32,8 @@ from concur.show.style import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from concur.show.protocols import Floats, RobotLike
+    from concur.robot import Mechanism
+    from concur.show.style import Floats
 
 __all__ = ["RobotArtists", "draw_robot", "robot_figure"]
 
@@ -140,7 +141,7 @@ class RobotArtists:
 
 
 def draw_robot(
-    axes3d: Axes3D, robot: RobotLike, q: Floats, outputs: Sequence[Any] = (), *, fit: bool = True
+    axes3d: Axes3D, robot: Mechanism, q: Floats, outputs: Sequence[Any] = (), *, fit: bool = True
 ) -> RobotArtists:
     """Draw a robot into three-dimensional axes.
 
@@ -148,11 +149,11 @@ def draw_robot(
     ----------
     axes3d : mpl_toolkits.mplot3d.axes3d.Axes3D
         Axes to draw into.
-    robot : RobotLike
+    robot : Mechanism
         The robot.
     q : ndarray, shape (nq,)
         Configuration.
-    outputs : sequence of OutputLike
+    outputs : sequence of Output
         Output points to draw as hands, with a link from the origin of their body.
     fit : bool
         Whether to set limits, labels and an equal aspect around this configuration.
@@ -173,16 +174,16 @@ def draw_robot(
     return artists
 
 
-def robot_figure(robot: RobotLike, q: Floats, outputs: Sequence[Any] = ()) -> Figure:
+def robot_figure(robot: Mechanism, q: Floats, outputs: Sequence[Any] = ()) -> Figure:
     """Draw a robot in a new figure.
 
     Parameters
     ----------
-    robot : RobotLike
+    robot : Mechanism
         The robot.
     q : ndarray, shape (nq,)
         Configuration.
-    outputs : sequence of OutputLike
+    outputs : sequence of Output
         Output points to draw.
 
     Returns
@@ -206,7 +207,7 @@ def robot_figure(robot: RobotLike, q: Floats, outputs: Sequence[Any] = ()) -> Fi
         return figure
 
 
-def line_handles(robot: RobotLike) -> list[Any]:
+def line_handles(robot: Mechanism) -> list[Any]:
     """Legend entries for wheel angles and frames; they need `handler_map=TRIAD`."""
     handles: list[Any] = []
     if robot.wheels:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.show.protocols import Floats
+from concur.show.style import Floats
 
 SIDES = 32
 """Sides of a round shape."""

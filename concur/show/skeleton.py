@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from concur.errors import ConcurError
-from concur.show.protocols import Floats, RobotLike, on_bodies
+from concur.robot import Mechanism
+from concur.show._outputs import on_bodies
 from concur.show.shapes import surfaces
+from concur.show.style import Floats
 
 _RIM = 25
 
@@ -73,15 +75,15 @@ class Outline:
 
     Parameters
     ----------
-    robot : RobotLike
+    robot : Mechanism
         The robot to draw.
     q : ndarray, shape (nq,)
         A configuration; the box around the base is fitted to it.
-    outputs : sequence of OutputLike
+    outputs : sequence of Output
         Output points to draw as hands.
     """
 
-    def __init__(self, robot: RobotLike, q: Floats, outputs: Sequence[Any] = ()) -> None:
+    def __init__(self, robot: Mechanism, q: Floats, outputs: Sequence[Any] = ()) -> None:
         if not hasattr(robot, "bodies"):
             raise ConcurError(
                 f"figure of `{robot.name}`",

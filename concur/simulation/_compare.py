@@ -18,7 +18,7 @@ from scipy.integrate import trapezoid
 from concur.control import JointLimits, TrackingLaw
 from concur.errors import ConcurError, SimulationError, shown
 from concur.outputs import Output, Reference, reference_for
-from concur.results import Figures, Row, save_result, verdict
+from concur.results import Figures, Row, save_result, show, verdict
 from concur.robot import Mechanism, control_velocities, coordinates
 from concur.simulation._findings import SETTLED, settling_time
 from concur.simulation._plant import Plant
@@ -343,9 +343,8 @@ class Comparison:
         return f"<comparison of {len(self.runs)} runs: {shown(', '.join(self.names), 120)}>"
 
     def _repr_html_(self) -> str:
-        from concur.show.notebook import comparison_html
 
-        return comparison_html(self)
+        return show("notebook.comparison_html", self)
 
     def __str__(self) -> str:
         head = ("", *self.names, "")
@@ -396,9 +395,7 @@ class Comparison:
             One panel for the errors of each output by unit, one for the norm of the controls by
             unit, and one for the margin.
         """
-        from concur.show import comparison_figure
-
-        return comparison_figure(self)
+        return show("comparison_figure", self)
 
 
 def compare(

@@ -15,6 +15,7 @@ from concur._version import __version__
 from concur.codegen import Array, Vector
 from concur.errors import SimulationError
 from concur.reduction import ReducedModel
+from concur.results import show
 from concur.robot import Mechanism
 from concur.simulation._run_data import momentum_drift
 from concur.simulation._stored import (
@@ -85,9 +86,8 @@ class Motion(Stored):
         )
 
     def _repr_html_(self) -> str:
-        from concur.show.notebook import motion_html
 
-        return motion_html(self)
+        return show("notebook.motion_html", self)
 
     @property
     def robot(self) -> Mechanism:
@@ -216,9 +216,7 @@ class Motion(Stored):
             Shape velocities, controls, position and rotation of the base, or the configuration of
             a system without bodies, energy and what must stay zero.
         """
-        from concur.show.motion import motion_figure
-
-        return motion_figure(self)
+        return show("motion_figure", self)
 
     @cached_property
     def _derived(self) -> tuple[np.ndarray, ...]:

@@ -8,8 +8,6 @@ from contextlib import suppress
 from dataclasses import asdict, fields
 from importlib import import_module
 from os import PathLike
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +17,7 @@ from concur.control import Law, TrackingLaw, tracking_law
 from concur.errors import ConcurError, DescriptionError, shown
 from concur.outputs import Output
 from concur.reduction import wheel_names
-from concur.results import Figures, Row
+from concur.results import Figures, Row, show
 from concur.robot import Mechanism, as_tree
 from concur.simulation._compare import Comparison, RunRecord
 from concur.simulation._findings import Finding, Tolerances, findings
@@ -43,8 +41,6 @@ from concur.writers import to_toml
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from concur.show.notebook import Animation
-    from concur.show.viewer import Film, RunViewer
 
 SINGLE = ("t", "lyapunov", "scale", "margin", "constraint_residual", "energy", "work")
 """Arrays with one number per row."""
@@ -166,9 +162,7 @@ class Run(RunData):
     @property
     def figures(self) -> Figures:
         """Figures by name, see `concur.show.save_figures`."""
-        from concur.show.overview import run_figures
-
-        return run_figures(self)
+        return show("run_figures", self)
 
     @classmethod
     def load(
@@ -242,9 +236,13 @@ class Run(RunData):
             slip=slip,
         )
 
+    @property
+    def columns(self) -> dict[str, Columns]:
+        """Name and unit of each column by array, such as those of `u`; see `arrays`."""
+        return run_columns(self.robot, self.servo, self.slip)
+
     def _arrays(self) -> dict[str, tuple[np.ndarray, Columns]]:
-        known = run_columns(self.robot, self.servo, self.slip)
-        return {name: (self.arrays[name], columns) for name, columns in known.items()}
+        return {name: (self.arrays[name], columns) for name, columns in self.columns.items()}
 
     def _texts(self) -> dict[str, str]:
         texts = {}
@@ -262,11 +260,9 @@ class Run(RunData):
         matplotlib.figure.Figure
             Errors, torques, path and health of the run.
         """
-        from concur.show import plot_run
+        return show("plot_run", self)
 
-        return plot_run(self)
-
-    def animate(self, fps: float = 12.0, speed: float = 1.0) -> Animation:
+    def animate(self, fps: float = 12.0, speed: float = 1.0) -> Any:
         """Draw an animation of the run, which a notebook shows.
 
         Parameters
@@ -278,7 +274,7 @@ class Run(RunData):
 
         Returns
         -------
-        Animation
+        concur.show.notebook.Animation
             GIF; `save` writes it to a file. `concur.show.animate` also writes MP4.
 
         Raises
@@ -286,20 +282,15 @@ class Run(RunData):
         ConcurError
             If `fps` or `speed` is not positive.
         """
-        from concur.show import animate
-        from concur.show.notebook import Animation
-
         as_tree(self.robot, f"animation of a run of `{self.robot.name}`", DRAWN)
-        with TemporaryDirectory() as folder:
-            data = animate(self, Path(folder) / "run.gif", fps, speed).read_bytes()
-        return Animation(data, f"animation of {self.robot.name}, {self.t[-1]:.4g} s")
+        return show("animation.animation", self, fps, speed)
 
     def _repr_html_(self) -> str:
-        from concur.show.notebook import run_html
 
-        return run_html(self, Comparison((self.robot.name,), (RunRecord.of(self),)))
+        numbers = Comparison((self.robot.name,), (RunRecord.of(self),))
+        return show("notebook.run_html", self, numbers)
 
-    def view(self, other: Run | None = None, *, port: int = 0, browser: bool = True) -> RunViewer:
+    def view(self, other: Run | None = None, *, port: int = 0, browser: bool = True) -> Any:
         """Show the run in three dimensions in a browser, with time, paths and curves.
 
         The page is served by a thread of this process: call `wait` of the result at the end of a
@@ -316,7 +307,7 @@ class Run(RunData):
 
         Returns
         -------
-        RunViewer
+        concur.show.viewer.RunViewer
             The viewer, with the address `url`; `close` ends it.
 
         Raises
@@ -324,21 +315,10 @@ class Run(RunData):
         ConcurError
             If the port is in use.
         """
-        from concur.show.viewer import RunViewer
-
         runs = (self,) if other is None else (self, other)
-        return RunViewer([run._film() for run in runs], port, browser)
-
-    def _film(self) -> Film:
-        from concur.show.viewer import FILMED, Film
-
-        as_tree(self.robot, f"view of a run of `{self.robot.name}`", DRAWN)
-        columns, rows = run_columns(self.robot, self.servo, self.slip), len(self.t)
-        shown = {
-            name: (np.reshape(self.arrays[name], (rows, -1)), columns[name]) for name in FILMED
-        }
-        placed = [output for output in self.servo.outputs if not output.is_function]
-        return Film(self.robot, placed, self.t, self.q, shown)
+        for run in runs:
+            as_tree(run.robot, f"view of a run of `{run.robot.name}`", DRAWN)
+        return show("viewer.view_runs", runs, port, browser)
 
     def _facts(self) -> dict[str, Any]:
         servo = self.servo

@@ -9,11 +9,12 @@ import pytest
 from concur.campaign import (
     CampaignReport,
     CampaignResult,
+    CurveBound,
+    SampledCurves,
     WorstFound,
     paired_comparisons,
     sobol_indices,
 )
-from concur.show import CurveBound, SampledCurves
 from concur.worlds import Quantity, Uncertainty, Uniform
 
 WORLDS = Uncertainty(

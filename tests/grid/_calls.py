@@ -535,7 +535,7 @@ OF_LAWS: dict[str, Call] = {
     "Run mcap": lambda s: s.run.to_mcap(s.folder / "run.mcap"),
     "Run plot": lambda s: s.run.plot(),
     "Run animate": lambda s: s.run.animate(fps=1.0),
-    "Run film": lambda s: s.run._film(),
+    "Run film": lambda s: cc.show.viewer.Film.of(s.run),
     "compare": lambda s: str(cc.compare([s.run, s.run], ["a", "b"])),
     "RunRecord": lambda s: cc.simulation.RunRecord.of(s.run),
     "run_signals": lambda s: cc.simulation.run_signals(s.run),

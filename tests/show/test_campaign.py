@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
+from concur.campaign import CurveBound, SampledCurves
 from concur.errors import ShapeError
 from concur.show import (
-    CurveBound,
-    SampledCurves,
     curves_figure,
     extremes_figure,
     influence_figure,

@@ -19,7 +19,7 @@ from concur.errors import ConcurError
 from concur.io import load_task
 from concur.robot import Mimic
 from concur.show.style import ARM, COM
-from concur.show.viewer import RobotViewer
+from concur.show.viewer import Film, RobotViewer
 from concur.show.viewer._scene import color
 from tests.ports import free_port
 
@@ -112,7 +112,7 @@ def test_a_second_run_is_a_ghost_or_beside(run):
 
 def test_film_of_a_file_is_that_of_the_run(run, tmp_path):
     run.save(tmp_path / "run.h5")
-    film, expected = read_film(str(tmp_path)), run._film()
+    film, expected = read_film(str(tmp_path)), Film.of(run)
     assert film.robot == run.robot
     assert film.outputs == tuple(run.servo.outputs)
     np.testing.assert_array_equal(film.q, run.q)

@@ -3,7 +3,7 @@
 from concur.show.viewer._curves import add_plot, drawable
 from concur.show.viewer._film import FILMED, Film
 from concur.show.viewer._robot_viewer import RobotViewer
-from concur.show.viewer._run_viewer import RunViewer
+from concur.show.viewer._run_viewer import RunViewer, view_runs
 from concur.show.viewer._scene import Scene
 from concur.show.viewer._server import LOCAL, REJECTED, admits, silenced, start_server
 from concur.show.viewer._viewer import Viewer
@@ -22,4 +22,5 @@ __all__ = [
     "drawable",
     "silenced",
     "start_server",
+    "view_runs",
 ]

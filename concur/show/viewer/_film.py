@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.show.protocols import RobotLike
+from concur.robot import Mechanism
+from concur.show._outputs import on_bodies
+from concur.simulation import Run
+from concur.stored import Recorded
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +33,7 @@ class Film:
 
     Parameters
     ----------
-    robot : RobotLike
+    robot : Mechanism
         The robot that moved.
     outputs : sequence of Output
         Its outputs on bodies.
@@ -41,11 +44,32 @@ class Film:
         column.
     """
 
-    robot: RobotLike
+    robot: Mechanism
     outputs: Sequence[Any]
     t: Floats
     q: Floats
     values: Mapping[str, Columns]
+
+    @classmethod
+    def of(cls, run: Run | Recorded) -> Film:
+        """The film of a run.
+
+        Parameters
+        ----------
+        run : Run or Recorded
+            A run, or what was read of its file.
+
+        Returns
+        -------
+        Film
+            Its film.
+        """
+        outputs = run.servo.outputs if isinstance(run, Run) else run.outputs
+        arrays, columns = run.arrays, run.columns
+        values = {
+            name: (arrays[name].reshape(len(arrays["t"]), -1), columns[name]) for name in FILMED
+        }
+        return cls(run.robot, on_bodies(outputs), arrays["t"], arrays["q"], values)
 
     @property
     def pose(self) -> Floats:

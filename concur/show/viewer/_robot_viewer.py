@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from concur.show.protocols import on_bodies
+from concur.show._outputs import on_bodies
 from concur.show.style import ARM, COM
 from concur.show.viewer._film import Floats
 from concur.show.viewer._scene import Scene, frame_of

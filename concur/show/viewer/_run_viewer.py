@@ -14,6 +14,7 @@ from concur.show.viewer._curves import DASHES, TimedPlot
 from concur.show.viewer._film import POINTS, Film, Floats
 from concur.show.viewer._scene import Scene, demanded_place
 from concur.show.viewer._viewer import Viewer
+from concur.simulation import Run
 
 SPEEDS = ("0.1", "0.25", "0.5", "1", "2", "5", "10")
 """Speeds of the playback, in units of real time."""
@@ -174,6 +175,11 @@ class RunViewer(Viewer):
                 path.visible = paths
             row = film.row(self.now)
             scene.update(film.q[row], film.reference[row])
+
+
+def view_runs(runs: Sequence[Run], port: int = 0, browser: bool = True) -> RunViewer:
+    """Open the page of one run, or of two."""
+    return RunViewer([Film.of(run) for run in runs], port, browser)
 
 
 def _segments(points: Floats) -> NDArray[np.float32]:

@@ -20,7 +20,7 @@ from concur.show.style import ARM, CHASSIS, COM, EDGE, REFERENCE, WHEEL, output_
 if TYPE_CHECKING:
     import viser
 
-    from concur.show.protocols import RobotLike
+    from concur.robot import Mechanism
 
 Floats = NDArray[np.float64]
 
@@ -57,7 +57,7 @@ class Scene:
     ----------
     server : viser.ViserServer
         The viewer.
-    robot : RobotLike
+    robot : Mechanism
         The robot.
     outputs : sequence of Output
         Outputs whose points are drawn as hands.
@@ -72,7 +72,7 @@ class Scene:
     def __init__(
         self,
         server: viser.ViserServer,
-        robot: RobotLike,
+        robot: Mechanism,
         outputs: Sequence[Any],
         q: Floats,
         *,

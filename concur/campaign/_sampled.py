@@ -62,7 +62,7 @@ class SampledCurves:
 
     Examples
     --------
-    >>> from concur.show import SampledCurves
+    >>> from concur.campaign import SampledCurves
     >>> curves = SampledCurves("error of hand", "m", [0.0, 1.0], [[0.2, 0.01], [0.2, 0.05]])
     >>> curves.values.shape
     (2, 2)
