@@ -56,13 +56,15 @@ class Row:
         Whether the limit is kept; None without a limit.
     at_least : bool
         Whether the limit is a lower one.
+    numerical : bool
+        Whether it checks the computation rather than what was asked.
 
     Examples
     --------
     >>> from concur.results import Row
-    >>> row = Row("peak torque of elbow", 21.04, 20.0, "N m", holds=False)
-    >>> row.shown, row.shown_limit
-    ('21 N m', '<= 20 N m')
+    >>> row = Row.judged("peak torque of elbow", 21.04, 20.0, "N m")
+    >>> row.holds, row.shown, row.shown_limit
+    (False, '21 N m', '<= 20 N m')
     """
 
     quantity: str
@@ -72,6 +74,39 @@ class Row:
     place: str = ""
     holds: bool | None = None
     at_least: bool = False
+    numerical: bool = False
+
+    @classmethod
+    def judged(
+        cls,
+        quantity: str,
+        value: float,
+        limit: float | None = None,
+        unit: str = "",
+        place: str = "",
+        *,
+        at_least: bool = False,
+        slack: float = 0.0,
+        numerical: bool = False,
+    ) -> Row:
+        """Compare a number with its limit.
+
+        Parameters
+        ----------
+        quantity, value, limit, unit, place, at_least, numerical
+            As of the class.
+        slack : float
+            Rounding beyond the limit that is tolerated.
+
+        Returns
+        -------
+        Row
+            The row; a NaN keeps no limit, and an infinite limit is none.
+        """
+        if limit is None or math.isinf(limit):
+            return cls(quantity, value, None, unit, place, None, at_least, numerical)
+        kept = bool((limit - value if at_least else value - limit) <= slack)
+        return cls(quantity, value, limit, unit, place, kept, at_least, numerical)
 
     @property
     def shown(self) -> str:
@@ -234,9 +269,56 @@ def answer(
     common = (
         *(command, __version__, name, robot, passed, status),
         *(list(problems), list(warnings), [str(path) for path in files]),
-        [{name: _plain(value) for name, value in asdict(row).items()} for row in rows],
+        stored_rows(rows),
     )
     return {**dict(zip(COMMON, common, strict=True)), **(own or {})}
+
+
+def stored_rows(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Return rows as JSON; numbers that are not finite become null.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+        The rows.
+
+    Returns
+    -------
+    list of dict
+        Their fields.
+
+    Examples
+    --------
+    >>> from concur.results import Row, read_rows, stored_rows
+    >>> rows = (Row("duration", 2.0, unit="s"),)
+    >>> read_rows(stored_rows(rows)) == rows
+    True
+    """
+    return [{name: _plain(value) for name, value in asdict(row).items()} for row in rows]
+
+
+def read_rows(entries: Iterable[Mapping[str, Any]]) -> tuple[Row, ...]:
+    """Read what `stored_rows` has returned.
+
+    Parameters
+    ----------
+    entries : iterable of mapping
+        Fields of each row.
+
+    Returns
+    -------
+    tuple of Row
+        The rows.
+
+    Raises
+    ------
+    TypeError
+        If an entry is no row.
+    """
+    rows = tuple(Row(**entry) for entry in entries)
+    if not all(isinstance(row.quantity, str) for row in rows):
+        raise TypeError("text expected")
+    return rows
 
 
 def save_result(result: Result, path: str | PathLike[str], kind: str, name: str) -> Path:
@@ -306,8 +388,8 @@ def read_result(path: Path) -> StoredResult:
     data = read_json(path, "a result of concur", cure)
     try:
         texts = [data[name] for name in ("command", "name", "status")]
-        rows = tuple(Row(**entry) for entry in data["rows"])
-        if not all(isinstance(text, str) for text in (*texts, *(row.quantity for row in rows))):
+        rows = read_rows(data["rows"])
+        if not all(isinstance(text, str) for text in texts):
             raise TypeError("text expected")
     except (KeyError, TypeError) as problem:
         raise DescriptionError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from os import PathLike
@@ -15,12 +16,12 @@ from concur.certify import Status
 from concur.checker import StoredTaskProof, is_task_proof, load_task_proof
 from concur.control import JointLimits
 from concur.documents import as_path, document_hash
-from concur.errors import DescriptionError
+from concur.errors import DescriptionError, shown
 from concur.files import read_json
 from concur.hdf5 import hdf5_file
 from concur.io import recorded_robot
 from concur.outputs import Output
-from concur.results import Row, StoredResult, read_result
+from concur.results import Row, StoredResult, read_result, read_rows
 from concur.robot import Mechanism
 from concur.simulation import RunRecord
 
@@ -40,6 +41,7 @@ class Recorded:
     arrays: dict[str, np.ndarray]
     columns: dict[str, list[tuple[str, str]]]
     stopped: str  # why the run ended early
+    judged: tuple[Row, ...]
 
 
 def load_result(
@@ -124,7 +126,7 @@ def read_run(name: str) -> RunRecord:
     limits = JointLimits.of(found.robot)
     return RunRecord(
         robot=found.robot, outputs=found.outputs, joint_limits=limits, name=found.name,
-        stopped=found.stopped, **found.arrays,
+        stopped=found.stopped, judged=found.judged, **found.arrays,
     )  # fmt: skip
 
 
@@ -146,8 +148,12 @@ def read_recorded(name: str, arrays: Iterable[str]) -> Recorded:
         columns = {key: file.columns(key) for key in arrays}
         widths = {key: _width(key, mechanism, columns[key]) for key in columns}
         values = file.table(widths)
+        try:
+            judged = read_rows(json.loads(file.text("rows"))) if "rows" in file else ()
+        except (ValueError, TypeError, RecursionError) as problem:
+            file.refuse(f"another file ({shown(str(problem), 100)})", "rows")
     title, stopped = facts.get("task", "") or facts["plant"], facts.get("stopped", "")
-    return Recorded(str(title), mechanism, made, values, columns, str(stopped))
+    return Recorded(str(title), mechanism, made, values, columns, str(stopped), judged)
 
 
 def _width(name: str, robot: Mechanism, columns: list[tuple[str, str]]) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from concur.campaign import CampaignResult
 from concur.errors import ConcurError, DescriptionError
 from concur.proofs import prove_task
 from concur.results import COMMON, Row, StoredResult
-from concur.simulation import RunRecord
+from concur.simulation import RunRecord, Tolerances
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +101,21 @@ def test_verdicts_follow_from_the_rows(results):
     limited = any(row.limit is not None for row in record.rows)
     assert limited is (strong.status == "failed")
     assert results("audit").status == "passed"
+
+
+@pytest.mark.parametrize(("limit", "status"), [(0.99, "failed"), (1.01, "passed")])
+def test_a_stored_run_has_the_verdict_of_its_tolerances(results, tmp_path, limit, status):
+    run = results("run")
+    final = max(row.value for row in run.rows if row.quantity.endswith(", final"))
+    loose = Tolerances(0.0, limit * final, *[math.inf] * 2, -math.inf, math.inf)
+    need = Row.judged("requirement", 0.5, 0.0, at_least=True)
+    judged = replace(run, tolerances=loose, required=(need,))
+    judged.save(tmp_path / "run.h5")
+    again = cc.Run.load(tmp_path / "run.h5", run.servo)
+    for one in (judged, again, cc.load_result(tmp_path / "run.h5")):
+        assert one.status == status
+        assert one.rows == judged.rows
+        assert one.rows[0] == need
 
 
 def test_rows_show_number_unit_and_side_of_the_limit():

@@ -16,8 +16,9 @@ from concur.campaign._contact_model import ContactModel
 from concur.control import Law, Tick, TickStatus, TrackingLaw, tracking_law
 from concur.errors import ConcurError, SimulationError
 from concur.outputs import Reference, ReferenceSample, reference_for
+from concur.results import Row
 from concur.robot import Mechanism
-from concur.simulation import Finding, Plant, Run, Tolerances, recorded_run
+from concur.simulation import Plant, Run, Tolerances, recorded_run
 from concur.writers import Contacts
 
 STEP = 5e-4
@@ -79,7 +80,7 @@ class ContactRun:
     def __str__(self) -> str:
         return f"{self.run}, largest slip {self.slip.max():.3g} m/s"
 
-    def findings(self, tolerances: Tolerances, slip: float = SLIP) -> tuple[Finding, ...]:
+    def findings(self, tolerances: Tolerances, slip: float = SLIP) -> tuple[Row, ...]:
         """Compare the run with its limits.
 
         Parameters
@@ -92,25 +93,25 @@ class ContactRun:
 
         Returns
         -------
-        tuple of Finding
+        tuple of Row
             Slip speed of each wheel, smallest load of each wheel and support, averaged over 20 ms,
             and largest tilt of the base, then the findings of the run that concern its motion.
         """
         wheels = self.names[: self.slip.shape[1]]
         found = [
-            Finding(f"slip speed of {name}, largest", float(speed.max()), "m/s", slip)
+            Row.judged(f"slip speed of {name}, largest", float(speed.max()), slip, "m/s")
             for name, speed in zip(wheels, self.slip.T, strict=True)
         ]
         found += [
-            Finding(
+            Row.judged(
                 f"load of {name}, smallest",
                 float(load.min()),
-                "N",
-                note="lifts off" * bool(load.min() <= 0.0),
+                unit="N",
+                place="lifts off" * bool(load.min() <= 0.0),
             )
             for name, load in zip(self.names, self._mean_loads().T, strict=True)
         ]
-        found.append(Finding("tilt of the base, largest", float(self.tilt.max()), "rad"))
+        found.append(Row.judged("tilt of the base, largest", float(self.tilt.max()), unit="rad"))
         return (*found, *(one for one in self.run.findings(tolerances) if not one.numerical))
 
     def _mean_loads(self) -> np.ndarray:

@@ -131,12 +131,10 @@ def task_settings(task: Task, servo: TrackingLaw) -> dict[str, Any]:
 
 def run_attributes(task: Task) -> dict[str, str | float]:
     """Attributes of a stored run: name, files and tolerances of its task."""
-    limits = {f"tolerance_{name}": value for name, value in _tolerances(task).items()}
     return {
         "task": task.name,
         "task_file": task.path.name,
         "plant_file": task.plant_file or "",
-        **limits,
     }
 
 

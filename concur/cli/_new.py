@@ -163,8 +163,8 @@ def _trouble(path: Path) -> str:
     audit = task.servo.audit(task.reference, task.duration, task.q0)
     if not audit.holds:
         return "; ".join(f"{row.id}: {row.why}" for row in audit.failures)
-    found = task.simulate().findings(task.tolerances)
-    missed = [f"{f.label} {f.shown}, limit {f.shown_limit}" for f in found if f.holds is False]
+    rows = task.simulate().rows
+    missed = [f"{r.quantity} {r.shown}, limit {r.shown_limit}" for r in rows if r.holds is False]
     return "; ".join(missed)
 
 

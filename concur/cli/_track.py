@@ -8,7 +8,6 @@ import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from matplotlib.animation import FFMpegWriter
 from rich.console import Console
@@ -30,11 +29,11 @@ from concur.errors import (
 )
 from concur.io import Task, load_task
 from concur.reduction import Audit
+from concur.results import Row
 from concur.show import animate, save_figures, write_report
-from concur.simulation import Finding, Run
+from concur.simulation import Run
 
 ANIMATIONS = ("gif", "mp4")
-REQUIREMENT = "requirement "
 MISMATCH = "The plant's momentum differs from the one the servo assumes"
 
 
@@ -47,13 +46,13 @@ class Tracked:
     audit: Audit
     warnings: tuple[str, ...]
     forced: bool
-    findings: tuple[Finding, ...] = ()  # empty when nothing was simulated
+    findings: tuple[Row, ...] = ()  # empty when nothing was simulated
     stopped: str = ""  # why the run ended early, or did not start
     files: tuple[Path, ...] = ()
     run: Run | None = None
 
     @property
-    def missed(self) -> list[Finding]:
+    def missed(self) -> list[Row]:
         """Numbers beyond their limits."""
         return [finding for finding in self.findings if finding.holds is False]
 
@@ -82,28 +81,17 @@ class Tracked:
             problems=[
                 *failures,
                 *([self.stopped] if self.stopped and self.audit.holds else []),
-                *(f"{f.label}: {f.shown}, limit {f.shown_limit}" for f in self.missed),
+                *(f"{f.quantity}: {f.shown}, limit {f.shown_limit}" for f in self.missed),
             ],
             warnings=self.warnings,
             files=self.files,
-            rows=[finding.row for finding in self.findings],
+            rows=self.findings,
             own={
                 "task": self.task.name,
                 "stopped": self.stopped,
                 "forced": self.forced,
                 "settings": task_settings(self.task, self.servo),
                 "audit": audit_dict(self.audit),
-                "findings": [_finding_dict(f) for f in self.findings],
-                "requirements": [
-                    {
-                        "name": f.label.removeprefix(REQUIREMENT),
-                        "robustness": f.value,
-                        "unit": f.unit,
-                        "holds": f.holds,
-                    }
-                    for f in self.findings
-                    if f.label.startswith(REQUIREMENT)
-                ],
                 "mismatch": None if self.run is None else mismatch_dict(self.run, wrong),
             },
             verdict=self._verdict,
@@ -121,7 +109,7 @@ class Tracked:
             failed = ", ".join(row.id for row in self.audit.failures)
             found += f" (simulated although assumptions fail: {failed})"
         if self.missed:
-            found += f" (limits missed: {'; '.join(f.label for f in self.missed)})"
+            found += f" (limits missed: {'; '.join(f.quantity for f in self.missed)})"
         if self.stopped or self.run is None:
             return f"{found}, stopped early: {self.stopped}"
         return f"{found}, ran to its end at {self.run.t[-1]:g} s"
@@ -147,19 +135,6 @@ class Tracked:
         return lines if self.forced else [*lines, "To simulate anyway: --force"]
 
 
-def _finding_dict(f: Finding) -> dict[str, Any]:
-    return {
-        "label": f.label,
-        "value": f.value,
-        "unit": f.unit,
-        "limit": f.limit,
-        "at_least": f.at_least,
-        "kept": f.holds,
-        "note": f.note,
-        "numerical": f.numerical,
-    }
-
-
 def track_task(
     path: Path,
     folder: Path,
@@ -176,7 +151,7 @@ def track_task(
     """
     with results(folder, "track", overwrite) as kept:
         found = _tracked(path, kept, animation, console, force)
-        missed = "; ".join(finding.label for finding in found.missed)
+        missed = "; ".join(row.quantity for row in found.missed)
         kept.end(found.status, found.stopped or missed)
     if found.findings:
         found = replace(found, files=(*found.files, kept.manifest))
@@ -275,7 +250,7 @@ def _write(
     animation: str | None,
     bar: Progress,
     started: float,
-) -> tuple[tuple[Path, ...], tuple[Finding, ...]]:
+) -> tuple[tuple[Path, ...], tuple[Row, ...]]:
     """Write run, figures, report and animation; return them with the numbers."""
     # Numbers before figures: after a failure or an interruption the run remains.
     kept.publish(
@@ -283,7 +258,7 @@ def _write(
     )
     work = bar.add_task("drawing", total=None)
     figures = save_figures(run, kept.staging, _required_controls(task))
-    found = (*_required(task, run), *run.findings(task.tolerances))
+    found = run.rows
     facts = task_facts(task, run.servo)
     wrong = felt_mismatch(run)
     warnings = task_warnings(task)
@@ -300,7 +275,7 @@ def _write(
         target = kept.staging / f"animation.{animation}"
         animate(run, target, progress=lambda k, n: bar.update(film, completed=k / n))
         kept.publish([target])
-    taken = Finding("time taken in all", time.perf_counter() - started, "s", numerical=True)
+    taken = Row("time taken in all", time.perf_counter() - started, unit="s", numerical=True)
     return tuple(kept.files), (*found, taken)
 
 
@@ -313,26 +288,6 @@ def _required_controls(task: Task) -> dict[str, float]:
             if kind == "torque":
                 found[name] = min(found.get(name, math.inf), -low, high)
     return found
-
-
-def _required(task: Task, run: Run) -> list[Finding]:
-    """Robustness of the requirements that the task states, or that its campaign has."""
-    if not task.states_requirements and task.world is None:
-        return []  # the findings contain all tolerances and limits
-    units = {made.name: made.unit for made in task.requirements}
-    return [
-        # Zero does not hold: the smallest float does.
-        Finding(
-            REQUIREMENT + name,
-            value,
-            units[name],
-            0.0,
-            at_least=True,
-            note="robustness",
-            slack=-math.ulp(0.0),
-        )
-        for name, value in task.robustness(run).items()
-    ]
 
 
 def _saved(run: Run, target: Path, facts: dict[str, str | float]) -> Path:

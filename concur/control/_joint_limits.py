@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import casadi as ca
 import numpy as np
@@ -13,6 +13,7 @@ from concur.control._law import law_function
 from concur.control._tracking_law import TrackingLaw
 from concur.outputs.references import Reference
 from concur.reduction import AuditRow, AuditStatus
+from concur.results import Row
 from concur.robot import Mechanism, controls
 from concur.system import System
 
@@ -21,47 +22,6 @@ SLACK = 1e-9
 
 LIM = "the exact motion keeps the position, speed and torque limits of the joints"
 """Statement of LIM."""
-
-
-@dataclass(frozen=True)
-class LimitedValue:
-    """An extreme value of a joint beside its limit.
-
-    Parameters
-    ----------
-    label : str
-        Quantity, such as "largest angle of elbow".
-    value, limit : float
-        Value and limit.
-    unit : str
-        Their unit.
-    at_least : bool
-        Whether the limit is a lower one.
-    column : int
-        Column of the quantity among all (q, v, u).
-    """
-
-    label: str
-    value: float
-    limit: float
-    unit: str
-    at_least: bool
-    column: int
-
-    @property
-    def slack(self) -> float:
-        """Rounding that is tolerated."""
-        return SLACK * abs(self.limit)
-
-    @property
-    def excess(self) -> float:
-        """Distance beyond the limit; negative inside."""
-        return self.limit - self.value if self.at_least else self.value - self.limit
-
-    @property
-    def holds(self) -> bool:
-        """Whether the limit is kept; a NaN keeps none."""
-        return self.excess <= self.slack
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +89,7 @@ class JointLimits:
 
     def judge(
         self, q_range: np.ndarray, v_range: np.ndarray, u_range: np.ndarray
-    ) -> tuple[LimitedValue, ...]:
+    ) -> tuple[Row, ...]:
         """Compare extremes with the limits.
 
         Parameters
@@ -139,17 +99,24 @@ class JointLimits:
 
         Returns
         -------
-        tuple of LimitedValue
+        tuple of Row
             One for each finite limit.
         """
+        return tuple(row for row, _ in self._judged(q_range, v_range, u_range))
+
+    def _judged(
+        self, q_range: np.ndarray, v_range: np.ndarray, u_range: np.ndarray
+    ) -> list[tuple[Row, int]]:
+        """Rows of `judge`, each with the column of its quantity among all (q, v, u)."""
         if not self.any:
-            return ()
-        robot, found = self.robot, list[LimitedValue]()
+            return []
+        robot, found = self.robot, list[tuple[Row, int]]()
 
         def add(label: str, value: float, limit: float, unit: str, at_least: bool, k: int) -> None:
             if np.isfinite(limit):
-                row = LimitedValue(label, float(value), float(limit), unit, at_least, k)
-                found.append(row)
+                slack, number = SLACK * abs(limit), float(value)
+                row = Row.judged(label, number, float(limit), unit, at_least=at_least, slack=slack)
+                found.append((row, k))
 
         for k, (name, unit) in enumerate(
             (f"{name} of {body.name}", unit)
@@ -171,7 +138,7 @@ class JointLimits:
             down, limit = bool(-low > high), self.torques[k]
             value, bound = (low, -limit) if down else (high, limit)
             add(peak_label(name, unit), value, bound, unit, down, robot.nq + robot.nv + k)
-        return tuple(found)
+        return found
 
 
 def peak_label(name: str, unit: str) -> str:
@@ -205,15 +172,16 @@ def within_limits(
         return AuditRow("LIM", LIM, AuditStatus.NOT_CHECKED, "there is no exact motion")
     table = _motion(servo, path, reference, bool(np.isfinite(limits.torques).any()))
     ends = np.cumsum([servo.nq, servo.nv])
-    rows = limits.judge(*np.split(np.stack([table.min(axis=0), table.max(axis=0)]), ends, axis=1))
-    values = {row.label: row.value for row in rows}
-    missed = [row for row in rows if not row.holds]
+    extremes = np.split(np.stack([table.min(axis=0), table.max(axis=0)]), ends, axis=1)
+    rows: list[tuple[Any, int]] = [*limits._judged(*extremes)]
+    values = {row.quantity: row.value for row, _ in rows}
+    missed = [(row, column) for row, column in rows if not row.holds]
     if missed:
-        why = "; ".join(_reached(row, table, path.times) for row in missed)
+        why = "; ".join(_reached(row, table[:, k], path.times) for row, k in missed)
         return AuditRow("LIM", LIM, AuditStatus.FAILS, why, values)
-    closest = max(rows, key=lambda row: row.excess / abs(row.limit) if row.limit else row.excess)
+    closest = max((row for row, _ in rows), key=_excess)
     why = (
-        f"{len(rows)} limits kept at {len(table)} instants; closest: {closest.label} "
+        f"{len(rows)} limits kept at {len(table)} instants; closest: {closest.quantity} "
         f"{closest.value:.4g}, limit {closest.limit:.4g} {closest.unit}"
     )
     if not path.feasible:
@@ -238,10 +206,16 @@ def _motion(
     return np.hstack([path.configurations, v, u])
 
 
-def _reached(row: LimitedValue, table: np.ndarray, times: np.ndarray) -> str:
-    """Say when a value was reached, and its limit."""
-    k = int(np.argmax(np.abs(table[:, row.column]) == abs(row.value)))
+def _excess(row: Any) -> float:
+    """Distance beyond the limit, as a share of one that is not zero; negative inside."""
+    beyond = float(row.limit - row.value if row.at_least else row.value - row.limit)
+    return beyond / abs(row.limit) if row.limit else beyond
+
+
+def _reached(row: Any, column: np.ndarray, times: np.ndarray) -> str:
+    """Say when a value of a column was reached, and its limit."""
+    k = int(np.argmax(np.abs(column) == abs(row.value)))
     return (
-        f"{row.label} {row.value:.4g} {row.unit} at t = {times[k]:.3g} s, limit "
+        f"{row.quantity} {row.value:.4g} {row.unit} at t = {times[k]:.3g} s, limit "
         f"{row.limit:.4g} {row.unit}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,7 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from concur._progress import busy
 from concur.control import JointLimits, Servo
-from concur.errors import ConcurError, DescriptionError, SingularConfigurationError
+from concur.errors import (
+    ConcurError,
+    DescriptionError,
+    SimulationError,
+    SingularConfigurationError,
+)
 from concur.io._configuration import read_configuration
 from concur.io._imperfections import read_imperfections, read_slip
 from concur.io._initial import check_initial, start_on_reference
@@ -47,6 +53,7 @@ from concur.io._world_loop import WorldLoop
 from concur.outputs import Output
 from concur.outputs.references import Reference
 from concur.reduction import ReducedModel, reduce
+from concur.results import Row
 from concur.robot import Mechanism
 from concur.simulation import (
     Imperfections,
@@ -349,7 +356,30 @@ class Task:
         SimulationError
             If the run stopped early; the attribute `run` of the error holds the computed part.
         """
-        servo = self.servo if servo is None else servo
+        try:
+            return self._judged(self._simulated(self.servo if servo is None else servo, progress))
+        except (SimulationError, KeyboardInterrupt) as error:
+            given = error.data if isinstance(error, SimulationError) else vars(error)
+            if "run" in given:
+                given["run"] = self._judged(given["run"])
+            raise
+
+    def _judged(self, run: Run) -> Run:
+        """Run with the tolerances and requirements by which it is judged."""
+        required: list[Row] = []
+        if self.states_requirements or self.world is not None:  # else tolerances and limits
+            units = {made.name: made.unit for made in self.requirements}
+            required = [
+                # Zero does not hold: the smallest float does.
+                Row.judged(
+                    f"requirement {name}", value, 0.0, units[name], "robustness",
+                    at_least=True, slack=-math.ulp(0.0),
+                )
+                for name, value in self.robustness(run).items()
+            ]  # fmt: skip
+        return replace(run, tolerances=self.tolerances, required=tuple(required))
+
+    def _simulated(self, servo: Servo, progress: bool | Callable[[float], Any]) -> Run:
         if self.world is not None or self.imperfections is not None:
             world = self.world or World()
             with busy(progress, f"simulating {self.name}"):

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from concur.reduction import AuditRow
+    from concur.results import Row
     from concur.robot import Mechanism
-    from concur.simulation import Finding, Run
+    from concur.simulation import Run
 
 _CAPTIONS = {
     "path": (
@@ -77,7 +78,7 @@ _LAST = ("robot", "numerics")
 
 def write_report(
     run: Run,
-    summary: Iterable[Finding],
+    summary: Iterable[Row],
     audit: Iterable[AuditRow],
     figures: Mapping[str, Figure | str | os.PathLike[str]],
     directory: str | os.PathLike[str],
@@ -94,7 +95,7 @@ def write_report(
     ----------
     run : Run
         A finished run.
-    summary : iterable of Finding
+    summary : iterable of Row
         Numbers of the run with their limits.
     audit : iterable of AuditRow
         The assumptions, each with `id`, `statement`, `status` and `why`.
@@ -307,24 +308,24 @@ def _mark_of_status(status: str) -> str:
     return "bad" if status.startswith("fail") else "none"
 
 
-def _summary_row(found: Finding) -> dict[str, Any]:
+def _summary_row(found: Row) -> dict[str, Any]:
     """Row of a number; errors, missed limits and quantities near their limits are `asked`."""
     part = _part(found)
     shown = "" if part is None or not part <= 1e3 else f"{100 * part:.2g} %"
-    error = found.label.startswith("error of") and not found.label.endswith("initial")
+    error = found.quantity.startswith("error of") and not found.quantity.endswith("initial")
     return {
-        "label": found.label,
+        "label": found.quantity,
         "value": found.shown,
-        "limit": found.shown_limit,
+        "limit": "; ".join(filter(None, (found.shown_limit, found.place))),
         "part": "< 0.1 %" if shown and part is not None and part < 1e-3 else shown,
         "mark": _mark(found.holds),
         "asked": error or found.holds is False or (part is not None and part >= NEAR),
     }
 
 
-def _part(found: Finding) -> float | None:
+def _part(found: Row) -> float | None:
     """Part of its limit that a number reaches; None without a limit or with one of zero."""
-    if not found.limit:
+    if not found.limit or not isinstance(found.value, float):
         return None
     small, large = (found.limit, found.value) if found.at_least else (found.value, found.limit)
     return abs(small / large) if large else float("inf")

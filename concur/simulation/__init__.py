@@ -3,7 +3,6 @@
 from concur.simulation._compare import Comparison, ComparisonRow, RunRecord, compare
 from concur.simulation._disturbances import GravityGradient, Wrench
 from concur.simulation._drives import check_friction
-from concur.simulation._findings import Finding, Tolerances
 from concur.simulation._forced import MOTION_METHODS, forced_motion, reconstruct
 from concur.simulation._friction import Friction
 from concur.simulation._imperfections import KINDS, Imperfections
@@ -22,6 +21,7 @@ from concur.simulation._plant import Plant
 from concur.simulation._program import Program
 from concur.simulation._recorded import recorded_run
 from concur.simulation._run import Run
+from concur.simulation._run_data import Tolerances
 from concur.simulation._signals import ValidRange, first_invalid, run_signals, valid_ranges
 from concur.simulation._simulate import RealPlant, program_run, simulate
 from concur.simulation._slip import Slip
@@ -37,7 +37,6 @@ __all__ = [
     "SHORTEST_STEP",
     "Comparison",
     "ComparisonRow",
-    "Finding",
     "Friction",
     "GravityGradient",
     "Imperfections",

@@ -62,6 +62,8 @@ class RunRecord:
         Name of its task or robot.
     stopped : str
         Why it ended early; empty for a whole run.
+    judged : tuple of Row
+        Numbers beside their limits, as the file of the run states them.
 
     Examples
     --------
@@ -89,6 +91,7 @@ class RunRecord:
     joint_limits: JointLimits
     name: str = ""
     stopped: str = ""
+    judged: tuple[Row, ...] = ()
 
     @classmethod
     def of(cls, run: RunData) -> RunRecord:
@@ -111,23 +114,21 @@ class RunRecord:
 
     @property
     def status(self) -> str:
-        """Whether it reached its end within the limits of the joints: "passed" or "failed"."""
+        """Whether it reached its end and kept all limits of its `rows`: "passed" or "failed"."""
         return verdict(self.rows)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """Errors at the end, smallest margin, and the joints beside their limits."""
+        """What its file states; else errors at the end, smallest margin, and limits of joints."""
         found = [Row("stopped early", self.stopped, holds=False)] if self.stopped else []
+        if self.judged:
+            return (*found, *self.judged)
         for (name, unit), error in self.errors.items():
             end = float(np.linalg.norm(error[-1]))
             found.append(Row(f"error of {name}, at the end", end, unit=unit))
         if self.margin.size:
             found.append(Row("smallest decoupling margin", float(self.margin.min())))
-        for at in self.joint_limits.judge(self.q_range, self.v_range, self.u_range):
-            found.append(
-                Row(at.label, at.value, at.limit, at.unit, "", at.holds, at_least=at.at_least)
-            )
-        return tuple(found)
+        return (*found, *self.joint_limits.judge(self.q_range, self.v_range, self.u_range))
 
     @property
     def figures(self) -> Figures:
@@ -181,8 +182,8 @@ class RunRecord:
         """Limits of the joints that the run does not keep, each with value and limit."""
         return tuple(
             f"{row.quantity} {row.shown}, limit {row.limit:.3g} {row.unit}"
-            for row in self.rows
-            if row.holds is False and row.limit is not None
+            for row in self.joint_limits.judge(self.q_range, self.v_range, self.u_range)
+            if not row.holds
         )
 
 

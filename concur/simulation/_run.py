@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, fields
+from functools import cached_property
 from importlib import import_module
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -17,13 +18,13 @@ from concur.control import Law, TrackingLaw, tracking_law
 from concur.errors import ConcurError, DescriptionError, shown
 from concur.outputs import Output
 from concur.reduction import wheel_names
-from concur.results import Figures, Row, show
+from concur.results import Figures, Row, read_rows, show, stored_rows, verdict
 from concur.robot import Mechanism, as_tree
 from concur.simulation._compare import Comparison, RunRecord
-from concur.simulation._findings import Finding, Tolerances, findings
+from concur.simulation._findings import findings
 from concur.simulation._friction import Friction
 from concur.simulation._imperfections import imperfections_from
-from concur.simulation._run_data import RunData
+from concur.simulation._run_data import RunData, Tolerances
 from concur.simulation._slip import Slip, load_names
 from concur.simulation._stored import (
     MOMENTUM_COLUMNS,
@@ -75,6 +76,10 @@ class Run(RunData):
         Imperfections of the plant and the loop.
     slip : Slip, optional
         Friction of wheels that may slip.
+    tolerances : Tolerances, optional
+        Limits by which the run is judged beside those of the joints.
+    required : tuple of Row
+        Requirements of the task, judged.
 
     Attributes
     ----------
@@ -134,30 +139,33 @@ class Run(RunData):
     ((11, 8), (11, 5))
     """
 
-    def findings(self, tolerances: Tolerances) -> tuple[Finding, ...]:
+    def findings(self, tolerances: Tolerances | None) -> tuple[Row, ...]:
         """Compare the run with its limits.
 
         Parameters
         ----------
-        tolerances : Tolerances
-            Limits.
+        tolerances : Tolerances or None
+            Limits beside those of the joints.
 
         Returns
         -------
-        tuple of Finding
-            Numbers with their limits; `Finding.holds` is true if the limit is kept.
+        tuple of Row
+            Numbers with their limits; `Row.holds` is true if the limit is kept.
         """
         return findings(self, tolerances)
 
     @property
     def status(self) -> str:
-        """Whether the run keeps the limits of the joints: "passed" or "failed"."""
-        return RunRecord.of(self).status
+        """Whether the run keeps all limits of its `rows`: "passed" or "failed"."""
+        return verdict(self.rows)
 
-    @property
+    @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """Errors at the end, smallest margin, and the joints beside their limits."""
-        return RunRecord.of(self).rows
+        """Numbers of the run beside their limits: those of joints and task, as far as it has some.
+
+        A run of a task has its requirements first and is judged by its tolerances.
+        """
+        return (*self.required, *self.findings(self.tolerances))
 
     @property
     def figures(self) -> Figures:
@@ -215,12 +223,12 @@ class Run(RunData):
             "output_groups": [output.group for output in law.outputs],
         }
         check_identity(path, facts, robot, arrays["q"][0], expected)
-        friction, slip = _rubbing(path, facts)
+        parts = _parts(path, facts)
         arrays = {name: arrays[STORED.get(name, name)] for name in known}
         if not isinstance(robot, Mechanism):
             unknown = np.full((len(arrays["t"]), 6), np.nan)
             arrays |= dict.fromkeys(("momentum", "inner_momentum"), unknown)
-        if slip is not None:
+        if (slip := parts.get("slip")) is not None:
             loads = len(load_names(robot, slip))
             widths = {"t": None, "slip_speed": len(slip.grip), "wheel_load": loads}
             arrays |= read_arrays(path, widths, {})[0]
@@ -231,9 +239,8 @@ class Run(RunData):
             method=facts["method"],
             control_period=facts["control_period"] or None,
             seconds=facts["seconds"],
-            friction=friction,
             imperfections=imperfections_from(facts.get("imperfections")),
-            slip=slip,
+            **parts,
         )
 
     @property
@@ -250,7 +257,8 @@ class Run(RunData):
             with suppress(ConcurError):  # a name or a number that no robot file may have
                 texts["robot"] = to_toml(self.robot)
         placed = [asdict(output) for output in self.servo.outputs if not output.is_function]
-        return texts | {"outputs": json.dumps(placed)}
+        rows = json.dumps(stored_rows(self.rows))
+        return texts | {"outputs": json.dumps(placed), "rows": rows}
 
     def plot(self) -> Figure:
         """Draw an overview of the run.
@@ -324,6 +332,10 @@ class Run(RunData):
         servo = self.servo
         friction = {} if self.friction is None else asdict(self.friction)
         slip = {} if self.slip is None else {"slip": json.dumps(asdict(self.slip))}
+        judged: dict[str, Any] = (
+            {} if self.tolerances is None else {"tolerances": asdict(self.tolerances)}
+        )
+        judged |= {"required": stored_rows(self.required)} if self.required else {}
         return {
             "concur_version": __version__,
             "law": type(servo).__name__,
@@ -352,21 +364,27 @@ class Run(RunData):
             **{f"friction_{name}": value for name, value in friction.items()},
             **({} if self.imperfections is None else {"imperfections": self.imperfections.text}),
             **slip,
+            **{name: json.dumps(value) for name, value in judged.items()},
         }
 
 
-def _rubbing(
-    path: str | PathLike[str], facts: Mapping[str, Any]
-) -> tuple[Friction | None, Slip | None]:
-    """Friction and slip of the plant, from the attributes of a file."""
+def _parts(path: str | PathLike[str], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Friction and slip of the plant and what judges a run, from the attributes of a file."""
     names = [f.name for f in fields(Friction) if f"friction_{f.name}" in facts]
+    made: dict[str, Callable[[Any], Any]] = {
+        "slip": lambda given: Slip(**given),
+        "tolerances": lambda given: Tolerances(**given),
+        "required": read_rows,
+    }
     try:
-        slip = json.loads(facts["slip"]) if "slip" in facts else None
         rubs = {name: facts[f"friction_{name}"] for name in names}
-        return Friction(**rubs) if rubs else None, None if slip is None else Slip(**slip)
+        found = {
+            name: make(json.loads(facts[name])) for name, make in made.items() if name in facts
+        }
+        return found | ({"friction": Friction(**rubs)} if rubs else {})
     except (ValueError, TypeError, OverflowError, RecursionError) as problem:
         raise DescriptionError(
-            f"{path}, friction and slip",
+            f"{path}, friction, slip and tolerances",
             expected="what `Run.save` has written",
             came=f"other attributes ({shown(str(problem), 100)})",
             cure="Save the run again.",

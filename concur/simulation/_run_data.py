@@ -11,6 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from concur.control import JointLimits, MomentumMismatch, TrackingLaw, momentum_mismatch
 from concur.outputs import Output
+from concur.results import Row
 from concur.robot import Mechanism, as_tree, robot_size
 from concur.simulation._friction import Friction
 from concur.simulation._imperfections import Imperfections, joint_places
@@ -96,6 +97,41 @@ def coordinate_signals(robot: Mechanism) -> list[str]:
     return names
 
 
+@dataclass(frozen=True)
+class Tolerances:
+    """Limits of a run that passes.
+
+    Parameters
+    ----------
+    evaluate_after : float
+        Time from which on the errors count, s.
+    final_error : float
+        Largest tracking error at the end (m, rad).
+    deviation : float
+        Largest difference in any coordinate between the error of the run and the exact error
+        dynamics started from the same error (m, rad).
+    constraint : float
+        Largest residual of the rolling constraints, m/s.
+    margin : float
+        Smallest admissible margin of the decoupling matrix.
+    momentum : float
+        Largest relative drift of a floating robot's momentum.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> cc.simulation.Tolerances(evaluate_after=2.0, final_error=1e-3).final_error
+    0.001
+    """
+
+    evaluate_after: float
+    final_error: float = 1e-6
+    deviation: float = 1e-6
+    constraint: float = 1e-9
+    margin: float = 1e-3
+    momentum: float = 1e-8
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class RunData(Stored):
     """A run, one row per time step, and quantities that follow from it; `Run` describes it."""
@@ -109,6 +145,8 @@ class RunData(Stored):
     friction: Friction | None = None
     imperfections: Imperfections | None = None
     slip: Slip | None = None
+    tolerances: Tolerances | None = None
+    required: tuple[Row, ...] = ()  # requirements of the task, judged
 
     def __getattr__(self, name: str) -> np.ndarray:
         arrays = vars(self).get("arrays", {})

@@ -90,14 +90,14 @@ def test_the_rover_follows_on_contacts_and_the_wheels_do_not_slip() -> None:
     assert found.load.min() > 40.0
     assert np.ptp(found.height) < 1e-6
     assert np.abs(found.run.energy_balance).max() < 0.01
-    slips = [one for one in found.findings(LIMITS) if one.label.startswith("slip speed")]
+    slips = [one for one in found.findings(LIMITS) if one.quantity.startswith("slip speed")]
     assert [one.holds for one in slips] == [True, True]
     assert "slip" in str(found)
 
 
 def test_slip_on_a_smooth_floor_is_a_finding() -> None:
     found = drive(0.3, friction=0.05)
-    told = {one.label: one for one in found.findings(LIMITS)}
+    told = {one.quantity: one for one in found.findings(LIMITS)}
     assert told["slip speed of left_wheel, largest"].holds is False
     assert told["slip speed of right_wheel, largest"].value > 0.1
     # Friction does not exceed its limit: it changes the momentum of the robot.
@@ -113,12 +113,12 @@ def test_slip_on_a_smooth_floor_is_a_finding() -> None:
     for name, least in (("left_wheel", 60.0), ("right_wheel", 10.0), ("caster", 120.0)):
         load = told[f"load of {name}, smallest"]
         assert load.value > least
-        assert not load.note
+        assert not load.place
     for rows, note in ((19, ""), (20, "lifts off")):
         load = np.ones_like(found.load)
         load[50 : 50 + rows, 0] = 0.0
-        told = {one.label: one for one in replace(found, load=load).findings(LIMITS)}
-        assert told["load of left_wheel, smallest"].note == note
+        told = {one.quantity: one for one in replace(found, load=load).findings(LIMITS)}
+        assert told["load of left_wheel, smallest"].place == note
     # One smooth wheel suffices.
     rough = {"left_wheel": 1.0, "right_wheel": 0.01}
     left, right = drive(0.2, friction=rough).slip.max(axis=0)  # type: ignore[arg-type]

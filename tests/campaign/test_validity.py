@@ -82,12 +82,14 @@ def test_a_world_that_lifts_off_fails_with_reason_and_time(slipping, tmp_path):
     # `concur track` judges by the same ranges, and fails.
     world = campaign.task.with_world([-28.0], 1, 2)
     assert world.robustness(run)["ticks"] == pytest.approx(result.values[1, 0])
-    found = {one.label: one for one in run.findings(world.tolerances)}[f"load of {name}, smallest"]
+    found = {one.quantity: one for one in run.findings(world.tolerances)}[
+        f"load of {name}, smallest"
+    ]
     assert (found.holds, found.limit, found.at_least) == (False, 0.0, True)
     sound = campaign.task.with_world([0.0], 0, 2)
     good = campaign.replay([0.0], 0)
     assert sound.robustness(good)["ticks"] == 1.0
-    loads = [one for one in good.findings(sound.tolerances) if one.label.startswith("load of")]
+    loads = [one for one in good.findings(sound.tolerances) if one.quantity.startswith("load of")]
     assert [one.holds for one in loads] == [True] * 3
     # Reasons stay in files and stand in the report.
     again = type(result).load(result.save(tmp_path / "campaign.h5"))

@@ -29,7 +29,7 @@ def test_shipped_task_passes_with_its_numbers(tracked):
     name, _, answer = tracked
     assert answer["passed"]
     assert {r["status"] for r in answer["audit"] if not r["id"].startswith("NHR")} == {"holds"}
-    found = {f["label"]: f for f in answer["findings"]}
+    found = {f["quantity"]: f for f in answer["rows"]}
     least = {
         "free_floater": {"hand, position": 0.1, "hand, rotation": 0.3},
         "servicer": {"hand": 0.2, "antenna": 0.03},
@@ -40,13 +40,13 @@ def test_shipped_task_passes_with_its_numbers(tracked):
     deviations = [f for label, f in found.items() if label.startswith("deviation")]
     assert deviations
     for deviation in deviations:
-        assert deviation["kept"] is True, deviation["note"]
+        assert deviation["holds"] is True, deviation["place"]
         assert deviation["value"] < 1e-8
     assert found["relative drift of the momentum"]["value"] < 1e-8
     assert found["smallest margin of the decoupling matrix"]["value"] > 0.3
     if name == "servicer":
         assert found["smallest scale of the demand within torque limits"]["value"] == 1.0
-        peaks = [abs(f["value"]) for f in answer["findings"] if f["label"].startswith("peak")]
+        peaks = [abs(f["value"]) for f in answer["rows"] if f["quantity"].startswith("peak")]
         assert max(peaks) == pytest.approx(12.8, abs=0.05)
 
 
@@ -173,7 +173,7 @@ def test_force_simulates_what_fails_and_still_says_no(tmp_path):
     assert "Assumptions that fail: CON4" in (tmp_path / "out" / "report.html").read_text("utf-8")
     answer = json.loads(CliRunner().invoke(main, [*arguments, "--force", "--json"]).stdout)
     assert (answer["passed"], answer["forced"]) == (False, True)
-    assert answer["findings"]
+    assert answer["rows"]
 
 
 def test_force_cannot_start_where_no_torque_exists(tmp_path):
@@ -201,7 +201,7 @@ def test_force_cannot_start_where_no_torque_exists(tmp_path):
     assert "cannot be simulated" in result.output
     assert not (tmp_path / "out").exists()
     answer = json.loads(CliRunner().invoke(main, [*arguments, "--json"]).stdout)
-    assert (answer["passed"], answer["forced"], answer["findings"]) == (False, True, [])
+    assert (answer["passed"], answer["forced"], answer["rows"]) == (False, True, [])
     assert "an assumption fails" in answer["stopped"]
 
 

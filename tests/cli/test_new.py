@@ -57,9 +57,9 @@ def tracked(folder):
     result = run("track", folder / "task.toml", "--out", folder / "out", "--json")
     answer = json.loads(result.stdout)
     assert result.exit_code == 0, answer["problems"]
-    finals = [f for f in answer["findings"] if f["label"].endswith(", final")]
-    assert all(f["value"] < 1e-6 and f["kept"] for f in finals)
-    starts = [f["value"] for f in answer["findings"] if f["label"].endswith(", initial")]
+    finals = [f for f in answer["rows"] if f["quantity"].endswith(", final")]
+    assert all(f["value"] < 1e-6 and f["holds"] for f in finals)
+    starts = [f["value"] for f in answer["rows"] if f["quantity"].endswith(", initial")]
     assert max(starts) > 0.005  # there is an error that decays
     return answer
 
@@ -95,7 +95,7 @@ def test_a_urdf_file_gets_a_sidecar_and_a_task_that_passes(wheels, tmp_path):
     assert (folder / "robot.urdf").read_bytes() == source.read_bytes()
     assert not (tmp_path / "cart.toml").exists()
     found = tracked(folder)
-    labels = {f["label"] for f in found["findings"]}
+    labels = {f["quantity"] for f in found["rows"]}
     assert ("error of base, final" in labels) is wheels
     assert "error of hand, final" in labels
 

@@ -57,9 +57,10 @@ def test_track_judges_a_run_by_its_requirements(holds: bool, tmp_path: Path) -> 
     path = task(tmp_path, TABLES.format(below=below))
     status, found = answer("track", path, "--out", tmp_path / "out")
     assert (status, found["passed"]) == ((0, True) if holds else (1, False)), found["problems"]
-    error, torque = found["requirements"]
-    assert (error["name"], error["unit"], error["holds"]) == ("error tip", "m", holds)
-    assert error["robustness"] == pytest.approx(below - largest, abs=1e-12)
+    error, torque = found["rows"][:2]
+    assert (error["quantity"], error["unit"]) == ("requirement error tip", "m")
+    assert error["holds"] is holds
+    assert error["value"] == pytest.approx(below - largest, abs=1e-12)
     assert (torque["unit"], torque["holds"]) == ("N m", True)
     assert "requirement error tip" in (tmp_path / "out" / "report.html").read_text()
     assert any("requirement error tip" in text for text in found["problems"]) is not holds

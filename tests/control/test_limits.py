@@ -71,6 +71,6 @@ def test_held_torque_is_reported_with_what_it_gave_up() -> None:
         periods = values[:-1].reshape(3, 10, -1)
         assert_allclose(periods, periods[:, :1].repeat(10, axis=1), rtol=0, atol=0)
     assert run.scale[0] < run.scale[-1]
-    labels = {f.label: f for f in run.findings(Tolerances(evaluate_after=0.2))}
+    labels = {f.quantity: f for f in run.findings(Tolerances(evaluate_after=0.2))}
     deviation = labels["deviation from the ideal error dynamics, largest coordinate"]
-    assert "torque limits were active" in deviation.note
+    assert "torque limits were active" in deviation.place

@@ -139,7 +139,7 @@ def test_tricycle_with_a_differential_tracks_with_equal_axle_torques() -> None:
         expected = pushes @ twin.torque(q, s, path(run.t[k]))
         assert_close(pushes @ [3.0 * axle, 3.0 * axle, fork], expected, 1e-8)
     peak = next(row for row in run.joint_limits.judge(run.q_range, run.v_range, run.u_range))
-    assert peak.label == "peak torque of axle"
+    assert peak.quantity == "peak torque of axle"
     assert peak.limit in (-20.0, 20.0)
 
 

@@ -327,6 +327,8 @@ def test_findings(units: Units) -> None:
             deviation=1e-6 * one.length,
             constraint=1e-9 * one.length / one.time,
         )
-        kept.append([(one.label.split(" after ")[0], one.holds) for one in findings(run, judged)])
+        kept.append(
+            [(one.quantity.split(" after ")[0], one.holds) for one in findings(run, judged)]
+        )
     assert kept[0] == kept[1]
     assert any(holds for _, holds in kept[0])

@@ -19,7 +19,7 @@ def test_task_passes(name):
     task = cc.load_task(EXAMPLES / f"{name}_task.toml")
     servo = task.servo
     run = task.simulate(servo)
-    assert {f.label for f in run.findings(task.tolerances) if f.holds is False} == set()
+    assert {f.quantity for f in run.findings(task.tolerances) if f.holds is False} == set()
     robot, q, v = task.robot, run.q[len(run.q) // 2], run.v[len(run.v) // 2]
     assert abs(robot.constraints(q) @ v).max() < 1e-9
     # By hand: a forward motion turns each rear wheel by v / r, and the motor by 5 times that, so

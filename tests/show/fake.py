@@ -304,7 +304,7 @@ def found(label, value, limit=None, at_least=False, unit="m"):
     """A number of a run, as a report reads it."""
     kept = None if limit is None else value >= limit if at_least else value <= limit
     return SimpleNamespace(
-        label=label, value=value, limit=limit, at_least=at_least, holds=kept,
+        quantity=label, place="", value=value, limit=limit, at_least=at_least, holds=kept,
         shown=f"{value:.3g} {unit}", shown_limit="" if limit is None else f"{limit:.3g} {unit}",
     )  # fmt: skip
 

@@ -70,7 +70,7 @@ def report(run, tmp_path):
 def test_report_tells_everything(report, run):
     page = Page(report())
     for row in SUMMARY:
-        assert all(part in page.words for part in (row.label, row.shown, row.shown_limit))
+        assert all(part in page.words for part in (row.quantity, row.shown, row.shown_limit))
     for row in AUDIT:
         assert all(
             part in page.words for part in (row.id, row.statement, row.status.value, row.why)
@@ -137,10 +137,10 @@ def test_errors_and_quantities_near_their_limits_come_first_and_others_are_folde
     missed = found("slip", 3.0, 1.0)
     shown, folded = report(summary=[*SUMMARY, missed]).split("<details>", 1)
     for row in (*SUMMARY[:2], SUMMARY[3], missed):
-        assert row.label in shown
+        assert row.quantity in shown
     for row in (SUMMARY[2], SUMMARY[4]):
-        assert row.label not in shown
-        assert row.label in folded
+        assert row.quantity not in shown
+        assert row.quantity in folded
     assert "80 %" in shown
     assert "78 %" in folded
     assert SUMMARY[0].shown in shown

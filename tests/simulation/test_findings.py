@@ -33,10 +33,10 @@ def test_difference_of_momentum_says_whose_inertias_measured_it() -> None:
     )
     # The momentum is the servo's, only not to a servo with wrong inertias.
     np.testing.assert_allclose(run.momentum[0], momentum, rtol=0, atol=1e-12)
-    found = {finding.label: finding for finding in run.findings(Tolerances(0.05))}
+    found = {finding.quantity: finding for finding in run.findings(Tolerances(0.05))}
     deviation = found["deviation from the ideal error dynamics, largest coordinate"]
-    assert "momentum" not in deviation.note
-    (note,) = [f.note for label, f in found.items() if label.startswith("momentum at the start")]
+    assert "momentum" not in deviation.place
+    (note,) = [f.place for label, f in found.items() if label.startswith("momentum at the start")]
     assert "inertias of the servo's model" in note
 
 
@@ -59,13 +59,13 @@ def test_settling_time_is_that_of_the_error_dynamics() -> None:
     # the start, but its hand has the shape velocities that the reference asks for: none.
     for duration in (2.9, 4.0):
         run = limited_run(None, duration)
-        (found,) = [f for f in run.findings(Tolerances(0.05)) if f.label.startswith("settling")]
+        (found,) = [f for f in run.findings(Tolerances(0.05)) if f.quantity.startswith("settling")]
         (norm,) = run.error_norms.values()
         after = run.t > found.value - 1e-9
-        assert found.label == "settling time of hand, to 2 %"
+        assert found.quantity == "settling time of hand, to 2 %"
         assert (norm[after][1 if duration < 3 else 0 :] <= 0.02 * norm[0]).all()
         assert norm[~after][-1] > 0.02 * norm[0]
-        assert found.note == ("not settled at the end" if duration < 3 else "")
+        assert found.place == ("not settled at the end" if duration < 3 else "")
         assert found.limit is None
 
 
@@ -79,9 +79,9 @@ def test_drift_beyond_its_limit_is_explained_where_torque_limits_acted(
     momentum: float, limits: float | None, expected: bool
 ) -> None:
     found = limited_run(limits).findings(Tolerances(0.2, momentum=momentum))
-    (drift,) = [f for f in found if f.label == "relative drift of the momentum"]
-    assert (drift.note == "limits were active: take a shorter dt") is expected
-    assert drift.shown_limit.endswith("take a shorter dt") is expected
+    (drift,) = [f for f in found if f.quantity == "relative drift of the momentum"]
+    assert (drift.place == "limits were active: take a shorter dt") is expected
+    assert drift.place.endswith("take a shorter dt") is expected
     assert drift.shown_limit.startswith("<= ")
     assert drift.holds is (momentum == 1.0)
 
@@ -90,8 +90,8 @@ def test_drift_at_its_limit_holds_and_is_not_explained() -> None:
     run = limited_run(0.2)
     limit = float(run.momentum_drift.max())
     found = run.findings(Tolerances(0.2, momentum=limit))
-    (drift,) = [f for f in found if f.label == "relative drift of the momentum"]
-    assert (drift.holds, drift.note) == (True, "")
+    (drift,) = [f for f in found if f.quantity == "relative drift of the momentum"]
+    assert (drift.holds, drift.place) == (True, "")
 
 
 def test_drives_without_limits_are_not_at_them() -> None:
@@ -100,7 +100,7 @@ def test_drives_without_limits_are_not_at_them() -> None:
         (with_limits({"upper_arm": [-1e3, np.inf]}), False),
         (limited_run(0.2), True),
     ):
-        found = {f.label: f.value for f in run.findings(Tolerances(0.2))}
+        found = {f.quantity: f.value for f in run.findings(Tolerances(0.2))}
         share = found["share of the time in which torque limits were active"]
         assert share > 1.0 if limited else share == 0.0
 
@@ -109,7 +109,7 @@ def test_drives_without_limits_are_not_at_them() -> None:
 def test_control_within_rounding_of_its_limit_is_at_it(room: float, share: float) -> None:
     run = limited_run(0.2)
     near = changed(run, u=np.full_like(run.u, 0.2 * (1.0 - room)))
-    found = {f.label: f.value for f in near.findings(Tolerances(0.2))}
+    found = {f.quantity: f.value for f in near.findings(Tolerances(0.2))}
     assert found["share of the time in which torque limits were active"] == share
 
 
@@ -129,11 +129,11 @@ def test_momentum_beyond_rounding_is_another_one(relative: float, expected: bool
     run = simulate(
         robot, servo, reference, 0.1, q, np.zeros(2), dt=0.01, plant=RealPlant(momentum=true)
     )
-    found = {f.label: f for f in run.findings(Tolerances(0.05))}
+    found = {f.quantity: f for f in run.findings(Tolerances(0.05))}
     label = "momentum at the start, relative difference to the servo's"
     assert (label in found) is expected
     deviation = found["deviation from the ideal error dynamics, largest coordinate"]
-    assert ("momentum" in deviation.note) is expected
+    assert ("momentum" in deviation.place) is expected
     assert (deviation.limit is None) is expected
 
 
@@ -163,8 +163,8 @@ def test_a_demand_scaled_by_more_than_a_millionth_is_said_to_be_limited(
     run = with_limits({"upper_arm": 0.2})
     scale = np.ones_like(run.scale)
     scale[3] = least
-    found = {f.label: f for f in changed(run, scale=scale).findings(Tolerances(0.2))}
-    assert ("torque limits were active" in found[DEVIATION].note) is expected
+    found = {f.quantity: f for f in changed(run, scale=scale).findings(Tolerances(0.2))}
+    assert ("torque limits were active" in found[DEVIATION].place) is expected
     assert (found[DEVIATION].limit is None) is expected
     assert found["smallest scale of the demand within torque limits"].value == least
 
@@ -176,12 +176,12 @@ def test_one_instant_of_damping_is_damping(missed: float) -> None:
     given_up = np.zeros_like(run.acceleration_residual)
     given_up[2, 1] = missed
     found = {
-        f.label: f
+        f.quantity: f
         for f in changed(replace(run, servo=damped), acceleration_residual=given_up).findings(
             Tolerances(0.2)
         )
     }
-    assert ("the solution was damped" in found[DEVIATION].note) is (missed != 0.0)
+    assert ("the solution was damped" in found[DEVIATION].place) is (missed != 0.0)
     assert found["acceleration residual, largest coordinate"].value == abs(missed)
 
 
@@ -189,7 +189,7 @@ def test_one_instant_of_damping_is_damping(missed: float) -> None:
 def test_a_drive_without_torque_one_way_is_at_its_limit_at_rest(value: float) -> None:
     run = with_limits({"upper_arm": [0.0, 10.0]})
     found = {
-        f.label: f.value
+        f.quantity: f.value
         for f in changed(run, u=np.full_like(run.u, value)).findings(Tolerances(0.2))
     }
     share = found["share of the time in which torque limits were active"]
@@ -220,7 +220,7 @@ def test_tolerances_of_a_run(
         run = changed(run, margin=rows)
     else:  # computed when first asked for
         run.__dict__[field] = rows if field == "momentum_drift" else {"base": rows}
-    found = {f.label: f for f in run.findings(Tolerances(0.2))}
+    found = {f.quantity: f for f in run.findings(Tolerances(0.2))}
     assert found[label].value == value
     assert found[label].holds is (beyond is at_least)
 
@@ -234,14 +234,14 @@ def test_peak_of_a_control_is_the_larger_one_with_its_sign(
 ) -> None:
     run = free_run()
     ranges = np.array([[low] * run.u.shape[1], [high] * run.u.shape[1]])
-    found = {f.label: f.value for f in changed(run, u_range=ranges).findings(Tolerances(0.2))}
+    found = {f.quantity: f.value for f in changed(run, u_range=ranges).findings(Tolerances(0.2))}
     assert found["peak torque of upper_arm"] == peak
 
 
 def test_metres_and_radians_of_the_deviation_are_apart() -> None:
     run = limited_run(None)
-    (one,) = [f for f in run.findings(Tolerances(0.2)) if f.label.startswith("deviation")]
-    assert one.label.endswith("largest coordinate")
+    (one,) = [f for f in run.findings(Tolerances(0.2)) if f.quantity.startswith("deviation")]
+    assert one.quantity.endswith("largest coordinate")
     assert one.unit == "m"
     robot = free_flyer()
     servo = Servo(reduce(robot), [Output("hand", "tool", "SE3")], 4.0, 4.0, damping_threshold=1e-6)
@@ -250,10 +250,10 @@ def test_metres_and_radians_of_the_deviation_are_apart() -> None:
     run = simulate(robot, servo, hold(servo.output(q), "SE3"), 0.02, q, np.zeros(6), dt=0.01)
     deviation = np.tile([1e-7, 2e-7, -3e-7, 4e-3, -5e-3, 0.0], (len(run.t), 1))
     run = changed(run, error=run.ideal + deviation)
-    found = {f.label: f for f in run.findings(Tolerances(0.01))}
+    found = {f.quantity: f for f in run.findings(Tolerances(0.01))}
     moved = found["deviation from the ideal error dynamics, largest position coordinate"]
     turned = found["deviation from the ideal error dynamics, largest rotation coordinate"]
     assert (moved.value, moved.unit, moved.holds) == (pytest.approx(3e-7), "m", True)
     assert (turned.value, turned.unit, turned.holds) == (pytest.approx(5e-3), "rad", False)
-    residual = [f.unit for f in found.values() if f.label.startswith("acceleration residual")]
+    residual = [f.unit for f in found.values() if f.quantity.startswith("acceleration residual")]
     assert residual == ["m/s^2", "rad/s^2"]

@@ -71,7 +71,9 @@ def test_runs_know_the_friction_of_their_plant(wheel, tmp_path):
     }  # fmt: skip
     for known, run in made.items():
         assert run.plant_differences == (() if known is None else ("friction",))
-        (deviation,) = (f for f in run.findings(Tolerances(0.1)) if f.label.startswith("deviation"))
+        (deviation,) = (
+            f for f in run.findings(Tolerances(0.1)) if f.quantity.startswith("deviation")
+        )
         assert deviation.holds is (True if known is None else None)
         again = cc.Run.load(run.save(tmp_path / "run.h5"), servo)
         assert again.friction == known

@@ -136,7 +136,7 @@ def test_momentum_is_not_judged_under_disturbances():
     for entries, holds in (((), True), ((push,), None)):
         real = Imperfections.of(robot, disturbances=entries, momentum_error=(0, 0.1, 0, 0, 0, 0))
         run = cc.simulate(robot, law, None, 0.02, q0, s0, plant=RealPlant(imperfections=real))
-        (drift,) = (f for f in run.findings(limits) if f.label.startswith("relative drift"))
+        (drift,) = (f for f in run.findings(limits) if f.quantity.startswith("relative drift"))
         assert drift.holds is holds
         assert run.momentum[0, 1] == pytest.approx(0.1)
 

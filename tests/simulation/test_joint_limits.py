@@ -13,9 +13,10 @@ from concur.control import Servo
 from concur.outputs import Output
 from concur.outputs.references import hold, rest_to_rest
 from concur.reduction import AuditStatus, reduce
+from concur.results import Row
 from concur.robot import Mechanism
 from concur.robots import planar_floater
-from concur.simulation import Finding, Integrator, Run, Tolerances, simulate
+from concur.simulation import Integrator, Run, Tolerances, simulate
 
 HAND = Output("hand", "forearm", "R2", point=(0.4, 0, 0))
 
@@ -48,8 +49,8 @@ def coarse() -> Run:
     return swing(planar_floater(), 1e-2)
 
 
-def found(run: Run) -> dict[str, Finding]:
-    return {finding.label: finding for finding in run.findings(Tolerances(0.5))}
+def found(run: Run) -> dict[str, Row]:
+    return {finding.quantity: finding for finding in run.findings(Tolerances(0.5))}
 
 
 def test_robot_without_limits_is_not_judged_by_any(fine: Run) -> None:

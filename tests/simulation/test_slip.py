@@ -231,10 +231,10 @@ def test_a_run_tells_slip_and_load_of_each_wheel(task, tmp_path):
         run.wheel_load[0],
         Plant(task.robot, slip=slip).loads(run.q[0], run.v[0], 0 * run.v[0], NONE),
     )
-    found = {f.label: f for f in run.findings(task.tolerances)}
+    found = {f.quantity: f for f in run.findings(task.tolerances)}
     assert found["slip speed of left_wheel, largest"].value == run.slip_speed[:, 0].max() > 0.01
     assert found["load of front, smallest"].value == run.wheel_load[:, 2].min()
-    assert found["load of front, smallest"].note == ""
+    assert found["load of front, smallest"].place == ""
     assert "constraint residual" not in found
     assert run.plant_differences == ("wheels that may slip",)
     again = cc.Run.load(run.save(tmp_path / "run.h5"), task.servo)
@@ -243,7 +243,7 @@ def test_a_run_tells_slip_and_load_of_each_wheel(task, tmp_path):
     assert_array_equal(again.slip_speed, run.slip_speed)
     assert_array_equal(again.wheel_load, run.wheel_load)
     lifts = changed(run, wheel_load=run.wheel_load - run.wheel_load[:, 2].max() + 1e-9)
-    notes = {f.label: f.note for f in lifts.findings(task.tolerances)}
+    notes = {f.quantity: f.place for f in lifts.findings(task.tolerances)}
     assert notes["load of front, smallest"].startswith("lifts off at ")
 
 

@@ -38,7 +38,7 @@ def test_momentum_of_the_stage_stays(run: cc.Run) -> None:
     np.testing.assert_allclose(momenta, -11.5, rtol=1e-9)
     assert list(run.stage_drifts) == ["column"]
     assert run.stage_drifts["column"].max() < 1e-9
-    labels = {f.label: f for f in run.findings(cc.simulation.Tolerances(evaluate_after=2.0))}
+    labels = {f.quantity: f for f in run.findings(cc.simulation.Tolerances(evaluate_after=2.0))}
     assert labels["relative drift of the momentum of column"].holds
 
 
