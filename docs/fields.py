@@ -125,7 +125,7 @@ class _Page:
         return f"| {kinds} | {_joined(variant['description'])} | {', '.join(fields)} |"
 
     def _table(self, part: Shape) -> str:
-        examples = any("examples" in field for field in part["properties"].values())
+        examples = any(map(_example, part["properties"].values()))
         heads = ["field", "value", "meaning", "default", *["example"] * examples]
         rows = [heads, ["---"] * len(heads)]
         for name, field in part["properties"].items():
@@ -134,7 +134,7 @@ class _Page:
                 default = "required"
             row = [f"`{name}`", self._value(field), meaning, default]
             if examples:
-                row += [f"`{_toml(field['examples'][0])}`" if "examples" in field else ""]
+                row += [_example(field)]
             rows.append(row)
         return "\n".join("| " + " | ".join(row).replace("\n", " ") + " |" for row in rows)
 
@@ -193,9 +193,14 @@ def _key(part: Shape) -> str:
     return str(part.get("$ref") or json.dumps(part, sort_keys=True))
 
 
+def _example(field: Shape) -> str:
+    return _joined(field.get("description", "")).partition(" Example: ")[2].removesuffix(".")
+
+
 def _meaning(field: Shape) -> tuple[str, str]:
     """Meaning and default of a field."""
-    meaning, _, default = _joined(field.get("description", "")).partition(" Default: ")
+    text = _joined(field.get("description", "")).partition(" Example: ")[0]
+    meaning, _, default = text.partition(" Default: ")
     if "default" in field and not default:
         return meaning, f"`{_toml(field['default'])}`"
     return meaning, default.removesuffix(".")

@@ -74,17 +74,15 @@ if TYPE_CHECKING:
         write_arrays,
     )
     from concur.tables import (
-        LARGEST,
         Expected,
         FileName,
+        InFiles,
+        NotNegative,
         Positive,
         Refusal,
-        Table,
         Text,
-        Truth,
-        check,
+        build,
         fault,
-        list_of,
         missing_file,
         read_toml,
         suggest,
@@ -101,8 +99,8 @@ _PLACES = {
     "concur.files": "confined copy_of escape_output folder_named is_file read_bytes read_json",
     "concur.io": "Task load_task",
     "concur.tables": (
-        "Expected FileName LARGEST Positive Refusal Table Text Truth check fault list_of "
-        "missing_file read_toml suggest unknown"
+        "Expected FileName InFiles NotNegative Positive Refusal Text build fault missing_file "
+        "read_toml suggest unknown"
     ),
     "concur.groups": "quaternion se3",
     "concur.mcap": "Quantity write_mcap",

@@ -1,4 +1,8 @@
-"""Settings of a rig: axes, bus, loop, watchdogs, policies, and the task."""
+"""Settings of a rig: axes, bus, loop, watchdogs, policies, and the task.
+
+The tables of a rig file are built from these classes: fields, bounds and defaults are those of
+the constructors. `hil.rig._checks` checks conditions across tables.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,46 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+from annotated_types import Ge, Gt, Le, Len, Lt
+
+from hil._concur import Expected, InFiles, NotNegative, Positive, Text
 from hil.errors import ArmError
 
 if TYPE_CHECKING:
     from hil._concur import Task
+
+HOLDING = 5.0
+"""Default ratio of stiffness to damping of a holding stop, 1/s."""
+
+# Bounds of real machines: a value beyond them has another unit, or is a typing error.
+Share = Annotated[float, Ge(0.0), Lt(1.0), Expected("a number from 0 to below 1")]
+Natural = Annotated[
+    int, Ge(0), Le(2**31 - 1), Expected("a whole number not below zero, below 2^31")
+]
+Cycles = Annotated[int, Gt(0), Le(10_000), Expected("a whole number above zero, to 10000")]
+# A drive reports its position with 32 bits and a sign: more counts would not cover one turn.
+Counts = Annotated[int, Gt(0), Le(2**30), Expected("a whole number above zero, to 2^30")]
+Torque = Annotated[float, Ge(1e-6), Le(1e6), Expected("a number above zero, 1e-6 to 1e6")]
+Speed = Annotated[float, Ge(1e-4), Le(1e3), Expected("a number above zero, 1e-4 to 1e3")]
+# Motor radians per metre of a fine screw are 6e4.
+Ratio = Annotated[float, Ge(1e-4), Le(1e6), Expected("a number from 1e-4 to 1e6")]
+Place = Annotated[float, Ge(-1e6), Le(1e6), Expected("a number within 1e6, rad or m")]
+Seconds = Annotated[float, Ge(1e-6), Le(1e3), Expected("a time from 1e-6 to 1e3 s")]
+Delay = Annotated[float, Ge(0.0), Le(10.0), Expected("a time from 0 to 10 s")]
+# A rig that still brakes after this time does not stop; a category 1 stop then removes the power.
+StopTime = Annotated[float, Ge(1e-3), Le(10.0), Expected("a time from 1e-3 to 10 s")]
+# In m or rad: larger tolerances would detect no fault.
+Deviation = Annotated[float, Ge(1e-9), Le(10.0), Expected("a number from 1e-9 to 10, m or rad")]
+# The plant's step: the computation of a shorter step takes longer than the step.
+Step = Annotated[float, Ge(1e-5), Le(1.0), Expected("a time step from 1e-5 to 1 s")]
+Rate = Annotated[float, Ge(0.0), Le(1e4), Expected("a rate from 0 to 1e4 Hz")]
+Port = Annotated[int, Ge(1), Le(65535), Expected("a port from 1 to 65535")]
+Pair = Annotated[tuple[Place, Place], Expected("a lower and an upper end")]
+ByAxis = Annotated[Mapping[str, NotNegative], Expected("a table of numbers by axis")]
+Faults = Annotated[tuple[Mapping[str, Any], ...], Len(0, 1000), Expected("a list of tables")]
+_CATEGORY = "1 or 2 (category 0, removing power at once, must be wired)"
 
 
 class Policy(Enum):
@@ -22,6 +60,28 @@ class Policy(Enum):
     STOP = "stop at once"
 
 
+def _ranges(
+    position: Pair, velocity: Pair, torque: Pair, kp: Pair, kd: Pair
+) -> dict[str, tuple[float, float]]:
+    """Ranges of an MIT drive: values of the smallest and the largest code.
+
+    Parameters
+    ----------
+    position : pair of float
+        Position, rad.
+    velocity : pair of float
+        Velocity, rad/s.
+    torque : pair of float
+        Torque, N m.
+    kp : pair of float
+        Stiffness, N m/rad.
+    kd : pair of float
+        Damping, N m s/rad.
+    """
+    ends = {"position": position, "velocity": velocity, "torque": torque}
+    return ends | {"kp": kp, "kd": kd}
+
+
 @dataclass(frozen=True)
 class Axis:
     """One motor with its drive; all torques and speeds are those of the joint.
@@ -29,88 +89,123 @@ class Axis:
     Parameters
     ----------
     name : str
-        Actuated degree of freedom of the robot (a name in `servo.velocity_names`).
+        Actuated joint, by the name of its body. Example: `"turret"`.
     drive : str
-        Kind of drive: "cia402", "mit", or a registered kind.
+        `"cia402"` (CANopen, cyclic synchronous torque), `"mit"` (mini-cheetah protocol), or
+        a kind registered by `hil.drives.register_drive` in a file of `drive_modules`.
+        Example: `"cia402"`.
     node : int
-        Node number on the bus (CANopen), or identifier of the drive (MIT).
+        CANopen node number, or identifier of an MIT drive, 1 to 126. Example: `3`.
     torque_limit : float
-        Largest torque at the joint, N m (N).
+        Largest torque or force of the joint, N m or N. Example: `12.0`.
     torque_rate_limit : float
-        Largest rate of change of the torque, N m/s (N/s).
+        Largest rate of the torque or force, N m/s or N/s. Example: `600.0`.
     speed_limit : float
-        Largest joint speed, rad/s (m/s).
-    gear : float
-        Motor turns per joint turn (motor radians per metre on a linear axis), above zero. It refers
-        to the shaft whose position the drive reports: the output of an integrated gearbox.
-    direction : int
-        1 or -1: -1 if the joint moves against the motor.
-    rated_torque : float
-        Rated torque of the motor, N m (CiA 402, object 0x6076); 0 for other kinds.
-    torque_unit : {"rated", "maximum", "count"}
-        Unit of the drive's torque. "rated": per mille of rated torque (0x6076). "maximum": per
-        mille of maximum torque (0x6072), which is set to the torque limit before arming. "count":
-        counts of the drive.
-    torque_constant : float
-        N m per A at the motor; 0 if not needed.
-    model : str
-        Model of an MIT drive, which fixes its ranges; "" for other kinds.
-    ranges : mapping of str to (float, float)
-        Ranges of an MIT drive that is not a known model: position, velocity, torque, kp, kd.
-    counts : int
-        Encoder counts per motor turn (CiA 402); 0 for kinds that report radians.
-    offset : float
-        Joint position at encoder zero, rad (m).
-    position_limits : (float, float)
-        Range of the joint, rad (m); infinite for wheels.
-    power_limit : float
-        Largest mechanical power, W; default: infinite.
-    damping : float
-        Joint damping of a braking stop, N m s/rad (N s/m). Default in a file: torque_limit /
-        speed_limit, which brakes a joint at its largest speed with its largest torque.
-    stiffness : float
-        Joint stiffness of a holding stop, N m/rad (N/m). Default in a file: 5 / s times the
-        damping.
-    watchdog : float
-        Time without a command after which the drive itself removes torque, s.
-    watchdog_confirmed : bool
-        Whether a person has verified the watchdog; for drives that cannot report its action.
-    watchdog_torque : float
-        Torque at which the watchdog is tested before arming, N m (N). Default: a twentieth of the
-        torque limit.
-    torque_count : float
-        Torque of the motor for one count (unit "count"), N m; 0 for other units.
-    rated_torque_unit : float
-        Unit of 0x6076, N m; in the standard 1e-3.
-    modulo : int
-        Number of counts after which the reported position wraps (CiA 402); 0: it does not wrap.
+        Largest speed of the joint, rad/s or m/s. Example: `3.0`.
+    gear : float, optional
+        Ratio: turns of the shaft that the drive reports per turn of the joint; on a linear
+        axis rad/m. A drive with an integrated gearbox that reports its output shaft has
+        gear 1. Example: `10.0`.
+    direction : {1, -1}, optional
+        Sign: `-1` if joint and motor rotate in opposite directions. Example: `-1`.
+    rated_torque : float, optional
+        Rated torque of the motor (object 0x6076), N m; required for CiA 402 unless torques
+        are in counts; compared with the value in the drive. Default: none. Example: `0.6`.
+    torque_unit : {"rated", "maximum", "count"}, optional
+        Reference of torques in per mille: the `"rated"` torque (0x6076) or the `"maximum"`
+        torque (0x6072, set to the torque limit before arming); `"count"` for drives with
+        torque in counts. Example: `"maximum"`.
+    torque_constant : float, optional
+        Torque constant of the motor, N m/A; for information only. Default: none. Example:
+        `0.1`.
+    model : str, optional
+        Model of an MIT drive, which gives its ranges. Default: none. Example: `"AK80-9"`.
+    ranges : mapping, optional
+        Ranges of an MIT drive, in place of `model`. Default: those of the model. Example:
+        `{ position = [-12.5, 12.5], velocity = [-50.0, 50.0], torque = [-18.0, 18.0], kp =
+        [0.0, 500.0], kd = [0.0, 5.0] }`.
+    counts : int, optional
+        Encoder counts per turn of the motor; required for CiA 402. Default: none. Example:
+        `4096`.
+    offset : float, optional
+        Position of the joint where the drive reports zero, rad or m. Example: `-1.6`.
+    position_limits : pair of float, optional
+        Lower and upper limit of the joint position, rad or m. Default: none. Example:
+        `[-1.2, 1.2]`.
+    power_limit : float, optional
+        Largest mechanical power, W. Default: none. Example: `60.0`.
+    damping : float, optional
+        Joint damping of a braking stop, N m s/rad or N s/m; the default brakes a joint at
+        its largest speed with its largest torque. Default: `torque_limit / speed_limit`.
+        Example: `4.0`.
+    stiffness : float, optional
+        Joint stiffness of a holding stop, N m/rad or N/m. Default: 5/s times `damping`.
+        Example: `20.0`.
+    watchdog : float, optional
+        Time without a command after which the drive removes torque, s: 0.02 to 0.2, more
+        than two periods of the loop. Example: `0.05`.
+    watchdog_confirmed : bool, optional
+        `true` if a person has verified that the watchdog removes torque, for drives that
+        cannot report it. A drive that reports that it is still enabled is rejected in any
+        case. Example: `true`.
+    watchdog_torque : float, optional
+        Torque of the joint at which its watchdog is tested before arming, N m or N: at most
+        a quarter of `torque_limit`; if it is not given, a twentieth. It is reduced where
+        the joint would become faster than half of `speed_limit`. Default: none. Example:
+        `0.2`.
+    torque_count : float, optional
+        Torque of the motor per count of 0x6071 and 0x6077, N m; only with `torque_unit =
+        "count"`. Default: none. Example: `0.00024`.
+    rated_torque_unit : float, optional
+        Unit of 0x6076, N m: 1e-3 (mN m) by the standard; some drives differ (EPOS4: 1e-6).
+        Example: `1e-06`.
+    modulo : int, optional
+        Counts after which the reported position (0x6064) wraps, on drives with a position
+        range or a single-turn encoder; must exceed the span of `position_limits`. Default:
+        none. Example: `65536`.
     """
 
-    name: str
-    drive: str
-    node: int
-    torque_limit: float
-    torque_rate_limit: float
-    speed_limit: float
-    gear: float = 1.0
-    direction: int = 1
-    rated_torque: float = 0.0
+    _cures: ClassVar[Mapping[str, str]] = {
+        "node_id": "Did you mean `node`?",
+        "id": "Did you mean `node`?",
+        "encoder_counts": "Did you mean `counts`?",
+        "gear_ratio": "Did you mean `gear`?",
+        "joint": "Did you mean `name`?",
+        "kind": "Did you mean `drive`?",
+    }
+
+    name: Text
+    drive: Text
+    node: Annotated[int, Ge(1), Le(2047), Expected("a whole number from 1 to 2047")]
+    torque_limit: Torque
+    torque_rate_limit: Positive
+    speed_limit: Speed
+    gear: Ratio = 1.0
+    direction: Literal[1, -1] = 1
+    rated_torque: Torque = 0.0
     torque_unit: Literal["rated", "maximum", "count"] = "rated"
-    torque_constant: float = 0.0
-    model: str = ""
-    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    counts: int = 0
-    offset: float = 0.0
-    position_limits: tuple[float, float] = (float("-inf"), float("inf"))
-    power_limit: float = float("inf")
-    damping: float = 0.0
-    stiffness: float = 0.0
-    watchdog: float = 0.1
+    torque_constant: Torque = 0.0
+    model: Text = ""
+    ranges: Annotated[Mapping[str, tuple[float, float]], InFiles(_ranges)] = field(
+        default_factory=dict
+    )
+    counts: Counts = 0
+    offset: Place = 0.0
+    position_limits: Pair = (float("-inf"), float("inf"))
+    power_limit: Positive = float("inf")
+    damping: Positive = 0.0
+    stiffness: Positive = 0.0
+    watchdog: Seconds = 0.1
     watchdog_confirmed: bool = False
-    watchdog_torque: float = 0.0
-    torque_count: float = 0.0
-    rated_torque_unit: float = 1e-3
-    modulo: int = 0
+    watchdog_torque: Torque = 0.0
+    torque_count: Torque = 0.0
+    rated_torque_unit: Torque = 1e-3
+    modulo: Counts = 0
+
+    def __post_init__(self) -> None:
+        damping = self.damping or self.torque_limit / self.speed_limit
+        object.__setattr__(self, "damping", damping)
+        object.__setattr__(self, "stiffness", self.stiffness or HOLDING * damping)
 
     @property
     def test_torque(self) -> float:
@@ -124,21 +219,31 @@ class BusSettings:
 
     Parameters
     ----------
-    interface, channel : str
-        Names of python-can.
-    bitrate : int
-        Bit rate, bit/s; for interfaces without a bit rate it only limits the bus load.
-    largest_load : float
-        Largest permitted fraction of the bit rate in the worst case.
-    options : mapping
-        Further arguments of `can.Bus`.
+    interface : str
+        Name of the interface in python-can: `"socketcan"`, `"pcan"`, ..., or without
+        hardware `"udp_multicast"` between processes. Example: `"udp_multicast"`.
+    channel : str
+        Name of the channel in python-can. Example: `"239.255.99.2"`.
+    bitrate : int, optional
+        Bit rate, bit/s; limits the bus load also on interfaces without a bit rate. Example:
+        `500000`.
+    largest_load : float, optional
+        Largest fraction of the bit rate that is used in the worst case. Example: `0.7`.
+    options : mapping, optional
+        Further arguments of `can.Bus`. Default: none. Example: `{ port = 43113 }`.
     """
 
-    interface: str
-    channel: str
-    bitrate: int = 1_000_000
-    largest_load: float = 0.8
-    options: Mapping[str, Any] = field(default_factory=dict)
+    _cures: ClassVar[Mapping[str, str]] = {
+        "bit_rate": "Did you mean `bitrate`?",
+    }
+
+    interface: Text
+    channel: Text
+    bitrate: Annotated[
+        int, Ge(10_000), Le(1_000_000), Expected("a whole number from 10000 to 1000000")
+    ] = 1_000_000
+    largest_load: Annotated[float, Gt(0.0), Le(1.0), Expected("a number above 0, at most 1")] = 0.8
+    options: Annotated[Mapping[str, Any], Expected("a table")] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -147,23 +252,28 @@ class LoopSettings:
 
     Parameters
     ----------
-    rate : float
-        Cycles per second.
-    priority : int
-        Requested SCHED_FIFO priority, 1 to 99; 0: normal scheduling.
-    lock_memory : bool
-        Whether to request memory that is never swapped out.
-    spin : float
-        Last part of each wait, in which the clock is polled, s.
-    receive_window : float
-        Time after the start of a cycle for which the loop waits for reports, s.
+    rate : float, optional
+        Rate of the cycles, Hz. Example: `500.0`.
+    priority : int, optional
+        Requested SCHED_FIFO priority, 1 to 99; 0: none. Example: `80`.
+    lock_memory : bool, optional
+        Whether locked memory, which is never swapped out, is requested. Example: `false`.
+    spin : float, optional
+        Last part of each wait, s, in which the loop polls the clock. Example: `0.0001`.
+    receive_window : float, optional
+        Receive window, s: time after the start of a cycle for which the loop waits for
+        reports. Example: `0.001`.
     """
 
-    rate: float = 250.0
-    priority: int = 50
+    _cures: ClassVar[Mapping[str, str]] = {
+        "period": "Give its inverse, `rate`, in Hz.",
+    }
+
+    rate: Positive = 250.0
+    priority: Annotated[int, Ge(0), Le(99), Expected("a whole number from 0 to 99")] = 50
     lock_memory: bool = True
-    spin: float = 200e-6
-    receive_window: float = 1.5e-3
+    spin: NotNegative = 200e-6
+    receive_window: Seconds = 1.5e-3
 
     @property
     def period(self) -> float:
@@ -173,43 +283,55 @@ class LoopSettings:
 
 @dataclass(frozen=True)
 class Policies:
-    """Responses to late cycles and missing reports, how many are tolerated, and stops.
+    """Responses of the loop to late cycles and missing reports, and stops.
 
     Parameters
     ----------
-    on_late : Policy
-        Response to a cycle that starts more than half a period after its deadline, or after skipped
-        cycles. Late cycles are counted until a cycle starts within a quarter of the period.
-    on_missing : Policy
-        Response to a cycle without a valid report of an axis.
-    max_consecutive_faults : int
-        Largest number of consecutive faulty cycles that hold or damp; then the rig stops.
-    stop_category : {1, 2}
-        IEC 60204-1: 1, brake and remove power; 2, brake and hold under power.
-    stop_time : float
-        Largest duration of braking before power is removed, s.
-    end : {"stop", "hold"}
-        At the end of the task: "stop", a stop of the category above; "hold", hold the joints at
-        once under power, until the operator ends it; for one second without a person as operator.
-    startup_cycles, shutdown_cycles : int
-        Number of cycles without torque after arming and before the release of the drives.
-    start_error : float
-        Largest tracking error, per output coordinate in its unit, at which a run may start.
-    largest_error : float
-        Tracking error, per output coordinate in its unit, above which a run stops. Default in a
-        file: twice the `start_error`.
+    on_late : Policy, optional
+        Response to a late cycle, which starts more than half a period late or after skipped
+        cycles: `"hold"` the last torque for `max_consecutive_faults` cycles, then stop;
+        `"damp"` the joints for `max_consecutive_faults` cycles, then stop; `"stop"` at
+        once. The count ends with a cycle that starts within a quarter of the period.
+        Default: `"hold"`. Example: `"damp"`.
+    on_missing : Policy, optional
+        Response to a cycle without a valid report of some axis: the same choices. Default:
+        `"hold"`. Example: `"stop"`.
+    max_consecutive_faults : int, optional
+        Largest number of consecutive faulty cycles; at most 0.2 s in total. Example: `3`.
+    stop_category : {1, 2}, optional
+        Category of IEC 60204-1: `1`, brake, then remove power; `2`, brake, then hold under
+        power. Category 0, the emergency stop, must be wired. Example: `2`.
+    stop_time : float, optional
+        Longest time for braking, s. Example: `1.0`.
+    end : {"stop", "hold"}, optional
+        At the end of the task: `stop`, as after any other reason, or `hold` the joints
+        under power in place, until the operator ends the run (for one second if no person
+        is the operator). Example: `"hold"`.
+    startup_cycles : int, optional
+        Number of zero-torque cycles after arming. Example: `25`.
+    shutdown_cycles : int, optional
+        Number of zero-torque cycles before disconnecting. Example: `25`.
+    start_error : float, optional
+        Largest tracking error, per output coordinate, at which a run may start, m or rad.
+        Example: `0.8`.
+    largest_error : float, optional
+        Tracking error, per output coordinate, above which a run stops, m or rad. Default:
+        twice `start_error`. Example: `0.3`.
     """
 
     on_late: Policy = Policy.HOLD
     on_missing: Policy = Policy.HOLD
-    max_consecutive_faults: int = 5
-    stop_category: Literal[1, 2] = 1
-    stop_time: float = 0.5
+    max_consecutive_faults: Natural = 5
+    stop_category: Annotated[Literal[1, 2], Expected(_CATEGORY)] = 1
+    stop_time: StopTime = 0.5
     end: Literal["stop", "hold"] = "stop"
-    startup_cycles: int = 10
-    shutdown_cycles: int = 10
-    start_error: float = 0.5
-    largest_error: float = 1.0
+    startup_cycles: Cycles = 10
+    shutdown_cycles: Cycles = 10
+    start_error: Deviation = 0.5
+    largest_error: Deviation = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "largest_error", self.largest_error or 2.0 * self.start_error)
 
 
 @dataclass(frozen=True)
@@ -218,17 +340,21 @@ class OperatorSettings:
 
     Parameters
     ----------
-    host, port : str, int
-        Address of the loop for datagrams of the operator.
-    timeout : float
-        Time without a heartbeat after which the rig stops, s.
-    required : bool
-        Whether arming requires a heartbeat; must be true in mode drive.
+    host : str, optional
+        Address at which heartbeats arrive. Example: `"0.0.0.0"`.
+    port : int, optional
+        Number of the UDP port. Example: `47120`.
+    timeout : float, optional
+        Time without a heartbeat after which the rig stops, s; more than two periods, at
+        most 2 s. Example: `0.2`.
+    required : bool, optional
+        Whether arming needs heartbeats; `false` is rejected in the mode `drive`. Example:
+        `false`.
     """
 
-    host: str = "127.0.0.1"
-    port: int = 47110
-    timeout: float = 0.3
+    host: Text = "127.0.0.1"
+    port: Port = 47110
+    timeout: Seconds = 0.3
     required: bool = True
 
 
@@ -238,31 +364,35 @@ class PoseSettings:
 
     Parameters
     ----------
-    kind : {"udp", "zmq"}
-        Transport of the poses.
-    host, port : str, int
-        Address at which the poses arrive.
-    gives : {"pose", "position", "attitude"}
-        Measured part of the pose.
-    timeout : float
-        Age above which a pose is not used, s.
-    required : bool
-        Whether loss of the source stops the rig; if False, the lift alone is used after a loss.
-    largest_jump : float
-        Distance from the estimate above which a pose is rejected, m and rad.
-    largest_drift : float
-        Largest error of the odometry of a robot on wheels, as a fraction of its path. A source that
-        moves the base further from the odometry than this error plus `largest_jump` is rejected.
+    kind : {"udp", "zmq"}, optional
+        Protocol by which poses arrive. Example: `"zmq"`.
+    host : str, optional
+        Address at which poses arrive. Example: `"0.0.0.0"`.
+    port : int, optional
+        Port number at which poses arrive. Example: `47121`.
+    gives : {"pose", "position", "attitude"}, optional
+        Measured quantity: `"pose"`, `"position"` or `"attitude"`. Example: `"attitude"`.
+    timeout : float, optional
+        Age above which a pose is not used, s. Example: `0.1`.
+    required : bool, optional
+        Whether the loss of poses stops the rig; otherwise the estimate of the base uses the
+        joints alone. Example: `true`.
+    largest_jump : float, optional
+        Distance from the estimate above which a pose is rejected, m or rad. Example: `0.1`.
+    largest_drift : float, optional
+        Tolerated drift of the odometry of a robot on wheels, as a fraction of its path: a
+        source that moves the base further away from the odometry, beyond `largest_jump`, is
+        rejected. Example: `0.2`.
     """
 
     kind: Literal["udp", "zmq"] = "udp"
-    host: str = "127.0.0.1"
-    port: int = 47111
+    host: Text = "127.0.0.1"
+    port: Port = 47111
     gives: Literal["pose", "position", "attitude"] = "pose"
-    timeout: float = 0.2
+    timeout: Seconds = 0.2
     required: bool = False
-    largest_jump: float = 0.3
-    largest_drift: float = 0.1
+    largest_jump: Deviation = 0.3
+    largest_drift: Share = 0.1
 
 
 @dataclass(frozen=True)
@@ -271,17 +401,19 @@ class EstimatorSettings:
 
     Parameters
     ----------
-    bandwidth : float
-        Bandwidth of the filtered differentiation of joint positions, Hz.
-    latency : float
-        Known delay from the sampling of a position to its arrival, s.
-    pose_gain : float
-        Rate at which the estimate converges to the external pose, 1/s.
+    bandwidth : float, optional
+        Bandwidth of the filtered differentiation of joint positions, Hz; below half the
+        rate. Example: `40.0`.
+    latency : float, optional
+        Known delay from sampling a position to its arrival, s; at most 0.1. Example:
+        `0.0005`.
+    pose_gain : float, optional
+        Rate at which the estimate converges to the external pose, 1/s. Example: `2.0`.
     """
 
-    bandwidth: float = 25.0
-    latency: float = 1e-3
-    pose_gain: float = 5.0
+    bandwidth: Positive = 25.0
+    latency: Delay = 1e-3
+    pose_gain: NotNegative = 5.0
 
 
 @dataclass(frozen=True)
@@ -290,14 +422,15 @@ class RecorderSettings:
 
     Parameters
     ----------
-    directory : Path
-        Folder of the records, with one folder for each run.
-    seconds : float
-        Length of the ring that buffers rows for a slow disk, s.
+    directory : path, optional
+        Folder of the recordings, with one folder for each run; relative to the working
+        directory of the command. Default: `"rig-records"`. Example: `"/data/runs"`.
+    seconds : float, optional
+        Capacity of the memory that bridges a slow disk, s. Example: `60.0`.
     """
 
     directory: Path = Path("rig-records")
-    seconds: float = 30.0
+    seconds: Seconds = 30.0
 
 
 @dataclass(frozen=True)
@@ -306,46 +439,56 @@ class EmulatorSettings:
 
     Parameters
     ----------
-    latency : float
-        Delay of every frame, s.
-    jitter : float
-        Largest random addition to it, s; one for the frames that the host sends at one instant, and
-        one for each frame of a drive. Frames of a sender keep their order.
-    loss : float
-        Fraction of frames that are lost.
-    dt : float
-        Time step of the plant, s.
-    seed : int
-        Seed of the random numbers.
-    pose_rate : float
-        Rate of the emulated motion capture, Hz; 0: no motion capture.
-    pose_noise : float
-        Standard deviation of the motion capture, m and rad.
-    pose_latency : float
-        Time from a sample of the motion capture to its sending, s.
-    pose_loss : float
-        Fraction of samples of the motion capture that are lost.
-    viscous, friction : mapping of str to float
-        Viscous (N m s/rad) and Coulomb friction (N m) by axis; default: zero.
-    faults : tuple of mapping
-        Scheduled faults, one table each, with the fields of `hil.emulator.Fault`.
-    control_port : int
-        UDP port of this machine at which faults can be commanded; 0: no port.
+    latency : float, optional
+        Delay of every frame, s. Example: `0.0005`.
+    jitter : float, optional
+        Largest random addition to the latency, s: one for the frames that the host sends at
+        one instant, one for each frame of a drive; frames of a sender keep their order.
+        Example: `0.0005`.
+    loss : float, optional
+        Fraction of lost frames. Example: `0.01`.
+    dt : float, optional
+        Time step of the plant, s; not above the period of the loop. Example: `0.0005`.
+    seed : int, optional
+        Seed of the random numbers. Example: `7`.
+    pose_rate : float, optional
+        Rate of the emulated motion capture, Hz; 0: none; it needs `[pose]`. Example:
+        `100.0`.
+    pose_noise : float, optional
+        Standard deviation of emulated poses, m or rad. Example: `0.001`.
+    pose_latency : float, optional
+        Time from the sample of a pose to its transmission, s. Example: `0.005`.
+    pose_loss : float, optional
+        Fraction of lost poses. Example: `0.02`.
+    viscous : mapping of str to float, optional
+        Viscous friction by axis, N m s/rad; friction too stiff for `dt` is rejected.
+        Default: none. Example: `{ turret = 0.1 }`.
+    friction : mapping of str to float, optional
+        Coulomb friction by axis, N m. Default: none. Example: `{ turret = 0.2 }`.
+    faults : sequence of mapping, optional
+        Tables `[[emulator.faults]]` of injected faults: `kind`, `axis`, `at` and `lasting`
+        in s, and the other fields of `hil.emulator.Fault`. Default: none. Example: `[{ kind
+        = "drop", axis = "turret", at = 5.0, lasting = 0.1 }]`.
+    control_port : int, optional
+        Number of the UDP port of this machine that receives commands for faults; 0: none.
+        Example: `47140`.
     """
 
-    latency: float = 1e-3
-    jitter: float = 0.0
-    loss: float = 0.0
-    dt: float = 1e-3
-    seed: int = 0
-    pose_rate: float = 0.0
-    pose_noise: float = 0.0
-    pose_latency: float = 0.0
-    pose_loss: float = 0.0
-    viscous: Mapping[str, float] = field(default_factory=dict)
-    friction: Mapping[str, float] = field(default_factory=dict)
-    faults: tuple[Mapping[str, Any], ...] = ()
-    control_port: int = 0
+    latency: Delay = 1e-3
+    jitter: Delay = 0.0
+    loss: Share = 0.0
+    dt: Step = 1e-3
+    seed: Natural = 0
+    pose_rate: Rate = 0.0
+    pose_noise: NotNegative = 0.0
+    pose_latency: Delay = 0.0
+    pose_loss: Share = 0.0
+    viscous: ByAxis = field(default_factory=dict)
+    friction: ByAxis = field(default_factory=dict)
+    faults: Faults = ()
+    control_port: Annotated[
+        int, Ge(0), Le(65535), Expected("a port from 1 to 65535, or 0 for none")
+    ] = 0
 
 
 @dataclass(frozen=True, eq=False)

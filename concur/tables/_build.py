@@ -8,27 +8,31 @@ import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
+from enum import Enum
 from functools import cache, partial, reduce
 from operator import or_
 from os import PathLike
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from annotated_types import Len
-from pydantic import BeforeValidator, Field, create_model
+from pydantic import AfterValidator, BeforeValidator, Field, create_model
 
 from concur.errors import ConcurError
-from concur.tables._faults import located
-from concur.tables._table import Table, check, split
+from concur.tables._faults import located, named, suggest
+from concur.tables._table import Table, check, split, wrong
 from concur.tables._types import (
     INTERNAL,
     MOST_BODIES,
     Expected,
+    FileName,
     InFiles,
     Number,
     Numbers,
     OneOrMore,
     Text,
     Truth,
+    one_of,
 )
 
 T = TypeVar("T")
@@ -37,12 +41,13 @@ PLAIN: dict[Any, Any] = {
     float: Number,
     str: Text,
     bool: Truth,
+    Path: Annotated[FileName, AfterValidator(lambda name: Path(name))],
     Sequence[float]: Numbers,
     Sequence[str]: Annotated[list[Text], Expected("a list of names")],
 }
 """Types of fields whose annotation states no bounds."""
 
-LISTS = (list, tuple, Sequence)
+LISTS = (tuple, list, Sequence)
 
 
 def build(
@@ -192,7 +197,8 @@ def _fields(
         if default is parameter.empty or name in required:
             found[name] = (kind, Field(description=text))
         else:
-            stated = {"default": _plain(default)} if _is_plain(default) else None
+            plain = _is_plain(default) and " Default: " not in text
+            stated = {"default": _plain(default)} if plain else None
             found[name] = (kind | None, Field(None, description=text, json_schema_extra=stated))
     return found
 
@@ -218,22 +224,28 @@ def _choice(base: type) -> Any:
         for kind in vars(inspect.getmodule(base)).values()
         if inspect.isclass(kind) and issubclass(kind, base) and not inspect.isabstract(kind)
     ]
-    models = [_tagged(kind) for kind in sorted(set(found), key=lambda kind: kind.__name__)]
-    union = reduce(or_, models)
+    kinds = {kind.__name__: kind for kind in sorted(set(found), key=lambda kind: kind.__name__)}
+    last, cures = list(kinds)[-1], getattr(base, "_cures", {})
+
+    def typed(value: Any) -> Any:
+        given = value.get("type") if isinstance(value, dict) else last
+        if isinstance(given, str) and given in kinds:
+            return value
+        cure = suggest(str(given), kinds, f'Write for example type = "{last}".')
+        cure = cures.get(str(given), cure)
+        raise wrong("type", f"one of {', '.join(kinds)}", named(given), cure)
+
     return Annotated[
-        union,
+        reduce(or_, map(_tagged, kinds.values())),
         Field(discriminator="type"),
-        Expected(f'a table like {{ type = "{models[-1].__name__}", ... }}'),
+        Expected(f'a table like {{ type = "{last}", ... }}'),
+        BeforeValidator(typed),
     ]
 
 
 def _tagged(kind: type) -> type[Table]:
     tag = (Literal[kind.__name__], Field(description=f"Type: `{kind.__name__}`."))
-    return _model(kind, {"type": tag}, partial(_untagged, kind))
-
-
-def _untagged(kind: type, type: str, **given: Any) -> Any:
-    return kind(**given)
+    return _model(kind, {"type": tag}, lambda type, **given: kind(**given))
 
 
 def _name(make: Any) -> str:
@@ -247,33 +259,43 @@ def _kind(hint: Any, name: str) -> Any:
     if hint in PLAIN:
         return PLAIN[hint]
     if hasattr(hint, "__metadata__"):
-        for form in hint.__metadata__:
-            if isinstance(form, OneOrMore):
-                return _one_or_more(model_of(form.kind))
-            if isinstance(form, InFiles):
-                return _kind(form.kind, name)
-        stated = any(isinstance(m, Expected) for m in hint.__metadata__)
-        kind, inner = hint.__origin__, typing.get_args(hint.__origin__)
-        if stated and typing.get_origin(kind) in LISTS:
-            kind = list[_kind(inner[0], name)]  # type: ignore[misc]
-        elif not stated or kind not in PLAIN:
-            kind = _kind(kind, name)
-        return Annotated[(kind, *hint.__metadata__)]
+        return _annotated(hint, name)
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return reduce(or_, [_kind(part, name) for part in parts if part is not type(None)])
     if origin is Literal:
-        return Annotated[hint, Expected("one of " + ", ".join(f'"{part}"' for part in parts))]
+        return Annotated[type(parts[0]), one_of(parts)]
+    if inspect.isclass(hint) and issubclass(hint, Enum):
+        names = [entry.name.lower() for entry in hint]
+        return Annotated[str, one_of(names), AfterValidator(lambda text: hint[text.upper()])]
     if origin in (dict, Mapping):
         return dict[str, _kind(parts[1], name)]  # type: ignore[misc]
     if origin in LISTS:
         entries: Any = list[_kind(parts[0], name)]  # type: ignore[misc]
+        if origin is tuple:
+            size = [Len(len(parts), len(parts))] * (parts[-1] is not ...)
+            entries = Annotated[(entries, *size, AfterValidator(tuple))]
         text = f"tables [[{name}]], at most {MOST_BODIES}"
         tables = _is_table(parts[0])
         return Annotated[entries, Len(0, MOST_BODIES), Expected(text)] if tables else entries
     if inspect.isabstract(hint):
         return _choice(hint)
     return model_of(hint) if _is_table(hint) else hint
+
+
+def _annotated(hint: Any, name: str) -> Any:
+    for form in hint.__metadata__:
+        if isinstance(form, OneOrMore):
+            return _one_or_more(model_of(form.kind))
+        if isinstance(form, InFiles):
+            return _kind(form.kind, name)
+    stated = any(isinstance(form, Expected) for form in hint.__metadata__)
+    kind = hint.__origin__
+    if stated and typing.get_origin(kind) in LISTS[1:]:
+        kind = list[_kind(typing.get_args(kind)[0], name)]  # type: ignore[misc]
+    elif not stated or kind not in PLAIN:
+        kind = _kind(kind, name)
+    return Annotated[(kind, *hint.__metadata__)]
 
 
 def _one_or_more(table: Any) -> Any:

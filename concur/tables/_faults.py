@@ -94,7 +94,7 @@ class Refusal:
 
 
 def unknown(
-    path: str | PathLike[str], table: str, field: str, kind: str, name: str, known: Iterable[str]
+    path: str | PathLike[str], table: str, field: str, kind: str, name: object, known: Iterable[str]
 ) -> DescriptionError:
     """Build the error for an unknown name, with the most similar known one.
 
@@ -106,8 +106,8 @@ def unknown(
         As for `fault`.
     kind : str
         Kind of the named thing, with its article: "a body".
-    name : str
-        The unknown name.
+    name : str or object
+        The unknown name, None for a missing one, or what stands in its place.
     known : iterable of str
         The known names.
 
@@ -122,8 +122,8 @@ def unknown(
         table,
         field,
         expected=f"{kind} ({', '.join(names)})" if names else kind,
-        came=f"`{name}`",
-        cure=suggest(name, names, "Check the spelling."),
+        came=named(name),
+        cure=suggest(str(name), names, "Check the spelling."),
     )
 
 
@@ -189,6 +189,13 @@ def show(value: object) -> str:
     if isinstance(value, list):
         return f"a list of {len(value)}: {shown(value)}"
     return shown(value)
+
+
+def named(value: object) -> str:
+    """Format what stands in the place of a name, for a message."""
+    if value is None:
+        return "no value"
+    return f"`{value}`" if isinstance(value, str) else show(value)
 
 
 def missing_file(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic.fields import FieldInfo
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from concur.tables._faults import fault, show, suggest, unknown
 from concur.tables._types import Expected
@@ -23,18 +22,40 @@ class Table(BaseModel):
     makers: ClassVar[tuple[Callable[..., Any], ...]] = ()
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
 
-    def given(self) -> dict[str, Any]:
-        """Fields in the file with tables as dictionaries; for the others defaults apply.
+    @model_validator(mode="before")
+    @classmethod
+    def _have_names(cls, data: Any) -> Any:
+        """Refuse an unknown field, or else the lack of a required one."""
+        fields = cls.model_fields
+        names = data if isinstance(data, dict) else fields
+        for name in names:
+            if name not in fields:
+                expected = "one of " + ", ".join(f"`{field}`" for field in fields)
+                cure = cls.cures.get(name) or suggest(name, fields, "Remove it.")
+                raise wrong(name, expected, f"an unknown field `{name}`", cure, "unknown")
+        for name, info in fields.items():
+            if info.is_required() and name not in names:
+                texts = (part.text for part in info.metadata if isinstance(part, Expected))
+                raise wrong(name, next(texts, "a table"), "no value", f"Add the field `{name}`.")
+        return data
 
-        Returns
-        -------
-        dict
-            Plain values by name.
-        """
-        return self.model_dump(exclude_none=True)
+
+def wrong(
+    field: str, expected: str, came: str, cure: str, kind: str = "field"
+) -> PydanticCustomError:
+    """Build the error of a field for a validator of its table."""
+    facts = {"field": field, "expected": expected, "came": came, "cure": cure}
+    return PydanticCustomError(kind, "{expected}", facts)
 
 
 T = TypeVar("T", bound=Table)
+
+WORDS = {
+    "a valid dictionary": "a table",
+    "a valid integer": "a whole number",
+    "a valid string": "text",
+}
+"""Words for types, by those of the validator."""
 
 
 def values(table: Table) -> dict[str, Any]:
@@ -91,34 +112,18 @@ def check(
         return model.model_validate(dict(data))
     except ValidationError as error:
         faults = error.errors(include_url=False)
-    first = next((f for f in faults if f["type"] == "extra_forbidden"), faults[0])
-    known = first["type"] not in ("extra_forbidden", "missing")
-    loc = at + _written(first["loc"], data, known)
-    owner, info = _field_at(model, first["loc"])
-    expected, came, cure = _expected(info), show(first["input"]), _cure(first["input"])
-    if first["type"] == "extra_forbidden":
-        name = str(first["loc"][-1])
-        expected = "one of " + ", ".join(f"`{field}`" for field in owner.model_fields)
-        came, cure = f"an unknown field `{name}`", _cure_of(owner, name)
-    elif first["type"] == "missing":
-        came, cure = "no value", f"Add the field `{first['loc'][-1]}`."
-    elif first["type"].startswith("union_tag"):
-        loc = (*loc, "type")
-        kinds = _nested(info.annotation) if info else []
-        names = [kind.__name__ for kind in kinds]
-        tag = first["input"].get("type")
-        expected = f"one of {', '.join(names)}"
-        came = "no value" if tag is None else f"`{tag}`" if isinstance(tag, str) else show(tag)
-        cure = suggest(str(tag), names, f'Write for example type = "{names[-1]}".')
-        cure = _cures(kinds[0]).get(str(tag), cure)
-    elif first["type"] == "expected":
-        expected, names = first["ctx"]["text"], first["ctx"]["names"]
-        if names and isinstance(first["input"], str):
-            came, cure = f"`{first['input']}`", suggest(first["input"], names, cure)
-    elif loc[-1:] == first["loc"][-1:] and _inside_list(loc, info):
-        expected = _element(first)
+    first = next((f for f in faults if f["type"] == "unknown"), faults[0])
+    given, facts = first["input"], first.get("ctx", {})
+    loc = at + _written(first["loc"], data)
+    if "field" in facts:
+        loc = (*loc, facts["field"])
+    else:
+        text = first["msg"].removeprefix("Input should be ")
+        text = WORDS.get(text, text)
+        facts = {"expected": text, "came": show(given), "cure": _cure(given, facts)}
     place = split(loc, data if whole is None else whole)
-    raise fault(path, *place, expected=expected, came=came, cure=cure) from None
+    told = {name: facts[name] for name in ("expected", "came", "cure")}
+    raise fault(path, *place, **told) from None
 
 
 def check_kind(
@@ -157,60 +162,31 @@ def check_kind(
         If there is no such kind, and as of `check`.
     """
     kind = data.get("kind")
-    if not isinstance(kind, str):
-        raise fault(
-            path,
-            *split((*at, "kind"), whole),
-            expected=f"{what}: {', '.join(kinds)}",
-            came="no value" if kind is None else show(kind),
-            cure=f'Write for example kind = "{next(iter(kinds))}".',
-        )
-    if kind not in kinds:
-        raise unknown(path, *split((*at, "kind"), whole), what, kind, kinds)
-    return check(kinds[kind], data, path, whole, at)
+    if isinstance(kind, str) and kind in kinds:
+        return check(kinds[kind], data, path, whole, at)
+    raise unknown(path, *split((*at, "kind"), whole), what, kind, kinds)
 
 
-def _written(loc: tuple[str | int, ...], data: Any, known: bool) -> tuple[str | int, ...]:
-    """Part of a position that the file has: without the tags of choices.
-
-    Behind the choice between types there is no field to name. The last part of an unknown or
-    missing field is kept.
-    """
+def _written(loc: tuple[str | int, ...], data: Any) -> tuple[str | int, ...]:
+    """Part of a position that the file has: without the types of choices."""
     found: list[str | int] = []
-    for k, part in enumerate(loc):
-        if not known and k == len(loc) - 1:
-            return (*found, part)
-        if isinstance(data, Mapping) and data.get("type") == part:
-            continue
-        try:
-            data = data[part]
-        except (KeyError, IndexError, TypeError):
-            if isinstance(data, Mapping) and part == 0:  # one table for a list of one
-                continue
-            break
+    for part in loc:
+        if isinstance(data, dict) and part not in data and part in (data.get("type"), 0):
+            continue  # one table for a list of one has no number either
         found.append(part)
+        inner: Any = data if isinstance(data, dict if isinstance(part, str) else list) else {}
+        data = inner[part] if inner else None
     return tuple(found)
 
 
-def _cures(owner: type[BaseModel]) -> Mapping[str, str]:
-    found: Mapping[str, str] = getattr(owner, "cures", {})
-    return found
-
-
-def _cure_of(owner: type[BaseModel], field: str) -> str:
-    cures = _cures(owner)
-    return cures[field] if field in cures else suggest(field, owner.model_fields, "Remove it.")
-
-
-def _cure(value: object) -> str:
-    if isinstance(value, str):
-        try:
-            float(value)
-        except ValueError:
-            pass
-        else:
-            return "Write the number without quotes."
-    return "Correct the entry."
+def _cure(value: object, facts: Mapping[str, Any]) -> str:
+    if not isinstance(value, str):
+        return "Correct the entry."
+    try:
+        float(value)
+    except ValueError:
+        return suggest(value, facts.get("names") or (), "Correct the entry.")
+    return "Write the number without quotes."
 
 
 def split(loc: tuple[str | int | None, ...], whole: Mapping[str, Any]) -> tuple[str, str]:
@@ -237,63 +213,3 @@ def _dotted(loc: tuple[str | int | None, ...]) -> str:
     for part in (part for part in loc if part is not None):
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
-
-
-def _field_at(
-    model: type[BaseModel], loc: tuple[str | int, ...]
-) -> tuple[type[BaseModel], FieldInfo | None]:
-    """Find the innermost table and the field of a position."""
-    owner: type[BaseModel] = model
-    info: FieldInfo | None = None
-    for part in loc:
-        nested = _nested(info.annotation) if info is not None else []
-        if nested and isinstance(part, str):
-            named = [table for table in nested if table.__name__ == part]
-            owner, info = (named or nested)[0], None
-        if isinstance(part, str) and part in owner.model_fields:
-            info = owner.model_fields[part]
-    return owner, info
-
-
-def _nested(annotation: Any) -> list[type[BaseModel]]:
-    """Tables within a type."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for part in typing.get_args(annotation) for model in _nested(part)]
-
-
-def _expected(info: FieldInfo | None) -> str:
-    if info is None:
-        return "an entry of the right type"
-    parts = (*info.metadata, *_parts(info.annotation))
-    return next((part.text for part in parts if isinstance(part, Expected)), "a table")
-
-
-def _parts(annotation: Any) -> Iterator[Any]:
-    yield annotation
-    arguments = typing.get_args(annotation)
-    if arguments and typing.get_origin(arguments[0]) in (list, Sequence):
-        # The text of a list precedes that of its entries.
-        arguments = tuple(sorted(arguments, key=lambda a: not isinstance(a, Expected)))
-    for argument in arguments:
-        yield from _parts(argument)
-
-
-def _element(first: Mapping[str, Any]) -> str:
-    """Valid elements of a list, for an error."""
-    if first["type"] in ("too_short", "too_long"):
-        limits = first["ctx"]
-        return f"{limits.get('min_length', limits.get('max_length'))} numbers"
-    if first["type"] in ("less_than_equal", "greater_than_equal"):
-        limit = first["ctx"].get("le", first["ctx"].get("ge"))
-        return f"a number {'up to' if 'le' in first['ctx'] else 'from'} {limit:g}"
-    return {
-        "string_type": "text",
-        **dict.fromkeys(("string_too_long", "string_too_short"), "text of fitting length"),
-        "int_type": "a whole number",
-        "list_type": "a list of numbers",
-    }.get(first["type"], "a number")
-
-
-def _inside_list(loc: tuple[str | int, ...], info: FieldInfo | None) -> bool:
-    return isinstance(loc[-1], int) and info is not None and not _nested(info.annotation)

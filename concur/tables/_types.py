@@ -147,34 +147,33 @@ class Expected:
     shape: Mapping[str, Any] | None = None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Validate the type, then make the test."""
-        from pydantic_core import PydanticCustomError, core_schema
+        """Validate the type, then make the test; errors of entries stay with these."""
+        from pydantic_core import PydanticCustomError, ValidationError, core_schema
 
-        if self.test is None:
-            return handler(source)
+        def read(value: Any, inner: Any) -> Any:
+            try:
+                found = inner(value)
+                if self.test is None or self.test(found):
+                    return found
+            except ValidationError as error:
+                if all(fault["loc"] for fault in error.errors(include_url=False)):
+                    raise
+            facts = {"names": (self.shape or {}).get("enum")}
+            raise PydanticCustomError("expected", self.text, facts)
 
-        def tested(value: Any) -> Any:
-            if not self.test(value):  # type: ignore[misc]
-                raise PydanticCustomError(
-                    "expected",
-                    "{text} expected",
-                    {"text": self.text, "names": (self.shape or {}).get("enum")},
-                )
-            return value
-
-        return core_schema.no_info_after_validator_function(tested, handler(source))
+        return core_schema.no_info_wrap_validator_function(read, handler(source))
 
     def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> Any:
         """Schema of the type, or the own one."""
         return handler(core) if self.shape is None else dict(self.shape)
 
 
-def one_of(names: Sequence[str]) -> Expected:
-    """Annotation of a name with fixed values.
+def one_of(names: Sequence[str | int]) -> Expected:
+    """Annotation of a name or number with fixed values.
 
     Parameters
     ----------
-    names : sequence of str
+    names : sequence of str or int
         The values.
 
     Returns
@@ -182,7 +181,8 @@ def one_of(names: Sequence[str]) -> Expected:
     Expected
         The annotation.
     """
-    text = "one of " * (len(names) > 1) + ", ".join(f'"{name}"' for name in names)
+    quoted = (f'"{name}"' if isinstance(name, str) else str(name) for name in names)
+    text = "one of " * (len(names) > 1) + ", ".join(quoted)
     return Expected(text, lambda value: value in names, {"enum": list(names)})
 
 

@@ -1,4 +1,4 @@
-"""Checks of a rig file across fields; types are checked in `_schema.py`."""
+"""Checks of a rig file across fields; those of a table are checked as it is built."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from hil.errors import RigError
 
 if TYPE_CHECKING:
     from hil._concur import Task
-    from hil.rig._schema import AxisTable, RigTable
     from hil.settings import Axis, Rig
 
 WATCHDOG = (0.02, 0.2)
@@ -38,7 +37,7 @@ def _label(name: str) -> str:
 # --- names ------------------------------------------------------------------------------------
 
 
-def sorted_axes(table: RigTable, task: Task, path: str) -> list[AxisTable]:
+def sorted_axes(axes: Iterable[Axis], task: Task, path: str) -> list[Axis]:
     """Sort the axes in the order of the robot's controls."""
     robot = task.robot
     if robot.drives or robot.following:
@@ -62,8 +61,8 @@ def sorted_axes(table: RigTable, task: Task, path: str) -> list[AxisTable]:
                 "between.",
             )
     names = [robot.freedom_names[i] for i in robot.actuated_freedoms]
-    by_name: dict[str, AxisTable] = {}
-    for axis in table.axes:
+    by_name: dict[str, Axis] = {}
+    for axis in axes:
         if axis.name not in names:
             raise unknown(path, _label(axis.name), "name", "an actuated joint", axis.name, names)
         if axis.name in by_name:
@@ -86,8 +85,13 @@ def sorted_axes(table: RigTable, task: Task, path: str) -> list[AxisTable]:
     return [by_name[name] for name in names]
 
 
-def check_kinds(axes: Iterable[AxisTable], kinds: Iterable[str], path: str) -> None:
-    """Reject unknown kinds of drives, and fields that belong to another kind."""
+def check_kinds(
+    axes: Iterable[Axis], given: Mapping[str, Any], kinds: Iterable[str], path: str
+) -> None:
+    """Reject unknown kinds of drives, and fields that belong to another kind.
+
+    `given` has the tables of the axes by name, as written.
+    """
     known = list(kinds)
     for axis in axes:
         refuse = Refusal(path, _label(axis.name))
@@ -103,7 +107,7 @@ def check_kinds(axes: Iterable[AxisTable], kinds: Iterable[str], path: str) -> N
                     "in `drive_modules`.",
                 ),
             )
-        check_fields(axis.drive, axis.given(), refuse)
+        check_fields(axis.drive, given[axis.name], refuse)
 
 
 # --- the whole --------------------------------------------------------------------------------

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Annotated, ClassVar
+
+from annotated_types import Len
 
 from hil._concur import (
     OPERATING,
     DescriptionError,
-    Table,
-    check,
+    Expected,
+    FileName,
+    Text,
+    build,
     copy_of,
     fault,
     is_file,
@@ -27,7 +31,6 @@ from hil.drives import drive_files, drive_kinds, import_drives
 from hil.drives.mit_models import mit_ranges
 from hil.errors import RigFileError
 from hil.rig._checks import check_kinds, check_rig, sorted_axes
-from hil.rig._schema import AxisTable, RigTable
 from hil.rig.busload import refuse_overload
 from hil.settings import (
     Axis,
@@ -37,14 +40,78 @@ from hil.settings import (
     LoopSettings,
     OperatorSettings,
     Policies,
-    Policy,
     PoseSettings,
     RecorderSettings,
     Rig,
 )
 
-HOLDING = 5.0
-"""Default ratio of stiffness to damping of a holding stop, 1/s."""
+_AXES = "at least one table [[axes]], at most 126"
+
+
+@dataclass(frozen=True)
+class RigFile:
+    """A whole rig file.
+
+    Parameters
+    ----------
+    name : str
+        Name of the rig. Example: `"rover"`.
+    task : str
+        Task file, relative to this file; it names the robot, the outputs, gains and reference.
+        Example: `"task.toml"`.
+    bus : table
+        Interface of the drives in python-can.
+    axes : sequence
+        One table for each actuated joint of the robot, in any order.
+    drive_modules : sequence of str, optional
+        Python files, relative to this file, that register custom kinds of drives; every program
+        that reads the rig file runs them. Default: none. Example: `["micro_drive.py"]`.
+    loop : table, optional
+        Rate, priority and timing. Default: its defaults.
+    policies : table, optional
+        Responses to faults, and stops. Default: its defaults.
+    operator : table, optional
+        Heartbeats of a person. Default: its defaults.
+    estimator : table, optional
+        State estimation. Default: its defaults.
+    recorder : table, optional
+        Recording of the cycles. Default: its defaults.
+    emulator : table, optional
+        Imperfections of an emulated rig. Default: its defaults.
+    pose : table, optional
+        External source of the base's pose. Default: none.
+    certificate : str, optional
+        `operating.json` of `concur certify`, relative to this file; its torque bounds are shown
+        beside the limits before driving. Other files are rejected. Default: none. Example:
+        `"servo.certificate.json"`.
+    proof : str, optional
+        `proof.json` of `concur prove` for the task, relative to this file; it is shown before
+        driving, and a rig that it is not about is not armed. Other files are rejected. Default:
+        none. Example: `"proof.json"`.
+    """
+
+    _cures: ClassVar[Mapping[str, str]] = {
+        "robot": "The task names the robot; name the task file in `task`.",
+        "axis": "Write a table [[axes]] for each axis.",
+        "drive_module": "Did you mean `drive_modules`?",
+        "drives": "Write a table [[axes]] for each drive.",
+    }
+
+    name: Text
+    task: FileName
+    bus: BusSettings
+    # The largest number of nodes on a bus.
+    axes: Annotated[Sequence[Axis], Len(1, 126), Expected(_AXES)]
+    drive_modules: Annotated[Sequence[str], Expected("a list of names of Python files")] = ()
+    loop: LoopSettings = field(default_factory=LoopSettings)
+    policies: Policies = field(default_factory=Policies)
+    operator: OperatorSettings = field(default_factory=OperatorSettings)
+    estimator: EstimatorSettings = field(default_factory=EstimatorSettings)
+    recorder: RecorderSettings = field(default_factory=RecorderSettings)
+    emulator: EmulatorSettings = field(default_factory=EmulatorSettings)
+    pose: PoseSettings | None = None
+    certificate: FileName | None = None
+    proof: FileName | None = None
 
 
 def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = None) -> Rig:
@@ -97,10 +164,10 @@ def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = Non
                 came="a task file (it has `outputs`)",
                 cure="Pass the rig file, which names this task in its field `task`.",
             )
-        table = check(RigTable, data, path)
+        table = build(RigFile, data, path)
         file = Path(path)
         task = load_task(_beside(file, "task", table.task, "a task file"))
-        modules = drive_files(table.drive_modules or (), file)
+        modules = drive_files(table.drive_modules, file)
         refused = [m for m in modules if allowed is not None and m.resolve() not in allowed]
         if refused:
             raise fault(
@@ -112,24 +179,34 @@ def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = Non
                 cure="Allow their code only if you would run it yourself.",
             )
         import_drives(modules, file)
-        axes = sorted_axes(table, task, str(path))
-        check_kinds(axes, drive_kinds(), str(path))
+        axes = sorted_axes(table.axes, task, str(path))
+        given = {entry["name"]: entry for entry in data["axes"]}
+        check_kinds(axes, given, drive_kinds(), str(path))
         rig = Rig(
             name=table.name,
             path=file,
             task=task,
-            axes=tuple(map(_axis, axes)),
-            bus=BusSettings(**table.bus.given()),
-            certificate=None
-            if table.certificate is None
-            else _certificate(file, table.certificate),
-            proof=None if table.proof is None else _proof(file, table.proof),
+            axes=tuple(map(_with_ranges, axes)),
+            bus=table.bus,
+            loop=table.loop,
+            policies=table.policies,
+            operator=table.operator,
+            estimator=table.estimator,
+            recorder=table.recorder,
+            emulator=table.emulator,
+            pose=table.pose,
+            certificate=table.certificate and _certificate(file, table.certificate),
+            proof=table.proof and _proof(file, table.proof),
             drive_modules=modules,
-            **_parts(table),
         )
         check_rig(rig)
     refuse_overload(rig)
     return rig
+
+
+def _with_ranges(axis: Axis) -> Axis:
+    """The axis; that of an MIT drive with the ranges of its model."""
+    return replace(axis, ranges=dict(mit_ranges(axis))) if axis.drive == "mit" else axis
 
 
 @contextmanager
@@ -181,45 +258,3 @@ def _proof(file: Path, name: str) -> Path:
     came = f"{found}, a file of another kind"
     cure = "Name the proof.json that `concur prove` writes for the rig's task."
     raise fault(file, "", "proof", expected=kind, came=came, cure=cure)
-
-
-def _parts(table: RigTable) -> dict[str, Any]:
-    """Build the settings that have a separate table in the file."""
-    kinds: dict[str, Any] = {
-        "loop": LoopSettings,
-        "policies": Policies,
-        "operator": OperatorSettings,
-        "pose": PoseSettings,
-        "estimator": EstimatorSettings,
-        "recorder": RecorderSettings,
-        "emulator": EmulatorSettings,
-    }
-    parts: dict[str, Any] = {}
-    for name, kind in kinds.items():
-        part: Table | None = getattr(table, name)
-        if part is None:
-            continue
-        values = part.given()
-        for field_name in ("on_late", "on_missing"):
-            if field_name in values:
-                values[field_name] = Policy[values[field_name].upper()]
-        if "start_error" in values:
-            values.setdefault("largest_error", 2.0 * values["start_error"])
-        if "directory" in values:
-            values["directory"] = Path(values["directory"])
-        if "faults" in values:
-            values["faults"] = tuple(values["faults"])
-        parts[name] = kind(**values)
-    return parts
-
-
-def _axis(table: AxisTable) -> Axis:
-    values = table.given()
-    if "position_limits" in values:
-        values["position_limits"] = tuple(values["position_limits"])
-    if "ranges" in values:
-        values["ranges"] = {name: tuple(ends) for name, ends in values["ranges"].items()}
-    values.setdefault("damping", table.torque_limit / table.speed_limit)
-    values.setdefault("stiffness", HOLDING * values["damping"])
-    axis = Axis(**values)
-    return replace(axis, ranges=dict(mit_ranges(axis))) if axis.drive == "mit" else axis

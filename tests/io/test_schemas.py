@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +19,8 @@ from typer.testing import CliRunner
 from concur.cli import main
 from concur.io import shipped_names
 from concur.io._schema import schemas
-from concur.tables import json_schema
-from hil.rig._schema import RigTable
+from concur.tables import json_schema, model_of
+from hil.rig._load import RigFile
 from tests.io import test_files_page, test_robot, test_task
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +30,7 @@ KINDS = ("robot", "sidecar", "task", "campaign", "rig")
 
 
 def made() -> dict[str, Any]:
-    return {**schemas(), "rig": json_schema(RigTable, "Rig file of concur-rig")}
+    return {**schemas(), "rig": json_schema(model_of(RigFile), "Rig file of concur-rig")}
 
 
 def as_text(schema: dict[str, Any]) -> str:
@@ -187,6 +188,20 @@ def test_every_field_has_a_shape() -> None:
 
     for kind, schema in MADE.items():
         assert not list(bare(schema, kind))
+
+
+def test_every_number_has_bounds() -> None:
+    def free(part: Any, place: str) -> Iterator[str]:
+        if isinstance(part, dict):
+            for name, field in part.get("properties", {}).items():
+                ends = re.findall(r"minimum|maximum|Minimum|Maximum", " ".join(field))
+                if field.get("type") in ("number", "integer") and len(ends) < 2:
+                    yield f"{place}.{name}"
+            for name, inner in part.items():
+                yield from free(inner, f"{place}.{name}")
+
+    found = {place for kind, schema in MADE.items() for place in free(schema, kind)}
+    assert all(".world." in place for place in found), found  # keys of random numbers
 
 
 if __name__ == "__main__":

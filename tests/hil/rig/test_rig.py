@@ -11,7 +11,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import MISSING, fields, is_dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,16 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
 
 import hil.emulator
 from concur.errors import DescriptionError
 from concur.io import Task, load_task
+from concur.tables import build
+from hil import settings as settings_of_rigs
 from hil.drives import _registry, drive_kinds
 from hil.drives.mit_models import MIT_MODELS, mit_ranges
 from hil.errors import ArmError, BusLoadError, RigFileError
-from hil.rig import Axis, Policy, _schema, load_rig
+from hil.rig import Axis, Policy, load_rig
 from hil.rig import _load as rig_module
 from tests.hil._acme import ACME, forgotten
 
@@ -316,7 +317,7 @@ def test_files_of_drives_must_be_there(tmp_path: Path) -> None:
         ("acne.py", r"a Python file \(.py\), got no file .*Did you mean `acme.py`\?"),
         ("task.toml", r"a Python file \(.py\), got .*task.toml"),
         ("folder.py", r"a Python file \(.py\), got .*folder.py"),
-        ("", r"a Python file \(.py\), got"),
+        ("", "text of at most"),
     ]:
         with pytest.raises(RigFileError, match=message) as caught:
             load_rig(acme(tmp_path, "acme.py", name, acme=ACME))
@@ -376,18 +377,18 @@ def test_a_number_has_the_right_sign(place: str, tmp_path: Path) -> None:
         ("bus.options", 3, "a table"),
         ("loop.priority", 100, "a whole number from 0 to 99"),
         ("loop.lock_memory", 1, "true or false"),
-        ("policies.on_late", "brake", '"hold", "damp" or "stop"'),
+        ("policies.on_late", "brake", 'one of "hold", "damp", "stop"'),
         ("policies.stop_category", 0, "1 or 2 (category 0"),
         ("policies.startup_cycles", 0, "a whole number above zero"),
         ("policies.max_consecutive_faults", 1.5, "a whole number not below zero"),
         ("operator.port", 0, "a port from 1 to 65535"),
         ("operator.required", "yes", "true or false"),
-        ("pose.kind", "tcp", '"udp" or "zmq"'),
-        ("pose.gives", "velocity", '"pose", "position" or "attitude"'),
+        ("pose.kind", "tcp", 'one of "udp", "zmq"'),
+        ("pose.gives", "velocity", 'one of "pose", "position", "attitude"'),
         ("emulator.loss", 1.0, "a number from 0 to below 1"),
         ("emulator.seed", -1, "a whole number not below zero"),
-        ("emulator.friction.turret", -0.1, "a number not below zero"),
-        ("emulator.faults", [3], "a list of tables"),
+        ("emulator.friction.turret", -0.1, "a number of zero or more"),
+        ("emulator.faults", 3, "a list of tables"),
         ("emulator.control_port", -1, "a port from 1 to 65535, or 0 for none"),
         ("recorder.directory", 7, "text"),
         ("certificate", False, "text"),
@@ -399,9 +400,9 @@ def test_a_number_has_the_right_sign(place: str, tmp_path: Path) -> None:
         ("axes.2.node", None, "a whole number from 1 to 2047"),
         ("axes.2.node", 0, "a whole number from 1 to 2047"),
         ("axes.2.node", 2048, "a whole number from 1 to 2047"),
-        ("axes.2.direction", 0, "1 or -1"),
-        ("axes.2.direction", True, "1 or -1"),
-        ("axes.2.torque_unit", "peak", '"rated", "maximum" or "count"'),
+        ("axes.2.direction", 0, "one of 1, -1"),
+        ("axes.2.direction", True, "one of 1, -1"),
+        ("axes.2.torque_unit", "peak", 'one of "rated", "maximum", "count"'),
         ("axes.2.counts", 0, "a whole number above zero"),
         ("axes.2.position_limits", [1.0], "a lower and an upper end"),
         ("axes.2.position_limits", [0.0, math.inf], "a number"),
@@ -721,54 +722,7 @@ def test_whatever_stands_in_a_file_it_is_read_or_refused(
 
 # --- the page -----------------------------------------------------------------------------------
 
-SECTIONS = {
-    "Axes": (_schema.AxisTable, Axis),
-    "Bus": (_schema.BusTable, rig_module.BusSettings),
-    "Loop": (_schema.LoopTable, rig_module.LoopSettings),
-    "Policies": (_schema.PoliciesTable, rig_module.Policies),
-    "Operator": (_schema.OperatorTable, rig_module.OperatorSettings),
-    "Pose": (_schema.PoseTable, rig_module.PoseSettings),
-    "Estimator": (_schema.EstimatorTable, rig_module.EstimatorSettings),
-    "Recorder": (_schema.RecorderTable, rig_module.RecorderSettings),
-    "Emulator": (_schema.EmulatorTable, rig_module.EmulatorSettings),
-}
 BLOCKS = re.findall(r"^```toml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-
-
-@pytest.mark.parametrize("heading", SECTIONS)
-def test_every_field_states_its_default(heading: str) -> None:
-    table, kind = SECTIONS[heading]
-    assert is_dataclass(kind)
-    assert set(table.model_fields) == {field.name for field in fields(kind)}
-    for field in fields(kind):
-        described = table.model_fields[field.name].description or ""
-        shown = described.partition(" Default: ")[2].removesuffix(".")
-        if field.default is MISSING and field.default_factory is MISSING:
-            assert shown == "", field.name
-        elif re.fullmatch(r"`[-0-9.\"a-z]+`", shown):
-            value = tomllib.loads(f"x = {shown.strip('`')}")["x"]
-            default = field.default
-            if isinstance(default, Policy):
-                default = default.name.lower()
-            if isinstance(default, Path):
-                default = str(default)
-            assert value == default, field.name
-            assert type(value) is type(default), field.name
-        elif field.name in ("damping", "stiffness"):
-            assert "damping" in shown or shown == "`torque_limit / speed_limit`"
-        elif field.name == "largest_error":
-            assert shown == "twice `start_error`"
-            assert field.default == 2.0 * kind().start_error
-        else:
-            assert shown in ("none", "those of the model"), (field.name, shown)
-
-
-@pytest.mark.parametrize("heading", SECTIONS)
-def test_every_example_has_the_right_type(heading: str) -> None:
-    table, _ = SECTIONS[heading]
-    examples = {name: field.examples for name, field in table.model_fields.items()}
-    assert all(examples.values()), examples
-    table.model_validate({name: given[0] for name, given in examples.items() if given})
 
 
 def test_the_file_on_the_page_is_read(tmp_path: Path) -> None:
@@ -857,10 +811,13 @@ BOUNDS: dict[str, tuple[Any, Any, Any, Any]] = {  # below, least, most, above
 
 @pytest.mark.parametrize("name", BOUNDS)
 def test_both_sides_of_each_bound(name: str) -> None:
-    adapter = TypeAdapter(getattr(_schema, name))
+    def held(value: Any) -> Any:
+        return value
+
+    held.__annotations__["value"] = getattr(settings_of_rigs, name)
     below, least, most, above = BOUNDS[name]
     for value in (least, most):
-        assert adapter.validate_python(value) == value
+        assert build(held, {"value": value}, "f.toml") == value
     for value in (below, above):
-        with pytest.raises(ValidationError):
-            adapter.validate_python(value)
+        with pytest.raises(DescriptionError):
+            build(held, {"value": value}, "f.toml")
