@@ -31,6 +31,7 @@ from .reduction import symmetry as symmetry
 from .robot import Body as Body
 from .robot import Inertia as Inertia
 from .robot import Mechanism as Mechanism
+from .robot import Motor as Motor
 from .robot import Pose as Pose
 from .robot import Wheel as Wheel
 from .robot import joints as joints

@@ -62,18 +62,18 @@ def _near_singular(robot: Mechanism) -> tuple[str, ...]:
 
 
 def _unchecked_limits(robot: Mechanism) -> tuple[str, ...]:
-    """Joints whose limit drives may exceed although each of them keeps its own."""
+    """Joints whose limit motors may exceed although each of them keeps its own."""
     bounds = dict(zip(robot.control_names, robot.control_limits, strict=True))
     found = []
     for name, limit in zip(robot.freedom_names, robot.torque_limits, strict=True):
-        gears = {d.name: abs((d.joints or {}).get(name, 0.0)) for d in robot.drives}
-        gears = {drive: ratio for drive, ratio in gears.items() if ratio}
-        together = sum(ratio * bounds[drive] for drive, ratio in gears.items())
+        gears = {m.name: abs(m.ratios.get(name, 0.0)) for m in robot.motors}
+        gears = {motor: ratio for motor, ratio in gears.items() if ratio}
+        together = sum(ratio * bounds[motor] for motor, ratio in gears.items())
         if gears and together > (1.0 + ROUNDING) * limit:
-            drives = ", ".join(f"`{drive}`" for drive in gears)
+            motors = ", ".join(f"`{motor}`" for motor in gears)
             found.append(
-                f"joint `{name}`: its torque limit of {limit:g} is not checked, since {drives} may "
-                "exceed it within their own limits: give each drive a smaller `torque_limit`"
+                f"joint `{name}`: its torque limit of {limit:g} is not checked, since {motors} may "
+                "exceed it within their own limits: give each motor a smaller `torque`"
             )
     return tuple(found)
 

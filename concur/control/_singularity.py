@@ -50,7 +50,7 @@ def answer_scale(servo: TrackingLaw) -> np.ndarray:
         weight = float(np.sqrt(np.maximum(0.0, pull @ np.linalg.solve(mass, pull))))
     natural = np.linalg.norm(gains) + weight or 1.0
     moved = np.eye(system.nv)[:, list(system.actuated_freedoms)]
-    if getattr(system, "drives", ()):
+    if getattr(system, "motors", ()):
         at = ca.SX.sym("q", system.nq)
         rows_of = control_velocities(system, at, ca.SX.eye(system.nv))
         moved = np.array(ca.Function("moved", [at], [ca.densify(rows_of)])(q)).T
@@ -72,7 +72,7 @@ def check_decoupling(servo: TrackingLaw) -> None:
             f"servo of `{servo.name}`, controls",
             expected=error.expected,
             came=f"in every configuration {error.came}",
-            cure="Drive other joints, or correct the ratios of the drives.",
+            cure="Drive other joints, or correct the ratios of the motors.",
         )
     margins = []
     for q in samples:

@@ -160,7 +160,7 @@ def start(
             clauses.append(f"output `{output.name}` lacks {sizes(output, left[span], '/s')}")
     if not regular:
         lost = lost_direction(servo, q)
-        if robot.drives and found.margin < servo.margin(q):
+        if robot.motors and found.margin < servo.margin(q):
             names, direction = servo.model.control_names, servo.model.leverage(q)[1]
             lost = f"{', '.join(names)} do not push along {direction}"
         clauses.append(f"margin {found.margin:.2g}, {lost}")

@@ -19,7 +19,7 @@ from concur.io._mjcf_elements import is_disabled, unread_mjcf
 from concur.io._names import blame
 from concur.io._sidecar import Sidecar
 from concur.io._unread import Unread
-from concur.robot import Body, Drive, Inertia, Mechanism, Mimic, Pose, joints
+from concur.robot import Body, Inertia, Mechanism, Mimic, Motor, Pose, joints
 from concur.tables import (
     LARGEST,
     LARGEST_TOML,
@@ -129,8 +129,8 @@ def load_mjcf(path: str | PathLike[str], sidecar: str | PathLike[str] | None) ->
     if driven is not None:
         driven = [name for name in driven if name not in [mimic.body for mimic in mimics]]
     with located(path, ""):
-        drives = _drives(file, found, every)
-    parts = table.wheels, gravity, driven, drives, mimics, table.steering, table.supports or {}
+        motors = _motors(file, found, every)
+    parts = table.wheels, gravity, driven, motors, mimics, table.steering, table.supports or {}
     try:
         return Mechanism(title, found.bodies, *parts, listed)
     except ConcurError as error:
@@ -255,7 +255,7 @@ def _coefficients(model: Any, tendon: int) -> dict[int, float]:
 
 
 def _either_way(bounds: np.ndarray) -> float:
-    """Largest effort that is available both ways; of a drive that only pulls, its largest."""
+    """Largest effort that is available both ways; of a motor that only pulls, its largest."""
     low, high = sorted(float(x) for x in bounds)
     return min(-low, high) if low < 0.0 < high else max(abs(low), abs(high))
 
@@ -280,7 +280,7 @@ def _add_actuator(file: _File, every: list[_Joint], k: int) -> None:
     if joint is None or joint.link.kind == "free":
         _refuse_actuator(file, k)
     if joint.geared:
-        return  # `_drives` reads it
+        return  # `_motors` reads it
     most, size = _largest(model, k), 3 if joint.link.kind == "ball" else 1
     joint.effort = joint.effort or [0.0] * size
     for axis in range(size):
@@ -295,9 +295,9 @@ def _refuse_actuator(file: _File, k: int) -> NoReturn:
     file.refuse(place, expected, "another actuator", "Remove it.")
 
 
-def _drives(file: _File, found: _Robot, every: list[_Joint]) -> list[Drive]:
+def _motors(file: _File, found: _Robot, every: list[_Joint]) -> list[Motor]:
     """Actuators of tendons, of joints that a tendon moves too, and of sites."""
-    model, drives = file.model, []
+    model, motors = file.model, []
     for k in range(model.nu):
         kind, at, gear = (
             int(model.actuator_trntype[k]),
@@ -312,15 +312,16 @@ def _drives(file: _File, found: _Robot, every: list[_Joint]) -> list[Drive]:
             turn = Pose(rotation=tuple(np.roll(model.site_quat[at[0]], -1).tolist()))
             wrench = np.ravel(gear.reshape(2, 3) @ turn.rotation_matrix.T).tolist()
             point = (model.site_pos[at[0]] - found.shifts[body]).tolist()
-            drives.append(Drive(name, None, found.names[body], wrench, point, most))
+            body_name = found.names[body]
+            motors.append(Motor(name, body=body_name, wrench=wrench, point=point, torque=most))
         elif kind == _TENDON or every[int(at[0])].geared:
             ratios = _coefficients(model, at[0]) if kind == _TENDON else {int(at[0]): 1.0}
             # A base of the sidecar may replace a joint; a tendon may be led through space.
             if not ratios or any(every[j].name not in found.carrier for j in ratios):
                 _refuse_actuator(file, k)
             joints = {found.carrier[every[j].name]: r * float(gear[0]) for j, r in ratios.items()}
-            drives.append(Drive(name, joints, torque_limit=most))
-    return drives
+            motors.append(Motor(name, joints, torque=most))
+    return motors
 
 
 def _read(file: _File, owned: dict[int, list[_Joint]], table: Sidecar, side: Path) -> _Robot:

@@ -11,7 +11,7 @@ from concur.errors import ConcurError
 NAMES = {
     "bodies": "name",
     "wheels": "body",
-    "drives": "name",
+    "motors": "name",
     "mimics": "body",
     "steering": "wheel",
 }
@@ -23,7 +23,7 @@ KINDS = {"bodies": "body", "steering": "steering"}
 
 def blame(error: ConcurError, given: Mapping[str, Any]) -> tuple[str, str]:
     """Find the table of an error of the whole robot, from the names in its place."""
-    for table in ("steering", "wheels", "drives", "mimics", "bodies"):
+    for table in ("steering", "wheels", "motors", "mimics", "bodies"):
         names = [getattr(part, NAMES[table]) for part in given.get(table, ())]
         kind = KINDS.get(table, table[:-1])
         for name in re.findall(rf"{kind} `([^`]*)`", error.where):

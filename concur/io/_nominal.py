@@ -40,7 +40,7 @@ QUANTITIES = {
     "support_center": "Centre of the support of wheels: 3 components, m.",
     "support_radius": "Radius of the support of wheels, m.",
     "grip": "Friction coefficient of wheels with `[plant.slip]`.",
-    "ratio": "Gear ratio of each joint of drives.",
+    "ratio": "Gear ratio of each joint of motors.",
     "viscous": "Viscous friction of controls, N m s/rad or N s/m.",
     "coulomb": "Coulomb friction of controls, N m or N.",
     "stribeck": "Excess of the friction of controls at breakaway, N m or N.",
@@ -164,9 +164,9 @@ def _of_robot(robot: Mechanism, slip: Slip | None) -> Nominal:
             add(wheel.body, {"support_center": "m", "support_radius": "m"})
         if slip is not None:
             found["grip"][wheel.body] = NominalValue(np.array(slip.grip[k]), "")
-    for drive in robot.drives:
-        if drive.joints is not None:
-            add(drive.name, {"ratio": ""})
+    for motor in robot.motors:
+        if motor.ratios:
+            add(motor.name, {"ratio": ""})
     return found
 
 

@@ -25,11 +25,11 @@ def load(
     """Read a robot from a TOML, URDF or MJCF file.
 
     A TOML file has the fields ``name``, ``gravity`` (3 numbers, m/s^2, zero if not given) and
-    ``actuated`` (names of the bodies with a motor each, default all but the base, joints of drives
-    and joints that follow others), and tables ``[[bodies]]``, ``[[wheels]]``, ``[[drives]]`` and
-    ``[[mimics]]`` for each body, wheel, drive and joint that follows, and ``[[steering]]`` for each
+    ``actuated`` (names of the bodies with a motor each, default all but the base, joints of motors
+    and joints that follow others), and tables ``[[bodies]]``, ``[[wheels]]``, ``[[motors]]`` and
+    ``[[mimics]]`` for each body, wheel, motor and joint that follows, and ``[[steering]]`` for each
     steered wheel that follows guides. Their fields are the arguments of `Body`, `Joint`, `Pose`,
-    `Inertia`, `Wheel`, `Drive`, `Mimic` and `Steering`; an inertia has
+    `Inertia`, `Wheel`, `Motor`, `Mimic` and `Steering`; an inertia has
     either ``moments`` (3 numbers) or ``tensor`` (3 rows of 3). A joint is a table with the name of
     its class as ``type`` and the arguments of the class; ``limits`` is one pair [lower, upper] or
     a list of one pair per coordinate, with ``inf`` for no bound; ``speed_limit`` and
@@ -46,12 +46,12 @@ def load(
     it; with several, `world` is a fixed base. The sidecar is a TOML file with the optional fields
     ``name``, ``gravity``, ``base`` ("free", "planar" or "fixed"), ``actuated`` (names of joints),
     ``locked`` (a table with the coordinate at which a joint is held) and tables ``[[wheels]]``,
-    ``[[steering]]`` and ``[[drives]]``, whose joints have their names in the URDF file.
+    ``[[steering]]`` and ``[[motors]]``, whose joints have their names in the URDF file.
 
     An MJCF file needs the extra ``mjcf``: MuJoCo compiles it. Hinges, slides, balls and free joints
     are joints; several joints of one body are one joint if a class moves so, else a chain with
     massless bodies. A body on an anchored hinge or ball has its frame at the anchor. Coordinates
-    are those of MuJoCo. Actuators are drives of their joints.
+    are those of MuJoCo. Actuators are motors of their joints.
     Contacts and dissipation are no part of a robot.
 
     ``unread`` of the robot lists what its URDF or MJCF file has beside it, such as damping,

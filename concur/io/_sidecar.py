@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from concur.robot import Drive, Steering, Supports, Wheel
+from concur.robot import Motor, Steering, Supports, Wheel
 from concur.tables import Vector3
 
 
@@ -32,7 +32,7 @@ class Sidecar:
         Joint of the base. Default: `"free"`, or the joint to `world`.
     actuated : sequence of str, optional
         Names of the joints with a motor each. Default: of a URDF file all but the base, joints of
-        drives, mimic joints and steering joints that follow, with a revolute or prismatic joint to
+        motors, mimic joints and steering joints that follow, with a revolute or prismatic joint to
         `world` this one too; of an MJCF file those with actuators.
     wheels : sequence of Wheel
         Wheels; `body` is the name of a link. Default: none.
@@ -64,7 +64,7 @@ class UrdfSidecar(Sidecar):
 
     Parameters
     ----------
-    drives : sequence of Drive
+    motors : sequence of Motor
         Motors on several joints, and thrusters; `joints` has names of joints, `body` is the name of
         a link. Default: none.
     locked : mapping of str to float, optional
@@ -78,7 +78,7 @@ class UrdfSidecar(Sidecar):
         in ROS; relative to the sidecar. Default: none.
     """
 
-    drives: Sequence[Drive] = ()
+    motors: Sequence[Motor] = ()
     locked: Mapping[str, float] | None = None
     xacro: Mapping[str, str] | None = None
     packages: Mapping[str, str] | None = None

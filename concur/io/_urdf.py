@@ -111,15 +111,15 @@ def load_urdf(
         if joint.child in groups and groups[joint.child].joint.nv
     }
     single = [name for name, child in free.items() if groups[child].joint.nv == 1]
-    for drive in table.drives:
-        for moved in drive.joints or ():
+    for motor in table.motors:
+        for moved in motor.ratios:
             if moved not in single:
-                label = f'[[drives]] "{drive.name}"'
+                label = f'[[motors]] "{motor.name}"'
                 raise unknown(side, label, "joints", "a joint", moved, single)
     wheels, steering = table.wheels, table.steering
-    drives = [
-        replace(drive, joints=drive.joints and {free[n]: x for n, x in drive.joints.items()})
-        for drive in table.drives
+    motors = [
+        replace(motor, joints={free[n]: x / motor.gear for n, x in motor.ratios.items()} or None)
+        for motor in table.motors
     ]
     mimics = []
     for joint in moving.values():
@@ -127,7 +127,7 @@ def load_urdf(
             with located(file, joint.node.place):
                 other, *numbers = joint.mimic
                 mimics.append(Mimic(joint.child, moving[other].child, *numbers))
-    passive = {n for d in drives for n in d.joints or ()} | {mimic.body for mimic in mimics}
+    passive = {n for motor in motors for n in motor.ratios} | {mimic.body for mimic in mimics}
     led = [wheel for wheel in wheels if wheel.body in [entry.wheel for entry in steering]]
     passive |= {w.body if w.kind == "slider" else str(groups[w.body].parent) for w in led}
     actuated = _actuated(free, passive, groups, table, side)
@@ -136,10 +136,10 @@ def load_urdf(
         root.refuse("the name of the robot", show(name), 'Write <robot name="...">.')
     try:
         gravity = table.gravity or (0.0, 0.0, 0.0)
-        parts = wheels, gravity, actuated, drives, mimics, steering, table.supports or {}
+        parts = wheels, gravity, actuated, motors, mimics, steering, table.supports or {}
         return Mechanism(name, bodies, *parts, listed)
     except ConcurError as error:
-        found = re.search(r"(body|wheel|mimic|drive|steering) `([^`]*)`", error.where)
+        found = re.search(r"(body|wheel|mimic|motor|steering) `([^`]*)`", error.where)
         if found is not None and found[1] in ("body", "mimic") and found[2] in links:
             with located(file, links[found[2]].node.place):
                 empty = [name for name, group in groups.items() if not group.parts]

@@ -285,7 +285,7 @@ def _text(read: UrdfFile, given: Macros, drive: _Drive, base: str) -> str:
         lines += [f"{json.dumps(n)} = {_listed(at)}" for n, at in drive.supports.items()]
     for name, gears in drive.drives.items():
         pairs = (f"{json.dumps(joint)} = {ratio!r}" for joint, ratio in gears.items())
-        lines += ["", "[[drives]]", f'name = "{name}"', f"joints = {{ {', '.join(pairs)} }}"]
+        lines += ["", "[[motors]]", f'name = "{name}"', f"joints = {{ {', '.join(pairs)} }}"]
     for wheel in wheels:
         lines += ["", *_wheel(wheel, drive.kinds.get(wheel.link, ""), wheels)]
     if drive.slider is not None:

@@ -103,8 +103,8 @@ def rover_of(robot: Any, outputs: Any) -> Rover:
 
     bodies = {body.name: body for body in robot.bodies}
     root = robot.base
-    plain = not (robot.drives or robot.mimics or robot.steering)
-    need(plain, "robots without drives, mimics and steering")
+    plain = not (robot.motors or robot.mimics or robot.steering)
+    need(plain, "robots without motors, mimics and steering")
     need(type(root.joint).__name__ == "Planar", "a planar base")
     need(tuple(root.joint.normal) == (0.0, 0.0, 1.0), "a horizontal plane")
     still = np.any(root.placement.translation) or not np.array_equal(

@@ -285,7 +285,7 @@ def _unsymmetric(robot: Mechanism, group: list[int], samples: list[np.ndarray]) 
 
 def _no_actuator_along_group(model: Lift, samples: list[np.ndarray]) -> AuditRow:
     """CON2, (5.1.1): the group is not driven, and the controls reach every shape velocity."""
-    # Gears of a drive act on the shape through the lift, as its other joints do.
+    # Gears of a motor act on the shape through the lift, as its other joints do.
     driven = set(model.robot.actuated_freedoms) & set(model.dependent)
     driven -= set(model.robot.followers)
     names = ", ".join(model.robot.freedom_names[i] for i in sorted(driven))
@@ -310,16 +310,16 @@ def _closed_basis(model: Lift) -> AuditRow:
     """CON3: the controls are differentials of shape coordinates."""
     shape = set(model.shape) & set(model.robot.driven_freedoms)
     missing = [model.robot.freedom_names[i] for i in model.shape if i not in shape]
-    why = "each shape velocity has its own drive"
-    if model.robot.drives:
+    why = "each shape velocity has its own motor"
+    if model.robot.motors:
         why = "a control acts on each shape velocity"
     if missing:
-        why = f"no drive on {', '.join(missing)}{_further(model)}"
+        why = f"no motor on {', '.join(missing)}{_further(model)}"
     return _row("CON3", "the controls have a closed basis on the shape", not missing, why)
 
 
 def _further(model: Lift) -> str:
-    """What to do about shape velocities without a drive, if a stage could take one."""
+    """What to do about shape velocities without a motor, if a stage could take one."""
     if STAGES_HINT not in model.reason:
         return ""
     return '; reduce by what keeps its momentum: stages="auto", `concur check --stages auto`'

@@ -202,7 +202,7 @@ def check_loads(
             f"gravity {tuple(robot.gravity)}, normal {tuple(normal.tolist())}",
             "Set the gravity of the robot, or give constant `loads`.",
         )
-    pushing = [drive.name for drive in robot.drives if drive.joints is None]
+    pushing = [motor.name for motor in robot.motors if not motor.ratios]
     if pushing:
         raise refusal(
             where,

@@ -422,7 +422,7 @@ class Lift(EvaluatedMethods):
         one over the effect of each control, median of sampled configurations. Ones where each
         control is a motor on one joint and there are not more than shape velocities.
         """
-        if self.nu <= self.ns and not getattr(self.system, "drives", ()):
+        if self.nu <= self.ns and not getattr(self.system, "motors", ()):
             return np.ones(self.ns), np.ones(self.nu)
         rng = np.random.default_rng(3)
         samples = [self.system.neutral(), *(self.system.random(rng) for _ in range(SAMPLES))]

@@ -185,7 +185,7 @@ class ReducedModel(Lift):
         Parameters
         ----------
         robot : System
-            A robot with the same bodies, joints, wheels and drives.
+            A robot with the same bodies, joints, wheels and motors.
 
         Returns
         -------

@@ -334,7 +334,7 @@ def link_symmetry(robot: Mechanism, joint: str, tolerance: float) -> Generators:
 def _pushed(robot: Mechanism) -> set[str]:
     """Bodies on which motors, thrusters or wheels act."""
     rolling = {i for wheel in robot.wheels for i in robot.path(robot.index(wheel.body))}
-    thrust = {drive.body for drive in robot.drives if drive.body is not None}
+    thrust = {motor.body for motor in robot.motors if motor.body is not None}
     return {*robot.driven_bodies, *thrust, *(robot.bodies[i].name for i in rolling)}
 
 

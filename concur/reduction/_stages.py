@@ -155,7 +155,7 @@ class StagedReduction(ReducedModel):
         Parameters
         ----------
         robot : Mechanism
-            A robot with the same bodies, joints, wheels and drives.
+            A robot with the same bodies, joints, wheels and motors.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""The robot: bodies, joints, wheels and drives, where they are, how they move, and what moves them.
+"""The robot: bodies, joints, wheels and motors, where they are, how they move, and what moves them.
 
 `Mechanism` is the robot as one object; functions of a tree are the recursions under its methods.
 """
@@ -11,7 +11,6 @@ from concur.robot._body import Body, helical_plane
 from concur.robot._contact import check_contacts as check_contacts
 from concur.robot._contact import comparable_rows as comparable_rows
 from concur.robot._contact import freedom_lengths as freedom_lengths
-from concur.robot._drive import Drive, Mimic
 from concur.robot._dynamics import base_wrench as base_wrench
 from concur.robot._dynamics import inverse_dynamics as inverse_dynamics
 from concur.robot._dynamics import mass_matrix as mass_matrix
@@ -31,6 +30,7 @@ from concur.robot._lint import (
     suspicious_units,
 )
 from concur.robot._mechanism import Mechanism
+from concur.robot._motor import Mimic, Motor
 from concur.robot._pose import Pose, scalar
 from concur.robot._pose import check_name as check_name
 from concur.robot._pose import shortest_rotation as shortest_rotation
@@ -72,10 +72,10 @@ from concur.robot._worlds import mapping as mapping
 __all__ = [
     "BALLS",
     "Body",
-    "Drive",
     "Inertia",
     "Mechanism",
     "Mimic",
+    "Motor",
     "Pose",
     "Shape",
     "Steering",

@@ -101,12 +101,12 @@ def along_controls(tree: Tree, q: Vector, columns: Array) -> Array:
     component of its body's twist along its wrench. So the power of the controls is ``u^T B^T v``.
     """
     rows = columns[list(tree.actuated_freedoms), :]
-    for drive, ratios in zip(tree.drives, tree.terms.ratios, strict=True):
-        if drive.joints is None:
-            along = constant(drive.at_origin).T @ jacobian(tree, q, str(drive.body))
+    for motor, ratios in zip(tree.motors, tree.terms.ratios, strict=True):
+        if not motor.ratios:
+            along = constant(motor.at_origin).T @ jacobian(tree, q, str(motor.body))
             row = along @ columns
         else:
-            places = [tree.freedom_names.index(name) for name in drive.joints]
+            places = [tree.freedom_names.index(name) for name in motor.ratios]
             row = ratios.T @ columns[places, :]
         rows = ca.vertcat(rows, row)
     return rows

@@ -50,8 +50,8 @@ class Mechanism(ScrewTree):
         Acceleration of free fall in the inertial frame, shape (3,), m/s^2.
     actuated : sequence of str, optional
         Names of the bodies whose joints have a motor each. Default: all but the base, the joints
-        of `drives` and those that follow others.
-    drives : sequence of Drive
+        of `motors` and those that follow others.
+    motors : sequence of Motor
         Motors on several joints, and thrusters. Default: none.
     mimics : sequence of Mimic
         Joints that follow others. Default: none.
@@ -68,11 +68,11 @@ class Mechanism(ScrewTree):
     Raises
     ------
     DescriptionError
-        If names repeat, the parents form no tree, the base is actuated, a joint of `drives` is
+        If names repeat, the parents form no tree, the base is actuated, a joint of `motors` is
         actuated too, joints follow each other in a cycle, a wheel cannot follow its guides, or a
         support has the name of a wheel.
     UnknownNameError
-        If a parent, a wheel's body, an actuator, or a joint of a drive does not exist.
+        If a parent, a wheel's body, an actuator, or a joint of a motor does not exist.
     InertiaError
         If some joint could move without moving any mass.
     WheelError
@@ -158,7 +158,7 @@ class Mechanism(ScrewTree):
         UnknownNameError
             If the robot has no number of this name.
         ConcurError
-            If a body, wheel or drive cannot have a number, or an axle of `steering` no longer
+            If a body, wheel or motor cannot have a number, or an axle of `steering` no longer
             meets its steering axis.
 
         Examples
@@ -580,7 +580,7 @@ class Mechanism(ScrewTree):
         Returns
         -------
         str
-            Tables of the joints (axis, pitch, freedoms, limits, drive), of the masses and
+            Tables of the joints (axis, pitch, freedoms, limits, motor), of the masses and
             principal moments and, with wheels, of these and the rolling constraints.
 
         Examples

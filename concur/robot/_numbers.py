@@ -1,6 +1,6 @@
 """The numbers of a robot: by name, as the description gives them, and as the recursions use them.
 
-A name is that of a body or drive and a field: `hand.inertia.mass`, `left_wheel.radius`. The
+A name is that of a body or motor and a field: `hand.inertia.mass`, `left_wheel.radius`. The
 recursions read `Terms`. Those of a description are constants; `Unbound` replaces some of them by
 expressions.
 """
@@ -15,8 +15,8 @@ import numpy as np
 
 from concur.codegen import Array, constant
 from concur.robot._bodies import BodyTree, unknown_name
-from concur.robot._drive import Drive
 from concur.robot._frames import Link, Seat, link_frames, with_masses
+from concur.robot._motor import Motor
 from concur.robot._spatial import Placed
 from concur.robot._steering import Linkage
 from concur.robot._wheel import Support, Wheel
@@ -44,7 +44,7 @@ OF_WHEELS = tuple(field for field in FIELDS if field not in OF_BODIES)
 """Fields of bodies, and of wheels, which have the name of their body."""
 
 RATIO = "ratio"
-"""Field of a drive: the gear ratios of its joints."""
+"""Field of a motor: the gear ratios of its joints."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ class Terms:
     rims : tuple of Rim
         Numbers of each wheel.
     ratios : tuple of casadi.SX
-        Gear ratios of each drive, one for each of its joints; none for a thruster.
+        Gear ratios of each motor, one for each of its joints; none for a thruster.
     linkages : tuple of Linkage
         Axles of the wheels of each entry of `steering`.
     """
@@ -109,7 +109,7 @@ class Terms:
         size: float,
         tensors: np.ndarray,
         wheels: Sequence[Wheel],
-        drives: Sequence[Drive],
+        motors: Sequence[Motor],
         linkages: tuple[Linkage, ...],
     ) -> Terms:
         """Take the numbers of a description, its size and its tensors about the centres of mass."""
@@ -125,7 +125,7 @@ class Terms:
                 for body in tree.bodies
             ),
             tuple(map(Rim.of, wheels)),
-            tuple(constant(list((drive.joints or {}).values())) for drive in drives),
+            tuple(constant(list(motor.ratios.values())) for motor in motors),
             linkages,
         )
 
@@ -135,19 +135,19 @@ def owners(robot: Any) -> dict[str, list[str]]:
     bodies = [body.name for body in robot.bodies]
     wheels = [wheel.body for wheel in robot.wheels]
     found = {field: bodies if field in OF_BODIES else wheels for field in FIELDS}
-    return found | {RATIO: [drive.name for drive in robot.drives]}
+    return found | {RATIO: [motor.name for motor in robot.motors]}
 
 
 def nominal(robot: Any) -> dict[str, np.ndarray]:
     """Numbers of the description by field, a row for each owner; rotations as deviations, zero.
 
-    The moments are entries of the tensors at `PAIRS`. Ratios are zero beyond the joints of a drive,
+    The moments are entries of the tensors at `PAIRS`. Ratios are zero beyond the joints of a motor,
     and numbers of a support are zero without one.
     """
     inertias = [body.inertia for body in robot.bodies]
     tensors = np.array([inertia.tensor for inertia in inertias])
     supports = [wheel.support or Support() for wheel in robot.wheels]
-    ratios = [list((drive.joints or {}).values()) for drive in robot.drives]
+    ratios = [list(motor.ratios.values()) for motor in robot.motors]
     most = max(map(len, ratios), default=0)
     return {
         "inertia.mass": np.array([inertia.mass for inertia in inertias]),
@@ -173,9 +173,9 @@ def named_numbers(robot: Any) -> dict[str, np.ndarray]:
     for field, rows in values.items():
         for name, row in zip(names[field], rows, strict=True):
             found[f"{name}.{field}"] = row
-    for drive in robot.drives:
-        count = len(drive.joints or ())
-        found[f"{drive.name}.{RATIO}"] = found[f"{drive.name}.{RATIO}"][:count]
+    for motor in robot.motors:
+        count = len(motor.ratios)
+        found[f"{motor.name}.{RATIO}"] = found[f"{motor.name}.{RATIO}"][:count]
     return {name: value for name, value in found.items() if value.shape != (0,)}
 
 
@@ -187,7 +187,7 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def changed_parts(robot: Any, numbers: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Bodies, wheels and drives of a robot with other values of some of its numbers."""
+    """Bodies, wheels and motors of a robot with other values of some of its numbers."""
     changes: dict[str, dict[str, Any]] = {}
     for name, value in numbers.items():
         if name not in robot.numbers:
@@ -198,12 +198,12 @@ def changed_parts(robot: Any, numbers: Mapping[str, Any]) -> dict[str, list[Any]
     return {
         "bodies": [_changed(b, OF_BODIES, changes.get(b.name, {})) for b in robot.bodies],
         "wheels": [_changed(w, OF_WHEELS, changes.get(w.body, {})) for w in robot.wheels],
-        "drives": [_changed(d, (RATIO,), changes.get(d.name, {})) for d in robot.drives],
+        "motors": [_changed(d, (RATIO,), changes.get(d.name, {})) for d in robot.motors],
     }
 
 
 def _changed(part: Any, fields: Sequence[str], changes: Mapping[str, Any]) -> Any:
-    """A body, wheel or drive with other values of some of its fields."""
+    """A body, wheel or motor with other values of some of its fields."""
     nested: dict[str, dict[str, Any]] = {}
     for field, value in changes.items():
         if field in fields:
@@ -212,7 +212,8 @@ def _changed(part: Any, fields: Sequence[str], changes: Mapping[str, Any]) -> An
             if last == "moments" and value.shape == (len(PAIRS),):
                 value = tensor_of(value)
             if last == RATIO:
-                last, value = "joints", dict(zip(part.joints, value.tolist(), strict=True))
+                factors = (np.atleast_1d(value) / part.gear).tolist()
+                last, value = "joints", dict(zip(part.ratios, factors, strict=True))
             nested.setdefault(outer, {})[last] = value
     own = nested.pop("", {})
     for head, values in nested.items():

@@ -38,7 +38,7 @@ def control_velocities(system: System | Tree, q: Vector, columns: Array) -> Arra
     if not isinstance(system, Tree) and hasattr(system, "actuation"):
         rows: Array = system.actuation(q).T @ columns
         return rows
-    if not isinstance(system, Tree) or not system.drives:
+    if not isinstance(system, Tree) or not system.motors:
         return columns[list(system.actuated_freedoms), :]
     if isinstance(system, Mechanism) and isinstance(columns, ca.MX):
         return system.actuation(q).T @ columns

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from concur.codegen import Array, Vector, attitude_error, evaluated, finite_floats
 from concur.errors import DescriptionError, shown
 from concur.robot._bodies import BodyTree
-from concur.robot._drive import Drive, Mimic, actuated_bodies, check_drives, ordered_mimics
 from concur.robot._massless import Cable, find_cables
+from concur.robot._motor import Mimic, Motor, actuated_bodies, check_motors, ordered_mimics
 from concur.robot._numbers import Terms, named_numbers
 from concur.robot._pose import vector
 from concur.robot._size import extent, length_scale
@@ -52,8 +52,8 @@ class Tree(BodyTree):
         Acceleration of free fall in the inertial frame, shape (3,), m/s^2.
     actuated : sequence of str, optional
         Names of the bodies whose joints have a motor each. Default: all but the base, the joints
-        of `drives` and those that follow others.
-    drives : sequence of Drive
+        of `motors` and those that follow others.
+    motors : sequence of Motor
         Motors on several joints, and thrusters. Default: none.
     mimics : sequence of Mimic
         Joints that follow others. Default: none.
@@ -67,17 +67,17 @@ class Tree(BodyTree):
     Raises
     ------
     DescriptionError
-        If names repeat, the parents form no tree, the base is actuated, a joint of `drives` is
+        If names repeat, the parents form no tree, the base is actuated, a joint of `motors` is
         actuated too, joints follow each other in a cycle, a wheel cannot follow its guides, or a
         support has the name of a wheel.
     UnknownNameError
-        If a parent, a wheel's body, an actuator, or a joint of a drive does not exist.
+        If a parent, a wheel's body, an actuator, or a joint of a motor does not exist.
     """
 
     wheels: Sequence[Wheel] = ()
     gravity: Vector3 = (0.0, 0.0, 0.0)
     actuated: Sequence[str] | None = None
-    drives: Sequence[Drive] = ()
+    motors: Sequence[Motor] = ()
     mimics: Sequence[Mimic] = ()
     steering: Sequence[Steering] = ()
     supports: Supports = field(default_factory=dict, hash=False)
@@ -93,7 +93,7 @@ class Tree(BodyTree):
                 self.index(wheel.support.body, f"wheel `{wheel.body}`, `support`")
         self._keep(
             wheels=wheels,
-            drives=self._entries("drives", Drive),
+            motors=self._entries("motors", Motor),
             mimics=ordered_mimics(where, self.bodies, self._entries("mimics", Mimic)),
             steering=self._entries("steering", Steering),
             gravity=vector(self.gravity, 3, f"{where}, `gravity`"),
@@ -102,7 +102,7 @@ class Tree(BodyTree):
         self._keep(linkages=linkages(where, self.bodies, wheels, self.steering))
         self._check_couplings(where)
         floats = bool(wheels) or isinstance(self.base.joint, Free)
-        geared = check_drives(where, self, self.drives, floats)
+        geared = check_motors(where, self, self.motors, floats)
         passive = {*geared, *self.following, *(self.bodies[i].name for i in self.platforms)}
         alone = tuple(b.name for b in self.bodies[1:] if b.joint.nv and b.name not in passive)
         if self.actuated is not None:
@@ -159,13 +159,13 @@ class Tree(BodyTree):
     @cached_property
     def terms(self) -> Terms:
         """Numbers as the recursions use them."""
-        return Terms.of(self, self.size, self.tensors, self.wheels, self.drives, self.linkages)
+        return Terms.of(self, self.size, self.tensors, self.wheels, self.motors, self.linkages)
 
     @cached_property
     def numbers(self) -> Mapping[str, np.ndarray]:
         """Numbers of the description by name, SI units.
 
-        A name is that of a body, or of a drive, and a field: `hand.inertia.mass`,
+        A name is that of a body, or of a motor, and a field: `hand.inertia.mass`,
         `hand.placement.translation`, `left_wheel.radius`, `differential.ratio`.
         """
         return named_numbers(self)
@@ -235,15 +235,15 @@ class Tree(BodyTree):
 
     @cached_property
     def nu(self) -> int:
-        """Number of controls: driven freedoms in `actuated`, then `drives`."""
-        return len(self.actuated_freedoms) + len(self.drives)
+        """Number of controls: driven freedoms in `actuated`, then `motors`."""
+        return len(self.actuated_freedoms) + len(self.motors)
 
     @cached_property
     def control_names(self) -> tuple[str, ...]:
-        """Name of each control, (nu,): of the freedom that it drives alone, or of the drive."""
+        """Name of each control, (nu,): of the freedom that it motors alone, or of the motor."""
         names = self.freedom_names
         alone = [names[i] for i in self.actuated_freedoms]
-        return (*alone, *(drive.name for drive in self.drives))
+        return (*alone, *(motor.name for motor in self.motors))
 
     @cached_property
     def control_units(self) -> tuple[str, ...]:
@@ -255,11 +255,11 @@ class Tree(BodyTree):
         each = self.effort_units
         units = [each[i] for i in self.actuated_freedoms]
         of_joint = dict(zip(self.freedom_names, each, strict=True))
-        for drive in self.drives:
-            if drive.joints is None:
-                forces = any(drive.at_origin[:3])
+        for motor in self.motors:
+            if not motor.ratios:
+                forces = any(motor.at_origin[:3])
             else:
-                forces = all(of_joint[name] == "N" for name in drive.joints)
+                forces = all(of_joint[name] == "N" for name in motor.ratios)
             units.append("N" if forces else "N m")
         return tuple(units)
 
@@ -267,18 +267,18 @@ class Tree(BodyTree):
     def control_limits(self) -> np.ndarray:
         """Largest force or torque of each control, shape (nu,), N and N m; infinite without one.
 
-        A drive without a limit has that of its joints, divided by the ratio, if no other drive
+        A motor without a limit has that of its joints, divided by the ratio, if no other motor
         moves them.
         """
         each = self.torque_limits
         limits = [each[i] for i in self.actuated_freedoms]
         of_joint = dict(zip(self.freedom_names, each, strict=True))
-        for drive in self.drives:
-            limit = drive.torque_limit
-            if limit == np.inf and drive.joints is not None:
-                others = {n for d in self.drives if d is not drive for n in d.joints or ()}
-                if not others & drive.joints.keys():
-                    limit = min(of_joint[n] / abs(ratio) for n, ratio in drive.joints.items())
+        for motor in self.motors:
+            limit = motor.torque
+            if limit == np.inf and motor.ratios:
+                others = {n for m in self.motors if m is not motor for n in m.ratios}
+                if not others & motor.ratios.keys():
+                    limit = min(of_joint[n] / abs(ratio) for n, ratio in motor.ratios.items())
             limits.append(limit)
         return np.array(limits, dtype=float)
 
@@ -289,11 +289,11 @@ class Tree(BodyTree):
         A thruster moves the freedoms of its body's joint along which its wrench acts.
         """
         found = set(self.actuated_freedoms)
-        for drive in self.drives:
-            found |= {self.freedom_names.index(name) for name in drive.joints or ()}
-            if drive.body is not None:
-                i = self._index[drive.body]
-                acting = self.bodies[i].joint.basis.T @ drive.at_origin
+        for motor in self.motors:
+            found |= {self.freedom_names.index(name) for name in motor.ratios}
+            if motor.body is not None:
+                i = self._index[motor.body]
+                acting = self.bodies[i].joint.basis.T @ motor.at_origin
                 found |= {self.v_spans[i].start + int(k) for k in np.flatnonzero(acting)}
         return tuple(sorted(found))
 
@@ -307,7 +307,7 @@ class Tree(BodyTree):
     @cached_property
     def cables(self) -> dict[str, Cable]:
         """Links on cables, by body: those on ball joints whose spin moves no mass."""
-        thrust = [drive.body for drive in self.drives if drive.body is not None]
+        thrust = [motor.body for motor in self.motors if motor.body is not None]
         rolling = {i for wheel in self.wheels for i in self.paths[self._index[wheel.body]]}
         pushed = {*self.driven_bodies, *thrust, *(self.bodies[i].name for i in rolling)}
         return find_cables(self, pushed)
@@ -333,9 +333,9 @@ class Tree(BodyTree):
         return matrices
 
     @property
-    def thrusters(self) -> tuple[Drive, ...]:
-        """Drives that act on a body, not on joints."""
-        return tuple(drive for drive in self.drives if drive.joints is None)
+    def thrusters(self) -> tuple[Motor, ...]:
+        """Motors that act on a body, not on joints."""
+        return tuple(motor for motor in self.motors if not motor.ratios)
 
     @cached_property
     def following(self) -> dict[str, str]:

@@ -107,7 +107,7 @@ class FreeNumbers:
         owners_of |= dict.fromkeys(("axles", "reach"), followers)
         of_wheels = ("radius", "center", "support_center", "support_radius", "grip")
         owners_of |= dict.fromkeys(of_wheels, wheels)
-        owners_of["ratio"] = [drive.name for drive in robot.drives]
+        owners_of["ratio"] = [motor.name for motor in robot.motors]
         return tuple(
             f"{owners_of[kind][k]}: {kind}{rest or ''}"
             for kind, changed in self._changed.items()
@@ -135,7 +135,7 @@ class FreeNumbers:
                 before = Rotation.from_quat(self.robot.bodies[at].placement.rotation)
                 value = (Rotation.from_rotvec(value) * before).as_quat()
             elif field == RATIO:
-                value = value[: len(self.robot.drives[at].joints or ())]
+                value = value[: len(self.robot.motors[at].ratios)]
             if field != "grip":
                 changes[name] = value
         return self.robot.with_numbers(changes)
@@ -194,8 +194,8 @@ class FreeNumbers:
             ),
             rims=tuple(Rim(*parts) for parts in zip(*rims, strict=True)),
             ratios=tuple(
-                ratios[: len(drive.joints or ())]
-                for ratios, drive in zip(found["ratio"], robot.drives, strict=True)
+                ratios[: len(motor.ratios)]
+                for ratios, motor in zip(found["ratio"], robot.motors, strict=True)
             ),
             linkages=tuple(
                 linkage.with_numbers(ca.reshape(places, 2, 3), reach)
@@ -250,7 +250,7 @@ class FreeNumbers:
         owner, field = split_name(name)
         if field != RATIO:
             return FIELDS[field]
-        return next((len(d.joints or ()),) for d in self.robot.drives if d.name == owner)
+        return next((len(m.ratios),) for m in self.robot.motors if m.name == owner)
 
     def _read(self, worlds: Worlds) -> Values:
         """Numbers in some worlds; deviations without a leading axis are of all, or the only one."""
@@ -386,7 +386,7 @@ class FreeNumbers:
         hollow = np.array([bool(w.support and w.support.hollow) for w in robot.wheels], dtype=bool)
         turns = np.array([wheel.kind != "slider" for wheel in robot.wheels], dtype=bool)
         least = np.where(hollow, found["radius"], 0.0)
-        gears = [len(drive.joints or ()) for drive in robot.drives]
+        gears = [len(motor.ratios) for motor in robot.motors]
         exist = np.arange(found[RATIO].shape[-1]) < np.array(gears).reshape(-1, 1)
         wheels = [wheel.body for wheel in robot.wheels]
         for field, wrong, expected in (
@@ -402,7 +402,7 @@ class FreeNumbers:
                 came = f"{found[field][world, k]:.6g}"
                 self._refuse(world, f"wheel `{wheels[k]}`, `{field}`", expected, came)
         for world, k in np.argwhere(((found[RATIO] == 0.0) & exist).any(axis=-1)):
-            place = f"drive `{robot.drives[k].name}`, `{RATIO}`"
+            place = f"motor `{robot.motors[k].name}`, `{RATIO}`"
             self._refuse(world, place, "ratios other than zero", "a ratio of zero")
 
     def _check_axles(self, found: Values) -> None:
@@ -464,11 +464,11 @@ def _check_free(robot: Mechanism, name: str, place: str, slips: bool) -> None:
     wheels = [wheel for wheel in robot.wheels if wheel.body == owner]
     spheres = [wheel for wheel in wheels if wheel.support and wheel.support.radius is not None]
     of_wheels = field in ("radius", "grip")
-    geared = any(drive.name == owner and drive.joints for drive in robot.drives)
+    geared = any(motor.name == owner and motor.ratios for motor in robot.motors)
     if not field or (field == RATIO and not geared):
         raise UnknownNameError(
             place,
-            expected=f"a body and one of {', '.join(FIELDS)}, or a drive and {RATIO}",
+            expected=f"a body and one of {', '.join(FIELDS)}, or a motor and {RATIO}",
             came=shown(name),
             cure='Write for example "hand.inertia.mass".',
         )

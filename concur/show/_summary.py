@@ -76,25 +76,25 @@ def summarise(robot: Mechanism) -> str:
         rows = ", ".join(this.constraint_names)
         text = f"rolling constraints ({len(this.constraint_names)}): {rows}"
         parts.append(textwrap.fill(text, _WIDTH, subsequent_indent="  "))
-    for title, lines in (("drives", _drives(this)), ("joints that follow", _mimics(this))):
+    for title, lines in (("motors", _motors(this)), ("joints that follow", _mimics(this))):
         if lines:
             parts.append("\n  ".join([f"{title}:", *lines]))
     return "\n\n".join(parts)
 
 
-def _drives(robot: Any) -> list[str]:
-    """One line for each drive: its gear ratios, or its wrench, and its limit."""
+def _motors(robot: Any) -> list[str]:
+    """One line for each motor: its gear ratios, or its wrench, and its limit."""
     lines = []
     controls = zip(robot.control_names, robot.control_units, robot.control_limits, strict=True)
     limits = {name: (limit, unit) for name, unit, limit in controls}
-    for drive in robot.drives:
-        if drive.joints is None:
-            text = f"wrench {_vector(drive.wrench)} at {_vector(drive.point)} m of {drive.body}"
+    for motor in robot.motors:
+        if not motor.ratios:
+            text = f"wrench {_vector(motor.wrench)} at {_vector(motor.point)} m of {motor.body}"
         else:
-            text = ", ".join(f"{_number(ratio)} {name}" for name, ratio in drive.joints.items())
-        limit, unit = limits[drive.name]
+            text = ", ".join(f"{_number(ratio)} {name}" for name, ratio in motor.ratios.items())
+        limit, unit = limits[motor.name]
         most = f", up to {_number(limit)} {unit}" if np.isfinite(limit) else ""
-        lines.append(f"{drive.name}: {text}{most}")
+        lines.append(f"{motor.name}: {text}{most}")
     return lines
 
 

@@ -27,7 +27,7 @@ def to_mjcf(robot: Mechanism, time_step: float = 1e-3, *, contacts: Contacts | N
     for a `Free` base. Coordinates are those of `concur.interop.mujoco`. Limits are limits of the
     joints, actuators are motors with the torque limits, in the order of the controls; `speed_limit`
     has no counterpart. Motors of a `Planar`, `PlanarPrismatic` or, below the base, `Free` joint
-    push along fixed axes of its frame, those of the robot along axes of its body. A drive on
+    push along fixed axes of its frame, those of the robot along axes of its body. A motor on
     several joints is a motor on a fixed tendon, a thruster a motor at a site. A joint that follows
     another is an equality constraint, which MuJoCo holds by a stiff force. The model has no
     contacts, unless the robot has wheels: a wheel touches a plane with friction, and the base gets
@@ -101,7 +101,7 @@ def to_mjcf(robot: Mechanism, time_step: float = 1e-3, *, contacts: Contacts | N
             names.append(attributes["name"])
             ElementTree.SubElement(own, "freejoint" if link is None else "joint", attrib=attributes)
         if body.name in (robot.actuated or ()):
-            motors += _motors(body, found)
+            motors += _joint_motors(body, found)
         if body.inertia.mass:
             tensor = _accepted(body.inertia.tensor)
             places = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
@@ -123,7 +123,7 @@ def to_mjcf(robot: Mechanism, time_step: float = 1e-3, *, contacts: Contacts | N
     check_unique(robot, (body.name for body in robot.bodies), "body", ("world",))
     check_unique(robot, names, "joint", ())
     check_gears(robot)
-    motors += _drives(robot, root, made)
+    motors += _geared(robot, root, made)
     if robot.mimics:
         equality = ElementTree.SubElement(root, "equality")
         for mimic in robot.mimics:
@@ -191,7 +191,9 @@ def _joints(
     return found
 
 
-def _motors(body: Body, found: list[tuple[Link | None, dict[str, str]]]) -> list[dict[str, str]]:
+def _joint_motors(
+    body: Body, found: list[tuple[Link | None, dict[str, str]]]
+) -> list[dict[str, str]]:
     """Motors of a joint, one for each freedom."""
     motors: list[dict[str, str]] = []
     for link, attributes in found:
@@ -211,27 +213,27 @@ def _motors(body: Body, found: list[tuple[Link | None, dict[str, str]]]) -> list
     ]
 
 
-def _drives(
+def _geared(
     robot: Mechanism, root: ElementTree.Element, made: dict[str | None, ElementTree.Element]
 ) -> list[dict[str, str]]:
     """Motors on several joints, as fixed tendons, and thrusters at sites."""
     motors, limits = [], dict(zip(robot.control_names, robot.control_limits, strict=True))
-    geared = [drive for drive in robot.drives if drive.joints]
+    geared = any(motor.ratios for motor in robot.motors)
     tendons = ElementTree.SubElement(root, "tendon") if geared else None
-    for drive in robot.drives:
-        motor = {"name": drive.name}
-        if tendons is not None and drive.joints:
-            tendon = ElementTree.SubElement(tendons, "fixed", name=drive.name)
-            for joint, ratio in drive.joints.items():
+    for motor in robot.motors:
+        name, found = motor.name, {"name": motor.name}
+        if tendons is not None and motor.ratios:
+            tendon = ElementTree.SubElement(tendons, "fixed", name=name)
+            for joint, ratio in motor.ratios.items():
                 ElementTree.SubElement(tendon, "joint", joint=joint, coef=text([ratio]))
-            motor["tendon"] = drive.name
+            found["tendon"] = name
         else:
-            ElementTree.SubElement(made[drive.body], "site", name=drive.name, pos=text(drive.point))
-            motor |= {"site": drive.name, "gear": text(drive.wrench or ())}
-        most = limits[drive.name]
+            ElementTree.SubElement(made[motor.body], "site", name=name, pos=text(motor.point))
+            found |= {"site": name, "gear": text(motor.wrench or ())}
+        most = limits[name]
         if math.isfinite(most):
-            motor["ctrlrange"] = text([-most, most])
-        motors.append(motor)
+            found["ctrlrange"] = text([-most, most])
+        motors.append(found)
     return motors
 
 

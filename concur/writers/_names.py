@@ -63,10 +63,10 @@ def check(robot: Tree) -> None:
         if wheel.support is not None:
             numbers += [wheel.support.radius or 0.0, *wheel.support.center]
         _within(robot, f"wheel `{wheel.body}`", numbers)
-    for drive in robot.drives:
-        limit = drive.torque_limit if math.isfinite(drive.torque_limit) else 0.0
-        numbers = [*(drive.joints or {}).values(), *(drive.wrench or ()), *drive.point, limit]
-        _within(robot, f"drive `{drive.name}`", numbers)
+    for motor in robot.motors:
+        limit = motor.torque if math.isfinite(motor.torque) else 0.0
+        numbers = [*motor.ratios.values(), *(motor.wrench or ()), *motor.point, motor.rotor, limit]
+        _within(robot, f"motor `{motor.name}`", numbers)
     for mimic in robot.mimics:
         _within(robot, f"mimic `{mimic.body}`", [mimic.multiplier, mimic.offset])
     _within(robot, "`gravity`", robot.gravity)
@@ -79,13 +79,13 @@ def _within(robot: Tree, place: str, numbers: Iterable[float]) -> None:
 
 
 def check_gears(robot: Tree) -> None:
-    """Refuse drives on one of several freedoms of a joint, which other formats split or turn."""
+    """Refuse motors on one of several freedoms of a joint, which other formats split or turn."""
     simple = {body.name for body in robot.bodies if body.joint.nv == 1}
-    for drive in robot.drives:
-        other = next((name for name in drive.joints or () if name not in simple), None)
+    for motor in robot.motors:
+        other = next((name for name in motor.ratios if name not in simple), None)
         if other is not None:
             came, cure = f"`{other}`", "Model the joint as several bodies, or keep TOML."
-            refuse(robot, f"drive `{drive.name}`", "joints with one freedom", came, cure)
+            refuse(robot, f"motor `{motor.name}`", "joints with one freedom", came, cure)
 
 
 def check_unique(robot: Tree, names: Iterable[str], kind: str, reserved: tuple[str, ...]) -> None:

@@ -21,7 +21,7 @@ SIDECAR = {
     "locked",
     "wheels",
     "steering",
-    "drives",
+    "motors",
     "supports",
 }
 """Fields of a sidecar."""

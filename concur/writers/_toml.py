@@ -9,9 +9,9 @@ from typing import Any
 
 from concur.robot import (
     Body,
-    Drive,
     Inertia,
     Mimic,
+    Motor,
     Pose,
     Shape,
     Steering,
@@ -52,7 +52,7 @@ def to_toml(robot: Tree) -> str:
         robot.name,
         robot.bodies,
         robot.wheels,
-        drives=robot.drives,
+        motors=robot.motors,
         mimics=robot.mimics,
         steering=robot.steering,
     )
@@ -61,7 +61,7 @@ def to_toml(robot: Tree) -> str:
     for name, entries in (
         ("bodies", [_body(body) for body in robot.bodies]),
         ("wheels", [wheel_fields(wheel) for wheel in robot.wheels]),
-        ("drives", [drive_fields(drive) for drive in robot.drives]),
+        ("motors", [motor_fields(motor) for motor in robot.motors]),
         ("mimics", [_given(mimic) for mimic in robot.mimics]),
         ("steering", [steering_fields(steering) for steering in robot.steering]),
     ):
@@ -163,9 +163,9 @@ def wheel_fields(wheel: Wheel) -> dict[str, Any]:
     return found | {"support": _given(wheel.support)} if wheel.support else found
 
 
-def drive_fields(drive: Drive) -> dict[str, Any]:
-    """Fields of a drive that differ from their defaults."""
-    return _given(drive)
+def motor_fields(motor: Motor) -> dict[str, Any]:
+    """Fields of a motor that differ from their defaults."""
+    return _given(motor)
 
 
 def steering_fields(steering: Steering) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def steering_fields(steering: Steering) -> dict[str, Any]:
     return _given(steering)
 
 
-def _given(value: Drive | Mimic | Steering | Support | Wheel) -> dict[str, Any]:
+def _given(value: Motor | Mimic | Steering | Support | Wheel) -> dict[str, Any]:
     """Fields that differ from their defaults, and those without a default."""
     found = {field.name: (getattr(value, field.name), field.default) for field in fields(value)}
     return {

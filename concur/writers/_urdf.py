@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from concur.interop import chain, is_native, roll_pitch_yaw, urdf_joints
 from concur.robot import Body, Pose, Shape, Tree, joints
 from concur.writers._names import bounded, check, check_gears, check_unique, refuse, text
-from concur.writers._toml import drive_fields, points, steering_fields, tables, wheel_fields
+from concur.writers._toml import motor_fields, points, steering_fields, tables, wheel_fields
 
 _BASES = {joints.Free: "free", joints.Planar: "planar", joints.Fixed: "fixed"}
 _CHAIN = " The next {} joints are one {} joint of the robot; the links between them have no mass. "
@@ -23,7 +23,7 @@ def to_urdf(robot: Tree) -> tuple[str, str]:
     Each body is a link of its name, carried by a joint of the same name. A `Free` joint is
     `floating`, the `Planar` joint of a base with the normal z is `planar`; other joints with
     several degrees of freedom are chains of joints with massless links between them. The sidecar
-    has the base, gravity, actuated joints, wheels, their steering and drives.
+    has the base, gravity, actuated joints, wheels, their steering and motors.
 
     Parameters
     ----------
@@ -92,8 +92,8 @@ def to_urdf(robot: Tree) -> tuple[str, str]:
         side.add("steering", tables([steering_fields(steering) for steering in robot.steering]))
     if robot.supports:
         side.add("supports", points(robot.supports))
-    if robot.drives:
-        side.add("drives", tables([drive_fields(drive) for drive in robot.drives]))
+    if robot.motors:
+        side.add("motors", tables([motor_fields(motor) for motor in robot.motors]))
     xml = '<?xml version="1.0" encoding="utf-8"?>\n'
     return xml + ElementTree.tostring(root, encoding="unicode") + "\n", tomlkit.dumps(side)
 

@@ -40,11 +40,11 @@ def _label(name: str) -> str:
 def sorted_axes(axes: Iterable[Axis], task: Task, path: str) -> list[Axis]:
     """Sort the axes in the order of the robot's controls."""
     robot = task.robot
-    if robot.drives or robot.following:
+    if robot.motors or robot.following:
         Refusal(path, "")(
             "task",
             "a robot whose joints have a motor each",
-            "drives on several joints, thrusters, or joints that follow others: "
+            "motors with gears, thrusters, or joints that follow others: "
             + ", ".join(f"`{n}`" for n in robot.control_names[len(robot.actuated_freedoms) :])
             + ", ".join(f"`{name}`" for name in robot.following),
             "An axis of a rig is one joint with its encoder and motor. Simulate this robot, or "

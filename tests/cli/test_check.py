@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import concur as cc
 from concur.cli import main
 from concur.cli._warnings import robot_warnings
-from concur.robot import Body, Drive, Inertia, Mimic, joints
+from concur.robot import Body, Inertia, Mimic, Motor, joints
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my_robot.toml"
 
@@ -113,11 +113,11 @@ def test_limits_of_joints_that_drives_share_are_told_if_they_may_be_exceeded(lim
     for name, axis in (("tilt", (0, 1, 0)), ("roll", (1, 0, 0))):
         joint = joints.Revolute(axis)
         bodies.append(Body(name, joint, bodies[-1].name, inertia=solid, torque_limit=10.0))
-    drives = [
-        Drive("a", {"tilt": 2.0, "roll": 2.0}, torque_limit=limits[0]),
-        Drive("b", {"tilt": 2.0, "roll": -2.0}, torque_limit=limits[1]),
+    motors = [
+        Motor("a", {"tilt": 2.0, "roll": 2.0}, torque=limits[0]),
+        Motor("b", {"tilt": 2.0, "roll": -2.0}, torque=limits[1]),
     ]
-    robot = cc.Mechanism("wrist", bodies, drives=drives)
+    robot = cc.Mechanism("wrist", bodies, motors=motors)
     found = [text for text in robot_warnings(robot) if "is not checked, since `a`, `b`" in text]
     assert len(found) == told
 

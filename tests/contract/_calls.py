@@ -54,7 +54,7 @@ SOUND: dict[str, tuple[str, dict[str, str]]] = {
             "ground": "0.0",
         },
     ),
-    "Drive": ("cc.robot.Drive", {"name": '"d"', "joints": '{"arm": 2.0}'}),
+    "Motor": ("cc.Motor", {"name": '"d"', "joints": '{"arm": 2.0}'}),
     "Mimic": (
         "cc.robot.Mimic",
         {"body": '"a"', "of": '"b"', "multiplier": "1.0", "offset": "0.0"},
@@ -199,16 +199,15 @@ EXPRESSIONS = (
     "cc.Inertia(0.0, moments=(1, 1, 1))",
     "cc.Inertia(1.0, moments=[[1, 0.5, 0], [0.4, 1, 0], [0, 0, 1]])",
     # Couplings.
-    'cc.Mechanism("r", [base, upright], drives=[cc.robot.Drive("d", {"ghost": 1.0})])',
-    'cc.Mechanism("r", [base, upright], actuated=["mast"], '
-    'drives=[cc.robot.Drive("d", {"mast": 1.0})])',
+    'cc.Mechanism("r", [base, upright], motors=[cc.Motor("d", {"ghost": 1.0})])',
+    'cc.Mechanism("r", [base, upright], actuated=["mast"], motors=[cc.Motor("d", {"mast": 1.0})])',
     'cc.Mechanism("r", [base, upright], mimics=[cc.robot.Mimic("mast", "ghost")])',
     'cc.Mechanism("r", [base, upright], mimics=[cc.robot.Mimic("mast", "base")])',
     'cc.Mechanism("r", [base, upright, wheel], mimics=[cc.robot.Mimic("mast", "wheel"), '
     'cc.robot.Mimic("wheel", "mast")])',
-    'cc.robot.Drive("d", {"arm": 0.0})',
-    'cc.robot.Drive("d")',
-    'cc.robot.Drive("d", body="arm", wrench=(0, 0, 0, 0, 0, 0))',
+    'cc.Motor("d", {"arm": 0.0})',
+    'cc.Motor("d")',
+    'cc.Motor("d", body="arm", wrench=(0, 0, 0, 0, 0, 0))',
     'cc.robot.Mimic("arm", of="arm")',
     'cc.robot.Steering("a", guides=("b",))',
     'cc.robot.Steering("a", guides=("a", "b"))',

@@ -177,9 +177,9 @@ def _gripper() -> Any:
         "gripper",
         bodies,
         actuated=["boom", "left"],
-        drives=[
-            cc.robot.Drive("sum", {"elbow": 3.0, "wrist": 2.0}),
-            cc.robot.Drive("difference", {"elbow": 3.0, "wrist": -2.0}),
+        motors=[
+            cc.Motor("sum", {"elbow": 3.0, "wrist": 2.0}),
+            cc.Motor("difference", {"elbow": 3.0, "wrist": -2.0}),
         ],
         mimics=[cc.robot.Mimic("right", of="left", multiplier=-0.8, offset=0.05)],
     )

@@ -1,6 +1,6 @@
 """The same robot in Pinocchio, with the rows of its wheels and couplings: concur is not called.
 
-Descriptions are read (bodies, joints, placements, inertias, wheels, mimics, drives, steering);
+Descriptions are read (bodies, joints, placements, inertias, wheels, mimics, motors, steering);
 all computing is Pinocchio's and NumPy's. Joints that the library lacks become chains of its own.
 """
 
@@ -340,9 +340,9 @@ class Twin:
         for name in self.robot.actuated:
             first, size = self.start[name][1], self.body[name].joint.nv
             columns += list(np.eye(self.nv)[first : first + size])
-        for drive in self.robot.drives:
+        for motor in self.robot.motors:
             column = np.zeros(self.nv)
-            for name, ratio in drive.joints.items():
+            for name, ratio in motor.ratios.items():
                 column[self.start[name][1]] = ratio
             columns.append(column)
         return np.array(columns).reshape(-1, self.nv).T

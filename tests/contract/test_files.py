@@ -39,7 +39,7 @@ def test_robot_comes_back_from_toml(name: str, tmp_path: Path) -> None:
     ]
     assert tuple(again.actuated) == tuple(robot.actuated)
     assert tuple(again.wheels) == tuple(robot.wheels)
-    assert tuple(again.drives) == tuple(robot.drives)
+    assert tuple(again.motors) == tuple(robot.motors)
     assert tuple(again.mimics) == tuple(robot.mimics)
     assert tuple(again.steering) == tuple(robot.steering)
     np.testing.assert_array_equal(again.gravity, robot.gravity)

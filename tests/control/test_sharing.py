@@ -12,7 +12,7 @@ import concur as cc
 from concur.control import Servo
 from concur.errors import ConcurError
 from concur.outputs import Output, ReferenceSample, references
-from concur.robot import Body, Drive, Inertia, Mechanism, Pose, Wheel, joints
+from concur.robot import Body, Inertia, Mechanism, Motor, Pose, Wheel, joints
 from concur.simulation import Integrator
 from tests.control._mecanum import ACTUATION, FOUR, OUTPUTS, THREE, WEIGHTS, WHEELS, base
 from tests.oracles import assert_close
@@ -101,7 +101,7 @@ def test_four_wheels_and_arm_track_as_the_error_dynamics_demand() -> None:
 
 
 def test_tricycle_with_a_differential_tracks_with_equal_axle_torques() -> None:
-    """One motor drives both rear wheels, one steers; a point ahead follows a circle."""
+    """One motor turns both rear wheels, one steers; a point ahead follows a circle."""
     spin, axle = Inertia(1.0, moments=(4e-3, 6e-3, 4e-3)), joints.Revolute((0, 1, 0))
     bodies = [
         Body("base", joints.Planar(), inertia=Inertia(20.0, (0.3, 0, 0), (0.5, 0.8, 1.0))),
@@ -116,7 +116,7 @@ def test_tricycle_with_a_differential_tracks_with_equal_axle_torques() -> None:
         bodies,
         wheels,
         actuated=["fork"],
-        drives=[Drive("axle", {"left": 3.0, "right": 3.0}, torque_limit=20.0)],
+        motors=[Motor("axle", {"left": 3.0, "right": 3.0}, torque=20.0)],
     )
     model = cc.reduce(robot)
     servo = Servo(model, [Output("nose", "fork", "R2", (0.3, 0, 0))], **GAINS)
@@ -148,10 +148,10 @@ def test_thrusters_that_only_push() -> None:
     jets = []
     for k, (x, y) in enumerate([(1, 1), (1, -1), (-1, 1), (-1, -1)]):
         place = (0.4 * x, 0.3 * y, 0.0)
-        jets.append(Drive(f"x{k}", body="hull", wrench=(-x, 0, 0, 0, 0, 0), point=place))
-        jets.append(Drive(f"y{k}", body="hull", wrench=(0, -y, 0, 0, 0, 0), point=place))
+        jets.append(Motor(f"x{k}", body="hull", wrench=(-x, 0, 0, 0, 0, 0), point=place))
+        jets.append(Motor(f"y{k}", body="hull", wrench=(0, -y, 0, 0, 0, 0), point=place))
     hull = Body("hull", joints.Planar(), inertia=Inertia(10.0, moments=(0.5, 0.6, 0.9)))
-    robot = Mechanism("hull", [hull], drives=jets)
+    robot = Mechanism("hull", [hull], motors=jets)
     model = cc.reduce(robot)
     assert (model.ns, model.nu, set(model.control_units)) == (3, 8, {"N"})
     pushes = model.input_matrix(robot.neutral())

@@ -14,7 +14,7 @@ import concur as cc
 from concur.formulations import Factor
 from concur.outputs import FunctionOutput
 from concur.reduction import ReducedModel
-from concur.robot import Drive, Mimic
+from concur.robot import Mimic, Motor
 
 Z = (0.0, 0.0, 1.0)
 HEAVY = (0.0, 0.0, -9.81)
@@ -145,17 +145,17 @@ CASES: dict[str, Case] = {
         regular=False,
     ),
     "mimic": Case(two(_TURN, _TURN, mimics=[Mimic("tip", "arm", -0.5, 0.1)]), [_output("SO2")]),
-    "drive": Case(
+    "motor": Case(
         two(
             _TURN,
             _TURN,
             actuated=[],
-            drives=[Drive("a", {"arm": 2.0}), Drive("b", {"arm": 1.0, "tip": 3.0})],
+            motors=[Motor("a", {"arm": 2.0}), Motor("b", {"arm": 1.0, "tip": 3.0})],
         ),
         [_output("SO2"), _output("SO2", "tip", "turn")],
     ),
     "thruster": Case(
-        one(_SLIDE, actuated=[], drives=[Drive("jet", body="arm", wrench=(1, 0, 0, 0, 0, 0))]),
+        one(_SLIDE, actuated=[], motors=[Motor("jet", body="arm", wrench=(1, 0, 0, 0, 0, 0))]),
         [_output("R")],
     ),
     "floater": Case(

@@ -17,7 +17,7 @@ from tests.grid._walk import Cell, cells, fault, is_slow, of_law, of_references,
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 PLACED = {
-    "Body Inertia Mechanism Output Pose Wheel joints LagrangianSystem": "systems",
+    "Body Inertia Mechanism Motor Output Pose Wheel joints LagrangianSystem": "systems",
     "PassiveServo Servo laws": "laws",
     "references ReferenceSample": "references",
     "Plant Run Status certified_gains certify compare design_gains geometric_phase "

@@ -42,7 +42,7 @@ def completed(whole: dict[str, Any], part: dict[str, Any]) -> str:
     """Put the tables of a fragment into a whole file: lists grow, tables are replaced."""
     merged = dict(whole)
     for key, value in part.items():
-        if key in ("bodies", "wheels", "drives", "mimics", "steering", "outputs"):
+        if key in ("bodies", "wheels", "motors", "mimics", "steering", "outputs"):
             merged[key] = [*whole.get(key, []), *value]
         elif key == "reference":
             merged[key] = whole.get(key, {}) | value
@@ -61,7 +61,7 @@ def test_block_is_read(block: str, tmp_path: Path) -> None:
         target.write_text(block)
         robot_file = "bodies" in part
     else:
-        robot_file = bool({"bodies", "wheels", "drives"} & part.keys())
+        robot_file = bool({"bodies", "wheels", "motors"} & part.keys())
         target.write_text(completed(ROBOT if robot_file else TASK, part))
     if robot_file:
         robot = load(target)

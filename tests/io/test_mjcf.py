@@ -12,7 +12,7 @@ import pytest
 import concur as cc
 from concur import interop
 from concur.errors import ConcurError, DescriptionError
-from concur.robot import Body, Drive, Inertia, Mechanism, Mimic, joints
+from concur.robot import Body, Inertia, Mechanism, Mimic, Motor, joints
 from tests.oracles import EVERY_JOINT, assert_close, random_robot, random_velocity
 
 NO_SCREW = tuple(kind for kind in EVERY_JOINT if kind != "Helical")
@@ -149,7 +149,7 @@ GEARS = """<tendon><fixed name="t" range="0 1"><joint joint="shoulder" coef="2"/
 """
 
 
-def test_actuators_of_tendons_and_sites_are_drives(tmp_path: Path) -> None:
+def test_actuators_of_tendons_and_sites_are_motors(tmp_path: Path) -> None:
     head, _, rest = ARM.partition("<actuator>")
     head = head.replace(
         '<joint name="wrist"',
@@ -160,7 +160,7 @@ def test_actuators_of_tendons_and_sites_are_drives(tmp_path: Path) -> None:
     assert "`range`: limits of tendons and ball joints (tendon `t`)" in robot.unread
     assert robot.control_names == ("slide", "both", "own", "jet")
     assert robot.control_limits.tolist() == [6.0, 2.0, 4.0, 8.0]
-    assert robot.drives[0].joints == {"upper": 10.0, "fore": -15.0}
+    assert robot.motors[0].joints == {"upper": 10.0, "fore": -15.0}
     model = mujoco.MjModel.from_xml_path(str(path))
     data, order = mujoco.MjData(model), interop.mujoco(robot)
     q, u = robot.random(np.random.default_rng(1)), np.array([0.7, 0.3, -0.4, 2.0])
@@ -180,21 +180,21 @@ def test_motors_of_planar_joints_push_along_fixed_axes(tmp_path: Path) -> None:
     assert_close(order.from_force(q, data.qfrc_actuator), robot.actuation(q) @ u, 1e-12)
 
 
-def test_drives_that_are_saved_come_back(tmp_path: Path) -> None:
+def test_motors_that_are_saved_come_back(tmp_path: Path) -> None:
     heavy = Inertia(1.0, (0.1, 0.0, 0.0), (1, 1, 1))
     base = Body("base", joints.Free(), inertia=heavy)
     hinges = [
         Body(x, joints.Revolute((0, 0, 1)), "base", inertia=heavy, torque_limit=6.0) for x in "abc"
     ]
-    drives = [
-        Drive("sum", {"a": 2.0, "b": 1.5}, torque_limit=4.0),
-        Drive("difference", {"a": 2.0, "b": -1.5}),
-        Drive("c", {"c": 3.0}),
-        Drive("jet", None, "a", (0, 1, 0, 0, 0, 0.2), (0.5, 0, 0), 2.0),
+    motors = [
+        Motor("sum", {"a": 2.0, "b": 1.5}, torque=4.0),
+        Motor("difference", {"a": 2.0, "b": -1.5}),
+        Motor("c", {"c": 3.0}),
+        Motor("jet", body="a", wrench=(0, 1, 0, 0, 0, 0.2), point=(0.5, 0, 0), torque=2.0),
     ]
-    robot = Mechanism("geared", [base, *hinges], drives=drives)
+    robot = Mechanism("geared", [base, *hinges], motors=motors)
     again = cc.load(robot.save(tmp_path / "robot.xml")[0])
-    assert again.drives == (*drives[:2], Drive("c", {"c": 3.0}, torque_limit=2.0), drives[3])
+    assert again.motors == (*motors[:2], Motor("c", {"c": 3.0}, torque=2.0), motors[3])
     assert (again.actuated, again.control_names) == (robot.actuated, robot.control_names)
     assert again.control_limits.tolist() == robot.control_limits.tolist()
 

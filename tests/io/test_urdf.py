@@ -397,8 +397,8 @@ def test_invalid_mimic_joints(tmp_path: Path, text: str, message: str) -> None:
 def test_drives_of_the_sidecar_name_joints(tmp_path: Path) -> None:
     text = hand("")
     side = (
-        '[[drives]]\nname = "spindle"\njoints = { first = 2.0, second = -3.0 }\n'
-        '[[drives]]\nname = "jet"\nbody = "palm"\nwrench = [1, 0, 0, 0, 0, 0]\npoint = [0, 1, 0]'
+        '[[motors]]\nname = "spindle"\njoints = { first = 2.0, second = -3.0 }\n'
+        '[[motors]]\nname = "jet"\nbody = "palm"\nwrench = [1, 0, 0, 0, 0, 0]\npoint = [0, 1, 0]'
     )
     loaded = load(tmp_path, text, side)
     assert loaded.control_names == ("spindle", "jet")
@@ -408,7 +408,7 @@ def test_drives_of_the_sidecar_name_joints(tmp_path: Path) -> None:
     assert_close(loaded.actuation(loaded.neutral()), forces, 1e-15)
     for name, message in (("frist", "a joint"), ("a", "a joint")):
         with pytest.raises(DescriptionError, match=message):
-            load(tmp_path, text, f'[[drives]]\nname = "x"\njoints = {{ {name} = 1.0 }}')
+            load(tmp_path, text, f'[[motors]]\nname = "x"\njoints = {{ {name} = 1.0 }}')
 
 
 @pytest.mark.parametrize(

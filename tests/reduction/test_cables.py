@@ -15,7 +15,7 @@ from concur.control import Servo, linear_loop
 from concur.errors import InertiaError, OutputError, ReductionError, SimulationError
 from concur.outputs import Output
 from concur.reduction import ReducedModel, reduce, symmetry
-from concur.robot import Body, Drive, Inertia, Mechanism, Mimic, Pose, joints
+from concur.robot import Body, Inertia, Mechanism, Mimic, Motor, Pose, joints
 from concur.robots import crane_car
 from concur.simulation import Plant, forced_motion
 from tests.oracles import Pinocchio, assert_close
@@ -192,10 +192,10 @@ def test_what_is_a_link_on_a_cable() -> None:
     assert_close(one(point).cables["load"].axis, [0.0, -0.6, 0.8], 1e-15)
     assert one(point).cables["load"].moment == pytest.approx(0.25)
     # A motor, a thruster, no mass away from the joint: the spin would take torque without mass.
-    thrust = Drive("jet", body="load", wrench=(0.0, 0.0, 0.0, 0.0, 0.0, 1.0))
+    thrust = Motor("jet", body="load", wrench=(0.0, 0.0, 0.0, 0.0, 0.0, 1.0))
     for inertia, options in (
         (point, {"actuated": ("load",)}),
-        (point, {"drives": (thrust,)}),
+        (point, {"motors": (thrust,)}),
         (Inertia(1.0), {}),
     ):
         with pytest.raises(InertiaError, match="moves no mass"):

@@ -210,7 +210,7 @@ def test_files(tmp_path: Path) -> None:
 
 
 def test_singular_configurations_beyond_limits_do_not_count() -> None:
-    # With a wheel that drives, 90 degrees of steering are singular.
+    # With a wheel that motors, 90 degrees of steering are singular.
     free = [replace(body, limits=None) for body in CAR.bodies]
     for bodies, holds in ((CAR.bodies, True), (free, False)):
         row = reduce(replace(CAR, bodies=bodies)).audit()["NHR3"]

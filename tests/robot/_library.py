@@ -66,7 +66,7 @@ def numbers(folder: Path, name: str) -> dict[str, object]:
     robot = cc.load(path)
     planar = isinstance(robot.base.joint, cc.joints.Planar)
     first = UrdfOracle(as_pinocchio_reads_it(path, robot), robot, "planar" if planar else "free")
-    tree = replace(robot, wheels=(), drives=(), actuated=None)
+    tree = replace(robot, wheels=(), motors=(), actuated=None)
     second, order = Mujoco(tree), cc.interop.mujoco(tree)
     model, data = second.model, second.data
     rng, states = np.random.default_rng(7), []

@@ -343,7 +343,7 @@ def test_coordinates_that_are_all_fixed() -> None:
         lambda name: cc.Wheel(name, 0.1),
         lambda name: cc.robot.Mimic(name, of="b"),
         lambda name: cc.robot.Mimic("a", of=name),
-        lambda name: cc.robot.Drive(name, joints={"a": 1.0}),
+        lambda name: cc.Motor(name, joints={"a": 1.0}),
         lambda name: cc.simulation.Wrench(name, "a"),
         lambda name: cc.simulation.Wrench("a", name),
         lambda name: cc.Output(name, "a", "R3"),

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from concur.errors import DescriptionError, ReductionError
 from concur.io import load
 from concur.reduction import WheelReduction, reduce
-from concur.robot import Body, Drive, Mechanism, joints
+from concur.robot import Body, Mechanism, Motor, joints
 from tests.oracles import Pinocchio, assert_close
 from tests.robot._contacts import at_point, check_motion
 
@@ -66,8 +66,8 @@ def test_crawler_on_a_hull_that_does_not_float() -> None:
     assert isinstance(model, WheelReduction)
     assert (model.kind, model.ns) == ("chaplygin", 8)
     check_motion(model, on_hull(fixed), 2)
-    jets = [Drive("jet", body="spacecraft", wrench=(1, 0, 0, 0, 0, 0))]
-    pushed = reduce(replace(robot, drives=jets))
+    jets = [Motor("jet", body="spacecraft", wrench=(1, 0, 0, 0, 0, 0))]
+    pushed = reduce(replace(robot, motors=jets))
     assert isinstance(pushed, WheelReduction)
     assert (pushed.ns, pushed.nu) == (14, 9)
     check_motion(pushed, on_hull(pushed.robot), 3)

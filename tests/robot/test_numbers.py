@@ -9,13 +9,13 @@ import pytest
 
 import concur as cc
 from concur.errors import InertiaError, UnknownNameError
-from concur.robot import Drive, Inertia, Pose
+from concur.robot import Inertia, Motor, Pose
 from tests.oracles import assert_close, rover
 
 
 def test_numbers_are_those_of_the_description() -> None:
     robot = replace(
-        rover(), actuated=["turret"], drives=[Drive("pair", {"left": 3.0, "right": -2.0})]
+        rover(), actuated=["turret"], motors=[Motor("pair", {"left": 3.0, "right": -2.0})]
     )
     arm, wheel = robot.bodies[-1], robot.wheels[0]
     found = robot.numbers

@@ -80,7 +80,7 @@ def test_snakeboard_keeps_its_speed_as_a_velocity_of_its_own(board: ReducedModel
     assert board.regularity(np.zeros(6)) > 0.1
     row = board.audit()["CON3"]
     assert row.status is AuditStatus.FAILS
-    assert row.why == "no drive on board[vx]"
+    assert row.why == "no motor on board[vx]"
 
 
 @pytest.mark.parametrize("distance", [1e-1, 1e-3, 0.0])

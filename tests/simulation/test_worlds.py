@@ -30,10 +30,10 @@ from concur.errors import (
 )
 from concur.robot import (
     Body,
-    Drive,
     Inertia,
     Mechanism,
     Mimic,
+    Motor,
     Pose,
     Support,
     Wheel,
@@ -63,9 +63,9 @@ def odd() -> Mechanism:
             Body("hand", joints.Revolute((0, 0, 1)), "plate", Pose((0.2, 0.1, 0.0)), inertia),
         ],
         actuated=["arm"],
-        drives=[
-            Drive("jet", body="plate", wrench=(1, 0.5, 0, 0, 0, 0), point=(0.1, 0.2, 0.3)),
-            Drive("motor", joints={"slide": 3.0}),
+        motors=[
+            Motor("jet", body="plate", wrench=(1, 0.5, 0, 0, 0, 0), point=(0.1, 0.2, 0.3)),
+            Motor("motor", joints={"slide": 3.0}),
         ],
         mimics=[Mimic("hand", of="arm", multiplier=-0.5)],
     )
@@ -396,7 +396,7 @@ def test_only_trees_have_uncertain_numbers() -> None:
 LOOPS: dict[str, tuple[str, tuple[str, ...]]] = {
     "rover": ("rover_arm.toml", (*ALL, "radius")),
     "floater": ("free_floater.toml", ALL),
-    "car": ("drives/ackermann_car_task.toml", (*ALL, "radius")),
+    "car": ("motors/ackermann_car_task.toml", (*ALL, "radius")),
 }
 
 

@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 
 import concur as cc
 from concur.errors import ConcurError, ShapeError, SimulationError, UnknownNameError
-from concur.robot import Body, Drive, Inertia, Mechanism, Pose, Support, Wheel, joints
+from concur.robot import Body, Inertia, Mechanism, Motor, Pose, Support, Wheel, joints
 from concur.simulation import Plant
 from tests.oracles import Pinocchio, assert_close
 from tests.simulation.test_worlds import EXAMPLES, ROBOTS, odd, refused
@@ -82,7 +82,7 @@ def test_tilted_placements_are_those_of_the_rebuilt_robot(name: str) -> None:
 
 
 def test_tilted_placements_move_the_plant_as_pinocchio_does() -> None:
-    robot = replace(odd(), actuated=None, drives=(), mimics=())
+    robot = replace(odd(), actuated=None, motors=(), mimics=())
     moving = ("arm", "plate", "slide", "hand")
     family = [f"{n}.placement.{field}" for n in moving for field in ("translation", "rotation")]
     plant, rng = Plant(robot, uncertain=family), np.random.default_rng(5)
@@ -104,9 +104,9 @@ def test_tilted_placements_move_the_plant_as_pinocchio_does() -> None:
     assert_close(plant.world_acceleration(q, v, u, p)[0], due, 1e-10)
 
 
-def test_ratios_are_those_of_the_drives() -> None:
+def test_ratios_are_those_of_the_motors() -> None:
     robot = replace(
-        odd(), actuated=(), mimics=(), drives=[Drive("pair", {"slide": 3.0, "arm": 2.0})]
+        odd(), actuated=(), mimics=(), motors=[Motor("pair", {"slide": 3.0, "arm": 2.0})]
     )
     plant = Plant(robot, uncertain=["pair.ratio"])
     assert plant.number_names == ("pair: ratio[0]", "pair: ratio[1]")
@@ -119,7 +119,7 @@ def test_ratios_are_those_of_the_drives() -> None:
     slide, arm = robot.freedoms("slide", "arm")
     assert other.actuation(robot.neutral())[[slide, arm], 0].tolist() == [3.5, 1.9]
     assert_same(plant, given, other)
-    assert_same(plant, given, replace(robot, drives=[Drive("pair", {"slide": 3.5, "arm": 1.9})]))
+    assert_same(plant, given, replace(robot, motors=[Motor("pair", {"slide": 3.5, "arm": 1.9})]))
 
 
 def test_centres_and_supports_are_those_of_the_wheels() -> None:
@@ -150,7 +150,7 @@ def test_declarations_that_cannot_be_are_refused_with_the_reason() -> None:
         (ROBOTS["rover"], ["forearm.center"], SimulationError, "no wheel"),
         (ROBOTS["rover"], ["left_wheel.support.radius"], SimulationError, "a sphere"),
         (ROBOTS["marble"], ["ball.support.center"], SimulationError, "a plane"),
-        (ROBOTS["rover"], ["forearm.ratio"], UnknownNameError, "a drive and ratio"),
+        (ROBOTS["rover"], ["forearm.ratio"], UnknownNameError, "a motor and ratio"),
         (ROBOTS["odd"], ["jet.ratio"], UnknownNameError, "jet"),
         (ROBOTS["odd"], ["motor.inertia.mass"], UnknownNameError, "motor"),
         (car, ["front_right.placement.rotation"], SimulationError, "on an axle of the steering"),

@@ -12,7 +12,7 @@ import pytest
 import concur as cc
 from concur import interop
 from concur.errors import ConcurError, DescriptionError
-from concur.robot import Body, Drive, Inertia, Mechanism, Mimic, Wheel, joints
+from concur.robot import Body, Inertia, Mechanism, Mimic, Motor, Wheel, joints
 from concur.simulation import Plant
 from concur.writers import to_mjcf, to_toml, to_urdf
 from tests.oracles import EVERY_JOINT, assert_close, random_robot, random_rover, random_velocity
@@ -48,7 +48,7 @@ def test_toml_keeps_every_name(tmp_path: Path) -> None:
         hinge("other", "base"),
         hinge("no joint", "base"),
         hinge("c", "base"),
-        drives=[Drive("no drive", {"no joint": 1.0})],
+        motors=[Motor("no motor", {"no joint": 1.0})],
         mimics=[Mimic("c", "other", 1.0)],
     )
     robot.save(tmp_path / "robot.toml")
@@ -63,10 +63,10 @@ def geared() -> Mechanism:
         hinge("b", "a"),
         hinge("left", "b"),
         hinge("right", "b"),
-        drives=[
-            Drive("sum", {"a": 2.0, "b": 1.5}, torque_limit=4.0),
-            Drive("difference", {"a": 2.0, "b": -1.5}),
-            Drive("jet", body="base", wrench=(0, 1, 0, 0, 0, 0.2), point=(0.5, 0, 0)),
+        motors=[
+            Motor("sum", {"a": 2.0, "b": 1.5}, torque=4.0),
+            Motor("difference", {"a": 2.0, "b": -1.5}),
+            Motor("jet", body="base", wrench=(0, 1, 0, 0, 0, 0.2), point=(0.5, 0, 0)),
         ],
         mimics=[Mimic("right", "left", -1.0, 0.1)],
     )
@@ -76,7 +76,7 @@ def test_drives_and_followers_are_written(tmp_path: Path) -> None:
     robot = geared()
     for name in ("robot.toml", "other.urdf"):
         again = cc.load(robot.save(tmp_path / name)[0])
-        assert (again.drives, again.mimics) == (robot.drives, robot.mimics)
+        assert (again.motors, again.mimics) == (robot.motors, robot.mimics)
         assert again.actuated == robot.actuated == ("left",)
     assert cc.load(tmp_path / "robot.toml") == robot
     model = mujoco.MjModel.from_xml_string(to_mjcf(robot))
@@ -92,7 +92,7 @@ def test_drives_and_followers_are_written(tmp_path: Path) -> None:
     assert_close(order.from_force(q, data.qfrc_actuator), tau, 1e-12)
     assert model.actuator("sum").ctrlrange.tolist() == [-4.0, 4.0]
     ball = Body("b", joints.Spherical(), "a", inertia=Inertia(1.0, moments=(1, 1, 1)))
-    odd = mechanism(hinge("a"), ball, drives=[Drive("d", {"b[wx]": 1.0})])
+    odd = mechanism(hinge("a"), ball, motors=[Motor("d", {"b[wx]": 1.0})])
     for writer in (to_urdf, to_mjcf):
         with pytest.raises(DescriptionError, match="joints with one freedom"):
             writer(odd)

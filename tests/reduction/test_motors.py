@@ -1,4 +1,4 @@
-"""Drives and joints that follow others, against Pinocchio with B and constraint rows by hand."""
+"""Motors and joints that follow others, against Pinocchio with B and constraint rows by hand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import concur as cc
 from concur.errors import ConcurError, DescriptionError, OutputError, ReductionError
 from concur.outputs import ReferenceSample
-from concur.robot import Body, Drive, Inertia, Mechanism, Mimic, Pose, joints
+from concur.robot import Body, Inertia, Mechanism, Mimic, Motor, Pose, joints
 from concur.simulation import Plant
 from tests.oracles import Constrained, Pinocchio, assert_close
 
@@ -30,7 +30,7 @@ def _arm(base: joints.Joint) -> list[Body]:
     ]
 
 
-WRIST = Drive("a", {"pitch": 2.0, "roll": 3.0}), Drive("b", {"pitch": 2.0, "roll": -3.0})
+WRIST = Motor("a", {"pitch": 2.0, "roll": 3.0}), Motor("b", {"pitch": 2.0, "roll": -3.0})
 
 
 def _turn_and_slide(unit: float, *columns: tuple[float, float]) -> Mechanism:
@@ -41,11 +41,11 @@ def _turn_and_slide(unit: float, *columns: tuple[float, float]) -> Mechanism:
         Body("turn", joints.Revolute((0, 0, 1)), "base", inertia=inertia),
         Body("slide", joints.Prismatic((1, 0, 0)), "turn", Pose((unit, 0, 0)), inertia),
     ]
-    drives = [
-        Drive(f"m{k}", {n: r for n, r in (("turn", turn), ("slide", slide / unit)) if r})
+    motors = [
+        Motor(f"m{k}", {n: r for n, r in (("turn", turn), ("slide", slide / unit)) if r})
         for k, (turn, slide) in enumerate(columns)
     ]
-    return Mechanism("r", bodies, drives=drives)
+    return Mechanism("r", bodies, motors=motors)
 
 
 @pytest.mark.extended
@@ -164,7 +164,7 @@ def _rover_rows(q: np.ndarray) -> np.ndarray:
 
 
 def test_differential_pushes_both_wheels_by_its_ratios() -> None:
-    robot = _rover(drives=[Drive("axle", {"left": 4.0, "right": 5.0})], actuated=["skid"])
+    robot = _rover(motors=[Motor("axle", {"left": 4.0, "right": 5.0})], actuated=["skid"])
     model, plant = cc.reduce(robot), Plant(robot)
     full = Constrained(Pinocchio(robot), _rover_rows)
     assert model.control_names == ("skid", "axle")
@@ -208,16 +208,16 @@ def test_follower_on_an_arm_is_no_rolling_constraint() -> None:
     assert audit["NHR1"].why == "largest arm column 0.0e+00"
 
 
-def test_limits_of_drives() -> None:
+def test_limits_of_motors() -> None:
     bodies = [replace(b, torque_limit=6.0) if b.joint.nv else b for b in _arm(joints.Fixed())]
     limits = {
         (): [6.0] * 5,
-        (Drive("gear", {"pitch": -3.0, "roll": 2.0}),): [6.0, 6.0, 6.0, 2.0],
-        (Drive("gear", {"pitch": 3.0}, torque_limit=5.0),): [6.0, 6.0, 6.0, 6.0, 5.0],
+        (Motor("gear", {"pitch": -3.0, "roll": 2.0}),): [6.0, 6.0, 6.0, 2.0],
+        (Motor("gear", {"pitch": 3.0}, torque=5.0),): [6.0, 6.0, 6.0, 6.0, 5.0],
         WRIST: [6.0, 6.0, 6.0, np.inf, np.inf],  # what one motor may do depends on the other
     }
-    for drives, expected in limits.items():
-        assert Mechanism("arm", bodies, drives=drives).control_limits.tolist() == expected
+    for motors, expected in limits.items():
+        assert Mechanism("arm", bodies, motors=motors).control_limits.tolist() == expected
 
 
 def test_coupled_configurations_are_checked() -> None:
@@ -238,20 +238,20 @@ def test_coupled_configurations_are_checked() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"drives": [Drive("x", {"wrist": 1.0})]}, "drive `x`, `joints`: expected a joint among"),
-        ({"drives": [Drive("x", {"base[vx]": 1.0})]}, "describe a thruster"),
-        ({"drives": [Drive("x", body="wrist", wrench=[1.0] * 6)]}, "expected a body among"),
-        ({"drives": [WRIST[0], WRIST[0]]}, "a name that no joint and no other drive has"),
-        ({"drives": [Drive("arm", {"roll": 1.0})]}, "a name that no joint"),
-        ({"drives": WRIST, "actuated": ["pitch"]}, "`pitch`, which the drive `b` moves"),
+        ({"motors": [Motor("x", {"wrist": 1.0})]}, "motor `x`, `joints`: expected a joint among"),
+        ({"motors": [Motor("x", {"base[vx]": 1.0})]}, "describe a thruster"),
+        ({"motors": [Motor("x", body="wrist", wrench=[1.0] * 6)]}, "expected a body among"),
+        ({"motors": [WRIST[0], WRIST[0]]}, "a name that no joint and no other motor has"),
+        ({"motors": [Motor("arm", {"roll": 1.0})]}, "a name that no joint"),
+        ({"motors": WRIST, "actuated": ["pitch"]}, "`pitch`, which the motor `b` moves"),
         ({"mimics": [Mimic("left", "wrist")]}, "mimic `left`, `of`: expected a body among"),
         ({"mimics": [Mimic("left", "base")]}, "one coordinate, not that of the base"),
         ({"mimics": [Mimic("left", "arm"), Mimic("left", "roll")]}, "follows one other"),
         ({"mimics": [Mimic("left", "arm"), Mimic("arm", "left")]}, "a cycle of `left`, `arm`"),
-        ({"drives": WRIST[0]}, "a list of Drive"),
+        ({"motors": WRIST[0]}, "a list of Motor"),
     ],
 )
-def test_invalid_drives(options: dict[str, object], message: str) -> None:
+def test_invalid_motors(options: dict[str, object], message: str) -> None:
     with pytest.raises(ConcurError, match=message):
         Mechanism("arm", _arm(joints.Free()), **options)  # type: ignore[arg-type]
 
@@ -262,14 +262,18 @@ def test_invalid_drives(options: dict[str, object], message: str) -> None:
         ({"name": ""}, "expected a name"),
         ({"name": "x"}, "either `joints`, or `body` and `wrench`, got neither"),
         ({"name": "x", "joints": {"a": 1.0}, "body": "b"}, "got `joints`, `body`"),
-        ({"name": "x", "joints": {}}, "a ratio for each joint"),
-        ({"name": "x", "joints": {"a": 0.0}}, "ratios other than zero"),
+        ({"name": "x", "joints": {}}, "a factor for each joint"),
+        ({"name": "x", "joints": {"a": 0.0}}, "factors other than zero"),
         ({"name": "x", "joints": {"a": float("nan")}}, "finite"),
+        ({"name": "x", "joints": "a", "gear": 0.0}, "a ratio other than zero"),
+        ({"name": "x", "joints": "a", "rotor": -1e-9}, "`rotor`: expected zero or more"),
+        ({"name": "x", "joints": "a", "shaft": (0, 1)}, "`shaft`"),
+        ({"name": "x", "body": "b", "wrench": [1.0] * 6, "gear": 2.0}, "a thruster without"),
         ({"name": "x", "body": "b", "wrench": [0.0] * 6}, "a wrench other than zero"),
         ({"name": "x", "body": 3, "wrench": [1.0] * 6}, "`body`: expected a name"),
-        ({"name": "x", "joints": {"a": 1.0}, "torque_limit": 0.0}, "a number above zero"),
+        ({"name": "x", "joints": {"a": 1.0}, "torque": 0.0}, "a number above zero"),
     ],
 )
-def test_invalid_arguments_of_a_drive(arguments: dict[str, object], message: str) -> None:
+def test_invalid_arguments_of_a_motor(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ConcurError, match=message):
-        Drive(**arguments)  # type: ignore[arg-type]
+        Motor(**arguments)  # type: ignore[arg-type]

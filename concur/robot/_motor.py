@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -13,25 +14,74 @@ from concur.errors import ConcurError, DescriptionError, entries, shown
 from concur.robot._bodies import BodyTree, unknown_name
 from concur.robot._body import Body
 from concur.robot._pose import check_name, scalar, vector
-from concur.tables import Positive, Vector3, Vector6
+from concur.tables import (
+    NUMBER,
+    Expected,
+    NotNegative,
+    Number,
+    Positive,
+    Vector3,
+    Vector6,
+    any_of,
+    is_number,
+    table_of,
+)
+
+_NUMBERS = "gear", "rotor"
+
+
+def _is_joints(value: object) -> bool:
+    one = isinstance(value, str)
+    return one or (isinstance(value, dict) and all(map(is_number, value.values())))
+
+
+Joints = Annotated[
+    Any,
+    Expected(
+        "the name of a joint, or a factor for each joint, by its name",
+        _is_joints,
+        any_of({"type": "string"}, table_of(NUMBER)),
+    ),
+]
 
 
 @dataclass(frozen=True)
-class Drive:
-    """A control that acts on several joints through gears, or on a body as a thruster.
+class Motor:
+    """A control of a robot: a motor with its gear on one or more joints, or a thruster.
 
     It is one column of the actuation matrix B in ``M vdot + bias = B u + ...``: the ratios on the
-    rows of the joints, or the wrench of the thruster, moved to the joints.
+    rows of the joints, or the wrench of the thruster, moved to the joints. The motor turns at the
+    speed ``w = (column of B)^T v``.
+
+    A rotor of the inertia J adds ``J w^2 / 2 + J w a^T omega`` to the kinetic energy, with the
+    angular velocity omega of the body that carries the motor and the axis a of its shaft: the
+    reflected inertia, J gear^2 on one joint, and the gyroscopic share, by which a spinning rotor
+    takes part in the momentum of the robot. The inertia of that body includes the rotor at rest.
 
     Parameters
     ----------
     name : str
         Name of the control.
-    joints : mapping of str to float
-        Gear ratio of each joint that the motor moves: force or torque of the joint = ratio times
-        that of the motor. A joint has the name of its body; one with several freedoms has their
-        names, such as `"ball[wx]"`. Joints with a common motor share its torque as a differential
-        does; two motors with two joints each are a coupled wrist. Default: none, with `body`.
+    joints : str or mapping of str to float, optional
+        Joint that the motor moves, or a factor for each of several: the ratio of a joint is the
+        factor times `gear`, and the force or torque of the joint is its ratio times that of the
+        motor. A joint has the name of its body; one with several freedoms has their names, such as
+        `"ball[wx]"`. Joints with a common motor share its torque as a differential does; two
+        motors with two joints each are a coupled wrist. Default: none, with `body`.
+    gear : float
+        Gear ratio: turns of the motor per turn of the joint; in rad/m for a joint that slides.
+    rotor : float
+        Moment of inertia of rotor and gear about the motor's shaft, kg m^2; for a linear motor its
+        mass, kg.
+    stator : str, optional
+        Body that carries the motor. Default: the parent of the first joint's body.
+    shaft : sequence of float, optional
+        Axis about which the rotor turns if its speed is positive, in the frame of the stator,
+        shape (3,). Default: the axis of the joint, if the motor moves one revolute joint; else
+        none, and the rotor has its reflected inertia only. Zeros: none, as in MJCF's `armature`.
+    torque : float, optional
+        Largest torque or force of the motor in both directions, N m or N; part of the verdict of a
+        run. Default: that of its joints divided by the ratio, if no other motor moves them.
     body : str, optional
         Body on which a thruster acts, in place of `joints`. Default: none.
     wrench : sequence of float, optional
@@ -39,63 +89,97 @@ class Drive:
         1 and m for a control in N. Default: none, with `joints`.
     point : sequence of float
         Point of the body at which the wrench acts, shape (3,), m.
-    torque_limit : float, optional
-        Largest torque or force of the motor in both directions, N m or N; part of the verdict of a
-        run. Default: that of its joints divided by the ratio, if no other drive moves them.
 
     Raises
     ------
     DescriptionError
-        If the drive has neither joints nor a wrench, or both, or a ratio is zero.
+        If the motor has neither joints nor a wrench, or both, or a ratio is zero, or a thruster has
+        a gear or a rotor.
     ShapeError, NonFiniteError
         If a number is not finite or an array has another shape.
 
     Examples
     --------
     >>> import concur as cc
-    >>> differential = cc.robot.Drive("rear", {"left_wheel": 4.0, "right_wheel": 4.0})
-    >>> differential.joints["left_wheel"]
+    >>> cc.Motor("elbow drive", "elbow", gear=-100.0, rotor=2e-5, torque=0.4).ratios
+    {'elbow': -100.0}
+    >>> cc.Motor("rear", {"left_wheel": 1.0, "right_wheel": 1.0}, gear=4.0).ratios["left_wheel"]
     4.0
     """
 
     name: str
-    joints: Mapping[str, float] | None = None
+    joints: Joints = None
+    gear: Number = 1.0
+    rotor: NotNegative = 0.0
+    stator: str | None = None
+    shaft: Vector3 | None = None
+    torque: Positive = math.inf
     body: str | None = None
     wrench: Vector6 | None = None
     point: Vector3 = (0.0, 0.0, 0.0)
-    torque_limit: Positive = math.inf
     _cures: ClassVar[Mapping[str, str]] = {
-        "ratio": "Write the ratio behind each joint: joints = { left = 4.0, right = 4.0 }."
+        "ratio": "Write `gear`, or a factor for each joint: { left = 1.0, right = 1.0 }."
     }
 
     def __post_init__(self) -> None:
-        where = f"drive `{self.name}`"
-        check_name(self.name, "Drive, `name`")
+        where = f"motor `{self.name}`"
+        check_name(self.name, "Motor, `name`")
         geared = self.joints is not None
         if geared == (self.wrench is not None) or geared == (self.body is not None):
             came = [n for n in ("joints", "body", "wrench") if getattr(self, n) is not None]
             expected = "either `joints`, or `body` and `wrench`"
             raise _refusal(where, expected, ", ".join(f"`{n}`" for n in came) or "neither")
-        if self.joints is not None:
-            place = f"{where}, `joints`"
-            if not isinstance(self.joints, Mapping) or not self.joints:
-                expected = "a ratio for each joint, by its name"
-                raise _refusal(place, expected, shown(self.joints))
-            ratios = {name: scalar(value, place) for name, value in self.joints.items()}
-            if not all(ratios.values()):
-                raise _refusal(place, "ratios other than zero", shown(ratios))
-            object.__setattr__(self, "joints", ratios)
+        numbers = {name: scalar(getattr(self, name), f"{where}, `{name}`") for name in _NUMBERS}
+        for name, value in numbers.items():
+            object.__setattr__(self, name, value)
+        if numbers["gear"] == 0.0:
+            raise _refusal(f"{where}, `gear`", "a ratio other than zero", "0")
+        if numbers["rotor"] < 0.0:
+            raise _refusal(f"{where}, `rotor`", "zero or more", shown(self.rotor))
+        if geared:
+            object.__setattr__(self, "joints", self._factors(f"{where}, `joints`"))
+        if self.stator is not None:
+            check_name(self.stator, f"{where}, `stator`")
+        if self.shaft is not None:
+            shaft = np.array(vector(self.shaft, 3, f"{where}, `shaft`"))
+            length = float(np.linalg.norm(shaft))
+            object.__setattr__(self, "shaft", tuple((shaft / (length or 1.0)).tolist()))
         if self.wrench is not None:
             check_name(self.body, f"{where}, `body`")
             wrench = vector(self.wrench, 6, f"{where}, `wrench`")
             if not any(wrench):
                 raise _refusal(f"{where}, `wrench`", "a wrench other than zero", str(wrench))
+            given = [n for n in ("rotor", "stator", "shaft") if getattr(self, n)]
+            if given or self.gear != 1.0:
+                raise _refusal(
+                    where,
+                    "a thruster without `gear`, `rotor`, `stator` and `shaft`",
+                    ", ".join(f"`{n}`" for n in given or ["gear"]),
+                )
             object.__setattr__(self, "wrench", wrench)
             object.__setattr__(self, "point", vector(self.point, 3, f"{where}, `point`"))
-        limit = self.torque_limit
-        if limit != math.inf and not scalar(limit, f"{where}, `torque_limit`") > 0.0:
-            raise _refusal(f"{where}, `torque_limit`", "a number above zero", shown(limit))
-        object.__setattr__(self, "torque_limit", float(limit))
+        limit = self.torque
+        if limit != math.inf and not scalar(limit, f"{where}, `torque`") > 0.0:
+            raise _refusal(f"{where}, `torque`", "a number above zero", shown(limit))
+        object.__setattr__(self, "torque", float(limit))
+
+    def _factors(self, place: str) -> str | dict[str, float]:
+        """One joint by its name, or the factor of each joint."""
+        if isinstance(self.joints, str):
+            return self.joints
+        if not isinstance(self.joints, Mapping) or not self.joints:
+            expected = "the name of a joint, or a factor for each joint, by its name"
+            raise _refusal(place, expected, shown(self.joints))
+        factors = {name: scalar(value, place) for name, value in self.joints.items()}
+        if not all(factors.values()):
+            raise _refusal(place, "factors other than zero", shown(factors))
+        return factors
+
+    @cached_property
+    def ratios(self) -> dict[str, float]:
+        """Ratio of each joint that the motor moves: its factor times `gear`; empty if none."""
+        factors = {self.joints: 1.0} if isinstance(self.joints, str) else self.joints or {}
+        return {name: factor * self.gear for name, factor in factors.items()}
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -156,10 +240,10 @@ class Mimic:
             raise _refusal(f"{where}, `of`", "another joint", f"`{self.of}`")
 
 
-def check_drives(
-    where: str, tree: BodyTree, drives: Sequence[Drive], floats: bool
+def check_motors(
+    where: str, tree: BodyTree, motors: Sequence[Motor], floats: bool
 ) -> dict[str, str]:
-    """Check drives of a tree; by body, the drive that moves its joint.
+    """Check motors of a tree; by body, the motor that moves its joint.
 
     A base that `floats` has no motor.
     """
@@ -167,20 +251,20 @@ def check_drives(
     spans = zip(tree.bodies, tree.v_spans, strict=True)
     bodies = {name: body.name for body, span in spans for name in names[span]}
     geared: dict[str, str] = {}
-    given = [drive.name for drive in drives]
-    for drive in drives:
-        place = f"{where}, drive `{drive.name}`"
-        own = drive.name in (drive.joints or ())  # a gear on one joint may have its name
-        if given.count(drive.name) > 1 or (drive.name in names and not own):
+    given = [motor.name for motor in motors]
+    for motor in motors:
+        place = f"{where}, motor `{motor.name}`"
+        own = motor.name in motor.ratios  # a gear on one joint may have its name
+        if given.count(motor.name) > 1 or (motor.name in names and not own):
             raise DescriptionError(
                 place,
-                expected="a name that no joint and no other drive has",
-                came=f"`{drive.name}` twice",
-                cure="Rename the drive.",
+                expected="a name that no joint and no other motor has",
+                came=f"`{motor.name}` twice",
+                cure="Rename the motor.",
             )
-        if drive.body is not None:
-            tree.index(drive.body, f"drive `{drive.name}`, `body`")
-        for name in drive.joints or ():
+        if motor.body is not None:
+            tree.index(motor.body, f"motor `{motor.name}`, `body`")
+        for name in motor.ratios:
             if name not in names:
                 raise unknown_name(f"{place}, `joints`", "joint", name, names)
             if bodies[name] == tree.base.name and floats:
@@ -191,7 +275,7 @@ def check_drives(
                     cure="A floating base has no motor: describe a thruster by `body` and "
                     "`wrench`.",
                 )
-            geared[bodies[name]] = drive.name
+            geared[bodies[name]] = motor.name
     return geared
 
 
@@ -233,9 +317,9 @@ def actuated_bodies(
         if name in geared:
             raise DescriptionError(
                 place,
-                expected="joints without a drive",
-                came=f"`{name}`, which the drive `{geared[name]}` moves",
-                cure="Remove it from the list, or give its own motor as a drive too.",
+                expected="joints without a motor",
+                came=f"`{name}`, which the motor `{geared[name]}` moves",
+                cure="Remove it from the list, or give its own motor as a motor too.",
             )
         if tree.bodies[index].joint.nv == 0:
             raise DescriptionError(
