@@ -50,7 +50,7 @@ class TransposedJacobian:
 
     def graph(self) -> ca.Function:
         """The law from state and reference to controls."""
-        sizes = {name: self.servo.inputs()[name] for name in ("q", "s", "pose", "twist")}
+        sizes = {name: self.servo.inputs[name] for name in ("q", "s", "pose", "twist")}
         q, s, pose, twist = (ca.SX.sym(name, size) for name, size in sizes.items())
         x, ve = self.servo.errors(q, s, pose, twist)
         force = self.stiffness * x - self.damping * ve
@@ -229,7 +229,7 @@ def _delayed(scene: Scene, law: Any, reference: Any, plant: cc.Plant, late: int 
     """The same loop with the torque of the state `late` periods ago."""
     robot, model = scene.servo.model.robot, scene.servo.model
     made = tracking_law(law, "delayed loop")
-    tick = ReferenceTick(law, reference)
+    tick = ReferenceTick(made, reference)
     if made.nz:
         tick.buffers.period[:] = PERIOD
     sizes = [(robot.nq,), (robot.nv,)]

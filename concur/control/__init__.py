@@ -21,8 +21,8 @@ from concur.control._loop import (
 )
 from concur.control._loop import loop_of as loop_of
 from concur.control._margins import decoupling_margins
-from concur.control._mismatch import MomentumMismatch, momentum_mismatch
-from concur.control._output_law import SPEED_LIMIT, CFolder, SingleError
+from concur.control._mismatch import MomentumMismatch
+from concur.control._mismatch import mismatch as mismatch
 from concur.control._own_law import Law, tracking_law
 from concur.control._passive import PassiveServo
 from concur.control._reading import read_each, read_limits, read_outputs
@@ -38,11 +38,12 @@ from concur.control._singularity import refusal as refusal
 from concur.control._start import Start
 from concur.control._state_bounds import StateBounds
 from concur.control._tick import ReferenceTick, Tick, TickBuffers
-from concur.control._tick_graph import TickStatus, tick_function
+from concur.control._tick_graph import KEPT, TickStatus, tick_function
 from concur.control._tick_graph import attitudes as attitudes
-from concur.control._tracking_law import TrackingLaw
+from concur.control._tracking_law import SPEED_LIMIT, CFolder, SingleError, TrackingLaw
 
 __all__ = [
+    "KEPT",
     "SPEED_LIMIT",
     "CFolder",
     "ErrorDynamics",
@@ -79,7 +80,6 @@ __all__ = [
     "loop_margins",
     "loop_response",
     "lost_direction",
-    "momentum_mismatch",
     "peak_label",
     "read_each",
     "read_limits",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from concur.control._core import LawCore
 from concur.control._feasibility import SIMULATE, Feasibility, feasibility
 from concur.control._joint_limits import within_limits
 from concur.control._singularity import lost_direction
-from concur.control._tracking_law import TrackingLaw
 from concur.errors import InfeasibleReferenceError
 from concur.outputs import reference_for
 from concur.outputs.references import Reference
@@ -25,51 +25,73 @@ UNSTABLE = (
 
 
 def audit(
-    servo: TrackingLaw,
-    reference: Reference | None,
-    duration: float | None,
-    q0: ArrayLike | None,
+    self: LawCore,
+    reference: Reference | None = None,
+    duration: float | None = None,
+    q0: ArrayLike | None = None,
 ) -> Audit:
-    """Check the assumptions on robot, outputs and, if there is one, reference."""
-    rows, robot = [], as_tree(servo.model.system, f"audit of `{servo.name}`", SIMULATE)
+    """Check the assumptions, with the outputs and, if given, along a reference.
+
+    Parameters
+    ----------
+    reference : Reference, optional
+        Reference of all outputs.
+    duration : float, optional
+        How long it is followed, s.
+    q0 : array_like, optional
+        Configuration from which the exact start is sought, shape (nq,).
+
+    Returns
+    -------
+    Audit
+        CON1-CON9, NHR1-NHR3 and DYN, the invertibility of the decoupling matrix; if the
+        robot's joints have limits also LIM, that the exact motion keeps them; with the weight
+        "torque" of `redundancy` also INT, that internal motion does not grow, not checked.
+
+    Raises
+    ------
+    InfeasibleReferenceError
+        If a reference comes without a duration.
+    """
+    rows, robot = [], as_tree(self.model.system, f"audit of `{self.name}`", SIMULATE)
     path = None
     if reference is not None:
         if duration is None:
             raise InfeasibleReferenceError(
-                f"servo of `{servo.name}`, `duration`",
+                f"self of `{self.name}`, `duration`",
                 expected="a duration in s",
                 came="no value",
                 cure="Call audit(reference, duration, q0).",
             )
-        reference = reference_for(reference, servo.outputs, f"servo of `{servo.name}`")
-        path = feasibility(servo, reference, duration, q0)
+        reference = reference_for(reference, self.outputs, f"self of `{self.name}`")
+        path = feasibility(self, reference, duration, q0)
         status = AuditStatus.HOLDS if path.feasible else AuditStatus.FAILS
         values = {"margin": path.margin, "reached": path.reached}
         rows.append(AuditRow("CON4", CON4, status, path.why, values))
     start = None if q0 is None else robot.check_configuration(q0)
     if start is not None:
-        rows.append(consistency(servo.model, start))
-    if servo.size < servo.nu:
-        rows.append(matching_counts(servo))
-    rows.append(invertibility(servo, path, q0))
-    if takes_least_torque(servo):
+        rows.append(consistency(self.model, start))
+    if self.size < self.nu:
+        rows.append(matching_counts(self))
+    rows.append(invertibility(self, path, q0))
+    if takes_least_torque(self):
         rows.append(AuditRow("INT", INT, AuditStatus.NOT_CHECKED, UNSTABLE))
-    within = within_limits(servo, path, reference)
+    within = within_limits(self, path, reference)
     if within is not None:
         rows.append(within)
     configurations = start
     if path is not None and len(path.configurations):
         configurations = path.configurations
-    return servo.model.audit(servo.outputs, configurations).replace(*rows)
+    return self.model.audit(self.outputs, configurations).replace(*rows)
 
 
-def takes_least_torque(servo: TrackingLaw) -> bool:
+def takes_least_torque(servo: LawCore) -> bool:
     """Whether a rule takes the least torque of each instant, which is unstable over time."""
     weight = None if servo.redundancy is None else servo.redundancy.weight
     return isinstance(weight, str) and weight == "torque"
 
 
-def invertibility(servo: TrackingLaw, path: Feasibility | None, q0: ArrayLike | None) -> AuditRow:
+def invertibility(servo: LawCore, path: Feasibility | None, q0: ArrayLike | None) -> AuditRow:
     """DYN: the law itself exists along the exact motion and at the start, where they are given."""
     statement = "the decoupling matrix is invertible"
     if servo.redundancy is not None:
@@ -87,9 +109,10 @@ def invertibility(servo: TrackingLaw, path: Feasibility | None, q0: ArrayLike | 
     if q0 is not None and margins["at the start"] < servo.singular_margin:
         why += f": {lost_direction(servo, np.asarray(q0, dtype=float))}"
     holds = least > servo.singular_margin
-    if not holds and servo.damping_threshold is not None:
-        # The acceleration residual there is the user's choice; the run reports it.
-        why += f"; solved with damping below {servo.damping_threshold:g}"
+    if not holds and not servo.refused_below:
+        # The acceleration residual of damping is the user's choice; the run reports it.
+        damped = f"solved with damping below {servo.damping_threshold or 0.0:g}"
+        why += f"; {damped if servo.linearizes else 'the law does not invert it'}"
         return AuditRow("DYN", statement, AuditStatus.NOT_CHECKED, why, {"margin": least})
     status = AuditStatus.HOLDS if holds else AuditStatus.FAILS
     return AuditRow("DYN", statement, status, why, {"margin": least})
@@ -120,10 +143,10 @@ def consistency(model: ReducedModel, q0: np.ndarray) -> AuditRow:
     )
 
 
-def matching_counts(servo: TrackingLaw) -> AuditRow:
+def matching_counts(servo: LawCore) -> AuditRow:
     """CON9 for a redundant robot: internal motion and shared torques follow a rule."""
     left = servo.ns - servo.size
-    clauses = [f"{left} left to internal motion ({servo.redundancy})"] if left else []
+    clauses = [f"{left} left to {_rule(servo)}"] if left else []
     if servo.nu > servo.ns:
         clauses.append(f"torques shared among {servo.nu - servo.ns} more than shape velocities")
     return AuditRow(
@@ -133,3 +156,8 @@ def matching_counts(servo: TrackingLaw) -> AuditRow:
         f"{servo.nu} controls, {servo.size} output coordinates: {', '.join(clauses)}",
         {"left": float(left)},
     )
+
+
+def _rule(servo: LawCore) -> str:
+    """Name the rule of motions that the outputs leave free."""
+    return "the law" if servo.redundancy is None else f"internal motion ({servo.redundancy})"

@@ -9,10 +9,10 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
+from concur.control._core import LawCore
 from concur.control._inverse_kinematics import InverseKinematicsSolver
 from concur.control._inverse_kinematics_step import coupled_bounds
 from concur.control._singularity import lost_direction
-from concur.control._tracking_law import TrackingLaw
 from concur.errors import InfeasibleReferenceError
 from concur.outputs import SOLVE, Output, Reference, ReferenceSample, reference_for
 from concur.robot import Mechanism, as_tree, robot_size, scalar
@@ -166,7 +166,7 @@ def sizes(output: Output, part: np.ndarray, per: str = "") -> str:
 class ExactSpeeds:
     """Shape velocities with which the outputs have a velocity: s = (J H)^+ (velocity - J h)."""
 
-    def __init__(self, servo: TrackingLaw) -> None:
+    def __init__(self, servo: LawCore) -> None:
         self._servo, self._still = servo, np.zeros(servo.ns)
         # Metric and pull of the servo's rule for internal motion, if there is any.
         self._cruise: ca.Function | None = None
@@ -214,17 +214,30 @@ class ExactSpeeds:
 
 
 def feasibility(
-    servo: TrackingLaw,
+    self: LawCore,
     reference: Reference | Callable[[float], ReferenceSample],
     duration: float,
-    q0: ArrayLike | None,
+    q0: ArrayLike | None = None,
 ) -> Feasibility:
-    """Move along a reference with zero error: s = (J H)^+ (gamma^-1 gammadot - J h).
+    """Follow a reference exactly, without dynamics, and report where that ends (CON4).
 
-    The exact start is sought from q0, default the neutral configuration.
+    Parameters
+    ----------
+    reference : Reference
+        Reference of all outputs.
+    duration : float
+        How long, s.
+    q0 : array_like, optional
+        Configuration from which the exact start is sought, shape (nq,).
+
+    Returns
+    -------
+    Feasibility
+        Whether the motion exists, its smallest margin, and the motion.
     """
-    reference, length, first = _checked(servo, reference, duration, q0, SIMULATE)
-    walk = _Walk(servo)
+    # With zero error s = (J H)^+ (gamma^-1 gammadot - J h).
+    reference, length, first = _checked(self, reference, duration, q0, SIMULATE)
+    walk = _Walk(self)
     times = _instants(reference, length, walk.measures.lengths)
     poses, twists, _ = reference.sample(times)
     path, speeds, margins = list[np.ndarray](), list[np.ndarray](), list[float]()
@@ -236,7 +249,7 @@ def feasibility(
             q = walk.corrected(moved, poses[k], 12)
         # Between this step and the last the margin went through zero.
         crossed = walk.orientation(q) != start
-        margins.append(0.0 if crossed else servo.margin(q))
+        margins.append(0.0 if crossed else self.margin(q))
         found = walk.obstacle(q, poses[k], margins[-1], crossed)
         if found:
             found = f"lost at t = {time:.3g} s: {found}"
@@ -245,7 +258,7 @@ def feasibility(
         speeds.append(walk.speed(q, twists[k]))
     count, least = len(path), min(margins)
     if not found:
-        fastest = zip(servo.model.shape_names, np.abs(np.array(speeds)).max(axis=0), strict=True)
+        fastest = zip(self.model.shape_names, np.abs(np.array(speeds)).max(axis=0), strict=True)
         why = (
             f"followed exactly for {length:.6g} s, smallest margin {least:.3g}, largest speeds "
             + ", ".join(f"{name} {x:.3g}" for name, x in fastest)
@@ -256,15 +269,15 @@ def feasibility(
         least,
         float(times[count]) if found else length,
         times[:count],
-        np.array(path).reshape(count, servo.nq),
-        np.array(speeds).reshape(count, servo.ns),
+        np.array(path).reshape(count, self.nq),
+        np.array(speeds).reshape(count, self.ns),
     )
 
 
 class _Walk:
     """Steps of the exact motion of a law's robot."""
 
-    def __init__(self, servo: TrackingLaw) -> None:
+    def __init__(self, servo: LawCore) -> None:
         self.servo, self.robot, self.speed = servo, servo.model.robot, ExactSpeeds(servo)
         self.measures = Measures(self.robot, servo.outputs)
         units = [unit for body in self.robot.bodies for unit in body.joint.freedom_units]
@@ -318,16 +331,36 @@ def _instants(reference: Reference, duration: float, lengths: np.ndarray) -> np.
 
 
 def reach(
-    servo: TrackingLaw,
+    self: LawCore,
     reference: Reference | Callable[[float], ReferenceSample],
     duration: float,
-    q0: ArrayLike | None,
+    q0: ArrayLike | None = None,
 ) -> Reach:
-    """Seek the outputs along a reference; `Servo.reach` has the arguments."""
-    reference, length, q = _checked(servo, reference, duration, q0, SOLVE)
-    robot = servo.model.robot
-    measures = Measures(robot, servo.outputs)
-    solvers = [InverseKinematicsSolver(robot, servo.outputs, starts=starts) for starts in (1, 10)]
+    """Seek configurations along a reference by inverse kinematics.
+
+    Parameters
+    ----------
+    reference : Reference or callable
+        Reference of all outputs.
+    duration : float
+        Time up to which it is sought, s.
+    q0 : array_like, optional
+        Configuration from which the search starts, shape (nq,); default neutral.
+
+    Returns
+    -------
+    Reach
+        Configurations, remaining errors and margins at twenty-one times.
+
+    Raises
+    ------
+    InfeasibleReferenceError
+        If the duration is not above zero.
+    """
+    reference, length, q = _checked(self, reference, duration, q0, SOLVE)
+    robot = self.model.robot
+    measures = Measures(robot, self.outputs)
+    solvers = [InverseKinematicsSolver(robot, self.outputs, starts=starts) for starts in (1, 10)]
     q = robot.coupled(np.clip(q, *coupled_bounds(robot).T))
     times = np.linspace(0.0, length, INSTANTS)
     path, errors = [], []
@@ -340,13 +373,13 @@ def reach(
         path.append(q)
         errors.append(found.error)
     off = np.array([measures.off(error) for error in errors])
-    margins = np.array([servo.margin(at) for at in path])
+    margins = np.array([self.margin(at) for at in path])
     complete = bool(off.max() <= REACHED)
     return Reach(times, np.array(path), np.array(errors), margins, complete, int(off.argmax()))
 
 
 def _checked(
-    servo: TrackingLaw,
+    servo: LawCore,
     reference: Reference | Callable[[float], ReferenceSample],
     duration: float,
     q0: ArrayLike | None,
@@ -354,6 +387,7 @@ def _checked(
 ) -> tuple[Reference, float, np.ndarray]:
     """Reference, duration and configuration, neutral without q0, once they fit the servo."""
     where = f"servo of `{servo.name}`"
+    servo.require_outputs(where)
     robot = as_tree(servo.model.system, where, instead)
     fitted = reference_for(reference, servo.outputs, where)
     length = scalar(duration, f"{where}, `duration`")

@@ -8,9 +8,9 @@ from typing import Any, cast
 import casadi as ca
 import numpy as np
 
+from concur.control._core import LawCore
 from concur.control._feasibility import Feasibility
 from concur.control._law import law_function
-from concur.control._tracking_law import TrackingLaw
 from concur.outputs.references import Reference
 from concur.reduction import AuditRow, AuditStatus
 from concur.results import Row
@@ -160,7 +160,7 @@ def peak_label(name: str, unit: str) -> str:
 
 
 def within_limits(
-    servo: TrackingLaw, path: Feasibility | None, reference: Reference | None
+    servo: LawCore, path: Feasibility | None, reference: Reference | None
 ) -> AuditRow | None:
     """LIM: the exact motion along the reference keeps the joints' limits, if there are any."""
     limits = JointLimits.of(servo.model.system)
@@ -190,9 +190,7 @@ def within_limits(
     return AuditRow("LIM", LIM, AuditStatus.HOLDS, why, values)
 
 
-def _motion(
-    servo: TrackingLaw, path: Feasibility, reference: Reference, torques: bool
-) -> np.ndarray:
+def _motion(servo: LawCore, path: Feasibility, reference: Reference, torques: bool) -> np.ndarray:
     """All (q, v, u) of the exact motion, shape (k, nq + nv + nu); u without limits of the law."""
     model = servo.model
     pairs = list(zip(path.configurations, path.speeds, strict=True))
@@ -200,9 +198,11 @@ def _motion(
     u = np.zeros((len(pairs), servo.nu))
     if torques:
         rows = (path.configurations, servo.law_velocities(v), *reference.sample(path.times))
-        law = law_function(servo, limited=False)
-        given = [*rows, *([np.zeros((len(pairs), servo.nz))] if servo.nz else [])]
-        u = np.array(law.call([ca.DM(row.T) for row in given])[0]).T
+        names = ("q", "s", "pose", "twist", "acceleration")
+        given = dict(zip(names, (ca.DM(row.T) for row in rows), strict=True))
+        if servo.takes_momentum:
+            given["momentum"] = ca.DM(model.momentum)
+        u = np.array(law_function(servo, limited=False).call(given)["u"]).T
     return np.hstack([path.configurations, v, u])
 
 

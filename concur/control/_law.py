@@ -23,9 +23,9 @@ import numpy as np
 
 from concur.codegen import Array, Vector, constant
 from concur.control._allocation import SOLVER, allocation
+from concur.control._core import OUTPUTS, LawCore
 from concur.control._sharing import minus_inverse, share, unfelt
 from concur.control._tracking import command
-from concur.control._tracking_law import OUTPUTS, TrackingLaw
 from concur.outputs import output_motion
 from concur.reduction import UNDETERMINED, ReducedModel
 from concur.robot import (
@@ -75,7 +75,7 @@ class ShapeCommand(NamedTuple):
 
 
 def shape_command(
-    servo: TrackingLaw, q: Vector, v: Vector, inputs: Mapping[str, Array]
+    servo: LawCore, q: Vector, v: Vector, inputs: Mapping[str, Array]
 ) -> ShapeCommand:
     """Linearize: the shape acceleration for all velocities v (nv,) and the other inputs by name."""
     model = servo.model
@@ -123,7 +123,7 @@ def shape_command(
     return ShapeCommand(decoupling, residual, solution, pivot, metric, missed, side, error)
 
 
-def _integral_rate(servo: TrackingLaw, error: Array, missed: Array) -> Array:
+def _integral_rate(servo: LawCore, error: Array, missed: Array) -> Array:
     """Rate of the integral: the pose error, with conditional integration against windup.
 
     Where limits or damping leave out a part of the commanded acceleration of an output along its
@@ -141,20 +141,14 @@ def _integral_rate(servo: TrackingLaw, error: Array, missed: Array) -> Array:
     return ca.vertcat(*parts)
 
 
-def law_function(
-    servo: TrackingLaw,
-    solver: str = SOLVER,
-    sided: bool = False,
-    free: bool = False,
-    limited: bool = True,
-) -> ca.Function:
+def law_function(servo: LawCore, solver: str = SOLVER, limited: bool = True) -> ca.Function:
     """The law that linearizes, as `TrackingLaw.graph` has it.
 
     Parameters
     ----------
-    servo : TrackingLaw
+    servo : LawCore
         Model, outputs, gains and options.
-    solver, sided, free : str and bool
+    solver : str
         As of `TrackingLaw.graph`.
     limited : bool
         Whether it keeps torque limits, by a quadratic program that follows the law.
@@ -164,7 +158,7 @@ def law_function(
     casadi.Function
         The law.
     """
-    inputs = {name: ca.SX.sym(name, size) for name, size in servo.inputs(free).items()}
+    inputs = {name: ca.SX.sym(name, size) for name, size in servo.inputs.items()}
     q, v, model = inputs["q"], all_velocities(servo, inputs), servo.model
     found = shape_command(servo, q, v, inputs)
     limited = limited and servo.torque_limits is not None
@@ -174,34 +168,30 @@ def law_function(
     torques, leverage, side = controls(model, q, forces, servo.torque_weights)
     pivot, side = ca.fmin(found.pivot, leverage), found.side * side
     if limited:
-        return _limited(servo, solver, sided, inputs, found, torques, pivot, side)
+        return _limited(servo, solver, inputs, found, torques, pivot, side)
     results = {"u": torques, "pivot": pivot, "missed": found.missed, "scale": 1, "side": side}
-    rate = _integral_rate(servo, found.error, found.missed) if servo.nz else None
-    return law_graph(servo, inputs, results | {"zdot": rate}, sided)
+    rate = _integral_rate(servo, found.error, found.missed) if servo.nz else ca.SX(0, 1)
+    return law_graph(inputs, results | {"zdot": rate})
 
 
-def all_velocities(law: TrackingLaw, given: Mapping[str, Vector]) -> Vector:
+def all_velocities(law: LawCore, given: Mapping[str, Vector]) -> Vector:
     """All velocities of the robot (nv,), from the inputs of the law's graph by name."""
     if law.use_measured_velocity:
         return given["s"]
     return law.model.velocity(given["q"], given["s"], given.get("momentum"))
 
 
-def law_graph(
-    law: TrackingLaw, inputs: Mapping[str, Array], results: Mapping[str, Any], sided: bool
-) -> ca.Function:
-    """Graph of a law from symbols and results by name: those of `OUTPUTS` that are asked for."""
+def law_graph(inputs: Mapping[str, Array], results: Mapping[str, Any]) -> ca.Function:
+    """Graph of a law from symbols by name and all results by name, those of `OUTPUTS`."""
     kind = type(inputs["q"])
-    wanted = [*OUTPUTS[:4], *(["side"] if sided else []), *(["zdot"] if law.nz else [])]
-    dense = [ca.densify(kind(results[name])) for name in wanted]
+    dense = [ca.densify(kind(results[name])) for name in OUTPUTS]
     options = {"cse": True} if kind is ca.SX else {}
-    return ca.Function("law", [*inputs.values()], dense, [*inputs], wanted, options)
+    return ca.Function("law", [*inputs.values()], dense, [*inputs], OUTPUTS, options)
 
 
 def _limited(
-    servo: TrackingLaw,
+    servo: LawCore,
     solver: str,
-    sided: bool,
     inputs: dict[str, Array],
     found: ShapeCommand,
     torques: Array,
@@ -229,14 +219,15 @@ def _limited(
     scale = ca.if_else(ca.norm_inf(lost) > 0, 0.0, scale)
     pivot = ca.if_else(status > 0, pivot, 0.0)
     results = {"u": u, "pivot": pivot, "missed": missed, "scale": scale, "side": side}
+    results["zdot"] = ca.MX(0, 1)
     if servo.nz:
         x, short = ca.SX.sym("x", servo.size), ca.SX.sym("short", servo.size)
         rate = ca.Function("rate", [x, short], [ca.densify(_integral_rate(servo, x, short))])
         results["zdot"] = rate(error, missed)
-    return law_graph(servo, symbols, results, sided)
+    return law_graph(symbols, results)
 
 
-def _with_sharing(servo: TrackingLaw, q: Vector, parts: list[Array]) -> list[Array]:
+def _with_sharing(servo: LawCore, q: Vector, parts: list[Array]) -> list[Array]:
     """Add the controls that make no force on the shape to the unknowns of the program.
 
     They count as shape accelerations that move no output, zero in the nominal one. Their metric is
@@ -257,7 +248,7 @@ def _with_sharing(servo: TrackingLaw, q: Vector, parts: list[Array]) -> list[Arr
     ]
 
 
-def side(servo: TrackingLaw, q: Vector) -> Array:
+def side(servo: LawCore, q: Vector) -> Array:
     """Side of singular configurations on which a configuration is: 1 or -1, as of the law.
 
     Where it differs between two configurations on a path, a singular one lies in between. A damped
@@ -265,7 +256,7 @@ def side(servo: TrackingLaw, q: Vector) -> Array:
 
     Parameters
     ----------
-    servo : TrackingLaw
+    servo : LawCore
         The law.
     q : casadi.SX
         Configuration, shape (nq,).
@@ -367,7 +358,7 @@ def controls(
 
 
 def _mobility(
-    servo: TrackingLaw, q: Vector, mass: Array, rows: Array
+    servo: LawCore, q: Vector, mass: Array, rows: Array
 ) -> tuple[Array, Callable[[Array], Array]]:
     """Mobility of the outputs, and accelerations of the shape under forces along the outputs.
 
@@ -387,12 +378,12 @@ def _mobility(
     return rows @ spread, spread.__matmul__
 
 
-def decoupling_margin(servo: TrackingLaw, q: ca.SX) -> Array:
+def decoupling_margin(servo: LawCore, q: ca.SX) -> Array:
     """Decoupling margin as an expression, as `TrackingLaw.margin` has it.
 
     Parameters
     ----------
-    servo : TrackingLaw
+    servo : LawCore
         The law.
     q : casadi.SX
         Configuration, shape (nq,).
@@ -428,7 +419,7 @@ def _leverage(model: ReducedModel, q: ca.SX) -> Array:
     return ca.if_else(total > 0, ca.sqrt(least_eigenvalue(square) / largest), 0)
 
 
-def _by_energy(servo: TrackingLaw) -> bool:
+def _by_energy(servo: LawCore) -> bool:
     """Whether shape accelerations are chosen in the metric of the kinetic energy."""
     rule = servo.redundancy
     if rule is None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import as_floats, nonfinite_error, shape_error
-from concur.control._tracking_law import TrackingLaw
+from concur.control._core import LawCore
 from concur.errors import ReductionError
 
 ROUNDING = 1e-12
@@ -120,35 +120,33 @@ class MomentumMismatch:
         return "\n".join(lines)
 
 
-def momentum_mismatch(servo: TrackingLaw, q: ArrayLike, v: ArrayLike) -> MomentumMismatch:
-    """Compare the momentum that a law assumes with that of a measured state.
+def mismatch(self: LawCore, q: ArrayLike, v: ArrayLike) -> MomentumMismatch:
+    """Compare the momentum that the law assumes with that of a measured state.
 
     Parameters
     ----------
-    servo : TrackingLaw
-        The law, such as a `Servo`.
     q, v : array_like
-        Measured configuration and velocity, shapes (nq,) and (nv,).
+        Measured configuration and velocity, the base's included, shapes (nq,) and (nv,).
 
     Returns
     -------
     MomentumMismatch
-        The comparison.
+        Both momenta, and what their difference does to the law.
 
     Raises
     ------
     ReductionError
         If the robot's reduction does not rest on a momentum.
     """
-    model, robot = servo.model, servo.model.robot
+    model, robot = self.model, self.model.robot
     if not model.takes_momentum:
         raise ReductionError(
-            f"servo of `{servo.name}`, `mismatch`",
+            f"self of `{self.name}`, `mismatch`",
             expected="a floating robot, reduced by its momentum",
             came=f"{model.kind} reduction",
             cure="Wheels and a fixed base leave no momentum to be wrong about.",
         )
-    where = f"servo of `{servo.name}`, `mismatch`"
+    where = f"self of `{self.name}`, `mismatch`"
     q = robot.check_configuration(q, f"{where}, `q`")
     v = as_floats(v, f"{where}, `v`")
     if v.shape != (robot.nv,):
@@ -158,17 +156,17 @@ def momentum_mismatch(servo: TrackingLaw, q: ArrayLike, v: ArrayLike) -> Momentu
     lifted = model.velocity(q, v[list(model.shape)])
     # The law uses the lifted velocity; the robot moves with the measured one.
     wrong = lifted - v
-    pairs = zip(servo.motion(q, lifted), servo.motion(q, v), strict=True)
+    pairs = zip(self.motion(q, lifted), self.motion(q, v), strict=True)
     rate, drift = (np.asarray(seen - true) for seen, true in pairs)
     # Torques for the bias at the lifted velocity move the shape when the bias is another.
     still = np.zeros(model.ns)
     force = model.shape_forces(q, lifted, still) - model.shape_forces(q, v, still)
-    moved = servo.decoupling(q) @ np.linalg.solve(model.mass_matrix(q), force)
-    push, offset = np.full((2, servo.size), np.nan)  # without gains there is no error dynamics
-    if servo.stiffness.any():
-        push = moved - drift - np.linalg.solve(servo.inertia, servo.damping @ rate)
+    moved = self.decoupling(q) @ np.linalg.solve(model.mass_matrix(q), force)
+    push, offset = np.full((2, self.size), np.nan)  # without gains there is no error dynamics
+    if self.stiffness.any():
+        push = moved - drift - np.linalg.solve(self.inertia, self.damping @ rate)
         # Where it balances the stiffness, I^-1 KP x + push = 0.
-        offset = -np.linalg.solve(servo.stiffness, servo.inertia @ push)
+        offset = -np.linalg.solve(self.stiffness, self.inertia @ push)
     return MomentumMismatch(
         assumed=robot.momentum(q, lifted),
         measured=robot.momentum(q, v),
@@ -180,12 +178,10 @@ def momentum_mismatch(servo: TrackingLaw, q: ArrayLike, v: ArrayLike) -> Momentu
         disturbance=push,
         offset=offset,
         coordinate_names=tuple(
-            f"{output.name}.{name}" for output in servo.outputs for name in output.coordinate_names
+            f"{output.name}.{name}" for output in self.outputs for name in output.coordinate_names
         ),
-        coordinate_units=tuple(
-            unit for output in servo.outputs for unit in output.coordinate_units
-        ),
-        used=not servo.use_measured_velocity,
+        coordinate_units=tuple(unit for output in self.outputs for unit in output.coordinate_units),
+        used=not self.use_measured_velocity,
     )
 
 

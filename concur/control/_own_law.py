@@ -9,7 +9,6 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import LARGEST, Array, shape_error
-from concur.control._allocation import SOLVER
 from concur.control._law import law_graph
 from concur.control._reading import check_bounds
 from concur.control._state_bounds import USUAL_PERIOD, StateBounds
@@ -26,10 +25,11 @@ NOTHING = ReferenceSample([], [], [])
 class Law(Protocol):
     """A controller: forces and torques of the controls from time, configuration and velocities.
 
-    `simulate`, `Tick`, `ReferenceTick` and the rig take any object with these members. A `Servo`
-    has them. A law that follows a reference has one more member, `outputs`, a sequence of `Output`;
-    its graph may take the reference of these outputs. Together with a reference, and without
-    outputs, a law is a function of time, configuration and velocities.
+    `simulate`, campaigns, exports and the rig take any object with these members, and
+    `tracking_law` gives it the methods of a `Servo`, which has them too. A law that follows a
+    reference has one more member, `outputs`, a sequence of `Output`; its graph may take the
+    reference of these outputs. Together with a reference, and without outputs, a law is a function
+    of time, configuration and velocities.
 
     A law with a state may have two more members: `longest_period`, the longest time from a tick to
     the next, s, default 1 s, and `largest_state`, the largest magnitude of its state, a number or
@@ -59,7 +59,8 @@ class Law(Protocol):
     ...         u = self.model.bias(q, s) - 5.0 * s
     ...         return ca.Function("brake", [q, s], [u], ["q", "s"], ["u"])
     >>> robot = cc.robots.rover_arm()
-    >>> tick = cc.control.Tick(Brake(cc.reduce(robot)), interpreted=True)
+    >>> law = cc.control.tracking_law(Brake(cc.reduce(robot)))
+    >>> tick = law.compile(interpreted=True)
     >>> tick(robot.neutral(), [1.0, 1.0, 0.0, 0.0, 0.0])[:2]
     array([-5., -5.])
     """
@@ -132,15 +133,16 @@ class OwnLaw(TrackingLaw):
     def flat(self, sample: ReferenceSample | None) -> tuple[Array, Array, Array]:
         return super().flat(NOTHING if sample is None else sample)
 
-    def graph(self, solver: str = SOLVER, sided: bool = False, free: bool = False) -> ca.Function:
-        inputs = {name: self.symbols.sym(name, size) for name, size in self.inputs().items()}
+    def build(self, solver: str) -> ca.Function:
+        inputs = {name: self.symbols.sym(name, size) for name, size in self.inputs.items()}
         given = inputs | {"v": inputs["s"]}
         found = self.own.call({name: given[name] for name in self.own.name_in()})
         usual = {"pivot": found.get("margin_bound", 1), "missed": np.zeros((self.size, 1))}
-        return law_graph(self, inputs, {"scale": 1, "side": 1} | usual | found, sided)
+        usual |= {"scale": 1, "side": 1, "zdot": self.symbols(0, 1)}
+        return law_graph(inputs, usual | found)
 
 
-def tracking_law(law: Law, where: str) -> TrackingLaw:
+def tracking_law(law: Law, where: str = "law") -> TrackingLaw:
     """A law as this package computes with it: a `Servo` as it is, any other one as an `OwnLaw`.
 
     Parameters
@@ -159,6 +161,15 @@ def tracking_law(law: Law, where: str) -> TrackingLaw:
     ------
     OutputError
         If it is no law, or its graph has other inputs or outputs than a law's.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> model = cc.reduce(cc.robots.rover_arm())
+    >>> springs = cc.laws.PD(model, cc.references.hold([0.0] * 5), stiffness=20.0, damping=8.0)
+    >>> tick = cc.control.tracking_law(springs).compile(interpreted=True)
+    >>> tick(model.robot.neutral(), [0.0] * 5).shape
+    (5,)
     """
     if isinstance(law, TrackingLaw):
         return law

@@ -23,13 +23,12 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 
 from concur.codegen import Array, Scalar, Vector, as_floats, constant, evaluated
-from concur.control._allocation import SOLVER
 from concur.control._law import all_velocities, controls, law_graph, least_root, solve_scaled
 from concur.control._margins import natural_units
-from concur.control._output_law import OutputLaw
 from concur.control._reading import matching_outputs, positive, read_each, read_gain
 from concur.control._state_bounds import FARTHEST, StateBounds, slowest_period
 from concur.control._tracking import TrackedOutputs
+from concur.control._tracking_law import TrackingLaw
 from concur.errors import OutputError
 from concur.outputs import ReferenceSample, following_rate, output_motion
 from concur.reduction import along
@@ -60,7 +59,7 @@ class _Following(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PassiveServo(OutputLaw):
+class PassiveServo(TrackingLaw):
     """Passive tracker of outputs on Lie groups: Slotine and Li's law on the reduced model.
 
     Springs and dampers between outputs and reference, in N/m and N s/m, and the forces of the
@@ -228,8 +227,8 @@ class PassiveServo(OutputLaw):
     def symbols(self) -> Any:
         return ca.SX
 
-    def graph(self, solver: str = SOLVER, sided: bool = False, free: bool = False) -> ca.Function:
-        inputs = {name: ca.SX.sym(name, size) for name, size in self.inputs(free).items()}
+    def build(self, solver: str) -> ca.Function:
+        inputs = {name: ca.SX.sym(name, size) for name, size in self.inputs.items()}
         q, v = inputs["q"], all_velocities(self, inputs)
         found = self._following(q, v, inputs["pose"], inputs["twist"], inputs["acceleration"])
         forces = self.model.following_forces(q, v, found.velocity, found.rate) + found.forces
@@ -245,7 +244,7 @@ class PassiveServo(OutputLaw):
             u, learnt = kept, ca.if_else(ca.sumsqr(u - kept) > 0.0, 0.0, learnt)
         results = {"u": u, "pivot": ca.fmin(found.pivot, leverage), "side": found.side * side}
         results |= {"missed": ca.SX(self.size, 1), "scale": 1, "zdot": learnt}
-        return law_graph(self, inputs, results, sided)
+        return law_graph(inputs, results)
 
     def _adapted(self, q: Vector, v: Vector, found: _Following, z: Array) -> tuple[Array, Array]:
         """Forces of the estimated load on the shape, and the rate of the estimate."""

@@ -1,6 +1,6 @@
 """The servo: input-output linearization with feed-forward and proportional-derivative action.
 
-The law is in `_law.py`, its methods for users are in `_output_law.py`; here are its options.
+The law is in `_law.py`, its methods for users are in `_tracking_law.py`; here are its options.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import casadi as ca
 
-from concur.control._allocation import SOLVER
 from concur.control._law import law_function
 from concur.control._loop import loop_response
-from concur.control._output_law import OutputLaw
 from concur.control._reading import matching_outputs, positive, read_gain
 from concur.control._redundancy import Redundancy
+from concur.control._tracking_law import TrackingLaw
 from concur.errors import OutputError
 from concur.results import show
 from concur.tables import INTERNAL
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Servo(OutputLaw):
+class Servo(TrackingLaw):
     """Tracker of outputs on Lie groups for a reduced robot.
 
     Parameters
@@ -155,8 +154,8 @@ class Servo(OutputLaw):
             lines.append("takes measured velocities")
         return "\n".join(lines)
 
-    def graph(self, solver: str = SOLVER, sided: bool = False, free: bool = False) -> ca.Function:
-        return law_function(self, solver, sided, free)
+    def build(self, solver: str) -> ca.Function:
+        return law_function(self, solver)
 
     def plot_loop(self, duration: float | None = None) -> tuple[Figure, Figure]:
         """Draw the linearised loop: how errors settle, and what margins there are.

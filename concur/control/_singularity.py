@@ -8,8 +8,8 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import LARGEST
+from concur.control._core import LawCore
 from concur.control._margins import natural_units
-from concur.control._tracking_law import TrackingLaw
 from concur.errors import ConcurError, NonFiniteError, OutputError, SingularConfigurationError
 from concur.outputs import FunctionOutput, Output
 from concur.robot import Mechanism, control_velocities
@@ -30,7 +30,7 @@ SAMPLES = 16
 """Random configurations at which outputs are tried before a servo is made of them."""
 
 
-def answer_scale(servo: TrackingLaw) -> np.ndarray:
+def answer_scale(servo: LawCore) -> np.ndarray:
     """Controls that count as one: what the robot needs for an error as large as itself.
 
     Each control is measured by the square root of the inertia that it moves, in the neutral
@@ -58,7 +58,7 @@ def answer_scale(servo: TrackingLaw) -> np.ndarray:
     return np.asarray(natural * np.sqrt(inertias))
 
 
-def check_decoupling(servo: TrackingLaw) -> None:
+def check_decoupling(servo: LawCore) -> None:
     """Refuse a law that gives no torque at any sampled configuration.
 
     There the controls do not push all shape velocities, or the decoupling matrix is singular.
@@ -89,12 +89,12 @@ def check_decoupling(servo: TrackingLaw) -> None:
     )
 
 
-def singular_error(servo: TrackingLaw, q: np.ndarray, margin: float) -> ConcurError:
+def singular_error(servo: LawCore, q: np.ndarray, margin: float) -> ConcurError:
     """Build the error for a singular configuration.
 
     Parameters
     ----------
-    servo : TrackingLaw
+    servo : LawCore
         The law.
     q : numpy.ndarray
         Configuration, shape (nq,).
@@ -117,7 +117,7 @@ def singular_error(servo: TrackingLaw, q: np.ndarray, margin: float) -> ConcurEr
     )
 
 
-def refusal(servo: TrackingLaw, q: np.ndarray, u: np.ndarray, pivot: float) -> ConcurError:
+def refusal(servo: LawCore, q: np.ndarray, u: np.ndarray, pivot: float) -> ConcurError:
     """Build the error for controls u (nu,) of the law that must not be used.
 
     A `NonFiniteError` where the configuration is not to blame. The pivot is zero too if no torques
@@ -146,7 +146,7 @@ def refusal(servo: TrackingLaw, q: np.ndarray, u: np.ndarray, pivot: float) -> C
     return singular_error(servo, q, min(margin, pivot))
 
 
-def vouched(servo: TrackingLaw, q: np.ndarray, u: np.ndarray, pivot: float) -> np.ndarray:
+def vouched(servo: LawCore, q: np.ndarray, u: np.ndarray, pivot: float) -> np.ndarray:
     """Controls u that the law gave at q, or an error with the reason why they must not be used."""
     margin = servo.margin(q)
     if margin < servo.refused_below:
@@ -160,7 +160,7 @@ def vouched(servo: TrackingLaw, q: np.ndarray, u: np.ndarray, pivot: float) -> n
     return u
 
 
-def passed_error(servo: TrackingLaw, q: np.ndarray) -> ConcurError:
+def passed_error(servo: LawCore, q: np.ndarray) -> ConcurError:
     """Build the error for a singular configuration between the tick at q and the one before."""
     margin = servo.margin(q)
     return SingularConfigurationError(
@@ -175,7 +175,7 @@ def passed_error(servo: TrackingLaw, q: np.ndarray) -> ConcurError:
     )
 
 
-def lacks_leverage(servo: TrackingLaw, q: np.ndarray) -> bool:
+def lacks_leverage(servo: LawCore, q: np.ndarray) -> bool:
     """Whether the controls do not push the shape in some direction, where wheels determine it.
 
     That is where the model's `leverage` is below `singular_margin`.
@@ -185,7 +185,7 @@ def lacks_leverage(servo: TrackingLaw, q: np.ndarray) -> bool:
     return servo.model.leverage(q)[0] < min(servo.singular_margin, 1.0)
 
 
-def _unactuated(servo: TrackingLaw, q: np.ndarray) -> ConcurError:
+def _unactuated(servo: LawCore, q: np.ndarray) -> ConcurError:
     """Build the error for controls that do not push the shape in some direction."""
     margin = servo.model.leverage(q)[0]
     return SingularConfigurationError(
@@ -199,18 +199,18 @@ def _unactuated(servo: TrackingLaw, q: np.ndarray) -> ConcurError:
     )
 
 
-def _unpushed(servo: TrackingLaw, q: np.ndarray) -> str:
+def _unpushed(servo: LawCore, q: np.ndarray) -> str:
     """Name the controls, and the shape velocities that they push least."""
     names = ", ".join(servo.model.control_names) or "no controls"
     return f"{names} do not push along {servo.model.leverage(q)[1]}"
 
 
-def lost_direction(servo: TrackingLaw, q: np.ndarray) -> str:
+def lost_direction(servo: LawCore, q: np.ndarray) -> str:
     """Describe the output motion that no shape velocity makes.
 
     Parameters
     ----------
-    servo : TrackingLaw
+    servo : LawCore
         The law.
     q : numpy.ndarray
         Configuration, shape (nq,).
@@ -245,7 +245,7 @@ def lost_direction(servo: TrackingLaw, q: np.ndarray) -> str:
     return f"outputs {' and '.join(clauses)} cannot be moved independently{joints}"
 
 
-def _alignment(servo: TrackingLaw, q: np.ndarray, scaled: np.ndarray) -> str:
+def _alignment(servo: LawCore, q: np.ndarray, scaled: np.ndarray) -> str:
     """Name the joints that align; left over freedoms hide them, and then nothing is said."""
     whole = isinstance(servo.model.system, Mechanism) and not any(
         isinstance(output, FunctionOutput) for output in servo.outputs
@@ -261,7 +261,7 @@ def _alignment(servo: TrackingLaw, q: np.ndarray, scaled: np.ndarray) -> str:
     return f"; {aligned_joints(names, rows[-1])}"
 
 
-def _clause(servo: TrackingLaw, output: Output, part: np.ndarray, q: np.ndarray) -> str:
+def _clause(servo: LawCore, output: Output, part: np.ndarray, q: np.ndarray) -> str:
     if output.axes is not None:
         spatial = np.zeros(3)
         spatial[["xyz".index(axis) for axis in output.axes]] = part

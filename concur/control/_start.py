@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import finite_floats
+from concur.control._core import LawCore
 from concur.control._feasibility import REACHED, ExactSpeeds, Measures, sizes
 from concur.control._inverse_kinematics import InverseKinematicsSolver, within, wound
 from concur.control._inverse_kinematics_step import coupled_bounds, coupling
 from concur.control._singularity import lost_direction
-from concur.control._tracking_law import TrackingLaw
 from concur.errors import InfeasibleReferenceError, OutputError, UnknownNameError
 from concur.outputs import SOLVE, Reference, ReferenceSample, freedoms, output_motion, reference_for
 from concur.robot import as_tree, robot_size, scalar
@@ -109,16 +109,64 @@ class Start:
 
 
 def start(
-    servo: TrackingLaw,
+    self: LawCore,
     reference: Reference | Callable[[float], ReferenceSample],
-    near: ArrayLike | None,
-    t: float,
-    offset: Any,
-    speed: str,
+    near: ArrayLike | None = None,
+    t: float = 0.0,
+    offset: Any = None,
+    speed: str = "reference",
 ) -> Start:
-    """Find configuration and shape velocities on a reference; `Servo.start` has the arguments."""
-    where = f"start of `{servo.name}`"
-    robot = as_tree(servo.model.system, where, SOLVE)
+    """Find a state in which the outputs follow a reference.
+
+    Inverse kinematics gives q, and the lift gives s with J (H s + h) = r^-1 rdot. Motions that
+    the outputs do not determine, such as the heading of a rover or the base of a robot that
+    floats, stay as `near` as possible. Where the nearest posture is close to singular, others
+    are tried.
+
+    Parameters
+    ----------
+    reference : Reference or callable
+        Reference of all outputs.
+    near : array_like, optional
+        Configuration in the vicinity, shape (nq,); default neutral. It is moved into the
+        limits of the joints.
+    t : float
+        Time at which the outputs are on the reference, s.
+    offset : dict of str to array_like, or array_like, optional
+        Pose error log(r^-1 gamma) at the start by name of the output, each (dim,), or of all
+        outputs, (size,): m and rad in the output's algebra, in R^n reference minus output.
+    speed : str
+        "reference": the velocity error is zero; "rest": the shape velocities are zero.
+
+    Returns
+    -------
+    Start
+        Configuration and shape velocities, what is reached, and the margin.
+
+    Raises
+    ------
+    UnknownNameError
+        If `speed` or an output's name does not exist.
+    OutputError
+        If an offset turns by pi rad or more, or the reference does not fit the outputs.
+    ShapeError, NonFiniteError, DescriptionError
+        If `near`, `t` or `offset` has the wrong shape or is not finite, or `near` contradicts
+        joints that follow others.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> model = cc.reduce(cc.robots.rover_arm())
+    >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> servo = cc.Servo(model, [base, hand], stiffness=4, damping=4)
+    >>> found = servo.start(cc.references.hold([0.5, 0.0, 0.8, 0.1, 0.4]))
+    >>> found.solved
+    True
+    """
+    where = f"start of `{self.name}`"
+    self.require_outputs(where)
+    robot = as_tree(self.model.system, where, SOLVE)
     if speed not in SPEEDS:
         raise UnknownNameError(
             f"{where}, `speed`",
@@ -127,27 +175,27 @@ def start(
             cure='Take "rest" to start with shape velocities of zero.',
         )
     time = scalar(t, f"{where}, `t`")
-    pose, twist, _ = servo.flat(reference_for(reference, servo.outputs, where)(time))
-    measures = Measures(robot, servo.outputs)
+    pose, twist, _ = self.flat(reference_for(reference, self.outputs, where)(time))
+    measures = Measures(robot, self.outputs)
     shift = read_offset(f"{where}, `offset`", offset, measures)
-    target = _target(servo, where, np.asarray(pose), shift, measures)
+    target = _target(self, where, np.asarray(pose), shift, measures)
     q = robot.neutral() if near is None else robot.check_configuration(near, f"{where}, `near`")
-    found = Postures(servo, q).at(target)
-    q, speeds = found.q, ExactSpeeds(servo)
-    error = np.asarray(servo.pose_error(q, pose))
-    rate = _numbers(servo.error_dynamics.group.transport(error)) @ twist
-    s = np.zeros(servo.ns)
-    regular = found.margin >= servo.singular_margin
-    if speed == "reference" and servo.model.regularity(q) >= servo.singular_margin:
+    found = Postures(self, q).at(target)
+    q, speeds = found.q, ExactSpeeds(self)
+    error = np.asarray(self.pose_error(q, pose))
+    rate = _numbers(self.error_dynamics.group.transport(error)) @ twist
+    s = np.zeros(self.ns)
+    regular = found.margin >= self.singular_margin
+    if speed == "reference" and self.model.regularity(q) >= self.singular_margin:
         s = speeds(q, rate) if regular else speeds.damped(q, rate)
-    v = np.asarray(servo.model.velocity(q, s))
-    left = np.asarray(servo.motion(q, v)[0]) - rate
+    v = np.asarray(self.model.velocity(q, s))
+    left = np.asarray(self.motion(q, v)[0]) - rate
     lengths = measures.lengths
     fastest = float(np.abs(speeds.asked(q, rate) / lengths).max(initial=0.0))
     # Internal motion alone leaves rounding of the terms that cancel in the outputs.
     own = measures.of([unit for body in robot.bodies for unit in body.joint.freedom_units])
     least = SLIP * fastest + ROUNDING * float(np.abs(v / own).max(initial=0.0))
-    residual = np.asarray(servo.pose_error(q, target))
+    residual = np.asarray(self.pose_error(q, target))
     off, slipping = np.abs(residual / lengths), np.abs(left / lengths)
     reached, clauses = {}, []
     for output, span in measures.spans:
@@ -159,13 +207,13 @@ def start(
         elif not moving:
             clauses.append(f"output `{output.name}` lacks {sizes(output, left[span], '/s')}")
     if not regular:
-        lost = lost_direction(servo, q)
-        if robot.motors and found.margin < servo.margin(q):
-            names, direction = servo.model.control_names, servo.model.leverage(q)[1]
+        lost = lost_direction(self, q)
+        if robot.motors and found.margin < self.margin(q):
+            names, direction = self.model.control_names, self.model.leverage(q)[1]
             lost = f"{', '.join(names)} do not push along {direction}"
         clauses.append(f"margin {found.margin:.2g}, {lost}")
     why = "; ".join(clauses) or f"all outputs are reached, margin {found.margin:.3g}"
-    solved = all(reached.values()) and found.margin >= servo.refused_below
+    solved = all(reached.values()) and found.margin >= self.refused_below
     return Start(q, s, error, residual, left, reached, found.margin, solved, why)
 
 
@@ -191,7 +239,7 @@ def read_offset(where: str, offset: Any, measures: Measures) -> np.ndarray:
 
 
 def _target(
-    servo: TrackingLaw, where: str, pose: np.ndarray, shift: np.ndarray, measures: Measures
+    servo: LawCore, where: str, pose: np.ndarray, shift: np.ndarray, measures: Measures
 ) -> np.ndarray:
     """Flat coordinates (pose_size,) at which the pose error is the shift (size,)."""
     if not shift.any():
@@ -227,7 +275,7 @@ class Posture:
 class Postures:
     """Search of configurations for targets of a law's outputs, near one configuration (nq,)."""
 
-    def __init__(self, servo: TrackingLaw, near: np.ndarray) -> None:
+    def __init__(self, servo: LawCore, near: np.ndarray) -> None:
         robot = servo.model.robot
         self._servo, self._robot = servo, robot
         self._bounds = coupled_bounds(robot)

@@ -25,13 +25,12 @@ from concur.codegen import (
     recalled,
     shape_error,
 )
-from concur.control._own_law import Law, tracking_law
+from concur.control._core import LawCore
 from concur.control._reading import is_one_pose
 from concur.control._singularity import passed_error, refusal
 from concur.control._state_bounds import check_state
 from concur.control._tick_graph import KEPT, SAMPLE, TickStatus, tick_function
-from concur.control._tracking_law import TrackingLaw
-from concur.errors import ConcurError, NonFiniteError
+from concur.errors import ConcurError, NonFiniteError, OutputError
 from concur.outputs import ReferenceSample, reference_for
 from concur.outputs.references import LARGEST as LATEST
 from concur.outputs.references import Reference
@@ -107,7 +106,7 @@ class BufferedLaw(OneThread):
 
     Parameters
     ----------
-    servo : TrackingLaw
+    servo : LawCore
         The law.
     interpreted : bool
         Whether to leave the graph to CasADi's interpreter.
@@ -116,7 +115,7 @@ class BufferedLaw(OneThread):
     """
 
     def __init__(
-        self, servo: TrackingLaw, interpreted: bool, reference: ca.Function | None = None
+        self, servo: LawCore, interpreted: bool, reference: ca.Function | None = None
     ) -> None:
         start = time.perf_counter()
         self._where = where = f"tick of `{servo.name}`"
@@ -281,16 +280,27 @@ class BufferedLaw(OneThread):
         raise refusal(servo, q, u, float(buffers.margin_bound[0]))
 
 
+def check_law(law: Any) -> None:
+    """Reject what is not yet a law of this package."""
+    if not isinstance(law, LawCore):
+        raise OutputError(
+            "tick, `law`",
+            expected="a Servo, or another TrackingLaw",
+            came=f"{type(law).__name__} {law!r:.40}",
+            cure="Write `tracking_law(law).compile()` for a law of your own.",
+        )
+
+
 class Tick(BufferedLaw):
     """The whole law, called through buffers that are allocated once.
 
-    Made by `Servo.compile`, or from any other `Law`. A tick belongs to the thread of its first
+    Made by `Servo.compile`. A tick belongs to the thread of its first
     call, until `release` or the end of the thread; calls from others raise an error.
 
     Parameters
     ----------
-    law : Law
-        The law, such as a `Servo`.
+    law : TrackingLaw
+        The law: a `Servo`, or what `tracking_law` makes of any other `Law`.
     interpreted : bool
         Whether to leave the graph to CasADi's interpreter: ready at once, and slower.
 
@@ -319,17 +329,17 @@ class Tick(BufferedLaw):
     (8,)
     """
 
-    def __init__(self, law: Law, interpreted: bool = False) -> None:
-        servo = tracking_law(law, "tick, `law`")
-        super().__init__(servo, interpreted)
+    def __init__(self, law: LawCore, interpreted: bool = False) -> None:
+        check_law(law)
+        super().__init__(law, interpreted)
         self._inputs = self._memories(*INPUTS[:5])
         # A matrix is for one output that is a full pose; here its seven numbers would fit as well.
-        matrix_fits = servo.pose_size == 7 and not is_one_pose(servo.outputs)
+        matrix_fits = law.pose_size == 7 and not is_one_pose(law.outputs)
         timed = self.buffers.t.size or self.buffers.period.size
         self._groups: object = None
-        self._careful = bool(self._can_fail or matrix_fits or timed or not servo.size)
+        self._careful = bool(self._can_fail or matrix_fits or timed or not law.size)
 
-    def __reduce__(self) -> tuple[type[Tick], tuple[TrackingLaw, bool]]:
+    def __reduce__(self) -> tuple[type[Tick], tuple[LawCore, bool]]:
         return Tick, (self.servo, self._interpreted)
 
     def __call__(
@@ -396,14 +406,14 @@ class Tick(BufferedLaw):
 class ReferenceTick(BufferedLaw):
     """A law with its reference inside, called through buffers that are allocated once.
 
-    Made by `Servo.compile` with a reference, or from any other `Law`. If the reference has a graph,
+    Made by `Servo.compile` with a reference. If the reference has a graph,
     law and reference are one function, as machine code; a custom Python function is called at each
     tick. It belongs to the thread of its first call, as a `Tick`.
 
     Parameters
     ----------
-    law : Law
-        The law, such as a `Servo`.
+    law : TrackingLaw
+        The law: a `Servo`, or what `tracking_law` makes of any other `Law`.
     reference : Reference or callable
         Reference of all outputs, or a function from time to `ReferenceSample`; None without
         outputs.
@@ -445,20 +455,20 @@ class ReferenceTick(BufferedLaw):
 
     def __init__(
         self,
-        law: Law,
+        law: LawCore,
         reference: Reference | Callable[[float], ReferenceSample] | None,
         interpreted: bool = False,
     ) -> None:
-        servo = tracking_law(law, "tick, `law`")
-        self.reference = reference_for(reference, servo.outputs, f"tick of `{servo.name}`")
+        check_law(law)
+        self.reference = reference_for(reference, law.outputs, f"tick of `{law.name}`")
         sampled = self.reference.graph()
-        super().__init__(servo, interpreted, sampled)
+        super().__init__(law, interpreted, sampled)
         self._has_graph = sampled is not None
         if not self.buffers.t.size:
             self.buffers = replace(self.buffers, t=np.zeros(1))
         self._inputs = self._memories("t", "q", "s")
 
-    def __reduce__(self) -> tuple[type[ReferenceTick], tuple[TrackingLaw, Reference, bool]]:
+    def __reduce__(self) -> tuple[type[ReferenceTick], tuple[LawCore, Reference, bool]]:
         return ReferenceTick, (self.servo, self.reference, self._interpreted)
 
     def run(self) -> int:

@@ -11,8 +11,8 @@ import numpy as np
 
 from concur.codegen import LARGEST, Array, normalised
 from concur.control._allocation import SOLVER
+from concur.control._core import LawCore
 from concur.control._singularity import answer_scale
-from concur.control._tracking_law import TrackingLaw
 from concur.outputs.references import LARGEST as LATEST
 
 SAMPLE = ("pose", "twist", "acceleration")
@@ -55,7 +55,7 @@ class TickStatus(IntEnum):
 
 
 def tick_function(
-    servo: TrackingLaw,
+    servo: LawCore,
     solver: str = SOLVER,
     watched: bool = False,
     reference: ca.Function | None = None,
@@ -68,7 +68,7 @@ def tick_function(
 
     Parameters
     ----------
-    servo : TrackingLaw
+    servo : LawCore
         The law.
     solver : str
         As for `TrackingLaw.graph`.
@@ -91,10 +91,10 @@ def tick_function(
         SX; over MX with torque limits, which have a quadratic program inside, and if the reference
         has tables.
     """
-    law = servo.graph(solver, sided=watched, free=True)
+    law = servo.graph(solver)
     scalar = law.is_a("SXFunction") and (reference is None or reference.is_a("SXFunction"))
     kind = ca.SX if scalar else ca.MX
-    sizes = servo.inputs(free=True) | ({"period": 1} if servo.nz else {})
+    sizes = servo.inputs | ({"period": 1} if servo.nz else {})
     sizes.pop("z", None)
     if reference is not None:
         names = [name for name in sizes if name not in servo.sampled]
@@ -106,12 +106,12 @@ def tick_function(
         # A time out of range counts as a state that is not finite.
         late = ca.if_else(ca.fabs(given["t"]) <= LATEST, 0.0, np.nan)
         taken |= sample | {"q": given["q"] + late}
-    raw = [taken[name] for name in (*servo.inputs(free=True), "period") if name in taken]
+    raw = [taken[name] for name in (*servo.inputs, "period") if name in taken]
     taken["q"], taken["pose"], valid = attitudes(servo).call([taken["q"], taken["pose"]])
     known = KEPT if watched else 0
     before = kind.sym("before", known + servo.nz)
     taken["z"] = before[known:]
-    found = dict(zip(law.name_out(), law.call([taken[x] for x in law.name_in()]), strict=True))
+    found = law.call({name: taken[name] for name in law.name_in()})
     found |= {"total": ca.sumsqr(ca.vertcat(*raw)), "valid": valid, "before": before}
     found |= {"period": given["period"]} if servo.nz else {}
     results = dict(zip((*RESULTS, "after"), _checked(servo, watched, found), strict=True))
@@ -125,7 +125,7 @@ def tick_function(
     )
 
 
-def attitudes(law: TrackingLaw) -> ca.Function:
+def attitudes(law: LawCore) -> ca.Function:
     """Normalise the quaternions of configuration and reference pose, where a tick takes them in.
 
     A function from (q, pose) to (q, pose, valid): with unit quaternions, and 1 if each norm is
@@ -139,7 +139,7 @@ def attitudes(law: TrackingLaw) -> ca.Function:
     return ca.Function("attitudes", [q, pose], [unit_q, unit_pose, valid])
 
 
-def _checked(servo: TrackingLaw, watched: bool, given: Mapping[str, Array]) -> list[Array]:
+def _checked(servo: LawCore, watched: bool, given: Mapping[str, Array]) -> list[Array]:
     """Results of the law, torques zero unless everything is as it must be; status; memory."""
     found = {name: ca.SX.sym(name, values.shape[0]) for name, values in given.items()}
     u, pivot, before = found["u"], found["pivot"], found["before"]

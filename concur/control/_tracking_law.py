@@ -1,108 +1,87 @@
-"""The core of a tracker: model, outputs, gains and options, with derived quantities.
+"""Laws with their methods for users: torques, starts, checks, ticks and exports.
 
-The functions of this package are written over it: they build the law's graph, follow references,
-explain refusals. `Servo` reads what a user writes, and stands on top of them.
+Longer methods are functions in files that this class takes them from.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Annotated, Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, overload
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import (
-    Array,
-    EvaluatedMethods,
-    Matrix,
-    Scalar,
-    Vector,
-    as_floats,
-    evaluated,
-    part,
-    shape_error,
-)
-from concur.control._allocation import SOLVER
-from concur.control._error_dynamics import ErrorDynamics
-from concur.control._margins import (
-    SINGULAR,
-    decoupling_margins,
-    mobility_scales,
-    natural_units,
-    row_scales,
-)
-from concur.control._reading import is_one_pose
-from concur.control._redundancy import Redundancy
-from concur.control._state_bounds import StateBounds, integral_bounds, slowest_period
-from concur.errors import ShapeError, shown
-from concur.outputs import Output, ReferenceSample, check_parts, output_motion, pose_quaternions
-from concur.outputs.groups import Product
-from concur.reduction import ReducedModel
-from concur.results import show
-from concur.robot import Mechanism
-from concur.tables import (
-    INTERNAL,
-    NUMBER,
-    PAIR,
-    Expected,
-    Positive,
-    any_of,
-    is_number,
-    is_number_or_list,
-    is_pair,
-    list_of,
-    table_of,
-)
+from concur.codegen import Array, Vector, fingerprint, recalled
+from concur.control import _conditions, _feasibility, _mismatch, _start
+from concur.control._core import LawCore
+from concur.control._reading import check_bounds, positive, read_each, read_limits
+from concur.control._singularity import check_decoupling, vouched
+from concur.control._state_bounds import check_state
+from concur.control._tick import ReferenceTick, Tick
+from concur.errors import ConcurError, OutputError
+from concur.outputs import ReferenceSample
+from concur.outputs.references import Reference
 
-OUTPUTS = ("u", "pivot", "missed", "scale", "side", "zdot")
-"""Results of a law: torques; margin bound; acceleration residual; scale factor of torque limits;
-the side of singular configurations, 1 or -1, which differs on both sides of one; rate of z."""
+if TYPE_CHECKING:
+    import control
+
+SPEED_LIMIT = 1000.0
+"""Velocity above which exported code refuses a state, m/s or rad/s, by default."""
 
 
-def _is_limits(value: Any) -> bool:
-    entries = list(value.values()) if isinstance(value, dict) else value
-    entries = entries if isinstance(entries, list) else [entries]
-    return all(is_number(entry) or is_pair(entry) for entry in entries)
+@dataclass(frozen=True)
+class SingleError:
+    """Estimated relative error of outputs in single precision.
+
+    It is how far outputs in double precision move if each input moves to a neighbour in single
+    precision.
+
+    Parameters
+    ----------
+    largest, usual : float
+        The largest of some states, and their median.
+    states : int
+        Number of states.
+    """
+
+    largest: float
+    usual: float
+    states: int
 
 
-def _is_weights(value: Any) -> bool:
-    entries = list(value.values()) if isinstance(value, dict) else value
-    return isinstance(entries, list) and is_number_or_list(entries)
+@dataclass(frozen=True)
+class CFolder:
+    """Exported C.
 
+    Parameters
+    ----------
+    name : str
+        Name of the code, the prefix of all its public names.
+    files : tuple of pathlib.Path
+        The written files.
+    states : int
+        Number of states in its replay.
+    error : SingleError or None
+        Estimated error of single precision; None in double precision.
+    """
 
-def _is_bounds(value: Any) -> bool:
-    entries = value if isinstance(value, list) else [value]
-    return all(is_number(entry) and entry > 0.0 for entry in entries)
-
-
-_LIMIT = any_of(NUMBER, PAIR)
-_LIMITS = Expected(
-    "a number, one per control, or a table of controls",
-    _is_limits,
-    any_of(_LIMIT, list_of(_LIMIT), table_of(_LIMIT)),
-)
-_WEIGHTS = Expected(
-    "one positive number per control, or a table of controls",
-    _is_weights,
-    any_of(list_of(NUMBER), table_of(NUMBER)),
-)
-_STATE = Expected(
-    "a number above zero, or one per output coordinate",
-    _is_bounds,
-    any_of(NUMBER, list_of(NUMBER)),
-)
+    name: str
+    files: tuple[Path, ...]
+    states: int
+    error: SingleError | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TrackingLaw(EvaluatedMethods, ABC):
+class TrackingLaw(LawCore):
     """Outputs of a reduced robot that follow a reference, with the gains of their errors.
 
-    A subclass gives the law itself, `graph`. `Servo` is the one that linearizes. Its methods take
+    A subclass gives the law itself, `graph`: `Servo` linearizes, `PassiveServo` does not, and any
+    other `Law` becomes one by `tracking_law`. Its methods take
     as `s` what the law takes, shape (nw,): all velocities of the robot if they are measured.
 
     Parameters
@@ -157,489 +136,273 @@ class TrackingLaw(EvaluatedMethods, ABC):
     array([0.25, 0.  ])
     """
 
-    COMPILED = ("law", "output", "errors", "decoupling")
+    audit = _conditions.audit
+    feasibility = _feasibility.feasibility
+    start = _start.start
+    reach = _feasibility.reach
+    mismatch = _mismatch.mismatch
 
-    model: Annotated[ReducedModel, INTERNAL]
-    outputs: Annotated[Sequence[Output], INTERNAL]
-    stiffness: Annotated[Any, INTERNAL]
-    damping: Annotated[Any, INTERNAL]
-    inertia: Annotated[Any, INTERNAL]
-    singular_margin: Annotated[float, INTERNAL] = SINGULAR
-    redundancy: Redundancy | None = None
-    damping_threshold: Positive | None = None
-    torque_limits: Annotated[Any, _LIMITS] = None
-    use_measured_velocity: bool = False
-    torque_weights: Annotated[Any, _WEIGHTS] = None
-    integral: Annotated[Any, INTERNAL] = None
-    longest_period: Positive | None = None
-    largest_state: Annotated[Any, _STATE] = None
-    name: str = field(init=False)
-    nq: int = field(init=False)
-    nv: int = field(init=False)
-    ns: int = field(init=False)
-    nu: int = field(init=False)
-    nw: int = field(init=False)
-    nz: int = field(init=False)
-    size: int = field(init=False)
-    pose_size: int = field(init=False)
+    def _check_common(self, where: str, nz: int) -> None:
+        """Check the options that all these laws have, and keep sizes."""
+        cure = "Leave it out for the default; singular configurations need `damping_threshold`."
+        margin = f"{where}, `singular_margin`"
+        least = positive(margin, self.singular_margin, "a margin above zero", cure)
+        object.__setattr__(self, "singular_margin", least)
+        if not isinstance(self.use_measured_velocity, (bool, np.bool_)):
+            raise OutputError(
+                f"{where}, `use_measured_velocity`",
+                expected="True or False",
+                came=repr(self.use_measured_velocity)[:40],
+                cure="True if the law takes all measured velocities.",
+            )
+        self._keep_sizes(nz)
+        names = self.model.control_names
+        if self.torque_limits is not None:
+            limits = read_limits(f"{where}, `torque_limits`", self.torque_limits, names)
+            object.__setattr__(self, "torque_limits", limits)
+        if self.torque_weights is not None:
+            where_weights = f"{where}, `torque_weights`"
+            weights = read_each(where_weights, self.torque_weights, names, "control")
+            object.__setattr__(self, "torque_weights", weights)
+        check_bounds(where, self.longest_period, self.largest_state, self.nz)
 
-    def _keep_sizes(self, nz: int) -> None:
-        """Keep the sizes that everything asks for: of model, outputs and state."""
-        model, outputs = self.model, self.outputs
-        kept = {name: getattr(model, name) for name in ("name", "nq", "nv", "ns", "nu")} | {
-            "nw": model.nv if self.use_measured_velocity else model.ns,
-            "nz": nz,
-            "size": sum(output.dim for output in outputs),
-            "pose_size": sum(output.pose_size for output in outputs),
-        }
-        for name, value in kept.items():
-            object.__setattr__(self, name, value)
+    def _output_lines(self, gains: dict[str, np.ndarray | None]) -> Iterator[str]:
+        """A line for each output: its group, body, and the different numbers of its gains."""
+        start = 0
+        for output in self.outputs:
+            part = slice(start, start + output.dim)
+            start = part.stop
+            numbers = (
+                f"{kind} {', '.join(f'{x:g}' for x in dict.fromkeys(np.diag(matrix)[part]))}"
+                for kind, matrix in gains.items()
+                if matrix is not None
+            )
+            frame = f" relative to `{output.relative_to}`" if output.relative_to else ""
+            whose = f"{output.name}: {output.group} of `{output.body}`{frame}"
+            yield f"{whose}, {', '.join(numbers)}"
 
-    @abstractmethod
-    def graph(self, solver: str = SOLVER, sided: bool = False, free: bool = False) -> ca.Function:
-        """The whole law as one function: torques, ticks, exports and simulations call it.
+    def _check_decoupling(self) -> None:
+        """Refuse a law that gives no torque anywhere.
 
-        Parameters
-        ----------
-        solver : str
-            Solver of the quadratic program that torque limits need; "hole" leaves a place for it.
-        sided : bool
-            Whether it also returns `side`.
-        free : bool
-            Whether the momentum of a law that `takes_momentum` is an input; else the model's
-            momentum is a constant of the graph.
-
-        Returns
-        -------
-        casadi.Function
-            From `inputs` to the results named in `OUTPUTS`, without `side` unless asked for and
-            without `zdot` for a law that has no state. Over MX with torque limits.
+        One that was compiled before has passed this, and is ready without a graph.
         """
+        if recalled(fingerprint("tick", self)) is None:
+            check_decoupling(self)
 
-    def __repr__(self) -> str:
-        outputs = ", ".join(f"{output.name} ({output.group})" for output in self.outputs)
-        what = "servo" if self.linearizes else "law"
-        outputs = shown(outputs or "no outputs", 100)
-        return f"<{what} of {shown(self.name, 40)}: {outputs}; {self.nu} controls>"
-
-    def _repr_html_(self) -> str:
-
-        return show("notebook.law_html", self)
-
-    @cached_property
-    def error_dynamics(self) -> ErrorDynamics:
-        """Error dynamics of the closed loop."""
-        group = Product([output.lie for output in self.outputs])
-        return ErrorDynamics(group, self.stiffness, self.damping, self.inertia, self.integral)
-
-    @property
-    def quaternions(self) -> Mapping[int, str]:
-        """Where the quaternions start in q, and the bodies whose joints they turn."""
-        return self.model.quaternions
-
-    @property
-    def attitudes(self) -> Mapping[str, Mapping[int, str]]:
-        """Where quaternions start in q and in a reference pose, and what they belong to."""
-        return {**super().attitudes, "pose": pose_quaternions(self.outputs)}
-
-    @property
-    def state_entries(self) -> tuple[tuple[str, str], ...]:
-        """Name and unit of each entry of the state z."""
-        if self.integral is None:
-            return ()
-        return tuple(
-            (f"{output.name}[{name}]", f"{unit} s")
-            for output in self.outputs
-            for name, unit in zip(output.lie.error_names, output.lie.error_units, strict=True)
-        )
-
-    @cached_property
-    def state_bounds(self) -> StateBounds:
-        """Bounds of the period and of the state z, which ticks, exported C and FMUs keep.
-
-        `longest_period` and `largest_state` where they are given. Default of the period: 3 over the
-        fastest rate of the errors, above which no sampled loop with these gains is stable. Default
-        of the integral: what commands the acceleration that the stiffness commands at an error of
-        100 times the robot's size, or 100 rad.
-        """
-        period, state = self._usual_bounds()
-        if self.longest_period is not None:
-            period = float(self.longest_period)
-        if self.largest_state is not None and self.nz:
-            state = np.broadcast_to(np.array(self.largest_state, float), (self.nz,))
-        return StateBounds(period, state)
-
-    def _usual_bounds(self) -> StateBounds:
-        """Bounds that follow from the gains."""
-        loop = self.error_dynamics
-        plain = ErrorDynamics(loop.group, loop.stiffness, loop.damping, loop.inertia)
-        period = slowest_period(np.linalg.eigvals(plain.matrix))
-        if self.integral is None:
-            return StateBounds(period, np.zeros(self.nz))
-        return StateBounds(period, integral_bounds(self.stiffness, self.integral, self._units()))
-
-    def _units(self) -> np.ndarray:
-        """The robot's size, m, for lengths and 1 rad for angles, shape (size,)."""
-        system = self.model.system
-        reach = natural_units(system)[1] if isinstance(system, Mechanism) else 1.0
-        names = [unit for output in self.outputs for unit in output.coordinate_units]
-        return np.array([reach if unit == "m" else 1.0 for unit in names])
-
-    @property
-    def velocity_names(self) -> tuple[str, ...]:
-        """Name of each velocity that the law takes."""
-        names = self.model.system.freedom_names
-        return names if self.use_measured_velocity else self.model.shape_names
-
-    @property
-    def linearizes(self) -> bool:
-        """Whether the errors of the outputs follow `error_dynamics`."""
-        return True
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """Arguments of the law that change its error dynamics or internal motion, if given."""
-        names = ("integral", "torque_limits", "damping_threshold", "redundancy")
-        given = [name for name in names if getattr(self, name) is not None]
-        return (*given, *["use_measured_velocity"] * self.use_measured_velocity)
-
-    @property
-    def refused_below(self) -> float:
-        """Margin below which the law gives no torque; 0 with damping."""
-        return self.singular_margin if self.damping_threshold is None else 0.0
-
-    @cached_property
-    def scales(self) -> tuple[np.ndarray, np.ndarray]:
-        """Factors that take the units from the decoupling matrix: of rows, of columns.
-
-        Rows: square root of the mass that can move, for angular rows times the robot's size; of a
-        system without bodies, that of the median inertia along each output coordinate.
-        Columns: square root of the reduced mass matrix's diagonal at the neutral configuration.
-        """
-        system = self.model.system
-        metric = np.diag(self.model.mass_matrix(system.neutral()))
-        if isinstance(system, Mechanism):
-            return row_scales(system, self.outputs), np.sqrt(metric)
-        return mobility_scales(self.model, self.decoupling), np.sqrt(metric)
-
-    def law_velocities(self, v: Vector) -> Array:
-        """Pick from all velocities of the robot those that the law takes.
-
-        Parameters
-        ----------
-        v : numpy.ndarray or casadi.SX
-            Velocities of the robot, shape (nv,) or (k, nv).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            v itself when they are measured, else the shape velocities.
-        """
-        if self.use_measured_velocity:
-            return v
-        shape = list(self.model.shape)
-        return v[..., shape] if isinstance(v, np.ndarray) else part(v, shape)
-
-    @evaluated("(nq)->(pose_size)")
-    def output(self, q: Vector) -> Vector:
-        """Flat coordinates of the outputs, in output order as in `ReferenceSample.pose`.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            The value, shape (pose_size,).
-
-        References
-        ----------
-        Thesis, (5.1.5).
-        """
-        return output_motion(self.model.system, self.outputs, q).coordinates
-
-    @evaluated("(nq)->(size,ns)")
-    def decoupling(self, q: Vector) -> Matrix:
-        """Decoupling matrix J H: shape velocities to output velocities.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            The value, shape (size, ns).
-
-        References
-        ----------
-        Thesis, (5.3.27), (5.3.28).
-        """
-        jacobian = output_motion(self.model.system, self.outputs, q).jacobian
-        return jacobian @ self.model.lift(q)[0]
-
-    @evaluated("(nq),(nw)->(nv)")
-    def velocity(self, q: Vector, s: Vector) -> Vector:
-        """All velocities of the robot, from those that the law takes.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-        s : array_like
-            Shape velocities, shape (nw,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            The value, shape (nv,).
-        """
-        return s if self.use_measured_velocity else self.model.velocity(q, s)
-
-    @evaluated("(nq),(nv)->(size),(size)")
-    def motion(self, q: Vector, v: Vector) -> tuple[Vector, Vector]:
-        """Output velocity and its rate at zero shape acceleration, from all velocities.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-        v : array_like
-            Velocity: body-twist coordinates of all joints, shape (nv,).
-
-        Returns
-        -------
-        velocity : numpy.ndarray or casadi.SX
-            r^-1 rdot, shape (size,).
-        drift : numpy.ndarray or casadi.SX
-            b in d/dt(r^-1 rdot) = J H sdot + b, shape (size,).
-
-        References
-        ----------
-        Thesis, (5.3.20), (5.3.21), (5.3.27).
-        """
-        drift = self.model.velocity_drift(q, v)
-        moved = output_motion(self.model.system, self.outputs, q, v, drift)
-        return moved.velocity, moved.acceleration
-
-    @evaluated("(nq),(pose_size)->(size)")
-    def pose_error(self, q: Vector, pose: Vector) -> Vector:
-        """Pose error x = log(r^-1 gamma).
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-        pose : array_like
-            Reference pose, flat, shape (pose_size,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            The value, shape (size,).
-        """
-        return self.error_dynamics.group.error(self.output(q), pose)
-
-    @evaluated("(nq),(nw),(pose_size),(size)->(size),(size)")
-    def errors(self, q: Vector, s: Vector, pose: Vector, twist: Vector) -> tuple[Vector, Vector]:
-        """Pose and velocity error for a flat reference.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-        s : array_like
-            Shape velocities, shape (nw,).
-        pose : array_like
-            Reference pose, flat, shape (pose_size,).
-        twist : array_like
-            Reference velocity, shape (size,).
-
-        Returns
-        -------
-        x, ve : numpy.ndarray or casadi.SX
-            log(r^-1 gamma) and r^-1 rdot - Ad gamma^-1 gammadot, shape (size,).
-        """
-        x = self.pose_error(q, pose)
-        carried = self.error_dynamics.group.transport(x) @ twist
-        return x, self.motion(q, self.velocity(q, s))[0] - carried
-
-    @evaluated("(nq),(nw),(pose_size),(size)->()")
-    def lyapunov_function(self, q: Vector, s: Vector, pose: Vector, twist: Vector) -> Scalar:
-        """Lyapunov function for a flat reference.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-        s : array_like
-            Shape velocities, shape (nw,).
-        pose : array_like
-            Reference pose, flat, shape (pose_size,).
-        twist : array_like
-            Reference velocity, shape (size,).
-
-        Returns
-        -------
-        float or casadi.SX
-            The value.
-        """
-        return self.error_dynamics.lyapunov(*self.errors(q, s, pose, twist))
-
-    @evaluated(
-        "(nq),(nw),(pose_size),(size),(size),(nz)->(nu),(),(size),(),(nz)", symbols="symbols"
-    )
-    def law(
-        self,
-        q: Vector,
-        s: Vector,
-        pose: Vector,
-        twist: Vector,
-        acceleration: Vector,
-        z: Vector | None = None,
-    ) -> tuple[Vector, Scalar, Vector, Scalar, Vector]:
-        """The whole law on flat arrays, at the momentum of the model.
+    def torque(
+        self, q: Vector, s: Vector, sample: ReferenceSample, z: Vector | None = None
+    ) -> Array:
+        """Control forces and torques for a state and a reference.
 
         Parameters
         ----------
         q, s : array_like
             Configuration and velocities that the law takes, shapes (nq,) and (nw,).
-        pose, twist, acceleration : array_like
-            Flat reference, shapes (pose_size,), (size,) and (size,).
+        sample : ReferenceSample
+            Reference pose, twist and acceleration of all outputs.
         z : array_like, optional
-            State of a law that has one, shape (nz,); default zero.
+            State of the law, shape (nz,), such as the integral of the pose error; default zero.
 
         Returns
         -------
-        u : numpy.ndarray or casadi.SX
-            Control forces and torques, shape (nu,), N and N m.
-        pivot : float or casadi.SX
-            Distance of the scaled decoupling matrix, the rolling constraints and H^T B from
-            singular, whichever is nearest, without unit: zero where one of them is singular.
-        missed : numpy.ndarray or casadi.SX
-            Acceleration residual: the part of the commanded output acceleration that is not
-            achieved because of damping or torque limits, shape (size,).
-        scale : float or casadi.SX
-            Scale factor of torque limits: 1 where they are not active, 0 where they are not
-            feasible in the direction of the command, whatever its size.
-        rate : numpy.ndarray or casadi.SX
-            Rate of z, shape (nz,).
+        numpy.ndarray or casadi.SX
+            u, shape (nu,), N and N m.
+
+        Raises
+        ------
+        SingularConfigurationError
+            If the margin of the decoupling matrix, or that with which the controls act on all
+            shape velocities, is below `singular_margin`.
+        NonFiniteError
+            If the state or the result is not finite.
+        ConcurError
+            If z is beyond its bounds, or the law has no state.
+
+        References
+        ----------
+        Thesis, (5.3.29), (5.4.30), (5.4.31), (5.4.33).
         """
-        state = [ca.DM.zeros(self.nz) if z is None else z] if self.nz else []
-        found = self.graph().call([q, s, pose, twist, acceleration, *state])
-        u, pivot, missed, scale, *rate = found
-        return u, pivot, missed, scale, rate[0] if rate else ca.DM.zeros(0)
+        if "t" in self.sampled:
+            raise ConcurError(
+                f"law of `{self.name}`",
+                expected="a law of state and reference alone",
+                came="one that takes the time",
+                cure="Make a tick of it: `law.compile()(q, s, sample, t)`.",
+            )
+        where = f"law of `{self.name}`, argument `z`"
+        if z is not None and not self.nz:
+            raise ConcurError(
+                where,
+                expected="no state, as the law has no integral action",
+                came="a state",
+                cure="Leave `z` out.",
+            )
+        if z is not None and not isinstance(z, (ca.SX, ca.MX)):
+            check_state(where, z, self.state_bounds.state)
+        u, pivot, *_ = self.law(q, s, *self.flat(sample), z)
+        return vouched(self, q, u, pivot) if isinstance(u, np.ndarray) else u
 
-    @property
-    def takes_momentum(self) -> bool:
-        """Whether a tick takes the momentum: the model has one, which the law does not measure."""
-        return self.model.takes_momentum and not self.use_measured_velocity
-
-    @property
-    def sampled(self) -> dict[str, int]:
-        """Lengths of the inputs that are known ahead of a run: the flat reference."""
-        return {"pose": self.pose_size, "twist": self.size, "acceleration": self.size}
-
-    def inputs(self, free: bool = False) -> dict[str, int]:
-        """Inputs of the law's graph.
+    def error(self, q: Vector, s: Vector, sample: ReferenceSample) -> tuple[Vector, Vector]:
+        """Pose and velocity error.
 
         Parameters
         ----------
-        free : bool
-            As of `graph`.
-
-        Returns
-        -------
-        dict of str to int
-            Length by name, in order.
-        """
-        momentum = {"momentum": 6} if free and self.takes_momentum else {}
-        state = {"z": self.nz} if self.nz else {}
-        return {"q": self.nq, "s": self.nw} | self.sampled | momentum | state
-
-    @property
-    def symbols(self) -> Any:
-        """Type of the symbols over which the law can be written: with torque limits, CasADi MX."""
-        return ca.SX if self.torque_limits is None else ca.MX
-
-    def margin(self, q: ArrayLike) -> float:
-        """Decoupling margin: distance of the decoupling matrix from singular.
-
-        Smallest singular value of D J H Mhat^(-1/2), where D multiplies linear rows by the
-        square root of the mass that can move and angular rows by that and the robot's size: a
-        number without unit, zero where some output direction cannot be commanded. Where the
-        wheels come near to not determining the base, the model's `regularity` if that is less, and
-        where the controls come near to not pushing all shape velocities, its `leverage`.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        float
-            The margin.
-        """
-        q = as_floats(q, f"servo of `{self.name}`, argument `q`")
-        model = self.model
-        regular = np.asarray([model.regularity(q)], dtype=float)
-        if self.size and not model.driven_directly:  # without outputs nothing is commanded
-            regular = np.minimum(regular, model.leverages(np.asarray(model.input_matrix(q))[None]))
-        rows, metric = (
-            np.asarray(part)[None] for part in (self.decoupling(q), model.mass_matrix(q))
-        )
-        return float(decoupling_margins(self.scales[0], rows, metric, regular)[0])
-
-    def flat(self, sample: ReferenceSample | None) -> tuple[Array, Array, Array]:
-        """Check a sample against the outputs and flatten it.
-
-        Parameters
-        ----------
+        q, s : array_like
+            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
         sample : ReferenceSample
             Reference pose, twist and acceleration of all outputs.
 
         Returns
         -------
-        pose, twist, acceleration : numpy.ndarray or casadi.SX
-            Shapes (pose_size,), (size,) and (size,).
+        x, ve : numpy.ndarray or casadi.SX
+            log(r^-1 gamma) and r^-1 rdot - Ad gamma^-1 gammadot, shape (size,); for R^n
+            x = gamma - r and ve = rdot - gammadot.
+
+        References
+        ----------
+        Thesis, (5.4.34).
+        """
+        return self.errors(q, s, *self.flat(sample)[:2])
+
+    def lyapunov(self, q: Vector, s: Vector, sample: ReferenceSample) -> Array:
+        """Lyapunov function of the error; that of a `Servo` is (5.4.35).
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
+        sample : ReferenceSample
+            Reference pose, twist and acceleration of all outputs.
+
+        Returns
+        -------
+        float or casadi.SX
+            (x KP x + ve I ve) / 2, of a `Servo`.
+        """
+        return self.lyapunov_function(q, s, *self.flat(sample)[:2])
+
+    def to_iosystem(self, closed_loop: bool = False) -> control.NonlinearIOSystem:
+        """Wrap the law, or the reduced closed loop, as a system of python-control.
+
+        Parameters
+        ----------
+        closed_loop : bool
+            Whether the model comes with the law: then the states are (q, s), the inputs the
+            reference, and the outputs the robot's outputs, errors and controls.
+
+        Returns
+        -------
+        control.NonlinearIOSystem
+            A system without states, from state and reference to controls; or the closed loop.
+        """
+        system: control.NonlinearIOSystem = import_module("concur.export").to_iosystem(
+            self, closed_loop
+        )
+        return system
+
+    @overload
+    def compile(self, reference: None = None, *, interpreted: bool = False) -> Tick: ...
+
+    @overload
+    def compile(
+        self,
+        reference: Reference | Callable[[float], ReferenceSample],
+        *,
+        interpreted: bool = False,
+    ) -> ReferenceTick: ...
+
+    def compile(
+        self,
+        reference: Reference | Callable[[float], ReferenceSample] | None = None,
+        *,
+        interpreted: bool = False,
+    ) -> Tick | ReferenceTick:
+        """Make the law ready to be called at a high rate: one graph, as machine code.
+
+        A tick takes every number that is finite and not absurd (1e18): there is no bound of
+        speeds in it, which exported C has (`TOO_FAST`, code 7). Check what is measured first.
+
+        Parameters
+        ----------
+        reference : Reference or callable, optional
+            Reference of all outputs, which becomes a part of the law; a custom Python function
+            is called at each tick.
+        interpreted : bool
+            Whether to leave the graph to CasADi's interpreter: ready at once, five to ten times
+            slower.
+
+        Returns
+        -------
+        Tick or ReferenceTick
+            ``tick(q, s, sample) -> u``, or with a reference ``tick(t, q, s) -> u``, a view that
+            the next call overwrites; its `buffers` take the numbers without copies, and the
+            momentum too where the model rests on one: ``tick.buffers.momentum[:] = mu``, then
+            ``tick.run()``.
 
         Raises
         ------
-        ShapeError, OutputError
-            If it does not fit the outputs, or is made for outputs in other groups.
+        ConcurError
+            If `interpreted` is not a bool, or the reference does not fit the outputs.
+
+        Warns
+        -----
+        CompilerWarning
+            Once per process, if there is no C compiler, so that the interpreter is used.
         """
-        if isinstance(sample, ReferenceSample) and sample.groups is not None:
-            check_parts(sample.groups, self.outputs, f"servo of `{self.name}`")
-        if (
-            isinstance(sample, ReferenceSample)
-            and sample.pose.shape in ((self.pose_size,), (self.pose_size, 1))
-            and sample.twist.shape[0] == self.size
-        ):
-            return sample.pose, sample.twist, sample.acceleration
-        where = f"servo of `{self.name}`, reference"
-        if not isinstance(sample, ReferenceSample):
-            raise ShapeError(
-                where,
-                expected="a ReferenceSample(pose, twist, acceleration)",
-                came=f"{type(sample).__name__} {sample!r:.60}",
-                cure="Call the reference with a time to get one.",
-            )
-        if sample.is_matrix and not is_one_pose(self.outputs):
-            raise ShapeError(
-                f"{where}, `pose`",
-                expected=f"{self.pose_size} numbers in output order",
-                came="a (4, 4) matrix",
-                cure="A matrix is for a servo with one output that is a full pose.",
-            )
-        pose = sample.flat_pose
-        for name, size, values in (
-            ("pose", self.pose_size, pose),
-            ("twist", self.size, sample.twist),
-        ):
-            if values.shape[0] != size:
-                raise shape_error(f"{where}, `{name}`", (size,), values.shape)
-        return pose, sample.twist, sample.acceleration
+        if reference is None:
+            return Tick(self, interpreted)
+        return ReferenceTick(self, reference, interpreted)
+
+    def export(
+        self,
+        directory: str | PathLike[str],
+        target: str = "c",
+        name: str | None = None,
+        precision: str = "double",
+        speed_limit: ArrayLike = SPEED_LIMIT,
+        fmi: str = "3.0",
+        reference: Reference | Callable[[float], ReferenceSample] | None = None,
+    ) -> CFolder | Path:
+        """Write the law for a controller, or as a unit that other simulators load.
+
+        Parameters
+        ----------
+        directory : path
+            Folder of the files; made if it is missing.
+        target : str
+            "c" for C99 without libraries, with what it takes to try it; "fmu" for a unit for
+            co-simulation, with sources and, where a compiler is found, a binary for this machine.
+        name : str, optional
+            With what all names in the code begin, or the name of a unit; default the robot's name,
+            for a unit with "_servo" behind it.
+        precision : str
+            "double", or "single" for controllers without double precision: the error is estimated
+            and written beside the code.
+        speed_limit : float or array_like
+            Velocity above which the code refuses a state, m/s or rad/s; a number, or one for
+            each velocity that the law takes. For C only: a unit has no bound of speeds, and takes
+            every number that is finite and not absurd (1e18).
+        fmi : str
+            Version of FMI of a unit, "3.0" or "2.0"; for units only.
+        reference : Reference, optional
+            Reference of all outputs, with a graph, which becomes a part of the law: the time `t`
+            (s) is an input in place of `pose`, `twist` and `acceleration`.
+
+        Returns
+        -------
+        CFolder or pathlib.Path
+            The folder, whose README explains how to compile, test and use it. Of a unit, the
+            archive, named after it.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such target.
+        ConcurError
+            If an option is out of range, the law cannot be exported so, or the files cannot be
+            written.
+        """
+        written: CFolder | Path = import_module("concur.export").export_law(
+            self, directory, target, name, precision, speed_limit, fmi, reference
+        )
+        return written

@@ -15,7 +15,6 @@ import casadi as ca
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array, constant
-from concur.control._feasibility import feasibility
 from concur.control._law import controls
 from concur.control._own_law import Law, tracking_law
 from concur.control._reading import check_controls, read_each, read_limits
@@ -234,14 +233,8 @@ def joint_reference(
     """
     where = "joint_reference, `servo`"
     law = tracking_law(servo, where)
-    if not law.outputs:
-        raise OutputError(
-            where,
-            expected="a law with outputs, such as a Servo",
-            came="a law without outputs",
-            cure="A path of the joints themselves is a reference already.",
-        )
-    found = feasibility(law, reference, duration, q0)
+    law.require_outputs(where)
+    found = law.feasibility(reference, duration, q0)
     found.require(law.name)
     positions = found.configurations[:, list(law.model.shape_coordinates)]
     return references.waypoints(found.times, positions, found.speeds[[0, -1]])

@@ -96,16 +96,17 @@ def export_c(
     numbers = text.numbers + text.further + sum(o.size for o in outputs) + 1 + 2 * kept
     pointers = text.arguments + text.results + text.integers
     context_bytes = 4 * pointers + (4 if single else 8) * numbers  # without padding
+    followed = ", ".join(output.name for output in law.outputs)
     given = {
         "name": name,
         "upper": name.upper(),
-        "title": plain_text(f"Law of {law.name}: {', '.join(o.name for o in law.outputs)}"),
+        "title": plain_text(": ".join([f"Law of {law.name}", *([followed] if followed else [])])),
         "version": __version__,
         "inputs": inputs,
         "outputs": outputs,
         "codes": [(c.name, int(c), status_meaning(law, c)) for c in ExportStatus],
         "has_solver": text.further > 1,
-        "timed": reference is not None,
+        "timed": "t" in taken,
         "kept": kept,
         "state": known.get("z"),
         "law": text,

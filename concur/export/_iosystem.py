@@ -14,6 +14,9 @@ from concur.export._signals import law_signals
 if TYPE_CHECKING:
     import control
 
+INPUTS = ("q", "s", "pose", "twist", "acceleration")
+"""Inputs of a law without a state, at the momentum of its model."""
+
 
 def to_iosystem(servo: TrackingLaw, closed_loop: bool = False) -> control.NonlinearIOSystem:
     """Wrap the law, or the reduced closed loop, as a system of python-control.
@@ -69,7 +72,7 @@ def to_iosystem(servo: TrackingLaw, closed_loop: bool = False) -> control.Nonlin
     reference = [*names["pose"], *names["twist"], *names["acceleration"]]
     if not closed_loop:
         law = servo.buffered("law")
-        ends = np.cumsum(list(servo.inputs().values()))[:-1]
+        ends = np.cumsum([servo.inputs[name] for name in INPUTS])[:-1]
 
         def torques(t: float, x: np.ndarray, inputs: np.ndarray, params: Any) -> np.ndarray:
             given = inputs[: ends[1]].any()
@@ -122,7 +125,7 @@ def _checked(servo: TrackingLaw, q: np.ndarray, u: np.ndarray, pivot: float) -> 
 
 def _closed_loop(servo: TrackingLaw) -> Evaluator:
     """Rates of the state, outputs, controls and pivot from state and reference."""
-    model, sizes = servo.model, {**servo.inputs(), "s": servo.ns, "u": servo.nu}
+    model, sizes = servo.model, {**servo.inputs, "s": servo.ns, "u": servo.nu}
     symbols = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
     q, s, pose, twist, u = (symbols[name] for name in ("q", "s", "pose", "twist", "u"))
     v = model.velocity(q, s)
@@ -133,17 +136,17 @@ def _closed_loop(servo: TrackingLaw) -> Evaluator:
     outputs = ca.vertcat(servo.output(q), *servo.errors(q, w, pose, twist))
     seen = ca.Function("seen", [q, s, pose, twist], [w, outputs])
     # Over MX, since torque limits make the law a function that cannot be expanded.
-    names = ("q", "s", "pose", "twist", "acceleration")
-    inputs = [ca.MX.sym(name, sizes[name]) for name in names]
+    inputs = [ca.MX.sym(name, sizes[name]) for name in INPUTS]
     unit, unit_pose, _ = attitudes(servo)(inputs[0], inputs[2])
     w, shown = seen(unit, inputs[1], unit_pose, inputs[3])
-    torque, pivot, *_ = servo.graph()(unit, w, unit_pose, *inputs[3:])
-    results = [motion(unit, inputs[1], torque), shown, torque, pivot]
+    given = {"q": unit, "s": w, "pose": unit_pose, "twist": inputs[3], "acceleration": inputs[4]}
+    found = servo.results(given)
+    results = [motion(unit, inputs[1], found["u"]), shown, found["u"], found["pivot"]]
     graph = ca.Function(
         "closed_loop",
         inputs,
         [*map(ca.densify, results)],
-        [*names],
+        [*INPUTS],
         ["rates", "outputs", "u", "pivot"],
     )
     shapes: list[tuple[int, ...]] = [(int(result.numel()),) for result in results[:3]]

@@ -116,7 +116,7 @@ def law_fmu(
     return FmuModel(
         name=name or f"{law.name}_servo",
         description=plain_text(
-            f"Law of {law.name}: controls that let {followed} follow a reference."
+            f"Law of {law.name}: controls that let {followed or 'the robot'} follow a reference."
         ),
         signals=[known[own] for own in (*names, "z") if own in known],
         outputs=_finite(tick),
@@ -133,7 +133,7 @@ def _finite(tick: ca.Function) -> ca.Function:
     names_in, names_out = tick.name_in(), tick.name_out()
     inputs = [kind.sym(name, tick.size1_in(name)) for name in names_in]
     results = dict(zip(names_out, tick.call(inputs), strict=True))
-    for name in ("pivot", "missed", "scale"):
+    for name in [name for name in names_out if name in ("pivot", "missed", "scale")]:
         x = ca.SX.sym("x", tick.size1_out(name))
         results[name] = ca.Function("finite", [x], [zero_unless_finite(x)])(results[name])
     return ca.Function("outputs", inputs, list(results.values()), names_in, names_out)

@@ -355,7 +355,7 @@ def _frame(output: Output) -> str:
 def exported_tick(servo: TrackingLaw, reference: Reference | None = None) -> ca.Function:
     """The tick of a law for an export, alone or with a reference inside."""
     if reference is None:
-        return tick_function(servo, "hole", watched=True)
+        return _without_empty(tick_function(servo, "hole", watched=True))
     graph = reference.graph()
     if graph is None:
         raise ConcurError(
@@ -365,3 +365,17 @@ def exported_tick(servo: TrackingLaw, reference: Reference | None = None) -> ca.
             cure="Make it of the functions in `references`, or export the law without a reference.",
         )
     return tick_function(servo, "hole", watched=True, reference=graph)
+
+
+def _without_empty(tick: ca.Function) -> ca.Function:
+    """The tick without signals of length zero, such as the reference of a law without outputs."""
+    kind = ca.SX if tick.is_a("SXFunction") else ca.MX
+    sizes = {name: tick.size1_in(name) for name in tick.name_in()}
+    if all(sizes.values()) and all(map(tick.size1_out, tick.name_out())):
+        return tick
+    given = {name: kind.sym(name, size) if size else kind(0, 1) for name, size in sizes.items()}
+    found = {name: x for name, x in tick.call(given).items() if x.numel()}
+    given = {name: x for name, x in given.items() if x.numel()}
+    results = [found[name] for name in tick.name_out() if name in found]
+    names = [*given], [name for name in tick.name_out() if name in found]
+    return ca.Function("tick", [*given.values()], results, *names)

@@ -57,7 +57,7 @@ class ReplayStates:
     ) -> None:
         self._law, self._inputs, self._codes, self._single = law, inputs, codes, single
         self._names = [signal.name for signal in inputs]
-        self._tick = law.compile(reference, interpreted=True)  # type: ignore[attr-defined]
+        self._tick = law.compile(reference, interpreted=True)
         self._rng = np.random.default_rng(0)
         # Graphs, as compiled methods of the robot would round differently.
         robot = law.model.system

@@ -11,10 +11,10 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from concur.codegen import Evaluator
-from concur.control import Tick
+from concur.control import KEPT, Tick
 from concur.outputs.references import Reference
 from concur.simulation._integrator import ADAPTIVE, FASTEST
-from concur.simulation._program import FORCE_STATES, FORCE_UNIT, KEPT, Program
+from concur.simulation._program import FORCE_STATES, FORCE_UNIT, Program
 from concur.simulation._step import MOVING, graph_of, rate_function, split
 from concur.system import System
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import LONGEST_DELAY, finite_floats
-from concur.control import TrackingLaw, decoupling_margin, tick_function
+from concur.control import KEPT, TrackingLaw, decoupling_margin, tick_function
 from concur.errors import ShapeError, SimulationError, UnknownNameError, shown
 from concur.outputs import Reference, ReferenceSample, reference_for
 from concur.robot import control_velocities, mapping
@@ -27,9 +27,6 @@ from concur.simulation._latency import encoder_reading
 from concur.simulation._plant import Plant
 from concur.simulation._run_data import coordinate_signals, error_parts
 from concur.simulation._step import MOVING, Step, split
-
-KEPT = 2
-"""Numbers that a tick of the law keeps for the next one, before the law's state z."""
 
 FORCE_STATES = ("work", "torque", "load")
 FORCE_UNIT = 2.0**40

@@ -41,9 +41,11 @@ class Recorder:
         self, q: np.ndarray, v: np.ndarray, z: np.ndarray, reference: tuple[np.ndarray, ...]
     ) -> dict[str, np.ndarray]:
         """Evaluate the law at samples, with its state (k, nz): its residual and scale."""
-        given = [q, self.servo.law_velocities(v), *reference, *([z] if z.size else [])]
-        _, _, missed, scale, *_ = self.servo.graph().call([ca.DM(table.T) for table in given])
-        return {"acceleration_residual": np.array(missed).T, "scale": np.array(scale).ravel()}
+        given = {"q": q, "s": self.servo.law_velocities(v), "z": z}
+        given |= dict(zip(self.servo.sampled, reference, strict=True))
+        found = self.servo.results({name: ca.DM(table.T) for name, table in given.items()})
+        missed, scale = (np.array(found[name]).T for name in ("missed", "scale"))
+        return {"acceleration_residual": missed, "scale": scale.ravel()}
 
     def rows(self, reference: Reference, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """All arrays of a run by name, from those that `recorded_run` takes."""

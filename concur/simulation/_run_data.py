@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from concur.control import JointLimits, MomentumMismatch, TrackingLaw, momentum_mismatch
+from concur.control import JointLimits, MomentumMismatch, TrackingLaw, mismatch
 from concur.outputs import Output
 from concur.results import Row
 from concur.robot import Mechanism, as_tree, robot_size
@@ -245,7 +245,7 @@ class RunData(Stored):
     @cached_property
     def mismatch(self) -> MomentumMismatch | None:
         """Momentum that the servo assumes against that at the start; none unless it floats."""
-        return momentum_mismatch(self.servo, self.q[0], self.v[0]) if self.floats else None
+        return mismatch(self.servo, self.q[0], self.v[0]) if self.floats else None
 
     @cached_property
     def joint_limits(self) -> JointLimits:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from concur._progress import busy, track
 from concur.codegen import Batch, Rollout
 from concur.control import (
+    KEPT,
     Law,
     TickStatus,
     TrackingLaw,
@@ -39,7 +40,7 @@ from concur.simulation._integrator import (
 from concur.simulation._loop import Adaptive, FixedStep, Loop, most_periods, rates_of
 from concur.simulation._loop_program import ideal_program, loop_program
 from concur.simulation._plant import Plant
-from concur.simulation._program import KEPT, Program
+from concur.simulation._program import Program
 from concur.simulation._record import Recorder, recorded_together
 from concur.simulation._recorded import recorded_run, run_of
 from concur.simulation._run import Run

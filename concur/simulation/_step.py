@@ -149,10 +149,11 @@ def rate_function(plant: FullOrder, drives: Drives, law: TrackingLaw | None = No
     if law is not None:
         # Within a step of an integrator quaternions leave the unit sphere.
         unit, _ = normalised(x["q"], plant.quaternions)
-        demand = split(x["command"], law.sampled)
-        own = [x["z"]] if law.nz else []
-        torque, *found = law.graph().call([unit, law.law_velocities(x["v"]), *demand, *own])
-        given, moving = found[:3], found[3:] or moving
+        demand = dict(zip(law.sampled, split(x["command"], law.sampled), strict=True))
+        state = {"q": unit, "s": law.law_velocities(x["v"]), "z": x["z"]}
+        found = law.results(state | demand)
+        torque, moving = found["u"], [found["zdot"]]
+        given = [found[name] for name in ("pivot", "missed", "scale")]
     names = ("q", "v", "spring", "motor", "load", "active", "share", "p")
     q, v, spring, motor, load, *others = (x[name] for name in names)
     moved = drives.rate_function(plant).call([q, v, spring, motor, load, torque, *others])

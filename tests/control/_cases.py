@@ -10,7 +10,7 @@ import pytest
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
-from concur.control import Servo
+from concur.control import Law, Servo, Tick, tracking_law
 from concur.errors import ConcurError
 from concur.outputs import Output, Reference, ReferenceSample, references
 from concur.reduction import reduce
@@ -294,3 +294,8 @@ def two_links(length: float = 0.4, mass: float = 1.0, **options: object) -> Serv
         ],
     )
     return Servo(reduce(robot), [Output("tip", "fore", "R2", (length, 0, 0))], 4.0, 4.0, **options)
+
+
+def ticked(law: Law, interpreted: bool = False) -> Tick:
+    """Tick of any law."""
+    return tracking_law(law).compile(interpreted=interpreted)

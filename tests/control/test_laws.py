@@ -11,8 +11,14 @@ from numpy.testing import assert_allclose
 from scipy.linalg import expm
 
 import concur as cc
-from concur.control import Law, ReferenceTick, Tick, laws
-from concur.errors import InfeasibleReferenceError, OutputError, ReductionError, ShapeError
+from concur.control import Law, ReferenceTick, laws, tracking_law
+from concur.errors import (
+    ConcurError,
+    InfeasibleReferenceError,
+    OutputError,
+    ReductionError,
+    ShapeError,
+)
 from concur.outputs import references
 from concur.reduction import ReducedModel, reduce
 from concur.robot import Body, Inertia, Mechanism, joints
@@ -21,7 +27,8 @@ from hil.controller import Mode
 from hil.reasons import Reason
 from hil.rig import load_rig
 from hil.session import SessionOptions, run_session
-from tests.control._cases import ARM_Q0, ARM_S0, arm, case_study, refused
+from tests.control._cases import ARM_Q0, ARM_S0, arm, case_study, refused, ticked
+from tests.export._export import COMPILERS, NAME, STRICT, compile_replay, run
 from tests.oracles import Pinocchio
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -40,7 +47,7 @@ def swing(goal: np.ndarray) -> references.Reference:
 def test_pd_is_springs_dampers_and_pinocchios_weight() -> None:
     model, path = reduce(arm()), swing(ARM_Q0)
     stiffness, damping = np.arange(1.0, 7.0), 2.0
-    tick = Tick(laws.PD(model, path, stiffness, damping), interpreted=True)
+    tick = ticked(laws.PD(model, path, stiffness, damping), interpreted=True)
     plant, wanted = Pinocchio(model.robot), path(0.3)
     weight = plant.bias(ARM_Q0, np.zeros(6))
     spring = stiffness * (wanted.pose - ARM_Q0) + damping * (wanted.twist - ARM_S0)
@@ -99,12 +106,24 @@ def test_joints_follow_the_path_on_which_the_outputs_are() -> None:
 def test_limits_cut_torques_off() -> None:
     model = reduce(arm())
     law = laws.PD(model, references.hold(ARM_Q0 + 1.0), 100.0, 1.0)
-    free = Tick(law, interpreted=True)(ARM_Q0, ARM_S0).copy()
+    free = ticked(law, interpreted=True)(ARM_Q0, ARM_S0).copy()
     limits = {model.control_names[0]: 3.0, model.control_names[1]: (-1.0, 2.0)}
-    cut = Tick(replace(law, torque_limits=limits), interpreted=True)(ARM_Q0, ARM_S0)
+    cut = ticked(replace(law, torque_limits=limits), interpreted=True)(ARM_Q0, ARM_S0)
     assert_allclose(cut, [min(free[0], 3.0), min(free[1], 2.0), *free[2:]], rtol=1e-12)
     assert free[0] > 3.0
     assert free[1] > 2.0
+
+
+def test_exported_c_of_a_law_in_joint_space_replays_its_ticks(tmp_path: Path) -> None:
+    model = reduce(arm())
+    path = references.waypoints([0.0, 0.5, 1.0], [ARM_Q0, ARM_Q0 + 0.2, ARM_Q0 - 0.1])
+    law = tracking_law(laws.ComputedTorque(model, path, 9.0, 6.0, torque_limits=30.0))
+    law.export(tmp_path, name=NAME)
+    compile_replay(tmp_path, COMPILERS[0], *STRICT, "-O0")
+    assert "0 wrong" in run("./replay", cwd=tmp_path).stdout
+    with pytest.raises(ConcurError, match="takes the time"):
+        law.torque(ARM_Q0, ARM_S0, None)
+    refused(OutputError, lambda: law.start(path), where="start of")
 
 
 @pytest.mark.extended
@@ -117,10 +136,12 @@ def test_laws_run_as_machine_code_with_a_table_inside(compiler: None) -> None:
     for kind in (laws.PD, laws.ComputedTorque):
         law = kind(model, path, 1.0, 0.2)
         assert isinstance(law, Law)
-        told = [Tick(law), Tick(law, interpreted=True)]
+        told = [ticked(law), ticked(law, interpreted=True)]
         assert told[0].compiled
         assert_allclose(*(tick(q, s, t=0.4).copy() for tick in told), atol=1e-10)
-        assert_allclose(ReferenceTick(law, None)(0.4, q, s), told[1](q, s, t=0.4), atol=1e-10)
+        assert_allclose(
+            ReferenceTick(tracking_law(law), None)(0.4, q, s), told[1](q, s, t=0.4), atol=1e-10
+        )
         runs = [
             simulate(
                 model.robot,

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import solve_ivp
 
 from concur import robots
-from concur.control import Law, ReferenceTick, Tick, TickStatus, tracking_law
+from concur.control import Law, ReferenceTick, TickStatus, tracking_law
 from concur.errors import (
     ConcurError,
     NonFiniteError,
@@ -29,7 +29,7 @@ from hil.reasons import Reason, State
 from hil.record import Record
 from hil.rig import load_rig
 from hil.session import SessionOptions, run_session
-from tests.control._cases import ARM_Q0, ARM_S0, arm, case_study, refused
+from tests.control._cases import ARM_Q0, ARM_S0, arm, case_study, refused, ticked
 from tests.oracles import Pinocchio, difference_quotient
 
 Numbers = np.ndarray
@@ -94,7 +94,7 @@ def test_own_law_moves_the_robot_as_pinocchio_says() -> None:
 def test_own_law_as_machine_code(compiler: None) -> None:
     law = swinging_arm()
     plant, rng = Pinocchio(law.model.robot), np.random.default_rng(0)
-    ticks = [Tick(law), Tick(law, interpreted=True)]
+    ticks = [ticked(law), ticked(law, interpreted=True)]
     assert [tick.compiled for tick in ticks] == [True, False]
     assert "q 6, s 6, pose 0 -> u 6; machine code" in repr(ticks[0])
     for _ in range(5):
@@ -162,7 +162,10 @@ def test_own_law_follows_a_reference() -> None:
         assert np.isnan(run.ideal).all()
         assert np.isnan(run.lyapunov).all()
     assert run.plot() is not None
-    tick, timed = Tick(law, interpreted=True), ReferenceTick(law, path, interpreted=True)
+    tick, timed = (
+        ticked(law, interpreted=True),
+        ReferenceTick(tracking_law(law), path, interpreted=True),
+    )
     q, s = ARM_Q0 + 0.1, ARM_S0
     expected = law.torque(plant, path(0.2), q, s)
     assert_allclose(tick(q, s, path(0.2)), expected, atol=1e-8)
@@ -179,9 +182,9 @@ def test_own_law_of_time_and_reference_takes_both() -> None:
     t, pose = ca.SX.sym("t"), ca.SX.sym("pose", 3)
     law = Given(model, {"t": t, "pose": pose}, {"u": ca.vertcat(pose, t, t, t)}, outputs=hand)
     path = references.polynomial([[1.0, 2.0, 3.0], [1.0, 0.0, 0.0]])
-    assert_allclose(Tick(law, True)(ARM_Q0, ARM_S0, path(2.0), 2.0), [3.0, 2, 3, 2, 2, 2])
+    assert_allclose(ticked(law, True)(ARM_Q0, ARM_S0, path(2.0), 2.0), [3.0, 2, 3, 2, 2, 2])
     for reference in (path, path.__call__):
-        tick = ReferenceTick(law, reference, True)
+        tick = ReferenceTick(tracking_law(law), reference, True)
         assert_allclose(tick(2.0, ARM_Q0, ARM_S0), [3.0, 2, 3, 2, 2, 2])
 
 
@@ -233,15 +236,15 @@ def test_own_law_of_measured_velocities_takes_the_true_ones() -> None:
     assert_allclose(run.u, -0.1 * run.v[:, 6:] + 0.01 * run.v[:, [3]], rtol=1e-12)
     assert run.mismatch is not None
     assert not run.mismatch.used
-    assert Tick(law).buffers.s.shape == (model.nv,)
-    assert Tick(law).buffers.momentum.shape == (0,)
+    assert ticked(law).buffers.s.shape == (model.nv,)
+    assert ticked(law).buffers.momentum.shape == (0,)
 
 
 @pytest.mark.parametrize(("part", "usable"), [(0.999, False), (1.001, True)])
 def test_own_law_gives_no_torque_near_where_it_is_undefined(part: float, usable: bool) -> None:
     model = reduce(arm())
     q = ca.SX.sym("q", 6)
-    tick = Tick(Given(model, {"q": q}, {"u": q, "margin_bound": 1e-3 * q[0]}))
+    tick = ticked(Given(model, {"q": q}, {"u": q, "margin_bound": 1e-3 * q[0]}))
     state = np.array([part, 1, 2, 3, 4, 5])
     if usable:
         assert_array_equal(tick(state, np.zeros(6)), state)
@@ -255,7 +258,7 @@ def test_own_law_gives_no_torque_near_where_it_is_undefined(part: float, usable:
 def test_torques_of_an_own_law_may_leap() -> None:
     model = reduce(arm(gravity=(0.0, 0.0, 0.0)))
     t = ca.SX.sym("t")
-    tick = Tick(Given(model, {"t": t}, {"u": t * ca.SX.ones(6)}))
+    tick = ticked(Given(model, {"t": t}, {"u": t * ca.SX.ones(6)}))
     for size in (1e-6, 1e9):
         assert tick(ARM_Q0, ARM_S0, t=size)[0] == size
 
@@ -263,7 +266,7 @@ def test_torques_of_an_own_law_may_leap() -> None:
 def test_own_law_without_a_number_gives_no_torque() -> None:
     model = reduce(robots.free_flyer())
     q = ca.SX.sym("q", model.nq)
-    tick = Tick(Given(model, {"q": q}, {"u": ca.log(q[0]) * ca.SX.ones(6)}))
+    tick = ticked(Given(model, {"q": q}, {"u": ca.log(q[0]) * ca.SX.ones(6)}))
     state, still = model.robot.neutral(), np.zeros(6)
     state[0] = 1.0
     assert_array_equal(tick(state, still), still)
@@ -275,7 +278,7 @@ def test_own_law_without_a_number_gives_no_torque() -> None:
     with pytest.raises(ShapeError, match="spacecraft"):
         tick(state, still)
     with pytest.raises(NonFiniteError, match="argument `t`"):
-        Tick(swinging_arm())(ARM_Q0, ARM_S0, t=np.inf)
+        ticked(swinging_arm())(ARM_Q0, ARM_S0, t=np.inf)
 
 
 def test_servo_is_a_law_as_it_is() -> None:
@@ -307,7 +310,7 @@ def test_what_is_no_law_is_refused() -> None:
         (replace(good, results={"u": one[:5]}), ShapeError, {"came": "(5, 1)"}),
         (replace(good, inputs={"q": q, "t": t}), ShapeError, {"where": "`t` of its graph"}),
     ):
-        refused(kind, lambda law=wrong: Tick(law), **words)
+        refused(kind, lambda law=wrong: ticked(law), **words)
     refused(
         OutputError,
         lambda: simulate(model.robot, 3, None, 1.0, ARM_Q0, ARM_S0),  # type: ignore[arg-type]
@@ -345,7 +348,7 @@ def test_state_of_an_own_law_moves_with_the_robot_as_pinocchio_says() -> None:
 
 def test_state_of_an_own_law_is_advanced_by_each_tick() -> None:
     law = integrating()
-    tick, goal, z = Tick(law, interpreted=True), ARM_Q0 + 0.1, np.zeros(6)
+    tick, goal, z = ticked(law, interpreted=True), ARM_Q0 + 0.1, np.zeros(6)
     with pytest.raises(NonFiniteError, match=r"`buffers.period`.*got nan s. Fill in the time"):
         tick(ARM_Q0, ARM_S0)
     tick.buffers.period[:] = -1e-3

@@ -67,7 +67,7 @@ Q = np.array([*Q0[:3], 0.1, 0.2, *Q0[5:]])
 
 
 def filled(kind: str, **options: Any) -> Tick:
-    tick = Tick(law(kind, **options), interpreted=True)
+    tick = tracking_law(law(kind, **options)).compile(interpreted=True)
     tick.buffers.q[:], tick.buffers.s[:] = Q, S0
     if kind != "own":
         sample = case_study_sample(0.0)

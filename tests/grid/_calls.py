@@ -452,10 +452,10 @@ OF_LAWS: dict[str, Call] = {
         if hasattr(s.law, "compile")
         else 0
     ),
-    "Tick": lambda s: _ticked(cc.control.Tick(s.law, interpreted=True), s),
-    "ReferenceTick": lambda s: cc.control.ReferenceTick(s.law, s.reference, interpreted=True)(
-        0.0, s.case.q0, s.w0
-    ),
+    "Tick": lambda s: _ticked(cc.control.tracking_law(s.law).compile(interpreted=True), s),
+    "ReferenceTick": lambda s: cc.control.ReferenceTick(
+        cc.control.tracking_law(s.law), s.reference, interpreted=True
+    )(0.0, s.case.q0, s.w0),
     "to_iosystem": lambda s: s.law.to_iosystem() if hasattr(s.law, "to_iosystem") else 0,
     "to_iosystem closed": lambda s: (
         s.law.to_iosystem(closed_loop=True) if hasattr(s.law, "to_iosystem") else 0
