@@ -8,8 +8,6 @@ from ._campaign import Campaign as Campaign
 from ._comparison import PairedComparison as PairedComparison
 from ._comparison import paired_comparisons as paired_comparisons
 from ._curves import sampled_curves as sampled_curves
-from ._mujoco import ContactRun as ContactRun
-from ._mujoco import mujoco_run as mujoco_run
 from ._report import CampaignReport as CampaignReport
 from ._result import CampaignResult as CampaignResult
 from ._sampled import CurveBound as CurveBound

@@ -17,6 +17,7 @@ from concur.simulation._integrator import (
 from concur.simulation._latency import Latency, encoder_count, encoder_reading
 from concur.simulation._loop_program import loop_program
 from concur.simulation._motion import Motion
+from concur.simulation._mujoco import ContactRun, mujoco_run
 from concur.simulation._plant import Plant
 from concur.simulation._program import Program
 from concur.simulation._recorded import recorded_run
@@ -37,6 +38,7 @@ __all__ = [
     "SHORTEST_STEP",
     "Comparison",
     "ComparisonRow",
+    "ContactRun",
     "Friction",
     "GravityGradient",
     "Imperfections",
@@ -60,6 +62,7 @@ __all__ = [
     "first_invalid",
     "forced_motion",
     "loop_program",
+    "mujoco_run",
     "program_run",
     "reconstruct",
     "recorded_run",

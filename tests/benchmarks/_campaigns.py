@@ -17,7 +17,7 @@ import numpy as np
 import pinocchio as pin
 
 import concur as cc
-from concur.campaign._contact_model import ContactModel
+from concur.simulation._contact_model import ContactModel
 from concur.codegen import Batch, Demand, Rollout
 from concur.simulation import Imperfections, Plant, Program, loop_program
 from concur.writers import Contacts

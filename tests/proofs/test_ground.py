@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from concur.campaign import mujoco_run
+from concur.simulation import mujoco_run
 from concur.certify import Status
 from concur.errors import ConcurError, OutputError
 from concur.proofs import Ground, prove_task

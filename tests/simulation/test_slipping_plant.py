@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import concur as cc
-from concur.campaign import mujoco_run
+from concur.simulation import mujoco_run
 from concur.simulation import Integrator, Plant, Slip
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -13,9 +13,9 @@ from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
 
 import concur as cc
-from concur import campaign, interop
-from concur.campaign import ContactRun, mujoco_run
-from concur.campaign._contact_model import ContactModel
+from concur import interop, simulation
+from concur.simulation import ContactRun, mujoco_run
+from concur.simulation._contact_model import ContactModel
 from concur.errors import ConcurError, DescriptionError, SimulationError
 from concur.outputs import references
 from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
@@ -235,9 +235,9 @@ def test_runs_that_end_early_keep_what_they_have(monkeypatch: pytest.MonkeyPatch
     }
     for name, (peak, words) in peaks.items():
         with monkeypatch.context() as patch:
-            patch.setattr(campaign._mujoco, name, 1.01 * peak)
+            patch.setattr(simulation._mujoco, name, 1.01 * peak)
             drive(0.1, friction=0.05)
-            patch.setattr(campaign._mujoco, name, 0.99 * peak)
+            patch.setattr(simulation._mujoco, name, 0.99 * peak)
             with pytest.raises(SimulationError, match=words) as error:
                 drive(0.1, friction=0.05)
         part = error.value.run

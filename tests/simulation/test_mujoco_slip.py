@@ -17,7 +17,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import concur as cc
-from concur.campaign import mujoco_run
+from concur.simulation import mujoco_run
 from concur.simulation import Integrator, Plant, Run, Slip
 
 TASK = cc.load_task("examples/rover_arm.toml")

@@ -12,13 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur._progress import track
-from concur.campaign._contact_model import ContactModel
 from concur.control import Law, Tick, TickStatus, TrackingLaw, tracking_law
 from concur.errors import ConcurError, SimulationError
 from concur.outputs import Reference, ReferenceSample, reference_for
 from concur.results import Row
 from concur.robot import Mechanism
-from concur.simulation import Plant, Run, Tolerances, recorded_run
+from concur.simulation._contact_model import ContactModel
+from concur.simulation._findings import Tolerances
+from concur.simulation._plant import Plant
+from concur.simulation._recorded import recorded_run
+from concur.simulation._run import Run
 from concur.writers import Contacts
 
 STEP = 5e-4
@@ -62,7 +65,7 @@ class ContactRun:
     Examples
     --------
     >>> import concur as cc
-    >>> from concur.campaign import mujoco_run
+    >>> from concur.simulation import mujoco_run
     >>> task = cc.load_task("examples/rover_arm.toml")
     >>> supports = {"caster": (0.5, 0, 0)}
     >>> found = mujoco_run(task.servo, task.reference, 0.05, task.q0, task.s0, supports=supports)
@@ -189,7 +192,7 @@ def mujoco_run(
     Examples
     --------
     >>> import concur as cc
-    >>> from concur.campaign import mujoco_run
+    >>> from concur.simulation import mujoco_run
     >>> task = cc.load_task("examples/rover_arm.toml")
     >>> supports = {"caster": (0.5, 0, 0)}
     >>> found = mujoco_run(task.servo, task.reference, 0.05, task.q0, task.s0, supports=supports)
