@@ -1,13 +1,15 @@
 # The public names, and where they are. `__init__.py` reads this file: nothing is listed twice.
+from ._answers import PairedComparison as PairedComparison
 from ._answers import PassRate as PassRate
 from ._answers import WorstWorld as WorstWorld
+from ._answers import paired_comparisons as paired_comparisons
 from ._answers import pass_rates as pass_rates
 from ._answers import quantiles as quantiles
 from ._answers import worst_worlds as worst_worlds
 from ._campaign import Campaign as Campaign
-from ._comparison import PairedComparison as PairedComparison
-from ._comparison import paired_comparisons as paired_comparisons
 from ._curves import sampled_curves as sampled_curves
+from ._executors import cluster as cluster
+from ._executors import workers as workers
 from ._report import CampaignReport as CampaignReport
 from ._result import CampaignResult as CampaignResult
 from ._sampled import CurveBound as CurveBound
@@ -21,5 +23,3 @@ from ._sensitivity import sobol_cost as sobol_cost
 from ._sensitivity import sobol_indices as sobol_indices
 from ._verify import verify as verify
 from ._verify import worst_searches as worst_searches
-from ._workers import cluster as cluster
-from ._workers import workers as workers

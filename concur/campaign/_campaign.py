@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import platform
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from itertools import accumulate, chain
+from typing import Any, Literal, TypeAlias
 
 import casadi as ca
 import numpy as np
@@ -17,15 +18,18 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from concur._version import __version__
-from concur.campaign._evaluator import key_of
 from concur.campaign._result import CampaignResult, Method
-from concur.codegen import Batch, Demand, Rolled, Rollout
-from concur.control import Servo
+from concur.codegen import Batch, Demand, Rollout
 from concur.errors import DescriptionError
 from concur.io import Task, WorldInputs, WorldLoop
 from concur.simulation import Run, ValidRange
-from concur.worlds import Requirement
+from concur.worlds import Requirement, Uncertainty
 from concur.writers import to_toml
+
+Outcome: TypeAlias = tuple[NDArray[np.float64], dict[int, str]]
+"""Values of worlds, shape (n, m), and the reason of each row without values, by its index."""
+
+Way: TypeAlias = Literal["max", "min"]
 
 MOST_NUMBERS = 2**25
 """Numbers of references that are kept at once, 256 MB, if each world has its own."""
@@ -33,40 +37,32 @@ MOST_NUMBERS = 2**25
 MOST_WORLDS = 64
 """Number of worlds whose inputs are computed at once: each invalid one costs a repetition."""
 
-INVALID = "invalid"
-"""Name of the column with the index of the range that makes a run invalid; -1 of a valid one."""
-
-STOPPED = "stopped"
-"""Name of the column with the time at which a world stopped."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Ready:
-    """Compiled loop of a campaign, and the demands on its signals."""
-
-    loop: WorldLoop
-    rollout: Rollout
-    demands: tuple[Demand, ...]
-    requirements: tuple[tuple[Requirement, slice], ...]
-    extremes: tuple[tuple[str, slice], ...]
-    ranges: tuple[ValidRange, ...]
-    validity: slice
-    of_range: NDArray[np.int64]
-    lock: threading.Lock = field(default_factory=threading.Lock)
+EXTREMES: Mapping[str, tuple[Way, ...]] = {
+    "error": ("max",),
+    "torque": ("max", "min"),
+    "margin": ("min",),
+    "load": ("min",),
+}
+"""Kinds of signals whose extremes a result contains; of a torque that of its absolute value."""
 
 
 class Campaign:
     """Evaluator of a task: robustness of its requirements in worlds of its uncertainty.
 
     Robot, law and program are built and compiled once per process, at the first use. A world whose
-    numbers are not physical has NaN in all columns: it fails every requirement.
+    numbers are not physical has NaN in all columns: it fails every requirement. A campaign travels
+    to other processes as its task, which they build again.
 
     Parameters
     ----------
     task : Task
-        Task with `uncertainty` and `requirements`.
+        The task.
     seed : int
         Seed of the draws, of jitter and of noise.
+    uncertainty : Uncertainty, optional
+        Uncertain quantities; default those of the task's file.
+    requirements : sequence of Requirement, optional
+        Requirements on each run; default those of the task's file.
 
     Attributes
     ----------
@@ -74,6 +70,10 @@ class Campaign:
         The task.
     seed : int
         The seed.
+    uncertainty : Uncertainty
+        The uncertain quantities.
+    requirements : tuple of Requirement
+        The requirements.
     looks : set of int
         Numbers of independent worlds at which `verify` has answered with this campaign.
 
@@ -85,21 +85,26 @@ class Campaign:
     Examples
     --------
     >>> from dataclasses import replace
+    >>> from scipy.stats import uniform
     >>> import concur as cc
     >>> from concur.campaign import Campaign
-    >>> from concur.worlds import Quantity, Requirement, Uncertainty, Uniform
-    >>> mass = Quantity("mass", "forearm", Uniform(-0.05, 0.05), unit="kg")
+    >>> from concur.worlds import Quantity, Requirement, Uncertainty
+    >>> mass = Uncertainty((Quantity("mass", "forearm", uniform(-0.05, 0.1), unit="kg"),))
     >>> slow = Requirement("speed", "speed forearm", (("speed:forearm", -3.0, 3.0),), 3.0, "rad/s")
-    >>> task = cc.load_task("examples/rover_arm.toml")
-    >>> task = replace(task, duration=0.01, requirements=(slow,), uncertainty=Uncertainty((mass,)))
-    >>> campaign = Campaign(task)
-    >>> worlds = task.uncertainty.draw(range(2))
-    >>> values = campaign.evaluate(range(2), worlds)
+    >>> task = replace(cc.load_task("examples/rover_arm.toml"), duration=0.01)
+    >>> campaign = Campaign(task, uncertainty=mass, requirements=[slow])
+    >>> values = campaign.evaluate(range(2), mass.draw(range(2)))
     >>> campaign.columns[0], bool((values[:, 0] > 0).all())
     ('speed forearm', True)
     """
 
-    def __init__(self, task: Task, seed: int = 0) -> None:
+    def __init__(
+        self,
+        task: Task,
+        seed: int = 0,
+        uncertainty: Uncertainty | None = None,
+        requirements: Sequence[Requirement] | None = None,
+    ) -> None:
         if task.world is not None:
             raise DescriptionError(
                 f"campaign of `{task.name}`",
@@ -107,41 +112,60 @@ class Campaign:
                 came="a task of one world, with [world]",
                 cure="Use `concur track` for one world.",
             )
-        self.task = task
-        self.seed = seed
+        self.task, self.seed = task, seed
+        self.uncertainty = task.uncertainty if uncertainty is None else uncertainty
+        self.requirements = task.requirements if requirements is None else tuple(requirements)
         self.looks: set[int] = set()
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave out all that each process builds and compiles."""
+        return Campaign, (self.task, self.seed, self.uncertainty, self.requirements)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the values: requirements, "extreme SIGNAL", "invalid" and "stopped", s."""
-        names = [requirement.name for requirement in self.task.requirements]
-        return (*names, *(f"extreme {name}" for name, _ in self._ready.extremes), INVALID, STOPPED)
+        """Names of the values: requirements, "extreme SIGNAL", "invalid" and "stopped", s.
+
+        "invalid" is the index of the range that makes a run invalid, -1 of a valid one.
+        """
+        names = [requirement.name for requirement in self.requirements]
+        return (*names, *(f"extreme {name}" for name in self._extremes), "invalid", "stopped")
 
     @property
     def facts(self) -> Mapping[str, str]:
         """Facts that the values depend on, a short text or a hash by field."""
-        task, ready, nominal = self.task, self._ready, self._nominal
-        arrays = nominal.x0, nominal.p, nominal.reference, nominal.delay, nominal.jitter
+        task, inputs, rollout = self.task, self._inputs(self._nominal), self._rollout
+        arrays = inputs.x0, inputs.p, inputs.reference, inputs.delay, inputs.jitter
+        shares = np.linspace(0.05, 0.95, 9)[:, None].repeat(self.uncertainty.size, axis=1)
+        drawn = [f"{deviation:.12g}" for deviation in self.uncertainty.at(shares).flat]
+        hashed: dict[str, Any] = {
+            "robot": to_toml(task.plant or task.robot),
+            "law": self._loop.program.tick.serialize(),
+            "nominal world": b"\0".join(array.tobytes() for array in arrays),
+            "reference": task.reference_tables,
+            "uncertainty": (self.uncertainty.labels, drawn),
+            "requirements": self.requirements,
+            "valid ranges": self._ranges,
+            "imperfections": task.imperfections,
+        }
         return {
             "task": task.name,
-            "robot": _hash(to_toml(task.plant or task.robot)),
-            "law": _hash(ready.loop.program.tick.serialize()),
-            "nominal world": _hash(*(array.tobytes() for array in arrays)),
-            "reference": _hash(repr(task.reference_tables)),
-            "uncertainty": _hash(repr(task.uncertainty)),
-            "requirements": _hash(repr(task.requirements)),
-            "valid ranges": _hash(repr(ready.ranges)),
-            "imperfections": _hash(repr(task.imperfections)),
+            **{name: _hash(value) for name, value in hashed.items()},
             "seed": str(self.seed),
             "duration": f"{task.duration!r} s",
-            "program": ready.rollout.key,
-            "width": str(ready.rollout.width),
+            "program": rollout.key,
+            "width": str(rollout.width),
             "processor": f"{platform.machine()} {platform.processor()}".strip(),
             "casadi": ca.__version__,
             "numpy": np.__version__,
             "scipy": scipy.__version__,
             "concur": __version__,
         }
+
+    @property
+    def key(self) -> str:
+        """Hash of the facts, hexadecimal."""
+        return hashlib.sha256(json.dumps(dict(self.facts), sort_keys=True).encode()).hexdigest()
 
     def prepare(self) -> None:
         """Build and compile the loop, once; refuse intervals with numbers that are not physical.
@@ -152,7 +176,7 @@ class Campaign:
             If an end of an interval gives numbers that are not physical, with file, table and
             field; or a requirement needs a signal that the loop lacks.
         """
-        _ = self._ready
+        _ = self._rollout
 
     def check(self) -> None:
         """As `prepare`, without the compile.
@@ -162,7 +186,7 @@ class Campaign:
         DescriptionError
             As for `prepare`.
         """
-        _ = self._loop
+        _ = self._demands
 
     def evaluate(self, numbers: ArrayLike, worlds: ArrayLike) -> NDArray[np.float64]:
         """Evaluate worlds with one thread.
@@ -179,39 +203,37 @@ class Campaign:
         numpy.ndarray
             Values by `columns`, shape (n, m); NaN where the numbers of a world are not physical.
         """
-        keys = np.asarray(numbers, dtype=np.int64)
-        rows = np.asarray(worlds, dtype=float)
-        ready = self._ready
-        size = MOST_WORLDS
-        if any(
-            quantity.kind.startswith("reference.") for quantity in self.task.uncertainty.quantities
-        ):
-            size = max(1, min(size, MOST_NUMBERS // (ready.loop.ticks * ready.rollout.sizes.nr)))
-        parts = [
-            self._evaluated(ready, keys[at : at + size], rows[at : at + size])
-            for at in range(0, len(keys), size)
-        ]
-        return np.concatenate([np.zeros((0, len(self.columns))), *parts])
+        return self.outcome(numbers, worlds)[0]
 
-    def reasons(self, worlds: ArrayLike) -> dict[int, str]:
-        """Why the numbers of worlds are not physical.
+    def outcome(self, numbers: ArrayLike, worlds: ArrayLike) -> Outcome:
+        """Evaluate worlds with one thread, with the reasons of those without values.
 
         Parameters
         ----------
-        worlds : array_like
-            Deviations, shape (n, d).
+        numbers, worlds : array_like
+            As of `evaluate`.
 
         Returns
         -------
-        dict of int to str
-            Reason by row; empty if all worlds are physical.
+        values : numpy.ndarray
+            As of `evaluate`.
+        reasons : dict of int to str
+            Reason why the numbers of a world are not physical, by its row.
         """
-        rows, loop = np.asarray(worlds, dtype=float), self._ready.loop
-        return {
-            at + row: reason
-            for at in range(0, len(rows), MOST_WORLDS)
-            for row, reason in self._inputs(loop, rows[at : at + MOST_WORLDS]).invalid.items()
-        }
+        keys, rows = np.asarray(numbers, dtype=np.int64), np.asarray(worlds, dtype=float)
+        size, reasons = MOST_WORLDS, dict[int, str]()
+        if any(one.kind.startswith("reference.") for one in self.uncertainty.quantities):
+            loop = self._loop
+            size = min(size, max(1, MOST_NUMBERS // (loop.ticks * self._rollout.sizes.nr)))
+        values = np.empty((len(keys), len(self.columns)))
+        for first in range(0, len(keys), size):
+            part = slice(first, first + size)
+            with self._lock:  # evaluated methods share buffers
+                inputs = self._inputs(rows[part])
+            values[part] = self._rolled(keys[part], inputs)
+            reasons |= {first + row: reason for row, reason in inputs.invalid.items()}
+        values[list(reasons)] = np.nan
+        return values, reasons
 
     def replay(self, world: ArrayLike, number: int = 0) -> Run:
         """Run one world of the campaign with a full record: the same motion bit by bit.
@@ -235,123 +257,107 @@ class Campaign:
         SimulationError
             If the run stopped early; the attribute `run` of the error holds the computed part.
         """
-        values = self.task.uncertainty.values(np.asarray(world, dtype=float)[None])
-        return self._ready.loop.run(values, number, self.seed, self._ready.rollout)
+        values = self.uncertainty.values(np.asarray(world, dtype=float)[None])
+        return self._loop.run(values, number, self.seed, self._rollout)
 
     def result(
         self,
         numbers: NDArray[np.int64],
         worlds: NDArray[np.float64],
         values: NDArray[np.float64],
+        reasons: Mapping[int, str],
         method: Method = "independent",
     ) -> CampaignResult:
         """Make the result of a campaign.
 
         Parameters
         ----------
-        numbers, worlds, values : numpy.ndarray
-            Numbers of worlds, shape (n,), deviations, shape (n, d), and values of `evaluate`.
+        numbers, worlds : numpy.ndarray
+            Numbers of worlds, shape (n,), and deviations, shape (n, d).
+        values, reasons : numpy.ndarray, mapping of int to str
+            As of `outcome`.
         method : str
             How the worlds were drawn.
 
         Returns
         -------
         CampaignResult
-            The result; worlds whose numbers are not physical are crashes with their reason.
+            The result; worlds without values are crashes with their reason.
         """
-        task, count, ranges = self.task, len(self.task.requirements), self._ready.ranges
-        lost = np.flatnonzero(np.isnan(values).all(axis=1))
-        units = _units(self._ready.loop.servo, self._loop.plant.load_names)
+        count, units = len(self.requirements), _units(self._loop)
         return CampaignResult(
-            quantities=tuple((made.label, made.unit) for made in task.uncertainty.quantities),
-            columns=tuple((made.name, made.unit) for made in task.requirements),
+            quantities=tuple((one.label, one.unit) for one in self.uncertainty.quantities),
+            columns=tuple((one.name, one.unit) for one in self.requirements),
             numbers=numbers,
             worlds=worlds,
             values=values[:, :count],
             stopped=np.nan_to_num(values[:, -1], nan=0.0),
-            duration=task.duration,
+            duration=self.task.duration,
             method=method,
             seed=self.seed,
-            key=key_of(self.facts),
-            signals=tuple((name, units.get(name, "")) for name, _ in self._ready.extremes),
+            key=self.key,
+            signals=tuple((name, units.get(name, "")) for name in self._extremes),
             extremes=values[:, count:-2],
-            crashes={
-                int(numbers[lost[row]]): reason
-                for row, reason in self.reasons(worlds[lost]).items()
-            },
-            limits=_limits(task.requirements),
+            crashes={int(numbers[row]): reason for row, reason in reasons.items()},
+            limits=_limits(self.requirements),
             invalid={
-                int(number): ranges[int(cause)].reason(time)
+                int(number): self._ranges[int(cause)].reason(time)
                 for number, cause, time in zip(numbers, values[:, -2], values[:, -1], strict=True)
                 if cause >= 0
             },
             looks=tuple(self.looks) if method == "independent" else (),
         )
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out all that each process builds and compiles."""
-        return {"task": self.task, "seed": self.seed, "looks": self.looks}
-
-    @cached_property
-    def _nominal(self) -> WorldInputs:
-        loop = self._ready.loop
-        return self._inputs(loop, np.zeros((1, self.task.uncertainty.size)))
+    @property
+    def _nominal(self) -> NDArray[np.float64]:
+        return np.zeros((1, self.uncertainty.size))
 
     @cached_property
     def _loop(self) -> WorldLoop:
-        task = self.task
-        none = np.zeros((1, task.uncertainty.size))
-        loop = task.loop(task.uncertainty.values(none))
+        loop = self.task.loop(self.uncertainty.values(self._nominal))
         self._check_ends(loop)
-        for requirement in task.requirements:
-            requirement.demands(loop.program.signals, loop.ticks, loop.times[2])
         return loop
 
     @cached_property
-    def _ready(self) -> _Ready:
-        task, loop = self.task, self._loop
-        program = loop.program
-        demands: list[Demand] = []
-        requirements, extremes = [], []
-        period = loop.times[2]
-        for requirement in task.requirements:
-            needed = requirement.demands(program.signals, loop.ticks, period)
-            requirements.append((requirement, slice(len(demands), len(demands) + len(needed))))
-            demands += needed
-        ways = {"error": ("max",), "torque": ("max", "min"), "margin": ("min",), "load": ("min",)}
-        for at, name in enumerate(program.signals):
-            kinds = ways.get(name.split(":")[0], ())
-            if kinds:
-                extremes.append((name, slice(len(demands), len(demands) + len(kinds))))
-                demands += [Demand(at, way, 0, loop.ticks - 1) for way in kinds]
-        ranges = loop.valid_ranges(task.tolerances.constraint)
-        first, of_range = len(demands), list[int]()
-        for k, one in enumerate(ranges):
-            at = program.signals.index(one.signal)
-            for way, end in (("first_below", one.low), ("first_above", one.high)):
-                if math.isfinite(end):
-                    of_range.append(k)
-                    demands.append(Demand(at, way, 0, loop.ticks - 1, end))
-        validity = slice(first, len(demands))
-        rollout = Rollout(program.tick, program.step, program.steps_per_tick, program.noises)
-        return _Ready(
-            *(loop, rollout, tuple(demands), tuple(requirements), tuple(extremes), ranges),
-            *(validity, np.array(of_range, dtype=np.int64)),
-        )
+    def _ranges(self) -> tuple[ValidRange, ...]:
+        return self._loop.valid_ranges(self.task.tolerances.constraint)
+
+    @cached_property
+    def _extremes(self) -> tuple[str, ...]:
+        """Names of the signals whose extremes the values contain."""
+        signals = self._loop.program.signals
+        return tuple(name for name in signals if name.split(":")[0] in EXTREMES)
+
+    @cached_property
+    def _demands(self) -> tuple[list[Demand], ...]:
+        """Numbers that the rollout reduces: of each requirement, each extreme, each valid range."""
+        loop, signals = self._loop, self._loop.program.signals
+        last = loop.ticks - 1
+        found = [one.demands(signals, loop.ticks, loop.times[2]) for one in self.requirements]
+        for name in self._extremes:
+            ways, at = EXTREMES[name.split(":")[0]], signals.index(name)
+            found.append([Demand(at, way, 0, last) for way in ways])
+        for one in self._ranges:
+            at = signals.index(one.signal)
+            ends = (("first_below", one.low), ("first_above", one.high))
+            found.append([Demand(at, way, 0, last, end) for way, end in ends if math.isfinite(end)])
+        return tuple(found)
+
+    @cached_property
+    def _rollout(self) -> Rollout:
+        _ = self._demands  # faults of requirements are found before the compile
+        program = self._loop.program
+        return Rollout(program.tick, program.step, program.steps_per_tick, program.noises)
 
     def _check_ends(self, loop: WorldLoop) -> None:
         """Refuse intervals whose ends, all else nominal, are not physical."""
-        quantities = self.task.uncertainty.quantities
-        ends = [
-            (k, end)
-            for k, quantity in enumerate(quantities)
-            for end in quantity.distribution.support
-            if np.isfinite(end)
-        ]
+        quantities = self.uncertainty.quantities
+        ends = [(k, end) for k, one in enumerate(quantities) for end in one.support]
+        ends = [(k, end) for k, end in ends if np.isfinite(end)]
         rows = np.zeros((len(ends), len(quantities)))
-        for row, (k, end) in enumerate(ends):
-            rows[row, k] = end
-        invalid = self._inputs(loop, rows).invalid if ends else {}
+        for at, (k, end) in enumerate(ends):
+            rows[at, k] = end
+        invalid = loop.inputs(self.uncertainty.values(rows), len(rows)).invalid if ends else {}
         for row in sorted(invalid):
             k, end = ends[row]
             quantity = quantities[k]
@@ -365,56 +371,62 @@ class Campaign:
                 field=quantity.name,
             )
 
-    def _inputs(self, loop: WorldLoop, rows: NDArray[np.float64]) -> WorldInputs:
-        return loop.inputs(self.task.uncertainty.values(rows), len(rows))
+    def _inputs(self, rows: NDArray[np.float64]) -> WorldInputs:
+        return self._loop.inputs(self.uncertainty.values(rows), len(rows))
 
-    def _evaluated(
-        self, ready: _Ready, numbers: NDArray[np.int64], worlds: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        loop = ready.loop
-        with ready.lock:  # evaluated methods share buffers
-            inputs = self._inputs(loop, worlds)
+    def _rolled(self, numbers: NDArray[np.int64], inputs: WorldInputs) -> NDArray[np.float64]:
+        """Values of worlds from the inputs of the program."""
+        loop, groups = self._loop, self._demands
         batch = Batch(inputs.x0, inputs.p, numbers, self.seed, inputs.delay, inputs.jitter)
-        rolled = ready.rollout(batch, inputs.reference, ticks=loop.ticks, demands=ready.demands)
-        stopped, causes = _valid_until(ready, rolled, inputs.x0)
+        flat = tuple(chain(*groups))
+        rolled = self._rollout(batch, inputs.reference, ticks=loop.ticks, demands=flat)
+        parts = np.split(rolled.values, list(accumulate(map(len, groups))), axis=1)
+        own, extremes = len(self.requirements), len(self._extremes)
+        causes, until = self._valid_until(parts[own + extremes : -1], rolled.stopped, inputs.x0)
         columns = [
-            requirement.value(rolled.values[:, part], stopped, loop.ticks)
-            for requirement, part in ready.requirements
+            requirement.value(part, until, loop.ticks)
+            for requirement, part in zip(self.requirements, parts, strict=False)
         ]
-        columns += [_largest(rolled.values[:, part]) for _, part in ready.extremes]
-        values = np.column_stack([*columns, causes, stopped * loop.times[2]])
-        values[list(inputs.invalid)] = np.nan
-        return values
+        signs = np.array([1.0, -1.0])  # of two ends the larger one, without its sign
+        columns += [
+            np.max(part * signs[: part.shape[1]], axis=1) for part in parts[own : own + extremes]
+        ]
+        return np.column_stack([*columns, causes, until * loop.times[2]])
+
+    def _valid_until(
+        self,
+        left: Sequence[NDArray[np.float64]],
+        stopped: NDArray[np.int64],
+        x0: NDArray[np.float64],
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Index of the range that each run leaves, and the ticks up to which it goes and is valid.
+
+        From the ticks at which runs leave each range, below and above.
+        """
+        program, ticks = self._loop.program, self._loop.ticks
+        first = np.full((len(stopped), len(left)), np.inf)
+        for column, one, found in zip(first.T, self._ranges, left, strict=True):
+            # Signals of a step are those of the next tick, those of the start are in no step.
+            late = program.signals.index(one.signal) >= program.tick_signals
+            column[:] = np.where(found < ticks, found + late, np.inf).min(axis=1)
+        for k, start in enumerate(program.state(x0, "load").T):  # the first ranges are of loads
+            first[self._ranges[k].outside(start), k] = 0.0
+        leaves = first.min(axis=1, initial=np.inf)
+        invalid = leaves <= stopped
+        causes = np.full(len(stopped), -1)
+        if left:
+            causes[invalid] = first[invalid].argmin(axis=1)
+        until = np.where(invalid, np.minimum(leaves, ticks - 1), stopped)
+        return causes, until.astype(np.int64)
 
 
-def _valid_until(
-    ready: _Ready, rolled: Rolled, x0: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Ticks up to which each run goes and is valid, and the index of the range that it leaves."""
-    program, ticks = ready.loop.program, ready.loop.ticks
-    found = rolled.values[:, ready.validity]
-    # Signals of a step are those of the next tick, those of the start are in no step.
-    signals = [program.signals.index(one.signal) for one in ready.ranges]
-    late = np.array(signals, dtype=np.int64)[ready.of_range] >= program.tick_signals
-    rows = np.where(found < ticks, found + late, np.inf)
-    for k, start in enumerate(program.state(x0, "load").T):  # the first ranges are those of loads
-        rows[ready.ranges[k].outside(start), k] = 0.0
-    first = rows.min(axis=1, initial=np.inf)
-    invalid = first <= rolled.stopped
-    causes = np.full(len(found), -1)
-    if invalid.any():
-        causes[invalid] = ready.of_range[rows[invalid].argmin(axis=1)]
-    until = np.where(invalid, np.minimum(first, ticks - 1), rolled.stopped)
-    return until.astype(np.int64), causes
-
-
-def _units(servo: Servo, loads: Sequence[str]) -> dict[str, str]:
+def _units(loop: WorldLoop) -> dict[str, str]:
     """Units of the signals whose extremes a result contains."""
-    model = servo.model
+    model = loop.servo.model
     controls = zip(model.control_names, model.control_units, strict=True)
     units = {f"torque:{name}": unit for name, unit in controls}
-    units |= {f"load:{name}": "N" for name in loads}
-    for output in servo.outputs:
+    units |= {f"load:{name}": "N" for name in loop.plant.load_names}
+    for output in loop.servo.outputs:
         kinds = list(dict.fromkeys(output.coordinate_units))
         for unit in kinds:
             part = {"m": ":position", "rad": ":rotation"}[unit] * (len(kinds) > 1)
@@ -434,16 +446,7 @@ def _limits(requirements: Sequence[Requirement]) -> dict[str, tuple[float, float
     return found
 
 
-def _largest(reduced: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Extreme of a signal: the reduced value, or the larger of both ends without its sign."""
-    if reduced.shape[1] == 1:
-        return reduced[:, 0]
-    return np.asarray(np.maximum(reduced[:, 0], -reduced[:, 1]))
-
-
-def _hash(*parts: str | bytes) -> str:
-    found = hashlib.sha256()
-    for part in parts:
-        found.update(part.encode() if isinstance(part, str) else part)
-        found.update(b"\0")
-    return found.hexdigest()[:16]
+def _hash(value: Any) -> str:
+    """Hash of bytes, or of the text of any other value."""
+    data = value if isinstance(value, bytes) else str(value).encode()
+    return hashlib.sha256(data).hexdigest()[:16]

@@ -70,14 +70,14 @@ def sampled_curves(
     Examples
     --------
     >>> from dataclasses import replace
+    >>> from scipy.stats import uniform
     >>> import concur as cc
     >>> from concur.campaign import Campaign, sampled_curves
-    >>> from concur.worlds import Quantity, Requirement, Uncertainty, Uniform
-    >>> mass = Quantity("mass", "forearm", Uniform(-0.05, 0.05), unit="kg")
+    >>> from concur.worlds import Quantity, Requirement, Uncertainty
+    >>> mass = Uncertainty((Quantity("mass", "forearm", uniform(-0.05, 0.1), unit="kg"),))
     >>> slow = Requirement("speed", "speed forearm", (("speed:forearm", -3.0, 3.0),), 3.0, "rad/s")
-    >>> task = cc.load_task("examples/rover_arm.toml")
-    >>> task = replace(task, duration=0.01, requirements=(slow,), uncertainty=Uncertainty((mass,)))
-    >>> campaign = Campaign(task)
+    >>> task = replace(cc.load_task("examples/rover_arm.toml"), duration=0.01)
+    >>> campaign = Campaign(task, uncertainty=mass, requirements=[slow])
     >>> curves = sampled_curves(campaign, cc.verify(campaign, 2), count=2)
     >>> [curve.name for curve in curves]
     ['error of base', 'error of hand']
@@ -144,7 +144,7 @@ def _rows(result: CampaignResult, count: int) -> list[int]:
 def _required(campaign: Campaign, signal: str, t: np.ndarray) -> list[CurveBound]:
     """Narrowest required bound of a signal over time, NaN before it; empty without one."""
     bound = np.full(len(t), np.inf)
-    for requirement in campaign.task.requirements:
+    for requirement in campaign.requirements:
         for other, _, high in requirement.bounds:
             if other == signal:
                 bound[t >= requirement.after] = np.minimum(bound[t >= requirement.after], high)

@@ -109,7 +109,7 @@ def disturbance_size(channel: Channel, t: np.ndarray, x: np.ndarray, ve: np.ndar
 def _inside(operating: OperatingCertificate, campaign: Campaign, run: Run) -> bool:
     """Whether all states that the law sees in a run are in the operating box."""
     task, law, robot = campaign.task, run.servo, run.robot
-    kinds = {quantity.kind for quantity in task.uncertainty.quantities}
+    kinds = {quantity.kind for quantity in campaign.uncertainty.quantities}
     blurred = kinds.intersection(_MEASURED) or any(
         np.any(getattr(run.imperfections, name, 0.0)) for name in _MEASURED
     )

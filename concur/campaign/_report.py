@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from concur.campaign._answers import (
+    PairedComparison,
     PassRate,
     WorstWorld,
     pass_rates,
     quantiles,
     worst_worlds,
 )
-from concur.campaign._comparison import PairedComparison
 from concur.campaign._result import CampaignResult, plain
 from concur.campaign._sampled import SampledCurves
 from concur.campaign._search import WorstFound

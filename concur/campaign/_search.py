@@ -117,8 +117,9 @@ def worst_search(
     --------
     >>> import numpy as np
     >>> from concur.campaign import CampaignResult, worst_search
-    >>> from concur.worlds import Quantity, Uncertainty, Uniform
-    >>> mass = Quantity("mass", "arm", Uniform(-0.1, 0.1), unit="kg")
+    >>> from scipy.stats import uniform
+    >>> from concur.worlds import Quantity, Uncertainty
+    >>> mass = Quantity("mass", "arm", uniform(-0.1, 0.2), unit="kg")
     >>> def evaluate(numbers, worlds):
     ...     return 0.01 - worlds ** 2
     >>> uncertainty = Uncertainty((mass,))
@@ -207,7 +208,7 @@ def _searches(uncertainty: Uncertainty, points: np.ndarray, seed: int, column: i
             came="an installation without it",
             cure=f"Run `{install_command('verify')}`.",
         ) from None
-    supports = np.array([entry.distribution.support for entry in uncertainty.quantities])
+    supports = np.array([entry.support for entry in uncertainty.quantities])
     margin = np.where(np.isfinite(supports), _EDGE, TAIL)
     bounds = np.stack([margin[:, 0], 1.0 - margin[:, 1]], axis=1)
     if len(bounds) == 1:

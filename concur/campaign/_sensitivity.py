@@ -237,8 +237,9 @@ def sobol_indices(
     Examples
     --------
     >>> from concur.campaign import sobol_indices
-    >>> from concur.worlds import Quantity, Uncertainty, Uniform
-    >>> deviation = Uniform(-0.1, 0.1)
+    >>> from scipy.stats import uniform
+    >>> from concur.worlds import Quantity, Uncertainty
+    >>> deviation = uniform(-0.1, 0.2)
     >>> quantities = [Quantity("mass", body, deviation, unit="kg") for body in ("arm", "hand")]
     >>> def evaluate(numbers, worlds):
     ...     return 0.5 - worlds[:, :1] - 0.1 * worlds[:, 1:]

@@ -13,19 +13,19 @@ import io
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
-from concur.campaign._evaluator import Evaluator, differences
+from concur.campaign._campaign import Campaign
 from concur.errors import ConcurError, DescriptionError
 from concur.files import lock, replace_files, writing
 from concur.hdf5 import hdf5_file
 
-_FORMAT = "concur worlds 3"
+_FORMAT = "concur worlds 4"
 _CURE = "Name another folder, or restore what has changed."
 
 
@@ -118,9 +118,13 @@ class Store:
             replace_files({self._path: memory.getvalue()})
 
     def save(self, numbers: np.ndarray, values: np.ndarray) -> None:
-        """Write the values of some worlds; they are on the disk when this returns."""
+        """Write the values of some worlds; they are on the disk when this returns.
+
+        Worlds without any are left out: their reasons are found again.
+        """
+        numbers, values = (rows[~np.isnan(values).all(axis=1)] for rows in (numbers, values))
         self.values[numbers], self.known[numbers] = values, True
-        for number, row in zip(numbers.tolist(), self.values[numbers], strict=True):
+        for number, row in zip(numbers.tolist(), values, strict=True):
             self._put("values", number, row)
             self._put("marks", number, np.array([self._mark(number, row)], dtype="<u8"))
         self._sync()
@@ -167,23 +171,33 @@ class Store:
             raise DescriptionError(
                 str(self._path),
                 expected="the results of this campaign",
-                came=f"results of another one: {', '.join(other)}",
+                came=f"results of another one: {', '.join(other.values())}",
                 cure=_CURE,
                 file=str(self._path),
-                fields=tuple(text.split("`")[1] for text in other),
+                fields=tuple(other),
             )
 
 
+def differences(facts: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
+    """Fields in which two sets of facts differ, with both values as a text."""
+    return {
+        name: f"`{name}` ({others.get(name, 'nothing'):.40} instead of "
+        f"{facts.get(name, 'nothing'):.40})"
+        for name in dict.fromkeys((*facts, *others))
+        if facts.get(name) != others.get(name)
+    }
+
+
 @contextmanager
-def opened(path: Path, evaluator: Evaluator, worlds: np.ndarray) -> Iterator[Store]:
+def opened(path: Path, campaign: Campaign, worlds: np.ndarray) -> Iterator[Store]:
     """Open the results file of a campaign, a new one or that of an earlier run.
 
     Parameters
     ----------
     path : Path
         The file; its folder exists.
-    evaluator : Evaluator
-        What the campaign evaluates.
+    campaign : Campaign
+        The campaign.
     worlds : numpy.ndarray
         Deviations of the worlds 0 to n - 1, shape (n, d).
 
@@ -199,8 +213,8 @@ def opened(path: Path, evaluator: Evaluator, worlds: np.ndarray) -> Iterator[Sto
     ConcurError
         If it cannot be written, or another process writes it.
     """
-    columns = evaluator.columns
-    facts = {"format": _FORMAT, **evaluator.facts, "columns": ", ".join(columns)}
+    columns = campaign.columns
+    facts = {"format": _FORMAT, **campaign.facts, "columns": ", ".join(columns)}
     facts["quantities"] = str(worlds.shape[1])
     store = Store(path, json.dumps(facts, sort_keys=True), worlds, len(columns))
     with _locked(path) as file:

@@ -158,7 +158,7 @@ def _campaign(task: Task) -> dict[str, list[dict[str, Any]]]:
             {
                 "name": quantity.label,
                 "unit": quantity.unit,
-                "support": [x if isfinite(x) else None for x in quantity.distribution.support],
+                "support": [x if isfinite(x) else None for x in quantity.support],
             }
             for quantity in task.uncertainty.quantities
         ],

@@ -89,7 +89,7 @@ def _deviation() -> Shape:
     )
     ways = {
         way: {**list_of(NUMBER, count or 1, count), "description": DISTRIBUTIONS[way]}
-        for way, (count, _) in WAYS.items()
+        for way, count in WAYS.items()
     }
     table = _closed({"relative": relative, **ways}, [])
     one = any_of(PAIR, {**table, "minProperties": 1, "maxProperties": 2})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from os import PathLike
 from typing import Any
 
@@ -11,26 +11,12 @@ import numpy as np
 from concur.errors import DescriptionError
 from concur.io._nominal import Nominal
 from concur.tables import fault, is_number, located, show, unknown
-from concur.worlds import (
-    Choice,
-    Distribution,
-    Normal,
-    Quantity,
-    Triangular,
-    Uncertainty,
-    Uniform,
-    World,
-)
+from concur.worlds import Quantity, Uncertainty, World
 
 ALL = "*"
 """Name that stands for every name of a kind."""
 
-WAYS: dict[str, tuple[int | None, Callable[..., Distribution]]] = {
-    "interval": (2, Uniform),
-    "normal": (2, Normal),
-    "triangular": (3, Triangular),
-    "choice": (None, lambda *values: Choice(values)),
-}
+WAYS = {"interval": 2, "normal": 2, "triangular": 3, "choice": None}
 """Distributions by their field, and how many numbers they take."""
 
 FORMS = (
@@ -141,13 +127,11 @@ def _quantities(
 ) -> list[Quantity]:
     """Quantities of one entry: one, or one for each uncertain component."""
     values, unit = nominal[kind][name].value, nominal[kind][name].unit
-    if not values.shape:
-        found = _distribution(value, float(values), place, skip)
-        return [] if found is None else [Quantity(kind, name, found, unit=unit)]
-    size = values.shape[0]
-    entries = [value] * size
+    size = None if not values.shape else values.shape[0]
+    entries = [value] * (size or 1)
     # A list of numbers is an interval for all components, one of entries has one for each.
-    if isinstance(value, list) and not (len(value) == 2 and all(map(is_number, value))):
+    each = isinstance(value, list) and not (len(value) == 2 and all(map(is_number, value)))
+    if size is not None and each:
         if len(value) != size:
             raise fault(
                 *place,
@@ -156,20 +140,21 @@ def _quantities(
                 cure="Give one entry for each component, 0 for one that is certain.",
             )
         entries = value
-    drawn = [
-        None if is_number(entry) and entry == 0 else _distribution(entry, float(v), place, True)
-        for entry, v in zip(entries, values, strict=True)
-    ]
-    if not skip and all(entry is None for entry in drawn):
+    found = []
+    for k, (entry, number) in enumerate(zip(entries, np.ravel(values).tolist(), strict=True)):
+        if size is not None and is_number(entry) and entry == 0:
+            continue
+        drawn = _distribution(entry, number, place, skip or size is not None)
+        if drawn is not None:
+            index = None if size is None else k
+            with located(*place):
+                found.append(Quantity(kind, name, drawn, index, size, unit))
+    if size is not None and not skip and not found:
         raise _no_nominal(place, "a component that is uncertain")
-    return [
-        Quantity(kind, name, entry, k, size, unit)
-        for k, entry in enumerate(drawn)
-        if entry is not None
-    ]
+    return found
 
 
-def _distribution(value: Any, nominal: float, place: Place, skip: bool) -> Distribution | None:
+def _distribution(value: Any, nominal: float, place: Place, skip: bool) -> Any:
     """Distribution of a deviation; None for a share of zero, if it may be skipped."""
     table = {"interval": value} if isinstance(value, list) else value
     share = False
@@ -181,13 +166,13 @@ def _distribution(value: Any, nominal: float, place: Place, skip: bool) -> Distr
             table = {"interval": given, **table}
         elif not isinstance(given, bool):
             table = {}
-    field = next(iter(table), "") if isinstance(table, Mapping) else ""
-    numbers = table[field] if field in WAYS else None
+    way = next(iter(table), "") if isinstance(table, Mapping) else ""
+    numbers = table[way] if way in WAYS else None
     sound = (
         isinstance(numbers, list)
         and len(table) == 1
         and all(is_number(number) and np.isfinite(number) for number in numbers)
-        and WAYS[field][0] in (None, len(numbers))
+        and WAYS[way] in (None, len(numbers))
     )
     if not sound:
         raise fault(
@@ -208,10 +193,33 @@ def _distribution(value: Any, nominal: float, place: Place, skip: bool) -> Distr
             came="no limit",
             cure=f"Give {place[1].replace('uncertainty', 'imperfections')} {place[2]}.",
         )
-    path, label, name = place
-    with located(path, label, name):
-        found = WAYS[field][1](*(float(number) for number in numbers or ()))
-        return found.scaled(nominal) if share else found
+    return _made(way, np.array(numbers, dtype=float), nominal if share else 1.0, place)
+
+
+def _made(way: str, numbers: np.ndarray, factor: float, place: Place) -> Any:
+    """Distribution of SciPy of a value times a factor."""
+    from scipy import stats
+
+    values = len(set(numbers.tolist()))
+    ordered = values > 1 and bool((np.diff(numbers) >= 0.0).all())
+    right, expected = {
+        "interval": (ordered, "two ends, low below high"),
+        "normal": (bool((numbers[1:] > 0.0).all()), "a standard deviation above zero"),
+        "triangular": (ordered, "low, mode and high in this order"),
+        "choice": (1 < len(numbers) == values, "two or more values that differ"),
+    }[way]
+    if not right:
+        cure = "Correct the numbers, in SI units."
+        raise fault(*place, expected=expected, came=show(numbers.tolist()), cure=cure)
+    scaled = numbers * factor
+    low, high = scaled.min(), scaled.max()
+    if way == "interval":
+        return stats.uniform(low, high - low)
+    if way == "normal":
+        return stats.norm(scaled[0], abs(scaled[1]))
+    if way == "triangular":
+        return stats.triang((scaled[1] - low) / (high - low), low, high - low)
+    return stats.rv_discrete(values=(scaled, np.full(len(scaled), 1.0 / len(scaled))))()
 
 
 def _no_nominal(place: Place, expected: str, came: str = "zero") -> DescriptionError:

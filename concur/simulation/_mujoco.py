@@ -18,10 +18,10 @@ from concur.outputs import Reference, ReferenceSample, reference_for
 from concur.results import Row
 from concur.robot import Mechanism
 from concur.simulation._contact_model import ContactModel
-from concur.simulation._findings import Tolerances
 from concur.simulation._plant import Plant
 from concur.simulation._recorded import recorded_run
 from concur.simulation._run import Run
+from concur.simulation._run_data import Tolerances
 from concur.writers import Contacts
 
 STEP = 5e-4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -83,6 +84,16 @@ class Requirement:
         """Names of the signals that it needs."""
         return tuple(signal for signal, _, _ in self.bounds)
 
+    @property
+    def _sides(self) -> list[tuple[str, Literal["max", "min"], float]]:
+        """Finite bounds: signal, extreme that has to keep it, and bound."""
+        return [
+            (signal, "max" if bound == high else "min", bound)
+            for signal, low, high in self.bounds
+            for bound in (high, low)
+            if math.isfinite(bound)
+        ]
+
     def demands(self, signals: Sequence[str], ticks: int, period: float) -> list[Demand]:
         """Extremes that the loop over time has to compute.
 
@@ -107,8 +118,8 @@ class Requirement:
         DescriptionError
             If the run ends before the bounds count.
         """
-        first, found = self._first(ticks, period), []
-        for signal, low, high in self.bounds:
+        first = self._first(ticks, period)
+        for signal in self.signals:
             if signal not in signals:
                 raise UnknownNameError(
                     f"requirement `{self.name}`",
@@ -116,11 +127,8 @@ class Requirement:
                     came=f"`{shown(signal)}`",
                     cure="Remove the requirement, or name an output or joint that has this signal.",
                 )
-            at = list(signals).index(signal)
-            for kind, bound in (("max", high), ("min", low)):
-                if math.isfinite(bound):
-                    found.append(Demand(at, kind, first, ticks - 1))
-        return found
+        places = {name: at for at, name in reversed(list(enumerate(signals)))}
+        return [Demand(places[name], way, first, ticks - 1) for name, way, _ in self._sides]
 
     def value(self, reduced: ArrayLike, stopped: ArrayLike, ticks: int) -> NDArray[np.float64]:
         """Robustness of runs.
@@ -141,16 +149,13 @@ class Requirement:
             t of T never holds: the worst before it, at most zero and at least minus ten scales,
             minus (T - t) / T scales.
         """
-        columns = np.asarray(reduced, dtype=float)
         done = np.asarray(stopped)
-        worst, at = np.full(len(done), math.inf if self.bounds else self.scale), 0
-        for _, low, high in self.bounds:
-            if math.isfinite(high):
-                worst = np.minimum(worst, high - columns[:, at])
-                at += 1
-            if math.isfinite(low):
-                worst = np.minimum(worst, columns[:, at] - low)
-                at += 1
+        columns = np.asarray(reduced, dtype=float).T if self.bounds else ()
+        distances = [
+            bound - column if way == "max" else column - bound
+            for column, (_, way, bound) in zip(columns, self._sides, strict=True)
+        ]
+        worst = np.min(distances, axis=0) if distances else np.full(len(done), self.scale)
         lost = np.maximum(ticks - done, 1) / ticks
         broken = np.where(np.isnan(worst), -WORST * self.scale, worst)
         early = np.clip(broken, -WORST * self.scale, 0.0) - self.scale * lost
@@ -183,14 +188,12 @@ class Requirement:
         float
             As `value`.
         """
-        first, reduced = self._first(ticks, period), []
+        first = self._first(ticks, period)
         recorded = {name: np.asarray(values, dtype=float) for name, values in series.items()}
-        for signal, low, high in self.bounds:
-            values = recorded[signal][first:]
-            if math.isfinite(high):
-                reduced.append(values.max(initial=-math.inf))
-            if math.isfinite(low):
-                reduced.append(values.min(initial=math.inf))
+        reduced = [
+            values.max(initial=-math.inf) if way == "max" else values.min(initial=math.inf)
+            for values, way in ((recorded[name][first:], way) for name, way, _ in self._sides)
+        ]
         done = min((len(values) for values in recorded.values()), default=0)
         done = done if stopped is None else min(done, stopped)
         return float(self.value([reduced], [done], ticks)[0])

@@ -1,9 +1,10 @@
-"""Uncertain quantities, and worlds: rows of their deviations from the nominal values."""
+"""Uncertain quantities, and worlds: rows of their deviations from the nominal values, by number."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -11,10 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from concur.codegen import finite_floats
-from concur.errors import ShapeError, SimulationError, UnknownNameError, shown
-from concur.worlds._distributions import Distribution
-from concur.worlds._draws import shares
-from concur.worlds._world import flat
+from concur.errors import DescriptionError, ShapeError, SimulationError, shown
+
+METHODS = ("independent", "sobol")
+"""Ways to draw worlds."""
+
+LARGEST_NUMBER = 2**30 - 1
+"""Largest number of a world: Sobol points have 30 bits."""
+
+GAP = 1000
+"""Numbers that are drawn in vain rather than one more generator made."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +34,9 @@ class Quantity:
         What it is, the table in a task file: "mass", "viscous", "initial_q", "reference.hand".
     name : str
         Body, control, joint or field that has it.
-    distribution : Distribution
-        Distribution of the deviation, in SI units.
+    distribution : scipy.stats distribution
+        Distribution of the deviation with all its parameters, in SI units, such as
+        ``scipy.stats.uniform(-0.1, 0.4)``.
     index : int, optional
         Index among the components, if it is one of several.
     size : int, optional
@@ -36,25 +44,47 @@ class Quantity:
     unit : str
         Unit of the deviation.
 
+    Raises
+    ------
+    DescriptionError
+        If the parameters of the distribution are out of range.
+
     Examples
     --------
-    >>> import concur as cc
-    >>> task = cc.load_task("examples/rover_campaign.toml")
-    >>> task.uncertainty.quantities[0].kind
-    'mass'
+    >>> from scipy.stats import norm
+    >>> from concur.worlds import Quantity
+    >>> Quantity("mass", "hand", norm(0.0, 0.02), unit="kg").label
+    'mass.hand'
     """
 
     kind: str
     name: str
-    distribution: Distribution
+    distribution: Any
     index: int | None = None
     size: int | None = None
     unit: str = ""
+
+    def __post_init__(self) -> None:
+        with np.errstate(invalid="ignore"):
+            low, high = np.asarray(self.distribution.ppf([1e-9, 1.0 - 1e-9]), dtype=float)
+        if not (np.isfinite([low, high]).all() and low < high):
+            raise DescriptionError(
+                f"distribution of `{self.label}`",
+                expected="finite parameters, in order, for two values or more",
+                came=f"quantiles from {low:g} to {high:g}",
+                cure="Correct the numbers, in SI units.",
+            )
 
     @property
     def label(self) -> str:
         """Kind, name and index: the name of a column."""
         return f"{self.kind}.{self.name}" + ("" if self.index is None else f"[{self.index}]")
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """Smallest and largest deviation, infinite for an unbounded distribution."""
+        low, high = (float(f"{end:.15g}") for end in self.distribution.support())
+        return low, high  # SciPy adds a width to the lower end, and so rounds the upper one
 
 
 @dataclass(frozen=True)
@@ -73,8 +103,9 @@ class Uncertainty:
 
     Examples
     --------
-    >>> from concur.worlds import Quantity, Uncertainty, Uniform
-    >>> payload = Quantity("mass", "hand", Uniform(-0.1, 0.3), unit="kg")
+    >>> from scipy.stats import uniform
+    >>> from concur.worlds import Quantity, Uncertainty
+    >>> payload = Quantity("mass", "hand", uniform(-0.1, 0.4), unit="kg")
     >>> uncertainty = Uncertainty((payload,))
     >>> worlds = uncertainty.draw(range(4), seed=1)
     >>> worlds.shape
@@ -172,7 +203,12 @@ class Uncertainty:
         numpy.ndarray
             Shares above zero and below one, shape (B, d); `at` turns them into deviations.
         """
-        return shares(numbers, seed, self.labels, method)
+        wanted, place = np.unique(_checked(numbers, seed, method), return_inverse=True)
+        if not self.size or not wanted.size:
+            return np.zeros((place.size, self.size))
+        draw = _philox if method == "independent" else _sobol
+        runs = np.split(wanted, np.flatnonzero(np.diff(wanted) > GAP) + 1)
+        return np.concatenate(list(draw(runs, int(seed), self.labels)))[place.reshape(-1)]
 
     def at(self, shares: ArrayLike) -> NDArray[np.float64]:
         """Deviations at points of the unit cube.
@@ -189,7 +225,7 @@ class Uncertainty:
         """
         found = np.array(shares, dtype=float)
         for k, entry in enumerate(self.quantities):
-            found[:, k] = entry.distribution.quantile(found[:, k])
+            found[:, k] = entry.distribution.ppf(found[:, k])
         return found
 
     def values(self, worlds: ArrayLike) -> dict[tuple[str, str], NDArray[np.float64]]:
@@ -245,41 +281,102 @@ class Uncertainty:
             table[name] = value[0].tolist()
         return found
 
-    def row(self, world: Mapping[str, Any]) -> NDArray[np.float64]:
-        """Row of a world that is given as nested tables.
 
-        Parameters
-        ----------
-        world : mapping
-            As `world` returns it; what it lacks is nominal.
+@dataclass(frozen=True)
+class World:
+    """One world, as the table `[world]` of a task file has it.
 
-        Returns
-        -------
-        numpy.ndarray
-            Deviations, shape (d,).
+    Parameters
+    ----------
+    deviations : mapping
+        Deviations from the nominal values by kind and name, as of `Uncertainty.world`.
+    number, seed : int
+        Number of the world and seed of its campaign: the key of jitter and noise.
 
-        Raises
-        ------
-        UnknownNameError
-            If the world has a quantity that is not uncertain.
-        ShapeError
-            If a value has another number of components.
-        """
-        given = flat(world)
-        row = np.zeros(self.size)
-        for k, entry in enumerate(self.quantities):
-            if (entry.kind, entry.name) in given:
-                shape = () if entry.size is None else (entry.size,)
-                place = f"world, `{entry.kind}.{entry.name}`"
-                values = finite_floats(given[entry.kind, entry.name], place, shape)
-                row[k] = values if entry.index is None else values[entry.index]
-        again = self.values(row[None])
-        for key, value in given.items():
-            if key not in again or not np.array_equal(again[key][0], np.asarray(value, float)):
-                raise UnknownNameError(
-                    f"world, `{'.'.join(key)}`",
-                    expected=f"uncertain quantities ({', '.join(self.labels)})",
-                    came=f"a deviation {shown(value)} of a quantity that is certain",
-                    cure="Declare it as uncertain, or omit it.",
-                )
-        return row
+    Examples
+    --------
+    >>> from concur.worlds import World
+    >>> World({"mass": {"hand": 0.2}}, number=17).values
+    {('mass', 'hand'): array([0.2])}
+    """
+
+    deviations: Mapping[str, Any] = field(default_factory=dict)
+    number: int = 0
+    seed: int = 0
+
+    @property
+    def values(self) -> dict[tuple[str, str], NDArray[np.float64]]:
+        """Deviations by kind and name with a leading axis of one world."""
+        found = {}
+        for kind, table in self.deviations.items():
+            for name, value in table.items():
+                parts = value.items() if isinstance(value, Mapping) else [(None, value)]
+                for part, entry in parts:
+                    key = (kind, name) if part is None else (f"{kind}.{name}", part)
+                    found[key] = np.array([entry], float)
+        return found
+
+
+def _philox(
+    runs: Sequence[NDArray[np.int64]], seed: int, names: Sequence[str]
+) -> Iterator[NDArray[np.float64]]:
+    """Shares by counters: a further name leaves the others as they are."""
+    digests = [hashlib.blake2b(name.encode(), digest_size=8).digest() for name in names]
+    keys = [np.array([seed, int.from_bytes(one, "little")], np.uint64) for one in digests]
+    for run in runs:
+        first = int(run[0]) // 4  # a counter gives four numbers
+        count = int(run[-1]) + 1 - 4 * first
+        words = [np.random.Philox(counter=first, key=key).random_raw(count) for key in keys]
+        # 52 bits and half a step: neither zero nor one.
+        shares = ((np.stack(words, axis=1) >> np.uint64(12)) + 0.5) * 2.0**-52
+        yield np.asarray(shares[run - 4 * first], dtype=np.float64)
+
+
+def _sobol(
+    runs: Sequence[NDArray[np.int64]], seed: int, names: Sequence[str]
+) -> Iterator[NDArray[np.float64]]:
+    """Points that the seed scrambles; the number of a world is the index of its point."""
+    from scipy.stats import qmc
+
+    if len(names) > qmc.Sobol.MAXDIM:
+        raise SimulationError(
+            "draw of worlds, `method`",
+            expected=f"at most {qmc.Sobol.MAXDIM} uncertain quantities for Sobol points",
+            came=str(len(names)),
+            cure='Draw with method="independent".',
+        )
+    engine = qmc.Sobol(len(names), seed=np.random.default_rng(seed))
+    for run in runs:
+        first, count = int(run[0]), int(run[-1] - run[0]) + 1
+        if first:
+            engine.fast_forward(first - engine.num_generated)
+            found = engine.random(count)
+        else:  # the first one alone: the engine warns of numbers that are no power of two
+            found = np.concatenate([engine.random(1), engine.random(count - 1)])
+        yield np.asarray(found[run - first] + 2.0**-31, dtype=np.float64)
+
+
+def _checked(numbers: Any, seed: Any, method: Any) -> NDArray[np.int64]:
+    """Numbers of worlds as an array, after the checks of all arguments of a draw."""
+    found = np.asarray(numbers)
+    whole = found.ndim == 1 and (found.dtype.kind in "iu" or not found.size)
+    inside = not found.size or (whole and found.min() >= 0 and found.max() <= LARGEST_NUMBER)
+    seeded = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+    for name, given, right, expected, cure in (
+        (
+            *("method", method, method in METHODS, '"independent" or "sobol"'),
+            'Take "independent" where an interval of the pass rate is to follow.',
+        ),
+        (
+            *("seed", seed, seeded and 0 <= seed < 2**63, "a whole number from 0 to 2^63 - 1"),
+            "Take 0, or another whole number for other worlds.",
+        ),
+        (
+            *("numbers", numbers, whole and inside, f"whole numbers from 0 to {LARGEST_NUMBER}"),
+            "Pass range(1000) for the first thousand worlds.",
+        ),
+    ):
+        if not right:
+            where = f"draw of worlds, `{name}`"
+            raise SimulationError(where, expected=expected, came=shown(given), cure=cure)
+    return found.astype(np.int64)

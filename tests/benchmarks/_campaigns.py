@@ -17,9 +17,9 @@ import numpy as np
 import pinocchio as pin
 
 import concur as cc
-from concur.simulation._contact_model import ContactModel
 from concur.codegen import Batch, Demand, Rollout
 from concur.simulation import Imperfections, Plant, Program, loop_program
+from concur.simulation._contact_model import ContactModel
 from concur.writers import Contacts
 from tests.benchmarks._contender import Comparison, Contender, Law, Run
 from tests.benchmarks._mujoco import MujocoLaw

@@ -1,4 +1,4 @@
-"""Evaluators for tests of campaigns: quick ones, and ones that raise, die or hang."""
+"""Campaigns for tests of executors and files: quick ones, and ones that raise, die or hang."""
 
 import multiprocessing
 import os
@@ -21,6 +21,10 @@ class Quick:
     def facts(self):
         return {"law": "a", "kind": repr(self)}
 
+    @property
+    def key(self):
+        return repr(self.facts)
+
     def _mark(self, what):
         if self.marks:
             with open(Path(self.marks, f"{what}-{os.getpid()}"), "a") as file:
@@ -29,11 +33,11 @@ class Quick:
     def prepare(self):
         self._mark("prepared")
 
-    def evaluate(self, numbers, worlds):
+    def outcome(self, numbers, worlds):
         self._mark("evaluated")
         for number in numbers.tolist():
             self.at(number)
-        return np.column_stack([worlds.sum(axis=1), np.sin(1e3 * worlds[:, 0] + numbers)])
+        return np.column_stack([worlds.sum(axis=1), np.sin(1e3 * worlds[:, 0] + numbers)]), {}
 
     def at(self, number):
         pass
@@ -68,6 +72,10 @@ class Foreign(Quick):
     @property
     def facts(self):
         return {"law": "a", "compiler": f"of {multiprocessing.current_process().name[:4]}"}
+
+    @property
+    def key(self):
+        return "foreign"
 
 
 def drawn(n, d=3):

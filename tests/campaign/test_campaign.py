@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import rv_discrete, triang, uniform
 
 import concur as cc
 from concur.campaign import _campaign, sampled_curves
 from concur.campaign._campaign import Campaign
-from concur.campaign._run import run
+from concur.campaign._verify import run
 from concur.errors import ConcurError, DescriptionError, SimulationError
 from concur.io import Task, load_task
-from concur.worlds import Choice, Quantity, Requirement, Triangular, Uncertainty, Uniform
+from concur.worlds import Quantity, Requirement, Uncertainty
 from tests.io.test_task import altered, robot_text, write
 
 TASK = """
@@ -179,7 +180,7 @@ def test_a_row_depends_on_its_world_alone(
     for rows in ([2], [4, 1], [3, 0, 2, 1, 4]):
         assert np.array_equal(campaign.evaluate(NUMBERS[rows], worlds[rows]), values[rows])
     with ThreadPoolExecutor(2) as threads:
-        found = run(campaign, NUMBERS, worlds, executor=threads, block=1)
+        found = run(campaign, NUMBERS, worlds, executor=threads)[0]
     assert np.array_equal(found, values)
     other = campaign.evaluate(NUMBERS + 1, worlds)  # jitter follows the number
     assert not np.array_equal(other, values)
@@ -295,21 +296,19 @@ def test_worlds_are_those_of_robots_with_other_numbers(campaign: Campaign) -> No
 
 def test_numbers_that_are_not_physical_are_refused_before_the_run(campaign: Campaign) -> None:
     for quantity, words in (
-        (Quantity("mass", "chassis", Uniform(-33.0, 0.1), unit="kg"), "-33 kg"),
-        (Quantity("viscous", "turret", Uniform(-0.2, 0.1)), "-0.2"),
-        (Quantity("viscous", "turret", Uniform(0.0, 1e6)), "step"),
-        (Quantity("timing", "latency", Choice((-0.006, 0.0))), "-0.006"),
-        (Quantity("timing", "latency", Uniform(0.0, 2.54)), "at most 254"),
-        (Quantity("reference.hand", "radius", Triangular(-0.08, 0.0, 0.1)), "radius"),
+        (Quantity("mass", "chassis", uniform(-33.0, 33.1), unit="kg"), "-33 kg"),
+        (Quantity("viscous", "turret", uniform(-0.2, 0.3)), "-0.2"),
+        (Quantity("viscous", "turret", uniform(0.0, 1e6)), "step"),
+        (Quantity("timing", "latency", rv_discrete(values=([-0.006, 0.0], [0.5, 0.5]))), "-0.006"),
+        (Quantity("timing", "latency", uniform(0.0, 2.54)), "at most 254"),
+        (Quantity("reference.hand", "radius", triang(0.5, -0.08, 0.18)), "radius"),
     ):
-        task = replace(campaign.task, uncertainty=Uncertainty((quantity,)))
-        task.__dict__["servo"] = campaign.task.servo
         with pytest.raises(DescriptionError) as caught:
-            Campaign(task).prepare()
+            Campaign(campaign.task, uncertainty=Uncertainty((quantity,))).prepare()
         error = caught.value
         assert (error.table, error.field) == (f"[uncertainty.{quantity.kind}]", quantity.name)
         assert words in str(error)
-        assert str(task.path) in str(error)
+        assert str(campaign.task.path) in str(error)
 
 
 def test_a_world_that_is_not_physical_fails_with_its_reason(tmp_path: Path) -> None:
@@ -324,11 +323,11 @@ def test_a_world_that_is_not_physical_fails_with_its_reason(tmp_path: Path) -> N
     values = campaign.evaluate(numbers, worlds)
     assert np.isnan(values[1]).all()
     assert np.isfinite(values[[0, 2]]).all()
-    assert list(campaign.reasons(worlds)) == [1]
     many = np.repeat(worlds, [69, 1, 1], axis=0)  # more than are computed at once
-    assert list(campaign.reasons(many)) == [69]
-    assert np.isnan(campaign.evaluate(np.arange(71), many)).all(axis=1).nonzero()[0] == [69]
-    result = campaign.result(numbers, worlds, values)
+    found, reasons = campaign.outcome(np.arange(71), many)
+    assert list(reasons) == [69]
+    assert np.isnan(found).all(axis=1).nonzero()[0] == [69]
+    result = campaign.result(numbers, worlds, *campaign.outcome(numbers, worlds))
     assert "forearm" in result.crashes[8]
     assert not result.passed[1]
     assert result.columns[0] == ("settle hand", "m")
@@ -344,7 +343,7 @@ def test_a_world_that_stops_at_its_first_tick_has_no_curve(tmp_path: Path) -> No
     campaign = Campaign(task_of(tmp_path, text))
     numbers = np.arange(6)
     worlds = campaign.task.uncertainty.draw(numbers)
-    result = campaign.result(numbers, worlds, campaign.evaluate(numbers, worlds))
+    result = campaign.result(numbers, worlds, *campaign.outcome(numbers, worlds))
     refused = worlds[:, campaign.task.uncertainty.labels.index("initial_q.forearm")] > 0.0
     assert 0 < refused.sum() < 6
     assert (result.stopped == np.where(refused, 0.0, 0.5)).all()
@@ -364,7 +363,7 @@ def test_a_world_that_diverges_never_passes(tmp_path: Path) -> None:
     campaign = Campaign(task_of(tmp_path, wild))
     worlds = campaign.task.uncertainty.draw(range(4))
     numbers = np.arange(4)
-    result = campaign.result(numbers, worlds, campaign.evaluate(numbers, worlds))
+    result = campaign.result(numbers, worlds, *campaign.outcome(numbers, worlds))
     assert (result.stopped < 0.5).all()
     assert (result.values < 0.0).all()
     assert not result.held.any()

@@ -13,7 +13,7 @@ from concur.campaign import (
     sampled_curves,
     worst_search,
 )
-from concur.campaign._run import run
+from concur.campaign._verify import run
 from concur.io import load_task
 
 SAMPLES = 500
@@ -176,7 +176,7 @@ def report_of(
     numbers = np.arange(SAMPLES)
     worlds = campaign.task.uncertainty.draw(numbers, seed=1)
     return campaign, CampaignReport(
-        campaign.result(numbers, worlds, run(campaign, numbers, worlds))
+        campaign.result(numbers, worlds, *run(campaign, numbers, worlds))
     )
 
 

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy.stats import uniform
 
 from concur.campaign import (
     CampaignReport,
@@ -15,12 +16,12 @@ from concur.campaign import (
     paired_comparisons,
     sobol_indices,
 )
-from concur.worlds import Quantity, Uncertainty, Uniform
+from concur.worlds import Quantity, Uncertainty
 
 WORLDS = Uncertainty(
     (
-        Quantity("radius", "left_wheel", Uniform(-0.01, 0.01), unit="m"),
-        Quantity("mass", "hand", Uniform(-0.1, 0.1), unit="kg"),
+        Quantity("radius", "left_wheel", uniform(-0.01, 0.02), unit="m"),
+        Quantity("mass", "hand", uniform(-0.1, 0.2), unit="kg"),
     )
 )
 

@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from scipy.stats import norm, rv_discrete, uniform
 
 from concur.campaign import (
     CampaignReport,
@@ -14,11 +15,11 @@ from concur.campaign import (
 )
 from concur.campaign._search import TAIL
 from concur.errors import ConcurError, UnknownNameError
-from concur.worlds import Choice, Normal, Quantity, Uncertainty, Uniform
+from concur.worlds import Quantity, Uncertainty
 
 CENTRE = np.array([0.4, -0.55, 0.1])
 
-CUBE = (Uniform(-1.0, 1.0),) * 3
+CUBE = (uniform(-1.0, 2.0),) * 3
 
 
 def bowl(numbers, worlds):
@@ -77,8 +78,8 @@ def test_the_search_reaches_corners_and_stays_within_the_declaration():
     assert np.all(found.world >= -1.0)
     # No ends: up to the tail. One quantity alone, and a choice.
     for given, lowest in [
-        ((Normal(0.0, 1.0),), Normal(0.0, 1.0).quantile(TAIL)),
-        ((Choice((0.0, -2.0, 3.0)), Uniform(0.0, 1.0)), -2.0),
+        ((norm(0.0, 1.0),), norm(0.0, 1.0).ppf(TAIL)),
+        ((rv_discrete(values=((0.0, -2.0, 3.0), (0.25, 0.25, 0.5))), uniform(0.0, 1.0)), -2.0),
     ]:
         uncertainty, result = setting(distributions=given, n=8)
         found = worst_search(bowl, uncertainty, result, "torque", budget=300)
@@ -130,10 +131,10 @@ def test_a_world_without_a_value_is_the_lowest_and_ends_the_search():
 
 def test_other_declarations_and_a_missing_package_are_refused(monkeypatch):
     uncertainty, result = setting()
-    other = Uncertainty(tuple(Quantity("com", f"b{k}", Uniform(-1, 1)) for k in range(3)))
+    other = Uncertainty(tuple(Quantity("com", f"b{k}", uniform(-1, 2.0)) for k in range(3)))
     sobol = worst_search(bowl, other, result, "settle", budget=0)  # the same points
     assert sobol.value == sobol.sample
-    wide = Uncertainty(tuple(Quantity("mass", f"b{k}", Uniform(-1, 2)) for k in range(3)))
+    wide = Uncertainty(tuple(Quantity("mass", f"b{k}", uniform(-1, 3.0)) for k in range(3)))
     with pytest.raises(ConcurError, match="draws other worlds"):
         worst_search(bowl, wide, result, "settle")
     with pytest.raises(UnknownNameError):
@@ -156,9 +157,9 @@ def test_a_world_that_breaks_another_requirement_than_the_searched_one_counts(mo
 
     uncertainty, result = setting(cliff)
     assert result.passed.all()
-    campaign, campaign_task = Searched(), Searched()
-    campaign.task, campaign_task.uncertainty = campaign_task, uncertainty
-    monkeypatch.setattr(_verify, "run", lambda _, numbers, worlds, __: cliff(numbers, worlds))
+    campaign = Searched()
+    campaign.uncertainty = uncertainty
+    monkeypatch.setattr(_verify, "run", lambda _, numbers, worlds, __: (cliff(numbers, worlds), {}))
     one, other = worst_searches(campaign, result, 300)
     assert one.value == pytest.approx(1.0, abs=1e-6)
     assert other.value == -0.5

@@ -7,8 +7,9 @@ import h5py
 import numpy as np
 import pytest
 
-from concur.campaign._run import run
+from concur.campaign import _verify
 from concur.campaign._store import opened
+from concur.campaign._verify import run
 from concur.errors import ConcurError, DescriptionError
 from tests.campaign._evaluators import Quick, drawn
 
@@ -30,16 +31,17 @@ class Counting(Quick):
         return {"law": "a", "seed": "0"}
 
 
-def evaluated(path, evaluator=None, count=8, block=2):
+def evaluated(path, evaluator=None, count=8):
     evaluator = evaluator or Counting()
     with opened(path, evaluator, WORLDS[:count]) as store:
-        return run(evaluator, NUMBERS[:count], WORLDS[:count], block=block, store=store)
+        return run(evaluator, NUMBERS[:count], WORLDS[:count], store=store)[0]
 
 
 @pytest.fixture(autouse=True)
 def synced(monkeypatch):
-    """Count calls that wait for the disk, without waiting."""
+    """Count calls that wait for the disk, without waiting; blocks have two worlds."""
     calls = []
+    monkeypatch.setattr(_verify, "block_size", lambda worlds, count: 2)
     monkeypatch.setattr(os, "fsync", calls.append)
     return calls
 
@@ -201,21 +203,21 @@ def test_one_campaign_writes_a_file_at_a_time(tmp_path):
 def test_each_block_is_on_the_disk_before_the_next_counts(tmp_path, synced):
     with opened(tmp_path / "worlds.h5", Counting(), WORLDS) as store:
         before = len(synced)
-        run(Counting(), NUMBERS, WORLDS, block=4, store=store)
-    assert len(synced) == before + 2
+        run(Counting(), NUMBERS, WORLDS, store=store)
+    assert len(synced) == before + 4
 
 
 def test_values_keep_all_their_bits_and_worlds_may_have_no_numbers(tmp_path):
     odd = np.array([[np.nan, -0.0], [np.inf, 5e-324]])
 
     class Odd(Counting):
-        def evaluate(self, numbers, worlds):
+        def outcome(self, numbers, worlds):
             self.seen += numbers.tolist()
-            return odd[numbers]
+            return odd[numbers], {}
 
     for seen in ([0, 1], []):
         evaluator = Odd()
         with opened(tmp_path / "worlds.h5", evaluator, WORLDS[:2, :0]) as store:
-            found = run(evaluator, NUMBERS[:2], WORLDS[:2, :0], store=store)
+            found = run(evaluator, NUMBERS[:2], WORLDS[:2, :0], store=store)[0]
         assert found.tobytes() == odd.tobytes()
         assert evaluator.seen == seen

@@ -52,7 +52,7 @@ def campaign_of(folder, tail, robot=None):
 
 def result_of(campaign, worlds):
     numbers = np.arange(len(worlds))
-    return campaign.result(numbers, np.array(worlds), campaign.evaluate(numbers, worlds))
+    return campaign.result(numbers, np.array(worlds), *campaign.outcome(numbers, worlds))
 
 
 @pytest.fixture(scope="module")

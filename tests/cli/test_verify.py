@@ -94,13 +94,13 @@ def test_worst_world_is_that_of_the_search_and_runs_alone(campaign):
 def test_more_samples_continue_and_another_seed_is_refused(campaign, monkeypatch):
     task, out, _, _ = campaign
     evaluated = []
-    original = Campaign.evaluate
+    original = Campaign.outcome
 
     def counted(self, numbers, worlds):
         evaluated.extend(np.asarray(numbers).tolist())
         return original(self, numbers, worlds)
 
-    monkeypatch.setattr(Campaign, "evaluate", counted)
+    monkeypatch.setattr(Campaign, "outcome", counted)
     result = run(task, "--samples", 9, "--seed", 3, "--out", out)
     assert result.exit_code == 0, result.output
     assert sorted(evaluated) == [6, 7, 8]
@@ -159,7 +159,7 @@ def test_proofs_are_requested_and_their_statuses_reported(tmp_path, monkeypatch)
 def test_interrupted_campaign_continues(tmp_path, monkeypatch):
     (tmp_path / "task.toml").write_text(TASK)
     arguments = tmp_path / "task.toml", "--samples", 6, "--out", tmp_path / "out"
-    original = Campaign.evaluate
+    original = Campaign.outcome
 
     def interrupted(self, numbers, worlds):
         if 3 in numbers:
@@ -167,8 +167,8 @@ def test_interrupted_campaign_continues(tmp_path, monkeypatch):
         return original(self, numbers, worlds)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Campaign, "evaluate", interrupted)
-        patch.setattr("concur.campaign._run.LANES", 1)
+        patch.setattr(Campaign, "outcome", interrupted)
+        patch.setattr("concur.campaign._verify.LANES", 1)
         result = run(*arguments, "--json")
     found = answer(result, "verify")
     assert found["status"] == "partial"

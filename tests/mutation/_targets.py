@@ -39,7 +39,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "tables": ("concur/tables/*.py",),
     "campaigns": tuple(
         f"concur/campaign/_{name}.py"
-        for name in ("answers", "intervals", "result", "run", "store", "workers")
+        for name in ("answers", "intervals", "result", "verify", "store", "executors")
     ),
     "proofs": (
         "concur/proofs/_[c-e]*.py",
@@ -120,7 +120,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "io/test_task.py",
         "io/test_hostile_files.py",
     ),
-    "concur/campaign/": ("campaign/test_run.py", "campaign/test_store.py"),
+    "concur/campaign/": ("campaign/test_executors.py", "campaign/test_store.py"),
     "concur/control/_law": (
         "control/test_tick.py",
         "control/test_damping.py",

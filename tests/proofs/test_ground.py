@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from concur.simulation import mujoco_run
 from concur.certify import Status
 from concur.errors import ConcurError, OutputError
 from concur.proofs import Ground, prove_task
@@ -16,6 +15,7 @@ from concur.proofs._attack import Attack
 from concur.proofs._prove import prove
 from concur.proofs._sampled import counterexample, sample_statement
 from concur.proofs._within import scaled_masses
+from concur.simulation import mujoco_run
 from tests.proofs._rover import NEAR, prover, rover, states, swept
 from tests.proofs._spatial import PLACES, friction, loads, wrench
 

@@ -14,12 +14,11 @@ from scipy.spatial.transform import Rotation
 
 import concur as cc
 from concur import interop, simulation
-from concur.simulation import ContactRun, mujoco_run
-from concur.simulation._contact_model import ContactModel
 from concur.errors import ConcurError, DescriptionError, SimulationError
 from concur.outputs import references
 from concur.robot import Body, Inertia, Mechanism, Pose, Wheel, joints
-from concur.simulation import Tolerances
+from concur.simulation import ContactRun, Tolerances, mujoco_run
+from concur.simulation._contact_model import ContactModel
 from concur.writers import Contacts, to_mjcf
 from tests.oracles import Pinocchio, random_rover, random_velocity
 

@@ -17,8 +17,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import concur as cc
-from concur.simulation import mujoco_run
-from concur.simulation import Integrator, Plant, Run, Slip
+from concur.simulation import Integrator, Plant, Run, Slip, mujoco_run
 
 TASK = cc.load_task("examples/rover_arm.toml")
 CASTER = {"caster": (0.5, 0.0, 0.0)}

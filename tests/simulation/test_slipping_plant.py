@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import concur as cc
-from concur.simulation import mujoco_run
-from concur.simulation import Integrator, Plant, Slip
+from concur.simulation import Integrator, Plant, Slip, mujoco_run
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FRONT = {"front": (0.5, 0.0, -0.1)}

@@ -1,4 +1,4 @@
-"""Workers of a campaign: threads of this process, processes, or any executor of the caller."""
+"""Where worlds are evaluated: threads of this process, processes, or any executor of the caller."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing import connection, get_context, parent_process
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from concur._threads import LIMITS
-from concur.campaign._evaluator import Evaluator, differences, key_of
+from concur.campaign._campaign import Campaign, Outcome
+from concur.campaign._store import differences
 from concur.errors import ConcurError, install_command, shown
 
 
@@ -72,54 +72,6 @@ def workers(given: Executor | int | None = None) -> Iterator[Executor]:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def capacity(executor: Executor) -> int:
-    """Number of blocks that an executor evaluates at once; more are not submitted."""
-    client: Any = getattr(executor, "_client", None)  # of Dask
-    if hasattr(client, "nthreads"):
-        return max(1, int(sum(client.nthreads().values())))
-    for name in ("_max_workers", "num_workers"):  # of the standard library; of mpi4py.futures
-        count = getattr(executor, name, None)
-        if isinstance(count, int) and count > 0:
-            return count
-    return _processors()
-
-
-def _processors() -> int:
-    """Number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _start() -> None:
-    """Prepare a process: Ctrl-C is for the campaign, and it ends when the campaign is killed."""
-    import signal
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = parent_process()
-    if parent is not None:
-        connection.wait([parent.sentinel])
-        os._exit(1)
-
-
-@contextmanager
-def one_thread_each() -> Iterator[None]:
-    """Let linear algebra in processes that start meanwhile use one thread."""
-    before = {name: os.environ.get(name) for name in LIMITS}
-    os.environ.update(dict.fromkeys(LIMITS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
-
-
 @contextmanager
 def cluster(address: str) -> Iterator[Executor]:
     """Connect to a Dask scheduler.
@@ -150,6 +102,7 @@ def cluster(address: str) -> Iterator[Executor]:
     """
     try:
         distributed: Any = import_module("distributed")
+        client = distributed.Client(address, timeout=10)
     except ImportError:
         raise ConcurError(
             "option `--scheduler`",
@@ -157,8 +110,6 @@ def cluster(address: str) -> Iterator[Executor]:
             came="an environment without it",
             cure=f"Install the extra: {install_command('cluster')}.",
         ) from None
-    try:
-        client = distributed.Client(address, timeout=10)
     except (OSError, ValueError) as error:
         raise ConcurError(
             f"option `--scheduler`, {address}",
@@ -170,64 +121,110 @@ def cluster(address: str) -> Iterator[Executor]:
         yield client.get_executor(pure=False)
 
 
-@dataclass(frozen=True)
-class _Shipped:
-    """A pickled evaluator, and its facts in the process that sends it."""
+def capacity(executor: Executor) -> int:
+    """Number of blocks that an executor evaluates at once; more are not submitted."""
+    client: Any = getattr(executor, "_client", None)  # of Dask
+    if hasattr(client, "nthreads"):
+        return max(1, int(sum(client.nthreads().values())))
+    for name in ("_max_workers", "num_workers"):  # of the standard library; of mpi4py.futures
+        count = getattr(executor, name, None)
+        if isinstance(count, int) and count > 0:
+            return count
+    return _processors()
 
+
+class Shipped(NamedTuple):
+    """A pickled campaign, and its facts in the process that sends it."""
+
+    key: str
     facts: Mapping[str, str]
     data: bytes
 
 
-_KEPT: dict[str, Evaluator] = {}
-_LOCK = threading.Lock()
-
-
-def shipped(evaluator: Evaluator, executor: Executor) -> Evaluator | _Shipped:
-    """Pickle an evaluator once, for all blocks; threads of this process use it as it is."""
+def shipped(campaign: Campaign, executor: Executor) -> Campaign | Shipped:
+    """Pickle a campaign once, for all blocks; threads of this process use it as it is."""
     if isinstance(executor, ThreadPoolExecutor):
-        return evaluator
+        return campaign
     try:
-        return _Shipped(dict(evaluator.facts), pickle.dumps(evaluator))
+        return Shipped(campaign.key, campaign.facts, pickle.dumps(campaign))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ConcurError(
             "campaign, workers in other processes",
-            expected="an evaluator that can be pickled",
+            expected="a task that can be pickled",
             came=shown(str(error), 200),
             cure="Take classes and functions from importable modules, or evaluate in threads.",
         ) from None
 
 
-def evaluate(sent: Evaluator | _Shipped, numbers: np.ndarray, worlds: np.ndarray) -> np.ndarray:
-    """Evaluate a block of worlds in a worker."""
-    evaluator = _unpacked(sent) if isinstance(sent, _Shipped) else sent
-    values = np.asarray(evaluator.evaluate(numbers, worlds), dtype=float)
-    shape = (len(numbers), len(evaluator.columns))
-    if values.shape != shape:
-        raise ConcurError(
-            f"{type(evaluator).__name__}.evaluate",
-            expected=f"values of shape {shape}",
-            came=f"shape {values.shape}",
-            cure="Return a row for each world and a column for each name in `columns`.",
-        )
-    return values
+def evaluate(sent: Campaign | Shipped, numbers: np.ndarray, worlds: np.ndarray) -> Outcome:
+    """Evaluate a block of worlds in a worker; a world that raises has a reason, and no values."""
+    campaign = _unpacked(sent) if isinstance(sent, Shipped) else sent
+    try:
+        return campaign.outcome(numbers, worlds)
+    except Exception as error:
+        if len(numbers) == 1:
+            reason = f"{type(error).__name__}: {shown(str(error), 300)}"
+            return np.full((1, len(campaign.columns)), np.nan), {0: reason}
+    alone = [evaluate(campaign, numbers[[k]], worlds[[k]]) for k in range(len(numbers))]
+    reasons = {k: own[0] for k, (_, own) in enumerate(alone) if own}
+    return np.concatenate([values for values, _ in alone]), reasons
 
 
-def _unpacked(sent: _Shipped) -> Evaluator:
-    """Evaluator that this process keeps; unpickled, compiled and compared at its first block."""
-    key = key_of(sent.facts)
+_KEPT: dict[str, Campaign] = {}
+_LOCK = threading.Lock()
+
+
+def _unpacked(sent: Shipped) -> Campaign:
+    """Campaign that this process keeps; unpickled, compiled and compared at its first block."""
     with _LOCK:
-        if key not in _KEPT:
-            evaluator: Evaluator = pickle.loads(sent.data)
-            evaluator.prepare()
-            other = differences(sent.facts, evaluator.facts)
+        if sent.key not in _KEPT:
+            campaign: Campaign = pickle.loads(sent.data)
+            campaign.prepare()
+            other = differences(sent.facts, campaign.facts)
             if other:
                 raise ConcurError(
                     f"campaign, worker {os.getpid()}",
                     expected="an environment with which results are the same, bit by bit",
-                    came=f"another one: {', '.join(other)}",
+                    came=f"another one: {', '.join(other.values())}",
                     cure="Use workers with the same packages, compiler and kind of processor.",
-                    fields=tuple(text.split("`")[1] for text in other),
+                    fields=tuple(other),
                 )
             _KEPT.clear()  # one campaign at a time
-            _KEPT[key] = evaluator
-        return _KEPT[key]
+            _KEPT[sent.key] = campaign
+        return _KEPT[sent.key]
+
+
+@contextmanager
+def one_thread_each() -> Iterator[None]:
+    """Let linear algebra in processes that start meanwhile use one thread."""
+    before = {name: os.environ.get(name) for name in LIMITS}
+    os.environ.update(dict.fromkeys(LIMITS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+def _processors() -> int:
+    """Number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _start() -> None:
+    """Prepare a process: Ctrl-C is for the campaign, and it ends when the campaign is killed."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
