@@ -30,6 +30,7 @@ from concur.outputs import output_motion
 from concur.reduction import UNDETERMINED, ReducedModel
 from concur.robot import (
     articulated,
+    factors_by_links,
     least_eigenvalue,
     side_of_factor,
     solve_positive_definite,
@@ -365,7 +366,8 @@ def _mobility(
     The matrix rows Mhat^-1 rows^T, and Mhat^-1 rows^T as it acts on a vector.
     """
     model = servo.model
-    if model.takes_momentum and model.first is model and model.ns > MANY:
+    linked = model.takes_momentum and model.first is model and factors_by_links(model.robot)
+    if linked and model.ns > MANY:
         # Forces on the shape alone, in a base that is free, meet the reduced mass matrix.
         shape, factors = list(model.shape), articulated(model.robot, q)
         forces = ca.SX(model.nv, servo.size)

@@ -5,6 +5,7 @@
 
 from concur.robot import joints
 from concur.robot._articulated import articulated as articulated
+from concur.robot._articulated import factors_by_links as factors_by_links
 from concur.robot._articulated import forward_dynamics as forward_dynamics
 from concur.robot._bodies import unknown_name
 from concur.robot._body import Body, helical_plane

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from concur.codegen import Array, Vector
-from concur.robot._dynamics import inertial_wrenches
+from concur.codegen import Array, Vector, constant
+from concur.robot._dynamics import bias, inertial_wrenches, mass_matrix
 from concur.robot._links import Posture
-from concur.robot._solve import solve_small
+from concur.robot._solve import solve_positive_definite, solve_small
 from concur.robot._spatial import Distribution, Step, Twist, cross, plus, power
 from concur.robot._tree import Tree
 
@@ -82,16 +82,28 @@ def articulated(tree: Tree, q: Vector) -> Articulated:
     posture = Posture.of(tree, q)
     links, steps = posture.links, posture.steps
     inertias = [_Inertia.of(link.mass) for link in links]
+    own = {rotor.places[0]: rotor for rotor in tree.terms.rotors}
     pivots: list[Array] = [ca.SX(0, 0)] * len(links)
     shares = [(ca.SX(3, 0), ca.SX(3, 0))] * len(links)
     for i, link in reversed(list(enumerate(links))):
         inertia = inertias[i]
         wrenches = inertia.momentum(link.basis)
         pivots[i] = ca.triu2symm(ca.triu(power(link.basis, wrenches)))
+        rotor = own.get(link.span.start) if link.basis[0].shape[1] else None
+        free = link.axial
+        if rotor is not None:
+            reflected = rotor.inertia * rotor.ratios
+            pivots[i] += reflected * rotor.ratios
+            if rotor.carried:  # what carries the joint feels the rotor speed up
+                wrenches = (
+                    wrenches[0],
+                    wrenches[1] + steps[i].outwards(constant(rotor.axis)) @ reflected.T,
+                )
+                free = False
         linear, angular = (solve_small(pivots[i], part.T).T for part in wrenches)
         shares[i] = linear, angular
         if link.parent is not None:
-            seen = inertia.yielding(wrenches, shares[i], link.axial).seen_inwards(steps[i])
+            seen = inertia.yielding(wrenches, shares[i], free).seen_inwards(steps[i])
             inertias[link.parent] = inertias[link.parent].plus(seen)
     return Articulated(posture, pivots, shares)
 
@@ -148,8 +160,23 @@ class _Inertia:
         return _Inertia(linear, moved, ca.triu2symm(ca.triu(angular)))
 
 
+def factors_by_links(tree: Tree) -> bool:
+    """Whether `articulated` applies: each rotor turns with one joint, on the link before it."""
+    single = {
+        link.span.start: link for link in tree.terms.links if link.span.stop - link.span.start == 1
+    }
+    rotors = tree.terms.rotors
+    for rotor in rotors:
+        link = single.get(rotor.places[0]) if len(rotor.places) == 1 else None
+        if link is None or (rotor.carried and rotor.link != link.parent):
+            return False
+    return len({rotor.places for rotor in rotors}) == len(rotors)
+
+
 def forward_dynamics(tree: Tree, q: Vector, v: Vector, forces: Vector) -> Vector:
     """Acceleration (nv,) under joint forces (nv,), N and N m: M vdot + bias = forces."""
+    if not factors_by_links(tree):
+        return solve_positive_definite(mass_matrix(tree, q), forces - bias(tree, q, v))
     factors = articulated(tree, q)
-    wrenches = inertial_wrenches(tree, factors.posture, v, ca.SX(tree.nv, 1))
-    return factors.outwards(factors.yielding(factors.inwards(forces, wrenches)))
+    wrenches, shafts = inertial_wrenches(tree, factors.posture, v, ca.SX(tree.nv, 1))
+    return factors.outwards(factors.yielding(factors.inwards(forces - shafts, wrenches)))

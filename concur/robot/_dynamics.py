@@ -11,6 +11,7 @@ import numpy as np
 from concur.codegen import Array, Vector, constant
 from concur.robot._frames import Link
 from concur.robot._links import Motion, Posture
+from concur.robot._rotor import Rotor
 from concur.robot._spatial import Distribution, Placed, Twist, cross, power, stacked
 from concur.robot._tree import Tree
 
@@ -25,10 +26,10 @@ def inverse_dynamics(
     bias.
     """
     posture = Posture.of(tree, q)
-    total = posture.carried(inertial_wrenches(tree, posture, v, vdot, followed))
-    return ca.vertcat(
-        *[power(link.basis, wrench) for link, wrench in zip(posture.links, total, strict=True)]
-    )
+    wrenches, shafts = inertial_wrenches(tree, posture, v, vdot, followed)
+    total = posture.carried(wrenches)
+    forces = [power(link.basis, wrench) for link, wrench in zip(posture.links, total, strict=True)]
+    return ca.vertcat(*forces) + shafts
 
 
 def base_wrench(tree: Tree, q: Vector, v: Vector, vdot: Vector) -> Twist:
@@ -37,7 +38,7 @@ def base_wrench(tree: Tree, q: Vector, v: Vector, vdot: Vector) -> Twist:
     Parts (3,) about the origin and along the axes of the base, N and N m, across the joint too.
     """
     posture = Posture.of(tree, q)
-    return posture.carried(inertial_wrenches(tree, posture, v, vdot))[0]
+    return posture.carried(inertial_wrenches(tree, posture, v, vdot)[0])[0]
 
 
 def bias(tree: Tree, q: Vector, v: Vector) -> Vector:
@@ -61,16 +62,20 @@ def momentum(tree: Tree, q: Vector, v: Vector) -> Vector:
     """
     posture = Posture.of(tree, q)
     moving = zip(posture.links, posture.twists(v), strict=True)
-    total = posture.carried([link.mass.momentum(twist) for link, twist in moving])
+    momenta = [link.mass.momentum(twist) for link, twist in moving]
+    for rotor in tree.terms.rotors:
+        linear, angular = momenta[rotor.link]
+        momenta[rotor.link] = linear, angular + rotor.momentum(v)
+    total = posture.carried(momenta)
     return stacked(posture.steps[0].wrench_inwards(total[0]))
 
 
 def moment_of_motion(tree: Tree, q: Vector, v: Vector, w: Vector) -> Array:
     """Sum of v x w dm, the velocities of each point for v and w (nv,), (3,), N m, in base axes."""
     posture = Posture.of(tree, q)
-    moments = []
+    moments, moving, following = [], posture.twists(v), posture.twists(w)
     for link, (linear, angular), (other, turning) in zip(
-        posture.links, posture.twists(v), posture.twists(w), strict=True
+        posture.links, moving, following, strict=True
     ):
         mass = link.mass
         own = mass.second @ cross(angular, turning) + cross(linear, cross(turning, mass.first))
@@ -78,6 +83,9 @@ def moment_of_motion(tree: Tree, q: Vector, v: Vector, w: Vector) -> Array:
         if mass.moves:
             own += mass.mass * cross(linear, other)
         moments.append(own)
+    for rotor in tree.terms.rotors:
+        turning = moving[rotor.link][1], following[rotor.link][1]
+        moments[rotor.link] += rotor.moment_of_motion(v, w, turning)
     for i in reversed(range(1, len(moments))):
         moments[posture.links[i].parent or 0] += posture.steps[i].inwards(moments[i])
     return moments[0]
@@ -85,10 +93,21 @@ def moment_of_motion(tree: Tree, q: Vector, v: Vector, w: Vector) -> Array:
 
 def inertial_wrenches(
     tree: Tree, posture: Posture, v: Vector, vdot: Vector, followed: Vector | None = None
-) -> list[Twist]:
-    """Wrench on each link, about its origin, that makes its regrouped mass move so."""
+) -> tuple[list[Twist], Array]:
+    """What makes the regrouped masses of the links move so, and the rotors of motors.
+
+    A wrench on each link, about its origin, and forces (nv,) on the joints by their motors' gears.
+    """
     motions = posture.motions(v, vdot, tree.gravity, followed)
-    return [_inertial(link.mass, m) for link, m in zip(posture.links, motions, strict=True)]
+    wrenches = [_inertial(link.mass, m) for link, m in zip(posture.links, motions, strict=True)]
+    shafts = ca.SX(tree.nv, 1)
+    for rotor in tree.terms.rotors:
+        motion, (force, torque) = motions[rotor.link], wrenches[rotor.link]
+        turning = motion.angular, motion.followed, motion.rate
+        moment, shaft = rotor.wrench(turning, v, vdot, v if followed is None else followed)
+        wrenches[rotor.link] = force, torque + moment
+        shafts += rotor.gears(tree.nv).T * shaft
+    return wrenches, shafts
 
 
 def _inertial(mass: Distribution, motion: Motion) -> Twist:
@@ -126,7 +145,12 @@ def momentum_matrix(tree: Tree, q: Vector) -> Array:
             rotation, origin = frames[link.parent]
             frames.append((step.extended(rotation), origin + rotation @ step.offset))
         columns.append(_about_origin(*frames[-1], mass.momentum(link.basis)))
-    return ca.horzcat(*columns)
+    matrix = ca.horzcat(*columns)
+    for rotor in tree.terms.rotors:
+        if rotor.axis is not None:
+            axis = frames[rotor.link][0] @ rotor.axis
+            matrix[3:, :] += rotor.inertia * axis @ rotor.gears(tree.nv)
+    return matrix
 
 
 def _about_origin(rotation: Array, origin: Array, momentum: Twist) -> Array:
@@ -230,7 +254,26 @@ def columns(tree: Tree, q: Vector) -> Columns:
 
 def mass_matrix(tree: Tree, q: Vector) -> Array:
     """Mass matrix in left-trivialised velocities, symmetric (nv, nv), kg, kg m, kg m^2."""
-    return columns(tree, q).matrix(tree.nv) if tree.bound else _from_link_to_link(tree, q)
+    matrix = columns(tree, q).matrix(tree.nv) if tree.bound else _from_link_to_link(tree, q)
+    for rotor, gears, carried in _spins(tree, q):
+        across = gears.T @ carried
+        matrix += rotor.inertia * (gears.T @ gears + across + across.T)
+    return matrix
+
+
+def _spins(tree: Tree, q: Vector) -> list[tuple[Rotor, Array, Array]]:
+    """Each rotor, its speeds and those of its link about its axis of unit velocities, (1, nv)."""
+    found = []
+    posture = Posture.of(tree, q)
+    for rotor in tree.terms.rotors:
+        carried, axis, at = ca.SX(1, tree.nv), rotor.axis if rotor.carried else None, rotor.link
+        while axis is not None:
+            link = posture.links[at]
+            carried[0, link.span] = axis.T @ link.basis[1]
+            axis = None if link.parent is None else posture.steps[at].inwards(axis)
+            at = link.parent or 0
+        found.append((rotor, rotor.gears(tree.nv), ca.sparsify(carried)))
+    return found
 
 
 def _from_link_to_link(tree: Tree, q: Vector) -> Array:
@@ -250,15 +293,22 @@ def _from_link_to_link(tree: Tree, q: Vector) -> Array:
 
 def mass_times(tree: Tree, q: Vector, vdot: Vector) -> Array:
     """Mass matrix times the vector vdot, shape (nv,), by two recursions and without the matrix."""
-    return columns(tree, q).times(vdot)
+    forces = columns(tree, q).times(vdot)
+    for rotor, gears, carried in _spins(tree, q):
+        speed = gears @ vdot
+        forces += rotor.inertia * (gears.T * (speed + carried @ vdot) + carried.T * speed)
+    return forces
 
 
 def kinetic_energy(tree: Tree, q: Vector, v: Vector) -> Array:
     """Kinetic energy at the configuration q (nq,) and velocity v (nv,), J."""
     posture, energy = Posture.of(tree, q), ca.SX(0)
-    for link, twist in zip(posture.links, posture.twists(v), strict=True):
+    twists = posture.twists(v)
+    for link, twist in zip(posture.links, twists, strict=True):
         momentum = link.mass.momentum(twist)
         energy += 0.5 * (ca.dot(momentum[0], twist[0]) + ca.dot(momentum[1], twist[1]))
+    for rotor in tree.terms.rotors:
+        energy += rotor.energy(v, twists[rotor.link][1])
     return energy
 
 

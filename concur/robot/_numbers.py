@@ -17,6 +17,7 @@ from concur.codegen import Array, constant
 from concur.robot._bodies import BodyTree, unknown_name
 from concur.robot._frames import Link, Seat, link_frames, with_masses
 from concur.robot._motor import Motor
+from concur.robot._rotor import Rotor, rotors
 from concur.robot._spatial import Placed
 from concur.robot._steering import Linkage
 from concur.robot._wheel import Support, Wheel
@@ -35,16 +36,18 @@ FIELDS: dict[str, tuple[int, ...]] = {
     "center": (3,),
     "support.center": (3,),
     "support.radius": (),
+    "rotor": (),
 }
-"""Fields of bodies and wheels that are numbers, and the shapes of their deviations: a rotation
-deviates by a rotation vector, and the friction coefficient `grip` belongs to a plant."""
-
-OF_BODIES = tuple(field for field in FIELDS if field.startswith(("inertia.", "placement.")))
-OF_WHEELS = tuple(field for field in FIELDS if field not in OF_BODIES)
-"""Fields of bodies, and of wheels, which have the name of their body."""
+"""Fields of bodies, wheels and motors that are numbers, and the shapes of their deviations: a
+rotation deviates by a rotation vector, and the friction coefficient `grip` belongs to a plant."""
 
 RATIO = "ratio"
-"""Field of a motor: the gear ratios of its joints."""
+"""Field of a motor: the gear ratios of its joints, as many as it moves."""
+
+OF_MOTORS = (RATIO, "rotor")
+OF_BODIES = tuple(field for field in FIELDS if field.startswith(("inertia.", "placement.")))
+OF_WHEELS = tuple(field for field in FIELDS if field not in (*OF_BODIES, *OF_MOTORS))
+"""Fields of motors, of bodies, and of wheels, which have the name of their body."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +97,8 @@ class Terms:
         Gear ratios of each motor, one for each of its joints; none for a thruster.
     linkages : tuple of Linkage
         Axles of the wheels of each entry of `steering`.
+    rotors : tuple of Rotor
+        Rotors of the motors that have an inertia.
     """
 
     links: tuple[Link, ...]
@@ -102,6 +107,7 @@ class Terms:
     rims: tuple[Rim, ...]
     ratios: tuple[Array, ...]
     linkages: tuple[Linkage, ...]
+    rotors: tuple[Rotor, ...]
 
     @staticmethod
     def of(
@@ -127,6 +133,7 @@ class Terms:
             tuple(map(Rim.of, wheels)),
             tuple(constant(list(motor.ratios.values())) for motor in motors),
             linkages,
+            rotors(tree, motors, seats),
         )
 
 
@@ -135,7 +142,7 @@ def owners(robot: Any) -> dict[str, list[str]]:
     bodies = [body.name for body in robot.bodies]
     wheels = [wheel.body for wheel in robot.wheels]
     found = {field: bodies if field in OF_BODIES else wheels for field in FIELDS}
-    return found | {RATIO: [motor.name for motor in robot.motors]}
+    return found | {field: [motor.name for motor in robot.motors] for field in OF_MOTORS}
 
 
 def nominal(robot: Any) -> dict[str, np.ndarray]:
@@ -159,6 +166,7 @@ def nominal(robot: Any) -> dict[str, np.ndarray]:
         "center": np.array([wheel.center for wheel in robot.wheels]).reshape(-1, 3),
         "support.center": np.array([support.center for support in supports]).reshape(-1, 3),
         "support.radius": np.array([support.radius or 0.0 for support in supports]),
+        "rotor": np.array([motor.rotor for motor in robot.motors]),
         RATIO: np.array([own + [0.0] * (most - len(own)) for own in ratios]).reshape(
             len(ratios), most
         ),
@@ -176,13 +184,15 @@ def named_numbers(robot: Any) -> dict[str, np.ndarray]:
     for motor in robot.motors:
         count = len(motor.ratios)
         found[f"{motor.name}.{RATIO}"] = found[f"{motor.name}.{RATIO}"][:count]
+        if not motor.rotor:
+            del found[f"{motor.name}.rotor"]
     return {name: value for name, value in found.items() if value.shape != (0,)}
 
 
 def split_name(name: str) -> tuple[str, str]:
     """Owner and field of the name of a number; both are empty if it ends with no field."""
-    ends = (field for field in (*OF_BODIES, *OF_WHEELS[::-1], RATIO) if name.endswith(f".{field}"))
-    field = next(ends, "")
+    ends = *OF_BODIES, *OF_WHEELS[::-1], *OF_MOTORS
+    field = next((field for field in ends if name.endswith(f".{field}")), "")
     return name[: -len(field) - 1] if field else "", field
 
 
@@ -198,7 +208,7 @@ def changed_parts(robot: Any, numbers: Mapping[str, Any]) -> dict[str, list[Any]
     return {
         "bodies": [_changed(b, OF_BODIES, changes.get(b.name, {})) for b in robot.bodies],
         "wheels": [_changed(w, OF_WHEELS, changes.get(w.body, {})) for w in robot.wheels],
-        "motors": [_changed(d, (RATIO,), changes.get(d.name, {})) for d in robot.motors],
+        "motors": [_changed(d, OF_MOTORS, changes.get(d.name, {})) for d in robot.motors],
     }
 
 

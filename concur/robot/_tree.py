@@ -19,6 +19,7 @@ from concur.robot._massless import Cable, find_cables
 from concur.robot._motor import Mimic, Motor, actuated_bodies, check_motors, ordered_mimics
 from concur.robot._numbers import Terms, named_numbers
 from concur.robot._pose import vector
+from concur.robot._rotor import check_rotors
 from concur.robot._size import extent, length_scale
 from concur.robot._steering import Linkage, Steering, linkages
 from concur.robot._wheel import Wheel
@@ -103,6 +104,7 @@ class Tree(BodyTree):
         self._check_couplings(where)
         floats = bool(wheels) or isinstance(self.base.joint, Free)
         geared = check_motors(where, self, self.motors, floats)
+        check_rotors(where, self, self.motors)
         passive = {*geared, *self.following, *(self.bodies[i].name for i in self.platforms)}
         alone = tuple(b.name for b in self.bodies[1:] if b.joint.nv and b.name not in passive)
         if self.actuated is not None:

@@ -25,6 +25,7 @@ from concur.robot._massless import without_mass
 from concur.robot._mechanism import Mechanism
 from concur.robot._numbers import (
     FIELDS,
+    OF_MOTORS,
     PAIRS,
     RATIO,
     Rim,
@@ -107,7 +108,7 @@ class FreeNumbers:
         owners_of |= dict.fromkeys(("axles", "reach"), followers)
         of_wheels = ("radius", "center", "support_center", "support_radius", "grip")
         owners_of |= dict.fromkeys(of_wheels, wheels)
-        owners_of["ratio"] = [motor.name for motor in robot.motors]
+        owners_of |= {field: [motor.name for motor in robot.motors] for field in OF_MOTORS}
         return tuple(
             f"{owners_of[kind][k]}: {kind}{rest or ''}"
             for kind, changed in self._changed.items()
@@ -201,6 +202,14 @@ class FreeNumbers:
                 linkage.with_numbers(ca.reshape(places, 2, 3), reach)
                 for linkage, places, reach in linkages
             ),
+            rotors=tuple(
+                replace(
+                    rotor,
+                    inertia=found["rotor"][rotor.motor],
+                    ratios=found["ratio"][rotor.motor][: len(rotor.places)],
+                )
+                for rotor in terms.rotors
+            ),
         )
         made = object.__new__(Mechanism)
         made.__dict__.update(robot.__getstate__(), terms=own, bound=False)
@@ -232,7 +241,7 @@ class FreeNumbers:
         # Deviations so large that all they change stands out from rounding.
         size, mass = robot.size, robot.total_mass
         units = {"inertia.mass": mass, "inertia.moments": mass * size**2}
-        units |= {"placement.rotation": 1.0, RATIO: 1.0}
+        units |= {"placement.rotation": 1.0, RATIO: 1.0, "rotor": mass * size**2}
         drawn = {
             name: units.get(split_name(name)[1], size)
             * rng.uniform(0.5, 1.0, (DRAWN, *self._shape(name)))
@@ -351,6 +360,7 @@ class FreeNumbers:
             "place": found["placement.translation"],
             "attitude": attitudes.reshape(*attitudes.shape[:-2], 9),
             "ratio": found[RATIO],
+            "rotor": found["rotor"],
             "radius": found["radius"],
             "center": found["center"],
             "support_center": found["support.center"],
@@ -392,6 +402,7 @@ class FreeNumbers:
         for field, wrong, expected in (
             ("radius", (found["radius"] <= 0.0) & turns, "a radius above zero"),
             ("grip", found["grip"] < 0.0, "a friction coefficient of zero or more"),
+            ("rotor", found["rotor"] < 0.0, "an inertia of zero or more"),
             (
                 "support.radius",
                 (found["support.radius"] <= least) & np.array(spheres, dtype=bool),
@@ -400,7 +411,9 @@ class FreeNumbers:
         ):
             for world, k in np.argwhere(wrong):
                 came = f"{found[field][world, k]:.6g}"
-                self._refuse(world, f"wheel `{wheels[k]}`, `{field}`", expected, came)
+                of_motor = field == "rotor"
+                owner = f"motor `{robot.motors[k].name}`" if of_motor else f"wheel `{wheels[k]}`"
+                self._refuse(world, f"{owner}, `{field}`", expected, came)
         for world, k in np.argwhere(((found[RATIO] == 0.0) & exist).any(axis=-1)):
             place = f"motor `{robot.motors[k].name}`, `{RATIO}`"
             self._refuse(world, place, "ratios other than zero", "a ratio of zero")
@@ -464,15 +477,16 @@ def _check_free(robot: Mechanism, name: str, place: str, slips: bool) -> None:
     wheels = [wheel for wheel in robot.wheels if wheel.body == owner]
     spheres = [wheel for wheel in wheels if wheel.support and wheel.support.radius is not None]
     of_wheels = field in ("radius", "grip")
-    geared = any(motor.name == owner and motor.ratios for motor in robot.motors)
-    if not field or (field == RATIO and not geared):
+    motors = {f"{m.name}.{RATIO}" for m in robot.motors if m.ratios}
+    motors |= {f"{m.name}.rotor" for m in robot.motors if m.rotor}
+    if not field or (field in OF_MOTORS and name not in motors):
         raise UnknownNameError(
             place,
-            expected=f"a body and one of {', '.join(FIELDS)}, or a motor and {RATIO}",
+            expected=f"the name of a body or motor, and one of {', '.join(FIELDS)}, {RATIO}",
             came=shown(name),
             cure='Write for example "hand.inertia.mass".',
         )
-    index = 0 if field == RATIO else robot.index(owner)
+    index = 0 if field in OF_MOTORS else robot.index(owner)
 
     def refuse(wrong: Any, expected: str, came: str, cure: str) -> None:
         if wrong:
@@ -518,7 +532,7 @@ def _check_free(robot: Mechanism, name: str, place: str, slips: bool) -> None:
         "a plane, whose height does not enter the rows" if wheels else "no wheel",
         "Omit it.",
     )
-    _check_cables(robot, index, field, refuse) if field != RATIO and robot.cables else None
+    _check_cables(robot, index, field, refuse) if field not in OF_MOTORS and robot.cables else None
 
 
 def _check_cables(robot: Mechanism, index: int, field: str, refuse: Any) -> None:

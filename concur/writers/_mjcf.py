@@ -123,6 +123,7 @@ def to_mjcf(robot: Mechanism, time_step: float = 1e-3, *, contacts: Contacts | N
     check_unique(robot, (body.name for body in robot.bodies), "body", ("world",))
     check_unique(robot, names, "joint", ())
     check_gears(robot)
+    _check_rotors(robot)
     motors += _geared(robot, root, made)
     if robot.mimics:
         equality = ElementTree.SubElement(root, "equality")
@@ -223,7 +224,8 @@ def _geared(
     for motor in robot.motors:
         name, found = motor.name, {"name": motor.name}
         if tendons is not None and motor.ratios:
-            tendon = ElementTree.SubElement(tendons, "fixed", name=name)
+            rotor = {"armature": text([motor.rotor])} if motor.rotor else {}
+            tendon = ElementTree.SubElement(tendons, "fixed", name=name, attrib=rotor)
             for joint, ratio in motor.ratios.items():
                 ElementTree.SubElement(tendon, "joint", joint=joint, coef=text([ratio]))
             found["tendon"] = name
@@ -235,6 +237,19 @@ def _geared(
             found["ctrlrange"] = text([-most, most])
         motors.append(found)
     return motors
+
+
+def _check_rotors(robot: Mechanism) -> None:
+    """Refuse rotors that take part in the momentum: MuJoCo has their reflected inertia only."""
+    for rotor in robot.terms.rotors:
+        if rotor.carried:
+            refuse(
+                robot,
+                f"motor `{robot.motors[rotor.motor].name}`, `rotor`",
+                "rotors that MuJoCo has: their reflected inertia, as `armature`",
+                "a rotor on a body that turns about its shaft",
+                "Keep the robot in TOML, or leave the gyroscopic share out by shaft = [0, 0, 0].",
+            )
 
 
 def _check_mass(robot: Mechanism, body: Body) -> None:
