@@ -208,7 +208,7 @@ class Hdf5File:
         arrays = {name: self.array(name).astype(float, copy=False) for name in widths}
         for name, columns in widths.items():
             values = arrays[name]
-            if values.shape[1:] != (() if columns is None else (columns,)):
+            if values.shape[1:] != (() if columns is None else (columns,)) or not values.ndim:
                 expected = "one number per row" if columns is None else f"{columns} columns"
                 self.refuse(f"shape {values.shape}", name, expected, cure)
             rows = 2 if name.endswith("_range") else len(arrays["t"])

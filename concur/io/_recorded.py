@@ -97,14 +97,14 @@ def recorded_law(path: str | PathLike[str]) -> Servo:
     with hdf5_file(Path(path), expected, "Save the run again, or pass its law.") as file:
         facts = file.attributes()
         robot, outputs = recorded_robot(file)
-    if facts.get("law") != "Servo":
+    if str(facts.get("law")) != "Servo":
         refuse(shown(facts.get("law", "a file without the name of its law")))
     if others := [name for name in _names(facts, "law_options") if name not in OPTIONS]:
         refuse(f"the option `{others[0]}`")
     if [output.name for output in outputs] != _names(facts, "outputs"):
         refuse("outputs that are functions")
-    if differences := facts.get("model_differences"):
-        refuse(f"a model that differs in {differences}")
+    if differences := str(facts.get("model_differences", "")):
+        refuse(f"a model that differs in {shown(differences)}")
     try:
         numbers: dict[str, Any] = {
             name: np.asarray(facts[name], dtype=float)
@@ -121,5 +121,4 @@ def recorded_law(path: str | PathLike[str]) -> Servo:
 
 
 def _names(facts: dict[str, Any], name: str) -> list[str]:
-    found = facts.get(name, [])
-    return [found] if isinstance(found, str) else [str(entry) for entry in found]
+    return [str(entry) for entry in np.ravel(facts.get(name, []))]

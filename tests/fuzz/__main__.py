@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz files|calls COUNT [SEED] [KIND]`: faults, one of each kind."""
+"""`python -m tests.fuzz files|fields|calls COUNT [SEED] [KIND]`: faults, one of each kind."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from pathlib import Path
 
 from concur.simulation import _integrator
 from tests.fuzz._calls import fuzz_calls
+from tests.fuzz._fields import fuzz_fields
 from tests.fuzz._files import fuzz_files
 
 MEMORY = 5 * 2**30
-FUZZERS = {"files": fuzz_files, "calls": fuzz_calls}
+FUZZERS = {"files": fuzz_files, "fields": fuzz_fields, "calls": fuzz_calls}
 
 
 def main() -> None:

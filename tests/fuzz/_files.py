@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +23,7 @@ from concur.certify._recheck_document import law_hash
 from concur.cli._warnings import robot_warnings
 from concur.documents import document_hash
 from concur.errors import ConcurError
-from concur.io import fix_inertias, suggest_sidecar, suspicious_urdf
+from concur.io import fix_inertias, recorded_law, suggest_sidecar, suspicious_urdf
 from hil._certificate import load_bound
 from hil.record import Record
 from hil.record._chunks import ChunkFile
@@ -31,7 +33,7 @@ from hil.rig import load_rig
 from hil.rig.busload import bus_load
 from tests.checker._stored import claims_no_more
 from tests.checker._stored import sealed as resealed
-from tests.fuzz._mutate import mutated, mutated_xml
+from tests.fuzz._mutate import mutated, mutated_hdf5, mutated_xml
 from tests.fuzz._watch import Fault, watch
 from tests.hil._records import layout_of_rig, make_rig, numbered, task_and_servo
 from tests.io.test_urdf import random_urdf
@@ -71,6 +73,22 @@ a = 0.5
 body = "left"
 radius = 0.1
 kind = "disk"
+"""
+
+XACRO = f"""<?xml version="1.0"?>
+<robot name="cart" xmlns:xacro="http://www.ros.org/wiki/xacro">
+<xacro:arg name="height" default="0.2"/>
+<xacro:property name="half" value="${{0.5 * 0.4}}"/>
+<xacro:macro name="solid" params="name *origin">
+  <link name="${{name}}"><xacro:insert_block name="origin"/>{SOLID}</link>
+</xacro:macro>
+<xacro:solid name="base"><visual/></xacro:solid>
+<xacro:solid name="arm"><visual/></xacro:solid>
+<joint name="a" type="revolute">
+  <parent link="base"/><child link="arm"/><origin xyz="0 ${{half}} $(arg height)"/>
+  <axis xyz="0 0 1"/><limit lower="-1" upper="2" effort="3" velocity="4"/>
+</joint>
+</robot>
 """
 
 PROOF = ROOT / "tests" / "data" / "rover_rig_proof.json"
@@ -132,9 +150,12 @@ def sidecar(path: Path) -> None:
 
 
 def task(path: Path) -> None:
-    """Read a task and evaluate its law at the start."""
+    """Read a task and evaluate its law at the start; draw a world of it, and read its proof."""
     made = cc.load_task(path)
     servo = made.servo
+    made.uncertainty.draw(1)
+    with suppress(ConcurError):
+        _ = made.statement
     v = servo.model.velocity(made.q0, made.shape_velocities(servo))
     made.reference(0.7 * made.duration)
     servo.torque(made.q0, v, made.reference(0.0))
@@ -150,6 +171,15 @@ def rig(path: Path) -> None:
 def certificate(path: Path) -> None:
     """Verify a certificate."""
     cc.recheck(path)
+
+
+def result(path: Path) -> None:
+    """Read a result; a run also with the law of its file."""
+    with suppress(ConcurError):
+        cc.Run.load(path, recorded_law(path))
+    found = cc.load_result(path)
+    assert found.status is not cc.Status.PROVED
+    assert len(found.rows) >= 0
 
 
 def about(servo: cc.Servo) -> Callable[[Path], None]:
@@ -204,11 +234,13 @@ def urdf_kinds(folder: Path) -> dict[str, Kind]:
     folder.mkdir(parents=True)
     (folder / "cart.urdf").write_text(CART)
     (folder / "cart.toml").write_text(SIDECAR)
+    (folder / "cart.xacro").write_text(XACRO)
     for seed in range(4):
         (folder / f"tree{seed}.urdf").write_text(random_urdf(seed))
     return {
         "urdf": Kind(tuple(sorted(folder.glob("*.urdf"))), urdf, mutate=mutated_xml),
         "sidecar": Kind((folder / "cart.toml",), sidecar),
+        "xacro": Kind((folder / "cart.xacro",), urdf, mutate=mutated_xml),
     }
 
 
@@ -238,8 +270,9 @@ def kinds(folder: Path) -> dict[str, Kind]:
     operating_bounds(rover, ranges).save(boxes / "margin.json")
     operating_bounds(rover, ranges, **asked, limits=weak).save(boxes / "refuted.json")
     operating_bounds(rover, ranges, **asked, limits=400.0).save(boxes / "torques.json")
-    tasks = [p for p in sorted(examples.glob("*.toml")) if p.is_file() and "my_" not in p.name]
+    tasks = [p for p in sorted(examples.glob("*.toml")) if p.is_file() and _is_task(p)]
     run = _record(folder / "record")
+    ran = _results(folder / "results", examples)
     models = folder / "models"
     models.mkdir()
     for name in ("rover_arm", "servicer", "two_handed_spacecraft", "crane_car"):
@@ -255,8 +288,31 @@ def kinds(folder: Path) -> dict[str, Kind]:
         "tube": Kind(tuple(sorted(tubes.glob("*.json"))), about(flyer), sealed),
         "operating box": Kind(tuple(sorted(boxes.glob("*.json"))), about(rover), sealed),
         **urdf_kinds(folder / "urdf"),
+        "run": Kind((ran / "run.h5",), result, mutate=mutated_hdf5),
+        "campaign": Kind((ran / "campaign.h5",), result, mutate=mutated_hdf5),
+        "answer": Kind((ran / "run.json", ran / "audit.json"), result),
         "record": Kind((run / "manifest.json", run / ROWS_FILE), record),
     }
+
+
+def _is_task(path: Path) -> bool:
+    return "outputs" in tomllib.loads(path.read_text("utf-8"))
+
+
+def _results(folder: Path, examples: Path) -> Path:
+    """Save a run and a campaign, and answers about a run and an audit."""
+    folder.mkdir()
+    text = (examples / "rover_campaign.toml").read_text("utf-8")
+    for name, time in (("duration", 0.04), ("within|after|evaluate_after", 0.01)):
+        text = re.sub(rf"(?m)^({name}) = .*", rf"\1 = {time}", text)
+    (examples / "short_campaign.toml").write_text(text, "utf-8")
+    made = cc.load_task(examples / "short_campaign.toml")
+    run = made.simulate()
+    run.save(folder / "run.h5")
+    cc.verify(made, samples=2).save(folder / "campaign.h5")
+    cc.load_result(folder / "run.h5").save(folder / "run.json")
+    made.servo.model.audit(made.outputs).save(folder / "audit.json")
+    return folder
 
 
 def _record(folder: Path) -> Path:
@@ -291,7 +347,7 @@ def fuzz_files(folder: Path, count: int, seed: int, only: str = "") -> Iterator[
     Fault
         One for each file that did not end in a result or an error of ours.
     """
-    known = urdf_kinds(folder / "urdf") if only in ("urdf", "sidecar") else kinds(folder)
+    known = urdf_kinds(folder / "urdf") if only in ("urdf", "sidecar", "xacro") else kinds(folder)
     names = [only] if only else list(known)
     for number in range(count):
         rng = random.Random(f"{seed} {number}")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import random
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 
 import concur as cc
@@ -54,6 +57,34 @@ def mutated_xml(data: bytes, rng: random.Random) -> bytes:
     else:
         return mutated(data, rng)
     return (text[: place.start()] + new + text[place.end() :]).encode("utf-8", "surrogateescape")
+
+
+def mutated_hdf5(data: bytes, rng: random.Random) -> bytes:
+    """Change bytes, or drop, replace or retype a dataset or an attribute of a file of HDF5."""
+    if rng.random() < 0.4:
+        return _raw(data, rng)
+    held = io.BytesIO(data)
+    with h5py.File(held, "r+") as file:
+        name = rng.choice(list(file))
+        owner = rng.choice((file.attrs, file[name].attrs, file))
+        entry = rng.choice(list(owner) or [name])
+        old = owner.get(entry, 0.0)
+        found = np.array(old[()] if isinstance(old, h5py.Dataset) else old)
+        with suppress(KeyError):
+            del owner[entry]
+        junk = (None, 3, -1.0, np.nan, "x", "[]", [1, 2], np.zeros((2, 3, 4)), np.zeros(0))
+        if found.dtype.kind in "fiu" and rng.random() < 0.5:
+            made: Any = found.astype(float)
+            made.flat[: rng.choice((1, made.size))] = rng.choice((np.nan, np.inf, 0, -1, 1e30))
+            with np.errstate(all="ignore"):
+                made = made.astype(rng.choice(("f8", "f4", "i8")))
+        elif isinstance(found[()], bytes):
+            made = mutated(found[()], rng).decode("utf-8", "replace").replace("\0", "")
+        else:
+            made = rng.choice(junk)
+        if made is not None:
+            owner[entry] = made
+    return held.getvalue()
 
 
 def _tokens(data: bytes, rng: random.Random) -> bytes:

@@ -56,8 +56,16 @@ def _limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def watch(case: str, call: Callable[[], Any], longest: float = LONGEST) -> Fault | None:
-    """Call, and say what is wrong with how it ended; None if nothing is."""
+def watch(
+    case: str,
+    call: Callable[[], Any],
+    longest: float = LONGEST,
+    refused: Callable[[ConcurError], None] = lambda error: None,
+) -> Fault | None:
+    """Call, and say what is wrong with how it ended; None if nothing is.
+
+    `refused` gets an error of ours, and raises an `AssertionError` if it lacks something.
+    """
     began = time.process_time()
     try:
         with warnings.catch_warnings(), redirect_stdout(StringIO()), _limited(longest):
@@ -67,6 +75,10 @@ def watch(case: str, call: Callable[[], Any], longest: float = LONGEST) -> Fault
         message = str(error)
         if not message.isprintable() or len(message) > 3000:
             return Fault(case, f"message of {len(message)} characters: {message[:200]!r}", "")
+        try:
+            refused(error)
+        except AssertionError as lack:
+            return Fault(case, str(lack), _trace())
     except TookTooLong:
         return Fault(case, f"more than {longest:g} s at {_place()}", traceback.format_exc())
     except Exception as error:
