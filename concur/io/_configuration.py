@@ -1,8 +1,8 @@
-"""Reader of configurations given by body."""
+"""Reader of configurations given by body, and check of names of bodies."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import Any
 
@@ -13,15 +13,28 @@ from concur.robot import Mechanism
 from concur.tables import fault, is_number, located, show, unknown
 
 
+def check_bodies(
+    names: Iterable[str | None],
+    robot: Mechanism,
+    path: str | PathLike[str],
+    table: str,
+    field: str = "",
+) -> None:
+    """Reject names of bodies that the robot lacks; the field is the name if none is given."""
+    bodies = [body.name for body in robot.bodies]
+    for name in names:
+        if name is not None and name not in bodies:
+            raise unknown(path, table, field or name, "a body", name, bodies)
+
+
 def read_configuration(
     table: Mapping[str, Any], robot: Mechanism, path: str | PathLike[str], label: str
 ) -> NDArray[np.float64]:
     """Read a configuration; joints of unnamed bodies are neutral, or follow others."""
     q = np.array(robot.neutral(), dtype=float)
     sizes = {body.name: body.joint.nq for body in robot.bodies}
+    check_bodies(table, robot, path, label)
     for name, value in table.items():
-        if name not in sizes:
-            raise unknown(path, label, name, "a body", name, sizes)
         numbers = [value] if is_number(value) else value
         if len(numbers) != sizes[name]:
             raise fault(

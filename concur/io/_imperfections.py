@@ -9,9 +9,10 @@ from typing import Annotated
 
 from annotated_types import Ge, Le, Len
 
+from concur.io._configuration import check_bodies
 from concur.robot import Mechanism
 from concur.simulation import GravityGradient, Imperfections, Plant, Slip, Wrench
-from concur.tables import ByName, Expected, Positive, Time, Vector6, located, unknown
+from concur.tables import ByName, Expected, Positive, Time, Vector6, located
 
 
 @dataclass(frozen=True)
@@ -110,11 +111,9 @@ def read_imperfections(
     """Imperfections of the plant; an error names table and field."""
     if table is None:
         return None
-    bodies = [body.name for body in robot.bodies]
     for wrench in table.wrenches:
-        if wrench.body not in bodies:
-            label = f'[[imperfections.wrenches]] "{wrench.name}"'
-            raise unknown(path, label, "body", "a body", wrench.body, bodies)
+        label = f'[[imperfections.wrenches]] "{wrench.name}"'
+        check_bodies([wrench.body], robot, path, label, "body")
     given = {name: value for name, value in vars(table).items() if value is not None}
     for name in ("timing", "wrenches", "gravity_gradient", "full_speed"):
         given.pop(name, None)

@@ -22,6 +22,7 @@ from concur.tables import (
     is_number,
     located,
     one_of,
+    refused,
     show,
     unknown,
 )
@@ -64,25 +65,17 @@ class InitialTable:
     near: Annotated[Mapping[str, NumberOrList], Expected("a table of bodies")] | None = None
     offset: Annotated[Mapping[str, NumberOrList], Expected("a table of outputs")] | None = None
 
-
-def check_initial(table: InitialTable, path: str | PathLike[str]) -> None:
-    """Reject a written state beside a start on the reference, and what belongs to the other."""
-    written, sought = ("q", "s"), ("near", "offset")
-    wrong = [name for name in (written if table.start else sought) if getattr(table, name)]
-    if wrong:
-        field = wrong[0]
-        if table.start:
-            came, cure = f"`{field}` and `start`", f"Remove `{field}`, or rename `q` to `near`."
-        else:
-            came, cure = f"`{field}` without `start`", f'Add start = "{ON_REFERENCE}".'
-        raise fault(
-            path,
-            "[initial]",
-            field,
-            expected=f'`q` and `s`, or start = "{ON_REFERENCE}" with `near` and `offset`',
-            came=came,
-            cure=cure,
-        )
+    def __post_init__(self) -> None:
+        written, sought = ("q", "s"), ("near", "offset")
+        wrong = [name for name in (written if self.start else sought) if getattr(self, name)]
+        if not wrong:
+            return
+        name, start = wrong[0], f'start = "{ON_REFERENCE}"'
+        expected = f"`q` and `s`, or {start} with `near` and `offset`"
+        if self.start:
+            cure = f"Remove `{name}`, or rename `q` to `near`."
+            raise refused((name,), expected, f"`{name}` and `start`", cure)
+        raise refused((name,), expected, f"`{name}` without `start`", f"Add {start}.")
 
 
 def start_on_reference(

@@ -21,9 +21,9 @@ from concur.errors import (
     SimulationError,
     SingularConfigurationError,
 )
-from concur.io._configuration import read_configuration
+from concur.io._configuration import check_bodies, read_configuration
 from concur.io._imperfections import read_imperfections, read_slip
-from concur.io._initial import check_initial, start_on_reference
+from concur.io._initial import start_on_reference
 from concur.io._nominal import nominal_values
 from concur.io._proof import read_proof, statement
 from concur.io._proof_task import proof_task
@@ -31,20 +31,16 @@ from concur.io._reference import read_reference
 from concur.io._requirements import read_requirements
 from concur.io._task_parts import (
     check_control_names,
-    check_times,
     frozen,
     is_robot_file,
     option_at_fault,
     read_gains,
-    read_initial_velocities,
     read_integral,
     read_operating,
     read_output,
     read_plant,
     read_robot,
-    read_servo,
     read_stages,
-    read_tolerances,
 )
 from concur.io._task_tables import TaskTable, TrackedOutput
 from concur.io._uncertainty import read_uncertainty, read_world
@@ -588,16 +584,23 @@ def load_task(path: str | PathLike[str]) -> Task:
             cure=f"Use `concur check {path}`; a task names it in its field `robot`.",
         )
     task = build(TaskTable, data, path)
-    check_times(task, path)
-    check_initial(task.initial, path)
     tables = [
         check(TrackedOutput, table, path, {"outputs": task.outputs}, ("outputs", k))
         for k, table in enumerate(task.outputs)
     ]
     frames = {name for table in tables for name in (table.body, table.relative_to) if name}
     robot = read_robot(task.robot, path, frames)
-    outputs = tuple(read_output(table, robot, tables, path) for table in tables)
-    moving = task.plant
+    outputs = tuple(read_output(table, robot, path) for table in tables)
+    moving, tolerances = task.plant, task.tolerances
+    if not math.isfinite(tolerances.evaluate_after):
+        tolerances = replace(tolerances, evaluate_after=0.5 * task.simulation.duration)
+    velocities = dict(task.initial.s or {})
+    # The joints of the velocities exist; the model determines those that are free later.
+    check_bodies((name.split("[")[0] for name in velocities), robot, path, "[initial.s]")
+    options = task.servo.keywords if task.servo else {}
+    rule = options.get("redundancy")
+    if rule is not None and rule.posture is not None:
+        read_configuration(rule.posture, robot, path, "[servo.redundancy.posture]")
     read = Task(
         name=task.name,
         path=Path(path),
@@ -608,17 +611,16 @@ def load_task(path: str | PathLike[str]) -> Task:
         damping=read_gains(outputs, tables, "damping", path),
         reference=read_reference(outputs, task.reference, path),
         q0=read_configuration(task.initial.q or {}, robot, path, "[initial.q]"),
-        initial_velocities=read_initial_velocities(task.initial.s or {}, robot, path),
+        initial_velocities=velocities,
         duration=task.simulation.duration,
         dt=task.simulation.dt,
         method=task.simulation.method,
         control_period=task.simulation.control_period,
-        tolerances=read_tolerances(task),
+        tolerances=tolerances,
         plant=None if moving.file is None else read_plant(moving.file, robot, path, frames),
         plant_file=moving.file,
         plant_momentum=None if moving.momentum is None else frozen(moving.momentum),
-        servo_options=read_servo(task.servo.keywords if task.servo else {}, robot, path)
-        | read_integral(outputs, tables, path),
+        servo_options=options | read_integral(outputs, tables, path),
         stages=read_stages(task.stages, robot, path),
         robot_file=task.robot if is_robot_file(task.robot) else None,
         operating=read_operating(task.operating, robot, path),
@@ -659,15 +661,6 @@ def _worlds(task: Task, table: TaskTable) -> dict[str, Any]:
     }
     if table.uncertainty is None and table.world is None:
         return found
-    if table.uncertainty is not None and table.world is not None:
-        raise fault(
-            path,
-            "[world]",
-            "",
-            expected="[uncertainty] for many worlds, or [world] for one",
-            came="both",
-            cure="Remove one of them.",
-        )
     momentum = task.momentum if task.plant_momentum is None else task.plant_momentum
     nominal = nominal_values(robot, real, slip, momentum, task.initial_velocities, table.reference)
     found["uncertainty"] = read_uncertainty(table.uncertainty, nominal, path)

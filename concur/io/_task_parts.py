@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Collection, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -16,52 +15,14 @@ from numpy.typing import NDArray
 from concur.control import Servo
 from concur.errors import ConcurError
 from concur.files import is_file
-from concur.io._configuration import read_configuration
+from concur.io._configuration import check_bodies
 from concur.io._robot import load, load_shipped, shipped_names
-from concur.io._task_tables import OperatingTable, TaskTable
+from concur.io._task_tables import OperatingTable
 from concur.outputs import Output
 from concur.robot import Mechanism
-from concur.simulation import MOST_STEPS, Tolerances
 from concur.tables import fault, located, missing_file, model_of, show, unknown, values
 
 _OF_OUTPUT = inspect.signature(Output).parameters.keys()
-
-
-def check_times(task: TaskTable, path: str | PathLike[str]) -> None:
-    """Reject inconsistent times before anything is built."""
-    run = task.simulation
-    if run.duration / run.dt > MOST_STEPS:
-        raise fault(
-            path,
-            "[simulation]",
-            "duration",
-            expected=f"at most {MOST_STEPS} steps of dt = {run.dt:g} s",
-            came=f"{run.duration:g} s",
-            cure="Shorten it, or use longer steps.",
-        )
-    for name, value in (("duration", run.duration), ("control_period", run.control_period)):
-        if value is None:
-            continue
-        steps = round(value / run.dt)
-        if steps < 1 or abs(steps * run.dt - value) > 1e-9 * max(1.0, value):
-            raise fault(
-                path,
-                "[simulation]",
-                name,
-                expected=f"a whole number of steps of dt = {run.dt:g} s",
-                came=f"{value:g} s",
-                cure=f"Write {max(steps, 1) * run.dt:.10g}, or change `dt`.",
-            )
-    start = task.tolerances.evaluate_after
-    if start is not None and start > run.duration:
-        raise fault(
-            path,
-            "[tolerances]",
-            "evaluate_after",
-            expected=f"a time within the duration of {run.duration:g} s",
-            came=f"{start:g} s",
-            cure="Shorten it, or lengthen the duration.",
-        )
 
 
 def read_operating(
@@ -70,12 +31,8 @@ def read_operating(
     """Reject unknown bodies; the servo checks the rest."""
     if table is None:
         return None
-    bodies = [body.name for body in robot.bodies]
-    for name in table.ranges:
-        if name not in bodies:
-            raise unknown(path, "[operating.ranges]", name, "a body", name, bodies)
-    values = vars(table)
-    return {name: value for name, value in values.items() if value is not None}
+    check_bodies(table.ranges, robot, path, "[operating.ranges]")
+    return {name: value for name, value in vars(table).items() if value is not None}
 
 
 def read_stages(
@@ -85,10 +42,7 @@ def read_stages(
 ) -> str | tuple[str, ...] | dict[str, Any] | None:
     """Reject unknown bodies; the model checks whether their joints can be reduced."""
     if stages is not None and stages != "auto":
-        bodies = [body.name for body in robot.bodies]
-        for name in stages:
-            if name not in bodies:
-                raise unknown(path, "", "stages", "a body", name, bodies)
+        check_bodies(stages, robot, path, "", "stages")
     return tuple(stages) if isinstance(stages, list) else stages
 
 
@@ -146,26 +100,10 @@ def _structure(robot: Mechanism) -> list[str]:
     ]
 
 
-def read_output(
-    table: Any,
-    robot: Mechanism,
-    tables: Sequence[Any],
-    path: str | PathLike[str],
-) -> Output:
+def read_output(table: Any, robot: Mechanism, path: str | PathLike[str]) -> Output:
     label = _label(table)
-    if sum(other.name == table.name for other in tables) > 1:
-        raise fault(
-            path,
-            label,
-            "name",
-            expected="a unique name for each output",
-            came=f"`{table.name}` twice",
-            cure="Rename one of them.",
-        )
-    bodies = [body.name for body in robot.bodies]
-    for key, body in (("body", table.body), ("relative_to", table.relative_to)):
-        if body is not None and body not in bodies:
-            raise unknown(path, label, key, "a body", body, bodies)
+    check_bodies([table.body], robot, path, label, "body")
+    check_bodies([table.relative_to], robot, path, label, "relative_to")
     given = {name: value for name, value in values(table).items() if name in _OF_OUTPUT}
     with located(path, label):
         return Output(**given)
@@ -207,16 +145,6 @@ def read_integral(
     return {"integral": read_gains(outputs, tables, "integral", path)}
 
 
-def read_servo(
-    options: dict[str, Any], robot: Mechanism, path: str | PathLike[str]
-) -> dict[str, Any]:
-    """Options of the control law as arguments of `Servo`; names of bodies are checked."""
-    rule = options.get("redundancy")
-    if rule is not None and rule.posture is not None:
-        read_configuration(rule.posture, robot, path, "[servo.redundancy.posture]")
-    return options
-
-
 def check_control_names(
     field: str, values: Any, controls: Sequence[str], path: str | PathLike[str]
 ) -> None:
@@ -234,24 +162,6 @@ def option_at_fault(error: ConcurError) -> tuple[str, str]:
     if named[0] == "redundancy":
         return "[servo.redundancy]", named[1] if len(named) > 1 else ""
     return "[servo]", named[0]
-
-
-def read_initial_velocities(
-    table: Mapping[str, float], robot: Mechanism, path: str | PathLike[str]
-) -> dict[str, float]:
-    bodies = [body.name for body in robot.bodies]
-    for name in table:
-        # Check only that the joints exist; the model determines the shape velocities later.
-        if name.split("[")[0] not in bodies:
-            raise unknown(path, "[initial.s]", name, "a joint", name, bodies)
-    return dict(table)
-
-
-def read_tolerances(task: TaskTable) -> Tolerances:
-    values = {field.name: getattr(task.tolerances, field.name) for field in fields(Tolerances)}
-    if values["evaluate_after"] is None:
-        values["evaluate_after"] = 0.5 * task.simulation.duration
-    return Tolerances(**values)
 
 
 def _label(table: Any) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+import numpy as np
 from annotated_types import Ge, Gt, Le, Len
 
 from concur.control import Servo
@@ -13,7 +14,14 @@ from concur.io._imperfections import ImperfectionsTable
 from concur.io._initial import InitialTable
 from concur.io._proof import ProofTable
 from concur.outputs import Output
-from concur.simulation import LONGEST_RUN, METHODS, SHORTEST_STEP, Slip, Tolerances
+from concur.simulation import (
+    LONGEST_RUN,
+    METHODS,
+    MOST_STEPS,
+    SHORTEST_STEP,
+    Slip,
+    Tolerances,
+)
 from concur.tables import (
     NUMBER,
     PAIR,
@@ -29,6 +37,7 @@ from concur.tables import (
     is_pair,
     list_of,
     one_of,
+    refused,
     table_of,
     variant,
 )
@@ -139,34 +148,21 @@ class SimulationTable:
     method: Annotated[str, one_of(METHODS)] = "rk4"
     control_period: Step | None = None
 
-
-@dataclass(frozen=True)
-class TolerancesTable:
-    """Limits for a run that passes, beside those of the robot's joints.
-
-    Parameters
-    ----------
-    final_error : float, optional
-        Largest output error at the end, m or rad.
-    deviation : float, optional
-        Largest deviation of an error coordinate from the exact error dynamics, m or rad.
-    constraint : float, optional
-        Largest slip of a wheel, m/s.
-    evaluate_after : float, optional
-        No limit: the report gives the largest error after this time, s, within the duration.
-        Default: half the duration.
-    margin : float, optional
-        Least decoupling margin, without unit.
-    momentum : float, optional
-        Largest relative drift of the momentum of a robot with a floating base.
-    """
-
-    final_error: Positive = Tolerances.final_error
-    deviation: Positive = Tolerances.deviation
-    constraint: Positive = Tolerances.constraint
-    evaluate_after: Positive | None = None
-    margin: Positive = Tolerances.margin
-    momentum: Positive = Tolerances.momentum
+    def __post_init__(self) -> None:
+        if self.duration / self.dt > MOST_STEPS:
+            expected = f"at most {MOST_STEPS} steps of dt = {self.dt:g} s"
+            raise refused(
+                ("duration",), expected, f"{self.duration:g} s", "Shorten it, or use longer steps."
+            )
+        for name in ("duration", "control_period"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            steps = round(value / self.dt)
+            if steps < 1 or abs(steps * self.dt - value) > 1e-9 * max(1.0, value):
+                expected = f"a whole number of steps of dt = {self.dt:g} s"
+                cure = f"Write {max(steps, 1) * self.dt:.10g}, or change `dt`."
+                raise refused((name,), expected, f"{value:g} s", cure)
 
 
 @dataclass(frozen=True)
@@ -301,7 +297,7 @@ class TaskTable:
     stages: Stages = None
     initial: InitialTable = field(default_factory=InitialTable)
     servo: Annotated[Any, InFiles(Servo)] = None
-    tolerances: TolerancesTable = field(default_factory=TolerancesTable)
+    tolerances: Tolerances = field(default_factory=Tolerances)
     plant: PlantTable = field(default_factory=PlantTable)
     operating: OperatingTable | None = None
     proof: ProofTable | None = None
@@ -312,3 +308,18 @@ class TaskTable:
     ) = None
     uncertainty: Annotated[dict[str, Any], Expected("tables [uncertainty.<kind>]")] | None = None
     world: Annotated[dict[str, Any], Expected("tables [world.<kind>]")] | None = None
+
+    def __post_init__(self) -> None:
+        start, duration = self.tolerances.evaluate_after, self.simulation.duration
+        if duration < start < np.inf:
+            expected = f"a time within the duration of {duration:g} s"
+            cure = "Shorten it, or lengthen the duration."
+            raise refused(("tolerances", "evaluate_after"), expected, f"{start:g} s", cure)
+        names = [table.get("name") for table in self.outputs]
+        for k, name in enumerate(names):
+            if isinstance(name, str) and name in names[:k]:
+                expected, cure = "a unique name for each output", "Rename one of them."
+                raise refused(("outputs", k, "name"), expected, f"`{name}` twice", cure)
+        if self.uncertainty is not None and self.world is not None:
+            expected = "[uncertainty] for many worlds, or [world] for one"
+            raise refused(("world", None), expected, "both", "Remove one of them.")

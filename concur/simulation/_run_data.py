@@ -17,6 +17,7 @@ from concur.simulation._friction import Friction
 from concur.simulation._imperfections import Imperfections, joint_places
 from concur.simulation._slip import Slip
 from concur.simulation._stored import Stored
+from concur.tables import Positive
 
 SMALL = 1e-3
 """Share of the other kind of momentum below which one counts as zero."""
@@ -99,23 +100,23 @@ def coordinate_signals(robot: Mechanism) -> list[str]:
 
 @dataclass(frozen=True)
 class Tolerances:
-    """Limits of a run that passes.
+    """Limits for a run that passes, beside those of the robot's joints.
 
     Parameters
     ----------
-    evaluate_after : float
-        Time from which on the errors count, s.
-    final_error : float
-        Largest tracking error at the end (m, rad).
-    deviation : float
-        Largest difference in any coordinate between the error of the run and the exact error
-        dynamics started from the same error (m, rad).
-    constraint : float
-        Largest residual of the rolling constraints, m/s.
-    margin : float
-        Smallest admissible margin of the decoupling matrix.
-    momentum : float
-        Largest relative drift of a floating robot's momentum.
+    evaluate_after : float, optional
+        No limit: the report gives the largest error after this time, s, within the duration.
+        Default: half the duration; in Python none.
+    final_error : float, optional
+        Largest output error at the end, m or rad.
+    deviation : float, optional
+        Largest deviation of an error coordinate from the exact error dynamics, m or rad.
+    constraint : float, optional
+        Largest slip of a wheel, m/s.
+    margin : float, optional
+        Least decoupling margin, without unit.
+    momentum : float, optional
+        Largest relative drift of the momentum of a robot with a floating base.
 
     Examples
     --------
@@ -124,12 +125,12 @@ class Tolerances:
     0.001
     """
 
-    evaluate_after: float
-    final_error: float = 1e-6
-    deviation: float = 1e-6
-    constraint: float = 1e-9
-    margin: float = 1e-3
-    momentum: float = 1e-8
+    evaluate_after: Positive = np.inf
+    final_error: Positive = 1e-6
+    deviation: Positive = 1e-6
+    constraint: Positive = 1e-9
+    margin: Positive = 1e-3
+    momentum: Positive = 1e-8
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,6 +7,7 @@ from ._faults import fault as fault
 from ._faults import file_named as file_named
 from ._faults import located as located
 from ._faults import missing_file as missing_file
+from ._faults import refused as refused
 from ._faults import show as show
 from ._faults import suggest as suggest
 from ._faults import suggest_file as suggest_file

@@ -95,7 +95,7 @@ def build(
     try:
         return _made(checked, maker)
     except ConcurError as error:
-        inner = (*at, *error.data.pop("at", ()), None)
+        inner = (*at, *error.data.pop("at"))
         with located(path, *split(inner, table if whole is None else whole)):
             raise
 
@@ -116,7 +116,11 @@ def _made(value: Any, maker: Callable[..., Any] | None = None) -> Any:
             error.data["at"] = (part, *error.data.get("at", ()))
             raise
     if isinstance(value, Table):
-        return (maker or value.makers[0])(**made)
+        try:
+            return (maker or value.makers[0])(**made)
+        except ConcurError as error:
+            error.data.setdefault("at", (None,))  # the table as a whole
+            raise
     return made if isinstance(value, dict) else list(made.values())
 
 

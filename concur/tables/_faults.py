@@ -71,6 +71,26 @@ def fault(
     )
 
 
+def refused(
+    at: tuple[str | int | None, ...], expected: str, came: str, cure: str
+) -> DescriptionError:
+    """Build the error of a table's constructor for an entry; `build` adds file and table.
+
+    Parameters
+    ----------
+    at : tuple
+        Position of the entry in the table; with None at the end that of a table in it.
+    expected, came, cure : str
+        See `ConcurError`.
+
+    Returns
+    -------
+    DescriptionError
+        The error to raise.
+    """
+    return DescriptionError("entry", expected=expected, came=came, cure=cure, at=at)
+
+
 class Refusal:
     """Raiser of the errors of one table of a file.
 

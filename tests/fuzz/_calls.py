@@ -190,7 +190,6 @@ def _sound(folder: Path) -> list[Call]:
                 "speeds": lambda t: np.zeros(drift.ns),
                 "rtol": 1e-6,
                 "atol": 1e-6,
-                "compiled": False,
             },
         ),
         (
