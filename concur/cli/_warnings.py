@@ -102,5 +102,6 @@ def task_warnings(task: Task) -> tuple[str, ...]:
     if task.plant is not None:
         found += tuple(f"plant, {text}" for text in robot_warnings(task.plant))
     found += suspicious_start(task.robot, task.q0)
+    found += tuple(f"reference of {note}" for note in task.reference.notes)
     points = [(output.name, output.point) for output in task.outputs]
     return (*found, *suspicious_points(task.robot, points))

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -81,6 +82,7 @@ MAKERS: dict[str, Callable[..., Reference]] = {
     "circle": references.circle,
     "waypoints": references.waypoints,
     "screw": references.screw,
+    "file": references.from_file,
 }
 """Function that makes each kind of reference."""
 
@@ -146,14 +148,18 @@ def read_reference(
             f"a kind for an output in {output.group}",
         )
         own[name] = _own_reference(output, tables[name], path)
-    return references.stack(*(_total(output, named, tables, own, path) for output in outputs))
+    whole = references.stack(*(_total(output, named, tables, own, path) for output in outputs))
+    whole.notes = tuple(f"{name}: {note}" for name, part in own.items() for note in part.notes)
+    return whole
 
 
 def _own_reference(output: Output, table: Any, path: str | PathLike[str]) -> Reference:
     label = f"[reference.{output.name}]"
     own = inspect.signature(MAKERS[table.kind]).parameters.keys()
     given = {name: value for name, value in values(table).items() if name in own}
-    if "group" in own and (table.kind == "screw" or type(table) is not _PATHS.get(table.kind)):
+    if table.kind == "file":
+        given |= {"group": output.group, "file": Path(path).parent / given["file"]}
+    elif "group" in own and (table.kind == "screw" or type(table) is not _PATHS.get(table.kind)):
         given["group"] = output.group
     with located(path, label):
         if table.kind == "screw":
@@ -169,7 +175,8 @@ def _own_reference(output: Output, table: Any, path: str | PathLike[str]) -> Ref
             cure="Give each point one number per coordinate of the output.",
         )
     carried = _carried(output, table, reference, path)
-    return references.planar(carried) if output.group == "SE2" else carried
+    planar = output.group == "SE2" and table.kind != "file"
+    return references.planar(carried) if planar else carried
 
 
 def _carried(

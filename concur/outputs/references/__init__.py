@@ -7,6 +7,7 @@ that float, `drifting` and `moving` carry a reference along, and `composed` mult
 
 from concur.outputs.references._arguments import LARGEST as LARGEST
 from concur.outputs.references._combined import composed, drifting, moving, planar, relative, stack
+from concur.outputs.references._file import Smoothing, from_file
 from concur.outputs.references._loop import Loop
 from concur.outputs.references._paths import circle, hold, polynomial, rest_to_rest, screw
 from concur.outputs.references._reference import Reference, from_function
@@ -16,9 +17,11 @@ from concur.outputs.references._tables import table, waypoints
 __all__ = [
     "Loop",
     "Reference",
+    "Smoothing",
     "circle",
     "composed",
     "drifting",
+    "from_file",
     "from_function",
     "hold",
     "moving",

@@ -109,6 +109,10 @@ class Reference(ABC):
         Number of pose coordinates, see `ReferenceSample`.
     size : int
         Number of twist coordinates.
+    notes : tuple of str
+        What a user should learn of how it was made, such as the smoothing of samples.
+    smoothing : Smoothing or None
+        Scatter and noise of the samples, if it was smoothed from a file.
 
     Examples
     --------
@@ -119,6 +123,8 @@ class Reference(ABC):
 
     pose_size: int
     size: int
+    notes: tuple[str, ...] = ()
+    smoothing: Any = None
 
     @property
     def groups(self) -> tuple[Part, ...]:

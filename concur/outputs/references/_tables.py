@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import casadi as ca
 import numpy as np
@@ -98,7 +98,7 @@ def waypoints(
     >>> waypoints([0.0, 1.0, 2.0], [[0.0], [0.5], [1.0]])(1.0).pose
     array([0.5])
     """
-    knots, found = _samples("waypoints", times, points, "points", group)
+    knots, found = samples_of("waypoints", times, points, "points", group)
     size = named(check_group(group, "waypoints")).dim if group is not None else found.shape[1]
     ends = np.zeros((2, size))
     if rates is not None:
@@ -108,7 +108,7 @@ def waypoints(
     # Along a one-parameter subgroup the twist is constant, so that mean twists before and
     # after a pose are both in its axes, and the parabola through three poses is as in R^n.
     steps = np.diff(knots)[:, None]
-    means = _ways("waypoints, points", found, group) / steps
+    means = ways_of("waypoints, points", found, group) / steps
     before, after = steps[:-1], steps[1:]
     twists, changes = np.zeros((2, len(knots), size))
     twists[[0, -1]] = ends
@@ -170,7 +170,7 @@ def table(
     """
     if group is not None:
         check_group(group, "table", NAMES)
-    knots, found = _samples("table", times, poses, "poses", group)
+    knots, found = samples_of("table", times, poses, "poses", group)
     known = f"R{found.shape[1]}" if group is None else group
     like = np.zeros((len(knots), named(known).dim))
     rates = None if twists is None else _like(twists, like, "table, twists")
@@ -183,7 +183,7 @@ def table(
     return _through("table, poses", knots, found, rates, changes, known)
 
 
-def _samples(
+def samples_of(
     where: str, times: ArrayLike, values: ArrayLike, name: str, group: str | None
 ) -> tuple[Floats, Floats]:
     """Read increasing times, and one row of coordinates for each."""
@@ -220,20 +220,30 @@ def _like(value: ArrayLike, like: Floats, where: str) -> Floats:
 
 def _differentiated(times: Floats, poses: Floats, group: str) -> tuple[Floats, Floats]:
     """Twists and accelerations at the samples of a cubic spline through the coordinates."""
+    return rates_of(CubicSpline(times, continuous(poses, group)), times, group)
+
+
+def continuous(poses: Floats, group: str) -> Floats:
+    """Coordinates without jumps: of headings by whole turns, of quaternions by their sign."""
     names, smooth = named(group).coordinate_names, poses.copy()
     if "heading" in names:
         smooth[:, -1] = np.unwrap(smooth[:, -1])
     if "qw" in names:  # both signs are one orientation
         products = np.einsum("ij,ij->i", smooth[1:, -4:], smooth[:-1, -4:])
         smooth[1:, -4:] *= np.cumprod(np.where(products < 0.0, -1.0, 1.0))[:, None]
-    spline, size = CubicSpline(times, smooth), len(names)
+    return smooth
+
+
+def rates_of(spline: Any, times: Floats, group: str) -> tuple[Floats, Floats]:
+    """Twists and accelerations at some times of a spline of the coordinates, of SciPy."""
+    size = len(named(group).coordinate_names)
 
     def moved(pose: Array, rate: Array, second: Array) -> tuple[Array, Array]:
         twist = _trivialized(group, pose, rate)
         return twist, ca.jtimes(twist, ca.vertcat(pose, rate), ca.vertcat(rate, second))
 
     function = column_function(moved, size, size, size)
-    twists, changes = evaluate(function, smooth, spline(times, 1), spline(times, 2))
+    twists, changes = evaluate(function, spline(times), spline(times, 1), spline(times, 2))
     return twists, changes
 
 
@@ -252,7 +262,7 @@ def _trivialized(group: str, pose: Array, rate: Array) -> Array:
     return ca.vertcat(linear, 2.0 * quaternion.multiply(back, rate[-4:] / norm)[:3])
 
 
-def _ways(where: str, poses: Floats, group: str) -> Floats:
+def ways_of(where: str, poses: Floats, group: str) -> Floats:
     """Logarithms from each pose to the next; half a turn is refused."""
     ways = logarithm(poses[:-1], poses[1:], group)
     units = np.array(named(group).error_units)
@@ -269,7 +279,7 @@ def _through(
     where: str, times: Floats, poses: Floats, twists: Floats, changes: Floats, group: str
 ) -> Reference:
     """Quintics in the logarithms from each pose to the next, with two continuous derivatives."""
-    steps, ways = np.diff(times)[:, None], _ways(where, poses, group)
+    steps, ways = np.diff(times)[:, None], ways_of(where, poses, group)
     last_rates, last = in_logarithms(ways, twists[1:], changes[1:], group)
     powers = _quintics(steps, ways, twists[:-1], changes[:-1], last_rates, last)
     ends = np.zeros((2, powers.shape[1]))

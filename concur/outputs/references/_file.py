@@ -1,0 +1,448 @@
+"""Motions from files: samples of a planner or a tracking system, smoothed to a tolerance.
+
+Samples are rounded or noisy. A curve through all of them has accelerations that are nothing but
+this noise: rounding to 1e-5 m at 100 Hz is 0.5 m/s^2, and a law feeds them forward as torque. A
+smoothed motion is the quintic spline with the fewest knots, fitted by least squares, that stays
+within the tolerance of all samples.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from annotated_types import Len
+from scipy.interpolate import CubicSpline, make_lsq_spline
+
+from concur.errors import ConcurError, DescriptionError, shown
+from concur.files import read_bytes, read_text
+from concur.outputs.groups import NAMES, named
+from concur.outputs.references._arguments import Group, check_group, numbers, refused
+from concur.outputs.references._motions import logarithm
+from concur.outputs.references._reference import Floats, Reference
+from concur.outputs.references._tables import continuous, rates_of, samples_of, table
+from concur.tables import Expected, FileName, Positive, Text
+
+DEGREE = 5
+"""Degree of the splines: accelerations have two continuous derivatives."""
+
+FEWEST = 40
+"""Number of samples below which their scatter cannot be told from the motion."""
+
+ABOVE = 5.0
+"""Default tolerance, in standard deviations of the scatter of the samples."""
+
+CONSISTENT = 1.05
+"""Scatter of a smoothed motion, in that of a closer spline, up to which it is the samples'."""
+
+CLOSE = 0.02
+"""Distance of a table from the spline that it stands for, in the tolerance."""
+
+AUDIBLE = 1e-3
+"""Part of the accelerations of a motion below which the noise of samples does no harm."""
+
+LARGEST_PATH = 64 * 2**20
+"""Bytes of a file of samples at most."""
+
+TIME = ("t", "time", "time_s", "times")
+"""Names of the column of times."""
+
+ALSO = {"theta": "heading", "yaw": "heading", "w": "qw"}
+"""Other names of columns, which are those of the coordinates of the groups."""
+
+Columns = Annotated[
+    Sequence[Text], Len(2, 100), Expected("names of columns: of the times, then the coordinates")
+]
+
+
+@dataclass(frozen=True)
+class Smoothing:
+    """What became of the samples of a file, by unit: "m" and "rad".
+
+    Parameters
+    ----------
+    samples, pieces : int
+        Number of samples, and of pieces of the smoothed motion.
+    scatter : dict of str to float
+        Standard deviation of the samples from the motion, m and rad.
+    deviation : dict of str to float
+        Largest distance of the smoothed motion from a sample, m and rad.
+    noise : dict of str to float
+        Standard deviation of the acceleration of the smoothed motion by this scatter, m/s^2 and
+        rad/s^2.
+    noise_of_samples : dict of str to float
+        The same of a cubic spline through all samples.
+
+    Examples
+    --------
+    >>> kinds = [{"m": x} for x in (3e-6, 9e-6, 1e-5, 0.2)]
+    >>> str(Smoothing(400, 7, *kinds)).split(";")[0]
+    '400 samples that scatter by 3e-06 m, smoothed to 7 pieces within 9e-06 m of all of them'
+    """
+
+    samples: int
+    pieces: int
+    scatter: dict[str, float]
+    deviation: dict[str, float]
+    noise: dict[str, float]
+    noise_of_samples: dict[str, float]
+
+    def __str__(self) -> str:
+        def each(numbers: dict[str, float], per: str = "") -> str:
+            return " and ".join(f"{x:.2g} {unit}{per}" for unit, x in numbers.items())
+
+        return (
+            f"{self.samples} samples that scatter by {each(self.scatter)}, smoothed to "
+            f"{self.pieces} pieces within {each(self.deviation)} of all of them; noise of the "
+            f"acceleration {each(self.noise, '/s^2')}, through all samples "
+            f"{each(self.noise_of_samples, '/s^2')}"
+        )
+
+
+def from_file(
+    file: Annotated[str | PathLike[str], FileName],
+    smooth: Positive | None = None,
+    columns: Columns | None = None,
+    group: Group = None,
+) -> Reference:
+    """Follow samples in a file, smoothed to a tolerance.
+
+    The file is a table of text (CSV, with commas, semicolons, tabs or blanks, with or without a
+    line of names), a NumPy array (.npy), or arrays by name (.npz): a time and the coordinates of
+    the output in each row. The `smoothing` of the result has the scatter of the samples and the
+    noise of the acceleration; its text is among the `notes` of a task.
+
+    Parameters
+    ----------
+    file : path
+        Name of the file.
+    smooth : float, optional
+        Largest distance of the motion from a sample, m and rad. Default: five standard deviations
+        of the samples' scatter if it would be felt as noise of the acceleration; else the motion
+        goes through all samples.
+    columns : sequence of str, optional
+        Names of the columns: that of the times, then those of the coordinates in their order.
+        Default: `t` or `time`, and the names of the coordinates of the group (x, y, z, qx, qy, qz,
+        qw; heading); without a line of names the columns in order.
+    group : str, optional
+        Group of the output, such as "R3xSO3". Default: R^n.
+
+    Returns
+    -------
+    Reference
+        Reference of one output, with a graph.
+
+    Raises
+    ------
+    DescriptionError
+        If the file cannot be read or has no such columns.
+    ConcurError
+        If the samples are no motion, or no spline stays within the tolerance.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> t = np.arange(0.0, 4.0, 0.01)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "wave.csv"
+    >>> np.savetxt(path, np.column_stack([t, np.sin(t)]), fmt="%.5f", delimiter=",")
+    >>> wave = from_file(path)
+    >>> bool(abs(wave(1.0).acceleration[0] + np.sin(1.0)) < 1e-3)
+    True
+    """
+    path = Path(file)
+    if group is not None:
+        check_group(group, "from_file", NAMES)
+    times, rows = _read(path, columns, group)
+    knots, poses = samples_of("from_file", times, rows, "poses", group)
+    if smooth is not None:
+        smooth = float(numbers(smooth, "from_file, smooth", ndim=0))
+        if not smooth > 0.0:
+            raise refused("from_file, smooth", "a distance above zero, m", smooth, "Omit it.")
+    return _smoothed(knots, poses, smooth, group)
+
+
+def _smoothed(times: Floats, poses: Floats, smooth: float | None, group: str | None) -> Reference:
+    known = f"R{poses.shape[1]}" if group is None else group
+    fit = _Fit(times, poses, known)
+    count = len(times)
+    scatter = fit.scatter(count // 8) if count >= FEWEST else {}
+    if smooth is None:
+        felt = {
+            unit: _gain(times) * x > AUDIBLE * fit.strength(unit, count // 8)
+            for unit, x in scatter.items()
+        }
+        if not any(felt.values()):
+            return table(times, poses, group=group)
+        within = {unit: ABOVE * x for unit, x in scatter.items()}
+    else:
+        within = dict.fromkeys(fit.units, smooth)
+    pieces = fit.fewest(within, scatter if smooth is None else {}, count // 2)
+    if pieces is None:
+        closest = max(fit.deviation(max(1, count // 2)).values())
+        raise refused(
+            "from_file, smooth",
+            f"at least about {closest:.2g}, which the closest spline reaches",
+            f"{smooth if smooth is not None else max(within.values()):.2g}",
+            "Give a larger tolerance, or remove samples that lie apart.",
+            ConcurError,
+        )
+    reference = fit.reference(pieces, within, group)
+    scatter = scatter or fit.scatter(pieces)
+    noise, raw = fit.noise(pieces), _gain(times)
+    reference.smoothing = Smoothing(
+        count,
+        pieces,
+        scatter,
+        fit.deviation(pieces),
+        {unit: noise * x for unit, x in scatter.items()},
+        {unit: raw * x for unit, x in scatter.items()},
+    )
+    reference.notes = (str(reference.smoothing),)
+    return reference
+
+
+class _Fit:
+    """Splines of least squares through samples, by their number of pieces."""
+
+    def __init__(self, times: Floats, poses: Floats, group: str) -> None:
+        lie = named(group)
+        self.times, self.poses, self.group = times, poses, group
+        self.turns = lie.coordinate_names[-1] == "qw"
+        self.smooth = continuous(poses, group)
+        self._of_unit = {
+            unit: np.array(lie.error_units) == unit for unit in dict.fromkeys(lie.error_units)
+        }
+        self.units = tuple(self._of_unit)
+        self._found: dict[int, Any] = {}
+
+    def spline(self, pieces: int) -> Any:
+        """Spline with about as many samples in each piece, by SciPy."""
+        if pieces not in self._found:
+            at = np.linspace(0, len(self.times) - 1, pieces + 1)[1:-1]
+            inner = np.interp(at, np.arange(len(self.times)), self.times)
+            ends = np.repeat(self.times[[0, -1]], DEGREE + 1)
+            knots = np.concatenate([ends[: DEGREE + 1], inner, ends[DEGREE + 1 :]])
+            self._found[pieces] = make_lsq_spline(self.times, self.smooth, knots, k=DEGREE)
+        return self._found[pieces]
+
+    def reference(self, pieces: int, within: dict[str, float], group: str | None) -> Reference:
+        """Table of the spline, at times so close that it is the spline between them too."""
+        spline = self.spline(pieces)
+        knots = np.unique(spline.t)
+        for parts in (1, 2, 4, 8, 16, 32):
+            starts = knots[:-1, None] + np.diff(knots)[:, None] * np.arange(parts) / parts
+            grid = np.append(starts.ravel(), knots[-1])
+            rates = rates_of(spline, grid, self.group)
+            found = table(grid, self._points(spline, grid), *rates, group)
+            between = (grid[1:] + grid[:-1]) / 2
+            ways = self._ways(found.sample(between)[0], self._points(spline, between))
+            if all(ways[unit].max() <= CLOSE * x for unit, x in within.items()):
+                break
+        return found
+
+    def _points(self, spline: Any, times: Floats) -> Floats:
+        """Coordinates of the spline, quaternions of unit norm."""
+        points: Floats = spline(times)
+        if self.turns:
+            points[:, -4:] /= np.linalg.norm(points[:, -4:], axis=1)[:, None]
+        return points
+
+    def _ways(self, poses: Floats, points: Floats) -> dict[str, Floats]:
+        """Distances of poses, m and rad."""
+        ways = logarithm(poses, points, self.group)
+        return {unit: np.linalg.norm(ways[:, of], axis=1) for unit, of in self._of_unit.items()}
+
+    def _left(self, pieces: int) -> dict[str, Floats]:
+        """Distance of each sample from the spline, m and rad."""
+        return self._ways(self.poses, self._points(self.spline(pieces), self.times))
+
+    def deviation(self, pieces: int) -> dict[str, float]:
+        """Largest distance of a sample from the spline, m and rad."""
+        return {unit: float(way.max()) for unit, way in self._left(pieces).items()}
+
+    def scatter(self, pieces: int) -> dict[str, float]:
+        """Standard deviation of the samples, m and rad, over all directions together."""
+        left = max(1, len(self.times) - pieces - DEGREE)
+        return {
+            unit: float(np.sqrt(np.sum(way**2) / left)) for unit, way in self._left(pieces).items()
+        }
+
+    def strength(self, unit: str, pieces: int) -> float:
+        """Root of the mean square of the acceleration of a spline."""
+        changes = rates_of(self.spline(pieces), self.times, self.group)[1]
+        return float(np.sqrt(np.mean(np.sum(changes[:, self._of_unit[unit]] ** 2, axis=1))))
+
+    def fewest(self, within: dict[str, float], scatter: dict[str, float], most: int) -> int | None:
+        """Smallest number of pieces whose spline is as close as this; None: no spline is.
+
+        Tolerances hold for all samples, and the samples scatter no more than stated.
+        """
+
+        def close(pieces: int) -> bool:
+            far = self.deviation(pieces)
+            if any(far[unit] > x for unit, x in within.items()):
+                return False
+            own = self.scatter(pieces) if scatter else {}
+            return all(own[unit] <= CONSISTENT * x for unit, x in scatter.items())
+
+        low, high = 0, 1
+        while not close(high):
+            if high >= most:
+                return None
+            low, high = high, min(2 * high, most)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if close(middle) else (middle, high)
+        return high
+
+    def noise(self, pieces: int) -> float:
+        """Standard deviation of the spline's acceleration by samples that scatter by one."""
+        spline = self.spline(pieces)
+        design = spline.design_matrix(self.times, spline.t, DEGREE).toarray()
+        bend = np.eye(design.shape[1])
+        second = type(spline)(spline.t, bend, DEGREE)(self.times, 2)
+        gain = second @ np.linalg.pinv(design)
+        return float(np.sqrt(np.mean(np.sum(gain**2, axis=1))))
+
+
+def _gain(times: Floats) -> float:
+    """Standard deviation of the acceleration of a cubic spline through samples of scatter one."""
+    short = times[: min(len(times), 65)]
+    count = len(short)
+    middle = np.interp(np.linspace(count // 4, 3 * count // 4, 2 * count), np.arange(count), short)
+    second = CubicSpline(short, np.eye(count))(middle, 2)
+    return float(np.sqrt(np.mean(np.sum(second**2, axis=1))))
+
+
+# --- files ------------------------------------------------------------------------------------
+
+
+def _read(path: Path, columns: Sequence[str] | None, group: str | None) -> tuple[Floats, Floats]:
+    """Times, and rows of coordinates."""
+    kind = path.suffix.lower()
+    cure = "Check the path."
+    if kind in (".npy", ".npz"):
+        data = read_bytes(path, "a file of samples", cure, DescriptionError, LARGEST_PATH)
+        names, rows = _arrays(path, data)
+    else:
+        names, rows = _text(path, read_text(path, "a file of samples", cure, largest=LARGEST_PATH))
+    width = len(columns or rows[0])
+    lie = None if group is None else named(group)
+    size = width - 1 if lie is None else lie.pose_size
+    coordinates = () if lie is None else lie.coordinate_names
+    wanted = _wanted(path, names, columns, rows.shape[1], coordinates)
+    if len(wanted) != size + 1:
+        whose = f"the coordinates of an output in {group}" if group else "coordinates"
+        came = ", ".join(names) or f"{rows.shape[1]} without names"
+        cure = "Name the columns that are meant by `columns`."
+        raise _wrong(path, f"a time and {whose}: {size + 1} columns", came, cure)
+    return rows[:, wanted[0]], rows[:, wanted[1:]]
+
+
+def _wrong(path: Path, expected: str, came: str, cure: str) -> ConcurError:
+    return DescriptionError(str(path), expected=expected, came=came, cure=cure, file=str(path))
+
+
+def _arrays(path: Path, data: bytes) -> tuple[list[str], Floats]:
+    """Columns of NumPy's files: without objects, which could be programs."""
+    expected = "numbers of NumPy: an array with a time and coordinates in each row"
+    try:
+        with np.errstate(all="ignore"):
+            found = np.load(io.BytesIO(data), allow_pickle=False)
+            arrays = dict(found.items()) if hasattr(found, "items") else {"": found}
+        parts = [np.asarray(array, dtype=float) for array in arrays.values()]
+    except Exception as problem:  # of any kind: the file is a stranger's
+        raise _wrong(path, expected, shown(str(problem)), "Save it by numpy.save.") from None
+    parts = [part[:, None] if part.ndim == 1 and len(parts) > 1 else part for part in parts]
+    shapes = {part.shape[:1] for part in parts}
+    whose = list(zip(arrays, parts, strict=True))
+    if len(shapes) != 1 or any(part.ndim != 2 for part in parts):
+        came = ", ".join(f"{name or 'an array'} {part.shape}" for name, part in whose)
+        raise _wrong(path, expected, came, "Give arrays of as many rows.")
+    names = [
+        name if part.shape[1] == 1 else f"{name}[{k}]"
+        for name, part in whose
+        for k in range(part.shape[1])
+    ]
+    order = sorted(range(len(names)), key=lambda k: names[k].lower() not in TIME)
+    rows = np.concatenate(parts, axis=1)[:, order]
+    return ([names[k] for k in order] if arrays.keys() != {""} else []), rows
+
+
+def _text(path: Path, text: str) -> tuple[list[str], Floats]:
+    """Columns of a table of text."""
+    lines = [line for line in text.splitlines() if line.strip() and line.strip()[0] not in "#%"]
+    first = lines[0] if lines else ""
+    sign = next((sign for sign in ";,\t" if sign in first), None)
+    cells = list(csv.reader(lines, delimiter=sign)) if sign else [line.split() for line in lines]
+    names: list[str] = []
+    if cells and not all(map(_is_number, cells[0])):
+        names, cells = [name.strip() for name in cells[0]], cells[1:]
+    width = len(names) or (len(cells[0]) if cells else 0)
+    for k, row in enumerate(cells):
+        if len(row) != width or not all(map(_is_number, row)):
+            came = f"{len(row)} columns" if len(row) != width else shown(_first_wrong(row))
+            raise _wrong(
+                path,
+                f"{width} numbers in row {k + 1} of samples",
+                came,
+                "Write a time and the coordinates in each row, with a point as decimal sign.",
+            )
+    if width < 2 or not cells:
+        raise _wrong(
+            path,
+            "rows of a time and coordinates",
+            f"{len(cells)} rows of {width} columns",
+            "Write t,x,y,z in the first line, then a row for each time.",
+        )
+    return names, np.array(cells, dtype=float)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _first_wrong(row: Sequence[str]) -> str:
+    return next(cell for cell in row if not _is_number(cell))
+
+
+def _wanted(
+    path: Path,
+    names: list[str],
+    columns: Sequence[str] | None,
+    width: int,
+    coordinates: Sequence[str],
+) -> list[int]:
+    """Indices of the columns: of the times, then of the coordinates."""
+    own = [ALSO.get(name.lower(), name.lower()) for name in names]
+    if columns is not None:
+        known = {name: k for k, name in enumerate(own)}
+        known |= {name: k for k, name in enumerate(names)}
+        for name in columns:
+            if name not in known:
+                raise _wrong(
+                    path,
+                    f"a column `{shown(name)}`",
+                    f"the columns {', '.join(names)}" if names else "columns without names",
+                    "Write the names of the columns in the first line.",
+                )
+        found = [known[name] for name in columns]
+    else:
+        time = next((name for name in own if name in TIME), None)
+        if time is not None and coordinates and set(coordinates) <= set(own):
+            found = [own.index(time), *map(own.index, coordinates)]
+        else:
+            at = own.index(time) if time is not None else 0
+            found = [at, *(k for k in range(width) if k != at)]
+    return found

@@ -1,0 +1,227 @@
+"""References from files: smoothing against motions that are known, formats, and broken files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import concur as cc
+from concur.errors import ConcurError
+from concur.outputs.references import circle, from_file, hold, moving, planar, polynomial, table
+from concur.outputs.references._motions import logarithm
+
+TIMES = np.arange(0.0, 4.0, 0.01)
+
+
+def path(size: int, seed: int = 3) -> cc.outputs.references.Reference:
+    """A smooth motion in R^n: a polynomial of the time."""
+    scale = np.array([1.0, 0.4, 0.05, 8e-3, -4e-3, 3e-4])[:, None]
+    return polynomial(np.random.default_rng(seed).normal(size=(6, size)) * scale)
+
+
+TWIST = (0.02, 0.1, -0.05, 0.3, -0.2, 0.25)
+MOTIONS = {
+    "R": path(1),
+    "R3": path(3),
+    "SO2": path(1),
+    "SE2": planar(path(3)),
+    "SO3": moving(hold([0.1, 0.2, 0.3, 0.927361849549570], group="SO3"), TWIST),
+    "SE3": moving(circle([0.1, 0.2, 0.3], 0.4, 5.0, attitude=(0, 0, 0, 1), group="SE3"), TWIST),
+    "R3xSO3": moving(
+        circle([0.1, 0.2, 0.3], 0.4, 5.0, attitude=(0, 0, 0, 1), group="R3xSO3"), TWIST
+    ),
+}
+
+
+def written(folder: Path, exact: cc.outputs.references.Reference, digits: int) -> Path:
+    file = folder / "path.csv"
+    rows = np.column_stack([TIMES, exact.sample(TIMES)[0]])
+    np.savetxt(file, rows, fmt=f"%.{digits}f", delimiter=",")
+    return file
+
+
+@pytest.mark.parametrize("group", MOTIONS)
+def test_rounded_samples_give_the_motion_and_not_their_rounding(group: str, tmp_path: Path) -> None:
+    exact = MOTIONS[group]
+    file = written(tmp_path, exact, 5)
+    smooth = from_file(file, group=group)
+    inner = TIMES[40:-40] + 0.003
+    truth, found = exact.sample(inner), smooth.sample(inner)
+    ways = logarithm(truth[0], found[0], {"R": "R1"}.get(group, group))
+    assert np.abs(ways).max() < 1e-5
+    assert np.abs(found[2] - truth[2]).max() < 2e-3
+    rows = np.loadtxt(file, delimiter=",")
+    rough = table(rows[:, 0], rows[:, 1:], group=group).sample(inner)[2]
+    noise = np.sqrt(np.mean(np.sum((rough - truth[2]) ** 2, axis=1)))
+    # What is said of the noise is what it is, within a factor of two.
+    told = np.linalg.norm(list(smooth.smoothing.noise_of_samples.values()))
+    assert 0.5 < noise / told < 2.0
+    left = np.sqrt(np.mean(np.sum((found[2] - truth[2]) ** 2, axis=1)))
+    assert left < noise / 100
+    assert len(smooth.pieces().knots) < len(TIMES) / 8
+
+
+def test_samples_without_noise_are_kept(tmp_path: Path) -> None:
+    exact = MOTIONS["R3"]
+    found = from_file(written(tmp_path, exact, 16), group="R3")
+    assert found.smoothing is None
+    assert not found.notes
+    assert np.abs(found.sample(TIMES)[0] - exact.sample(TIMES)[0]).max() < 1e-12
+
+
+@pytest.mark.parametrize("tolerance", [1e-4, 1e-5, 6e-6])
+def test_tolerance_holds_for_every_sample(tolerance: float, tmp_path: Path) -> None:
+    file = written(tmp_path, MOTIONS["R"], 5)
+    smooth = from_file(file, tolerance, group="R")
+    times, places = np.loadtxt(file, delimiter=",").T
+    far = np.abs(smooth.sample(times)[0][:, 0] - places).max()
+    assert far <= 1.03 * tolerance
+    assert smooth.smoothing.deviation["m"] <= tolerance
+
+
+def test_tolerance_below_the_rounding_is_refused_with_what_is_possible(tmp_path: Path) -> None:
+    file = written(tmp_path, MOTIONS["R"], 3)
+    with pytest.raises(ConcurError, match="at least about 0") as caught:
+        from_file(file, 1e-5, group="R")
+    assert "smooth" in caught.value.where
+
+
+def test_torque_is_that_of_the_motion(tmp_path: Path) -> None:
+    """A law that follows rounded poses at 100 Hz needs the torque of the exact motion."""
+    robot = cc.robots.free_flyer()
+    model = cc.reduce(robot)
+    servo = cc.Servo(model, [cc.Output("hand", "tool", "R3xSO3")], 9.0, 6.0)
+    q = robot.neutral()
+    q[7:13] = 0.3, 0.8, -1.2, 0.2, 0.7, 0.1
+    place = robot.pose(q, "tool")
+    start = [*place[:3, 3], *Rotation.from_matrix(place[:3, :3]).as_quat()]
+    exact = polynomial(
+        [
+            np.zeros(6),
+            np.zeros(6),
+            (0.02, -0.03, 0.01, 0.02, 0.03, -0.04),
+            (-0.002, 0.003, -0.001, 0.0, 0.0, 0.001),
+        ],
+        start=start,
+        group="R3xSO3",
+    )
+    smooth = from_file(written(tmp_path, exact, 5), group="R3xSO3")
+    peaks = []
+    for reference in (exact, smooth):
+        run = cc.simulate(robot, servo, reference, 3.0, q, np.zeros(model.ns), dt=5e-3)
+        peaks.append(np.abs(run.u).max(axis=0))
+    assert np.abs(peaks[1] / peaks[0] - 1.0).max() < 0.05
+
+
+FORMATS = {
+    "columns.csv": lambda t, x: (
+        "z;t;x;y\n"
+        + "".join(
+            f"{c[2]!r};{s!r};{c[0]!r};{c[1]!r}\n"
+            for s, c in zip(t.tolist(), x.tolist(), strict=True)
+        )
+    ),
+    "bare.txt": lambda t, x: (
+        "# a comment\n"
+        + "".join(
+            f"{s!r} {c[0]!r} {c[1]!r} {c[2]!r}\n"
+            for s, c in zip(t.tolist(), x.tolist(), strict=True)
+        )
+    ),
+    "tabs.csv": lambda t, x: (
+        "time\tx\ty\tz\r\n"
+        + "".join(
+            f"{s!r}\t{c[0]!r}\t{c[1]!r}\t{c[2]!r}\r\n"
+            for s, c in zip(t.tolist(), x.tolist(), strict=True)
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [*FORMATS, "array.npy", "arrays.npz"])
+def test_formats_give_the_same_motion(name: str, tmp_path: Path) -> None:
+    exact, file = MOTIONS["R3"], tmp_path / name
+    places = exact.sample(TIMES)[0]
+    if name == "array.npy":
+        np.save(file, np.column_stack([TIMES, places]))
+    elif name == "arrays.npz":
+        np.savez(file, poses=places, t=TIMES)
+    else:
+        file.write_text(FORMATS[name](TIMES, places), newline="")
+    found = from_file(file, group="R3").sample(TIMES)[0]
+    assert np.abs(found - places).max() < 1e-12
+
+
+def test_columns_are_found_by_name(tmp_path: Path) -> None:
+    file = tmp_path / "both.csv"
+    places = MOTIONS["R3"].sample(TIMES)[0]
+    np.savetxt(file, np.column_stack([places, TIMES]), delimiter=",", header="a,b,c,s", comments="")
+    found = from_file(file, columns=["s", "c", "a"]).sample(TIMES)[0]
+    assert np.abs(found - places[:, [2, 0]]).max() < 1e-12
+
+
+GOOD = "t,x\n0,0\n1,1\n2,4\n3,9\n"
+BROKEN = {
+    "no file": None,
+    "empty": "",
+    "names only": "t,x\n",
+    "one row": "t,x\n0,0\n",
+    "a word": GOOD.replace("4", "four"),
+    "a row too short": GOOD.replace("2,4", "2"),
+    "a decimal comma": GOOD.replace("2,4", "2,4,5"),
+    "times that fall": GOOD.replace("2,4", "0.5,4"),
+    "times twice": GOOD.replace("2,4", "1,4"),
+    "nan": GOOD.replace("4", "nan"),
+    "infinite": GOOD.replace("4", "1e400"),
+    "too large": GOOD.replace("4", "1e12"),
+    "too few columns": "t\n0\n1\n",
+    "too many columns": "0,0,0\n1,1,1\n",
+    "not text": b"\xff\xfe\x00",
+    "a zip": b"PK\x03\x04",
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("ending", [".csv", ".npy", ".npz"])
+def test_broken_files_are_refused_with_their_name(name: str, ending: str, tmp_path: Path) -> None:
+    file, content = tmp_path / f"path{ending}", BROKEN[name]
+    if content is not None:
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(ConcurError, match=r"from_file|path\."):
+        from_file(file, group="R")
+
+
+def test_task_follows_a_file_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "paths").mkdir()
+    exact = MOTIONS["SE2"]
+    written(tmp_path / "paths", exact, 5)
+    task = tmp_path / "task.toml"
+    task.write_text(TASK)
+    loaded = cc.load_task(task)
+    places = loaded.reference.sample(TIMES)[0], exact.sample(TIMES)[0]
+    assert np.abs(logarithm(*places, "SE2")).max() < 1e-4
+    assert loaded.reference.notes[0].startswith("pose: 400 samples")
+    task.write_text(TASK.replace("path.csv", "no.csv"))
+    with pytest.raises(ConcurError, match=r"no\.csv"):
+        cc.load_task(task)
+
+
+TASK = """
+name = "file"
+robot = "planar_floater"
+[[outputs]]
+name = "pose"
+body = "BODY"
+group = "SE2"
+stiffness = 1.0
+damping = 2.0
+[reference.pose]
+kind = "file"
+file = "paths/path.csv"
+smooth = 5e-5
+[simulation]
+duration = 1.0
+""".replace("BODY", cc.robots.planar_floater().bodies[-1].name)
