@@ -93,15 +93,27 @@ class Row:
 
         Parameters
         ----------
-        quantity, value, limit, unit, place, at_least, numerical
+        quantity : str
+            As of the class.
+        value : float
+            As of the class.
+        limit : float, optional
+            As of the class.
+        unit : str
+            As of the class.
+        place : str
+            As of the class.
+        at_least : bool
             As of the class.
         slack : float
             Rounding beyond the limit that is tolerated.
+        numerical : bool
+            As of the class.
 
         Returns
         -------
         Row
-            The row; a NaN keeps no limit, and an infinite limit is none.
+            The row; a NaN keeps no limit, and an infinite limit does not count.
         """
         if limit is None or math.isinf(limit):
             return cls(quantity, value, None, unit, place, None, at_least, numerical)

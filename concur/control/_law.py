@@ -366,8 +366,8 @@ def _mobility(
     The matrix rows Mhat^-1 rows^T, and Mhat^-1 rows^T as it acts on a vector.
     """
     model = servo.model
-    linked = model.takes_momentum and model.first is model and factors_by_links(model.robot)
-    if linked and model.ns > MANY:
+    free = model.takes_momentum and model.first is model and model.ns > MANY
+    if free and factors_by_links(model.robot):
         # Forces on the shape alone, in a base that is free, meet the reduced mass matrix.
         shape, factors = list(model.shape), articulated(model.robot, q)
         forces = ca.SX(model.nv, servo.size)

@@ -175,7 +175,7 @@ def factors_by_links(tree: Tree) -> bool:
 
 def forward_dynamics(tree: Tree, q: Vector, v: Vector, forces: Vector) -> Vector:
     """Acceleration (nv,) under joint forces (nv,), N and N m: M vdot + bias = forces."""
-    if not factors_by_links(tree):
+    if tree.terms.rotors and not factors_by_links(tree):
         return solve_positive_definite(mass_matrix(tree, q), forces - bias(tree, q, v))
     factors = articulated(tree, q)
     wrenches, shafts = inertial_wrenches(tree, factors.posture, v, ca.SX(tree.nv, 1))

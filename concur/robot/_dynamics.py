@@ -255,7 +255,7 @@ def columns(tree: Tree, q: Vector) -> Columns:
 def mass_matrix(tree: Tree, q: Vector) -> Array:
     """Mass matrix in left-trivialised velocities, symmetric (nv, nv), kg, kg m, kg m^2."""
     matrix = columns(tree, q).matrix(tree.nv) if tree.bound else _from_link_to_link(tree, q)
-    for rotor, gears, carried in _spins(tree, q):
+    for rotor, gears, carried in _spins(tree, q) if tree.terms.rotors else ():
         across = gears.T @ carried
         matrix += rotor.inertia * (gears.T @ gears + across + across.T)
     return matrix
@@ -294,7 +294,7 @@ def _from_link_to_link(tree: Tree, q: Vector) -> Array:
 def mass_times(tree: Tree, q: Vector, vdot: Vector) -> Array:
     """Mass matrix times the vector vdot, shape (nv,), by two recursions and without the matrix."""
     forces = columns(tree, q).times(vdot)
-    for rotor, gears, carried in _spins(tree, q):
+    for rotor, gears, carried in _spins(tree, q) if tree.terms.rotors else ():
         speed = gears @ vdot
         forces += rotor.inertia * (gears.T * (speed + carried @ vdot) + carried.T * speed)
     return forces

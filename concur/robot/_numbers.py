@@ -133,7 +133,7 @@ class Terms:
             tuple(map(Rim.of, wheels)),
             tuple(constant(list(motor.ratios.values())) for motor in motors),
             linkages,
-            rotors(tree, motors, seats),
+            rotors(tree, motors, seats) if any(m.rotor for m in motors) else (),
         )
 
 

@@ -1,4 +1,4 @@
-"""Rotors of motors: what they add to the energy, the momentum and the forces of a robot.
+"""Rotors of motors: contributions to the energy, the momentum and the forces of a robot.
 
 A rotor of the inertia J turns at the speed w relative to the link that carries it, about an axis a
 that is fixed in the link. It is a body of revolution, and the mass of the link includes it at rest.

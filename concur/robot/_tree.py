@@ -104,7 +104,8 @@ class Tree(BodyTree):
         self._check_couplings(where)
         floats = bool(wheels) or isinstance(self.base.joint, Free)
         geared = check_motors(where, self, self.motors, floats)
-        check_rotors(where, self, self.motors)
+        if any(motor.rotor for motor in self.motors):
+            check_rotors(where, self, self.motors)
         passive = {*geared, *self.following, *(self.bodies[i].name for i in self.platforms)}
         alone = tuple(b.name for b in self.bodies[1:] if b.joint.nv and b.name not in passive)
         if self.actuated is not None:

@@ -33,7 +33,7 @@ DEGREE = 5
 """Degree of the splines: accelerations have two continuous derivatives."""
 
 FEWEST = 40
-"""Number of samples below which their scatter cannot be told from the motion."""
+"""Number of samples below which their scatter is not distinguished from the motion."""
 
 ABOVE = 5.0
 """Default tolerance, in standard deviations of the scatter of the samples."""
