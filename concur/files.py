@@ -29,6 +29,8 @@ LARGEST_FILE = 64 * 2**20
 _PACKAGE = Path(__file__).resolve().parent
 _FOLDER: ContextVar[Path | None] = ContextVar("_FOLDER", default=None)
 _COPIES: ContextVar[Mapping[str, Path]] = ContextVar("_COPIES", default={})  # noqa: B039
+_READ: ContextVar[dict[str, bytes] | None] = ContextVar("_READ", default=None)
+_GIVEN: ContextVar[Mapping[str, bytes] | None] = ContextVar("_GIVEN", default=None)
 
 _KINDS = (
     (stat.S_ISDIR, "a directory"),
@@ -72,6 +74,39 @@ def confined(folder: Path, copies: Mapping[str, Path] | None = None) -> Iterator
         _COPIES.reset(named)
 
 
+@contextmanager
+def recorded() -> Iterator[dict[str, bytes]]:
+    """Keep what is read meanwhile, but what comes with the package.
+
+    Yields
+    ------
+    dict of str to bytes
+        Content of each file by its name, for `given`.
+    """
+    found: dict[str, bytes] = {}
+    token = _READ.set(found)
+    try:
+        yield found
+    finally:
+        _READ.reset(token)
+
+
+@contextmanager
+def given(files: Mapping[str, bytes]) -> Iterator[None]:
+    """Read nothing from the disk meanwhile, but what comes with the package.
+
+    Parameters
+    ----------
+    files : mapping of str to bytes
+        Content of the files that there are, by the names of `recorded`.
+    """
+    token = _GIVEN.set(files)
+    try:
+        yield
+    finally:
+        _GIVEN.reset(token)
+
+
 def copy_of(path: Path) -> Path:
     """The file that `confined` reads in the place of another.
 
@@ -86,6 +121,11 @@ def copy_of(path: Path) -> Path:
         Its copy, or `path` itself.
     """
     return _COPIES.get().get(str(path), path)
+
+
+def _is_shipped(path: Path) -> bool:
+    """Whether a file comes with the package, and so is on each machine."""
+    return path.is_relative_to(_PACKAGE)
 
 
 def _leads_out(path: Path) -> bool:
@@ -147,6 +187,15 @@ def read_bytes(
     def refuse(came: str, advice: str) -> NoReturn:
         raise error(str(path), expected=expected, came=came, cure=advice, file=str(path))
 
+    name, files, read = os.path.normpath(path), _GIVEN.get(), _READ.get()
+    if _is_shipped(path):
+        files = read = None
+    if files is not None:
+        if name not in files:
+            refuse("no file of this name", cure)
+        if read is not None:
+            read[name] = files[name]
+        return files[name]
     path = copy_of(path)
     if _leads_out(path):
         folder = _FOLDER.get()
@@ -182,6 +231,8 @@ def read_bytes(
         refuse(
             f"a file above {largest / 2**20:g} MiB", "Check that this is the file that is meant."
         )
+    if read is not None:
+        read[name] = data
     return data
 
 
@@ -280,6 +331,9 @@ def is_file(path: Path) -> bool:
     bool
         Whether there is.
     """
+    files = _GIVEN.get()
+    if files is not None and not _is_shipped(path):
+        return os.path.normpath(path) in files
     path = copy_of(path)
     if _leads_out(path):
         return True  # not opened; reading it raises the error

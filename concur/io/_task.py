@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -21,6 +21,7 @@ from concur.errors import (
     SimulationError,
     SingularConfigurationError,
 )
+from concur.files import given, recorded
 from concur.io._configuration import check_bodies, read_configuration
 from concur.io._imperfections import read_imperfections, read_slip
 from concur.io._initial import start_on_reference
@@ -69,6 +70,25 @@ from concur.worlds import Requirement, Uncertainty, World
 
 if TYPE_CHECKING:
     from concur.proofs import Statement
+
+
+@dataclass(frozen=True)
+class Source:
+    """Files that a task was read from.
+
+    Parameters
+    ----------
+    path : Path
+        The task file.
+    files : mapping of str to bytes
+        Content of the files by their names.
+    read : mapping of str to any
+        Fields of the task that was read.
+    """
+
+    path: Path
+    files: Mapping[str, bytes]
+    read: Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +161,8 @@ class Task:
         The world that is simulated; None for the nominal one.
     reference_tables : dict of str to dict
         Tables of the reference, as written.
+    source : Source or None
+        Files that the task was read from: a pickle contains these, and what was changed since.
 
     Examples
     --------
@@ -180,6 +202,7 @@ class Task:
     uncertainty: Uncertainty = field(default_factory=Uncertainty)
     world: World | None = None
     reference_tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    source: Source | None = field(default=None, repr=False)
 
     @cached_property
     def servo(self) -> Servo:
@@ -249,9 +272,14 @@ class Task:
         """
         return proof_task(self)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the properties that are computed again."""
-        return {key: value for key, value in vars(self).items() if key not in ("servo", "s0")}
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel as the text of the files, and as what was changed since they were read."""
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "source"}
+        if self.source is None:
+            return _made, (values,)
+        read = self.source.read
+        changed = {name: value for name, value in values.items() if value is not read[name]}
+        return _read_again, (self.source.path, self.source.files, changed)
 
     def _model(self) -> ReducedModel:
         """Reduce the robot; on an error, also without its stages to find the cause."""
@@ -573,6 +601,28 @@ def load_task(path: str | PathLike[str]) -> Task:
     >>> task.name, task.duration
     ('slalom with circling hand', 20.0)
     """
+    with recorded() as files:
+        task = _read(path)
+    servo = task.__dict__.get("servo")
+    made = replace(task, source=Source(Path(path), files, dict(vars(task))))
+    if servo is not None:
+        made.__dict__["servo"] = servo  # the same one, which takes a while to build
+    return made
+
+
+def _made(values: Mapping[str, Any]) -> Task:
+    """Make a task of its fields."""
+    return Task(**values)
+
+
+def _read_again(path: Path, files: Mapping[str, bytes], changed: Mapping[str, Any]) -> Task:
+    """Read a task from the content of its files, and change what was changed."""
+    with given(files):
+        task = load_task(path)
+    return replace(task, **changed) if changed else task
+
+
+def _read(path: str | PathLike[str]) -> Task:
     data = read_toml(path)
     if "bodies" in data and "outputs" not in data:
         raise fault(

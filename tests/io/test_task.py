@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 from concur import io
 from concur.errors import ConcurError, DescriptionError
+from concur.files import given
 from concur.io import load_task
 from concur.outputs import references
 from concur.reduction import StagedReduction
@@ -93,6 +96,56 @@ def test_a_task_is_read_as_written(tmp_path: Path) -> None:
     assert task.momentum is None
     assert task.plant is None
     assert task.tolerances == Tolerances(evaluate_after=10.0)
+
+
+def test_a_task_travels_as_the_text_of_its_files(tmp_path: Path) -> None:
+    """A worker has other files, or none, and makes the same task; changes travel too."""
+    own = altered('robot = "rover_arm"', 'robot = "robot.toml"')
+    robot, path = write(tmp_path, robot_text(), "robot.toml"), write(tmp_path, own)
+    task = replace(load_task(path), duration=0.5)
+    data = pickle.dumps(task)
+    assert len(data) < len(TASK) + len(robot_text()) + 2000
+    robot.write_text(altered("mass = 2.0", "mass = 3.0", robot_text()))
+    for found in (pickle.loads(data), pickle.loads(pickle.dumps(pickle.loads(data)))):
+        assert (found.duration, found.path) == (0.5, path)
+        mass = found.robot.mass_matrix(found.q0)
+        np.testing.assert_array_equal(mass, task.robot.mass_matrix(task.q0))
+        sample = task.reference(0.1)
+        q = task.robot.random(np.random.default_rng(0))
+        torque = [one.servo.torque(q, one.s0, sample) for one in (task, found)]
+        assert torque[0].tobytes() == torque[1].tobytes()
+    assert load_task(path).robot.bodies != task.robot.bodies
+    # The sidecar of a URDF file is one of its files; another one that is there meanwhile is not.
+    column = """<robot name="a"><link name="b"><inertial><mass value="1"/>
+      <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
+    write(tmp_path, column, "a.urdf")
+    output = altered('"rover_arm"', '"a.urdf"', TASK[: TASK.index("[[outputs]]")])
+    floating = output + ONE_LINK
+    data = pickle.dumps(load_task(write(tmp_path, floating)))
+    for file in (path, robot, tmp_path / "a.urdf"):
+        file.unlink()
+    write(tmp_path, 'base = "fixed"\n', "a.toml")
+    assert pickle.loads(data).robot.nv == 6
+    with pytest.raises(DescriptionError, match="no file of this name"), given({}):
+        load_task(tmp_path / "a.toml")
+
+
+ONE_LINK = """
+[[outputs]]
+name = "pose"
+body = "b"
+group = "R3"
+stiffness = 1.0
+damping = 1.0
+
+[reference.pose]
+kind = "hold"
+point = [0.0, 0.0, 0.0]
+
+[simulation]
+duration = 1.0
+dt = 0.01
+"""
 
 
 def test_the_reference_is_the_sum_in_output_order(tmp_path: Path) -> None:
