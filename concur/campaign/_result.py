@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -146,57 +146,49 @@ class CampaignResult:
             object.__setattr__(self, name, pairs)
         numbers = np.asarray(self.numbers, dtype=np.int64)
         n = len(numbers) if numbers.ndim == 1 else -1
+        if not np.size(self.extremes) and not (n and self.signals):
+            object.__setattr__(self, "extremes", np.zeros((n, len(self.signals))))
         order = np.argsort(numbers, kind="stable")
-        empty = np.size(self.extremes) == 0 and not (n and self.signals)
-        extremes = np.zeros((n, len(self.signals))) if empty else self.extremes
-        for name, given, shape in (
-            ("numbers", numbers, (n,)),
-            ("worlds", self.worlds, (n, len(self.quantities))),
-            ("values", self.values, (n, len(self.columns))),
-            ("stopped", self.stopped, (n,)),
-            ("extremes", extremes, (n, len(self.signals))),
+        for name, shape in (
+            ("numbers", (n,)),
+            ("worlds", (n, len(self.quantities))),
+            ("values", (n, len(self.columns))),
+            ("stopped", (n,)),
+            ("extremes", (n, len(self.signals))),
         ):
-            array = np.asarray(given, dtype=np.int64 if name == "numbers" else float)
+            array = np.asarray(getattr(self, name), dtype=np.int64 if name == "numbers" else float)
             if array.shape != shape:
                 cure = "Pass a row for each number and a column for each name."
                 _refuse(name, f"shape {shape}", f"shape {array.shape}", cure, ShapeError)
             array = array[order]
             array.setflags(write=False)
             object.__setattr__(self, name, array)
-        doubled = self.numbers[1:][np.diff(self.numbers) == 0]
-        if len(doubled):
-            came = f"world {doubled[0]} twice"
-            _refuse("numbers", "each world once", came, "Count each world once.")
-        for name in ("crashes", "invalid"):
-            reasons = {int(number): str(why) for number, why in dict(getattr(self, name)).items()}
-            object.__setattr__(self, name, dict(sorted(reasons.items())))
-            strange = sorted(set(reasons) - set(self.numbers.tolist()))
-            if strange:
-                cure = "Give each of these worlds a row; a crashed one has NaN as its values."
-                _refuse(name, "numbers of the campaign", f"world {strange[0]}", cure)
+        reasons = {
+            name: {int(number): str(why) for number, why in dict(getattr(self, name)).items()}
+            for name in ("crashes", "invalid")
+        }
+        known: set[int] = set(self.numbers.tolist())
+        looks: Any = entries(self.looks, (int, np.integer))  # type: ignore[arg-type]
+        for name, right, expected in (
+            ("numbers", len(known) == n, "each world once"),
+            ("crashes", known >= set(reasons["crashes"]), "numbers of the campaign"),
+            ("invalid", known >= set(reasons["invalid"]), "numbers of the campaign"),
+            (
+                "looks",
+                looks is not None and all(_is_number(look) and look >= 0 for look in looks),
+                "numbers of worlds",
+            ),
+            ("duration", _is_number(self.duration, float), "a finite number"),
+            ("seed", _is_number(self.seed), "a whole number"),
+            ("method", self.method in get_args(Method), " or ".join(get_args(Method))),
+        ):
+            if not right:
+                _refuse(name, expected, shown(getattr(self, name)), "Pass that of the campaign.")
         limits = {str(name): (float(a), float(b)) for name, (a, b) in dict(self.limits).items()}
         object.__setattr__(self, "limits", limits)
-        self._check()
-        object.__setattr__(self, "looks", tuple(sorted({*map(int, self.looks), n})))
-
-    def _check(self) -> None:
-        """Validate looks, duration, seed and method."""
-        looks: Any = entries(self.looks, (int, np.integer))  # type: ignore[arg-type]
-        if looks is None or any(isinstance(look, bool) or look < 0 for look in looks):
-            cure = "Omit it, or pass those of the result that is extended."
-            _refuse("looks", "numbers of worlds, zero or more", shown(self.looks), cure)
-        whole = (int, np.integer)
-        for name, kinds, expected in (
-            ("duration", (*whole, float, np.floating), "a finite number"),
-            ("seed", whole, "a whole number"),
-        ):
-            given: Any = getattr(self, name)
-            number = isinstance(given, kinds) and not isinstance(given, bool)
-            if not number or not abs(float(given)) < np.inf:
-                _refuse(name, expected, shown(given), "Pass that of the campaign.")
-        if self.method not in get_args(Method):
-            cure = "Name the way in which the worlds were drawn."
-            _refuse("method", " or ".join(get_args(Method)), shown(self.method), cure)
+        for name, texts in reasons.items():
+            object.__setattr__(self, name, dict(sorted(texts.items())))
+        object.__setattr__(self, "looks", tuple(sorted({*map(int, looks or ()), n})))
 
     def __len__(self) -> int:
         """Number of worlds."""
@@ -315,13 +307,9 @@ class CampaignResult:
             "extremes": (self.extremes, self.signals),
             "stopped": (self.stopped, [("stopped", "s")]),
         }
-        head = {
-            "format": _FORMAT,
-            **{name: getattr(self, name) for name in _FACTS},
-            "crashes": list(self.crashes.items()),
-            "invalid": list(self.invalid.items()),
-        }
-        return write_arrays(path, arrays, {}, {"campaign": json.dumps(head)})
+        head = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in arrays}
+        head |= {name: list(head[name].items()) for name in ("crashes", "invalid")}
+        return write_arrays(path, arrays, {}, {"campaign": json.dumps({"format": _FORMAT, **head})})
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> CampaignResult:
@@ -348,7 +336,8 @@ class CampaignResult:
                 head: dict[str, Any] = json.loads(file.text("campaign"))
                 if head.pop("format") != _FORMAT:
                     raise ValueError("another version of the format")
-                head |= {name: file.array(name) for name in _ARRAYS}
+                names = ("worlds", "values", "extremes", "stopped")
+                head |= {name: file.array(name) for name in names}
                 head["numbers"] = file.array("numbers", kinds="iu")
                 return cls(**head | {name: dict(head[name]) for name in ("crashes", "invalid")})
             except DescriptionError:
@@ -360,18 +349,10 @@ class CampaignResult:
 _INVALID = (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
 """Errors of JSON with other members than those of `save`."""
 
-_ARRAYS = ("worlds", "values", "extremes", "stopped")
-_FACTS = [
-    "quantities",
-    "columns",
-    "signals",
-    "duration",
-    "method",
-    "seed",
-    "key",
-    "limits",
-    "looks",
-]
+
+def _is_number(value: Any, kind: type = int) -> bool:
+    whole = isinstance(value, (int, np.integer, kind)) and not isinstance(value, bool)
+    return whole and bool(np.isfinite(float(value)))
 
 
 def _refuse(
