@@ -28,9 +28,18 @@ from concur.codegen._evaluator import Evaluator, OneThread
 from concur.codegen._fingerprint import fingerprint
 from concur.codegen._library import Compiled, compiled, instructions, recalled
 from concur.codegen._methods import EvaluatedMethods
+from concur.codegen._random import uniform
 from concur.codegen._rollout import Rollout
-from concur.codegen._rollout_data import LONGEST_DELAY, Batch, Demand, Record, Rolled
-from concur.codegen._rollout_loop import uniform
+from concur.codegen._rollout_data import (
+    LONGEST_DELAY,
+    Batch,
+    Demand,
+    Job,
+    Record,
+    Rolled,
+    Sizes,
+)
+from concur.codegen._series import CHUNK, Series, Trace, series_function
 
 __all__ = [
     "DRIFT",

@@ -44,11 +44,9 @@ _FORMS = {
 """C code over lanes of each CasADi instruction."""
 
 
-def lane_head(width: int | None, scalar: bool) -> str:
+def lane_head(scalar: bool) -> str:
     """Beginning of each file: types and functions of lanes."""
-    head = "#define SCALAR_FUNCTIONS\n" if scalar else ""
-    head += "" if width is None else f"#define WIDTH {width}\n"
-    return head + _SUPPORT.read_text(encoding="utf-8")
+    return "#define SCALAR_FUNCTIONS\n" * scalar + _SUPPORT.read_text(encoding="utf-8")
 
 
 def lane_graph(function: ca.Function, name: str) -> tuple[str, list[str], int]:

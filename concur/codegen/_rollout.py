@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import casadi as ca
@@ -15,7 +16,6 @@ from concur.codegen._compiler import compiler_for
 from concur.codegen._evaluator import UNSOUND, dense
 from concur.codegen._rollout_c import (
     OPENMP,
-    WIDTHS,
     call,
     expanded,
     opened,
@@ -23,7 +23,7 @@ from concur.codegen._rollout_c import (
     threaded,
 )
 from concur.codegen._rollout_data import Batch, Demand, Job, Rolled, Sizes, refused
-from concur.codegen._rollout_loop import Loop
+from concur.codegen._series import CHUNK, Series, series_function
 from concur.errors import ShapeError, shown
 
 _SLOW = "many worlds are interpreted one by one"
@@ -34,7 +34,7 @@ class Rollout:
 
     The loop over time is in C. An instruction computes four or eight worlds, and threads share
     groups of them. Results of a world depend neither on the other worlds, nor on their order, nor
-    on the number of threads: they are equal bit by bit for one compiler, width and processor.
+    on the number of threads: they are equal bit by bit for one compiler and processor.
 
     Parameters
     ----------
@@ -51,8 +51,6 @@ class Rollout:
         Steps of a tick.
     noises : int
         Number of standard normal numbers that a tick takes.
-    width : int, optional
-        4 or 8 worlds per instruction; default: the width of the processor's registers.
     threads : int
         Number of threads that share the worlds, if the compiler has OpenMP.
     interpreted : bool
@@ -61,10 +59,10 @@ class Rollout:
     Attributes
     ----------
     compiled : bool
-        Whether it is machine code; else NumPy runs the same loop, with equal results up to
+        Whether it is machine code; else a `Series` runs the same loop, with equal results up to
         rounding.
     width : int
-        Number of worlds per instruction; 1 when interpreted.
+        Number of worlds per instruction, by the processor's registers; 1 when interpreted.
     threads : int
         Number of threads.
     key : str
@@ -100,16 +98,13 @@ class Rollout:
         step: ca.Function,
         steps_per_tick: int,
         noises: int = 0,
-        width: int | None = None,
         threads: int = 1,
         interpreted: bool = False,
     ) -> None:
-        if width is not None and width not in WIDTHS:
-            raise refused("`width`", " or ".join(map(str, WIDTHS)), shown(width), ShapeError)
         for name, number in (("steps_per_tick", steps_per_tick), ("threads", threads)):
             if not isinstance(number, int) or isinstance(number, bool) or number < 1:
                 raise refused(f"`{name}`", "a positive integer", shown(number), ShapeError)
-        self._made_of = (tick, step, steps_per_tick, noises, width)
+        self._made_of = (tick, step, steps_per_tick, noises)
         self._interpreted = bool(interpreted)
         self.sizes = _sizes(tick, step, noises)
         self.steps_per_tick, self.threads, self.width = steps_per_tick, threads, 1
@@ -122,16 +117,16 @@ class Rollout:
             )
         tick, step = dense(tick, without=UNSOUND), graph
         tick = expanded(tick) or tick
-        self._library = self._load(tick, step, width)
+        self._graphs = tick, step
+        self._library = self._load(tick, step)
         self.compiled = self._library is not None
-        self._loop = None if self.compiled else Loop(tick, step, steps_per_tick)
 
-    def _load(self, tick: ca.Function, step: ca.Function, width: int | None) -> Any:
+    def _load(self, tick: ca.Function, step: ca.Function) -> Any:
         compiler = None if self._interpreted else compiler_for(_SLOW)
         if compiler is not None:
             # With one thread too: one library and one key, whatever the number of threads.
             compiler = threaded(compiler, needed=self.threads > 1)
-            code = rollout_sources(tick, step, self.sizes, width, compiler.is_zig)
+            code = rollout_sources(tick, step, self.sizes, compiler.is_zig)
             found = loaded(code, compiler, opened, _SLOW)
             if found is not None:
                 self.threads = self.threads if OPENMP in compiler.command else 1
@@ -182,10 +177,12 @@ class Rollout:
             If a delay is too long, or a demand invalid.
         """
         job = Job(self.sizes, batch, reference, ticks, demands, record)
-        if self._loop is None:
+        if self.compiled:
             call(self._library, job, self.threads, self.steps_per_tick, self.sizes.nu)
         else:
-            self._loop.run(job)
+            steps = self.steps_per_tick
+            made = partial(series_function, *self._graphs, steps, job.ring_length)
+            Series(made, min(job.ticks, max(1, CHUNK // steps))).run(job)
         return job.rolled
 
     def __reduce__(self) -> Any:

@@ -20,9 +20,6 @@ from concur.codegen._lanes_c import SIGNATURE, lane_files, lane_graph, lane_head
 from concur.codegen._rollout_data import Job, Sizes
 from concur.codegen._sources import Sources, sources
 
-WIDTHS = (4, 8)
-"""Supported numbers of worlds per instruction."""
-
 OPENMP = "-fopenmp"
 """Flag of threads."""
 
@@ -42,11 +39,11 @@ class _Job(ctypes.Structure):
 
 
 def rollout_sources(
-    tick: ca.Function, step: ca.Function, sizes: Sizes, width: int | None, scalar: bool
+    tick: ca.Function, step: ca.Function, sizes: Sizes, scalar: bool
 ) -> Sources:
     """Write a tick and a step in C: over lanes, or a tick with a solver world by world."""
     facts = dict(zip(("NX", "NP", "NR", "NOISES", "NU", "NY", "NY_STEP"), sizes, strict=True))
-    head, parts, texts, lengths, further = lane_head(width, scalar), [], [], [], list[str]()
+    head, parts, texts, lengths, further = lane_head(scalar), [], [], [], list[str]()
     solver = False
     for function, name in ((tick, "graph_tick"), (step, "graph_step")):
         if not function.is_a("SXFunction"):

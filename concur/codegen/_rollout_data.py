@@ -185,7 +185,7 @@ class Job:
         self.ticks = _whole(ticks, "ticks", 1, MOST_TICKS)
         self.seed = _whole(batch.seed, "seed", 0, 2**63)
         self.worlds = _keys(batch.worlds)
-        count, rows = len(self.worlds), (self.ticks, sizes.nr)
+        count, rows, self.noises = len(self.worlds), (self.ticks, sizes.nr), sizes.noises
         self.start = _array(batch.x0, "x0", (count, sizes.nx))
         self.numbers = _array(batch.p, "p", (count, sizes.np))
         self.reference = _array(reference, "reference", rows, (count, *rows))

@@ -15,13 +15,11 @@ from concur.simulation._integrator import (
     Integrator,
 )
 from concur.simulation._latency import Latency, encoder_count, encoder_reading
-from concur.simulation._loop_program import loop_program
 from concur.simulation._motion import Motion
 from concur.simulation._mujoco import ContactRun, mujoco_run
 from concur.simulation._plant import Plant
-from concur.simulation._program import Program
-from concur.simulation._recorded import recorded_run
-from concur.simulation._run import Run
+from concur.simulation._program import Program, loop_program
+from concur.simulation._run import Run, recorded_run
 from concur.simulation._run_data import Tolerances
 from concur.simulation._signals import ValidRange, first_invalid, run_signals, valid_ranges
 from concur.simulation._simulate import RealPlant, program_run, simulate

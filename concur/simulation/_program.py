@@ -2,13 +2,13 @@
 
 The state x holds configuration and velocity, work, the law's memory, and the states of drives; the
 numbers p of a world are those of its robot, followed by those of its uncertain imperfections. A
-campaign runs both graphs by `codegen.Rollout`, `simulate` runs their ideal case by `advance`.
+campaign runs both graphs in many worlds, `simulate` in one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,16 +16,18 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import LONGEST_DELAY, finite_floats
-from concur.control import KEPT, TrackingLaw, decoupling_margin, tick_function
+from concur.codegen import LONGEST_DELAY, Sizes, finite_floats
+from concur.control import KEPT, Law, TickStatus, TrackingLaw, decoupling_margin, tick_function, tracking_law
 from concur.errors import ShapeError, SimulationError, UnknownNameError, shown
 from concur.outputs import Reference, ReferenceSample, reference_for
-from concur.robot import control_velocities, mapping
+from concur.robot import control_velocities, mapping, unknown_name
 from concur.simulation._drives import Drives, check_stiffness, mobility_function
 from concur.simulation._imperfections import Imperfections, Scalar, joint_places
+from concur.simulation._integrator import FIXED_STEP, grid
 from concur.simulation._latency import encoder_reading
 from concur.simulation._plant import Plant
 from concur.simulation._run_data import coordinate_signals, error_parts
+from concur.simulation._slip import check_step
 from concur.simulation._step import MOVING, Step, split
 
 FORCE_STATES = ("work", "torque", "load")
@@ -35,9 +37,12 @@ FORCE_UNIT = 2.0**40
 A power of two, so that it changes no bit of the results."""
 
 
+_Ticked = tuple[dict[str, ca.MX], ca.MX, list[ca.MX]]
+
+
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A sampled closed loop with imperfections, as graphs for many worlds. Made by `loop_program`.
+    """A closed loop as graphs for many worlds. Made by `loop_program`.
 
     Parameters
     ----------
@@ -52,9 +57,12 @@ class Program:
     dt : float
         Step of integration, s.
     steps_per_tick : int
-        Steps in a control period; 0: the law acts continuously.
+        Steps in a control period; 0: the law acts continuously, and a tick is a step.
     method : str
         "rk4" or "rkmk4".
+    ideal : bool
+        Whether nothing is imperfect but the friction of the plant. The last number in p is then the
+        step, s, so that one machine code serves all of them, and the signals are those of `simulate`.
 
     Attributes
     ----------
@@ -98,6 +106,7 @@ class Program:
     dt: float
     steps_per_tick: int
     method: str
+    ideal: bool = False
 
     @cached_property
     def states(self) -> dict[str, slice]:
@@ -168,7 +177,20 @@ class Program:
     @property
     def n_numbers(self) -> int:
         """Length of the numbers p."""
-        return self.plant.n_numbers + len(self._inputs)
+        return self.plant.n_numbers + len(self._inputs) + self.ideal
+
+    @property
+    def sizes(self) -> Sizes:
+        """Lengths of the inputs and results of the graphs."""
+        law, plant = self.law, self.plant
+        nr = sum(law.sampled.values()) * (1 if self.steps_per_tick else 3) + 1
+        ny, of_step = self.tick_signals, len(self.signals) - self.tick_signals
+        if self.ideal:
+            of_step = 2 * (plant.nq + plant.nv + law.nu)
+            ny = 2 + law.size
+            if not self.steps_per_tick:
+                ny, of_step = ny + of_step, 0
+        return Sizes(self.nx, self.n_numbers, nr, self.noises, law.nu, ny, of_step)
 
     @property
     def control_period(self) -> float:
@@ -229,7 +251,8 @@ class Program:
             self.drives.decay(values) if kind == "lag" else values
             for (kind, _), values in known.items()
         ]
-        return np.column_stack([rows, *columns])
+        steps = [np.full(count, self.dt)] if self.ideal else []
+        return np.column_stack([rows, *columns, *steps])
 
     def delays(
         self, deviations: Mapping[Scalar, ArrayLike] | None = None, worlds: int = 1
@@ -343,12 +366,19 @@ class Program:
         Returns
         -------
         numpy.ndarray
-            Shape (ticks, nr): the inputs `sampled` of the law, and the time, s.
+            Shape (ticks, nr): the inputs `sampled` of the law, and the time, s. Where the law acts
+            continuously they are those at the start, in the middle and at the end of the step; the
+            last step stands still.
         """
         known = reference_for(reference, self.law.outputs, self._where)
-        times = np.arange(ticks) * self.control_period
+        count = 1 if self.steps_per_tick else 2
+        times = np.arange(count * (ticks - 1) + 1) * (self.control_period / count)
         parts = (*known.sample(times), times[:, None])[: len(self.law.sampled)]
-        return np.column_stack([*parts, times])
+        rows = np.column_stack([np.zeros((len(times), 0)), *parts])
+        if count > 1:
+            places = np.arange(0, len(rows), 2)[:, None] + np.arange(3)
+            rows = rows[np.minimum(places, len(rows) - 1)].reshape(ticks, -1)
+        return np.column_stack([rows, times[::count]])
 
     def state(self, x: np.ndarray, name: str) -> np.ndarray:
         """Part of states x in SI units.
@@ -370,92 +400,73 @@ class Program:
     @cached_property
     def tick(self) -> ca.Function:
         """Tick of the law."""
-        law, plant, drives = self.law, self.plant, self.drives
-        x, p, n = self._symbol("x"), self._symbol("p"), ca.MX.sym("n", self.noises)
-        r, part = ca.MX.sym("r", sum(law.sampled.values()) + 1), self._parts(x)
-        own, w = p[: plant.n_numbers, :], p[plant.n_numbers :, :]
-        seen = self._measurement(part["q"], part["v"], w, n)
-        u, pivot, _, _, status, part["law"] = self._law(seen, split(r, law.sampled), part["law"])
-        part["time"] = r[-1]
-        # Drives start with the first command as their torque.
-        loaded = drives.loaded_function()(u, w)
-        for name, start in zip(("torque", "spring"), loaded, strict=True):
-            part[name] = ca.if_else(r[-1] <= 0.0, start, part[name])
-        pose = r[: law.pose_size, :]
-        rows = [status, *self._judged(part["q"], pose), u, part["q"], pivot]
-        if plant.slip is None and plant.nf:
-            rows.append(self._residual(part["q"], part["v"], own))
-        return ca.Function(
-            "tick",
-            [x, p, r, n],
-            [self._together(part), u, ca.vertcat(*rows)],
-            ["x", "p", "r", "n"],
-            ["x_next", "u", "y"],
-        )
+        sizes = self.sizes
+        given = {"x": sizes.nx, "p": sizes.np, "r": sizes.nr, "n": sizes.noises}
+        x, p, r, n = (ca.MX.sym(name, size) for name, size in given.items())
+        make = self._sampled if self.steps_per_tick else self._continuous
+        after, u, rows = make(self._parts(x), p, r, n)
+        results = [self._together(after), u, ca.densify(ca.vertcat(*rows))]
+        return ca.Function("tick", [x, p, r, n], results, [*given], ["x_next", "u", "y"])
 
     @cached_property
     def step(self) -> ca.Function:
         """Step of the plant under a held command."""
         plant = self.plant
-        x, p, u = self._symbol("x"), self._symbol("p"), ca.MX.sym("u", plant.nu)
-        part, _ = self._stepped(self._parts(x), p, u, self.dt)
+        x, p, u = (ca.MX.sym(*of) for of in (("x", self.nx), ("p", self.n_numbers), ("u", plant.nu)))
+        part, step = self._stepped(self._parts(x), p, u)
         own, signals = p[: plant.n_numbers, :], [part["v"]]
-        if plant.slip is not None:
+        if self.ideal:
+            signals = step.rows[-2:]
+        elif plant.slip is not None:
             signals += [plant.slip_speeds(part["q"], part["v"], own), part["load"]]
             signals += [plant.tipping(part["q"], part["load"], own)] if plant.edges else []
-        return ca.Function(
-            "step",
-            [x, p, u],
-            [self._together(part), ca.vertcat(*signals)],
-            ["x", "p", "u"],
-            ["x_next", "y"],
-        )
+        results = [self._together(part), ca.vertcat(*signals)]
+        return ca.Function("step", [x, p, u], results, ["x", "p", "u"], ["x_next", "y"])
 
-    def advance(self, periods: int) -> ca.Function:
-        """Several periods of the ideal loop, or steps where the law acts continuously.
+    def _sampled(self, part: dict[str, ca.MX], p: ca.MX, r: ca.MX, n: ca.MX) -> _Ticked:
+        """State, command and signals after a tick that reads the state."""
+        law, plant, drives = self.law, self.plant, self.drives
+        own, w = p[: plant.n_numbers, :], self._deviations(p)
+        seen = self._measurement(part["q"], part["v"], w, n)
+        period = self.steps_per_tick * self._h(p)
+        found = self._law(seen, split(r, law.sampled), part["law"], period)
+        u, pivot, missed, scale, status, part["law"] = found
+        part["time"] = r[-1]
+        # Drives start with the first command as their torque.
+        loaded = drives.loaded_function()(u, w)
+        for name, start in zip(("torque", "spring"), loaded, strict=True):
+            part[name] = ca.if_else(r[-1] <= 0.0, start, part[name])
+        if self.ideal:
+            return part, u, [status, missed, scale]
+        rows = [status, *self._judged(part["q"], r[: law.pose_size, :]), u, part["q"], pivot]
+        if plant.slip is None and plant.nf:
+            rows.append(self._residual(part["q"], part["v"], own))
+        return part, u, rows
 
-        Parameters
-        ----------
-        periods : int
-            Number of periods, or of steps.
+    def _continuous(self, part: dict[str, ca.MX], p: ca.MX, r: ca.MX, n: ca.MX) -> _Ticked:
+        """State after a step in which the law acts, its torque at the start, and signals."""
+        demand, part["time"] = ca.reshape(r[:-1], -1, 3), r[-1]
+        after, step = self._stepped(part, p, demand)
+        pivot, u, missed, scale, *ends = step.rows
+        fine = pivot >= self.law.singular_margin
+        status = ca.if_else(fine, float(TickStatus.OK), float(TickStatus.SINGULAR))
+        return after, u, [status, missed, scale, *ends]
 
-        Returns
-        -------
-        casadi.Function
-            From (x, p, h, r): the step h, s, and what the law takes as `sampled`, a column for each
-            period; where it acts continuously three, for start, middle and end of each step; p and
-            h have a column for each period too. To x after each step, and the law in each period
-            (verdict, u, missed, scale): its `TickStatus`, or the smallest pivot of the step; and
-            the smallest and the largest (q, v, u) of the stages of each step.
-        """
-        law, held = self.law, self.steps_per_tick
-        x, p, h = self._symbol("x"), self._symbol("p"), ca.MX.sym("h")
-        r, part = ca.MX.sym("r", sum(law.sampled.values()), 1 if held else 3), self._parts(x)
-        if held:
-            u = ca.MX.sym("u", self.plant.nu)
-            after, step = self._stepped(part, p, u, h)
-            kept = [self._together(after), *step.rows[-2:]]
-            one = ca.Function("step", [x, p, h, u], kept)
-            seen = part["q"], law.law_velocities(part["v"])
-            found = self._law(seen, split(r, law.sampled), part["law"], held * h)
-            torque, _, missed, scale, verdict, part["law"] = found
-            columns = (ca.repmat(value, 1, held) for value in (p, h, torque))
-            moved = one.mapaccum("steps", held, [0], [0], {})(self._together(part), *columns)
-            rows = [moved[0], verdict, torque, missed, scale, *moved[1:]]
-        else:
-            after, step = self._stepped(part, p, r, h)
-            rows = [self._together(after), *step.rows]
-        names = ["x_next", "verdict", "u", "missed", "scale", "low", "high"]
-        rows = [ca.densify(row) for row in rows]
-        period = ca.Function("period", [x, p, h, r], rows, ["x", "p", "h", "r"], names)
-        return period.mapaccum("advance", periods, ["x"], ["x_next"], {})
+    def _h(self, p: ca.MX) -> ca.MX | float:
+        """The step, s."""
+        return p[-1] if self.ideal else self.dt
+
+    def _deviations(self, p: ca.MX) -> ca.MX:
+        """Numbers of the uncertain imperfections."""
+        return p[self.plant.n_numbers : self.n_numbers - self.ideal, :]
 
     def _stepped(
-        self, part: dict[str, ca.MX], p: ca.MX, command: ca.MX, h: ca.MX | float
+        self, part: dict[str, ca.MX], p: ca.MX, command: ca.MX
     ) -> tuple[dict[str, ca.MX], Step]:
-        """Parts of a state after a step of length h, and the step."""
-        drives, w = self.drives, p[self.plant.n_numbers :, :]
+        """Parts of a state after a step, and the step."""
+        drives, w, h = self.drives, self._deviations(p), self._h(p)
         part, acts = dict(part), not self.steps_per_tick
+        p = p[: self.n_numbers - self.ideal, :]
         step = Step(self.plant, drives, self.method, self.law if acts else None)
         if not acts:
             command, part["torque"] = drives.torque_function()(command, part["torque"], w)
@@ -471,12 +482,12 @@ class Program:
         return part, step
 
     def _law(
-        self, seen: Any, sampled: list[ca.MX], memory: ca.MX, period: ca.MX | None = None
+        self, seen: Any, sampled: list[ca.MX], memory: ca.MX, period: ca.MX | float
     ) -> list[ca.MX]:
         """Results of the law's tick (u, pivot, missed, scale, status), and its memory."""
         law = self.law
         others = [ca.MX(ca.DM(law.model.momentum))] if law.takes_momentum else []
-        others += [ca.MX(self.control_period) if period is None else period] if law.nz else []
+        others += [ca.MX(period)] if law.nz else []
         # States stay below 1e6: the size of the answer, a sum of squares, is kept as its root.
         before = ca.vertcat(memory[0], memory[1] ** 2, memory[KEPT:, :])
         *found, after = tick_function(law, watched=True).call([*seen, *sampled, *others, before])
@@ -521,9 +532,6 @@ class Program:
         q, v, p = (ca.SX.sym(name, size) for name, size in sizes.items())
         rows = plant.symbolic(p).constraints(q)
         return ca.Function("residual", [q, v, p], [ca.norm_inf(rows @ v)])
-
-    def _symbol(self, name: str) -> ca.MX:
-        return ca.MX.sym(name, {"x": self.nx, "p": self.n_numbers}[name])
 
     def _parts(self, x: ca.MX) -> dict[str, ca.MX]:
         """Parts of a state in SI units."""
@@ -614,3 +622,136 @@ class Program:
             deviation = finite_floats(given, f"{self._where}, `{kind}` of `{name}`")
             found.append(np.atleast_1d(fixed + deviation))
         return found
+
+
+def loop_program(
+    law: Law,
+    plant: Plant,
+    imperfections: Imperfections | None = None,
+    uncertain: Iterable[Scalar] = (),
+    dt: float = 1e-3,
+    control_period: float | None = None,
+    method: str = "rk4",
+) -> Program:
+    """Make the graphs of a sampled closed loop with imperfections.
+
+    Parameters
+    ----------
+    law : Law
+        The law: a `Servo`, or any other `concur.control.Law`.
+    plant : Plant
+        Plant; its friction acts unless the imperfections contain friction.
+    imperfections : Imperfections, optional
+        Fixed values of imperfections; default none.
+    uncertain : iterable of (str, str)
+        Kind and name of the imperfections that differ between worlds, see `Imperfections.names`.
+    dt : float
+        Step of integration, s.
+    control_period : float, optional
+        Period of the law, s, a whole number of steps; default one step.
+    method : str
+        "rk4" or "rkmk4".
+
+    Returns
+    -------
+    Program
+        The program.
+
+    Raises
+    ------
+    SimulationError
+        If the numbers do not fit the robot, a step is too long for friction or springs, or plant
+        and imperfections both have friction.
+    UnknownNameError
+        If there is no such imperfection or method.
+
+    Notes
+    -----
+    Torque lag is exact: with E = exp(-h / 2 tau) the torque at the nodes of a Runge-Kutta step is
+    ``u + (u0 - u) {1, E, E^2}`` for the command u and the torque u0 before.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> from concur.simulation import Imperfections, loop_program
+    >>> robot = cc.robots.rover_arm()
+    >>> servo = cc.Servo(cc.reduce(robot), [cc.Output("hand", "forearm", "R3")], 4.0, 4.0)
+    >>> real = Imperfections.of(robot, viscous=0.1)
+    >>> program = loop_program(servo, cc.Plant(robot), real, {("lag", "turret")})
+    >>> program.numbers(deviations={("lag", "turret"): [0.004, 0.008]}).shape
+    (2, 1)
+    """
+    known = tracking_law(law, "loop_program, `law`")
+    real = Imperfections() if imperfections is None else imperfections
+    for name, value, wanted in (("plant", plant, Plant), ("imperfections", real, Imperfections)):
+        if not isinstance(value, wanted):
+            raise SimulationError(
+                f"loop_program, `{name}`",
+                expected=wanted.__name__,
+                came=shown(value),
+                cure="Write Plant(robot), and Imperfections.of(robot, viscous=0.1).",
+            )
+    where = f"imperfect `{plant.name}`"
+    if method not in FIXED_STEP:
+        raise unknown_name(where, "method", method, FIXED_STEP)
+    period = dt if control_period is None else control_period
+    _, per_tick = grid(where, period, dt, period)
+    known.state_bounds.check_period(f"{where}, `control_period`", period)
+    check_step(where, plant.slip, dt)
+    if plant.friction is not None:
+        if real.friction is not None:
+            raise SimulationError(
+                f"{where}, `friction`",
+                expected="friction of the plant or of the imperfections",
+                came="both",
+                cure="Omit that of the plant.",
+            )
+        real, plant = replace(real, friction=plant.friction), replace(plant, friction=None)
+    if real.momentum_error and not known.model.takes_momentum:
+        raise SimulationError(
+            f"{where}, `momentum_error`",
+            expected="none, for a robot that does not float",
+            came=shown(real.momentum_error),
+            cure="Omit it.",
+        )
+    found = _uncertain(where, real, plant, uncertain)
+    made = Program(known, plant, real, found, float(dt), per_tick or 1, method)
+    made.numbers()  # refuses what is too stiff
+    return made
+
+
+def _uncertain(
+    where: str, real: Imperfections, plant: Plant, given: Iterable[Scalar]
+) -> tuple[Scalar, ...]:
+    """Uncertain imperfections, sorted, after all checks."""
+    robot, entries = plant.tree, list(given)
+    for entry in entries:
+        if not (isinstance(entry, tuple) and [*map(type, entry)] == [str, str]):
+            raise SimulationError(
+                f"{where}, `uncertain`",
+                expected="pairs of kind and name",
+                came=shown(entry),
+                cure='Write {("lag", "turret")}.',
+            )
+    found = sorted(set(entries))
+    for kind, name in found:
+        names = real.names(kind, robot)
+        if name not in names:
+            raise unknown_name(f"{where}, uncertain `{kind}`", "name", name, names)
+        fixed = real.values(kind, robot)[names.index(name)]
+        if not np.isfinite(fixed):
+            raise SimulationError(
+                f"{where}, uncertain `{kind}` of `{name}`",
+                expected="a finite fixed value, from which it deviates",
+                came=f"{fixed}",
+                cure=f"Give `{kind}` of `{name}` in the imperfections.",
+            )
+    return tuple(found)
+
+
+def ideal_program(
+    law: TrackingLaw, plant: Plant, method: str, dt: float, per_tick: int | None
+) -> Program:
+    """Loop without imperfections but the friction of the plant; continuous without `per_tick`."""
+    real, bare = Imperfections(friction=plant.friction), replace(plant, friction=None)
+    return Program(law, bare, real, (), float(dt), per_tick or 0, method, ideal=True)

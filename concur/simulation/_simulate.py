@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import NoneType
 from typing import Any
 
@@ -12,38 +13,20 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur._progress import busy, track
-from concur.codegen import Batch, Rollout
-from concur.control import (
-    KEPT,
-    Law,
-    TickStatus,
-    TrackingLaw,
-    lost_direction,
-    singular_error,
-    tracking_law,
-)
+from concur._progress import track
+from concur.codegen import CHUNK, Batch, Job, Rollout, Series, Trace, series_function
+from concur.control import KEPT, Law, TickStatus, TrackingLaw, lost_direction, singular_error, tracking_law
 from concur.errors import ConcurError, SimulationError
 from concur.outputs import Reference, ReferenceSample, reference_for
 from concur.robot import Mechanism, Worlds, check_contacts, controls, mapping
+from concur.simulation._adaptive import AdaptiveSteps, rates_of
 from concur.simulation._drives import check_friction
 from concur.simulation._imperfections import Imperfections, Scalar
-from concur.simulation._integrator import (
-    FASTEST,
-    FIXED_STEP,
-    Integrator,
-    grid,
-    is_compiled,
-    machine_code,
-    shape_start,
-)
-from concur.simulation._loop import Adaptive, FixedStep, Loop, most_periods, rates_of
-from concur.simulation._loop_program import ideal_program, loop_program
+from concur.simulation._integrator import FASTEST, FIXED_STEP, Integrator, grid, machine_code, shape_start
 from concur.simulation._plant import Plant
-from concur.simulation._program import Program
+from concur.simulation._program import Program, ideal_program, loop_program
 from concur.simulation._record import Recorder, recorded_together
-from concur.simulation._recorded import recorded_run, run_of
-from concur.simulation._run import Run
+from concur.simulation._run import Run, run_of
 from concur.simulation._slip import check_step
 from concur.system import System
 
@@ -194,7 +177,7 @@ def simulate(
     deviations = mapping(f"{where}, `deviations`", deviations)
     if ideal := real.imperfections is None and not deviations:
         program = ideal_program(law, stepped, options.method, dt, per_hold)
-        p = np.zeros((1, 0)) if numbers is None else numbers
+        p = np.append(np.zeros((1, 0)) if numbers is None else numbers, [[dt]], axis=1)
     else:
         given = real.imperfections, tuple(deviations), dt, hold or dt
         program = loop_program(law, stepped, *given, options.method)
@@ -211,56 +194,12 @@ def simulate(
     margin = law.margin(q)
     if margin < law.refused_below:
         raise singular_error(law, q, margin)
-    if ideal:
-        return _ideal_run(where, program, (demand, p[0], x0[0], steps), moving, options)
-    ticks, _ = grid(where, duration, program.control_period, None)
     delays = program.delays(deviations)
+    ticks = -(-steps // (program.steps_per_tick or 1))
+    if not ideal:
+        ticks, _ = grid(where, duration, program.control_period, None)
     batch = Batch(x0, p, [real.number], real.seed, *delays)
-    with busy(options.progress, f"simulating {moving.name}"):
-        return program_run(program, demand, ticks, batch, moving, compiled=options.compiled)
-
-
-def _ideal_run(
-    where: str,
-    program: Program,
-    given: tuple[Reference, np.ndarray, np.ndarray, int],
-    moving: Plant,
-    options: Integrator,
-) -> Run:
-    """Run a loop without imperfections, from the reference, numbers, start and number of steps."""
-    started, (demand, *_, steps) = time.perf_counter(), given
-    loop, recorder = _prepared(where, program, given, moving, options)
-    _look(recorder, loop, 0, 1)
-    fault: ConcurError | None = None
-    stop: KeyboardInterrupt | None = None
-    first = done = 0
-    try:
-        with track(options.progress, f"simulating {moving.name}", steps) as report:
-            while done < steps and fault is None:
-                first = done
-                done, sound = loop.advance(first)
-                _look(recorder, loop, first + 1, loop.finite(done, first))
-                fault = _singular(where, loop, first, done)
-                if fault is None and not sound:
-                    fault = _diverged(where, loop, done)
-                report(done)
-    except KeyboardInterrupt as error:
-        # The steps since the last check may be invalid.
-        stop, done = error, first
-        if not done:
-            raise
-    count = loop.finite(done) if fault or stop else steps + 1
-    loop.complete(count, done)
-    rows = recorder.rows(demand, loop.arrays(count))
-    seconds = time.perf_counter() - started
-    run = run_of(recorder, rows, options.control_period, options.method, seconds)
-    if stop is not None:
-        stop.run = run  # type: ignore[attr-defined]
-        raise stop
-    if fault is not None:
-        fault.data["run"] = run
-        raise fault
-    return run
+    return program_run(program, demand, ticks, batch, moving, options=options, steps=steps)
 
 
 def program_run(
@@ -270,14 +209,15 @@ def program_run(
     world: Batch,
     moving: Plant | None = None,
     rollout: Rollout | None = None,
-    compiled: bool | None = None,
+    options: Integrator | None = None,
+    steps: int | None = None,
 ) -> Run:
     """Run one world of a program.
 
     Parameters
     ----------
     program : Program
-        The sampled loop.
+        The loop.
     reference : Reference or callable
         Reference of all outputs; None for a law that follows none.
     ticks : int
@@ -288,14 +228,17 @@ def program_run(
         The plant of this world, `Plant.of_world`; default that of the program.
     rollout : Rollout, optional
         The compiled program of a campaign: then the states equal those of the campaign bit by bit.
-    compiled : bool, optional
-        Whether to compile, as of `Integrator`, if no `rollout` is given.
+    options : Integrator, optional
+        Tolerances, whether to compile if no `rollout` is given, and progress.
+    steps : int, optional
+        Number of steps, of which the last period may have fewer than others.
 
     Returns
     -------
     Run
-        The record with a row for each control period; ranges are over these rows, and `u` is the
-        command. Its robot is that of the world.
+        The record. That of an ideal program has a row for each step; that of others one for each
+        control period, with ranges over these rows, and `u` is the command. Its robot is that of
+        the world.
 
     Raises
     ------
@@ -320,70 +263,194 @@ def program_run(
     (11, 5)
     """
     started = time.perf_counter()
-    plant, law = program.plant, program.law
-    where = f"simulation of `{plant.name}`"
-    known = reference_for(reference, law.outputs, where)
-    if rollout is None:
-        graphs = program.tick, program.step, program.steps_per_tick, program.noises
-        machine = is_compiled(where, compiled, ticks * program.steps_per_tick)
-        rollout = Rollout(*graphs, interpreted=not machine)
-    # One tick more than periods: its state is the last one of the run.
-    rows = program.reference(known, ticks + 1)
-    found = rollout(world, rows, ticks=ticks + 1, record=1)
-    done = min(int(found.stopped[0]), ticks)
+    where = f"simulation of `{program.plant.name}`"
+    known = reference_for(reference, program.law.outputs, where)
+    options = Integrator(program.method) if options is None else options
+    loop = _Loop(where, program, known, ticks, moving or program.plant, options, steps)
+    fault: BaseException | None
+    if rollout is not None:
+        found = rollout(world, program.reference(known, ticks + 1), ticks=ticks + 1, record=1)
+        assert found.record is not None
+        record, done = found.record, min(int(found.stopped[0]), ticks)
+        trace = Trace(record.x[0], record.u[0], record.y[0], record.y[0], done, done, done)
+        trace.status, fault = int(found.status[0]), None
+    else:
+        trace, fault = loop.run(world)
+    rows, fault = loop.ended(trace, fault)
     run = None
-    if done and found.record is not None:
-        x, u = found.record.x[0, : done + 1], found.record.u[0, :done]
-        arrays = {name: program.state(x, name) for name in ("q", "v", "load")}
-        arrays |= {"u": u[np.minimum(np.arange(done + 1), done - 1)]}
-        arrays |= {"t": np.arange(done + 1) * program.control_period}
-        arrays |= {"work": program.state(x, "work")[:, 0], "z": program.state(x, "law")[:, KEPT:]}
-        seconds = time.perf_counter() - started
-        given = known, program.control_period, arrays, program.method, seconds
-        run = recorded_run(law, moving or plant, *given, program.imperfections)
-    if run is not None and done == ticks:
+    if rows:
+        period = None if program.ideal and not program.steps_per_tick else program.control_period
+        arrays, seconds = loop.arrays(trace, rows), time.perf_counter() - started
+        real = None if program.ideal else program.imperfections
+        run = run_of(
+            loop.recorder, loop.recorder.rows(known, arrays), period, program.method, seconds, real
+        )
+    if fault is None:
+        assert run is not None
         return run
-    status = int(found.status[0])
-    error = SimulationError(
-        f"{where}, t = {done * program.control_period:.6g} s",
-        expected="a tick that gives torques, and a finite state",
-        came="a diverged state" if status < 0 else f"the status {TickStatus(status).name}",
-        cure="Lower the gains or the imperfections, or take a shorter step."
-        + " The run up to here is in the attribute `run`." * (run is not None),
-        time=done * program.control_period,
-        status=status,
-    )
-    if run is not None:
-        error.data["run"] = run
-    raise error
+    if isinstance(fault, ConcurError) and run is not None:
+        fault.data["run"] = run
+    elif run is not None:
+        fault.run = run  # type: ignore[attr-defined]
+    raise fault
 
 
-def _prepared(
-    where: str,
-    program: Program,
-    given: tuple[Reference, np.ndarray, np.ndarray, int],
-    moving: Plant,
-    options: Integrator,
-) -> tuple[Loop, Recorder]:
-    """Make the loop and what records it, interpreted or as machine code.
+class _Loop:
+    """A program in one world, from its machine code or graphs to the rows of a record."""
 
-    What steps is the same code for all worlds and steps; what records has the numbers of one world.
-    """
-    law, fixed, per_tick = program.law, program.method in FIXED_STEP, program.steps_per_tick
+    def __init__(
+        self,
+        where: str,
+        program: Program,
+        reference: Reference,
+        ticks: int,
+        moving: Plant,
+        options: Integrator,
+        steps: int | None,
+    ) -> None:
+        self.where, self.program, self.reference, self.options = where, program, reference, options
+        self.ticks, self.per = ticks, program.steps_per_tick or 1
+        self.stride = 1 if program.ideal else self.per
+        self.steps = ticks * self.per if steps is None else steps
+        self.moving, self.recorder = moving, Recorder(program.law, moving)
+        self._margins = np.full((2, self.steps + 1), np.nan)
+        self._lost: SimulationError | None = None
 
-    def graphs() -> list[ca.Function]:
-        loop = program.advance(most_periods(program)) if fixed else rates_of(program)
-        return [loop, *([] if program.plant.n_numbers else recorded_together(law, moving))]
+    def run(self, world: Batch) -> tuple[Trace, BaseException | None]:
+        """Let it move; with what interrupted it."""
+        program, options, sizes = self.program, self.options, self.program.sizes
+        # A law that acts continuously has a torque in the last row too.
+        ticks = self.ticks + (not program.steps_per_tick)
+        late = Job(sizes, world, program.reference(self.reference, ticks), ticks, (), None)
+        series, adaptive = self._series(late, ticks)
+        title = f"simulating {self.moving.name}"
+        self._look(late.start[0][None], 0)
+        with track(options.progress, title, self.steps) as report:
 
-    kind = (program.method, per_tick) if fixed else ("adaptive", bool(per_tick))
-    value = (law, program.plant, program.imperfections, *kind)
-    made = machine_code(where, options, given[-1], value, graphs)
-    function, *recorded = made or (None,)
-    recorder = Recorder(law, moving, recorded)
-    if fixed:
-        return FixedStep(program, *given, function), recorder
-    tolerances = options.rtol or 1e-10, options.atol or 1e-12
-    return Adaptive(program, *given, moving.robot, function, tolerances), recorder
+            def watch(trace: Trace, done: int) -> bool:
+                done = min(done, self.steps)
+                if adaptive is not None:
+                    adaptive.check()
+                stops = program.ideal and self._singular(trace, done)
+                report(done)
+                return stops
+
+            try:
+                return series.trace(late, 0, watch), None
+            except KeyboardInterrupt as stop:
+                return stop.trace, stop  # type: ignore[attr-defined]
+
+    def _series(self, job: Job, ticks: int) -> tuple[Series, AdaptiveSteps | None]:
+        """The loop of a job, and what steps it if this is SciPy."""
+        program, options, law = self.program, self.options, self.program.law
+        fixed, ring = program.method in FIXED_STEP, job.ring_length
+        # The same widths for all runs as machine code, else no more than there are.
+        most = max(1, CHUNK // self.per)
+        count = -(-ticks // -(-ticks // most))
+
+        def made(width: int) -> ca.Function:
+            step = program.step if program.steps_per_tick else None
+            return series_function(program.tick, step, program.steps_per_tick, ring, width)
+
+        def graphs() -> list[ca.Function]:
+            loop = made(most) if fixed else rates_of(program)
+            own = program.ideal and not program.plant.n_numbers
+            return [loop, *(recorded_together(law, self.moving) if own else [])]
+
+        kind = (program.method, program.steps_per_tick, ring, program.ideal)
+        if not fixed:
+            kind = ("adaptive", bool(program.steps_per_tick))
+        value = (law, program.plant, program.imperfections, program.uncertain, *kind)
+        value = value if program.ideal else (*value, program.dt)
+        found = machine_code(self.where, options, self.steps, value, graphs)
+        function, *recorded = found or (None,)
+        if recorded:
+            self.recorder = Recorder(law, self.moving, recorded)
+        if fixed:
+            return Series(made, count if function is None else most, function), None
+        rates = rates_of(program) if function is None else function
+        tolerances, end = (options.rtol or 1e-10, options.atol or 1e-12), self.steps * program.dt
+        given = self.reference, end, self.moving.robot, rates, tolerances
+        adaptive = AdaptiveSteps(program, *given)
+        graph = partial(series_function, *adaptive.graphs, program.steps_per_tick, ring)
+        return Series(graph, 1), adaptive
+
+    def ended(
+        self, trace: Trace, fault: BaseException | None
+    ) -> tuple[int, BaseException | None]:
+        """Rows of a record that are valid, and why it ended early."""
+        program, done = self.program, min(trace.done, self.steps) // self.stride
+        if fault is not None:
+            return (done + 1 if done else 0), fault
+        if self._lost is not None:
+            return round(self._lost.data["time"] / program.dt) + 1, self._lost
+        if done * self.stride >= self.steps:
+            return done + 1, None
+        if program.ideal:
+            last, failed = _diverged(self, trace.x[: done + 1])
+            return last + 1, failed
+        time_, status = done * program.control_period, trace.status
+        given = " The run up to here is in the attribute `run`." * (done > 0)
+        return (done + 1 if done else 0), SimulationError(
+            f"{self.where}, t = {time_:.6g} s",
+            expected="a tick that gives torques, and a finite state",
+            came="a diverged state" if status < 0 else f"the status {TickStatus(status).name}",
+            cure=f"Lower the gains or the imperfections, or take a shorter step.{given}",
+            time=time_,
+            status=status,
+        )
+
+    def arrays(self, trace: Trace, count: int) -> dict[str, np.ndarray]:
+        """Rows of a record, as for `recorded_run`."""
+        program, rows = self.program, np.arange(count)
+        state, law = program.state, program.law
+        x = trace.x[:: len(trace.x) // len(trace.u) if not program.ideal else 1][:count]
+        found = {name: state(x, name) for name in ("q", "v", "load")}
+        found |= {"work": state(x, "work")[:, 0], "t": rows * program.dt * self.stride}
+        # A held torque, and its residual, are those of the instant at which it was computed.
+        held = np.minimum(rows, max(count - 2, 0)) // (self.per if program.ideal else 1)
+        if not program.ideal:
+            return found | {"u": trace.u[held], "z": state(x, "law")[:, KEPT:]}
+        ticked = held if program.steps_per_tick else rows
+        y, size = trace.y[ticked], law.size
+        found |= {"acceleration_residual": y[:, 1 : size + 1], "scale": y[:, size + 1]}
+        ends = trace.of_steps if program.steps_per_tick else trace.y[:, size + 2 :]
+        ends = np.vstack([np.full(ends.shape[1], np.nan), ends[: count - 1]])
+        found["low"], found["high"] = np.hsplit(ends, 2)
+        return found | {"u": trace.u[ticked], "margin": self._margins[0, :count]}
+
+    def _look(self, x: np.ndarray, first: int) -> None:
+        """Compute the margins of some states."""
+        q = x[:, self.program.states["q"]]
+        self._margins[:, first : first + len(x)] = self.recorder.margins(q)
+
+    def _singular(self, trace: Trace, done: int) -> bool:
+        """Whether a singular configuration lies on the way from the last checked state."""
+        first, law, dt = trace.done, self.program.law, self.program.dt
+        if done <= first:
+            return False
+        self._look(trace.x[first + 1 : done + 1], first + 1)
+        margins, orientations = self._margins[:, first : done + 1]
+        crossed = orientations != orientations[0]
+        low = np.flatnonzero((margins < law.refused_below) | crossed)
+        if not low.size:
+            return False
+        k = first + int(low[0]) - int(crossed[low[0]])
+        q, margin = trace.x[k, self.program.states["q"]], float(margins[k - first])
+        came = f"a margin of {margin:.3g}"
+        if crossed[low[0]]:
+            came = f"a singular configuration that the next step jumps over, from {came}"
+        self._lost = SimulationError(
+            f"{self.where}, t = {k * dt:.6g} s",
+            expected=f"a decoupling matrix with margin above {law.singular_margin:.3g}",
+            came=f"{came}: {lost_direction(law, q)}",
+            cure="Change the reference (`servo.feasibility` gives the motion that it requires), "
+            "start nearer to it, or take a shorter step. The run up to here is in the attribute "
+            "`run`.",
+            time=k * dt,
+            margin=margin,
+        )
+        return True
 
 
 def _plant(robot: System, servo: TrackingLaw, given: System | Plant | None) -> Plant:
@@ -423,15 +490,15 @@ def _structure(system: System) -> tuple[Any, ...]:
     return Mechanism, bodies, *driven
 
 
-def _diverged(where: str, loop: Loop, done: int) -> ConcurError:
-    law, dt, last = loop.program.law, loop.program.dt, loop.finite(done) - 1
+def _diverged(loop: _Loop, x: np.ndarray) -> tuple[int, SimulationError]:
+    """The last state to believe, and why the next one is not."""
+    program, law, dt, last = loop.program, loop.program.law, loop.program.dt, len(x) - 1
     # Leave out the last states if their speed has grown beyond the resolution of a step.
-    speeds = np.abs(loop.v[: last + 1]).max(axis=1)
+    speeds = np.abs(x[:, program.states["v"]]).max(axis=1)
     usual = float(np.median(speeds))
     while last and speeds[last] > 10 * usual and speeds[last] * dt > LEAP:
         last -= 1
-    loop.q[last + 1 :] = np.nan
-    q, step = loop.q[last], loop.program.control_period
+    q, step = x[last, program.states["q"]], program.control_period
     margin = law.margin(q)
     came = f"a singular law or a diverged state; margin before it {margin:.3g}"
     cure = (
@@ -443,46 +510,14 @@ def _diverged(where: str, loop: Loop, done: int) -> ConcurError:
         # The law is far from singular, but too fast for explicit steps or held torques.
         rate = f"fastest rate {fastest:.3g} /s"
         came = f"a diverged state; {rate} is too stiff for steps of {step:.3g} s"
-        held = loop.program.steps_per_tick
-        act = "hold the torque for less than" if held else "take a step below"
+        act = "hold the torque for less than" if program.steps_per_tick else "take a step below"
         cure = f"Lower the gains, or {act} {1.0 / fastest:.1g} s"
     elif law.linearizes:
         came += f", nearest to lost: {lost_direction(law, q)}"
-    return SimulationError(
-        f"{where}, t = {last * dt:.6g} s",
+    return last, SimulationError(
+        f"{loop.where}, t = {last * dt:.6g} s",
         expected="a finite state after the step",
         came=came,
         cure=f"{cure}. The run up to here is in the attribute `run`.",
         time=last * dt,
-    )
-
-
-def _look(recorder: Recorder, loop: Loop, first: int, last: int) -> None:
-    """Fill in the margins of some states."""
-    if first < last:
-        rows = slice(first, last)
-        loop.margin[rows], loop.orientation[rows] = recorder.margins(loop.q[rows])
-
-
-def _singular(where: str, loop: Loop, first: int, done: int) -> ConcurError | None:
-    law, dt, rows = loop.program.law, loop.program.dt, slice(first, loop.finite(done, first))
-    margins, orientations = loop.margin[rows], loop.orientation[rows]
-    crossed = orientations != orientations[0]
-    low = np.flatnonzero((margins < law.refused_below) | crossed)
-    if not low.size:
-        return None
-    k = first + int(low[0]) - int(crossed[low[0]])
-    q = loop.q[k].copy()
-    loop.q[k + 1 :] = np.nan
-    came = f"a margin of {margins[k - first]:.3g}"
-    if crossed[low[0]]:
-        came = f"a singular configuration that the next step jumps over, from {came}"
-    return SimulationError(
-        f"{where}, t = {k * dt:.6g} s",
-        expected=f"a decoupling matrix with margin above {law.singular_margin:.3g}",
-        came=f"{came}: {lost_direction(law, q)}",
-        cure="Change the reference (`servo.feasibility` gives the motion that it requires), "
-        "start nearer to it, or take a shorter step. The run up to here is in the attribute `run`.",
-        time=k * dt,
-        margin=float(margins[k - first]),
     )

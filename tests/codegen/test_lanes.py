@@ -121,14 +121,14 @@ def signals(loop: Rollout, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def test_every_operation_at_all_kinds_of_numbers(
     compiler: None, monkeypatch: pytest.MonkeyPatch, width: int, functions: str
 ) -> None:
-    if functions == "scalar":  # as where there is no vector library
-        head = _lanes_c.lane_head
-        monkeypatch.setattr("concur.codegen._rollout_c.lane_head", lambda w, _: head(w, True))
+    # "scalar" is as where there is no vector library.
+    text = f"#define WIDTH {width}\n{_lanes_c.lane_head(functions == 'scalar')}"
+    monkeypatch.setattr("concur.codegen._rollout_c.lane_head", lambda _: text)
     graph = every_operation()
     known = {graph.instruction_id(k) for k in range(graph.n_instructions())}
     told = {ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST, ca.OP_ASSIGN, ca.OP_LIFT}
     assert known | told == set(_lanes_c._FORMS) | told
-    loop = Rollout(*graphs(graph), 1, width=width)
+    loop = Rollout(*graphs(graph), 1)
     assert (loop.compiled, loop.width) == (True, width)
     x, y = (part.ravel() for part in np.meshgrid(NUMBERS, NUMBERS))
     with np.errstate(invalid="ignore", divide="ignore"):  # NaN has the sign of the processor's

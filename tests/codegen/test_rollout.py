@@ -23,7 +23,7 @@ from concur.codegen import (
     _sources,
 )
 from concur.codegen._rollout_data import KINDS, LARGEST_STATE
-from concur.codegen._rollout_loop import normal, philox, uniform
+from concur.codegen._random import normal, philox, uniform
 from concur.errors import ConcurError
 from concur.simulation import Latency
 
@@ -65,9 +65,9 @@ def graphs() -> tuple[ca.Function, ca.Function]:
 
 
 @cache
-def rollout(way: str = "", threads: int = 1, width: int | None = None) -> Rollout:
+def rollout(way: str = "", threads: int = 1) -> Rollout:
     """Made once: by the fixture `compiler`, or interpreted."""
-    made = Rollout(*graphs(), STEPS, 3, width, threads, interpreted=way == "interpreted")
+    made = Rollout(*graphs(), STEPS, 3, threads, interpreted=way == "interpreted")
     assert made.compiled == (way != "interpreted")
     return made
 
@@ -457,7 +457,7 @@ def test_functions_that_do_not_fit_are_refused() -> None:
     for parts in ((step, step, 1, 3), (tick, tick, 1, 3), (short, step, 1, 3), (tick, step, 1, 2)):
         with pytest.raises(ConcurError, match=r"expected (length|\d inputs)"):
             Rollout(*parts)
-    for change in ({"width": 3}, {"threads": 0}, {"steps_per_tick": 0}, {"steps_per_tick": True}):
+    for change in ({"threads": 0}, {"steps_per_tick": 0}, {"steps_per_tick": True}):
         with pytest.raises(ConcurError, match="expected"):
             Rollout(tick, step, **{"steps_per_tick": 1, "noises": 3} | change)
 
@@ -466,13 +466,11 @@ def test_functions_that_do_not_fit_are_refused() -> None:
 def test_keys(compiler: None, monkeypatch: pytest.MonkeyPatch) -> None:
     one = rollout()
     assert rollout(threads=2).key == one.key
-    other = {3: 4, 8: 4, 4: 8}[one.width]
-    assert_allclose(compute(rollout(width=other)), compute(one), rtol=0.0, atol=1e-12)
-    keys = {one.key, rollout(width=other).key, runaways("compiled").key}
+    keys = {one.key, runaways("compiled").key}
     keys |= {rollout("interpreted").key}
     monkeypatch.setattr(_compiler, "FLAGS", tuple(f for f in _compiler.FLAGS if "fp" not in f))
     keys.add(Rollout(*graphs(), STEPS, noises=3).key)
-    assert len(keys) == 5
+    assert len(keys) == 4
 
 
 def compute(loop: Rollout, queue: Any = None) -> Any:

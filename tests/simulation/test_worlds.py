@@ -41,7 +41,7 @@ from concur.robot import (
 )
 from concur.robot._inertia import unphysical
 from concur.simulation import Integrator, Plant, RealPlant, loop_program
-from concur.simulation._loop_program import ideal_program
+from concur.simulation._program import ideal_program
 from tests.oracles import assert_close
 from tests.simulation.test_systems import PARTICLE
 
