@@ -42,6 +42,7 @@ from concur.codegen._rollout_data import (
 from concur.codegen._series import CHUNK, Series, Trace, series_function
 
 __all__ = [
+    "CHUNK",
     "DRIFT",
     "FINITE",
     "LARGEST",
@@ -54,12 +55,16 @@ __all__ = [
     "Demand",
     "EvaluatedMethods",
     "Evaluator",
+    "Job",
     "Matrix",
     "OneThread",
     "Record",
     "Rolled",
     "Rollout",
     "Scalar",
+    "Series",
+    "Sizes",
+    "Trace",
     "Vector",
     "as_floats",
     "attitude_error",
@@ -79,6 +84,7 @@ __all__ = [
     "part",
     "qp_hole",
     "recalled",
+    "series_function",
     "shape_error",
     "uniform",
     "zero_unless_finite",

@@ -38,9 +38,7 @@ class _Job(ctypes.Structure):
     ]
 
 
-def rollout_sources(
-    tick: ca.Function, step: ca.Function, sizes: Sizes, scalar: bool
-) -> Sources:
+def rollout_sources(tick: ca.Function, step: ca.Function, sizes: Sizes, scalar: bool) -> Sources:
     """Write a tick and a step in C: over lanes, or a tick with a solver world by world."""
     facts = dict(zip(("NX", "NP", "NR", "NOISES", "NU", "NY", "NY_STEP"), sizes, strict=True))
     head, parts, texts, lengths, further = lane_head(scalar), [], [], [], list[str]()

@@ -106,7 +106,8 @@ class Series:
         ticks, called, sent = job.ticks, self._many, None
         per, (nx, nu, ny, ny_step) = called.per, called.sizes
         sizes = (ticks * per + 1, nx), (ticks, nu), (ticks, ny), (ticks * per, ny_step)
-        trace = Trace(*(np.full(size, np.nan) for size in sizes))
+        x, u, y, of_steps = (np.full(size, np.nan) for size in sizes)
+        trace = Trace(x, u, y, of_steps)
         trace.x[0] = job.start[world]
         if astray(trace.x[:1])[0]:
             trace.status = DIVERGED
@@ -134,7 +135,7 @@ class Series:
                     trace.x[valid + 1 :], trace.of_steps[valid + (inside > 0) :] = np.nan, np.nan
                 if stops or trace.status:
                     break
-                sent = found and found.get("sent_next")
+                sent = None if found is None else found.get("sent_next")
         except KeyboardInterrupt as stop:
             stop.trace = trace  # type: ignore[attr-defined]
             raise
@@ -229,6 +230,8 @@ def _keep(
 
 def astray(values: np.ndarray, bound: float = LARGEST_STATE) -> np.ndarray:
     """Rows with an entry that is not below a bound; NaN fails every comparison."""
+    if np.abs(values).max(initial=0.0) < bound:
+        return np.zeros(len(values), dtype=bool)
     return np.asarray(~(np.abs(values) < bound).all(axis=1))
 
 

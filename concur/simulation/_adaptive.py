@@ -21,8 +21,8 @@ U = len(MOVING) - 1
 """Place of the torque among the results of `rate_function`."""
 
 
-class _InPython(ca.Callback):
-    """A Python function as one of CasADi; what it raises is kept as `fault`, and its results NaN."""
+class _InPython(ca.Callback):  # type: ignore[misc]
+    """A Python function as one of CasADi: NaN, and what it raises as `fault`, where it fails."""
 
     def __init__(
         self, name: str, given: Sequence[int], found: Sequence[int], of: Callable[..., Any]
@@ -107,6 +107,7 @@ class AdaptiveSteps:
         self._places = np.r_[parts]
         self._units, sizes = units[self._places], program.sizes
         tick, step = [sizes.nx, sizes.np, sizes.nr, 0], [sizes.nx, sizes.np, sizes.nu]
+        self.graphs: tuple[ca.Function, ca.Function | None]
         if program.steps_per_tick:
             self._made = _InPython("step", step, [sizes.nx, sizes.ny_step], self._held)
             self.graphs = program.tick, self._made
@@ -136,7 +137,9 @@ class AdaptiveSteps:
         """Inputs `sampled` of the law."""
         times = np.array([min(t, self._end)])
         parts = (*self._reference.sample(times), times[:, None])
-        return np.concatenate([np.zeros(0), *(p[0] for p in parts[: len(self._program.law.sampled)])])
+        return np.concatenate(
+            [np.zeros(0), *(p[0] for p in parts[: len(self._program.law.sampled)])]
+        )
 
     def _slope(self, command: np.ndarray, y: np.ndarray, p: np.ndarray) -> np.ndarray:
         """Rates of (q, v, work, z, loads) under a command."""

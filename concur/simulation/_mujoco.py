@@ -19,8 +19,7 @@ from concur.results import Row
 from concur.robot import Mechanism
 from concur.simulation._contact_model import ContactModel
 from concur.simulation._plant import Plant
-from concur.simulation._recorded import recorded_run
-from concur.simulation._run import Run
+from concur.simulation._run import Run, recorded_run
 from concur.simulation._run_data import Tolerances
 from concur.writers import Contacts
 

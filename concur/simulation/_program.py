@@ -17,7 +17,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import LONGEST_DELAY, Sizes, finite_floats
-from concur.control import KEPT, Law, TickStatus, TrackingLaw, decoupling_margin, tick_function, tracking_law
+from concur.control import (
+    KEPT,
+    Law,
+    TickStatus,
+    TrackingLaw,
+    decoupling_margin,
+    tick_function,
+    tracking_law,
+)
 from concur.errors import ShapeError, SimulationError, UnknownNameError, shown
 from concur.outputs import Reference, ReferenceSample, reference_for
 from concur.robot import control_velocities, mapping, unknown_name
@@ -62,7 +70,7 @@ class Program:
         "rk4" or "rkmk4".
     ideal : bool
         Whether nothing is imperfect but the friction of the plant. The last number in p is then the
-        step, s, so that one machine code serves all of them, and the signals are those of `simulate`.
+        step, s, so that one machine code serves all, and the signals are those of `simulate`.
 
     Attributes
     ----------
@@ -184,12 +192,13 @@ class Program:
         """Lengths of the inputs and results of the graphs."""
         law, plant = self.law, self.plant
         nr = sum(law.sampled.values()) * (1 if self.steps_per_tick else 3) + 1
-        ny, of_step = self.tick_signals, len(self.signals) - self.tick_signals
-        if self.ideal:
-            of_step = 2 * (plant.nq + plant.nv + law.nu)
-            ny = 2 + law.size
+        if not self.ideal:
+            ny, of_step = self.tick_signals, len(self.signals) - self.tick_signals
+        else:
+            ends = 2 * (plant.nq + plant.nv + law.nu)
+            ny, of_step = 2 + law.size, ends
             if not self.steps_per_tick:
-                ny, of_step = ny + of_step, 0
+                ny, of_step = ny + ends, 0
         return Sizes(self.nx, self.n_numbers, nr, self.noises, law.nu, ny, of_step)
 
     @property
@@ -412,7 +421,9 @@ class Program:
     def step(self) -> ca.Function:
         """Step of the plant under a held command."""
         plant = self.plant
-        x, p, u = (ca.MX.sym(*of) for of in (("x", self.nx), ("p", self.n_numbers), ("u", plant.nu)))
+        x, p, u = (
+            ca.MX.sym(*of) for of in (("x", self.nx), ("p", self.n_numbers), ("u", plant.nu))
+        )
         part, step = self._stepped(self._parts(x), p, u)
         own, signals = p[: plant.n_numbers, :], [part["v"]]
         if self.ideal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import casadi as ca
 import numpy as np
@@ -27,7 +28,6 @@ class Recorder:
     ) -> None:
         self.servo, self.plant = servo, plant
         self._compiled = [_Together(function) for function in compiled or ()]
-        self._graphs = [] if compiled else [_states(servo, plant), _metric(servo)]
 
     def __call__(
         self, q: np.ndarray, v: np.ndarray, reference: tuple[np.ndarray, ...]
@@ -97,6 +97,10 @@ class Recorder:
             regular = np.minimum(regular, model.leverages(matrices))
         margins = decoupling_margins(self.servo.scales[0], rows, metric, regular)
         return margins, np.where(np.isfinite(rows).all(axis=(1, 2)), sides[:, 0], 0.0)
+
+    @cached_property
+    def _graphs(self) -> list[ca.Function]:
+        return [_states(self.servo, self.plant), _metric(self.servo)]
 
     def _evaluated(self, index: int, *tables: np.ndarray) -> list[np.ndarray]:
         if self._compiled:

@@ -15,14 +15,29 @@ from numpy.typing import ArrayLike
 
 from concur._progress import track
 from concur.codegen import CHUNK, Batch, Job, Rollout, Series, Trace, series_function
-from concur.control import KEPT, Law, TickStatus, TrackingLaw, lost_direction, singular_error, tracking_law
+from concur.control import (
+    KEPT,
+    Law,
+    TickStatus,
+    TrackingLaw,
+    lost_direction,
+    singular_error,
+    tracking_law,
+)
 from concur.errors import ConcurError, SimulationError
 from concur.outputs import Reference, ReferenceSample, reference_for
 from concur.robot import Mechanism, Worlds, check_contacts, controls, mapping
 from concur.simulation._adaptive import AdaptiveSteps, rates_of
 from concur.simulation._drives import check_friction
 from concur.simulation._imperfections import Imperfections, Scalar
-from concur.simulation._integrator import FASTEST, FIXED_STEP, Integrator, grid, machine_code, shape_start
+from concur.simulation._integrator import (
+    FASTEST,
+    FIXED_STEP,
+    Integrator,
+    grid,
+    machine_code,
+    shape_start,
+)
 from concur.simulation._plant import Plant
 from concur.simulation._program import Program, ideal_program, loop_program
 from concur.simulation._record import Recorder, recorded_together
@@ -357,11 +372,10 @@ class _Loop:
             own = program.ideal and not program.plant.n_numbers
             return [loop, *(recorded_together(law, self.moving) if own else [])]
 
-        kind = (program.method, program.steps_per_tick, ring, program.ideal)
-        if not fixed:
-            kind = ("adaptive", bool(program.steps_per_tick))
-        value = (law, program.plant, program.imperfections, program.uncertain, *kind)
-        value = value if program.ideal else (*value, program.dt)
+        kind: tuple[object, ...] = ("adaptive", bool(program.steps_per_tick))
+        if fixed:
+            kind = program.method, program.steps_per_tick, ring, program.ideal or program.dt
+        value = law, program.plant, program.imperfections, program.uncertain, *kind
         found = machine_code(self.where, options, self.steps, value, graphs)
         function, *recorded = found or (None,)
         if recorded:
@@ -375,9 +389,7 @@ class _Loop:
         graph = partial(series_function, *adaptive.graphs, program.steps_per_tick, ring)
         return Series(graph, 1), adaptive
 
-    def ended(
-        self, trace: Trace, fault: BaseException | None
-    ) -> tuple[int, BaseException | None]:
+    def ended(self, trace: Trace, fault: BaseException | None) -> tuple[int, BaseException | None]:
         """Rows of a record that are valid, and why it ended early."""
         program, done = self.program, min(trace.done, self.steps) // self.stride
         if fault is not None:

@@ -22,8 +22,8 @@ from concur.codegen import (
     _lanes_c,
     _sources,
 )
-from concur.codegen._rollout_data import KINDS, LARGEST_STATE
 from concur.codegen._random import normal, philox, uniform
+from concur.codegen._rollout_data import KINDS, LARGEST_STATE
 from concur.errors import ConcurError
 from concur.simulation import Latency
 
