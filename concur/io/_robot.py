@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from importlib import resources
 from os import PathLike
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from concur.errors import ConcurError, DescriptionError
 from concur.io._names import blame
-from concur.robot import Mechanism
+from concur.robot import Body, Mechanism
 from concur.tables import build, fault, file_named, located, read_toml
 
 
@@ -39,8 +40,9 @@ def load(
     The macros of a .xacro file are expanded by the package xacro; ``xacro`` and ``packages``
     are fields of the sidecar too. Packages are found above and beside the file, in its checkout,
     and in ROS. Each link is a body with its name; links on fixed joints
-    are merged into the body that carries them. Meshes are not opened; mimic joints follow the joint
-    that they name. The root link is the base. By default its joint is free. A root link `world`
+    are merged into the body that carries them. Meshes are shapes, whose files drawings open; mimic
+    joints follow the joint that they name. The root link is the base. By default its joint is free.
+    A root link `world`
     is the inertial frame, as is a root link without mass that carries one link on a floating or
     planar joint. With one child link, this link is the base, with the joint that the file gives
     it; with several, `world` is a fixed base. The sidecar is a TOML file with the optional fields
@@ -131,11 +133,21 @@ def load(
             cure=f"Use `concur track {path}`, or give the robot file.",
         )
     given = build(Mechanism, data, path, maker=dict)
+    folder = Path(path).resolve().parent
+    given["bodies"] = [_with_meshes(body, folder) for body in given["bodies"]]
     try:
         return Mechanism(**given)
     except ConcurError as error:
         with located(path, *blame(error, given)):
             raise
+
+
+def _with_meshes(body: Body, folder: Path) -> Body:
+    """The body with the files of its meshes relative to a folder."""
+    if not any(shape.file for shape in body.shape):
+        return body
+    shapes = [replace(s, file=str(folder / s.file)) if s.file else s for s in body.shape]
+    return replace(body, shape=shapes)
 
 
 def _listed(data: Mapping[str, Any], *names: str) -> str:

@@ -21,11 +21,11 @@ from concur.io._urdf_tree import (
     FIX_POINT,
     ONE_COORDINATE,
     Link,
+    UrdfFile,
     UrdfJoint,
     read_urdf,
 )
 from concur.io._urdf_xacro import Macros
-from concur.io._urdf_xml import Node
 from concur.robot import Body, Inertia, Mechanism, Mimic, Shape, joints
 from concur.tables import (
     MOST_BODIES,
@@ -49,13 +49,13 @@ class _Group:
     parts: list[tuple[float, np.ndarray, np.ndarray]] = field(default_factory=list)
     shapes: list[Shape] = field(default_factory=list)
 
-    def add(self, link: Link, pose: np.ndarray) -> None:
+    def add(self, link: Link, pose: np.ndarray, macros: Macros) -> None:
         """Add a link whose frame has a pose (4, 4) in the body frame."""
-        shown_as = drawn(link.node, "visual")
-        for shape in shown_as if any(shown_as) else drawn(link.node, "collision"):
+        shown_as = drawn(link.node, "visual", macros)
+        for shape in shown_as if any(shown_as) else drawn(link.node, "collision", macros):
             if shape:
                 place = pose_of(pose @ shape.placement.matrix)
-                self.shapes.append(Shape(shape.kind, shape.size, place))
+                self.shapes.append(replace(shape, placement=place))
         if link.mass:
             R = pose[:3, :3]
             self.parts.append((link.mass, R @ link.com + pose[:3, 3], R @ link.tensor @ R.T))
@@ -84,7 +84,7 @@ def load_urdf(
     file, root, links, tree = read.file, read.root, read.links, read.tree
     table, side, given = read.table, read.side, read.given
     unread = Unread(file, table.ignore, read.repairs)
-    unread_urdf(root, unread)
+    unread_urdf(root, unread, read.macros)
     noted = [("inertia", link.note) for link in links.values()]
     noted += [("limit", joint.note) for joint in tree.values()]
     if table.base is None and "world" in links.keys() - {joint.child for joint in tree.values()}:
@@ -93,7 +93,7 @@ def load_urdf(
     unread.parts += [Part(name, "", note) for name, note in noted if note]
     listed = unread.close(side)
     moving = held_joints(locked_joints(tree, table, side), links, table)
-    groups = _bodies(root, links, moving, table.base, side, keep_fixed)
+    groups = _bodies(read, moving, keep_fixed)
     if len(groups) > MOST_BODIES:
         root.refuse(
             f"at most {MOST_BODIES} bodies", f"{len(groups)}", "Merge links that do not move."
@@ -159,14 +159,10 @@ def load_urdf(
 
 
 def _bodies(
-    root: Node,
-    links: dict[str, Link],
-    tree: dict[str, UrdfJoint],
-    base: str | None,
-    side: Path,
-    keep_fixed: bool | Collection[str],
+    read: UrdfFile, tree: dict[str, UrdfJoint], keep_fixed: bool | Collection[str]
 ) -> dict[str, _Group]:
     """Group links to bodies from the root on, parents first."""
+    root, links, base, side = read.root, read.links, read.table.base, read.side
     children: dict[str, list[UrdfJoint]] = {}
     for joint in tree.values():
         children.setdefault(joint.parent, []).append(joint)
@@ -202,7 +198,7 @@ def _bodies(
     while waiting:
         name = waiting.pop()
         body, pose = at[name]
-        groups[body].add(links[name], pose)
+        groups[body].add(links[name], pose, read.macros)
         for joint in children.get(name, []):
             placement = pose @ joint.pose
             if joint.kind == "fixed" and keep_fixed is not True:

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from concur.errors import shown
-from concur.io._unread import Part, Unread, is_mechanical
+from concur.io._unread import Part, Unread, first_names, is_mechanical
+from concur.io._urdf_shapes import mesh_file
+from concur.io._urdf_xacro import Macros
 from concur.io._urdf_xml import UNDECLARED, Node
+from concur.robot import mesh_formats
 
 READ = None
 """Rule of what the reader takes over."""
@@ -161,7 +165,7 @@ CONTEXTS: dict[str, Mapping[str, Rule | None]] = {
 """Rules of children and, with @, of attributes, by the context in which they stand."""
 
 
-def unread_urdf(root: Node, found: Unread) -> None:
+def unread_urdf(root: Node, found: Unread, macros: Macros) -> None:
     """Add the parts of a file that the robot lacks."""
     for element in root.element.iter():
         context, prefixed = _name(element), element.getparent()
@@ -173,10 +177,12 @@ def unread_urdf(root: Node, found: Unread) -> None:
             _attributes(element, context, found)
         if context == "joint" and _is_own(element, root.element):
             _without_meaning(element, found)
-    for link in root.element:
-        if _name(link) == "link" and any(True for _ in link.iter("mesh")):
-            found.parts.append(Part("mesh", "", "shapes that are not drawn, beside primitives"))
-            break
+    meshes = [Node(mesh, root.path) for mesh in root.element.iter("mesh")]
+    lost = [mesh.element.get("filename", "") for mesh in meshes if not mesh_file(mesh, macros)]
+    if lost:
+        names = first_names(list(dict.fromkeys(PurePath(name).name for name in lost)))
+        why = f"shapes that are not drawn: no such file, or none of {', '.join(mesh_formats())}"
+        found.parts.append(Part("mesh", "", f"{why}: {names}"))
     for prefix, uri in root.element.nsmap.items():
         if uri.startswith(UNDECLARED):
             _add(f"xmlns:{prefix}", _listed(_lacking(root.element, uri)), "", "", 0, found)

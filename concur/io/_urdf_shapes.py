@@ -8,8 +8,9 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from concur.errors import ConcurError
+from concur.io._urdf_xacro import Macros
 from concur.io._urdf_xml import Node, tag_of
-from concur.robot import Pose, Shape
+from concur.robot import Pose, Shape, mesh_formats
 
 _SIZES: dict[str, Callable[[Node], tuple[float, ...]]] = {
     "box": lambda node: node.numbers("size", 3, None),
@@ -24,8 +25,11 @@ def pose_of(matrix: np.ndarray) -> Pose:
     return Pose(tuple(matrix[:3, 3]), tuple(rotation))
 
 
-def drawn(link: Node, tag: str) -> list[Shape | None]:
-    """Shapes of a link under <collision> or <visual>; None for meshes and what is invalid."""
+def drawn(link: Node, tag: str, macros: Macros | None = None) -> list[Shape | None]:
+    """Shapes of a link under <collision> or <visual>; None for what is invalid.
+
+    Meshes are shapes if `macros` find their files, which a drawing can read by their names.
+    """
     found: list[Shape | None] = []
     for element in link.element:
         if tag_of(element) == tag:
@@ -33,10 +37,23 @@ def drawn(link: Node, tag: str) -> list[Shape | None]:
                 node = Node(element, link.path, link.place.partition(", ")[2])
                 geometry = node.parts()["geometry"]
                 shape = Node(geometry.element[0], link.path)
-                found.append(Shape(shape.tag, _SIZES[shape.tag](shape), pose_of(node.pose())))
+                file = mesh_file(shape, macros) if macros and shape.tag == "mesh" else None
+                size = _scale(shape) if file else _SIZES[shape.tag](shape)
+                found.append(Shape(shape.tag, size, pose_of(node.pose()), file or ""))
             except (ConcurError, IndexError, KeyError):
                 found.append(None)
     return found
+
+
+def _scale(mesh: Node) -> tuple[float, ...]:
+    return mesh.numbers("scale", 3, (1.0, 1.0, 1.0))
+
+
+def mesh_file(mesh: Node, macros: Macros) -> str | None:
+    """File of a mesh; None if it is not found, or in a format that is not read."""
+    path = macros.file(mesh.element.get("filename", ""), mesh.path)
+    readable = path is not None and path.suffix.lower() in mesh_formats()
+    return str(path.resolve()) if path and readable else None
 
 
 def shapes_of(link: Node, tag: str) -> list[Shape]:

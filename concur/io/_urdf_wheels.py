@@ -13,6 +13,7 @@ from concur.errors import shown
 from concur.io._urdf_shapes import reach, shapes_of
 from concur.io._urdf_tree import Link, UrdfFile, UrdfJoint
 from concur.io._urdf_xml import Node, tag_of
+from concur.robot import read_mesh
 
 PARALLEL = 1e-3
 """Sine of the angle between an axis and the ground, or between two axes, below which they are
@@ -272,11 +273,11 @@ def _mesh_radius(read: UrdfFile, link: Link, axis: np.ndarray) -> float | None:
         if path is None:
             continue
         pose = Node(mesh.getparent().getparent(), read.file).pose()
-        with suppress(Exception):  # readers of meshes raise errors of every kind
-            import trimesh  # a dependency of viser
-
-            vertices = np.array(getattr(trimesh.load(path, force="mesh"), "vertices", ()))
-            points = vertices * np.array(mesh.get("scale", "1 1 1").split(), float)
+        with suppress(ValueError):  # of an invalid scale
+            found = read_mesh(str(path))
+            if found is None:
+                continue
+            points = found[0] * np.array(mesh.get("scale", "1 1 1").split(), float)
             points = points @ pose[:3, :3].T + pose[:3, 3]
             across = points - np.outer(points @ axis, axis)
             return float(f"{np.linalg.norm(across, axis=1).max():.4g}")

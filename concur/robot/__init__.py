@@ -45,6 +45,8 @@ from concur.robot._screw import (
     kernel,
 )
 from concur.robot._shapes import Shape
+from concur.robot._shapes import mesh_formats as mesh_formats
+from concur.robot._shapes import read_mesh as read_mesh
 from concur.robot._shapes import segment_distance as segment_distance
 from concur.robot._solve import least_eigenvalue as least_eigenvalue
 from concur.robot._solve import side_of_factor as side_of_factor

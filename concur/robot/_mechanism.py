@@ -489,7 +489,7 @@ class Mechanism(ScrewTree):
         >>> robot.plot().savefig("rover_arm.png")    # doctest: +SKIP
         """
         at = self.neutral() if q is None else self.check_configuration(q)
-        return show("robot_portrait", self, at, tuple(outputs), ax)
+        return show("robot_figure", self, at, tuple(outputs), ax)
 
     def view(
         self,

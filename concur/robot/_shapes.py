@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import casadi as ca
@@ -13,33 +17,46 @@ from concur.errors import DescriptionError, ShapeError, shown
 from concur.robot._pose import Pose, vector
 from concur.tables import Choice, NumberOrList, Quaternion, Vector3
 
+LARGEST_MESH = 200_000_000
+"""Size of the largest mesh file that is read, bytes."""
+
+MESHES = (".stl", ".obj", ".ply", ".off", ".glb", ".gltf")
+"""Endings of the names of mesh files that can be read in every installation."""
+
 KINDS = {
     "box": ("lengths along x, y and z", 3),
     "cylinder": ("radius, and length along z", 2),
     "sphere": ("radius", 1),
     "capsule": ("radius, and length of the cylinder along z without the caps", 2),
+    "mesh": ("factors of the lengths along x, y and z, or one for all", 3),
 }
 """Meaning and number of the sizes of each kind of shape."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A box, cylinder, sphere or capsule that a body looks like; drawings use it, dynamics do not.
+    """A box, cylinder, sphere, capsule or mesh that a body looks like.
+
+    Drawings use it, dynamics do not.
 
     Parameters
     ----------
     kind : str
-        "box", "cylinder", "sphere" or "capsule".
+        "box", "cylinder", "sphere", "capsule" or "mesh".
     size : sequence of float
         Lengths of a box along x, y and z; radius and length along z of a cylinder, and of a capsule
-        without its caps; radius of a sphere; m.
+        without its caps; radius of a sphere; m. Of a mesh: factors of its lengths along x, y and z,
+        which map them to m; below zero for a mirror image.
     placement : Pose
         Pose of the shape's centre and axes in the body frame.
+    file : str
+        File of a mesh, such as .stl, .obj, .ply or .glb; .dae needs the package pycollada. It is
+        opened by drawings only: without it, or if it cannot be read, they have bars.
 
     Raises
     ------
     DescriptionError
-        If the kind is unknown or a size is not above zero.
+        If the kind is unknown, a size is not above zero (of a mesh: zero), or a mesh has no file.
     ShapeError
         If the number of sizes does not fit the kind.
     """
@@ -47,6 +64,7 @@ class Shape:
     kind: str
     size: Sequence[float]
     placement: Pose = field(default_factory=Pose)
+    file: str = ""
     _cures: ClassVar[Mapping[str, str]] = Pose._cures
 
     def __post_init__(self) -> None:
@@ -55,7 +73,14 @@ class Shape:
                 "Shape, `kind`",
                 expected=f"one of {', '.join(KINDS)}",
                 came=shown(self.kind),
-                cure="Name one of them; meshes are not read.",
+                cure="Name one of them.",
+            )
+        if not isinstance(self.file, str) or (self.kind == "mesh") != bool(self.file):
+            raise DescriptionError(
+                f"Shape of kind {self.kind}, `file`",
+                expected="the file of a mesh" if self.kind == "mesh" else "no file",
+                came=shown(self.file) if self.file else "no file",
+                cure="Name the file of a mesh; omit it for other shapes.",
             )
         words, count = KINDS[self.kind]
         try:
@@ -64,7 +89,7 @@ class Shape:
             cure = f"Give {words}, m."
             expected, came = error.expected, error.came
             raise ShapeError("Shape, `size`", expected=expected, came=came, cure=cure) from None
-        if not min(size) > 0.0:
+        if not (all(size) if self.kind == "mesh" else min(size) > 0.0):
             raise DescriptionError(
                 "Shape, `size`",
                 expected=f"{words}, above zero",
@@ -80,6 +105,7 @@ class Shape:
         size: NumberOrList,
         translation: Vector3 = (0.0, 0.0, 0.0),
         rotation: Quaternion = (0.0, 0.0, 0.0, 1.0),
+        file: str = "",
     ) -> Shape:
         """A part of a body's look in drawings, with the pose of its centre in the body frame.
 
@@ -89,20 +115,22 @@ class Shape:
             Form of the shape.
         size : float or sequence of float
             Size, m: lengths of a box along x, y and z; radius and length along z of a cylinder, and
-            of a capsule without its caps; radius of a sphere.
+            of a capsule without its caps; radius of a sphere. Of a mesh: factors of its lengths.
         translation : sequence of float
             Centre of the shape, shape (3,), m.
         rotation : sequence of float
             Unit quaternion x, y, z, w, shape (4,), which maps coordinates of the shape to those of
             the body.
+        file : str
+            File of a mesh, relative to the file of the robot.
 
         Returns
         -------
         Shape
             The shape.
         """
-        sizes = size if isinstance(size, Sequence) else [size]
-        return cls(type, sizes, Pose(translation, rotation))
+        sizes = size if isinstance(size, Sequence) else [size] * (3 if type == "mesh" else 1)
+        return cls(type, sizes, Pose(translation, rotation), file)
 
     @property
     def capsule(self) -> tuple[Any, Any, float] | None:
@@ -116,6 +144,24 @@ class Shape:
         half = np.array([0.0, 0.0, length[0] / 2 if length else 0.0])
         turn, middle = self.placement.rotation_matrix, np.array(self.placement.translation)
         return tuple(middle - turn @ half), tuple(middle + turn @ half), float(radius)
+
+
+def mesh_formats() -> tuple[str, ...]:
+    """Endings of the names of mesh files that can be read; .dae with the package pycollada."""
+    return (*MESHES, ".dae") if find_spec("collada") else MESHES
+
+
+@lru_cache(256)
+def read_mesh(file: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """Corners (n, 3) and triangles (m, 3) of a mesh file; None if it cannot be read."""
+    with suppress(Exception):  # readers of meshes raise errors of every kind
+        import trimesh
+
+        if Path(file).stat().st_size <= LARGEST_MESH:
+            mesh: Any = trimesh.load(file, force="mesh")
+            if len(mesh.faces) and np.isfinite(mesh.vertices).all():
+                return np.array(mesh.vertices), np.array(mesh.faces)
+    return None
 
 
 def segment_distance(a: ca.SX, b: ca.SX, c: ca.SX, d: ca.SX) -> ca.SX:

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.errors import ShapeError, UnknownNameError
+from concur.outputs import Output
 from concur.show.style import Floats
 from concur.simulation import Run
-
-# Width of one factor of a group in the flat pose, with rotations as quaternions (x, y, z, w).
-_WIDTH = {"R": 1, "SO2": 1, "R2": 2, "R3": 3, "SE2": 3, "SO3": 4, "SE3": 7}
-# The inertial axes of its leading entries, where these are a position.
-_PLACED = {"R": "x", "R2": "xy", "SE2": "xy", "R3": "xyz", "SE3": "xyz"}
 
 
 @dataclass(frozen=True)
@@ -67,80 +60,59 @@ def channels(run: Run) -> list[Channel]:
     return found
 
 
-def group_name(output: Any) -> str:
-    """Name of the group of an output, such as "R3xSO3"."""
-    return str(getattr(output.group, "name", output.group))
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Position of an output in a run, with its reference.
 
-
-def positions(run: Run) -> dict[str, tuple[Floats, Floats]]:
-    """Actual and reference position, (k, 2) or (k, 3), m, of every output that has one, by name.
-
-    Positions in the frame of a body have no path in the inertial frame.
+    Parameters
+    ----------
+    output : Output
+        The output.
+    axes : str
+        Axes of the columns, such as "xyz": inertial ones, or those of the body `relative_to`.
+    actual, reference : ndarray, shape (k, n)
+        Position and its reference, m.
     """
-    return {
-        output.name: (actual, reference)
-        for output, axes, actual, reference in _placed(run)
-        if axes[:2] == "xy" and not getattr(output, "relative_to", None)
-    }
+
+    output: Output
+    axes: str
+    actual: Floats
+    reference: Floats
+
+    @property
+    def is_path(self) -> bool:
+        """Whether it is a path in the inertial frame, at least in the plane z = 0."""
+        return self.axes[:2] == "xy" and self.output.relative_to is None
 
 
-def relative_positions(run: Run) -> dict[str, tuple[str, str, Floats, Floats]]:
-    """Positions in the frame of a body: its name, the axes, actual and reference position, m."""
-    return {
-        output.name: (output.relative_to, axes, actual, reference)
-        for output, axes, actual, reference in _placed(run)
-        if axes and getattr(output, "relative_to", None)
-    }
-
-
-def _placed(run: Run) -> Iterator[tuple[Any, str, Floats, Floats]]:
-    """Each output with the axes of its position and, along them, position and reference, m."""
-    names = [group_name(output) for output in run.servo.outputs]
-    widths = [_width(name) for name in names]
-    total = sum(widths)
-    for label, table in (("run.pose", run.pose), ("run.reference", run.reference)):
-        if table.ndim != 2 or table.shape[1] != total:
-            raise ShapeError(
-                label,
-                expected=f"{total} columns for the groups {', '.join(names)}",
-                came=f"an array of shape {table.shape}",
-                cure="Give the flat poses in output order, rotations as x, y, z, w.",
-            )
-    start = 0
-    for output, name, width in zip(run.servo.outputs, names, widths, strict=True):
-        letters = getattr(output, "axes", None) or _PLACED.get(name.split("x")[0], "")
-        letters = letters if on_bodies([output]) else ""
-        axes = "".join(axis for axis in "xyz" if axis in letters)
+def places(run: Any) -> list[Place]:
+    """Return the positions of the outputs of a run or film that have one, in output order."""
+    found, start = [], 0
+    for output in run.servo.outputs:
+        letters = position_axes(output)
+        axes = "".join(sorted(letters))
         part = [start + letters.index(axis) for axis in axes]
-        yield output, axes, run.pose[:, part], run.reference[:, part]
-        start += width
+        start += output.pose_size
+        if axes:
+            found.append(Place(output, axes, run.pose[:, part], run.reference[:, part]))
+    return found
 
 
-def instants(run: Run, number: int) -> NDArray[np.intp]:
-    """Indices of samples of a run, evenly spaced in time, from the first to the last."""
-    return np.unique(nearest(run.t, np.linspace(run.t[0], run.t[-1], number)))
+def position_axes(output: Any) -> str:
+    """Axes of the leading coordinates of an output, where these are a position; else empty."""
+    if output.is_function:
+        return ""
+    if output.group == "SE2":
+        return "xy" if tuple(output.normal) == (0.0, 0.0, 1.0) else ""
+    return str(output.axes or {"SE3": "xyz", "R3xSO3": "xyz"}.get(output.group, ""))
+
+
+def few(run: Any, number: int) -> NDArray[np.intp]:
+    """Indices of samples, at most a number of them, from the first to the last."""
+    count = len(run.t)
+    return np.unique(np.linspace(0, count - 1, min(count, number)).astype(np.intp))
 
 
 def nearest(t: Floats, moments: Floats) -> NDArray[np.intp]:
     """Index of the sample nearest to each moment; times are ascending, s."""
     return np.searchsorted((t[1:] + t[:-1]) / 2, moments)
-
-
-def _width(group: str) -> int:
-    if re.fullmatch(r"R\d+", group):
-        return int(group[1:])
-    factors = group.split("x")
-    unknown = [factor for factor in factors if factor not in _WIDTH]
-    if unknown:
-        raise UnknownNameError(
-            f"output group {group!r}",
-            expected=f"a product of {', '.join(_WIDTH)}",
-            came=", ".join(unknown),
-            cure="Name the group as in `Output`, for instance R3xSO3.",
-        )
-    return sum(_WIDTH[factor] for factor in factors)
-
-
-def on_bodies(outputs: Iterable[Any]) -> tuple[Any, ...]:
-    """Select the outputs on bodies; one that is a function has no place on the robot."""
-    return tuple(output for output in outputs if not getattr(output, "is_function", False))

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from concur.show._flight import draw_view, leaves_plane
+from concur.show._course import Course, leaves_plane
 from concur.show._outputs import channels
+from concur.show._space import TRIAD, fit_view
 from concur.show.errors import (
     TIME,
     draw_controls,
@@ -25,7 +26,7 @@ from concur.show.files import make_directory, writing
 from concur.show.joints import joint_figure
 from concur.show.motion import draw_configuration
 from concur.show.path import draw_top_view, path_figure
-from concur.show.robot import TRIAD, robot_figure
+from concur.show.robot import robot_figure
 from concur.show.style import (
     DPI,
     logarithmic,
@@ -135,14 +136,13 @@ def _draw_flight(figure: Figure, run: Run, path: Axes) -> None:
     figure.draw_without_rendering()
     left, bottom, width, height = path.get_position().bounds
     path.remove()
+    course = Course(figure, run, np.array([len(run.t) - 1]))
     legend = 0.15 * height
-    cell = (left - 0.02, bottom + legend, width + 0.02, height - legend)
-    handles = draw_view(figure, run, cell)
+    fit_view(course.axes, (left - 0.02, bottom + legend, width + 0.02, height - legend))
     title = f"Path, and the robot at {run.t[-1]:.3g} s"
     figure.text(left + width / 2, bottom + height, title, ha="center", fontsize=11)
-    (view,) = (axes for axes in figure.axes if axes.name == "3d")
-    view.legend(
-        handles=handles,
+    course.axes.legend(
+        handles=course.handles,
         handler_map=TRIAD,
         loc="lower center",
         bbox_to_anchor=(left + width / 2, bottom),

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 import numpy as np
 
-from concur.show._flight import leaves_plane
-from concur.show._outputs import group_name, on_bodies
+from concur.show._course import leaves_plane
 from concur.show.errors import Residual, residuals
 from concur.show.files import make_directory, reading, writing
 from concur.show.style import DPI
@@ -392,12 +391,12 @@ def _outputs(run: Run) -> list[dict[str, str]]:
         part = slice(start, start + output.dim)
         start += output.dim
         origin = getattr(output, "relative_to", None)
-        body = output.body if on_bodies([output]) else "function of q"
+        body = output.body if not output.is_function else "function of q"
         rows.append(
             {
                 "name": output.name,
                 "body": f"{body} relative to {origin}" if origin else body,
-                "group": group_name(output),
+                "group": str(output.group),
                 "point": _vector(output.point),
                 "first": _sizes(run.error[0, part], output.coordinate_units),
                 "last": _sizes(run.error[-1, part], output.coordinate_units),

@@ -113,7 +113,8 @@ def to_mjcf(robot: Mechanism, time_step: float = 1e-3, *, contacts: Contacts | N
                 fullinertia=text([tensor[place] for place in places]),
             )
         for shape in body.shape:
-            _geom(own, shape)
+            if not shape.file:
+                _geom(own, shape)
         for wheel in robot.wheels:
             if wheel.body == body.name:
                 grip = contact_options(time_step, friction[body.name]) if friction else {}

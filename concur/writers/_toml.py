@@ -134,6 +134,8 @@ def _body(body: Body) -> dict[str, Any]:
 
 def _shape(shape: Shape) -> dict[str, Any]:
     entry: dict[str, Any] = {"type": shape.kind, "size": list(shape.size)}
+    if shape.file:
+        entry["file"] = shape.file
     if any(shape.placement.translation):
         entry["translation"] = list(shape.placement.translation)
     if shape.placement.rotation != Pose().rotation:

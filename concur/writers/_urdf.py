@@ -129,6 +129,8 @@ def _visual(link: ElementTree.Element, shape: Shape) -> None:
         geometry = ElementTree.SubElement(visual, "geometry")
         if kind == "box":
             attributes = {"size": text(size)}
+        elif kind == "mesh":
+            attributes = {"filename": shape.file, "scale": text(size)}
         else:
             attributes = {n: text([x]) for n, x in zip(("radius", "length"), size, strict=False)}
         ElementTree.SubElement(geometry, kind, attrib=attributes)

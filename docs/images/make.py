@@ -33,8 +33,8 @@ from concur.show import (
     robot_figure,
     styled,
 )
-from concur.show._flight import draw_view, leaves_plane
-from concur.show.robot import TRIAD
+from concur.show._course import Course, leaves_plane
+from concur.show._space import TRIAD, fit_view
 from concur.simulation import Run
 from hil.record.ring import Ring
 from hil.views.dashboard import Dashboard
@@ -126,7 +126,7 @@ def flight(run: Run) -> Figure:
     with styled():
         figure = new_figure(4.5, 4.0)
         middle = int(np.searchsorted(run.t, 0.5 * run.t[-1]))
-        draw_view(figure, run, (0.0, 0.0, 1.0, 0.92), middle)
+        fit_view(Course(figure, run, np.array([middle])).axes, (0.0, 0.0, 1.0, 0.92))
         figure.text(0.5, 0.94, f"{run.robot.name}, t = {run.t[middle]:.3g} s", ha="center")
         return figure
 
@@ -223,8 +223,10 @@ def floater(run: Run) -> None:
         chosen = np.searchsorted(run.t, [0.0, 8.0, 16.0])
         cells = [(number / 3, 0.1, 1 / 3, 0.8) for number in range(3)]
         for cell, index in zip(cells, chosen, strict=True):
-            handles = draw_view(figure, run, cell, int(index))
+            course = Course(figure, run, np.array([index]))
+            fit_view(course.axes, cell)
             figure.text(cell[0] + 1 / 6, 0.93, f"t = {run.t[index]:.3g} s", ha="center")
+        handles = course.handles
         figure.legend(handles=handles, loc="lower center", ncols=len(handles), handler_map=TRIAD)
         figure.savefig(HERE / "free_floater.png", dpi=80)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 import concur as cc
 from concur.certify import operating_bounds
+from concur.show.viewer import Film
 from concur.simulation import (
     GravityGradient,
     Imperfections,
@@ -413,7 +414,6 @@ OF_SYSTEMS: dict[str, Call] = {
         s.case.outputs, s.model, 50.0, [s.case.q0], angle=0.5, distance=0.1
     ),
     "plot robot": lambda s: cc.show.robot_figure(s.system, s.case.q0),
-    "plot portrait": lambda s: cc.show.robot_portrait(s.system, s.case.q0),
 }
 """Calls that take a system or its model."""
 
@@ -535,7 +535,7 @@ OF_LAWS: dict[str, Call] = {
     "Run mcap": lambda s: s.run.to_mcap(s.folder / "run.mcap"),
     "Run plot": lambda s: s.run.plot(),
     "Run animate": lambda s: s.run.animate(fps=1.0),
-    "Run film": lambda s: cc.show.viewer.Film.of(s.run),
+    "Run film": lambda s: Film.of(s.run),
     "compare": lambda s: str(cc.compare([s.run, s.run], ["a", "b"])),
     "RunRecord": lambda s: cc.simulation.RunRecord.of(s.run),
     "run_signals": lambda s: cc.simulation.run_signals(s.run),

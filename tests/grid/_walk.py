@@ -25,7 +25,7 @@ from tests.grid._calls import (
 from tests.grid._systems import CASES, SHIPPED
 
 SLOW = frozenset(
-    """certified_gains; plot portrait; plot robot; certify; certify thesis; recheck;
+    """certified_gains; plot robot; certify; certify thesis; recheck;
     export c single; export c reference; export fmu 2; save_figures; Run repr; Run animate;
     Run plot; plot_loop; operating_bounds; linear_loop model; loop_response; symmetry of model;
     singularities path; reach; symmetry; audit along; compare; export fmu""".replace(

@@ -3,12 +3,12 @@
 import mujoco
 import numpy as np
 import pytest
-from scipy.spatial import ConvexHull
+import trimesh
 
 import concur as cc
 from concur.errors import DescriptionError, ShapeError
 from concur.robot import Shape
-from concur.show.shapes import surface, surfaces
+from concur.show._drawing import surface
 
 TURN = (0.5, 0.5, 0.5, 0.5)
 SHAPES = [
@@ -32,23 +32,15 @@ def robot(shape):
 
 @pytest.mark.parametrize(("shape", "volume"), [*zip(SHAPES, VOLUMES, strict=True)])
 def test_surface_encloses_the_volume(shape, volume):
-    vertices, faces = surface(shape)
-    assert faces.min() == 0
-    assert faces.max() == len(vertices) - 1
-    hull = ConvexHull(vertices)
-    assert hull.volume == pytest.approx(volume, rel=0.03)
-    corners = vertices[faces]
-    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    assert np.linalg.norm(normals, axis=1).sum() / 2 == pytest.approx(hull.area, rel=1e-9)
-    middle = (vertices.min(axis=0) + vertices.max(axis=0)) / 2
-    np.testing.assert_allclose(middle, shape.placement.translation, atol=1e-12)
+    made = surface(shape)
+    assert made.volume == pytest.approx(volume, rel=0.07)
+    assert made.is_watertight
+    np.testing.assert_allclose(made.bounds.mean(axis=0), shape.placement.translation, atol=1e-12)
 
 
-def test_surfaces_are_those_of_all_shapes():
-    vertices, faces = surfaces(SHAPES)
-    assert len(vertices) == sum(len(surface(shape)[0]) for shape in SHAPES)
-    last, own = surface(SHAPES[-1])
-    np.testing.assert_array_equal(vertices[faces[-len(own) :]], last[own])
+def extremes(shapes):
+    bounds = np.array([surface(shape).bounds for shape in shapes])
+    return bounds[:, 0].min(axis=0), bounds[:, 1].max(axis=0)
 
 
 def test_files_keep_shapes(tmp_path):
@@ -58,17 +50,15 @@ def test_files_keep_shapes(tmp_path):
         made.save(tmp_path / name)
     assert cc.load(tmp_path / "r.toml") == made
     assert cc.load(tmp_path / "r.toml") != robot(SHAPES[:3])
-    vertices = surfaces(SHAPES)[0]
-    found = surfaces(cc.load(tmp_path / "urdf/r.urdf").bodies[0].shape)[0]
-    for extreme in (np.min, np.max):
-        # The balls at the ends of a capsule lack their equator by a part of their facets.
-        np.testing.assert_allclose(extreme(found, 0), extreme(vertices, 0), atol=2e-3)
+    found = extremes(cc.load(tmp_path / "urdf/r.urdf").bodies[0].shape)
+    # The balls at the ends of a capsule lack their equator by a part of their facets.
+    np.testing.assert_allclose(found, extremes(SHAPES), atol=4e-3)
     model = mujoco.MjModel.from_xml_path(str(tmp_path / "r.xml"))
     assert model.body_mass[1] == 1.0
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     for k, shape in enumerate(SHAPES):
-        points = surface(shape)[0]
+        points = surface(shape).vertices
         away = (points - data.geom_xpos[k]) @ data.geom_xmat[k].reshape(3, 3)
         assert not model.geom_contype[k]
         reach = {
@@ -102,7 +92,10 @@ def test_urdf_primitives_of_fixed_links_and_collisions_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("shape", "error", "message"),
     [
-        ('{ type = "mesh", size = 1.0 }', DescriptionError, "one of box, cylinder"),
+        ('{ type = "cone", size = 1.0 }', DescriptionError, "one of box, cylinder"),
+        ('{ type = "mesh", size = 1.0 }', DescriptionError, "the file of a mesh, got no file"),
+        ('{ type = "mesh", size = [1, 0, 1], file = "a.stl" }', DescriptionError, "above zero"),
+        ('{ type = "sphere", size = 1.0, file = "a.stl" }', DescriptionError, "no file"),
         ('{ type = "box", size = [1.0, 1.0] }', ShapeError, "lengths along x, y and z"),
         ('{ type = "sphere", size = 0.0 }', DescriptionError, "above zero"),
         ('{ type = "sphere" }', DescriptionError, "size"),
@@ -119,3 +112,34 @@ def test_bad_shapes_are_refused_with_their_place(tmp_path, shape, error, message
     assert "shape" in str(caught.value)
     with pytest.raises(DescriptionError, match="a Shape or a list"):
         robot([3])
+
+
+def test_meshes_of_urdf_files_are_shapes_and_lost_ones_are_listed(tmp_path):
+    trimesh.creation.box((1.0, 2.0, 3.0)).export(tmp_path / "a.stl")
+    inertia = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial>'
+    meshes = "".join(
+        f'<visual><origin xyz="0 0 1"/><geometry><mesh filename="{file}" scale="1 -1 0.5"/>'
+        "</geometry></visual>"
+        for file in ("a.stl", "sub/lost.stl", "drawn.dae")
+    )
+    (tmp_path / "drawn.dae").write_text("<collada/>")
+    (tmp_path / "r.urdf").write_text(
+        f'<robot name="r"><link name="a">{inertia}{meshes}</link></robot>'
+    )
+    read = cc.load(tmp_path / "r.urdf")
+    place = cc.Pose((0.0, 0.0, 1.0))
+    wanted = Shape("mesh", (1.0, -1.0, 0.5), place, str((tmp_path / "a.stl").resolve()))
+    assert read.bodies[0].shape == (wanted,)
+    np.testing.assert_allclose(surface(wanted).bounds, [[-0.5, -1, 0.25], [0.5, 1, 1.75]])
+    (line,) = (line for line in read.unread if line.startswith("`mesh`"))
+    assert line.endswith(": lost.stl, drawn.dae")
+    (tmp_path / "other").mkdir()
+    for name in ("other/r.toml", "other/u.urdf"):
+        read.save(tmp_path / name)
+        assert cc.load(tmp_path / name).bodies[0].shape == (wanted,)
+    read.save(tmp_path / "r.xml")  # MJCF keeps no meshes
+    assert mujoco.MjModel.from_xml_path(str(tmp_path / "r.xml")).ngeom == 0
+    text = (tmp_path / "other" / "r.toml").read_text().replace(wanted.file, "../a.stl")
+    (tmp_path / "other" / "near.toml").write_text(text)
+    (near,) = cc.load(tmp_path / "other" / "near.toml").bodies[0].shape
+    assert surface(near).volume == pytest.approx(3.0)

@@ -16,94 +16,12 @@ from types import SimpleNamespace
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-
-class Planar:
-    nq, nv = 3, 3
-    coordinate_names, freedom_names = ("x", "y", "heading"), ("vx", "vy", "omega")
-    freedom_units = ("m", "m", "rad")
+import concur as cc
 
 
-class Free:
-    nq, nv = 7, 6
-    freedom_names = ("vx", "vy", "vz", "wx", "wy", "wz")
-    freedom_units = ("m", "m", "m", "rad", "rad", "rad")
-
-
-@dataclass(frozen=True)
-class Revolute:
-    axis: tuple[float, float, float]
-    nq: int = 1
-    nv: int = 1
-    coordinate_names = freedom_names = ("angle",)
-    freedom_units = ("rad",)
-
-
-@dataclass(frozen=True)
-class Prismatic:
-    axis: tuple[float, float, float]
-    nq: int = 1
-    nv: int = 1
-    coordinate_names = freedom_names = ("travel",)
-    freedom_units = ("m",)
-
-
-@dataclass(frozen=True)
-class Body:
-    name: str
-    joint: object
-    parent: str | None = None
-    at: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    mass: float = 1.0
-    com: tuple[float, float, float] = (0.0, 0.0, 0.0)
-
-    @property
-    def inertia(self):
-        return SimpleNamespace(mass=self.mass, com=np.array(self.com))
-
-    @property
-    def placement(self):
-        return _matrix(np.array(self.at))
-
-
-@dataclass(frozen=True)
-class Robot:
-    name: str
-    bodies: tuple[Body, ...]
-    wheels: tuple[SimpleNamespace, ...] = ()
-    ground_height: float | None = None
-
-    def pose(self, q, body):
-        start, poses = 0, {}
-        for this in self.bodies:
-            own = q[start : start + this.joint.nq]
-            start += this.joint.nq
-            parent = np.eye(4) if this.parent is None else poses[this.parent]
-            poses[this.name] = parent @ this.placement @ _joint(this.joint, own)
-        return poses[body]
-
-    def wheel_axis(self, wheel):
-        return np.array([0.0, 1.0, 0.0])
-
-
-@dataclass(frozen=True)
-class Output:
-    name: str
-    body: str
-    group: str
-    point: tuple[float, float, float] = (0.0, 0.0, 0.0)
-
-    @property
-    def dim(self):
-        return {"R2": 2, "R3": 3, "R3xSO3": 6}[self.group]
-
-    @property
-    def coordinate_names(self):
-        rotation = (" rx", " ry", " rz") if self.group == "R3xSO3" else ()
-        return tuple("xyz"[: min(3, self.dim)]) + rotation
-
-    @property
-    def coordinate_units(self):
-        return ("m",) * min(3, self.dim) + ("rad",) * (self.dim - min(3, self.dim))
+def body(name, joint, parent=None, at=(0.0, 0.0, 0.0), mass=1.0, com=(0.0, 0.0, 0.0)):
+    inertia = cc.Inertia(mass, com=com, moments=(0.1, 0.1, 0.1))
+    return cc.Body(name, joint, parent, cc.Pose(at), inertia)
 
 
 class Status(Enum):
@@ -136,7 +54,7 @@ class Run:
     work: np.ndarray
     pose: np.ndarray
     reference: np.ndarray
-    robot: Robot
+    robot: cc.Mechanism
     servo: SimpleNamespace
     control_units: tuple[str, ...]
     floats: bool = False
@@ -173,25 +91,22 @@ def _copied(make):
 def rover_run(duration=12.0, dt=0.01):
     """A rover with two driven wheels; a point ahead of the axle and the hand follow curves."""
     reach, height, ahead, track, radius = (0.45, 0.4), 0.40, 0.25, 0.5, 0.1
-    robot = Robot(
+    turn = cc.joints.Revolute
+    robot = cc.Mechanism(
         "demo rover",
         (
-            Body("chassis", Planar(), mass=25.0, com=(0.05, 0.0, 0.15)),
-            Body("left_wheel", Revolute((0, 1, 0)), "chassis", (0.0, track / 2, radius), 1.2),
-            Body("right_wheel", Revolute((0, 1, 0)), "chassis", (0.0, -track / 2, radius), 1.2),
-            Body("turret", Revolute((0, 0, 1)), "chassis", (0.2, 0.0, 0.25), 2.0),
-            Body("upper_arm", Revolute((0, 1, 0)), "turret", (0.0, 0.0, 0.15), 2.5, (0.2, 0, 0)),
-            Body("forearm", Revolute((0, 1, 0)), "upper_arm", (reach[0], 0, 0), 1.5, (0.2, 0, 0)),
+            body("chassis", cc.joints.Planar(), mass=25.0, com=(0.05, 0.0, 0.15)),
+            body("left_wheel", turn((0, 1, 0)), "chassis", (0.0, track / 2, radius), 1.2),
+            body("right_wheel", turn((0, 1, 0)), "chassis", (0.0, -track / 2, radius), 1.2),
+            body("turret", turn((0, 0, 1)), "chassis", (0.2, 0.0, 0.25), 2.0),
+            body("upper_arm", turn((0, 1, 0)), "turret", (0.0, 0.0, 0.15), 2.5, (0.2, 0, 0)),
+            body("forearm", turn((0, 1, 0)), "upper_arm", (reach[0], 0, 0), 1.5, (0.2, 0, 0)),
         ),
-        tuple(
-            SimpleNamespace(body=f"{s}_wheel", radius=radius, kind="disk")
-            for s in ("left", "right")
-        ),
-        ground_height=0.0,
+        [cc.Wheel(f"{side}_wheel", radius) for side in ("left", "right")],
     )
     outputs = (
-        Output("base", "chassis", "R2", (ahead, 0.0, 0.0)),
-        Output("hand", "forearm", "R3", (reach[1], 0.0, 0.0)),
+        cc.Output("base", "chassis", "R2", (ahead, 0.0, 0.0)),
+        cc.Output("hand", "forearm", "R3", (reach[1], 0.0, 0.0)),
     )
     t = np.arange(0.0, duration + dt / 2, dt)
     w = 2 * np.pi / 12.0
@@ -257,12 +172,12 @@ def flyer_run(duration=8.0, dt=0.01):
     """A free-flyer with a rail, five turning joints and a hand with a full pose."""
     axes = [(1, 0, 0), (0, 0, 1), (0, 1, 0), (0, 1, 0), (1, 0, 0), (0, 1, 0)]
     steps = [(0.0, 0, 0.3), (0.2, 0, 0.1), (0, 0, 0.1), (0.5, 0, 0), (0.25, 0, 0), (0.25, 0, 0)]
-    bodies = [Body("bus", Free(), mass=60.0)]
+    bodies = [body("bus", cc.joints.Free(), mass=60.0)]
     for i, (axis, step) in enumerate(zip(axes, steps, strict=True), start=1):
-        joint = Prismatic(axis) if i == 1 else Revolute(axis)
-        bodies.append(Body(f"link{i}", joint, bodies[-1].name, step, 3.0))
-    robot = Robot("demo free-flyer", tuple(bodies))
-    output = Output("hand", "link6", "R3xSO3", (0.15, 0.0, 0.0))
+        joint = cc.joints.Prismatic(axis) if i == 1 else cc.joints.Revolute(axis)
+        bodies.append(body(f"link{i}", joint, bodies[-1].name, step, 3.0))
+    robot = cc.Mechanism("demo free-flyer", bodies)
+    output = cc.Output("hand", "link6", "R3xSO3", (0.15, 0.0, 0.0))
     t = np.arange(0.0, duration + dt / 2, dt)
     w = 2 * np.pi / duration
     turn = Rotation.from_rotvec(np.outer(0.2 * np.sin(w * t), [0.2, 0.3, 1.0])).as_quat()
@@ -329,22 +244,3 @@ def _decay(t, start, rate):
     """Return the critically damped error from rest, and its negative rate."""
     fall = np.exp(-rate * t)[:, None]
     return (1 + rate * t)[:, None] * fall * start, rate**2 * t[:, None] * fall * start
-
-
-def _matrix(place, rotation=None):
-    pose = np.eye(4)
-    pose[:3, 3] = place
-    if rotation is not None:
-        pose[:3, :3] = rotation.as_matrix()
-    return pose
-
-
-def _joint(joint, q):
-    if isinstance(joint, Planar):
-        return _matrix([q[0], q[1], 0.0], Rotation.from_rotvec([0.0, 0.0, q[2]]))
-    if isinstance(joint, Free):
-        return _matrix(q[:3], Rotation.from_quat(q[3:]))
-    along = q[0] * np.array(joint.axis, float)
-    if isinstance(joint, Prismatic):
-        return _matrix(along)
-    return _matrix(np.zeros(3), Rotation.from_rotvec(along))

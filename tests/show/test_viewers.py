@@ -102,8 +102,8 @@ def test_play_runs_to_the_end_and_starts_again(run):
 def test_a_second_run_is_a_ghost_or_beside(run):
     with run.view(run, browser=False) as viewer:
         first, second = viewer.scenes
-        assert first.base.opacity is None
-        assert second.base.opacity < 1.0
+        assert first.parts[0].opacity is None
+        assert second.parts[0].opacity < 1.0
         np.testing.assert_array_equal(second.world.position, 0.0)
         viewer.beside.value = True
         until(lambda: np.linalg.norm(second.world.position) > 1.9 * second.size)

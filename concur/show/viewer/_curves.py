@@ -6,14 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from concur.show.style import PALETTE, REFERENCE
+from concur.show.style import PALETTE, REFERENCE, Floats
 
 if TYPE_CHECKING:
     import viser
-
-Floats = NDArray[np.float64]
 
 DASHES: tuple[tuple[float, ...], ...] = ((), (6.0, 4.0), (2.0, 3.0))
 

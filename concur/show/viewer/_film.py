@@ -8,14 +8,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from concur.robot import Mechanism
-from concur.show._outputs import on_bodies
+from concur.show._drawing import on_bodies
+from concur.show._outputs import few
+from concur.show.style import Floats
 from concur.simulation import Run
 from concur.stored import Recorded
-
-Floats = NDArray[np.float64]
 
 POINTS = 400
 """Number of points of a curve and of a path."""
@@ -87,10 +86,9 @@ class Film:
         return self
 
     @cached_property
-    def instants(self) -> NDArray[np.intp]:
+    def instants(self) -> Any:
         """Indices of at most `POINTS` rows, evenly spaced."""
-        count = min(len(self.t), POINTS)
-        return np.linspace(0, len(self.t) - 1, count).round().astype(np.intp)
+        return few(self, POINTS)
 
     def row(self, time: float) -> int:
         """Index of the row nearest to a time.

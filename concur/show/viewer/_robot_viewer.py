@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
-from concur.show._outputs import on_bodies
-from concur.show.style import ARM, COM
-from concur.show.viewer._film import Floats
+from concur.robot import Body, Mechanism
+from concur.show._drawing import on_bodies
+from concur.show.style import ARM, COM, Floats
 from concur.show.viewer._scene import Scene, frame_of
 from concur.show.viewer._viewer import Viewer
 
@@ -41,24 +42,18 @@ class RobotViewer(Viewer):
 
     def __init__(
         self,
-        robot: Any,
+        robot: Mechanism,
         q: Floats,
         outputs: Sequence[Any] = (),
         servo: Any = None,
         port: int = 0,
         browser: bool = True,
     ) -> None:
-        super().__init__(robot.name, port)
         self.robot, self.outputs, self.servo = robot, on_bodies(outputs), servo
         self._start = np.array(q, dtype=float)
-        try:
-            self._build()
-            self.start(browser)
-        except BaseException:
-            self.close()
-            raise
+        super().__init__(robot.name, port, browser)
 
-    def _build(self) -> None:
+    def build(self) -> None:
         gui = self.server.gui
         self.scene = Scene(self.server, self.robot, self.outputs, self._start)
         self.scene.follow = self.scene.grows = False
@@ -67,21 +62,22 @@ class RobotViewer(Viewer):
         with gui.add_folder("Show"):
             self.frames = gui.add_checkbox("Frames", False)
             self.com = gui.add_checkbox("Centre of mass", False)
-        self.sliders: dict[str, Any] = {}
         following = self.robot.following
-        self._moved = [
-            body for body in self.robot.bodies if body.joint.nv and body.name not in following
-        ]
+        self._moved = [b for b in self.robot.bodies if b.joint.nv and b.name not in following]
+        self.sliders: dict[str, Any] = {}
         with gui.add_folder("Joints (m, rad)"):
             for body in self._moved:
                 self._add_sliders(body)
-        self._values: tuple[Any, ...] = ()
+        self._state: tuple[Any, ...] = ()
 
-    def _add_sliders(self, body: Any) -> None:
-        values = _parameters(body.joint, self._start[self.robot.q_slice(body.name)])
-        units, names = _units(body.joint)
+    def _add_sliders(self, body: Body) -> None:
+        joint, at = body.joint, body.joint.quaternion_at
+        units, names = joint.coordinate_units, joint.coordinate_names
+        if at is not None:  # a rotation vector for the quaternion
+            units, names = (*units[:at], *["rad"] * 3), (*names[:at], "rx", "ry", "rz")
+        values = _parameters(joint, self._start[self.robot.q_slice(body.name)])
         for k, (name, unit, value) in enumerate(zip(names, units, values, strict=True)):
-            low, high = body.limits[k] if body.joint.quaternion_at is None else (-np.inf, np.inf)
+            low, high = body.limits[k] if at is None else (-np.inf, np.inf)
             reach = np.pi if unit == "rad" else self.scene.size
             bounds = [x for x in (low, high) if np.isfinite(x)]
             first = low if np.isfinite(low) else min(value, *bounds, 0.0) - reach
@@ -126,13 +122,11 @@ class RobotViewer(Viewer):
 
     def update(self) -> None:
         state = tuple(s.value for s in (*self.sliders.values(), self.frames, self.com))
-        if state == self._values:
+        if state == self._state:
             return
-        self._values = state
+        self._state = state
         q = self.q
-        self.scene.show_com(bool(self.com.value))
-        for frame in self.scene.frames:
-            frame.visible = bool(self.frames.value)
+        self.scene.show(bool(self.com.value), bool(self.frames.value))
         self.scene.update(q, np.full(sum(o.pose_size for o in self.outputs), np.nan))
         warnings = self.warnings(q)
         self.scene.paint(COM if warnings else ARM)
@@ -173,8 +167,6 @@ class RobotViewer(Viewer):
         return float(max(NEAR * self.servo.refused_below, self.servo.damping_threshold or 0.0))
 
     def _words(self, q: Floats) -> list[str]:
-        from scipy.spatial.transform import Rotation
-
         lines = []
         for output in self.outputs:
             pose = np.asarray(self.robot.pose(q, output.body)) @ frame_of(output)
@@ -195,29 +187,14 @@ def _listed(values: Floats) -> str:
     return ", ".join(f"{value:.3f}" for value in values)
 
 
-def _units(joint: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Units and names of the values of a joint's sliders: a rotation vector for a quaternion."""
-    at = joint.quaternion_at
-    if at is None:
-        return joint.coordinate_units, joint.coordinate_names
-    return (*joint.coordinate_units[:at], *["rad"] * 3), (*joint.coordinate_names[:at], *_TURN)
-
-
-_TURN = ("rx", "ry", "rz")
-
-
 def _parameters(joint: Any, q: Floats) -> Floats:
     """Values of a joint's sliders for its coordinates."""
-    from scipy.spatial.transform import Rotation
-
     at = joint.quaternion_at
     return q if at is None else np.concatenate([q[:at], Rotation.from_quat(q[at:]).as_rotvec()])
 
 
 def _coordinates(joint: Any, values: Floats) -> Floats:
     """Coordinates of a joint for the values of its sliders."""
-    from scipy.spatial.transform import Rotation
-
     at = joint.quaternion_at
     if at is None:
         return values

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.show.style import PALETTE
+from concur.show.style import PALETTE, Floats
 from concur.show.viewer._curves import DASHES, TimedPlot
-from concur.show.viewer._film import POINTS, Film, Floats
+from concur.show.viewer._film import POINTS, Film
 from concur.show.viewer._scene import Scene, demanded_place
 from concur.show.viewer._viewer import Viewer
 from concur.simulation import Run
@@ -43,16 +43,11 @@ class RunViewer(Viewer):
     """
 
     def __init__(self, films: Sequence[Film], port: int = 0, browser: bool = True) -> None:
-        super().__init__(" and ".join(dict.fromkeys(film.robot.name for film in films)), port)
         self.films = tuple(films)
-        try:
-            self._build()
-            self.start(browser)
-        except BaseException:
-            self.close()
-            raise
+        title = " and ".join(dict.fromkeys(film.robot.name for film in films))
+        super().__init__(title, port, browser)
 
-    def _build(self) -> None:
+    def build(self) -> None:
         gui = self.server.gui
         self._begin = min(float(film.t[0]) for film in self.films)
         self._end = max(float(film.t[-1]) for film in self.films)
@@ -119,15 +114,13 @@ class RunViewer(Viewer):
     def _add_paths(self, film: Film, scene: Scene) -> list[Any]:
         """Draw the whole paths of hands and references; returns the handles of the latter."""
         rows = film.instants
-        hands = np.array([scene.hands_at(film.q[row]) for row in rows])
+        hands = np.array([scene.drawing.at(film.q[row]).hands for row in rows])
         handles, start = [], 0
         for k, output in enumerate(film.outputs):
             scene.trails[k].points = _segments(hands[:, k])
             part = film.reference[rows, start : start + output.pose_size]
             start += output.pose_size
-            found = [demanded_place(output, *pair) for pair in zip(part, hands[:, k], strict=True)]
-            places = np.array([np.full(3, np.nan) if p is None else p for p in found])
-            segments = _segments(places)[::2]  # dashed
+            segments = _segments(demanded_place(output, part, hands[:, k]))[::2]  # dashed
             if len(segments):
                 handles.append(scene.add_path(k, segments))
         return handles
@@ -168,9 +161,7 @@ class RunViewer(Viewer):
             if k:
                 scene.offset = 2.0 * beside * scene.size * ACROSS
             scene.follow = follow
-            scene.show_com(com)
-            for frame in scene.frames:
-                frame.visible = frames
+            scene.show(com, frames)
             for path in (*scene.trails, *self.references[k]):
                 path.visible = paths
             row = film.row(self.now)

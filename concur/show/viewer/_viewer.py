@@ -30,9 +30,11 @@ class Viewer(ABC):
         Title of the page.
     port : int
         Port of this machine; 0: any free port.
+    browser : bool
+        Whether to open the page in a browser, if this machine has a screen.
     """
 
-    def __init__(self, title: str, port: int) -> None:
+    def __init__(self, title: str, port: int, browser: bool) -> None:
         self.server = start_server("127.0.0.1", port, title)
         gui = self.server.gui
         gui.configure_theme(show_logo=False, show_share_button=False)
@@ -41,6 +43,16 @@ class Viewer(ABC):
         gui.main_panel.set_width(WIDTH)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._keep, daemon=True)
+        try:
+            self.build()
+            self.update()
+            self._thread.start()
+            screen = {"DISPLAY", "WAYLAND_DISPLAY"} & {*os.environ}
+            if browser and (screen or sys.platform in ("darwin", "win32")):
+                webbrowser.open(self.url)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def url(self) -> str:
@@ -48,24 +60,12 @@ class Viewer(ABC):
         return f"http://127.0.0.1:{self.server.get_port()}"
 
     @abstractmethod
+    def build(self) -> None:
+        """Add scene and controls to the page."""
+
+    @abstractmethod
     def update(self) -> None:
         """Apply the controls of the page to the scene."""
-
-    def start(self, browser: bool) -> None:
-        """Keep the page up to date in a thread.
-
-        Parameters
-        ----------
-        browser : bool
-            Whether to open the page in a browser, if this machine has a screen.
-        """
-        self.update()
-        self._thread.start()
-        screen = sys.platform in ("darwin", "win32") or {"DISPLAY", "WAYLAND_DISPLAY"} & {
-            *os.environ
-        }
-        if browser and screen:
-            webbrowser.open(self.url)
 
     def _keep(self) -> None:
         while not self._ended.wait(1.0 / RATE):
