@@ -223,7 +223,7 @@ def replay(
         If there is no record, its layout is not that of the rig, or its fingerprints differ.
     """
     record = folder if isinstance(folder, Record) else Record.load(folder)
-    servo = rig.task.servo if servo is None else servo
+    servo = rig.task.law if servo is None else servo
     _check_layout(record, rig, servo)
     forced = _check_fingerprints(record, rig, servo, force)
     tick = Tick(servo)

@@ -182,7 +182,7 @@ def run_session(
     if mock:
         rig = mocked(rig)
         scheduled_faults(rig, options.faults)  # reject a wrong axis before compiling the law
-    law = tracking_law(rig.task.servo if servo is None else servo, f"rig `{rig.name}`, law")
+    law = tracking_law(rig.task.law if servo is None else servo, f"rig `{rig.name}`, law")
     proof = None
     if options.mode in (Mode.MOCK, Mode.DRIVE):
         report("proof", 0.0)

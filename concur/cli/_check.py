@@ -79,7 +79,7 @@ def _check_task(path: Path, stages: str | None, every: bool) -> Answer:
             cure="Write `stages` in the task.",
         )
     task = load_task(path)
-    servo = task.servo
+    servo = task.law
     audit = servo.audit(task.reference, task.duration, task.q0)
     start = StartResult.of(task, servo)
     _ = task.statement  # an error in [proof] is found here

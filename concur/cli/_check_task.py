@@ -9,7 +9,7 @@ import numpy as np
 from rich.markup import escape
 from rich.table import Table
 
-from concur.control import Reach, Servo, lost_direction
+from concur.control import Reach, TrackingLaw, lost_direction
 from concur.io import Task
 
 CLOSE = 20.0
@@ -21,14 +21,14 @@ class StartResult:
     """Outputs at the start of a task, their distances to the reference, and its reach."""
 
     task: Task
-    servo: Servo
+    servo: TrackingLaw
     pose: np.ndarray  # (pose_size,)
     error: np.ndarray  # (size,)
     margin: float
     reach: Reach
 
     @classmethod
-    def of(cls, task: Task, servo: Servo) -> StartResult:
+    def of(cls, task: Task, servo: TrackingLaw) -> StartResult:
         """Evaluate the start, and seek the reference from there."""
         error = servo.pose_error(task.q0, task.reference(0.0).flat_pose)
         reach = servo.reach(task.reference, task.duration, task.q0)
@@ -112,7 +112,7 @@ class StartResult:
         ]
 
 
-def _distances(servo: Servo, error: np.ndarray) -> dict[str, dict[str, float]]:
+def _distances(servo: TrackingLaw, error: np.ndarray) -> dict[str, dict[str, float]]:
     """Length of each output's error by unit, m and rad."""
     found, start = {}, 0
     for output in servo.outputs:

@@ -26,7 +26,7 @@ def export_task(
     with results(folder, "export", overwrite) as kept:
         task = load_task(path)
         with located(path, ""):
-            servo = task.servo
+            servo = task.law
         reference = task.reference if with_reference else None
         staged = servo.export(kept.staging, target, name, precision, speed_limit, fmi, reference)
         if isinstance(staged, Path):

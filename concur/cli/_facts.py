@@ -23,8 +23,10 @@ def task_facts(task: Task, servo: TrackingLaw) -> list[tuple[str, str]]:
     facts = [
         ("Task", f"{task.name} ({task.path.name})"),
         ("Integration", f"{task.method}, dt = {task.dt:g} s"),
-        ("Servo", held),
+        ("Servo" if servo.linearizes else "Law", held),
     ]
+    options = ", ".join(f"{name} {value}" for name, value in task.law_table.items())
+    facts += [("Law of the task", options)] if options else []
     for name, gains in _gains(task, servo).items():
         values = (
             f"{kind} {_shown(gains[kind])} {unit}"
@@ -146,7 +148,9 @@ def _finite_pairs(limits: Any) -> list[list[float | None]] | None:
 
 
 def _gains(task: Task, servo: TrackingLaw) -> dict[str, dict[str, list[float]]]:
-    gains, start = {}, 0
+    gains, start = dict[str, dict[str, list[float]]](), 0
+    if not servo.linearizes:
+        return gains
     for output in servo.outputs:
         part = slice(start, start + output.dim)
         start += output.dim

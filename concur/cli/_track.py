@@ -20,7 +20,7 @@ from concur.cli._mismatch import felt_mismatch, mismatch_dict, mismatch_text
 from concur.cli._results import Results, results
 from concur.cli._tables import applicable, audit_dict, shown_audit, warned
 from concur.cli._warnings import task_warnings
-from concur.control import MomentumMismatch, Servo
+from concur.control import MomentumMismatch, TrackingLaw
 from concur.errors import (
     ConcurError,
     SimulationError,
@@ -42,7 +42,7 @@ class Tracked:
     """What `concur track` found."""
 
     task: Task
-    servo: Servo
+    servo: TrackingLaw
     audit: Audit
     warnings: tuple[str, ...]
     forced: bool
@@ -166,7 +166,7 @@ def _tracked(
     task = load_task(path)
     warnings = task_warnings(task)
     with warned(warnings, console):
-        servo = task.servo
+        servo = task.law
         audit = servo.audit(task.reference, task.duration, task.q0)
         result = Tracked(task, servo, audit, warnings, force and not audit.holds)
         refusal = f"an assumption fails: {result.why}"
@@ -188,7 +188,7 @@ def _tracked(
 
 
 def _simulated(
-    task: Task, servo: Servo, bar: Progress, shown: ExitStack, console: Console
+    task: Task, servo: TrackingLaw, bar: Progress, shown: ExitStack, console: Console
 ) -> tuple[Run, str]:
     """Simulate a task; the run, and why it ended early."""
     total = bar.add_task("simulating", total=1.0)

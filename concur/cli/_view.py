@@ -68,6 +68,6 @@ def _robot(name: str) -> tuple[Any, np.ndarray, tuple[Output, ...], Any]:
     """Load a robot by file or name, or that of a task at its start with the task's servo."""
     if is_task(name):
         task = load_task(name)
-        return task.robot, task.q0, task.outputs, task.servo
+        return task.robot, task.q0, task.outputs, task.law
     robot, _ = named_robot(name)
     return robot, robot.neutral(), (), None

@@ -10,6 +10,7 @@ from concur.control._inverse_kinematics import (
     inverse_kinematics,
 )
 from concur.control._joint_limits import JointLimits, peak_label
+from concur.control._kinds import KINDS, law_of_kind, own_kind
 from concur.control._law import decoupling_margin, law_function, side
 from concur.control._linear_model import labels as labels
 from concur.control._loop import (
@@ -44,6 +45,7 @@ from concur.control._tracking_law import SPEED_LIMIT, CFolder, SingleError, Trac
 
 __all__ = [
     "KEPT",
+    "KINDS",
     "SPEED_LIMIT",
     "CFolder",
     "ErrorDynamics",
@@ -75,11 +77,13 @@ __all__ = [
     "design_gains",
     "inverse_kinematics",
     "law_function",
+    "law_of_kind",
     "laws",
     "linear_loop",
     "loop_margins",
     "loop_response",
     "lost_direction",
+    "own_kind",
     "peak_label",
     "read_each",
     "read_limits",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -14,7 +15,7 @@ from concur.control._reading import check_bounds
 from concur.control._state_bounds import USUAL_PERIOD, StateBounds
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import OutputError
-from concur.outputs import ReferenceSample, checked_outputs
+from concur.outputs import Output, ReferenceSample, checked_outputs
 from concur.reduction import ReducedModel
 
 NOTHING = ReferenceSample([], [], [])
@@ -142,7 +143,9 @@ class OwnLaw(TrackingLaw):
         return law_graph(inputs, usual | found)
 
 
-def tracking_law(law: Law, where: str = "law") -> TrackingLaw:
+def tracking_law(
+    law: Law, where: str = "law", outputs: Sequence[Output] | None = None
+) -> TrackingLaw:
     """A law as this package computes with it: a `Servo` as it is, any other one as an `OwnLaw`.
 
     Parameters
@@ -151,6 +154,9 @@ def tracking_law(law: Law, where: str = "law") -> TrackingLaw:
         The law.
     where : str
         Place named in errors.
+    outputs : sequence of Output, optional
+        Outputs that follow a reference by this law, so that runs have their errors; default
+        the `outputs` of the law. Its graph need not take their reference.
 
     Returns
     -------
@@ -181,7 +187,7 @@ def tracking_law(law: Law, where: str = "law") -> TrackingLaw:
             cure="See `concur.control.Law` for a law of your own.",
         )
     model, own = law.model, law.graph()
-    outputs = tuple(getattr(law, "outputs", ()))
+    outputs = tuple(getattr(law, "outputs", ()) if outputs is None else outputs)
     if outputs:
         outputs = checked_outputs(model.system, outputs, where, functions=True)
     names, results = own.name_in(), own.name_out()

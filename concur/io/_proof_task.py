@@ -22,6 +22,7 @@ def proof_task(task: Any) -> str:
     """
     import tomlkit
 
+    task.servo  # noqa: B018 - raises an error for a law of another kind
     options = {k: v for k, v in task.servo_options.items() if v is not None and v is not False}
     covered = {
         name: _plain(options.pop(name))

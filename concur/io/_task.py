@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from concur._progress import busy
-from concur.control import JointLimits, Servo
+from concur.control import JointLimits, Servo, TrackingLaw
 from concur.errors import (
     ConcurError,
     DescriptionError,
@@ -32,11 +32,13 @@ from concur.io._reference import read_reference
 from concur.io._requirements import read_requirements
 from concur.io._task_parts import (
     check_control_names,
+    check_law,
     frozen,
     is_robot_file,
     option_at_fault,
     read_gains,
     read_integral,
+    read_law,
     read_operating,
     read_output,
     read_plant,
@@ -65,7 +67,7 @@ from concur.simulation import (
     simulate,
     valid_ranges,
 )
-from concur.tables import build, check, fault, located, read_toml
+from concur.tables import build, check, fault, located, read_toml, show
 from concur.worlds import Requirement, Uncertainty, World
 
 if TYPE_CHECKING:
@@ -137,6 +139,10 @@ class Task:
     servo_options : dict of str to any
         Further arguments of `Servo`: measured velocities, redundancy, damping, torque limits,
         and `integral`, shape (n, n), diagonal, zero for outputs without (1/s^3).
+    law_table : dict of str to any
+        Kind and options of the law, as written; empty for a servo.
+    law_source : str
+        Text of the Python file of a law of the kind "FILE.py:NAME", else empty.
     stages : str, tuple of str, dict of str to float or list of float, or None
         Joints by which the robot is reduced further, as for `reduce`: "auto", names, or momenta by
         name (N m s, N s); None without stages.
@@ -191,6 +197,8 @@ class Task:
     plant_file: str | None = None
     plant_momentum: NDArray[np.float64] | None = None
     servo_options: Mapping[str, Any] = field(default_factory=dict)
+    law_table: Mapping[str, Any] = field(default_factory=dict)
+    law_source: str = ""
     stages: str | tuple[str, ...] | Mapping[str, float | list[float]] | None = None
     robot_file: str | None = None
     operating: Mapping[str, Any] | None = None
@@ -205,16 +213,44 @@ class Task:
     source: Source | None = field(default=None, repr=False)
 
     @cached_property
+    def law(self) -> TrackingLaw:
+        """Law of the task, of the kind in ``[law]``; a `Servo` by default. Built at first use.
+
+        Raises
+        ------
+        ConcurError
+            As of `servo`, or if an option of the law is out of range.
+        """
+        if self.law_table.get("kind", "servo") == "servo":
+            return self._nominal
+        motion = self.reference, self.duration, self.q0
+        return read_law(self.law_table, self.law_source, self._nominal, motion, self.path)
+
+    @property
     def servo(self) -> Servo:
-        """Servo of the task's outputs with its gains, for the reduced robot; built at first use.
+        """Servo of the task's outputs with its gains, for the reduced robot.
 
         Raises
         ------
         ConcurError
             If the robot cannot be reduced as requested, the outputs do not fit it, an option of the
-            law is out of range, or the start names an unknown shape velocity. The error names the
-            file and the place in it.
+            law is out of range, the start names an unknown shape velocity, or the law of the task
+            is of another kind. The error names the file and the place in it.
         """
+        if self.law_table.get("kind", "servo") != "servo":
+            raise fault(
+                self.path,
+                "[law]",
+                "kind",
+                expected="a servo, whose error dynamics are known",
+                came=show(self.law_table["kind"]),
+                cure="Remove [law]: certificates, proofs and designs of gains are for a servo.",
+            )
+        return self._nominal
+
+    @cached_property
+    def _nominal(self) -> Servo:
+        """Servo with the outputs and gains of the task, whatever its law is."""
         model = self._model()
         for option in ("torque_limits", "torque_weights"):
             named = self.servo_options.get(option)
@@ -234,9 +270,9 @@ class Task:
         Raises
         ------
         ConcurError
-            As of `servo`.
+            As of `servo`, but for its kind.
         """
-        velocities = self.shape_velocities(self.servo)
+        velocities = self.shape_velocities(self._nominal)
         velocities.setflags(write=False)
         return velocities
 
@@ -306,13 +342,13 @@ class Task:
             with place:
                 raise
 
-    def shape_velocities(self, servo: Servo) -> NDArray[np.float64]:
+    def shape_velocities(self, servo: TrackingLaw) -> NDArray[np.float64]:
         """Shape velocities at the start as an array.
 
         Parameters
         ----------
-        servo : Servo
-            The task's servo.
+        servo : TrackingLaw
+            The task's law.
 
         Returns
         -------
@@ -354,7 +390,7 @@ class Task:
         )
 
     def simulate(
-        self, servo: Servo | None = None, progress: bool | Callable[[float], Any] = False
+        self, servo: TrackingLaw | None = None, progress: bool | Callable[[float], Any] = False
     ) -> Run:
         """Simulate the task on the full-order plant.
 
@@ -363,8 +399,8 @@ class Task:
 
         Parameters
         ----------
-        servo : Servo, optional
-            Another servo of these outputs; default the task's.
+        servo : TrackingLaw, optional
+            Another law of these outputs; default the task's.
         progress : bool or callable
             As for `simulate`.
 
@@ -381,7 +417,7 @@ class Task:
             If the run stopped early; the attribute `run` of the error holds the computed part.
         """
         try:
-            return self._judged(self._simulated(self.servo if servo is None else servo, progress))
+            return self._judged(self._simulated(self.law if servo is None else servo, progress))
         except (SimulationError, KeyboardInterrupt) as error:
             given = error.data if isinstance(error, SimulationError) else vars(error)
             if "run" in given:
@@ -403,7 +439,7 @@ class Task:
             ]  # fmt: skip
         return replace(run, tolerances=self.tolerances, required=tuple(required))
 
-    def _simulated(self, servo: Servo, progress: bool | Callable[[float], Any]) -> Run:
+    def _simulated(self, servo: TrackingLaw, progress: bool | Callable[[float], Any]) -> Run:
         if self.world is not None or self.imperfections is not None:
             world = self.world or World()
             with busy(progress, f"simulating {self.name}"):
@@ -461,15 +497,15 @@ class Task:
     def _slipping(self) -> Plant:
         return Plant(self.plant or self.robot, slip=self.slip)
 
-    def loop(self, names: Iterable[tuple[str, str]], servo: Servo | None = None) -> WorldLoop:
+    def loop(self, names: Iterable[tuple[str, str]], servo: TrackingLaw | None = None) -> WorldLoop:
         """Make the closed loop of the task with uncertain quantities as inputs of its graphs.
 
         Parameters
         ----------
         names : iterable of (str, str)
             Kind and name of the quantities, as of `Uncertainty.values`.
-        servo : Servo, optional
-            Another servo of these outputs; default the task's.
+        servo : TrackingLaw, optional
+            Another law of these outputs; default the task's.
 
         Returns
         -------
@@ -482,7 +518,7 @@ class Task:
             If the model has no such start velocity or momentum, or the duration is no multiple of
             the control period.
         """
-        servo = self.servo if servo is None else servo
+        servo = self.law if servo is None else servo
         return WorldLoop(
             path=self.path,
             servo=servo,
@@ -572,7 +608,8 @@ def load_task(path: str | PathLike[str]) -> Task:
         velocities by name, neutral and zero where not given, or ``[initial]`` with
         ``start = "on reference"`` and optionally ``near`` and ``offset``; ``[servo]`` with
         ``use_measured_velocity``, ``damping_threshold``, ``torque_limits``, ``torque_weights`` and
-        a table ``redundancy``; ``[simulation]`` with ``duration``, ``dt``, ``method``,
+        a table ``redundancy``; ``[law]`` with the ``kind`` of another law and its arguments
+        (optional); ``[simulation]`` with ``duration``, ``dt``, ``method``,
         ``control_period``; ``[tolerances]`` with the fields of `Tolerances`; ``[plant]`` with the
         ``file`` of another robot to simulate and its ``momentum`` (both optional);
         ``[operating]`` with arguments of `certify.operating_bounds`, ``[proof]`` with those of
@@ -603,10 +640,10 @@ def load_task(path: str | PathLike[str]) -> Task:
     """
     with recorded() as files:
         task = _read(path)
-    servo = task.__dict__.get("servo")
+    servo = task.__dict__.get("_nominal")
     made = replace(task, source=Source(Path(path), files, dict(vars(task))))
     if servo is not None:
-        made.__dict__["servo"] = servo  # the same one, which takes a while to build
+        made.__dict__["_nominal"] = servo  # the same one, which takes a while to build
     return made
 
 
@@ -671,6 +708,8 @@ def _read(path: str | PathLike[str]) -> Task:
         plant_file=moving.file,
         plant_momentum=None if moving.momentum is None else frozen(moving.momentum),
         servo_options=options | read_integral(outputs, tables, path),
+        law_table=task.law or {},
+        law_source=check_law(task, tables, path),
         stages=read_stages(task.stages, robot, path),
         robot_file=task.robot if is_robot_file(task.robot) else None,
         operating=read_operating(task.operating, robot, path),
@@ -679,12 +718,12 @@ def _read(path: str | PathLike[str]) -> Task:
     )
     if task.initial.start is None:
         return replace(read, **_worlds(read, task))
-    servo = read.servo
+    servo = read._nominal
     found = start_on_reference(task.initial, servo, read.reference, path)
     velocities = dict(zip(servo.model.shape_names, found.s.tolist(), strict=True))
     read = replace(read, q0=frozen(found.q), initial_velocities=velocities)
     started = replace(read, **_worlds(read, task))
-    started.__dict__["servo"] = servo  # the same one, which takes a while to build
+    started.__dict__["_nominal"] = servo  # the same one, which takes a while to build
     return started
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.control import Servo
+from concur.control import KINDS, Servo, TrackingLaw, law_of_kind, own_kind
 from concur.errors import ConcurError
-from concur.files import is_file
+from concur.files import is_file, read_text
 from concur.io._configuration import check_bodies
 from concur.io._robot import load, load_shipped, shipped_names
-from concur.io._task_tables import OperatingTable
-from concur.outputs import Output
+from concur.io._task_tables import OperatingTable, TaskTable
+from concur.outputs import Output, Reference
 from concur.robot import Mechanism
 from concur.tables import fault, located, missing_file, model_of, show, unknown, values
 
@@ -143,6 +143,72 @@ def read_integral(
     if all(table.integral is None for table in tables):
         return {}
     return {"integral": read_gains(outputs, tables, "integral", path)}
+
+
+def check_law(task: TaskTable, outputs: Sequence[Any], path: str | PathLike[str]) -> str:
+    """Check the kind of a law and the names of its options; text of the file of an own law."""
+    table = task.law or {"kind": "servo"}
+    kind = table.get("kind")
+    file, _, name = str(kind).rpartition(":")
+    if file.endswith(".py") and name.isidentifier():
+        whole = Path(path).parent / file
+        if not is_file(whole):
+            raise missing_file(path, "[law]", "kind", "a Python file", whole)
+        return read_text(whole, "a Python file", "Write it beside the task.")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise unknown(path, "[law]", "kind", "a kind of law, or FILE.py:NAME", kind, KINDS)
+    taken = inspect.signature(KINDS[kind]).parameters
+    known = [key for key in taken if key not in ("model", "outputs", "reference")]
+    if kind == "servo":
+        known = []  # its options are fields of [servo] and of the outputs
+    for key in table:
+        if key not in (*known, "kind"):
+            raise unknown(path, "[law]", key, "a field", key, ["kind", *known])
+    if kind == "servo":
+        return ""
+    given = "[servo]" if task.servo else ""
+    given = given or "integral" * any(output.integral is not None for output in outputs)
+    if given:
+        raise fault(
+            path,
+            "[law]",
+            "kind",
+            expected=f"a servo beside {given}",
+            came=show(kind),
+            cure=f"Remove {given}, or this table: options of other laws are fields of [law].",
+        )
+    for key in known:
+        # A law of outputs has the gains of the outputs by default.
+        required = taken[key].default is inspect.Parameter.empty and "outputs" not in taken
+        if required and key not in table:
+            raise fault(
+                path,
+                "[law]",
+                key,
+                expected="a number for all joints, a list, or a table of joints",
+                came="no value",
+                cure=f"Give the gains of the joints, such as `{key} = 20.0`.",
+            )
+    return ""
+
+
+def read_law(
+    table: Mapping[str, Any],
+    source: str,
+    servo: Servo,
+    motion: tuple[Reference, float, Any],
+    path: str | PathLike[str],
+) -> TrackingLaw:
+    """Make the law of the table ``[law]``; errors of its constructor name the field."""
+    options = {key: value for key, value in table.items() if key != "kind"}
+    file, _, name = table["kind"].rpartition(":")
+    try:
+        kind = own_kind(source, file, name) if file else table["kind"]
+        return law_of_kind(kind, servo, options, motion)
+    except ConcurError as error:
+        named = [word for word in re.findall(r", `(\w+)`", error.where) if word != "kind"]
+        with located(path, "[law]", named[0] if named else "kind"):
+            raise
 
 
 def check_control_names(

@@ -257,7 +257,10 @@ class TaskTable:
     initial : table, optional
         The initial state. Default: neutral, at rest.
     servo : table, optional
-        Options of the law. Default: none.
+        Options of the servo. Default: none.
+    law : mapping, optional
+        Another law than a servo: its `kind`, `"passive"`, `"pd"`, `"computed torque"` or
+        `"FILE.py:NAME"`, and its options. Default: a servo.
     simulation : table
         Duration and method.
     tolerances : table, optional
@@ -297,6 +300,7 @@ class TaskTable:
     stages: Stages = None
     initial: InitialTable = field(default_factory=InitialTable)
     servo: Annotated[Any, InFiles(Servo)] = None
+    law: Annotated[dict[str, Any], Expected("a table [law] with a `kind`")] | None = None
     tolerances: Tolerances = field(default_factory=Tolerances)
     plant: PlantTable = field(default_factory=PlantTable)
     operating: OperatingTable | None = None

@@ -13,7 +13,7 @@ from concur.worlds import World
 def write_world(task: Path, path: Path, world: World) -> None:
     """Copy a task file with a table [world] in place of [uncertainty]; all else stays as written.
 
-    Robot files are named relative to the folder of the copy.
+    Robot files and the file of a law are named relative to the folder of the copy.
     """
     import tomlkit
 
@@ -21,10 +21,17 @@ def write_world(task: Path, path: Path, world: World) -> None:
     for name in ("uncertainty", "world"):
         if name in document:
             del document[name]
+
+    def moved(name: str) -> str:
+        file = task.parent / name
+        return Path(os.path.relpath(file, path.parent)).as_posix() if file.exists() else name
+
     for table, field in ((document, "robot"), (document.get("plant", {}), "file")):
-        name = table.get(field)
-        if name is not None and (file := task.parent / name).exists():
-            table[field] = Path(os.path.relpath(file, path.parent)).as_posix()
+        if field in table:
+            table[field] = moved(table[field])
+    if "law" in document:
+        file, colon, name = document["law"]["kind"].rpartition(":")
+        document["law"]["kind"] = (moved(file) if file else "") + colon + name
     document["world"] = _table({"number": world.number, "seed": world.seed, **world.deviations})
     replace_files({path: tomlkit.dumps(document).encode()})
 

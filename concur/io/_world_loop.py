@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concur.codegen import Batch, Rollout
-from concur.control import JointLimits, Servo
+from concur.control import JointLimits, TrackingLaw
 from concur.errors import ConcurError, SimulationError
 from concur.io._nominal import BY_AXIS, OF_ROBOT
 from concur.outputs.references import Reference
@@ -69,7 +69,7 @@ class WorldLoop:
     ----------
     path : path
         File of the task.
-    servo : Servo
+    servo : TrackingLaw
         Law of the task.
     robot : Mechanism
         Robot that moves, with nominal numbers.
@@ -94,7 +94,7 @@ class WorldLoop:
     """
 
     path: str | PathLike[str]
-    servo: Servo
+    servo: TrackingLaw
     robot: Mechanism
     reference: Reference
     reference_with: Callable[[Mapping[tuple[str, str], Any]], Reference]

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from concur.control import peak_label
+from concur.control import TrackingLaw, peak_label
 from concur.reduction import LEAST_LOAD, wheel_names
 from concur.results import Row
 from concur.simulation._run_data import RunData, Tolerances
@@ -26,8 +26,9 @@ def findings(run: RunData, tolerances: Tolerances | None) -> tuple[Row, ...]:
     """Compare a run with its tolerances, if there are some.
 
     Peaks and joints are judged over all stages of all steps, by the limits of the robot and of the
-    plant. The deviation is not judged where the law cannot be ideal: when the torque is held or
-    limited, the plant or its momentum differs from the servo's model, or the solution is damped.
+    plant. Laws that do not linearize have no deviation, and it is not judged where a law cannot be
+    ideal: when the torque is held or limited, the plant or its momentum differs from the servo's
+    model, or the solution is damped.
     The numbers of the motion come first, those that check the simulation last.
     """
     if tolerances is None:
@@ -62,13 +63,21 @@ def findings(run: RunData, tolerances: Tolerances | None) -> tuple[Row, ...]:
         Row.judged(
             "smallest margin of the decoupling matrix",
             float(run.margin.min()),
-            limit=None if damped else tolerances.margin,
+            limit=tolerances.margin if servo.refused_below else None,
             at_least=True,
-            place="not judged: the solution is damped near singular configurations" * damped,
+            place=_unjudged_margin(servo),
         )
     )
     found.append(Row.judged("time taken by the simulation", run.seconds, unit="s", numerical=True))
     return tuple(sorted(found, key=lambda one: one.numerical))
+
+
+def _unjudged_margin(servo: TrackingLaw) -> str:
+    """Why a small margin is no failure; empty if it is one."""
+    if servo.refused_below:
+        return ""
+    damped = "the solution is damped near singular configurations"
+    return f"not judged: {damped if servo.linearizes else 'the law does not invert the matrix'}"
 
 
 def _error_findings(run: RunData, tolerances: Tolerances) -> list[Row]:
@@ -85,6 +94,8 @@ def _error_findings(run: RunData, tolerances: Tolerances) -> list[Row]:
             found.append(Row.judged(after, float(norm[settled].max()), unit=unit))
         if norm[0] > tolerances.final_error:
             found.append(_settling(name, run.t, norm))
+    if not run.servo.linearizes:
+        return found  # there are no ideal error dynamics
     # A held torque or another plant deviates by design: the number is then no failure.
     wrong, damped = run.mismatch, run.servo.damping_threshold is not None
     other = wrong is not None and wrong.used and wrong.relative > 1e-9

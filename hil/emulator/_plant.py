@@ -69,7 +69,7 @@ class RobotPlant:
         self.time = 0.0  # instant reached, s since the start
         self.steps = 0
         self._q[:] = robot.check_configuration(task.q0 if q0 is None else q0, "emulator, `q0`")
-        model = task.servo.model
+        model = task.law.model
         if task.plant_momentum is not None and model.takes_momentum:
             model = model.at_momentum(task.plant_momentum)
         model = model if robot is task.robot else model.on(robot)

@@ -88,7 +88,7 @@ class Recorder:
         mode: str = "",
         facts: Mapping[str, Any] | None = None,
     ) -> None:
-        servo = rig.task.servo if servo is None else servo
+        servo = rig.task.law if servo is None else servo
         self.complete = False
         self.note = ""
         self._stopped = False
