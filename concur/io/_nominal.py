@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concur.robot import Mechanism
-from concur.simulation import KINDS, Imperfections, Slip
+from concur.simulation import KINDS, Imperfections, Kind, Slip
 from concur.tables import is_number
 
 OF_ROBOT = {
@@ -28,6 +28,11 @@ OF_ROBOT = {
 }
 """Quantities of the robot, and what they are in the names of its numbers."""
 
+
+def _units(kind: Kind) -> list[str]:
+    return [" or ".join(kind.units)] if kind.units else []
+
+
 QUANTITIES = {
     "mass": "Mass of bodies, kg.",
     "com": "Centre of mass of bodies with mass: 3 components, m.",
@@ -41,21 +46,7 @@ QUANTITIES = {
     "support_radius": "Radius of the support of wheels, m.",
     "grip": "Friction coefficient of wheels with `[plant.slip]`.",
     "ratio": "Gear ratio of each joint of motors.",
-    "viscous": "Viscous friction of controls, N m s/rad or N s/m.",
-    "coulomb": "Coulomb friction of controls, N m or N.",
-    "stribeck": "Excess of the friction of controls at breakaway, N m or N.",
-    "torque_limit": "Largest torque or force of controls, N m or N.",
-    "ripple": "Torque ripple of controls, as a fraction of the torque.",
-    "lag": "Time constant of the torque of controls, s.",
-    "stiffness": "Stiffness of the flexible joint of controls, N m/rad or N/m.",
-    "damping": "Damping of the flexible joint of controls, N m s/rad or N s/m.",
-    "motor_inertia": "Inertia of the motor of controls, kg m^2 or kg.",
-    "resolution": "Step of the encoder of joints with one coordinate, rad or m.",
-    "noise": "Standard deviation of the measured position of such joints, rad or m.",
-    "velocity_noise": "Standard deviation of the measured velocity of such joints, rad/s or m/s.",
-    "force": "Force of wrenches of `[imperfections]`: 3 components, N.",
-    "torque": "Torque of wrenches of `[imperfections]`: 3 components, N m.",
-    "timing": "`latency` and `jitter`, s.",
+    **{name: ", ".join([kind.text, *_units(kind)]) + "." for name, kind in KINDS.items()},
     "initial_q": "Displacement of the joint of bodies at the start: one number for each degree of "
     "freedom, rad and m; of a base along its axes.",
     "initial_s": "Shape velocities at the start, rad/s or m/s.",
@@ -66,7 +57,7 @@ QUANTITIES = {
 }
 """Kinds of uncertain quantities with their units."""
 
-BY_AXIS = ("force", "torque")
+BY_AXIS = tuple(name for name, kind in KINDS.items() if kind.of == "wrench")
 """Kinds of imperfections with one number for each axis of a wrench."""
 
 
@@ -172,19 +163,8 @@ def _of_robot(robot: Mechanism, slip: Slip | None) -> Nominal:
 
 def _unit(kind: str, name: str, efforts: Mapping[str, str]) -> str:
     """Unit of an imperfection, by that of its control."""
-    effort = efforts.get(name, "")
-    turning = effort == "N m"
-    return {
-        "viscous": f"{effort} s/rad" if turning else "N s/m",
-        "damping": f"{effort} s/rad" if turning else "N s/m",
-        "coulomb": effort,
-        "stribeck": effort,
-        "torque_limit": effort,
-        "lag": "s",
-        "stiffness": "N m/rad" if turning else "N/m",
-        "motor_inertia": "kg m^2" if turning else "kg",
-        "timing": "s",
-    }.get(kind, "")
+    units = () if KINDS[kind].of == "joint" else KINDS[kind].units
+    return (*units, "")[len(units) > 1 and efforts.get(name, "") != "N m"]
 
 
 def _is_flat(values: list[Any]) -> bool:

@@ -5,7 +5,7 @@ from concur.simulation._disturbances import GravityGradient, Wrench
 from concur.simulation._drives import check_friction
 from concur.simulation._forced import MOTION_METHODS, forced_motion, reconstruct
 from concur.simulation._friction import Friction
-from concur.simulation._imperfections import KINDS, Imperfections
+from concur.simulation._imperfections import KINDS, Imperfections, Kind
 from concur.simulation._integrator import (
     FASTEST_START,
     LONGEST_RUN,
@@ -41,6 +41,7 @@ __all__ = [
     "GravityGradient",
     "Imperfections",
     "Integrator",
+    "Kind",
     "Latency",
     "Motion",
     "Plant",

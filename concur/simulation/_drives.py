@@ -24,15 +24,7 @@ from concur.simulation._disturbances import (
     wrench_on_base,
 )
 from concur.simulation._friction import STRIBECK_SPEED, Sticking, dry_level
-from concur.simulation._imperfections import (
-    OF_CONTROLS,
-    OF_FRICTION,
-    OF_JOINTS,
-    OF_WRENCHES,
-    Imperfections,
-    Scalar,
-    joint_places,
-)
+from concur.simulation._imperfections import KINDS, TABLES, Imperfections, Scalar, joint_places
 from concur.system import System
 
 FullOrder: TypeAlias = Any
@@ -72,8 +64,7 @@ class Drives:
         """Indices of the numbers of a kind that have an effect or are uncertain."""
         fixed, names = self._fixed(kind)
         given = {name for other, name in self._inputs if other == kind}
-        ideal = OF_CONTROLS.get(kind, 0.0)
-        return [k for k, name in enumerate(names) if fixed[k] != ideal or name in given]
+        return [k for k, name in enumerate(names) if fixed[k] != KINDS[kind].ideal or name in given]
 
     def read(self, kind: str, w: ca.SX) -> ca.SX:
         """Numbers of a kind: constants, and inputs where they are uncertain."""
@@ -98,9 +89,9 @@ class Drives:
     def check_range(self, where: str, known: Mapping[Scalar, np.ndarray]) -> None:
         """Refuse a world with a number out of range."""
         for (kind, name), values in known.items():
-            positive = kind in ("torque_limit", "stiffness", "motor_inertia")
+            positive = np.isinf(KINDS[kind].ideal) or kind == "motor_inertia"
             bad = values <= 0.0 if positive else values < 0.0
-            if kind in OF_WRENCHES or not bad.any():
+            if KINDS[kind].of == "wrench" or not bad.any():
                 continue
             world = int(np.argmax(bad))
             raise SimulationError(
@@ -247,7 +238,7 @@ class Drives:
         if not self._real.disturbances:
             return None, None
         total, pushed, k = ca.SX(self._robot.nv, 1), ca.SX(6, 1), 0
-        force, torque = (self.read(kind, w) for kind in OF_WRENCHES)
+        force, torque = (self.read(kind, w) for kind in ("force", "torque"))
         for entry in self._real.disturbances:
             if isinstance(entry, GravityGradient):
                 total += gradient_force(entry, robot, q)
@@ -288,7 +279,7 @@ class Drives:
         return self._real.values(kind, self._robot), self._real.names(kind, self._robot)
 
     def _check_lengths(self) -> None:
-        for kind in (*OF_FRICTION, *OF_CONTROLS, *OF_JOINTS):
+        for kind in TABLES:
             fixed, names = self._fixed(kind)
             if len(fixed) != len(names):
                 raise SimulationError(

@@ -22,22 +22,58 @@ from concur.simulation._disturbances import Disturbance, GravityGradient, Wrench
 from concur.simulation._friction import STRIBECK_SPEED, Friction, by_name
 from concur.system import System
 
-OF_FRICTION = ("viscous", "coulomb", "stribeck")
-OF_CONTROLS = {
-    "torque_limit": np.inf,
-    "ripple": 0.0,
-    "lag": 0.0,
-    "stiffness": np.inf,
-    "damping": 0.0,
-    "motor_inertia": 0.0,
-}
-"""Kinds with one number for each control, and the number without effect."""
 
-OF_JOINTS = ("resolution", "noise", "velocity_noise")
+@dataclass(frozen=True)
+class Kind:
+    """A kind of imperfections: a number for each control, joint or axis, which may be uncertain.
+
+    Parameters
+    ----------
+    of : str
+        What has a number each: "control", "joint" (of one coordinate), "wrench" or "timing".
+    text : str
+        What it is.
+    units : tuple of str
+        Unit of a torque's and of a force's.
+    ideal : float
+        Number without effect; where it is infinite, numbers are above zero.
+    """
+
+    of: str
+    text: str
+    units: tuple[str, ...]
+    ideal: float = 0.0
+
+
+KINDS = {
+    "viscous": Kind("control", "Viscous friction of controls", ("N m s/rad", "N s/m")),
+    "coulomb": Kind("control", "Coulomb friction of controls", ("N m", "N")),
+    "stribeck": Kind("control", "Excess of the friction of controls at breakaway", ("N m", "N")),
+    "torque_limit": Kind("control", "Largest torque or force of controls", ("N m", "N"), np.inf),
+    "ripple": Kind("control", "Torque ripple of controls, as a fraction of the torque", ()),
+    "lag": Kind("control", "Time constant of the torque of controls", ("s",)),
+    "stiffness": Kind(
+        "control", "Stiffness of the flexible joint of controls", ("N m/rad", "N/m"), np.inf
+    ),
+    "damping": Kind("control", "Damping of the flexible joint of controls", ("N m s/rad", "N s/m")),
+    "motor_inertia": Kind("control", "Inertia of the motor of controls", ("kg m^2", "kg")),
+    "resolution": Kind("joint", "Step of the encoder of joints with one coordinate", ("rad", "m")),
+    "noise": Kind(
+        "joint", "Standard deviation of the measured position of such joints", ("rad", "m")
+    ),
+    "velocity_noise": Kind(
+        "joint", "Standard deviation of the measured velocity of such joints", ("rad/s", "m/s")
+    ),
+    "force": Kind("wrench", "Force of wrenches of `[imperfections]`: 3 components", ("N",)),
+    "torque": Kind("wrench", "Torque of wrenches of `[imperfections]`: 3 components", ("N m",)),
+    "timing": Kind("timing", "`latency` and `jitter`", ("s",)),
+}
+"""Kinds of imperfections: what an uncertain quantity, its unit and its range follow from."""
+
+OF_FRICTION = ("viscous", "coulomb", "stribeck")
 TIMING = ("latency", "jitter")
-OF_WRENCHES = ("force", "torque")
-KINDS = (*OF_FRICTION, *OF_CONTROLS, *OF_JOINTS, *OF_WRENCHES, "timing")
-"""Kinds of imperfections that may be uncertain."""
+TABLES = [name for name, kind in KINDS.items() if kind.of in ("control", "joint")]
+"""Kinds that are given by name of control or joint."""
 
 PLAIN = (*TIMING, "ripple_periods", "momentum_error", "disturbances")
 """Arguments that have no names of controls or joints."""
@@ -212,21 +248,17 @@ class Imperfections:
         # Friction that is only uncertain needs the speed too.
         if rubs or friction.stribeck_speed != STRIBECK_SPEED:
             found["friction"] = friction
+        own = [name for name in TABLES if name not in OF_FRICTION]
         for kind, given in numbers.items():
             place = f"{where}, `{kind}`"
-            if kind in OF_CONTROLS:
-                names = robot.control_names
-                found[kind] = by_name(place, "controls", names, given, OF_CONTROLS[kind])
-            elif kind in OF_JOINTS:
-                joints = tuple(joint_places(as_tree(robot, f"joints of `{robot.name}`")))
-                found[kind] = by_name(place, "joints", joints, given)
-            else:
-                raise UnknownNameError(
-                    place,
-                    expected=f"a table out of {', '.join((*OF_CONTROLS, *OF_JOINTS))}",
-                    came=shown(kind),
-                    cure="Check the spelling.",
-                )
+            if kind not in own:
+                expected = f"a table out of {', '.join(own)}"
+                cure = "Check the spelling."
+                raise UnknownNameError(place, expected=expected, came=shown(kind), cure=cure)
+            what, ideal = KINDS[kind].of, KINDS[kind].ideal
+            if what == "joint":
+                as_tree(robot, f"joints of `{robot.name}`")
+            found[kind] = by_name(place, f"{what}s", owners(robot, what), given, ideal)
         made = cls(**found)
         for entry in made.wrenches:
             robot.index(entry.body)
@@ -240,8 +272,8 @@ class Imperfections:
     @property
     def effects(self) -> list[str]:
         """Imperfections other than friction that have an effect, in words."""
-        ideal = {**dict.fromkeys(OF_JOINTS, 0.0), **OF_CONTROLS}
-        found = [name for name in ideal if any(x != ideal[name] for x in getattr(self, name))]
+        order = sorted(TABLES[len(OF_FRICTION) :], key=lambda name: KINDS[name].of != "joint")
+        found = [name for name in order if any(x != KINDS[name].ideal for x in getattr(self, name))]
         found += [name for name in TIMING if getattr(self, name)]
         found += ["momentum_error"] * any(self.momentum_error)
         return [name.replace("_", " ") for name in found] + [
@@ -275,20 +307,18 @@ class Imperfections:
         UnknownNameError
             If there is no such kind.
         """
-        if kind in OF_FRICTION or kind in OF_CONTROLS:
-            return controls(robot)[0]
-        if kind in OF_JOINTS:
-            return tuple(joint_places(robot))
-        if kind in OF_WRENCHES:
-            return tuple(f"{entry.name}.{axis}" for entry in self.wrenches for axis in "xyz")
+        if kind not in KINDS:
+            raise UnknownNameError(
+                f"imperfections of `{robot.name}`",
+                expected=f"a kind out of {', '.join(KINDS)}",
+                came=shown(kind),
+                cure="Check the spelling.",
+            )
         if kind == "timing":
             return TIMING
-        raise UnknownNameError(
-            f"imperfections of `{robot.name}`",
-            expected=f"a kind out of {', '.join(KINDS)}",
-            came=shown(kind),
-            cure="Check the spelling.",
-        )
+        if KINDS[kind].of == "wrench":
+            return tuple(f"{entry.name}.{axis}" for entry in self.wrenches for axis in "xyz")
+        return owners(robot, KINDS[kind].of)
 
     def values(self, kind: str, robot: System) -> np.ndarray:
         """Fixed values of a kind, in the order of `names`.
@@ -306,14 +336,12 @@ class Imperfections:
             One number per name, SI units.
         """
         count = len(self.names(kind, robot))
-        if kind in OF_FRICTION:
-            return np.array(getattr(self.friction, kind, np.zeros(count)))
-        if kind in OF_WRENCHES:
-            return np.array([getattr(entry, kind) for entry in self.wrenches]).reshape(-1)
         if kind == "timing":
             return np.array([self.latency, self.jitter])
-        value = getattr(self, kind)
-        return np.array(value if value else [OF_CONTROLS.get(kind, 0.0)] * count)
+        if KINDS[kind].of == "wrench":
+            return np.array([getattr(entry, kind) for entry in self.wrenches]).reshape(-1)
+        value = getattr(self.friction if kind in OF_FRICTION else self, kind, ())
+        return np.array(value if len(value) else [KINDS[kind].ideal] * count)
 
 
 def imperfections_from(text: str | None) -> Imperfections | None:
@@ -337,6 +365,11 @@ def imperfections_from(text: str | None) -> Imperfections | None:
             came=shown(text),
             cure="Save the run again.",
         ) from None
+
+
+def owners(robot: System, of: str) -> tuple[str, ...]:
+    """Names of what has a number each: controls, or joints of one coordinate."""
+    return controls(robot)[0] if of == "control" else tuple(joint_places(robot))
 
 
 def joint_places(robot: System) -> dict[str, tuple[int, int]]:
@@ -364,7 +397,7 @@ def _checked(name: str, value: Any) -> tuple[Any, bool, str]:
     except ShapeError:
         return value, False, "a tuple of numbers"
     listed = tuple(numbers.ravel().tolist())
-    if name in ("torque_limit", "stiffness"):
+    if np.isinf(KINDS[name].ideal):
         sound, wanted = numbers > 0.0, "numbers above zero; infinite: without effect"
     else:
         sound, wanted = (numbers >= 0.0) & np.isfinite(numbers), "finite numbers, zero or more"
