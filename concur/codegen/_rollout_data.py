@@ -119,7 +119,15 @@ class Rolled:
 
 
 class Sizes(NamedTuple):
-    """Lengths of state, numbers, reference, noise, command, and signals of tick and step."""
+    """Lengths of the inputs and results of a tick and a step.
+
+    Parameters
+    ----------
+    nx, np, nr, noises : int
+        State, numbers, row of the reference, and noise of a tick.
+    nu, ny, ny_step : int
+        Command, signals of the tick, and signals of the step.
+    """
 
     nx: int
     np: int
@@ -174,9 +182,17 @@ class Job:
     Parameters
     ----------
     sizes : Sizes
-        Lengths of the parts of the rollout.
-    batch, reference, ticks, demands, record
-        Arguments of its call.
+        Lengths of the parts of the loop.
+    batch : Batch
+        The worlds.
+    reference : array_like
+        Rows of the reference.
+    ticks : int
+        Number of ticks.
+    demands : sequence of Demand
+        Numbers to be computed from the signals.
+    record : int or None
+        Ticks between rows of a record.
     """
 
     def __init__(

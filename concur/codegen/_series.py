@@ -19,13 +19,26 @@ CHUNK = 200
 def series_function(
     tick: ca.Function, step: ca.Function | None, steps: int, ring: int, ticks: int
 ) -> ca.Function:
-    """Several ticks, each with its steps, as one function; without steps a tick moves the state.
+    """Several ticks, each with its steps, as one function.
 
-    From (x, p, r, n), with late commands also (share, sent), to (x_next, after, inner, u, y), with
-    steps also
-    of_steps, with late commands also sent_next. All but x and sent have a column for each
-    tick, inner and of_steps for each step. A period gets the mean of the last commands (ring) by
-    their shares.
+    Parameters
+    ----------
+    tick, step : casadi.Function
+        As of a `Rollout`, but a step may contain a solver; without a step a tick moves the state.
+    steps : int
+        Steps of a tick.
+    ring : int
+        Number of commands of which a period gets the mean; 0: it gets its own.
+    ticks : int
+        Number of ticks.
+
+    Returns
+    -------
+    casadi.Function
+        From (x, p, r, n), with a ring also (share, sent), to (x_next, after, inner, u, y), with a
+        step also of_steps, with a ring also sent_next: `after` is the state after a tick, `inner`
+        after each of its steps. All but x and sent have a column for each tick, inner and of_steps
+        for each step.
     """
     tick = dense(tick, without=UNSOUND)
     given = {name: ca.MX.sym(name, tick.numel_in(i)) for i, name in enumerate("xprn")}
@@ -75,10 +88,6 @@ class Trace:
     status: int = 0
 
 
-Watch = Callable[[Trace, int], bool]
-"""Told the number of valid steps after some ticks, says whether to stop there."""
-
-
 class Series:
     """A sampled loop through time, interpreted or as CasADi's machine code.
 
@@ -98,10 +107,25 @@ class Series:
         self._make = make
         self._many = _Ticks(make(width) if function is None else function)
 
-    def trace(self, job: Job, world: int = 0, watch: Watch | None = None) -> Trace:
-        """Let one world of a job move; `watch` is asked before steps count as done.
+    def trace(
+        self, job: Job, world: int = 0, watch: Callable[[Trace, int], bool] | None = None
+    ) -> Trace:
+        """Let one world of a job move.
 
-        An interrupt gets what was done before as the attribute `trace`.
+        Parameters
+        ----------
+        job : Job
+            The worlds.
+        world : int
+            Its row.
+        watch : callable, optional
+            Is told the trace, and the number of valid steps, after some ticks and before they count
+            as done; returns whether to stop there.
+
+        Returns
+        -------
+        Trace
+            What it did. An interrupt gets what was done before as the attribute `trace`.
         """
         ticks, called, sent = job.ticks, self._many, None
         per, (nx, nu, ny, ny_step) = called.per, called.sizes
@@ -142,7 +166,13 @@ class Series:
         return trace
 
     def run(self, job: Job) -> None:
-        """Compute all results of a job, one world after the other."""
+        """Compute all results of a job, one world after the other.
+
+        Parameters
+        ----------
+        job : Job
+            The worlds, with arrays for the results.
+        """
         rolled, record, stride = job.rolled, job.rolled.record, job.stride
         for world in range(len(job.start)):
             trace = self.trace(job, world)

@@ -21,7 +21,7 @@ U = len(MOVING) - 1
 """Place of the torque among the results of `rate_function`."""
 
 
-class _InPython(ca.Callback):  # type: ignore[misc]
+class InPython(ca.Callback):  # type: ignore[misc]
     """A Python function as one of CasADi: NaN, and what it raises as `fault`, where it fails."""
 
     def __init__(
@@ -49,12 +49,17 @@ class _InPython(ca.Callback):  # type: ignore[misc]
         return ca.Sparsity.dense(self._found[i], 1)
 
     def eval(self, arguments: Sequence[ca.DM]) -> list[np.ndarray]:
-        """Results; CasADi would print what is raised, and go on."""
+        """Results; CasADi itself would print what is raised."""
         try:
             return list(self._of(*(np.array(argument).ravel() for argument in arguments)))
         except BaseException as fault:
             self.fault = fault
             return [np.full(size, np.nan) for size in self._found]
+
+    def check(self) -> None:
+        """Raise what was raised in a call."""
+        if self.fault is not None:
+            raise self.fault
 
 
 class AdaptiveSteps:
@@ -77,6 +82,8 @@ class AdaptiveSteps:
     ----------
     graphs : tuple of casadi.Function
         Tick and step, as `Program.tick` and `Program.step`; a step is None if the law acts in it.
+    step : InPython
+        The one that moves the state.
     """
 
     def __init__(
@@ -109,16 +116,11 @@ class AdaptiveSteps:
         tick, step = [sizes.nx, sizes.np, sizes.nr, 0], [sizes.nx, sizes.np, sizes.nu]
         self.graphs: tuple[ca.Function, ca.Function | None]
         if program.steps_per_tick:
-            self._made = _InPython("step", step, [sizes.nx, sizes.ny_step], self._held)
-            self.graphs = program.tick, self._made
+            self.step = InPython("step", step, [sizes.nx, sizes.ny_step], self._held)
+            self.graphs = program.tick, self.step
         else:
-            self._made = _InPython("tick", tick, [sizes.nx, sizes.nu, sizes.ny], self._acting)
-            self.graphs = self._made, None
-
-    def check(self) -> None:
-        """Raise what interrupted a step, or was no failure of the integration."""
-        if self._made.fault is not None:
-            raise self._made.fault
+            self.step = InPython("tick", tick, [sizes.nx, sizes.nu, sizes.ny], self._acting)
+            self.graphs = self.step, None
 
     def _held(self, x: np.ndarray, p: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, ...]:
         after, *ends = self._moved(x, p, lambda _: u)

@@ -6,19 +6,23 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from concur._progress import track
-from concur.control import Law, Tick, TickStatus, TrackingLaw, tracking_law
-from concur.errors import ConcurError, SimulationError
+from concur.codegen import Batch, Job, Series, Trace, series_function
+from concur.control import KEPT, Law, TickStatus, tracking_law
+from concur.errors import SimulationError
 from concur.outputs import Reference, ReferenceSample, reference_for
 from concur.results import Row
-from concur.robot import Mechanism
+from concur.simulation._adaptive import InPython
 from concur.simulation._contact_model import ContactModel
+from concur.simulation._integrator import grid
 from concur.simulation._plant import Plant
+from concur.simulation._program import FORCE_UNIT, Program, ideal_program
 from concur.simulation._run import Run, recorded_run
 from concur.simulation._run_data import Tolerances
 from concur.writers import Contacts
@@ -203,11 +207,11 @@ def mujoco_run(
     law = tracking_law(servo, "run in MuJoCo, `servo`")
     robot = law.model.robot
     where = f"run of `{robot.name}` in MuJoCo"
-    periods = _periods(where, duration, control_period)
+    periods, _ = grid(where, duration, control_period, None)
     law.state_bounds.check_period(f"{where}, `control_period`", control_period)
     substeps = math.ceil(control_period / step - 1e-9)
     demand = reference_for(reference, law.outputs, where)
-    moving = _moving(robot, world)
+    moving = Plant(robot, uncertain=list(world)).rebuilt(world) if world else robot
     contacts = Contacts(
         robot.supports if supports is None else supports, friction, robot.ground_height
     )
@@ -215,115 +219,88 @@ def mujoco_run(
     q, s = robot.check_configuration(q0, "`q0`"), np.asarray(s0, dtype=float)
     lifted = law.model if moving is robot else law.model.on(moving)
     model.place(q, np.asarray(lifted.velocity(q, s)))
-    loop = _Loop(law, demand, model, control_period, periods)
+    loop = _Loop(ideal_program(law, Plant(robot), "rk4", control_period, 1), model, substeps)
     started = time.perf_counter()
-    fault: ConcurError | None = None
     with model.silent(), track(progress, f"simulating {robot.name}", periods) as report:
-        for k in range(periods):
-            fault = loop.advance(k, substeps, where)
-            if fault is not None:
-                break
-            if k % 100 == 99 or k + 1 == periods:
-                report(k + 1)
-    if fault is not None and not loop.done:
-        raise fault
-    found = loop.recorded(Plant(moving), time.perf_counter() - started)
-    if fault is not None:
+        trace = loop.run(demand, periods, report)
+    if trace.done:
+        found = loop.recorded(trace, demand, Plant(moving), time.perf_counter() - started)
+        if trace.stopped == periods and not loop.tipped:
+            return found
+    if loop.tipped:
+        expected = f"a base tilted by at most {TIPPED:g} rad"
+        came = "one that is tilted more: the robot tips over"
+        cure = "Add supports, or accelerate less."
+    elif trace.status > 0:
+        expected, came = "a tick of status OK", f"status {TickStatus(trace.status).name}"
+        cure = "Raise friction, or follow a slower reference."
+    else:
+        expected, came = "a finite state", "a diverged one"
+        cure = "Lower the gains, or take a shorter step."
+    time_ = (trace.done - loop.tipped) * control_period
+    fault = SimulationError(f"{where}, t = {time_:.6g} s", expected=expected, came=came, cure=cure)
+    if trace.done:
         fault.data["run"] = found
-        raise fault
-    return found
+    raise fault
 
 
 class _Loop:
-    """Ticks of a law and steps of MuJoCo, with a row of the record at each tick."""
+    """A sampled program whose steps are those of MuJoCo, which keeps the state of all contacts."""
 
-    def __init__(
-        self, law: TrackingLaw, demand: Reference, model: ContactModel, period: float, periods: int
-    ) -> None:
-        self.law, self.demand, self.model, self.period = law, demand, model, period
-        times = np.arange(periods) * period
-        samples = (*demand.sample(times), times[:, None])
-        self._samples = dict(zip(law.sampled, samples, strict=False))
-        self._tick = Tick(law)
-        self._tick.buffers.period[:] = period
-        robot, rows, self.done = model.robot, periods + 1, 0
-        self.q, self.v = np.zeros((rows, robot.nq)), np.zeros((rows, robot.nv))
-        self.u, self.state = np.zeros((rows, law.nu)), np.zeros((rows, law.nz))
-        self.load, self.work = np.zeros((rows, len(model.names))), np.zeros(rows)
-        self._positions = np.zeros((rows, model.order.nq))
-        self._motions = np.zeros((rows, len(robot.wheels), 9))
-        self._read(0)
+    def __init__(self, program: Program, model: ContactModel, substeps: int) -> None:
+        self.program, self.model, self.substeps, self.tipped = program, model, substeps, False
+        lengths = len(model.names), model.order.nq, 9 * len(model.robot.wheels)
+        self._ends = np.cumsum(lengths)
+        self.sizes = program.sizes._replace(ny_step=sum(lengths))
 
-    def advance(self, k: int, substeps: int, where: str) -> ConcurError | None:
-        """Run one period from row k to the next one; return the fault that ends the run."""
-        data, buffers = self.model.data, self._tick.buffers
-        place = f"{where}, t = {k * self.period:.6g} s"
-        buffers.q[:], buffers.s[:] = self.q[k], self.law.law_velocities(self.v[k])
-        for name, part in self._samples.items():
-            getattr(buffers, name)[:] = part[k]
-        if self._tick.run():
-            return SimulationError(
-                place,
-                expected="a tick of status OK",
-                came=f"status {TickStatus(int(buffers.status[0])).name}",
-                cure="Raise friction, or follow a slower reference.",
-            )
-        self.u[k] = buffers.u
-        self.load[k] = self.model.press(buffers.u)
-        work = self.work[k] + sum(self.model.step() for _ in range(substeps))
-        fastest = max(np.abs(data.qvel).max(), np.abs(data.qpos).max())
-        if not fastest < DIVERGED:
-            return SimulationError(
-                place,
-                expected="a finite state",
-                came="a diverged one",
-                cure="Lower the gains, or take a shorter step.",
-            )
-        self.done, self.work[k + 1], self.state[k + 1] = k + 1, work, buffers.state
-        self._read(k + 1)
-        if not self.model.uprightness() > np.cos(TIPPED):
-            return SimulationError(
-                place,
-                expected=f"a base tilted by at most {TIPPED:g} rad",
-                came="one that is tilted more: the robot tips over",
-                cure="Add supports, or accelerate less.",
-            )
-        return None
-
-    def recorded(self, plant: Plant, seconds: float) -> ContactRun:
-        """The record of the periods that were done."""
-        rows, count = slice(0, self.done + 1), self.done
-        self.load[count] = self.model.press(self.u[count - 1])
-        slip = self.model.slips(self._motions[rows])
-        height, tilt = self.model.lean(self._positions[rows])
-        # The heading that is read lies on a circle.
-        self.q[rows, 2] = np.unwrap(self.q[rows, 2])
-        arrays = {"t": np.arange(count + 1) * self.period, "work": self.work[rows]}
-        arrays |= {"q": self.q[rows], "v": self.v[rows], "z": self.state[rows]}
-        arrays |= {"u": self.u[np.minimum(np.arange(count + 1), count - 1)]}
-        run = recorded_run(self.law, plant, self.demand, self.period, arrays, "mujoco", seconds)
-        return ContactRun(run, self.model.names, slip, self.load[rows], height, tilt)
-
-    def _read(self, k: int) -> None:
-        self.q[k], self.v[k] = self.model.state()
-        self._positions[k], self._motions[k] = self.model.data.qpos, self.model.wheel_motions()
-
-
-def _moving(robot: Mechanism, world: Mapping[str, ArrayLike] | None) -> Mechanism:
-    """The robot of a world."""
-    if not world:
-        return robot
-    return Plant(robot, uncertain=list(world)).rebuilt(world)
-
-
-def _periods(where: str, duration: float, control_period: float) -> int:
-    """Count control periods; the duration is a whole number of them."""
-    periods = round(duration / control_period)
-    if periods < 1 or abs(periods * control_period - duration) > 1e-9 * max(1.0, duration):
-        raise SimulationError(
-            f"{where}, `duration`",
-            expected=f"a whole number of control periods of {control_period:g} s",
-            came=f"{duration:g} s",
-            cure="Change one of the two.",
+    def run(self, demand: Reference, periods: int, report: Callable[[float], Any]) -> Trace:
+        """Let it move; a run whose base tips over ends there."""
+        sizes, program = self.sizes, self.program
+        step = InPython(
+            "step", (sizes.nx, sizes.np, sizes.nu), (sizes.nx, sizes.ny_step), self._step
         )
-    return periods
+
+        def watch(_: Trace, done: int) -> bool:
+            step.check()
+            self.tipped = not self.model.uprightness() > np.cos(TIPPED)
+            if done % 100 == 0 or done == periods:
+                report(done)
+            return self.tipped
+
+        batch = Batch(self._state(np.zeros(sizes.nx))[None], program.numbers(), [0])
+        job = Job(sizes, batch, program.reference(demand, periods), periods, (), None)
+        return Series(partial(series_function, program.tick, step, 1, 0), 1).trace(job, 0, watch)
+
+    def recorded(self, trace: Trace, demand: Reference, plant: Plant, seconds: float) -> ContactRun:
+        """The record of the periods that were done."""
+        program, model, count = self.program, self.model, trace.done
+        x, held = trace.x[: count + 1], np.minimum(np.arange(count + 1), count - 1)
+        arrays = {name: program.state(x, name) for name in ("q", "v")}
+        # The heading that is read lies on a circle.
+        arrays["q"][:, 2] = np.unwrap(arrays["q"][:, 2])
+        arrays |= {"t": np.arange(count + 1) * program.dt, "u": trace.u[held]}
+        arrays |= {"work": program.state(x, "work")[:, 0], "z": program.state(x, "law")[:, KEPT:]}
+        load, position, motion = np.split(trace.of_steps[:count], self._ends[:-1], axis=1)
+        load = np.vstack([load, model.press(trace.u[count - 1])])
+        position, motion = map(np.vstack, zip((position, motion), self._place, strict=True))
+        height, tilt = model.lean(position)
+        slip = model.slips(motion.reshape(count + 1, -1, 9))
+        run = recorded_run(program.law, plant, demand, program.dt, arrays, "mujoco", seconds)
+        return ContactRun(run, model.names, slip, load, height, tilt)
+
+    def _step(self, x: np.ndarray, _: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """State after a control period; loads, and where the robot was, at its start."""
+        model, data = self.model, self.model.data
+        found = np.concatenate([model.press(u), *self._place])
+        work = sum(model.step() for _ in range(self.substeps))
+        if not max(np.abs(data.qvel).max(), np.abs(data.qpos).max()) < DIVERGED:
+            return np.full(len(x), np.nan), found
+        x[self.program.states["work"]] += work / FORCE_UNIT
+        return self._state(x), found
+
+    def _state(self, x: np.ndarray) -> np.ndarray:
+        """A state with configuration and velocity as they are in MuJoCo."""
+        states = self.program.states
+        x[states["q"]], x[states["v"]] = self.model.state()
+        self._place = self.model.data.qpos.copy(), self.model.wheel_motions().ravel()
+        return x

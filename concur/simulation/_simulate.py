@@ -287,7 +287,7 @@ def program_run(
         found = rollout(world, program.reference(known, ticks + 1), ticks=ticks + 1, record=1)
         assert found.record is not None
         record, done = found.record, min(int(found.stopped[0]), ticks)
-        trace = Trace(record.x[0], record.u[0], record.y[0], record.y[0], done, done, done)
+        trace = Trace(record.x[0], record.u[0], record.y[0], record.y[0], done * loop.per)
         trace.status, fault = int(found.status[0]), None
     else:
         trace, fault = loop.run(world)
@@ -345,7 +345,7 @@ class _Loop:
             def watch(trace: Trace, done: int) -> bool:
                 done = min(done, self.steps)
                 if adaptive is not None:
-                    adaptive.check()
+                    adaptive.step.check()
                 stops = program.ideal and self._singular(trace, done)
                 report(done)
                 return stops

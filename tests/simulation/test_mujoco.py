@@ -259,7 +259,7 @@ def test_what_cannot_stand_or_roll_is_refused(monkeypatch: pytest.MonkeyPatch) -
         (lambda: drive(0.1, friction=1001.0), DescriptionError, "0 to 1000"),
         (lambda: drive(0.1, friction={"left_wheel": 1.0}), DescriptionError, "right_wheel"),  # type: ignore[arg-type]
         (lambda: drive(0.10005), SimulationError, "whole number"),
-        (lambda: drive(0.0), SimulationError, "whole number"),
+        (lambda: drive(0.0), SimulationError, "a time above zero"),
         (lambda: to_mjcf(mecanum, contacts=Contacts()), DescriptionError, "mecanum"),
         (
             lambda: to_mjcf(cc.robots.free_flyer(), contacts=Contacts()),
