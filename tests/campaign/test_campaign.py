@@ -6,14 +6,13 @@ import pickle
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import rv_discrete, triang, uniform
 
 import concur as cc
-from concur.campaign import _campaign, sampled_curves
+from concur.campaign import sampled_curves
 from concur.campaign._campaign import Campaign
 from concur.campaign._verify import run
 from concur.errors import ConcurError, DescriptionError, SimulationError
@@ -155,23 +154,6 @@ def worlds(campaign: Campaign) -> np.ndarray:
 @pytest.fixture(scope="module")
 def values(campaign: Campaign, worlds: np.ndarray) -> np.ndarray:
     return campaign.evaluate(NUMBERS, worlds)
-
-
-def test_a_campaign_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Any] = []
-    original = _campaign.Rollout
-
-    def counted(*arguments: Any, **options: Any) -> Any:
-        made.append(1)
-        return original(*arguments, **options)
-
-    monkeypatch.setattr(_campaign, "Rollout", counted)
-    campaign = Campaign(task_of(tmp_path))
-    for first in (0, 2, 4):
-        numbers = np.arange(first, first + 2)
-        campaign.prepare()
-        campaign.evaluate(numbers, campaign.task.uncertainty.draw(numbers))
-    assert len(made) == 1
 
 
 def test_a_row_depends_on_its_world_alone(

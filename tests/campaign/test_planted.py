@@ -107,62 +107,6 @@ below = 10.0
 kind = "ticks"
 """
 
-FLYER = """
-name = "dock"
-robot = "free_flyer"
-momentum = [0.5, -0.3, 0.2, 2.5, 0.8, 0.8]
-
-[[outputs]]
-name = "hand"
-body = "tool"
-group = "SE3"
-stiffness = 4.0
-damping = 4.0
-
-[reference.hand]
-kind = "rest_to_rest"
-start = [0.95, 0.1, 0.05, 0.28, 0.0, 0.0, 0.96]
-end = [1.2, 0.3, 0.1, 0.0, 0.0, 0.0, 1.0]
-begin = 4.0
-duration = 10.0
-moving = [0.0, 0.0, 0.0, 0.32, 0.08, 0.12]
-drift = [0.00585, -0.00351, 0.00234]
-
-[initial.q]
-spacecraft = [-0.5, -0.15, -0.2, 0.0, 0.0, 0.0, 1.0]
-turret = 0.5
-upper_arm = -1.5
-forearm = 2.1
-wrist_roll = 0.2
-wrist_pitch = -0.4
-hand = 0.8
-
-[simulation]
-duration = 8.0
-dt = 0.01
-method = "rkmk4"
-control_period = 0.01
-
-[uncertainty.mass]
-hand = { relative = [-0.02, 0.02] }
-
-[uncertainty.momentum]
-angular = [0, 0, { relative = [-0.005, 0.005] }]
-
-[uncertainty.initial_q]
-turret = [-0.02, 0.02]
-
-[[requirements]]
-kind = "settle"
-output = "hand"
-within = 7.0
-radius = 0.002
-angle = 0.01
-
-[[requirements]]
-kind = "ticks"
-"""
-
 
 def report_of(
     folder: Path, text: str, *changes: tuple[str, str]
@@ -190,9 +134,7 @@ def sound(tmp_path_factory):
 def test_a_sound_controller_passes_with_an_interval(sound):
     _, report = sound
     assert report.passed, report.problems
-    rate = report.rates[0]
-    assert (rate.passed, rate.high) == (SAMPLES, 1.0)
-    assert rate.low == pytest.approx(0.025 ** (1 / SAMPLES), abs=1e-9)  # all of 500 pass
+    assert report.rates[0].passed == SAMPLES
     assert not report.problems
 
 
@@ -239,42 +181,25 @@ def test_a_gain_too_high_for_the_latency_is_found(tmp_path, sound):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
-def test_a_wheel_radius_off_by_five_percent_is_found(tmp_path):
-    change = (
-        "left_wheel = { relative = [-0.005, 0.005] }",
-        "left_wheel = { relative = [-0.05, 0.05] }",
-    )
-    _, report = report_of(tmp_path, ROVER, change)
-    first = report.problems[0]
-    assert first.startswith("settle base:"), report.problems
-    assert "|radius.left_wheel|" in first
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("compiler")
-def test_a_motor_with_a_limit_slightly_too_low_is_found(tmp_path, sound):
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("left_wheel = { relative = [-0.005, 0.005] }", "left_wheel = { relative = [-0.05, 0.05] }",
+         ("settle base:", "|radius.left_wheel|")),
+        ("below = 10.0", "below = {limit!r}", ("torque upper_arm:", "")),
+    ],
+)  # fmt: skip
+def test_a_radius_off_by_five_percent_and_a_limit_slightly_too_low_are_found(
+    old, new, found, tmp_path, sound
+):
     result = sound[1].result
     column = [name for name, _ in result.signals].index("torque:upper_arm")
     limit = float(np.quantile(result.extremes[:, column], 0.7))  # the sound one needs a bit more
-    changes = (
-        ("below = 10.0", f"below = {limit!r}"),
-        (
-            "torque_limit = 20.0",
-            f"torque_limit = {{ upper_arm = {limit!r} }}",
-        ),
-    )
+    changes = [(old, new.replace("{limit!r}", repr(limit)))]
+    if "limit" in new:
+        changes.append(("torque_limit = 20.0", f"torque_limit = {{ upper_arm = {limit!r} }}"))
     _, report = report_of(tmp_path, ROVER, *changes)
-    assert report.problems[0].startswith("torque upper_arm:"), report.problems
-    assert 0.1 * SAMPLES < SAMPLES - report.rates[0].passed < 0.6 * SAMPLES
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("compiler")
-def test_a_momentum_off_by_ten_percent_is_found(tmp_path):
-    _, sound = report_of(tmp_path, FLYER)
-    assert sound.passed, sound.problems
-    change = "{ relative = [-0.005, 0.005] }", "{ relative = [-0.1, 0.1] }"
-    _, report = report_of(tmp_path, FLYER, change)
-    first = report.problems[0]
-    assert first.startswith("settle hand"), report.problems
-    assert "momentum.angular[2]" in first
+    assert report.problems[0].startswith(found[0]), report.problems
+    assert found[1] in report.problems[0]
+    assert SAMPLES - report.rates[0].passed > 0
+    assert "limit" not in new or 0.1 < 1.0 - report.rates[0].rate < 0.6
