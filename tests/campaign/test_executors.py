@@ -194,7 +194,7 @@ def test_a_scheduler_gives_the_same_bits_and_lost_blocks_are_named(campaign, tmp
 
 
 @pytest.mark.extended
-@pytest.mark.parametrizeX
+@pytest.mark.parametrize(("how", "why"), [("dies", "BrokenProcessPool"), ("hangs", "within 15 s")])
 def test_process_that_dies_or_hangs_ends_the_campaign_and_the_file_goes_on(
     tmp_path, how, why, small
 ):
