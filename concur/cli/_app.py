@@ -171,8 +171,8 @@ def check(
         Path | None,
         typer.Option(
             metavar="OUT.urdf",
-            help="Instead of the check, write a copy of a URDF file with the nearest physical "
-            "inertias.",
+            help="Instead of the check, write a copy of a URDF file with its faults repaired, as "
+            "of inertias that no rigid body has.",
         ),
     ] = None,
     suggest: Annotated[

@@ -11,7 +11,7 @@ from typing import Any
 from concur.cli._answer import Answer
 from concur.errors import ConcurError, DescriptionError
 from concur.files import replace_files, writing
-from concur.io import FixedInertia, fix_inertias, suggest_sidecar
+from concur.io import repair_urdf, suggest_sidecar
 from concur.tables import show
 
 
@@ -20,12 +20,6 @@ def _written(out: Path, lines: Iterable[str], data: dict[str, Any], count: str =
     own = {"out": str(out), **data}
     shown = [*lines, f"written: {out}{count}"]
     return Answer(command="check", status="written", files=[out], own=own, shown=shown)
-
-
-def _change(inertia: FixedInertia) -> str:
-    if inertia.change is None:
-        return "no tensor: assumed a solid ball of its mass with the density of water"
-    return f"second moments changed by {inertia.change:.2g} of their norm"
 
 
 def macros_of(words: Sequence[str] | None) -> dict[str, dict[str, str]]:
@@ -57,14 +51,10 @@ def write_urdf(
             cure="Run the command twice, first with --fix.",
         )
     if fix is not None:
-        data, fixed = fix_inertias(_urdf(robot, "--fix"), **macros)
+        data, fixed = repair_urdf(_urdf(robot, "--fix"), **macros)
         _write(fix, data, overwrite)
-        lines = tuple(
-            f"line {own.line}, link `{own.link}`: {_change(own)}; principal moments "
-            f"now ({', '.join(f'{x:.6g}' for x in own.moments)}) kg m^2"
-            for own in fixed
-        )
-        count = f"{len(fixed)} inertias replaced" if fixed else "an identical copy"
+        lines = [f"{own.place}, `{own.fault}`: {own.change}" for own in fixed]
+        count = f"{len(fixed)} repairs" if fixed else "an identical copy"
         return _written(fix, lines, {"fixed": list(map(asdict, fixed))}, f": {count}")
     out, text = suggest_sidecar(_urdf(robot, "--suggest"), **macros)
     _write(out, text.encode(), overwrite)

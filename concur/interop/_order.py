@@ -91,7 +91,7 @@ class Order:
             If a quaternion, or a pair of cosine and sine, is not of unit norm within 1e-3.
         """
         theirs = self._checked(position, "position", self.nq)
-        ours, at = np.zeros(self.robot.nq), 0
+        ours, at = self.robot.neutral(), 0
         for body in self.bodies:
             part = self.parts[body]
             ours[self.robot.q_slice(body)] = part.from_q(theirs[at : at + part.nq])

@@ -12,6 +12,7 @@ from scipy.spatial.transform import Rotation
 from concur.codegen import attitude_error, finite_floats
 from concur.errors import DescriptionError, shown
 from concur.interop._chains import urdf_joints
+from concur.interop._order import Order
 from concur.interop._parts import Array, Part, in_plane_axes, same, three_angles
 from concur.robot import Body, Tree, joints
 
@@ -45,28 +46,27 @@ class RosState:
     base_angular: Array
 
 
-def _ros_parts(robot: Tree) -> tuple[bool, list[tuple[Body, Part]]]:
-    """Whether the base is a pose beside the joints, and the parts of all other joints."""
+def _joint_state(robot: Tree) -> tuple[bool, Order]:
+    """Whether the base is a pose beside the joints, and the order of all other joints."""
     floats = isinstance(robot.base.joint, joints.Free | joints.Planar)
-    found: list[tuple[Body, Part]] = []
-    for body in robot.bodies[1 if floats else 0 :]:
-        match body.joint:
-            case joints.Free():
-                raise DescriptionError(
-                    f"robot `{robot.name}`, body `{body.name}`",
-                    expected="joints of one position each, as messages of joint states have them",
-                    came="a Free joint that is not the base",
-                    cure="Publish the pose of this body as a transform.",
-                )
-            case joints.Spherical():
-                found.append((body, three_angles()))
-            case joints.Planar() | joints.PlanarPrismatic():
-                found.append((body, in_plane_axes(body.joint)))
-            case joints.Fixed():
-                pass
-            case _:
-                found.append((body, same(body.joint.nq)))
-    return floats, found
+    parts = {body.name: _part(robot, body) for body in robot.bodies[floats:] if body.joint.nv}
+    return floats, Order("ROS", robot, tuple(parts), parts)
+
+
+def _part(robot: Tree, body: Body) -> Part:
+    match body.joint:
+        case joints.Free():
+            raise DescriptionError(
+                f"robot `{robot.name}`, body `{body.name}`",
+                expected="joints of one position each, as messages of joint states have them",
+                came="a Free joint that is not the base",
+                cure="Publish the pose of this body as a transform.",
+            )
+        case joints.Spherical():
+            return three_angles()
+        case joints.Planar() | joints.PlanarPrismatic():
+            return in_plane_axes(body.joint)
+    return same(body.joint.nq)
 
 
 def to_ros(
@@ -95,25 +95,12 @@ def to_ros(
         If a joint other than the base is `Free`, or a joint is a screw.
     """
     zero = np.zeros(robot.nv)
-    ours = np.array(finite_floats(q, "to_ros, `q`", (robot.nq,)))
-    error = attitude_error("to_ros", "q", ours, robot.quaternions)
-    if error is not None:
-        raise error
-    rates, forces = (
-        zero if given is None else np.array(finite_floats(given, f"to_ros, `{name}`", (robot.nv,)))
-        for name, given in (("v", v), ("tau", tau))
-    )
-    floats, parts = _ros_parts(robot)
-    names: list[str] = []
-    columns: list[list[Array]] = [[], [], []]
-    for body, part in parts:
-        own, span = ours[robot.q_slice(body.name)], robot.v_slice(body.name)
-        there = part.map(own, body.joint.nv)
-        names.extend(urdf_joints(body))
-        columns[0].append(part.to_q(own))
-        columns[1].append(there @ rates[span])
-        columns[2].append(part.inverse(own, body.joint.nv).T @ forces[span])
-    position, velocity, effort = (np.concatenate([np.zeros(0), *column]) for column in columns)
+    floats, order = _joint_state(robot)
+    position = order.to_q(q)
+    velocity = order.to_v(q, zero if v is None else v)
+    effort = order.to_force(q, zero if tau is None else tau)
+    names = [name for body in order.bodies for name in urdf_joints(robot.bodies[robot.index(body)])]
+    ours, rates = np.array(q, dtype=float), np.array(zero if v is None else v, dtype=float)
     frame = Rotation.from_quat(robot.base.placement.rotation)
     origin, twist = np.array(robot.base.placement.translation), np.zeros(6)
     if floats:
@@ -165,8 +152,10 @@ def from_ros(robot: Tree, state: RosState) -> tuple[Array, Array, Array]:
     ShapeError, NonFiniteError
         If the numbers do not fit the names, or are not finite.
     """
-    floats, parts = _ros_parts(robot)
-    wanted = [name for body, _ in parts for name in urdf_joints(body)]
+    floats, order = _joint_state(robot)
+    wanted = [
+        name for body in order.bodies for name in urdf_joints(robot.bodies[robot.index(body)])
+    ]
     places = [[k for k, name in enumerate(state.name) if name == joint] for joint in wanted]
     wrong = next((j for j, p in zip(wanted, places, strict=True) if len(p) != 1), None)
     if wrong is not None:
@@ -192,16 +181,8 @@ def from_ros(robot: Tree, state: RosState) -> tuple[Array, Array, Array]:
     error = attitude_error("RosState", "base_orientation", attitude, {0: robot.base.name})
     if error is not None:
         raise error
-    q, v, tau, at = robot.neutral(), np.zeros(robot.nv), np.zeros(robot.nv), 0
-    for body, part in parts:
-        span = robot.v_slice(body.name)
-        size = body.joint.nv
-        own = part.from_q(read["position"][at : at + size])
-        there = part.map(own, size)
-        q[robot.q_slice(body.name)] = own
-        v[span] = part.inverse(own, size) @ read["velocity"][at : at + size]
-        tau[span] = there.T @ read["effort"][at : at + size]
-        at += size
+    q = order.from_q(read["position"])
+    v, tau = order.from_v(q, read["velocity"]), order.from_force(q, read["effort"])
     if floats:
         joint: Any = robot.base.joint
         frame = Rotation.from_quat(robot.base.placement.rotation).inv()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -33,25 +33,36 @@ def is_disabled(model: Any, name: str) -> bool:
     return bool(model.opt.disableflags & int(bit))
 
 
-def _owners(model: Any, kind: str, *names: str) -> list[str]:
-    """Joints, bodies, tendons or actuators for which one of some arrays is not zero.
+Owners = Callable[[Any], Iterable[str]]
 
-    Arrays that this version of MuJoCo lacks are zero.
-    """
-    arrays = [np.asarray(getattr(model, name)) for name in names if hasattr(model, name)]
-    rows = [array.reshape(len(array), -1).any(axis=1) for array in arrays if len(array)]
-    chosen = np.flatnonzero(np.any(rows, axis=0)) if rows else ()
-    named = [str(getattr(model, kind)(int(i)).name) for i in chosen]
-    return [f"{kind} `{shown(name)}`" if name else kind for name in named]
+_KINDS = {
+    "body": ("body", "nbody"),
+    "dof": ("joint", "nv"),
+    "jnt": ("joint", "njnt"),
+    "tendon": ("tendon", "ntendon"),
+    "actuator": ("actuator", "nu"),
+}
+"""Kinds of parts and numbers of their rows, by the start of the names of arrays."""
 
 
-def _joints(model: Any, *names: str) -> list[str]:
-    """Joints with a freedom for which one of some arrays is not zero."""
-    arrays = [np.asarray(getattr(model, name)) for name in names if hasattr(model, name)]
-    rows = [array.reshape(model.nv, -1).any(axis=1) for array in arrays if model.nv]
-    chosen = np.unique(model.dof_jntid[np.any(rows, axis=0)]) if rows else ()
-    named = [str(model.joint(int(j)).name) for j in chosen]
-    return [f"joint `{shown(name)}`" if name else "joint" for name in named]
+def _with(*quantities: str) -> Owners:
+    """Parts of all kinds for which one of some quantities is not zero."""
+
+    def owners(model: Any) -> Iterator[str]:
+        for start, (kind, rows) in _KINDS.items():
+            count, found = getattr(model, rows), set[int]()
+            for quantity in quantities:  # versions of MuJoCo lack some
+                array = np.asarray(getattr(model, f"{start}_{quantity}", np.zeros(count)))
+                found |= set(np.flatnonzero(array.reshape(count, -1).any(axis=1) if count else 0))
+            chosen = {int(model.dof_jntid[k]) for k in found} if start == "dof" else found
+            yield from (_named(model, kind, int(k)) for k in sorted(chosen))
+
+    return owners
+
+
+def _named(model: Any, kind: str, k: int) -> str:
+    name = str(getattr(model, kind)(k).name)
+    return f"{kind} `{shown(name)}`" if name else kind
 
 
 def _some(present: object) -> list[str]:
@@ -59,92 +70,69 @@ def _some(present: object) -> list[str]:
     return [""] if bool(present) else []
 
 
-def _mocap(model: Any) -> list[str]:
-    return _some(np.any(model.body_mocapid >= 0))
-
-
 def _contacts(model: Any) -> list[str]:
     shapes = np.any(model.geom_contype) or np.any(model.geom_conaffinity) or model.npair
     return _some(shapes and not is_disabled(model, "contact"))
 
 
-def _switched_off(model: Any) -> list[str]:
+def _switched_off(model: Any) -> Iterator[str]:
     """Actuators of groups that are switched off."""
     groups = int(model.opt.disableactuator)
-    off = [k for k in range(model.nu) if groups >> max(int(model.actuator_group[k]), 0) & 1]
-    return [f"actuator `{shown(str(model.actuator(k).name))}`" for k in off]
+    for k in range(model.nu):
+        if groups >> max(int(model.actuator_group[k]), 0) & 1:
+            yield _named(model, "actuator", k)
 
 
-def _inactive(model: Any) -> list[str]:
+def _inactive(model: Any) -> Iterator[str]:
     """Couplings of two joints that are not active at the start."""
-    off = np.flatnonzero((model.eq_type == _COUPLING) & (model.eq_active0 == 0))
-    return [f"coupling of `{shown(str(model.joint(int(model.eq_obj1id[k])).name))}`" for k in off]
+    for k in np.flatnonzero((model.eq_type == _COUPLING) & (model.eq_active0 == 0)):
+        yield f"coupling of {_named(model, 'joint', int(model.eq_obj1id[k]))}"
 
 
-def _balls(model: Any) -> list[str]:
-    chosen = np.flatnonzero((model.jnt_type == _BALL) & (model.jnt_limited != 0))
-    return [f"joint `{shown(str(model.joint(int(j)).name))}`" for j in chosen]
+def _ranges(model: Any) -> Iterator[str]:
+    """Tendons and balls with limits."""
+    for kind, chosen in (
+        ("tendon", model.tendon_limited),
+        ("joint", (model.jnt_type == _BALL) & (model.jnt_limited != 0)),
+    ):
+        yield from (_named(model, kind, int(k)) for k in np.flatnonzero(chosen))
 
 
-RULES: tuple[tuple[str, bool, str, Callable[[Any], Iterable[str]]], ...] = (
+_LOOPS = "constraints other than couplings of two joints, as of closed loops"
+
+RULES: tuple[tuple[str, bool, str, Owners], ...] = (
     (
-        *("equality", True, "constraints other than couplings of two joints, as of closed loops"),
+        *("equality", True, _LOOPS),
         lambda m: _some(np.any(m.eq_type != _COUPLING) or np.any(m.eq_obj2id < 0)),
     ),
     (
         *("spatial", True, "tendons that are led through space"),
         lambda m: _some(np.any(m.wrap_type != _COEFFICIENT)),
     ),
-    ("gravcomp", True, "gravity compensation", lambda m: _owners(m, "body", "body_gravcomp")),
+    ("gravcomp", True, "gravity compensation", _with("gravcomp")),
     ("wind", True, "wind", lambda m: _some(np.any(m.opt.wind))),
     ("density", True, "forces of a fluid", lambda m: _some(m.opt.density)),
     ("viscosity", True, "forces of a fluid", lambda m: _some(m.opt.viscosity)),
     ("actuatorgroupdisable", True, "actuators that are switched off", _switched_off),
     ("active", False, "couplings that are switched off", _inactive),
-    ("mocap", True, "bodies that the simulation moves", _mocap),
     (
-        *("armature", True, "the inertia of rotors"),
-        lambda m: [
-            *_joints(m, "dof_armature"),
-            *_owners(m, "tendon", "tendon_armature"),
-            *_owners(m, "actuator", "actuator_armature"),
-        ],
+        "mocap",
+        True,
+        "bodies that the simulation moves",
+        lambda m: _some(np.any(m.body_mocapid >= 0)),
     ),
-    (
-        *("stiffness", True, "springs"),
-        lambda m: [
-            *_owners(m, "joint", "jnt_stiffness", "jnt_stiffnesspoly"),
-            *_owners(m, "tendon", "tendon_stiffness", "tendon_stiffnesspoly"),
-        ],
-    ),
+    ("armature", True, "the inertia of rotors", _with("armature")),
+    ("stiffness", True, "springs", _with("stiffness", "stiffnesspoly")),
     *(
         (f"flag {name}", True, meaning, lambda m, name=name: _some(is_disabled(m, name)))
         for name, meaning in _FLAGS.items()
     ),
-    (
-        *("damping", False, "damping"),
-        lambda m: [
-            *_joints(m, "dof_damping", "dof_dampingpoly"),
-            *_owners(m, "tendon", "tendon_damping", "tendon_dampingpoly"),
-            *_owners(m, "actuator", "actuator_damping", "actuator_dampingpoly"),
-        ],
-    ),
-    (
-        *("frictionloss", False, "dry friction"),
-        lambda m: [
-            *_joints(m, "dof_frictionloss"),
-            *_owners(m, "tendon", "tendon_frictionloss"),
-        ],
-    ),
-    (
-        *("range", False, "limits of tendons and ball joints"),
-        lambda m: [*_owners(m, "tendon", "tendon_limited"), *_balls(m)],
-    ),
+    ("damping", False, "damping", _with("damping", "dampingpoly")),
+    ("frictionloss", False, "dry friction", _with("frictionloss")),
+    ("range", False, "limits of tendons and ball joints", _ranges),
     (
         *("actuator", False, "laws of actuators: each is a force or torque here"),
-        lambda m: _owners(
-            m, "actuator", "actuator_gaintype", "actuator_biastype", "actuator_dyntype"
-        ),
+        _with("gaintype", "biastype", "dyntype"),
     ),
     ("geom", False, "contacts", _contacts),
     ("sensor", False, "sensors", lambda m: _some(m.nsensor)),

@@ -70,6 +70,9 @@ class UrdfSidecar(Sidecar):
     locked : mapping of str to float, optional
         Coordinate at which each of these joints is held, m or rad; the joint becomes fixed.
         Default: none.
+    repair : sequence of str
+        Repairs of the file that guess what is meant, such as `inertia`: `concur check --suggest`
+        names those that a file needs. Default: none.
     xacro : mapping of str to str, optional
         Values of the arguments of a xacro file, in the form in which its macros read them. Default:
         those of the file.
@@ -80,6 +83,7 @@ class UrdfSidecar(Sidecar):
 
     motors: Sequence[Motor] = ()
     locked: Mapping[str, float] | None = None
+    repair: Sequence[str] = ()
     xacro: Mapping[str, str] | None = None
     packages: Mapping[str, str] | None = None
     _cures: ClassVar[Mapping[str, str]] = {

@@ -15,14 +15,15 @@ from concur.errors import ConcurError, InertiaError, shown
 from concur.io._sidecar import UrdfSidecar
 from concur.io._unread import Part, Unread
 from concur.io._urdf_elements import unread_urdf
-from concur.io._urdf_held import held_joints, locked_joints
+from concur.io._urdf_repair import ONE_COORDINATE
 from concur.io._urdf_shapes import drawn, pose_of
 from concur.io._urdf_tree import (
     FIX_POINT,
-    ONE_COORDINATE,
     Link,
     UrdfFile,
     UrdfJoint,
+    held_joints,
+    locked_joints,
     read_urdf,
 )
 from concur.io._urdf_xacro import Macros
@@ -83,14 +84,12 @@ def load_urdf(
     read = read_urdf(path, sidecar, macros)
     file, root, links, tree = read.file, read.root, read.links, read.tree
     table, side, given = read.table, read.side, read.given
-    unread = Unread(file, table.ignore, read.repairs)
+    changes = [Part(own.fault, own.place, own.change) for own in read.repairs]
+    unread = Unread(file, table.ignore, changes)
     unread_urdf(root, unread, read.macros)
-    noted = [("inertia", link.note) for link in links.values()]
-    noted += [("limit", joint.note) for joint in tree.values()]
     if table.base is None and "world" in links.keys() - {joint.child for joint in tree.values()}:
         meaning = "the inertial frame, because of its name; under another name the base is free"
-        noted.append(("world", f"{meaning} (line {links['world'].node.line})"))
-    unread.parts += [Part(name, "", note) for name, note in noted if note]
+        unread.parts.append(Part("world", f"line {links['world'].node.line}", meaning))
     listed = unread.close(side)
     moving = held_joints(locked_joints(tree, table, side), links, table)
     groups = _bodies(read, moving, keep_fixed)
@@ -147,7 +146,7 @@ def load_urdf(
                     error.came += f"; links without mass: {shown(', '.join(empty), 300)}"
                     if next(iter(groups)) in empty:
                         error.cure += ' Or hold the root: base = "fixed" in the sidecar.'
-                points = [name for name, link in links.items() if link.is_point]
+                points = [n for n, link in links.items() if link.mass and not link.tensor.any()]
                 if isinstance(error, InertiaError) and points:
                     error.came += f"; links read as points: {shown(', '.join(points), 300)}"
                     error.cure += f" {FIX_POINT}"

@@ -7,7 +7,6 @@ names, shows that it acts on the motion, and listed otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -16,11 +15,8 @@ from concur.errors import shown
 from concur.io._unread import Part, Unread, first_names, is_mechanical
 from concur.io._urdf_shapes import mesh_file
 from concur.io._urdf_xacro import Macros
-from concur.io._urdf_xml import UNDECLARED, Node
+from concur.io._urdf_xml import ATTRIBUTES, TAGS, UNDECLARED, Node, owner_of
 from concur.robot import mesh_formats
-
-READ = None
-"""Rule of what the reader takes over."""
 
 
 @dataclass(frozen=True)
@@ -30,139 +26,99 @@ class Rule:
     meaning: str
     refused: bool = False
     rest: tuple[str, ...] = ()  # values, in words, with which it has no effect
-    inside: str = ""  # context in which its children are looked up
-
-
-def _listed(meaning: str, inside: str = "") -> Rule:
-    return Rule(meaning, inside=inside)
-
-
-def _refused(meaning: str, *rest: str) -> Rule:
-    return Rule(meaning, True, rest)
 
 
 _ZERO = ("0", "")
+_NO, _YES = ("0", "false"), ("1", "true")
+_SI = ("", "si", "m", "kg", "rad", "kg m^2", "kg*m^2", "kgm2", "kg.m2")
 _STRICT = ("origin@", "axis@", "mass@", "inertia@", "mimic@")
 """Contexts in which an unknown attribute acts on the motion, unless it is zero or a note."""
-_SI = ("", "si", "m", "kg", "rad", "kg m^2", "kg*m^2", "kgm2", "kg.m2")
-_UNITS = dict.fromkeys(("unit", "units"), _refused("units other than those of URDF", *_SI))
 
 _MOTORS = "motors and transmissions; torques of the model are those of the joints"
 _SIMULATOR = "settings of a simulator"
 _CONTACT = "contacts, friction and collisions"
-_GROUPS = "groups of a planner"
 _DISSIPATION = "damping and friction of joints"
+_SPRING, _ROTOR, _REST = (
+    "a spring in a joint",
+    "the inertia of a rotor",
+    "rest positions of springs",
+)
+_WEIGHTLESS, _UNITS = "a link without gravity", "units other than those of URDF"
 
-CONTEXTS: dict[str, Mapping[str, Rule | None]] = {
-    "robot": {
-        **dict.fromkeys(("link", "joint"), READ),
-        "material": READ,
-        "transmission": _listed(_MOTORS),
-        "ros2_control": _listed(_MOTORS),
-        "actuator": _listed(_MOTORS),
-        "gazebo": _listed(_SIMULATOR, inside="gazebo"),
-        "mujoco": _listed(_SIMULATOR),
-        "sensor": _listed("sensors"),
-        "frame": _listed("frames"),
-        **dict.fromkeys(("group", "group_state", "end_effector"), _listed(_GROUPS)),
-        "disable_collisions": _listed(_CONTACT),
-        "drake:proximity_properties": _listed(_CONTACT),
-        "drake:collision_filter_group": _listed(_CONTACT),
-        "collision_filter_group": _listed(_CONTACT),
-        "loop_joint": _refused("a closed loop"),
-        "drake:joint": _refused("a joint of another kind"),
-        "drake:ball_constraint": _refused("a closed loop"),
-        "drake:linear_bushing_rpy": _refused("a spring between links"),
-        "force_element": _refused("a force between links"),
-        "cable_length_constraint": _refused("a cable"),
-    },
-    "robot@": dict.fromkeys(("name", "version", "type"), READ),
-    "link": {
-        **dict.fromkeys(("inertial", "visual", "collision"), READ),
-        "contact": _listed(_CONTACT),
-        "self_collision_checking": _listed(_CONTACT),
-        "sensor": _listed("sensors"),
-        "audio_source": _listed(_SIMULATOR),
-        "gravity": _refused("a link without gravity", "1", "true"),
-    },
-    "link@": {
-        **dict.fromkeys(("name", "type"), READ),
-        "drake_ignore": _refused("a link that Drake leaves out", "false"),
-    },
-    "inertial": dict.fromkeys(("origin", "mass", "inertia"), READ),
-    "joint": {
-        **dict.fromkeys(("origin", "parent", "child", "axis", "limit", "mimic"), READ),
-        "dynamics": READ,  # its attributes are looked up
-        "calibration": _listed("calibration of sensors"),
-        "safety_controller": _listed("limits of a controller"),
-        "joint_properties": _listed(_DISSIPATION),
-        "hardwareInterface": _listed(_MOTORS),
-        "drake:rotor_inertia": Rule("the inertia of a rotor", True, _ZERO),
-        "drake:gear_ratio": _listed(_MOTORS),
-        "drake:controller_gains": _listed("gains of a controller"),
-        "drake:screw_thread_pitch": _refused("a screw"),
-        "screw_thread_pitch": _refused("a screw"),
-    },
-    "joint@": {
-        **dict.fromkeys(("name", "type"), READ),
-        "drake_ignore": _refused("a joint that Drake leaves out", "false"),
-    },
-    "axis@": dict.fromkeys(("xyz",), READ),
-    "origin@": {**dict.fromkeys(("xyz", "rpy"), READ), **_UNITS},
-    "mass@": {**dict.fromkeys(("value",), READ), **_UNITS},
-    "inertia@": {**dict.fromkeys(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), READ), **_UNITS},
-    "limit@": {
-        **_UNITS,
-        **dict.fromkeys(("lower", "upper", "effort", "velocity"), READ),
-        **dict.fromkeys(
-            ("acceleration", "deceleration", "jerk", "drake:acceleration"),
-            _listed("limits of acceleration"),
-        ),
-        **dict.fromkeys(("gear_torque", "gear_velocity"), _listed("limits of gears")),
-    },
-    "mimic@": dict.fromkeys(("joint", "multiplier", "offset"), READ),
-    "dynamics@": {
-        **dict.fromkeys(
-            ("damping", "friction", "coulomb", "viscous", "lossmodel"),
-            Rule(_DISSIPATION, rest=_ZERO),
-        ),
-        "drake:coulomb_window": _listed(_DISSIPATION),
-        "coulomb_window": _listed(_DISSIPATION),
-        **dict.fromkeys(
-            ("stiffness", "spring_stiffness", "k_stiffness", "springStiffness"),
-            Rule("a spring in a joint", True, _ZERO),
-        ),
-        **dict.fromkeys(
-            ("reference", "spring_reference", "springReference", "k_position"),
-            _listed("rest positions of springs"),
-        ),
-        **dict.fromkeys(
-            ("armature", "rotor_inertia", "inertia"), Rule("the inertia of a rotor", True, _ZERO)
-        ),
-    },
-    "gazebo": {
-        "joint": _refused("a joint of SDF, which may close a loop"),
-        "link": _refused("a link of SDF"),
-        "model": _refused("a model of SDF"),
-        "include": _refused("a model of SDF"),
-        "frame": _listed("frames"),
-        "static": _refused("a model that does not move", "0", "false"),
-        "turnGravityOff": _refused("a link without gravity", "0", "false"),
-        "gravity": _refused("a link without gravity", "1", "true"),
-        "springStiffness": Rule("a spring in a joint", True, _ZERO),
-        "springReference": _listed("rest positions of springs"),
-        "implicitSpringDamper": _listed(_SIMULATOR),
-        "initial_joint_position": _listed(_SIMULATOR),
-        "provideFeedback": _listed(_SIMULATOR),
-        "disableFixedJointLumping": _listed(_SIMULATOR),
-        "preserveFixedJoint": _listed(_SIMULATOR),
-        "gripper": _listed(_SIMULATOR),
-        "plugin": _listed("plugins of a simulator"),
-        "sensor": _listed("sensors"),
-        "dampingFactor": _listed(_DISSIPATION),
-    },
+LISTED = (
+    ("robot", _MOTORS, "transmission ros2_control actuator"),
+    ("robot", _SIMULATOR, "gazebo mujoco"),  # children of gazebo are looked up
+    ("robot", "sensors", "sensor"),
+    ("robot", "frames", "frame"),
+    ("robot", "groups of a planner", "group group_state end_effector"),
+    ("robot", _CONTACT, "disable_collisions collision_filter_group drake:collision_filter_group"),
+    ("robot", _CONTACT, "drake:proximity_properties"),
+    ("link", _CONTACT, "contact self_collision_checking"),
+    ("link", "sensors", "sensor"),
+    ("link", _SIMULATOR, "audio_source"),
+    ("joint", "calibration of sensors", "calibration"),
+    ("joint", "limits of a controller", "safety_controller"),
+    ("joint", _DISSIPATION, "joint_properties"),
+    ("joint", _MOTORS, "hardwareInterface drake:gear_ratio"),
+    ("joint", "gains of a controller", "drake:controller_gains"),
+    ("limit@", "limits of acceleration", "acceleration deceleration jerk drake:acceleration"),
+    ("limit@", "limits of gears", "gear_torque gear_velocity"),
+    ("dynamics@", _DISSIPATION, "damping friction coulomb viscous lossmodel"),
+    ("dynamics@", _DISSIPATION, "drake:coulomb_window coulomb_window"),
+    ("dynamics@", _REST, "reference spring_reference springReference k_position"),
+    ("gazebo", _SIMULATOR, "implicitSpringDamper initial_joint_position provideFeedback gripper"),
+    ("gazebo", _SIMULATOR, "disableFixedJointLumping preserveFixedJoint"),
+    ("gazebo", "frames", "frame"),
+    ("gazebo", "plugins of a simulator", "plugin"),
+    ("gazebo", "sensors", "sensor"),
+    ("gazebo", _DISSIPATION, "dampingFactor"),
+    ("gazebo", _REST, "springReference"),
+)
+"""Context, meaning and names of what is listed; dissipation of zero is not."""
+
+REFUSED = (
+    ("robot", "a closed loop", "loop_joint drake:ball_constraint", ()),
+    ("robot", "a joint of another kind", "drake:joint", ()),
+    ("robot", "a spring between links", "drake:linear_bushing_rpy", ()),
+    ("robot", "a force between links", "force_element", ()),
+    ("robot", "a cable", "cable_length_constraint", ()),
+    ("link", _WEIGHTLESS, "gravity", _YES),
+    ("link@", "a link that Drake leaves out", "drake_ignore", ("false",)),
+    ("joint", _ROTOR, "drake:rotor_inertia", _ZERO),
+    ("joint", "a screw", "drake:screw_thread_pitch screw_thread_pitch", ()),
+    ("joint@", "a joint that Drake leaves out", "drake_ignore", ("false",)),
+    ("origin@", _UNITS, "unit units", _SI),
+    ("mass@", _UNITS, "unit units", _SI),
+    ("inertia@", _UNITS, "unit units", _SI),
+    ("limit@", _UNITS, "unit units", _SI),
+    ("dynamics@", _SPRING, "stiffness spring_stiffness k_stiffness springStiffness", _ZERO),
+    ("dynamics@", _ROTOR, "armature rotor_inertia inertia", _ZERO),
+    ("gazebo", "a joint of SDF, which may close a loop", "joint", ()),
+    ("gazebo", "a link of SDF", "link", ()),
+    ("gazebo", "a model of SDF", "model include", ()),
+    ("gazebo", "a model that does not move", "static", _NO),
+    ("gazebo", _WEIGHTLESS, "turnGravityOff", _NO),
+    ("gazebo", _WEIGHTLESS, "gravity", _YES),
+    ("gazebo", _SPRING, "springStiffness", _ZERO),
+)
+"""Context, meaning and names of what changes the motion, and values with which it does not."""
+
+CONTEXTS: dict[str, dict[str, Rule | None]] = {
+    **{context: dict.fromkeys(names) for context, names in TAGS.items()},
+    **{f"{context}@": dict.fromkeys(names) for context, names in ATTRIBUTES.items()},
+    "robot@": dict.fromkeys(("name", "version", "type")),
+    "link@": dict.fromkeys(("name", "type")),
+    "dynamics@": {},
+    "gazebo": {},
 }
-"""Rules of children and, with @, of attributes, by the context in which they stand."""
+"""Rules of elements and, with @, of attributes, by context; none of what the reader takes over."""
+
+CONTEXTS["robot"]["material"] = None
+for _context, _meaning, _names in LISTED:
+    _rule = Rule(_meaning, rest=_ZERO if _meaning == _DISSIPATION else ())
+    CONTEXTS[_context] |= dict.fromkeys(_names.split(), _rule)
+for _context, _meaning, _names, _rest in REFUSED:
+    CONTEXTS[_context] |= dict.fromkeys(_names.split(), Rule(_meaning, True, _rest))
 
 
 def unread_urdf(root: Node, found: Unread, macros: Macros) -> None:
@@ -171,7 +127,7 @@ def unread_urdf(root: Node, found: Unread, macros: Macros) -> None:
         context, prefixed = _name(element), element.getparent()
         parent = "" if prefixed is None else _name(prefixed)
         if context in ("robot", "link", "inertial", "joint") and _is_own(element, root.element):
-            _children(element, context, _owner(element), found)
+            _children(element, context, owner_of(element), found)
             _attributes(element, context, found)
         elif parent in ("joint", "inertial") and _is_own(prefixed, root.element):
             _attributes(element, context, found)
@@ -185,7 +141,7 @@ def unread_urdf(root: Node, found: Unread, macros: Macros) -> None:
         found.parts.append(Part("mesh", "", f"{why}: {names}"))
     for prefix, uri in root.element.nsmap.items():
         if uri.startswith(UNDECLARED):
-            _add(f"xmlns:{prefix}", _listed(_lacking(root.element, uri)), "", "", 0, found)
+            _add(f"xmlns:{prefix}", Rule(_lacking(root.element, uri)), "", "", 0, found)
 
 
 def _lacking(root: Any, uri: str) -> str:
@@ -208,7 +164,7 @@ def _without_meaning(joint: Any, found: Unread) -> None:
     for tag, kinds in (("limit", ("planar", "floating")), ("mimic", ("fixed",))):
         for child in joint.findall(tag) if kind in kinds else ():
             meaning = f"of {kind} joints"
-            found.parts.append(Part(tag, _owner(joint), meaning, line=child.sourceline))
+            found.parts.append(Part(tag, owner_of(joint), meaning, line=child.sourceline))
 
 
 def _name(element: Any) -> str:
@@ -225,13 +181,6 @@ def _is_own(element: Any, root: Any) -> bool:
     return element is root
 
 
-def _owner(element: Any) -> str:
-    """Name of the link or joint of an element; empty for others."""
-    while element is not None and _name(element) not in ("link", "joint"):
-        element = element.getparent()
-    return "" if element is None else f"{_name(element)} `{shown(element.get('name', ''))}`"
-
-
 def _children(element: Any, context: str, owner: str, found: Unread) -> None:
     for child in element:
         name = _name(child)
@@ -239,11 +188,11 @@ def _children(element: Any, context: str, owner: str, found: Unread) -> None:
         if rule is None:
             continue
         if context == "gazebo" and name not in CONTEXTS[context] and not rule.refused:
-            name, rule = context, _listed(_SIMULATOR)
-        if rule.inside:
+            name, rule = context, Rule(_SIMULATOR)
+        if name == "gazebo":
             own = child.get("reference")
             inner = f"`{shown(own)}`" if own else owner
-            _children(child, rule.inside, inner, found)
+            _children(child, name, inner, found)
             if len(child):
                 continue
         label = owner or shown(child.get("name") or "", 60)
@@ -267,7 +216,7 @@ def _attributes(element: Any, context: str, found: Unread) -> None:
             rule = rules.get(local)
         if rule is not None:
             label = f"{context}@{local}" if context != "dynamics" else "dynamics"
-            _add(label, rule, value, _owner(element), element.sourceline, found)
+            _add(label, rule, value, owner_of(element), element.sourceline, found)
 
 
 def _value(element: Any) -> str:
@@ -283,8 +232,8 @@ def _unknown(name: str, element: Any) -> Rule:
         for inner in element.iter()
     )
     if is_mechanical(name) or names_links:
-        return _refused("an unknown element that acts on the motion")
-    return _listed("an unknown element")
+        return Rule("an unknown element that acts on the motion", True)
+    return Rule("an unknown element")
 
 
 def _add(name: str, rule: Rule, value: str, owner: str, line: int, found: Unread) -> None:

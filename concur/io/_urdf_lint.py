@@ -10,9 +10,9 @@ import numpy as np
 
 from concur.errors import shown
 from concur.io._unread import first_names
-from concur.io._urdf_held import held_at_zero
+from concur.io._urdf_repair import ONE_COORDINATE
 from concur.io._urdf_shapes import separation, shapes_of
-from concur.io._urdf_tree import ONE_COORDINATE, Link, UrdfJoint, read_urdf
+from concur.io._urdf_tree import Link, UrdfJoint, held_at_zero, read_urdf
 from concur.io._urdf_wheels import Hints, looks_wheeled
 from concur.io._urdf_xacro import Macros
 

@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -15,9 +15,11 @@ import numpy as np
 
 from concur.errors import ConcurError, shown
 from concur.io._sidecar import sidecar_of
+from concur.io._unread import MOST_NAMES, Unread
 from concur.io._urdf import load_urdf
-from concur.io._urdf_held import heavy_links
-from concur.io._urdf_tree import UrdfFile, read_urdf
+from concur.io._urdf_elements import unread_urdf
+from concur.io._urdf_repair import FIX, NAMES
+from concur.io._urdf_tree import UrdfFile, heavy_links, read_urdf
 from concur.io._urdf_wheels import (
     PARALLEL,
     TOUCHES,
@@ -62,13 +64,15 @@ def suggest_sidecar(
 ) -> tuple[Path, str]:
     """Suggest the sidecar of a URDF file, with the reason of each entry in a comment.
 
-    Wheels are the lowest cylinders on continuous joints with axes parallel to the ground, the plane
-    normal to z of the root link; joints that a plugin for wheels names; links with the name of a
-    wheel on such joints; and links that carry nothing on two or more such joints of one height. A
-    radius is that of the cylinder, of the plugin or of the mesh, else it has to be filled in.
+    Wheels turn without end about axes parallel to the ground, the plane normal to z of the root
+    link. Certain evidence is a plugin for wheels, the name of a wheel, or the lowest cylinder;
+    where no joint has it, a wheel has three of: a round neighbour on a parallel axle, a round
+    inertia, nothing that it carries, and a motor controlled in speed. A radius is that of the
+    cylinder, of the plugin or of the mesh, else it has to be filled in.
     Places, axes, names and plugins decide the family: differential, skid, mecanum, omni, swerve or
     car. Casters become supports. Each suggestion is loaded and reduced, with a guess of missing
-    radii. If this fails with the wheels, they are comments, with the error, and the base is planar.
+    radii, first as the file is, then with repairs, which the sidecar names. If this fails with the
+    wheels, they are comments, with the error, and the base is planar.
 
     Parameters
     ----------
@@ -91,36 +95,73 @@ def suggest_sidecar(
     ConcurError
         If the file cannot be loaded with any suggestion.
     """
+    given, errors = Macros(xacro or {}, packages or {}), list[ConcurError]()
     with tempfile.TemporaryDirectory() as folder:
         side = Path(folder) / "suggested.toml"
-        side.write_text("")
-        given = Macros(xacro or {}, packages or {})
-        read = read_urdf(path, side, given)
-        hints = Hints.of(read)
-        wheels = rolling(read, hints)
-        bases = [""] if wheels or not looks_wheeled(read, hints) else ["planar", "fixed"]
-        attempts = [(wheels, "")] if wheels else []
-        if wheels and all(wheel.steering for wheel in wheels):
-            attempts.append(([replace(wheel, steering="") for wheel in wheels], ""))
-        attempts += [([], base) for base in (["planar"] if wheels else bases)]
-        first: ConcurError | None = None
-        for chosen, base in attempts:
-            drive = _drive(read, chosen, hints)
-            text = _text(read, given, drive, base)
-            side.write_text(_filled(text, chosen), encoding="utf-8")
+        readings = _readings(path, side, given)
+        wanted = next((own.wheels for own in readings if own.wheels), [])
+        for text, wheels in _attempts(readings, given):
+            side.write_text(_filled(text, wheels), encoding="utf-8")
             try:
-                reduce(load_urdf(read.file, side, macros=given))
+                reduce(load_urdf(path, side, macros=given))
             except ConcurError as error:
-                first = first or error
+                errors.append(error)
             else:
                 break
         else:
-            load_urdf(read.file, side, macros=given)  # an error of the file itself
-            reason = " ".join(str(first).partition(": ")[2].split())
+            load_urdf(path, side, macros=given)  # an error of the file itself
+            reason = " ".join(str(errors[0]).partition(": ")[2].split())
             text += f"\n# `concur check` rejects the robot with this file: {reason}\n"
-    if wheels and not chosen and first is not None:
-        text += _as_comment(wheels, first)
-    return sidecar_of(read.file), text
+    if wanted and not wheels:
+        text += _as_comment(wanted, errors[0])
+    return sidecar_of(readings[0].read.file), text
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """A file as it is read with some repairs, and the elements that the robot would lack."""
+
+    read: UrdfFile
+    repair: list[str]
+    ignore: list[str]
+    hints: Hints
+    wheels: list[Rolling]
+
+
+def _readings(path: str | PathLike[str], side: Path, given: Macros) -> list[_Reading]:
+    """The file with more and more repairs, as far as they change it."""
+    found: list[_Reading] = []
+    side.write_text("")
+    for asked in ((), FIX, NAMES):
+        try:
+            read = read_urdf(path, side, given, asked)
+        except ConcurError:
+            if asked is NAMES and not found:
+                read_urdf(path, side, given)  # the error of the file as it is
+                raise
+            continue
+        used = {own.fault for own in read.repairs}
+        repair = [name for name in NAMES if name in used]
+        if repair not in [before.repair for before in found]:
+            unread = Unread(read.file)
+            unread_urdf(read.root, unread, given)
+            ignore = dict.fromkeys(part.element for part in unread.parts if part.refused)
+            hints = Hints.of(read)
+            found.append(_Reading(read, repair, list(ignore), hints, rolling(read, hints)))
+    return found
+
+
+def _attempts(readings: list[_Reading], given: Macros) -> Iterator[tuple[str, list[Rolling]]]:
+    """Sidecars to be tried with their wheels; without wheels the base of a rover is no free one."""
+    for own in readings:
+        plain = [replace(wheel, steering="") for wheel in own.wheels]
+        for wheels in (own.wheels, plain) if all(w.steering for w in own.wheels) else (own.wheels,):
+            if wheels:
+                yield _text(own, given, _drive(own.read, wheels, own.hints), ""), wheels
+    for own in readings:
+        wheeled = own.wheels or looks_wheeled(own.read, own.hints)
+        for base in ("planar", "fixed") if wheeled else ("", "fixed"):
+            yield _text(own, given, _Drive("none"), base), []
 
 
 def _filled(text: str, wheels: list[Rolling]) -> str:
@@ -254,15 +295,21 @@ def _steered(fixed: list[Rolling], steered: list[Rolling], hints: Hints) -> _Dri
     return found
 
 
-def _text(read: UrdfFile, given: Macros, drive: _Drive, base: str) -> str:
-    wheels, tree = drive.wheels, read.tree
+def _text(own: _Reading, given: Macros, drive: _Drive, base: str) -> str:
+    read, wheels, tree = own.read, drive.wheels, own.read.tree
     head = f"# Suggested by `concur check {shown(read.file.name)} --suggest`: review every line."
     lines = [head, ""]
     for name, table in (("xacro", given.arguments), ("packages", given.packages)):
         if table:
-            pairs = (f"{json.dumps(key)} = {json.dumps(str(table[key]))}" for key in table)
+            pairs = (f"{_toml(key)} = {_toml(str(table[key]))}" for key in table)
             lines.append(f"{name} = {{ {', '.join(pairs)} }}")
-    lines += _base(read, drive, base)
+    for one in [own for own in read.repairs if own.fault in NAMES][:MOST_NAMES]:
+        lines.append(f"# {one.place}: {one.change}")
+    if own.repair:
+        lines.append(f"repair = {_toml(own.repair)}")
+    if own.ignore:
+        lines.append(f"ignore = {_toml(own.ignore)}  # they change the motion; without them?")
+    lines += _base(own, drive, base)
     geared = {name for gears in drive.drives.values() for name in gears}
     heavy = heavy_links(tree, read.links)
     moving = [
@@ -274,50 +321,57 @@ def _text(read: UrdfFile, given: Macros, drive: _Drive, base: str) -> str:
     reason = "all joints that move independently"
     reason += ", but wheels that skid or follow" if drive.passive else ""
     reason += ", but those of drives" if geared else ""
-    lines += [f"actuated = [  # {reason}", *(f"    {json.dumps(n)}," for n in moving), "]"]
+    lines += [f"actuated = [  # {reason}", *(f"    {_toml(n)}," for n in moving), "]"]
     if drive.locked:
         lines += ["", "[locked]"]
     for name, why in drive.locked.items():
         low, high = tree[name].limits.get("limits", (-math.inf, math.inf))
-        lines.append(f"{json.dumps(name)} = {float(np.clip(0.0, low, high))!r}  # {why}")
+        lines.append(f"{_toml(name)} = {float(np.clip(0.0, low, high))!r}  # {why}")
     if drive.supports:
         lines += ["", "[supports]  # casters, which roll in every direction"]
-        lines += [f"{json.dumps(n)} = {_listed(at)}" for n, at in drive.supports.items()]
+        lines += [f"{_toml(n)} = {_listed(at)}" for n, at in drive.supports.items()]
     for name, gears in drive.drives.items():
-        pairs = (f"{json.dumps(joint)} = {ratio!r}" for joint, ratio in gears.items())
+        pairs = (f"{_toml(joint)} = {ratio!r}" for joint, ratio in gears.items())
         lines += ["", "[[motors]]", f'name = "{name}"', f"joints = {{ {', '.join(pairs)} }}"]
     for wheel in wheels:
         lines += ["", *_wheel(wheel, drive.kinds.get(wheel.link, ""), wheels)]
     if drive.slider is not None:
         center, axis = drive.slider
         lines += ["", "# The robot turns about the middle of its axles: no side slip there."]
-        lines += ["[[wheels]]", f"body = {json.dumps(read.top)}", "radius = 0.0", 'kind = "slider"']
+        lines += ["[[wheels]]", f"body = {_toml(read.top)}", "radius = 0.0", 'kind = "slider"']
         lines += [f"axis = {_listed(axis)}", f"center = {_listed(center)}"]
     for wheel_link, *guides in drive.steering:
-        lines += ["", "[[steering]]", f"wheel = {json.dumps(wheel_link)}"]
-        lines.append(f"guides = {json.dumps(guides)}")
+        lines += ["", "[[steering]]", f"wheel = {_toml(wheel_link)}"]
+        lines.append(f"guides = {_toml(guides)}")
     return "\n".join(lines) + "\n"
 
 
-def _base(read: UrdfFile, drive: _Drive, base: str) -> list[str]:
+def _base(own: _Reading, drive: _Drive, base: str) -> list[str]:
     """Joint of the base and gravity; `base` is that of a robot whose wheels cannot be taken."""
-    top = read.top
+    top = own.read.top
     fall = "gravity = [0.0, 0.0, -9.81]  # the z axis of the root link points upwards"
     count = f"{len(drive.wheels)} wheels roll on the ground: {drive.family} drive"
     if top == "world":
         return ["# No base: the root link `world` is the inertial frame.", fall]
     if drive.wheels:
         return [f'base = "planar"  # {count}', fall]
-    if base:
+    if base and (own.wheels or looks_wheeled(own.read, own.hints)):
         return [f'base = "{base}"  # it has wheels, which no suggestion could take over', fall]
-    if top and not read.links[top].mass:
+    if base:
+        return [f'base = "{base}"  # a free base would have a motion without mass', fall]
+    if top and not own.read.links[top].mass:
         return [f'base = "fixed"  # the root link `{top}` has no mass', fall]
     free = 'base = "free"  # no wheels were found, and the root link has mass'
     return [free, "# gravity = [0.0, 0.0, -9.81]  # zero by default, as of a spacecraft"]
 
 
+def _toml(value: object) -> str:
+    """A string or a list in TOML, which has no pairs of surrogates."""
+    return json.dumps(value, ensure_ascii=False)
+
+
 def _listed(vector: np.ndarray) -> str:
-    return json.dumps([float(f"{x:.9g}") + 0.0 for x in vector])
+    return _toml([float(f"{x:.9g}") + 0.0 for x in vector])
 
 
 def _wheel(wheel: Rolling, kind: str, wheels: list[Rolling]) -> list[str]:
@@ -333,7 +387,7 @@ def _wheel(wheel: Rolling, kind: str, wheels: list[Rolling]) -> list[str]:
         f"# `{wheel.joint}` turns without end, its axis ({axis}) is parallel to the ground,",
         f"# and {wheel.why}",
         "[[wheels]]",
-        f"body = {json.dumps(wheel.link)}",
+        f"body = {_toml(wheel.link)}",
         f"{FILL_IN}: {wheel.guess}" if wheel.guess else entry,
     ]
     if np.any(wheel.offset):

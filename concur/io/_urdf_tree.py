@@ -4,33 +4,31 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from concur.errors import InertiaError, shown
-from concur.files import is_file
-from concur.io._sidecar import UrdfSidecar, sidecar_of
-from concur.io._unread import Part
-from concur.io._urdf_inertia import (
+from concur.io._sidecar import UrdfSidecar
+from concur.io._urdf_draft import Repair
+from concur.io._urdf_repair import (
+    NAMES,
+    ONE_COORDINATE,
     inertial_of,
-    largest_gyration,
-    second_moments,
-    without_rounding,
+    limits_of,
+    repaired,
 )
-from concur.io._urdf_repair import repaired
-from concur.io._urdf_xacro import Macros, urdf_text
+from concur.io._urdf_xacro import Macros, read_sidecar, urdf_text
 from concur.io._urdf_xml import TAGS, Node, parsed, tag_of
 from concur.robot import Inertia, joints
-from concur.tables import build, file_named, located, read_toml, suggest
+from concur.tables import fault, file_named, located, show, suggest, unknown
 
-ONE_COORDINATE = ("revolute", "continuous", "prismatic")
-
-_TYPES = (*ONE_COORDINATE, "fixed", "planar", "floating")
+_TYPES = (*ONE_COORDINATE, "fixed", "planar", "floating", "spherical")
 
 MOST_LINKS = 50_000
 """Largest number of links and joints in a file; those that move on their own are far fewer."""
@@ -50,12 +48,6 @@ class Link:
     mass: float
     com: np.ndarray
     tensor: np.ndarray
-    note: str = ""  # of what differs from the file
-
-    @property
-    def is_point(self) -> bool:
-        """Whether a tensor of zero replaces a missing or invalid one."""
-        return bool(self.note) and not self.tensor.any()
 
 
 @dataclass(frozen=True)
@@ -73,7 +65,6 @@ class UrdfJoint:
     joint: joints.Joint
     limits: dict[str, Any]
     mimic: tuple[str, float, float] | None = None
-    note: str = ""  # of what differs from the file
 
 
 @dataclass(frozen=True)
@@ -85,40 +76,37 @@ class UrdfFile:
     root: Node
     links: dict[str, Link]
     tree: dict[str, UrdfJoint]
-    repairs: list[Part]
+    repairs: Sequence[Repair]
     table: UrdfSidecar
     side: Path
     given: bool  # whether there is a sidecar
 
+    @functools.cached_property
+    def carriers(self) -> dict[str, str]:
+        """Names of the joints that carry links, by link."""
+        return {joint.child: name for name, joint in self.tree.items()}
+
     @property
     def top(self) -> str:
         """Root link; empty if each link is carried."""
-        carried = {joint.child for joint in self.tree.values()}
-        return next((name for name in self.links if name not in carried), "")
+        return next((name for name in self.links if name not in self.carriers), "")
 
 
 def read_urdf(
     path: str | PathLike[str],
     sidecar: str | PathLike[str] | None = None,
     macros: Macros = Macros(),  # noqa: B008  # a frozen value
+    asked: Collection[str] = (),
 ) -> UrdfFile:
     """Read a URDF file and its sidecar: parse, repair, check that links and joints form a tree."""
     file = file_named(path)
     table, macros, side, given = read_sidecar(file, sidecar, macros)
-    root = Node(parsed(urdf_text(file, macros), file), file)
-    repairs = repaired(root)
-    links, tree = contents(root)
-    return UrdfFile(file, macros, root, links, tree, repairs, table, side, given)
-
-
-def read_sidecar(
-    file: Path, sidecar: str | PathLike[str] | None, macros: Macros
-) -> tuple[UrdfSidecar, Macros, Path, bool]:
-    """The sidecar, all macros, the path of the sidecar, and whether there is one."""
-    side = sidecar_of(file) if sidecar is None else file_named(sidecar)
-    given = sidecar is not None or is_file(side)
-    table = build(UrdfSidecar, read_toml(side) if given else {}, side)
-    return table, macros.over(table.xacro or {}, table.packages or {}, side.parent), side, given
+    for name in table.repair:
+        if name not in NAMES:
+            raise unknown(side, "", "repair", "the name of a repair", name, NAMES)
+    draft = repaired(Node(parsed(urdf_text(file, macros), file), file), {*table.repair, *asked})
+    links, tree = contents(draft.root)
+    return UrdfFile(file, macros, draft.root, links, tree, draft.repairs, table, side, given)
 
 
 def contents(root: Node) -> tuple[dict[str, Link], dict[str, UrdfJoint]]:
@@ -130,14 +118,13 @@ def contents(root: Node) -> tuple[dict[str, Link], dict[str, UrdfJoint]]:
     if len(found) > MOST_LINKS:
         cure = "Remove the parts that do not move."
         root.refuse(f"at most {MOST_LINKS} links and joints", f"{len(found)}", cure)
-    gyration = functools.cache(lambda: largest_gyration(root))
     for element in found:
         node = Node(element, root.path)
         name = node.named()
         if name in (links if node.tag == "link" else tree):
             node.refuse(f"each {node.tag} name once", f"a second `{name}`", "Rename one of them.")
         if node.tag == "link":
-            links[name] = read_link(node, gyration)
+            links[name] = _link(node)
         else:
             tree[name] = _joint(node)
     if not links:
@@ -158,31 +145,21 @@ def contents(root: Node) -> tuple[dict[str, Link], dict[str, UrdfJoint]]:
     return links, tree
 
 
-def read_link(node: Node, gyration: Callable[[], float]) -> Link:
+def _link(node: Node) -> Link:
     """Read a link; without <inertial> it has no mass. The inertia must be physical."""
     found = inertial_of(node)
     if found is None:
         return Link(node, 0.0, np.zeros(3), np.zeros((3, 3)))
     inertia, mass, pose, tensor = found
-    R, com, note = pose[:3, :3], pose[:3, 3], ""
-    try:
-        Inertia(mass, (0.0, 0.0, 0.0), tuple(map(tuple, tensor)))
-    except InertiaError as error:
-        exact = None if mass <= 0.0 else without_rounding(mass, com, tensor, gyration())
-        if exact is None:
-            with located(node.path, inertia.place):
-                if mass >= 0.0:
-                    error.cure += f" {FIX}"
-                raise
-        moments = ", ".join(f"{x:.3g}" for x in np.maximum(np.linalg.eigvalsh(exact), 0.0))
-        note = (
-            f"a second moment of {np.linalg.eigvalsh(second_moments(tensor))[0]:.3g} kg m^2, which "
-            f"is rounding; without it the principal moments are ({moments}) kg m^2"
-        )
-        tensor = exact
-    if inertia.tag == "inertial" and mass:
-        note = "missing beside a mass, which is read as a point, as Pinocchio does"
-    return Link(node, mass, com, R @ tensor @ R.T, note and f"{note} ({inertia.place})")
+    with located(node.path, inertia.place):
+        try:
+            Inertia(mass, (0.0, 0.0, 0.0), tuple(map(tuple, tensor)))
+        except InertiaError as error:
+            if mass >= 0.0:
+                error.cure += f" {FIX}"
+            raise
+    R = pose[:3, :3]
+    return Link(node, mass, pose[:3, 3], R @ tensor @ R.T)
 
 
 def _joint(node: Node) -> UrdfJoint:
@@ -201,14 +178,15 @@ def _joint(node: Node) -> UrdfJoint:
     moves = kind in (*ONE_COORDINATE, "planar")
     if "axis" in parts:
         axis = parts["axis"].numbers("xyz", 3, None if moves else axis)
-    joint: joints.Joint = joints.Free() if kind == "floating" else joints.Fixed()
+    others = {"floating": joints.Free, "spherical": joints.Spherical}
+    joint: joints.Joint = others.get(kind, joints.Fixed)()
     if moves:
         with located(node.path, parts["axis"].place if "axis" in parts else node.place):
             if kind == "planar":
                 joint = joints.Planar(axis)
             else:
                 joint = joints.Prismatic(axis) if kind == "prismatic" else joints.Revolute(axis)
-    limits, note = _tightest(node, kind) if kind in ONE_COORDINATE else ({}, "")
+    limits = limits_of(parts["limit"], kind) if kind in ONE_COORDINATE and "limit" in parts else {}
     mimic = None
     if "mimic" in parts and kind != "fixed":
         if kind not in ONE_COORDINATE:
@@ -216,48 +194,107 @@ def _joint(node: Node) -> UrdfJoint:
             node.refuse(expected, f"a {kind} joint", "Remove <mimic>.")
         other = parts["mimic"]
         mimic = other.text("joint"), other.number("multiplier", 1.0), other.number("offset", 0.0)
-    return UrdfJoint(node, kind, ends[0], ends[1], node.pose(), joint, limits, mimic, note)
+    return UrdfJoint(node, kind, ends[0], ends[1], node.pose(), joint, limits, mimic)
 
 
-def _tightest(joint: Node, kind: str) -> tuple[dict[str, Any], str]:
-    """Limits that all elements <limit> of a joint allow, and a note if there are several."""
-    elements = joint.limits()
-    each = [_limits(element, kind) for element in elements]
-    if len(each) < 2:
-        return (each[0] if each else {}), ""
-    found: dict[str, Any] = {}
-    if ranges := [one["limits"] for one in each if "limits" in one]:
-        lower, upper = max(low for low, _ in ranges), min(high for _, high in ranges)
-        if not lower < upper:
-            texts = " and ".join(f"{low:g} to {high:g}" for low, high in ranges)
-            joint.refuse("limits that overlap", texts, "Remove all <limit> but one.")
-        found["limits"] = (lower, upper)
-    for name in ("torque_limit", "speed_limit"):
-        if values := [one[name] for one in each if name in one]:
-            found[name] = min(values)
-    lower, upper = found.get("limits", (-math.inf, math.inf))
-    taken = (
-        f"lower {lower:g}, upper {upper:g}, effort {found.get('torque_limit', math.inf):g}, "
-        f"velocity {found.get('speed_limit', math.inf):g}"
-    )
-    lines = ", ".join(str(element.line) for element in elements)
-    note = f"all but the tightest of {len(each)}, which leaves {taken}; Pinocchio takes the first"
-    return found, f"{note} ({joint.place}, <limit> at lines {lines})"
+# --- joints that are held -----------------------------------------------------------------------
 
 
-def _limits(node: Node, kind: str) -> dict[str, Any]:
-    """Limits as arguments of `Body`; zero efforts and velocities and [0, 0] are placeholders."""
-    found: dict[str, Any] = {}
-    lower, upper = (node.number(name, 0.0, infinite=True) for name in ("lower", "upper"))
-    if kind != "continuous" and (lower, upper) != (0.0, 0.0):
-        if not lower < upper:
-            cure = "Correct the bounds; hold a joint with [locked] of the sidecar."
-            node.refuse("`lower` below `upper`", f"{lower:g} and {upper:g}", cure)
-        found["limits"] = (lower, upper)
-    for attribute, argument in (("effort", "torque_limit"), ("velocity", "speed_limit")):
-        value = node.number(attribute, 0.0, infinite=True)
-        if value < 0.0:
-            node.refuse(f"`{attribute}` of zero or more", f"{value:g}", "Give its magnitude.")
-        if value > 0.0:
-            found[argument] = value
+def locked_joints(
+    tree: dict[str, UrdfJoint], table: UrdfSidecar, side: Path
+) -> dict[str, UrdfJoint]:
+    """Replace locked joints, and joints that follow them, by fixed ones."""
+    locked = dict(table.locked or {})
+    known = [n for n, joint in tree.items() if joint.kind in ONE_COORDINATE]
+    for name in locked:
+        if name not in known:
+            raise unknown(side, "[locked]", name, "a joint with one coordinate", name, known)
+    for joint in tree.values():
+        if joint.mimic is not None and joint.mimic[0] not in known:
+            other = joint.node.parts()["mimic"]
+            cure = suggest(joint.mimic[0][:255], known, "Check the spelling.")
+            other.refuse("the name of a joint with one coordinate", show(joint.mimic[0]), cure)
+    locked = _with_followers(tree, locked)
+    found = {}
+    for name, joint in tree.items():
+        if name in locked:
+            low, high = joint.limits.get("limits", (-math.inf, math.inf))
+            if not low <= locked[name] <= high:
+                raise fault(
+                    side,
+                    "[locked]",
+                    name,
+                    expected=f"a coordinate in the range of the joint, {low:g} to {high:g}",
+                    came=f"{locked[name]:g}",
+                    cure="Use radians, or metres for a prismatic joint.",
+                )
+            joint = _fixed(joint, locked[name])
+        found[name] = joint
     return found
+
+
+def heavy_links(tree: dict[str, UrdfJoint], links: dict[str, Link]) -> set[str]:
+    """Links that have mass, or carry a link that has."""
+    ends = {joint.child: joint.parent for joint in tree.values()}
+    heavy: set[str] = set()
+    for link in links:
+        at: str | None = link if links[link].mass else None
+        while at is not None and at not in heavy:
+            heavy.add(at)
+            at = ends.get(at)
+    return heavy
+
+
+def held_at_zero(
+    tree: dict[str, UrdfJoint], links: dict[str, Link], table: UrdfSidecar
+) -> dict[str, float]:
+    """Coordinates of the joints that carry no mass and that the sidecar does not name.
+
+    A coordinate is zero, or the bound of the joint next to zero. A robot without any mass has none.
+    """
+    named = {*(table.actuated or ()), *(table.locked or ())}
+    rolling = {wheel.body for wheel in table.wheels or ()}
+    heavy = heavy_links(tree, links)
+    if not heavy:
+        return {}
+    return {
+        name: float(np.clip(0.0, *joint.limits.get("limits", (-math.inf, math.inf))))
+        for name, joint in tree.items()
+        if joint.joint.nv and joint.child not in heavy
+        if name not in named and joint.child not in rolling
+    }
+
+
+def held_joints(
+    tree: dict[str, UrdfJoint], links: dict[str, Link], table: UrdfSidecar
+) -> dict[str, UrdfJoint]:
+    """Hold the joints that carry no mass, whose motion would be undetermined."""
+    held = _with_followers(tree, held_at_zero(tree, links, table))
+    return {
+        name: _fixed(joint, held[name]) if name in held else joint for name, joint in tree.items()
+    }
+
+
+def _with_followers(tree: dict[str, UrdfJoint], held: dict[str, float]) -> dict[str, float]:
+    """Add the joints that follow held ones, with the coordinates that belong to them."""
+    held = dict(held)
+    following = {name: joint.mimic for name, joint in tree.items() if joint.mimic is not None}
+    # Chains of joints that follow each other.
+    while ready := [name for name, (leader, *_) in following.items() if leader in held]:
+        for name in ready:
+            leader, factor, offset = following.pop(name)
+            held.setdefault(name, factor * held[leader] + offset)
+    return held
+
+
+def _fixed(joint: UrdfJoint, value: float) -> UrdfJoint:
+    """Replace a joint by a fixed one at a coordinate; planar and floating ones are at zero."""
+    motion = np.eye(4)
+    if joint.kind in ONE_COORDINATE:
+        axis = np.array(joint.joint.axis)  # type: ignore[attr-defined]
+        if joint.kind == "prismatic":
+            motion[:3, 3] = value * axis
+        else:
+            motion[:3, :3] = Rotation.from_rotvec(value * axis).as_matrix()
+    ends = joint.parent, joint.child
+    return UrdfJoint(joint.node, "fixed", *ends, joint.pose @ motion, joints.Fixed(), {})

@@ -1,15 +1,18 @@
-"""Wheels of a URDF file: the joints that may turn wheels, with the evidence for each."""
+"""Wheels of a URDF file: a table of evidence, and the score of each joint that may turn one."""
 
 from __future__ import annotations
 
+import functools
 import math
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from concur.errors import shown
+from concur.io._urdf_repair import number_of
 from concur.io._urdf_shapes import reach, shapes_of
 from concur.io._urdf_tree import Link, UrdfFile, UrdfJoint
 from concur.io._urdf_xml import Node, tag_of
@@ -25,10 +28,26 @@ TOUCHES = 0.02
 LEVEL = 1e-3
 """Difference of heights, m, up to which axles of wheels without cylinders are at one height."""
 
-WHEEL_NAMES = re.compile(r"wheel|tire|tyre|caster|castor|whl|roue|ruota|rueda", re.I)
-"""Parts of names of wheels."""
+ROUND = 0.01
+"""Relative difference of the moments of inertia across the axle above which a link is no wheel."""
 
-CASTER_NAMES = re.compile(r"caster|castor|swivel", re.I)
+TURNS = 4.0 * math.pi
+"""Range of a revolute joint, rad, from which on it may be the axle of a wheel."""
+
+NEAR = 0.2
+"""Height above the lowest cylinder, in radii, up to which one with another hint is a wheel."""
+
+CERTAIN = 3
+"""Score from which on a joint turns a wheel."""
+
+WHEEL_NAMES = re.compile(
+    r"wheel|tire|tyre|whl|caster|castor|roue|ruota|rueda|llanta|pneu|(?<![a-z])r[aä]d(?![a-z])|"
+    r"räder|raeder|reifen|hjul|(?<![a-z])roda(?![a-z])|kolo|koło|koleso|колесо|teker|轮|輪|タイヤ|바퀴",
+    re.I,
+)
+"""Parts of names of wheels, in several languages."""
+
+CASTER_NAMES = re.compile(r"caster|castor|swivel|lenkrolle|laufrolle|roulette|rueda_loca", re.I)
 """Parts of names of wheels that roll in every direction."""
 
 OTHER_NAMES = re.compile(
@@ -38,16 +57,11 @@ OTHER_NAMES = re.compile(
 )
 """Parts of names of what turns without end and rolls on nothing."""
 
-ROUND = 0.01
-"""Relative difference of the moments of inertia across the axle above which a link is no wheel."""
-
-TURNS = 4.0 * math.pi
-"""Range of a revolute joint, rad, from which on it may be the axle of a wheel."""
-
-_MESH = "{*}%s/{*}geometry/{*}mesh"
-
 _PLUGINS = re.compile(r"diff|skid|mecanum|omni|ackermann|tricycle|steer|swerve|wheel|planar", re.I)
 """Parts of names of plugins that drive wheels."""
+
+_MESH = "{*}%s/{*}geometry/{*}mesh"
+_SPEED = re.compile(r"velocity", re.I)
 
 
 @dataclass(frozen=True)
@@ -66,8 +80,15 @@ class Rolling:
     steering: str = ""  # joint along the vertical that carries it
     carriers: tuple[str, ...] = ()  # all joints that move it, such as those of rockers
     trail: float = 0.0  # distance of the axle from the steering axis, m
+    upright: bool = True  # whether all joints that move it are along the vertical
     why: str = ""
     guess: str = ""
+    drawn: bool = False  # whether a cylinder around the axle has this radius
+
+    @property
+    def ground(self) -> float:
+        """Height of its lowest point, m."""
+        return float(self.center[2] - self.radius)
 
 
 @dataclass(frozen=True)
@@ -77,71 +98,123 @@ class Hints:
     words: str = ""  # names of the plugins that drive wheels
     wheels: dict[str, str] = field(default_factory=dict)  # their joints, with the plugin
     driven: frozenset[str] = frozenset()
+    fast: frozenset[str] = frozenset()  # joints whose motors are controlled in speed
     radius: float = 0.0
 
     @classmethod
     def of(cls, read: UrdfFile) -> Hints:
         """Hints of a file."""
         words, radius, wheels = "", 0.0, dict[str, str]()
-        driven: set[str] = set()
+        driven, fast = set[str](), set[str]()
         for element in read.root.element.iter():
             tag = tag_of(element)
-            if tag in ("transmission", "ros2_control"):
-                driven |= {str(e.get("name")) for e in element.iter() if tag_of(e) == "joint"}
-            own = " ".join(str(element.get(name, "")) for name in ("name", "filename"))
-            if tag != "plugin" or not _PLUGINS.search(own):
+            for own in element if tag in ("transmission", "ros2_control") else ():
+                if tag_of(own) == "joint":
+                    driven.add(str(own.get("name")))
+                    texts = [f"{e.get('name')} {e.text}" for e in own.iter() if e is not own]
+                    fast |= {str(own.get("name"))} if _SPEED.search(" ".join(texts)) else set()
+            name = " ".join(str(element.get(name, "")) for name in ("name", "filename"))
+            if tag != "plugin" or not _PLUGINS.search(name):
                 continue
-            words += f"{own.lower()} "
+            words += f"{name.lower()} "
             for entry in element.iter():
                 text = (entry.text or "").strip()
-                label = shown(own.split()[-1].removeprefix("lib"), 60)
+                label = shown(name.split()[-1].removeprefix("lib"), 60)
                 wheels |= {word: label for word in re.split(r"[\s,]+", text) if word in read.tree}
                 size = re.search(r"wheel.*(radius|diameter)", tag_of(entry), re.I)
-                with suppress(ValueError):
-                    if size:
-                        radius = float(text) / (2.0 if size[1].lower() == "diameter" else 1.0)
-        return cls(words, wheels, frozenset(driven | set(wheels)), max(radius, 0.0))
+                if size and (number := number_of(text)):
+                    radius = number / (2.0 if size[1].lower() == "diameter" else 1.0)
+        return cls(
+            words, wheels, frozenset(driven | set(wheels)), frozenset(fast), max(radius, 0.0)
+        )
+
+
+@dataclass(frozen=True)
+class Scene:
+    """All joints that may turn wheels, and what is known of them."""
+
+    read: UrdfFile
+    hints: Hints
+    candidates: tuple[Rolling, ...]
+
+    @functools.cached_property
+    def ground(self) -> float:
+        """Height of the lowest cylinder, m."""
+        return min((wheel.ground for wheel in self.candidates if wheel.drawn), default=0.0)
+
+    @functools.cached_property
+    def carriers(self) -> set[str]:
+        """Links that carry others."""
+        return {joint.parent for joint in self.read.tree.values()}
+
+    def named(self, wheel: Rolling) -> bool:
+        return bool(WHEEL_NAMES.search(f"{wheel.link} {wheel.joint}"))
+
+    def lowest(self, wheel: Rolling) -> bool:
+        return wheel.drawn and wheel.ground <= self.ground + TOUCHES * wheel.radius
+
+    def last(self, wheel: Rolling) -> bool:
+        """Whether it carries nothing, and steering or suspensions along the vertical carry it."""
+        return wheel.link not in self.carriers and wheel.upright
+
+    def beside(self, wheel: Rolling) -> bool:
+        """Whether a round link stands beside it on a parallel axle at the same height."""
+        for other in self.candidates:
+            apart = wheel.center - other.center
+            level = sine(wheel.axis, other.axis) <= PARALLEL and abs(apart[2]) <= LEVEL
+            leaf = other.link not in self.carriers and self.round(other)
+            if level and leaf and abs(apart @ wheel.axis) > LEVEL:
+                return True
+        return False
+
+    def round(self, wheel: Rolling) -> bool:
+        """Whether the inertia has the symmetry of a wheel about its axle."""
+        link, axis = self.read.links[wheel.link], axis_of(self.read.tree[wheel.joint])
+        across = np.eye(3) - np.outer(axis, axis)
+        moments = np.linalg.eigvalsh(across @ link.tensor @ across)[1:]
+        away = np.linalg.norm(across @ link.com)
+        balanced = link.mass * away**2 <= ROUND * moments[1]
+        return bool(link.mass and balanced and moments[1] - moments[0] <= ROUND * moments[1])
+
+
+EVIDENCE: tuple[tuple[int, str, Callable[[Scene, Rolling], bool]], ...] = (
+    (3, "a plugin names it", lambda scene, wheel: wheel.joint in scene.hints.wheels),
+    (3, "it has the name of a wheel", Scene.named),
+    (3, "the cylinder around its axle is the lowest", Scene.lowest),
+    (1, "it has the place of a wheel", Scene.beside),
+    (1, "its inertia is round", Scene.round),
+    (1, "it carries nothing", Scene.last),
+    (1, "its speed is controlled", lambda scene, wheel: wheel.joint in scene.hints.fast),
+)
+"""What suggests that a joint turns a wheel, with its weight."""
 
 
 def rolling(read: UrdfFile, hints: Hints) -> list[Rolling]:
-    """Wheels: the lowest cylinders, joints that a plugin names, and names or places of wheels."""
-    links, tree = read.links, read.tree
-    ends = {joint.child: name for name, joint in tree.items()}
-    carriers = {joint.parent for joint in tree.values()}
-    moving = {joint.parent for joint in tree.values() if joint.joint.nv}
-    drawn, others = [], []
-    for name, joint in tree.items():
-        label = f"{joint.child} {name}"
+    """The wheels of a file, with their sizes: certain ones, else the joints with enough hints."""
+    candidates = []
+    for name, joint in read.tree.items():
         low, high = joint.limits.get("limits", (-math.inf, math.inf))
         turns = joint.kind == "continuous" or (joint.kind == "revolute" and high - low >= TURNS)
-        found = _placed(read, name, ends) if turns else None
-        if found is None or OTHER_NAMES.search(label):
+        found = _placed(read, name) if turns else None
+        if found is None or OTHER_NAMES.search(f"{joint.child} {name}"):
             continue
-        ends_chain = joint.child not in moving or WHEEL_NAMES.search(label)
-        if joint.kind == "continuous" and ends_chain:
-            wheel = _cylinder(found, links[joint.child], joint)
-            if wheel is not None:
-                drawn.append(wheel)
-                continue
-        if joint.mimic is None or name in hints.wheels:
-            others.append(found)
-    ground = min((w.center[2] - w.radius for w in drawn), default=0.0)
-    touching = [w for w in drawn if w.center[2] - w.radius <= ground + TOUCHES * w.radius]
-    chosen = [
-        w for w in others if w.joint in hints.wheels or WHEEL_NAMES.search(f"{w.link} {w.joint}")
-    ]
-    if not touching and not chosen:
-        leaves = [
-            w
-            for w in others
-            if w.link not in carriers and not w.carriers and _is_round(links[w.link], tree[w.joint])
-        ]
-        chosen = [w for w in leaves if any(_beside(w, other) for other in leaves)]
-    sized = [_sized(w, read, hints) for w in chosen]
-    lowest = min((w.center[2] - w.radius for w in sized), default=0.0)
-    return touching + [
-        replace(w, radius=float(w.center[2] - lowest)) if w.guess else w for w in sized
-    ]
+        found = _cylinder(found, read)
+        if found.drawn or joint.mimic is None or name in hints.wheels:
+            candidates.append(found)
+    scene = Scene(read, hints, tuple(candidates))
+    certain, likely = list[Rolling](), list[Rolling]()
+    for wheel in candidates:
+        found_here = [(weight, what) for weight, what, holds in EVIDENCE if holds(scene, wheel)]
+        weights = [weight for weight, _ in found_here]
+        near = wheel.ground - scene.ground <= NEAR * wheel.radius
+        if sum(weights) < CERTAIN or (wheel.drawn and not (scene.lowest(wheel) or near)):
+            continue
+        why = " and ".join(what for weight, what in found_here if weight == max(weights))
+        wheel = replace(wheel, why=wheel.why or f"{why}.")
+        (certain if CERTAIN in weights else likely).append(wheel)
+    sized = [w if w.drawn else _sized(w, read, hints) for w in certain or likely]
+    lowest = min((w.ground for w in sized if not w.drawn), default=0.0)
+    return [replace(w, radius=float(w.center[2] - lowest)) if w.guess else w for w in sized]
 
 
 def looks_wheeled(read: UrdfFile, hints: Hints) -> bool:
@@ -163,21 +236,26 @@ def is_caster(wheel: Rolling, read: UrdfFile, hints: Hints) -> bool:
 
 def balls(read: UrdfFile, wheels: list[Rolling]) -> dict[str, np.ndarray]:
     """Contact points in the frame of the root of casters that are no wheels on axles."""
-    ends = {joint.child: name for name, joint in read.tree.items()}
     rolling_joints = {joint for w in wheels for joint in (w.joint, *w.carriers)}
+    carriers = {joint.parent for joint in read.tree.values()}
+    ground = min((wheel.ground for wheel in wheels if not wheel.guess), default=-math.inf)
     found = {}
-    for link, name in ends.items():
-        joint = read.tree[name]
-        leaf = link not in {other.parent for other in read.tree.values()}
-        if leaf and name not in rolling_joints and CASTER_NAMES.search(f"{link} {name}"):
-            pose, _ = chain(joint, read.tree, ends)
-            shapes = shapes_of(read.links[link].node, "collision")
-            middle = np.array(shapes[0].placement.translation) if shapes else np.zeros(3)
-            below = reach(shapes[0], pose[:3, :3].T @ (0.0, 0.0, -1.0)) if shapes else 0.0
-            center = pose[:3, :3] @ middle + pose[:3, 3]
-            height = pose[2, 3] - below if shapes else center[2]
-            found[link] = np.array([center[0], center[1], height])
+    for name, joint in read.tree.items():
+        if joint.child in carriers or name in rolling_joints:
+            continue
+        pose, _ = chain(read, name)
+        shapes = shapes_of(read.links[joint.child].node, "collision")
+        middle = np.array(shapes[0].placement.translation) if shapes else np.zeros(3)
+        below = reach(shapes[0], pose[:3, :3].T @ (0.0, 0.0, -1.0)) if shapes else 0.0
+        center = pose[:3, :3] @ middle + pose[:3, 3]
+        height = pose[2, 3] - below if shapes else center[2]
+        slides = [shape.kind for shape in shapes] == ["sphere"] and abs(height - ground) <= LEVEL
+        if CASTER_NAMES.search(f"{joint.child} {name}") or (slides and joint.kind == "fixed"):
+            found[joint.child] = np.array([center[0], center[1], height])
     return found
+
+
+# --- geometry -------------------------------------------------------------------------------------
 
 
 def sine(one: np.ndarray, other: np.ndarray) -> float:
@@ -185,16 +263,15 @@ def sine(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.linalg.norm(np.cross(one, other)))
 
 
-def chain(
-    joint: UrdfJoint, tree: dict[str, UrdfJoint], ends: dict[str, str]
-) -> tuple[np.ndarray, list[tuple[str, np.ndarray]]]:
+def chain(read: UrdfFile, name: str) -> tuple[np.ndarray, list[tuple[str, np.ndarray]]]:
     """Pose (4, 4) of a joint in the root's frame at zero, and of the joints that move it."""
     above: list[tuple[str, np.ndarray]] = []
+    joint = read.tree[name]
     pose, seen = joint.pose, {joint.child}
-    while joint.parent in ends and joint.parent not in seen:
+    while joint.parent in read.carriers and joint.parent not in seen:
         seen.add(joint.parent)
-        name = ends[joint.parent]
-        joint = tree[name]
+        name = read.carriers[joint.parent]
+        joint = read.tree[name]
         pose = joint.pose @ pose
         above = [(one, joint.pose @ own) for one, own in above]
         if joint.joint.nv == 1:  # a planar or floating joint is that of the base
@@ -202,72 +279,84 @@ def chain(
     return pose, above
 
 
-def _placed(read: UrdfFile, name: str, ends: dict[str, str]) -> Rolling | None:
+def axis_of(joint: UrdfJoint) -> np.ndarray:
+    """Axis of a joint with one coordinate in its frame, shape (3,)."""
+    return np.array(joint.joint.axis)  # type: ignore[attr-defined]
+
+
+def _placed(read: UrdfFile, name: str) -> Rolling | None:
     """A joint with an axis parallel to the ground, the plane normal to z of the root link."""
     joint = read.tree[name]
-    pose, above = chain(joint, read.tree, ends)
-    axis = pose[:3, :3] @ np.array(joint.joint.axis)  # type: ignore[attr-defined]
+    pose, above = chain(read, name)
+    axis = pose[:3, :3] @ axis_of(joint)
     if abs(axis[2]) > PARALLEL:
         return None
     center, steering, trail = pose[:3, 3], "", 0.0
+    upright = [one for one, own in above if is_upright(read, one, own)]
     for one, own in above:
-        up = own[:3, :3] @ np.array(read.tree[one].joint.axis)  # type: ignore[attr-defined]
-        if not steering and abs(up[2]) > 1.0 - PARALLEL and read.tree[one].kind != "prismatic":
+        if not steering and one in upright and read.tree[one].kind != "prismatic":
             steering = one
             ahead = np.array([axis[1], -axis[0], 0.0])
             trail = abs(float((center - own[:3, 3]) @ ahead))
     names = tuple(one for one, _ in above)
-    return Rolling(joint.child, name, 0.0, center, np.zeros(3), axis, steering, names, trail)
+    held = len(upright) == len(above)
+    return Rolling(joint.child, name, 0.0, center, np.zeros(3), axis, steering, names, trail, held)
 
 
-def _cylinder(wheel: Rolling, link: Link, joint: UrdfJoint) -> Rolling | None:
-    """The wheel with the size of the one cylinder around its axle; None without one."""
-    own = np.array(joint.joint.axis)  # type: ignore[attr-defined]
+def is_upright(read: UrdfFile, name: str, pose: np.ndarray) -> bool:
+    """Whether the axis of a joint is normal to the ground."""
+    return bool(abs((pose[:3, :3] @ axis_of(read.tree[name]))[2]) > 1.0 - PARALLEL)
+
+
+def _cylinder(wheel: Rolling, read: UrdfFile) -> Rolling:
+    """The wheel with the size of the one cylinder around its axle, if it ends a chain."""
+    link, own = read.links[wheel.link], axis_of(read.tree[wheel.joint])
+    carries = any(joint.joint.nv and joint.parent == wheel.link for joint in read.tree.values())
     shapes = shapes_of(link.node, "collision") or shapes_of(link.node, "visual")
     if len(shapes) != 1 or shapes[0].kind != "cylinder":
-        return None
+        return wheel
+    named = WHEEL_NAMES.search(f"{wheel.link} {wheel.joint}")
+    if read.tree[wheel.joint].kind != "continuous" or (carries and not named):
+        return wheel
     pose = shapes[0].placement.matrix
     along, offset = pose[:3, 2], pose[:3, 3]
     radius = shapes[0].size[0]
     if sine(along, own) > PARALLEL or sine(offset, own) > PARALLEL * radius:
-        return None
+        return wheel
     offset = (offset @ own) * own  # `Wheel` has its centre on the joint axis
     center = wheel.center + (offset @ own) * wheel.axis
     why = f"a cylinder of radius {radius:g} m around it is the lowest."
-    return replace(wheel, radius=radius, center=center, offset=offset, why=why)
+    return replace(wheel, radius=radius, center=center, offset=offset, why=why, drawn=True)
 
 
 def _sized(wheel: Rolling, read: UrdfFile, hints: Hints) -> Rolling:
     """The wheel with the radius of its plugin or mesh, or with a guess."""
-    plugin = hints.wheels.get(wheel.joint)
-    if plugin and hints.radius:
-        why = f"the plugin {plugin} drives it with this radius."
+    link, own = read.links[wheel.link], axis_of(read.tree[wheel.joint])
+    height = float(wheel.center[2])
+    if wheel.joint in hints.wheels and hints.radius:
+        why = f"the plugin {hints.wheels[wheel.joint]} drives it with this radius."
         return replace(wheel, radius=hints.radius, why=why)
-    link, own = read.links[wheel.link], np.array(read.tree[wheel.joint].joint.axis)  # type: ignore[attr-defined]
-    named = f"`{wheel.link}` has the name or the place of a wheel."
-    named = f"the plugin {plugin} names it." if plugin else named
     drawn = _mesh_radius(read, link, own)
     if drawn:
-        return replace(wheel, radius=drawn, why=f"{named} The radius is that of its mesh.")
-    radius, guess = _guess(link, own, float(wheel.center[2]))
-    why = named if drawn is None else f"{named} No mesh of it was found."
-    return replace(wheel, radius=radius, guess=guess, why=why)
-
-
-def _guess(link: Link, axis: np.ndarray, height: float) -> tuple[float, str]:
-    """A radius and its reason."""
+        return replace(wheel, radius=drawn, why=f"{wheel.why} The radius is that of its mesh.")
+    why = wheel.why if drawn is None else f"{wheel.why} No mesh of it was found."
+    spin = float(own @ link.tensor @ own)
+    radius, guess = 0.1, "the file does not show it"
     if height > LEVEL:
-        return height, f"the axle is {height:.4g} m above the origin of the root link"
-    spin = float(axis @ link.tensor @ axis)
-    if link.mass > 0.0 and spin > 0.0:
+        radius = height
+        guess = f"the axle is {height:.4g} m above the origin of the root link"
+    elif link.mass > 0.0 and spin > 0.0:
         radius = math.sqrt(2.0 * spin / link.mass)
-        return radius, f"a solid disk of its mass and inertia has {radius:.3g} m"
-    return 0.1, "the file does not show it"
+        guess = f"a solid disk of its mass and inertia has {radius:.3g} m"
+    return replace(wheel, radius=radius, guess=guess, why=why)
 
 
 def _mesh_radius(read: UrdfFile, link: Link, axis: np.ndarray) -> float | None:
     """Radius about the axle of the first mesh that is found, m; 0 without its file."""
-    meshes = [m for tag in ("collision", "visual") for m in link.node.element.iterfind(_MESH % tag)]
+    shapes = [
+        own for tag in ("collision", "visual") for own in link.node.element.iterfind(f"{{*}}{tag}")
+    ]
+    meshes = [mesh for shape in shapes for mesh in shape.iterfind("{*}geometry/{*}mesh")]
     for mesh in meshes:
         path = read.macros.file(mesh.get("filename", ""), read.file)
         if path is None:
@@ -282,20 +371,3 @@ def _mesh_radius(read: UrdfFile, link: Link, axis: np.ndarray) -> float | None:
             across = points - np.outer(points @ axis, axis)
             return float(f"{np.linalg.norm(across, axis=1).max():.4g}")
     return 0.0 if meshes else None
-
-
-def _is_round(link: Link, joint: UrdfJoint) -> bool:
-    """Whether the inertia of a link has the symmetry of a wheel about its axle."""
-    axis = np.array(joint.joint.axis)  # type: ignore[attr-defined]
-    across = np.eye(3) - np.outer(axis, axis)
-    moments = np.linalg.eigvalsh(across @ link.tensor @ across)[1:]
-    away = np.linalg.norm(across @ link.com)
-    balanced = link.mass * away**2 <= ROUND * moments[1]
-    return bool(link.mass and balanced and moments[1] - moments[0] <= ROUND * moments[1])
-
-
-def _beside(one: Rolling, other: Rolling) -> bool:
-    """Whether two axles are parallel and at one height, and the wheels not behind each other."""
-    apart = one.center - other.center
-    same = sine(one.axis, other.axis) <= PARALLEL and abs(apart[2]) <= LEVEL
-    return bool(same and abs(apart @ one.axis) > LEVEL)

@@ -8,12 +8,15 @@ import re
 from collections.abc import Mapping
 from contextlib import redirect_stderr
 from dataclasses import dataclass, field
-from io import StringIO
+from io import BytesIO, StringIO
+from os import PathLike
 from pathlib import Path
+from typing import NoReturn
 
-from concur.errors import DescriptionError, shown
-from concur.files import read_text
-from concur.tables import LARGEST_TOML
+from concur.errors import ConcurError, DescriptionError, shown
+from concur.files import is_file, read_bytes, read_text
+from concur.io._sidecar import UrdfSidecar, sidecar_of
+from concur.tables import LARGEST_TOML, build, file_named, read_toml
 
 NEAR = 4
 """Folders above a file in which a package of that name is looked for where there is no checkout."""
@@ -64,6 +67,16 @@ class Macros:
         return path if path is not None and path.is_file() else None
 
 
+def read_sidecar(
+    file: Path, sidecar: str | PathLike[str] | None, macros: Macros
+) -> tuple[UrdfSidecar, Macros, Path, bool]:
+    """The sidecar, all macros, the path of the sidecar, and whether there is one."""
+    side = sidecar_of(file) if sidecar is None else file_named(sidecar)
+    given = sidecar is not None or is_file(side)
+    table = build(UrdfSidecar, read_toml(side) if given else {}, side)
+    return table, macros.over(table.xacro or {}, table.packages or {}, side.parent), side, given
+
+
 @functools.lru_cache(16)
 def _packages(top: Path) -> dict[str, Path]:
     """Folders of all packages in a checkout, by their names."""
@@ -89,7 +102,7 @@ def urdf_text(file: Path, macros: Macros) -> str:
     if len(text) > LARGEST_TOML:
         expected = f"at most {LARGEST_TOML // 2**20} MiB of URDF after the macros"
         came, cure = f"{len(text) / 2**20:.3g} MiB", "Remove the parts that do not move."
-        raise DescriptionError(str(file), expected=expected, came=came, cure=cure, file=str(file))
+        _refuse(file, expected, came, cure)
     return text
 
 
@@ -98,28 +111,43 @@ def _expanded(file: Path, macros: Macros) -> str:
         import xacro
         from xacro import substitution_args
     except ImportError:
-        raise DescriptionError(
-            str(file),
-            expected="the package xacro, which expands xacro files without ROS",
-            came="an environment without it",
-            cure="Run `python -m pip install xacro`; or expand the macros where ROS is: "
-            "`xacro robot.urdf.xacro > robot.urdf`.",
-            file=str(file),
-        ) from None
+        expected = "the package xacro, which expands xacro files without ROS"
+        cure = "Run `python -m pip install xacro`; or expand the macros where ROS is: "
+        cure += "`xacro robot.urdf.xacro > robot.urdf`."
+        _refuse(file, expected, "an environment without it", cure)
     missing: list[str] = []
+    texts: list[str] = []
+
+    def read(name: str, *_: object) -> BytesIO:
+        at = name.find("package://")
+        path = (macros.file(name[at:], file) if at >= 0 else None) or Path(name)
+        data = read_bytes(path, "a file that macros include", "Check the path.")
+        texts.append(data.decode("utf-8", "replace"))
+        return BytesIO(data)
 
     def find(package: str) -> str:
-        folder = macros.folder(package, file)
+        folder = macros.folder(package, file) or _with_files(package, file, texts)
         if folder is None:
             missing.append(package)
             raise LookupError(f"package {package} not found")
         return str(folder)
 
     own, substitution_args._eval_find = substitution_args._eval_find, find
+    xacro.open = read  # its functions read no other files
+    arguments = dict(macros.arguments)
     try:
         with redirect_stderr(StringIO()):  # xacro prints warnings and traces
-            document = xacro.process_file(str(file), mappings=dict(macros.arguments))
-        return str(document.toprettyxml("  "))
+            while True:
+                try:
+                    document = xacro.process_file(str(file), mappings=dict(arguments))
+                    return str(document.toprettyxml("  "))
+                except Exception as error:
+                    name = _of_meshes(str(error), texts)
+                    if not name or name in arguments:
+                        raise
+                    arguments[name] = ""
+    except ConcurError:
+        raise
     except Exception as error:  # macros raise errors of every kind
         came = f"`{shown(' '.join(str(error).split()), 200)}`"
         cure = "Correct the macros, or the files they include; give arguments that have no default "
@@ -128,12 +156,35 @@ def _expanded(file: Path, macros: Macros) -> str:
             came = f"the package `{shown(missing[0])}`, which is neither in its checkout nor in ROS"
             cure = f"Give its folder as `--xacro {shown(missing[0])}=FOLDER`, or in the table "
             cure += "`packages` of the sidecar."
-        raise DescriptionError(
-            str(file),
-            expected="a xacro file that expands to a URDF file",
-            came=came,
-            cure=cure,
-            file=str(file),
-        ) from None
+        expected = "a xacro file that expands to a URDF file"
+        _refuse(file, expected, came, cure)
     finally:
         substitution_args._eval_find = own
+        del xacro.open
+
+
+def _with_files(package: str, file: Path, texts: list[str]) -> Path | None:
+    """A folder above a file, or beside these, that has the files that macros name in a package."""
+    named = re.compile(re.escape(f"$(find {package})") + r"/?([^\s\"'<>$]+)")
+    rests = [rest for text in texts for rest in named.findall(text)]
+    above = list(file.resolve().parents)[: NEAR + 1]
+    places = (*above[:-1], *(own for top in above[1:3] for own in sorted(top.iterdir())))
+    fitting = (at for at in places if rests and all((at / rest).is_file() for rest in rests))
+    return next(fitting, None)
+
+
+def _of_meshes(message: str, texts: list[str]) -> str:
+    """Name of an argument without a value that is a part of names of meshes alone."""
+    found = re.search(r"Undefined substitution argument (\w+)", message)
+    if found is None:
+        return ""
+    every = rf"\$\(arg {found[1]}\)"
+    mesh = re.compile(rf"<mesh\b[^>]*{every}")
+    used = sum(len(re.findall(every, text)) for text in texts)
+    return found[1] if used == sum(len(mesh.findall(text)) for text in texts) else ""
+
+
+def _refuse(file: Path, expected: str, came: str, cure: str) -> NoReturn:
+    raise DescriptionError(
+        str(file), expected=expected, came=came, cure=cure, file=str(file)
+    ) from None

@@ -46,7 +46,7 @@ TAGS: dict[str, tuple[str, ...]] = {
     "collision": ("origin", "geometry"),
 }
 
-_ATTRIBUTES: dict[str, tuple[str, ...]] = {
+ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "joint": ("name", "type"),
     "origin": ("xyz", "rpy"),
     "axis": ("xyz",),
@@ -75,7 +75,7 @@ class Node:
         self.tag = tag_of(element)
         self.line = int(element.sourceline)
         self.place = f"line {self.line}, " + (f"{owner}, " if owner else "") + f"<{self.tag}>"
-        self.check_near("attribute", element.attrib, _ATTRIBUTES.get(self.tag, ()), 0.6)
+        self.check_near("attribute", element.attrib, ATTRIBUTES.get(self.tag, ()), 0.6)
 
     def named(self) -> str:
         """Name of a link or joint, which becomes part of the place."""
@@ -177,8 +177,13 @@ class Node:
         return pose
 
 
-def blank_declaration(text: str) -> str:
-    """Replace an XML declaration by spaces: files in use have version 0.0, or text before it."""
+def plain(text: str) -> str:
+    """The text with spaces in place of an XML declaration and of zeros at its end.
+
+    Files in use have the version 0.0, or text before it.
+    """
+    kept = text.rstrip("\0")
+    text = kept + " " * (len(text) - len(kept))
     found = _DECLARATION.match(text)
     if found is None:
         return text
@@ -207,7 +212,7 @@ def parsed(text: str, file: Path) -> Any:
     if doctype >= 0:
         line = text.count("\n", 0, doctype) + 1
         refuse(line, "a document type", "Remove <!DOCTYPE>, and write its entities out.")
-    text = blank_declaration(text)
+    text = plain(text)
     parser = _parser()
     try:
         try:
@@ -255,3 +260,10 @@ def tag_of(element: Any) -> str:
     """Tag of an element; a default namespace is ignored, a prefix is not."""
     tag = str(element.tag)
     return tag.rpartition("}")[2] if element.prefix is None else tag
+
+
+def owner_of(element: Any) -> str:
+    """Link or joint of an element, with its name; empty for others."""
+    while element is not None and tag_of(element) not in ("link", "joint"):
+        element = element.getparent()
+    return "" if element is None else f"{tag_of(element)} `{shown(element.get('name', ''))}`"

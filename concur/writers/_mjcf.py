@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from concur.interop import Link, chain
 from concur.robot import Body, Mechanism, Shape, Wheel, joints, shortest_rotation
 from concur.writers._contacts import SOLVER, Contacts, contact_options, support_radius
-from concur.writers._names import bounded, check, check_gears, check_unique, refuse, text
+from concur.writers._names import add, bounded, check, check_gears, check_unique, refuse, text
 
 THICKNESS = 0.1
 """Half-width of a wheel per radius: an ellipsoid, which touches the ground in one point."""
@@ -58,22 +59,18 @@ def to_mjcf(robot: Mechanism, time_step: float = 1e-3, *, contacts: Contacts | N
     """
     check(robot)
     root = ElementTree.Element("mujoco", model=robot.name)
-    ElementTree.SubElement(root, "compiler", angle="radian")
-    option = {
-        "integrator": "RK4",
-        "timestep": text([time_step]),
-        "gravity": text(robot.gravity),
-    }
+    add(root, "compiler", angle="radian")
+    option: dict[str, Any] = {"integrator": "RK4", "timestep": time_step, "gravity": robot.gravity}
     friction: dict[str, float] = {}
     if contacts is not None:
         friction = contacts.of(robot)
         option |= SOLVER
     elif robot.wheels:
         option |= {"cone": "elliptic", "impratio": "100"}
-    options = ElementTree.SubElement(root, "option", attrib=option)
+    options = add(root, "option", **option)
     if not robot.wheels:
-        ElementTree.SubElement(options, "flag", contact="disable")
-    world = ElementTree.SubElement(root, "worldbody")
+        add(options, "flag", contact="disable")
+    world = add(root, "worldbody")
     if robot.wheels:
         _ground(robot, world, None if contacts is None else contacts.height)
     for steering in robot.steering:
@@ -89,32 +86,25 @@ def to_mjcf(robot: Mechanism, time_step: float = 1e-3, *, contacts: Contacts | N
     motors: list[dict[str, str]] = []
     for body in robot.bodies:
         _check_mass(robot, body)
-        made[body.name] = own = ElementTree.SubElement(
-            made[body.parent],
-            "body",
-            name=body.name,
-            pos=text(body.placement.translation),
-            quat=text(np.roll(body.placement.rotation, 1)),
+        place = body.placement
+        turn = np.roll(place.rotation, 1)
+        parent = made[body.parent]
+        made[body.name] = own = add(
+            parent, "body", name=body.name, pos=place.translation, quat=turn
         )
         found = _joints(robot, body, contacts is not None)
         for link, attributes in found:
             names.append(attributes["name"])
-            ElementTree.SubElement(own, "freejoint" if link is None else "joint", attrib=attributes)
+            add(own, "freejoint" if link is None else "joint", **attributes)
         if body.name in (robot.actuated or ()):
             motors += _joint_motors(body, found)
         if body.inertia.mass:
-            tensor = _accepted(body.inertia.tensor)
-            places = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
-            ElementTree.SubElement(
-                own,
-                "inertial",
-                mass=text([body.inertia.mass]),
-                pos=text(body.inertia.com),
-                fullinertia=text([tensor[place] for place in places]),
-            )
+            mass, com, tensor = body.inertia.mass, body.inertia.com, _accepted(body.inertia.tensor)
+            six = tensor[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+            add(own, "inertial", mass=mass, pos=com, fullinertia=six)
         for shape in body.shape:
             if not shape.file:
-                _geom(own, shape)
+                _drawn(own, shape)
         for wheel in robot.wheels:
             if wheel.body == body.name:
                 grip = contact_options(time_step, friction[body.name]) if friction else {}
@@ -127,37 +117,37 @@ def to_mjcf(robot: Mechanism, time_step: float = 1e-3, *, contacts: Contacts | N
     _check_rotors(robot)
     motors += _geared(robot, root, made)
     if robot.mimics:
-        equality = ElementTree.SubElement(root, "equality")
+        equality = add(root, "equality")
         for mimic in robot.mimics:
-            ElementTree.SubElement(
-                equality,
-                "joint",
-                joint1=mimic.body,
-                joint2=mimic.of,
-                polycoef=text([mimic.offset, mimic.multiplier, 0.0, 0.0, 0.0]),
-            )
+            polynomial = (mimic.offset, mimic.multiplier, 0.0, 0.0, 0.0)
+            add(equality, "joint", joint1=mimic.body, joint2=mimic.of, polycoef=polynomial)
     if motors:
-        actuator = ElementTree.SubElement(root, "actuator")
+        actuator = add(root, "actuator")
         for motor in motors:
-            ElementTree.SubElement(actuator, "motor", attrib=motor)
+            add(actuator, "motor", **motor)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _geom(body: ElementTree.Element, shape: Shape) -> None:
-    """Add a shape, without mass and contact; MuJoCo has half of all lengths but radii."""
+def _geom(
+    parent: ElementTree.Element,
+    kind: str,
+    size: Any,
+    place: Any,
+    turn: Any = None,
+    **more: str,
+) -> None:
+    """Add a geom without mass; it touches nothing but what `more` says."""
+    quat = None if turn is None else np.roll(turn, 1)
+    given = {"mass": "0", "contype": "0", "conaffinity": "0", **more}
+    add(parent, "geom", type=kind, size=size, pos=place, quat=quat, **given)
+
+
+def _drawn(body: ElementTree.Element, shape: Shape) -> None:
+    """Add a shape; MuJoCo has half of all lengths but radii."""
     size = np.array(shape.size)
     size[slice(None) if shape.kind == "box" else slice(1, None)] /= 2.0
-    geom = {
-        "type": shape.kind,
-        "size": text(size),
-        "pos": text(shape.placement.translation),
-        "quat": text(np.roll(shape.placement.rotation, 1)),
-        "mass": "0",
-        "contype": "0",
-        "conaffinity": "0",
-    }
-    ElementTree.SubElement(body, "geom", attrib=geom)
+    _geom(body, shape.kind, size, shape.placement.translation, shape.placement.rotation)
 
 
 def _joints(
@@ -221,17 +211,16 @@ def _geared(
     """Motors on several joints, as fixed tendons, and thrusters at sites."""
     motors, limits = [], dict(zip(robot.control_names, robot.control_limits, strict=True))
     geared = any(motor.ratios for motor in robot.motors)
-    tendons = ElementTree.SubElement(root, "tendon") if geared else None
+    tendons = add(root, "tendon") if geared else None
     for motor in robot.motors:
         name, found = motor.name, {"name": motor.name}
         if tendons is not None and motor.ratios:
-            rotor = {"armature": text([motor.rotor])} if motor.rotor else {}
-            tendon = ElementTree.SubElement(tendons, "fixed", name=name, attrib=rotor)
+            tendon = add(tendons, "fixed", name=name, armature=motor.rotor or None)
             for joint, ratio in motor.ratios.items():
-                ElementTree.SubElement(tendon, "joint", joint=joint, coef=text([ratio]))
+                add(tendon, "joint", joint=joint, coef=ratio)
             found["tendon"] = name
         else:
-            ElementTree.SubElement(made[motor.body], "site", name=name, pos=text(motor.point))
+            add(made[motor.body], "site", name=name, pos=motor.point)
             found |= {"site": name, "gear": text(motor.wrench or ())}
         most = limits[name]
         if math.isfinite(most):
@@ -311,17 +300,8 @@ def _ground(robot: Mechanism, world: ElementTree.Element, height: float | None) 
     if height is None:
         height = robot.ground_height or 0.0
     axes = rotation * Rotation.from_matrix(shortest_rotation(_normal(robot)))
-    ElementTree.SubElement(
-        world,
-        "geom",
-        name="ground",
-        type="plane",
-        size="0 0 1",
-        pos=text(np.array(place.translation) + height * normal),
-        quat=text(np.roll(axes.as_quat(), 1)),
-        contype="1",
-        conaffinity="0",
-    )
+    at = np.array(place.translation) + height * normal
+    _geom(world, "plane", (0.0, 0.0, 1.0), at, axes.as_quat(), name="ground", contype="1")
 
 
 def _tyre(robot: Mechanism, body: ElementTree.Element, wheel: Wheel, grip: dict[str, str]) -> None:
@@ -334,26 +314,13 @@ def _tyre(robot: Mechanism, body: ElementTree.Element, wheel: Wheel, grip: dict[
             f"`{wheel.kind}`: contacts of MuJoCo grip in both directions",
             "Model rollers as bodies, or keep the robot in TOML.",
         )
-    geom = {
-        "type": "sphere",
-        "size": text([wheel.radius]),
-        "pos": text(wheel.center),
-        "mass": "0",
-        "condim": _ROLLING[wheel.kind],
-        "contype": "0",
-        "conaffinity": "1",
-    }
+    kind, size, turn = "sphere", [wheel.radius], None
     if wheel.kind == "disk":
-        axis = Rotation.from_matrix(shortest_rotation(tuple(robot.wheel_axis(wheel))))
-        size = [wheel.radius, wheel.radius, THICKNESS * wheel.radius]
-        geom |= {
-            "type": "ellipsoid",
-            "size": text(size),
-            "quat": text(np.roll(axis.as_quat(), 1)),
-        }
-    if grip:
-        geom |= {"name": wheel.body, **grip}
-    ElementTree.SubElement(body, "geom", attrib=geom)
+        turn = Rotation.from_matrix(shortest_rotation(tuple(robot.wheel_axis(wheel)))).as_quat()
+        kind, size = "ellipsoid", [wheel.radius, wheel.radius, THICKNESS * wheel.radius]
+    more = {"name": wheel.body, **grip} if grip else {}
+    touch = {"condim": _ROLLING[wheel.kind], "conaffinity": "1", **more}
+    _geom(body, kind, size, wheel.center, turn, **touch)
 
 
 def _supports(
@@ -367,15 +334,5 @@ def _supports(
     check_unique(robot, [*contacts.supports, *(w.body for w in robot.wheels)], "contact", ())
     for name, point in contacts.supports.items():
         center = np.array(point) + (height + radius - normal @ np.array(point)) * normal
-        geom = {
-            "name": name,
-            "type": "sphere",
-            "size": text([radius]),
-            "pos": text(center),
-            "mass": "0",
-            "condim": "1",
-            "contype": "0",
-            "conaffinity": "1",
-            **contact_options(time_step, 0.0),
-        }
-        ElementTree.SubElement(base, "geom", attrib=geom)
+        touch = {"condim": "1", "conaffinity": "1", **contact_options(time_step, 0.0)}
+        _geom(base, "sphere", [radius], center, name=name, **touch)

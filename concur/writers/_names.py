@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
-from typing import NoReturn
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, NoReturn
+from xml.etree import ElementTree
 
 import numpy as np
 
@@ -45,31 +47,28 @@ def check(robot: Tree) -> None:
                 f"`{shown(name)}`",
                 "Rename it: files hold names that can be printed.",
             )
-    for body in robot.bodies:
-        inertia, joint = body.inertia, body.joint
-        numbers = [
-            *body.placement.translation,
-            inertia.mass,
-            *inertia.com,
-            *np.ravel(inertia.tensor),
-            getattr(joint, "pitch", 0.0),
-            *(x for shape in body.shape for x in (*shape.size, *shape.placement.translation)),
-            *(x for x in np.ravel(body.limits) if math.isfinite(x)),
-            *(x for x in (*body.speed_limit, *body.torque_limit) if math.isfinite(x)),
-        ]
-        _within(robot, f"body `{body.name}`", numbers)
-    for wheel in robot.wheels:
-        numbers = [wheel.radius, wheel.roller_angle or 0.0, wheel.ground or 0.0, *wheel.center]
-        if wheel.support is not None:
-            numbers += [wheel.support.radius or 0.0, *wheel.support.center]
-        _within(robot, f"wheel `{wheel.body}`", numbers)
-    for motor in robot.motors:
-        limit = motor.torque if math.isfinite(motor.torque) else 0.0
-        numbers = [*motor.ratios.values(), *(motor.wrench or ()), *motor.point, motor.rotor, limit]
-        _within(robot, f"motor `{motor.name}`", numbers)
-    for mimic in robot.mimics:
-        _within(robot, f"mimic `{mimic.body}`", [mimic.multiplier, mimic.offset])
+    for kind, key, parts in (
+        ("body", "name", robot.bodies),
+        ("wheel", "body", robot.wheels),
+        ("motor", "name", robot.motors),
+        ("mimic", "body", robot.mimics),
+    ):
+        for part in parts:
+            _within(robot, f"{kind} `{getattr(part, key)}`", _floats(part))
     _within(robot, "`gravity`", robot.gravity)
+
+
+def _floats(value: Any) -> Iterator[float]:
+    """All finite numbers of a part; no bound is infinite."""
+    if is_dataclass(value):
+        value = [getattr(value, field.name) for field in fields(value)]
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, (list, tuple, np.ndarray)):
+        for entry in value:
+            yield from _floats(entry)
+    elif isinstance(value, (int, float)) and math.isfinite(value):
+        yield float(value)
 
 
 def _within(robot: Tree, place: str, numbers: Iterable[float]) -> None:
@@ -97,7 +96,17 @@ def check_unique(robot: Tree, names: Iterable[str], kind: str, reserved: tuple[s
             refuse(robot, "", f"each name of a {kind} once", came, cure)
 
 
-def text(numbers: Iterable[float] | np.ndarray) -> str:
+def add(parent: ElementTree.Element, tag: str, **attributes: Any) -> ElementTree.Element:
+    """Add an element to XML; numbers become text, and None is no attribute."""
+    texts = {
+        name: value if isinstance(value, str) else text(value)
+        for name, value in attributes.items()
+        if value is not None
+    }
+    return ElementTree.SubElement(parent, tag, texts)
+
+
+def text(numbers: Any) -> str:
     """Numbers in XML: to the last bit."""
     return " ".join(repr(float(x) + 0.0) for x in np.ravel(np.array(numbers, dtype=float)))
 

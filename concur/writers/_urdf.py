@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from concur.interop import chain, is_native, roll_pitch_yaw, urdf_joints
 from concur.robot import Body, Pose, Shape, Tree, joints
-from concur.writers._names import bounded, check, check_gears, check_unique, refuse, text
+from concur.writers._names import add, bounded, check, check_gears, check_unique, refuse
 from concur.writers._toml import motor_fields, points, steering_fields, tables, wheel_fields
 
 _BASES = {joints.Free: "free", joints.Planar: "planar", joints.Fixed: "fixed"}
@@ -62,7 +63,7 @@ def to_urdf(robot: Tree) -> tuple[str, str]:
     check_gears(robot)
     to_world = kind is None or placed
     if to_world:
-        ElementTree.SubElement(root, "link", name="world")
+        add(root, "link", name="world")
     names = ["world"] if to_world else []
     joint_names: list[str] = []
     for body in robot.bodies:
@@ -86,33 +87,30 @@ def to_urdf(robot: Tree) -> tuple[str, str]:
         for name in urdf_joints(body)
     ]
     side.add("actuated", tomlkit.item(moving))
-    if robot.wheels:
-        side.add("wheels", tables([wheel_fields(wheel) for wheel in robot.wheels]))
-    if robot.steering:
-        side.add("steering", tables([steering_fields(steering) for steering in robot.steering]))
+    for name, entries in (
+        ("wheels", [wheel_fields(wheel) for wheel in robot.wheels]),
+        ("steering", [steering_fields(steering) for steering in robot.steering]),
+        ("motors", [motor_fields(motor) for motor in robot.motors]),
+    ):
+        if entries:
+            side.add(name, tables(entries))
     if robot.supports:
         side.add("supports", points(robot.supports))
-    if robot.motors:
-        side.add("motors", tables([motor_fields(motor) for motor in robot.motors]))
     xml = '<?xml version="1.0" encoding="utf-8"?>\n'
     return xml + ElementTree.tostring(root, encoding="unicode") + "\n", tomlkit.dumps(side)
 
 
 def _add_link(root: ElementTree.Element, body: Body) -> None:
-    link = ElementTree.SubElement(root, "link", name=body.name)
+    link = add(root, "link", name=body.name)
     for shape in body.shape:
         _visual(link, shape)
-    inertia = body.inertia
-    if not inertia.mass:
-        return
-    inertial = ElementTree.SubElement(link, "inertial")
-    ElementTree.SubElement(inertial, "origin", xyz=text(inertia.com))
-    ElementTree.SubElement(inertial, "mass", value=text([inertia.mass]))
-    tensor = 0.5 * (inertia.tensor + inertia.tensor.T)
-    entries = {
-        f"i{'xyz'[i]}{'xyz'[j]}": text([tensor[i, j]]) for i in range(3) for j in range(i, 3)
-    }
-    ElementTree.SubElement(inertial, "inertia", attrib=entries)
+    if body.inertia.mass:
+        inertial = add(link, "inertial")
+        add(inertial, "origin", xyz=body.inertia.com)
+        add(inertial, "mass", value=body.inertia.mass)
+        I = 0.5 * (body.inertia.tensor + body.inertia.tensor.T)
+        entries = {f"i{'xyz'[i]}{'xyz'[j]}": I[i, j] for i in range(3) for j in range(i, 3)}
+        add(inertial, "inertia", **entries)
 
 
 def _visual(link: ElementTree.Element, shape: Shape) -> None:
@@ -124,16 +122,12 @@ def _visual(link: ElementTree.Element, shape: Shape) -> None:
         parts = [("cylinder", shape.size, place)]
         parts += [("sphere", [radius], place + side * length * turn[:, 2]) for side in (0.5, -0.5)]
     for kind, size, center in parts:
-        visual = ElementTree.SubElement(link, "visual")
+        visual = add(link, "visual")
         _origin(visual, center, turn)
-        geometry = ElementTree.SubElement(visual, "geometry")
-        if kind == "box":
-            attributes = {"size": text(size)}
-        elif kind == "mesh":
-            attributes = {"filename": shape.file, "scale": text(size)}
-        else:
-            attributes = {n: text([x]) for n, x in zip(("radius", "length"), size, strict=False)}
-        ElementTree.SubElement(geometry, kind, attrib=attributes)
+        named: dict[str, Any] = dict(zip(("radius", "length"), size, strict=False))
+        if kind in ("box", "mesh"):
+            named = {"size": size} if kind == "box" else {"filename": shape.file, "scale": size}
+        add(add(visual, "geometry"), kind, **named)
 
 
 def _add_joints(
@@ -156,7 +150,7 @@ def _add_joints(
         element = _joint(root, body.name, kind, parent, body.name)
         _origin(element, np.array(body.placement.translation), place)
         if kind == "planar":
-            ElementTree.SubElement(element, "axis", xyz="0 0 1")
+            add(element, "axis", xyz="0 0 1")
         return names
     if isinstance(joint, joints.Spherical):
         kinds, axes = ["hinge"] * 3, np.eye(3)
@@ -175,25 +169,18 @@ def _add_joints(
         element = _joint(root, name, kind, parent, child)
         if k == 0:
             _origin(element, np.array(body.placement.translation), place)
-        ElementTree.SubElement(element, "axis", xyz=text(axes[k]))
-        limit = {
-            "effort": text([bounded(body.torque_limit[k])]),
-            "velocity": text([bounded(body.speed_limit[k])]),
-        }
+        add(element, "axis", xyz=axes[k])
+        most = {"effort": body.torque_limit[k], "velocity": body.speed_limit[k]}
         if not endless:
-            limit |= {"lower": text([bounded(lower)]), "upper": text([bounded(upper)])}
-        if not endless or min(body.torque_limit[k], body.speed_limit[k]) < math.inf:
-            ElementTree.SubElement(element, "limit", attrib=limit)
+            most |= {"lower": lower, "upper": upper}
+        if not endless or min(most.values()) < math.inf:
+            add(element, "limit", **{name: bounded(x) for name, x in most.items()})
         for mimic in robot.mimics:
             if mimic.body == name:
-                attributes = {
-                    "joint": mimic.of,
-                    "multiplier": text([mimic.multiplier]),
-                    "offset": text([mimic.offset]),
-                }
-                ElementTree.SubElement(element, "mimic", attrib=attributes)
+                follows = {"multiplier": mimic.multiplier, "offset": mimic.offset}
+                add(element, "mimic", joint=mimic.of, **follows)
         if child != body.name:
-            ElementTree.SubElement(root, "link", name=child)
+            add(root, "link", name=child)
             links.append(child)
         parent = child
     return names
@@ -202,12 +189,11 @@ def _add_joints(
 def _joint(
     root: ElementTree.Element, name: str, kind: str, parent: str, child: str
 ) -> ElementTree.Element:
-    element = ElementTree.SubElement(root, "joint", name=name, type=kind)
-    ElementTree.SubElement(element, "parent", link=parent)
-    ElementTree.SubElement(element, "child", link=child)
+    element = add(root, "joint", name=name, type=kind)
+    add(element, "parent", link=parent)
+    add(element, "child", link=child)
     return element
 
 
 def _origin(element: ElementTree.Element, translation: np.ndarray, rotation: np.ndarray) -> None:
-    origin = {"xyz": text(translation), "rpy": text(roll_pitch_yaw(rotation))}
-    ElementTree.SubElement(element, "origin", attrib=origin)
+    add(element, "origin", xyz=translation, rpy=roll_pitch_yaw(rotation))

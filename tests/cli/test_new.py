@@ -105,7 +105,7 @@ def test_nothing_is_replaced_and_errors_leave_nothing(tmp_path):
     (tmp_path / "there" / "mine").write_text("kept")
     (tmp_path / "file").write_text("kept")
     wrong = tmp_path / "wrong.urdf"
-    wrong.write_text(urdf(BASE.replace('ixx="0.002"', 'ixx="-1"'), ARM))
+    wrong.write_text(urdf(BASE.replace('ixx="0.002"', 'ixx="x"'), ARM))
     # One joint about the vertical: its only output cannot be a position.
     stiff = tmp_path / "stiff.urdf"
     stiff.write_text(urdf(BASE, joint("revolute", "pan", "base", "0 0 0", "0 0 1")))

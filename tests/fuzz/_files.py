@@ -23,7 +23,7 @@ from concur.certify._recheck_document import law_hash
 from concur.cli._warnings import robot_warnings
 from concur.documents import document_hash
 from concur.errors import ConcurError
-from concur.io import fix_inertias, recorded_law, suggest_sidecar, suspicious_urdf
+from concur.io import recorded_law, repair_urdf, suggest_sidecar, suspicious_urdf
 from hil._certificate import load_bound
 from hil.record import Record
 from hil.record._chunks import ChunkFile
@@ -128,7 +128,7 @@ def robot(path: Path) -> None:
 
 def urdf(path: Path, sidecar: Path | None = None) -> None:
     """Read a URDF file by every function that does; what is accepted is physical."""
-    for read in (fix_inertias, suggest_sidecar):
+    for read in (repair_urdf, suggest_sidecar):
         with suppress(ConcurError):
             read(path)
     made = cc.load(path, sidecar=sidecar)

@@ -158,3 +158,100 @@ ROBOTS = {
     "rover": cart(*ROCKERS),
 }
 """Text of a file by its kind."""
+
+
+# --- the same families under other conventions ----------------------------------------------------
+
+NAMES = {
+    "numbers": "{:02d}".format,
+    "parts of a drawing": "Part_{:d}^Assem1".format,
+    "german": "rad_{:d}".format,
+    "spanish": "rueda{:d}".format,
+    "french": "roue_{:d}_link".format,
+    "swedish": "hjul{:d}".format,
+    "japanese": "車輪{:d}".format,
+}
+DRIVES = {
+    "drawn": lambda *joints: "",
+    "control": control,
+    "transmissions": lambda *joints: "".join(
+        f'<transmission name="t_{name}"><joint name="{name}"><hardwareInterface>'
+        "hardware_interface/VelocityJointInterface</hardwareInterface></joint></transmission>"
+        for name in joints
+    ),
+    "plugin": lambda *joints: plugin(
+        "gazebo_ros_diff_drive", **{f"joint_{k}": name for k, name in enumerate(joints)}
+    ),
+}
+
+
+def suspended(name: str, x: float, y: float, hold: str, parent: str, **more: str) -> str:
+    """A wheel under a link of a suspension or a rocker, whose joint the file lets move."""
+    axis, kind = {"spring": ("0 0 1", "prismatic"), "rocker": ("0 1 0", "revolute")}[hold]
+    return mount(f"{name}_{hold}", x, y, kind, axis, 0.1, parent) + wheel(
+        name, 0, 0, 0, parent=f"{name}_{hold}", **more
+    )
+
+
+def strange(family: str, names: str, drive: str, hold: str = "", shape: str = MESH) -> str:
+    """A robot of a family with other names, other evidence of its motors, and suspensions."""
+    called = [NAMES[names](k) for k in range(1, 9)]
+    more = {"shape": shape} if shape else {}
+
+    def one(k: int, x: float, y: float, parent: str = "hull") -> str:
+        if hold:
+            return suspended(called[k], x, y, hold, parent, **more)
+        return wheel(called[k], x, y, parent=parent, **more)
+
+    def module(k: int, x: float, y: float, kind: str) -> str:
+        turn = called[k + 4]
+        steer = mount(turn, x, y, kind, parent="hull")
+        return steer + wheel(called[k], 0, 0, 0, parent=turn, **more)
+
+    axles = {"differential": [0.0], "skid": [0.3, -0.3], "mecanum": [0.3, -0.3], "casters": [0.0]}
+    places = [(x, y) for x in axles.get(family, [0.3, -0.3]) for y in (0.25, -0.25)]
+    if family == "swerve":
+        parts = [module(k, x, y, "continuous") for k, (x, y) in enumerate(places)]
+        driven = [f"{called[k]}_joint" for k in range(8)]
+    elif family == "car":
+        parts = [module(k, x, y, "revolute") for k, (x, y) in enumerate(places[:2])]
+        parts += [one(k, x, y) for k, (x, y) in enumerate(places) if k > 1]
+        driven = [f"{called[k]}_joint" for k in (2, 3, 4, 5)]
+    else:
+        parts = [one(k, x, y) for k, (x, y) in enumerate(places)]
+        driven = [f"{called[k]}_joint" for k in range(len(places))]
+    if family == "mecanum":
+        parts.append(plugin("mecanum_drive"))
+    if family == "casters":
+        parts += [
+            mount("k1", -0.4, 0.0, "continuous", z=0.15, parent="hull"),
+            wheel(
+                "k2", -0.04, 0, -0.1, parent="k1", radius="0.05", shape=shape.replace("0.1", "0.05")
+            ),
+        ]
+    return robot(link("hull", HULL), *parts, DRIVES[drive](*driven))
+
+
+CYLINDER = (
+    f'<visual><origin rpy="{math.pi / 2} 0 0"/><geometry><cylinder radius="0.1" length="0.04"/>'
+    "</geometry></visual>"
+)
+STRANGERS = [  # family, names, motors, suspension, shape
+    ("differential", "numbers", "drawn", "", MESH),
+    ("differential", "numbers", "control", "rocker", MESH),
+    ("differential", "parts of a drawing", "transmissions", "spring", MESH),
+    ("differential", "japanese", "drawn", "", MESH),
+    ("casters", "numbers", "control", "", CYLINDER),
+    ("casters", "spanish", "plugin", "", CYLINDER),
+    ("skid", "numbers", "plugin", "rocker", MESH),
+    ("skid", "german", "drawn", "spring", CYLINDER),
+    ("skid", "parts of a drawing", "drawn", "", MESH),
+    ("mecanum", "numbers", "drawn", "", MESH),
+    ("mecanum", "french", "control", "", CYLINDER),
+    ("swerve", "numbers", "control", "", MESH),
+    ("swerve", "swedish", "transmissions", "", CYLINDER),
+    ("car", "numbers", "transmissions", "", MESH),
+    ("car", "german", "control", "", CYLINDER),
+    ("car", "numbers", "drawn", "", CYLINDER),
+]
+"""Robots as `strange` makes them."""

@@ -276,7 +276,7 @@ ELEMENTS = [
     (
         "<actuator>",
         '<equality><joint joint1="bend" joint2="slide" active="false"/></equality><actuator>',
-        *("active", "coupling of `bend`"),
+        *("active", "coupling of joint `bend`"),
     ),
     *(
         (

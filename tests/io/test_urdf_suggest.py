@@ -15,7 +15,7 @@ import concur as cc
 from concur.cli import main
 from concur.errors import DescriptionError, ReductionError
 from concur.io import suggest_sidecar
-from tests.io._wheeled import ROBOTS, control
+from tests.io._wheeled import ROBOTS, STRANGERS, control, strange
 from tests.io.test_urdf import SOLID, joint, link, robot
 
 
@@ -149,6 +149,26 @@ def test_the_family_of_a_wheeled_robot(name: str, tmp_path: Path) -> None:
     for k, freedom in enumerate(ours.freedom_names):
         v[k] = 1.0 if freedom in {w.body for w in ours.wheels} else v[k]
     assert np.abs(ours.constraints(ours.neutral()) @ v).max() < 1e-12
+
+
+FREEDOMS = {"differential": 2, "casters": 2, "skid": 2, "mecanum": 3, "swerve": 3, "car": 2}
+COUNTS = {"differential": 2, "casters": 2}
+
+
+@pytest.mark.parametrize("kind", STRANGERS, ids="-".join)
+def test_robots_of_strangers(kind: tuple[str, ...], tmp_path: Path) -> None:
+    """Other names, languages, suspensions and evidence: the family is found, and never an orbit."""
+    text, _ = suggested_text(tmp_path, strange(*kind), load=False)
+    family = "differential" if kind[0] == "casters" else kind[0]
+    assert f"wheels roll on the ground: {family} drive\n" in text
+    filled = "\n".join("radius = 0.1" if "FILL IN" in line else line for line in text.splitlines())
+    (tmp_path / "robot.toml").write_text(filled)
+    ours = cc.load(tmp_path / "robot.urdf")
+    rolling = [wheel for wheel in ours.wheels if wheel.kind != "slider"]
+    assert (len(rolling), {wheel.radius for wheel in rolling}) == (COUNTS.get(kind[0], 4), {0.1})
+    assert isinstance(ours.base.joint, cc.joints.Planar)
+    assert cc.reduce(ours).ns == FREEDOMS[kind[0]]
+    assert len(ours.supports) == (kind[0] == "casters")
 
 
 def test_mecanum_wheels_move_sideways(tmp_path: Path) -> None:
@@ -331,7 +351,7 @@ def test_a_suggestion_that_cannot_be_reduced_says_so(tmp_path: Path, monkeypatch
     assert "\n# `concur check` rejects the robot with this file: expected a, got b. Do c.\n" in text
     path.write_text(robot(link("base"), wheel("a", 0, 0.3), wheel("b", 0, -0.3)))
     text = suggest_sidecar(path)[1]
-    assert 'base = "planar"' in text
+    assert 'base = "fixed"  # it has wheels' in text
     assert (text.count("\n[[wheels]]"), text.count("\n# [[wheels]]")) == (0, 2)
 
 
@@ -358,12 +378,12 @@ def test_joints_that_follow_others_have_no_actuator(tmp_path: Path) -> None:
 def test_the_command_writes_the_sidecar(tmp_path: Path) -> None:
     path = tmp_path / "cart.urdf"
     text = robot(link("base"), wheel("left", 0, 0.3))
-    path.write_text(text.replace('"left"', "'the \"left\"'"))
+    path.write_text(text.replace('"left"', "'the \"left\" 🛞'"))
     run = CliRunner()
     result = run.invoke(main, ["check", str(path), "--suggest", "--json"])
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["out"] == str(tmp_path / "cart.toml")
-    assert [w.body for w in cc.load(path).wheels] == ['the "left"']
+    assert [w.body for w in cc.load(path).wheels] == ['the "left" 🛞']
     assert "a file that exists" in run.invoke(main, ["check", str(path), "--suggest"]).stderr
     again = run.invoke(main, ["check", str(path), "--suggest", "--overwrite"])
     assert (tmp_path / "cart.toml").read_text() in again.stdout

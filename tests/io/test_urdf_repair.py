@@ -1,10 +1,15 @@
-"""URDF files that are read with a change: each change is listed, and Pinocchio reads the same."""
+"""Repairs of URDF files: what `load` reads with a change, what --fix writes and a sidecar asks for.
+
+Pinocchio reads the repaired file as the package does; tensors are those of a semidefinite program.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -12,8 +17,8 @@ from typer.testing import CliRunner
 import concur as cc
 from concur.cli import main
 from concur.errors import DescriptionError, InertiaError
-from concur.io import fix_inertias
-from concur.io._urdf_inertia import ROUNDING
+from concur.io import repair_urdf
+from concur.io._urdf_repair import NAMES, ROUNDING, nearest_tensor
 from concur.io._urdf_xml import MOST_PREFIXES
 from tests.io.test_urdf import GRAVITY, ORIGIN, STAND, chain, compare, joint, link, load, robot
 
@@ -192,16 +197,16 @@ def test_points_that_leave_a_motion_without_mass_are_refused_and_mended(tmp_path
     path, out = tmp_path / "arm.urdf", tmp_path / "out.urdf"
     result = CliRunner().invoke(main, ["check", str(path), "--fix", str(out)])
     assert result.exit_code == 0, result.output
-    assert "line 4, link `tip`: no tensor: assumed a solid ball" in result.stdout
-    data, (fixed,) = fix_inertias(path)
-    assert (fixed.link, fixed.line, fixed.change) == ("tip", 4, None)
+    data, (fixed,) = repair_urdf(path)
+    assert (fixed.fault, fixed.place, fixed.line) == ("inertia", "line 4, link `tip`", 4)
     # A ball of 2 kg of water: 4/3 pi r^3 = 2e-3 m^3.
     expected = 0.4 * 2.0 * (2e-3 * 3.0 / (4.0 * math.pi)) ** (2.0 / 3.0)
     (tmp_path / "out.toml").write_text(GRAVITY)
     mended = cc.load(out)
+    assert load(tmp_path, text, GRAVITY + 'repair = ["inertia"]') == mended
     assert np.allclose(mended.bodies[1].inertia.tensor, expected * np.eye(3), rtol=1e-12)
     assert mended.unread == ()
-    assert fix_inertias(out) == (data, ())
+    assert repair_urdf(out) == (data, ())
     compare(data.decode(), mended)
 
 
@@ -283,28 +288,164 @@ def test_a_root_named_world_is_listed(tmp_path: Path, name: str, side: str, coun
     compare(text, load(tmp_path, text, 'base = "fixed"'), base="fixed")
 
 
-# --- repairs of the tree ------------------------------------------------------------------------
+# --- repairs that guess -------------------------------------------------------------------------
+
+HEAD = '<robot name="arm"><!-- <inertia ixx="9"/> -->\n'
 
 
+def arm(inertia: str, mass: str = "2") -> str:
+    inertial = f'<inertial><origin rpy="0.4 0.5 0.6"/><mass value="{mass}"/><inertia {inertia}/>'
+    return f'{HEAD}<link name="base">{inertial}</inertial></link>\n</robot>\n'
+
+
+def written(folder: Path, text: str | bytes) -> Path:
+    path = folder / "arm.urdf"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_the_tensor_is_that_of_a_semidefinite_program() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        root = rng.normal(size=(3, 3))
+        tensor = root + root.T + 2.0 * np.eye(3)
+        pseudo = np.diag([0.0, 0.0, 0.0, 1.7])
+        pseudo[:3, :3] = 0.5 * np.trace(tensor) * np.eye(3) - tensor
+        assert np.linalg.eigvalsh(pseudo)[0] < 0.0
+        found = cp.Variable((4, 4), PSD=True)
+        cp.Problem(cp.Minimize(cp.sum_squares(found - pseudo))).solve(solver="CLARABEL")
+        assert np.allclose(found.value[3], [0.0, 0.0, 0.0, 1.7], atol=1e-6)
+        moments = found.value[:3, :3]
+        expected = np.trace(moments) * np.eye(3) - moments
+        assert np.abs(nearest_tensor(tensor) - expected).max() < 1e-5
+        cc.Inertia(1.7, (0.0, 0.0, 0.0), nearest_tensor(tensor))
+
+
+@pytest.mark.parametrize(("izz", "count"), [(2.0 * (1.0 + 0.9e-9), 0), (2.0 * (1.0 + 1.1e-9), 1)])
+def test_the_triangle_inequality_has_a_tolerance(tmp_path: Path, izz: float, count: int) -> None:
+    path = written(tmp_path, arm(f'ixx="1" iyy="1" izz="{izz!r}"'))
+    assert len(repair_urdf(path)[1]) == count
+    if count:
+        with pytest.raises(InertiaError, match=r"--fix OUT\.urdf"):
+            cc.load(path)
+    else:
+        cc.load(path)
+
+
+SHARE = "changed by 0.23 of their norm"  # S is diag(-0.5, 1.5, 1.5): a half of sqrt(4.75)
+
+
+@pytest.mark.parametrize("head", ["", '<?xml version="0.0" ?>\r\n', "\ufeff"])
 @pytest.mark.parametrize(
-    ("clean", "dirty", "element"),
+    ("old", "new", "change"),
     [
-        ('xyz="0.1 -0.2 0.3"', 'xyz="0.1, -0.2,0.3"', "xyz"),
-        ('ixy="0.001"', 'ixy="0.001" iyx="0.001"', "iyx"),
-        ('iyz="0.003"', 'iyz="0.003" izy="0.003"', "izy"),
-        ("<limit ", '<limit gear_velocity="9" ', "limit@gear_velocity"),
+        ('ixx="3" iyy="1" izz="1"', 'ixx="3" iyy="1.5" izz="1.5"', SHARE),
+        ("ixx = '3' iyy='1e0' izz='1' ", "ixx = '3' iyy='1.5' izz='1.5' ", SHARE),
+        # The text of another attribute is left alone.
+        (
+            """note=' iyy="1"' ixx="3" iyy="1" izz="1\"""",
+            """note=' iyy="1"' ixx="3" iyy="1.5" izz="1.5\"""",
+            SHARE,
+        ),
+        ('ixx="&#51;" iyy="&#49;" izz="1"', 'ixx="&#51;" iyy="1.5" izz="1.5"', SHARE),
+        ('ixx="\u00a03" iyy="1" izz="1"', 'ixx="\u00a03" iyy="1.5" izz="1.5"', SHARE),
+        ('ixx="1" iyy="1" izz="1"', 'ixx="1" iyy="1" izz="1"', ""),
     ],
 )
-def test_a_fault_with_one_reading_is_mended(
-    clean: str, dirty: str, element: str, tmp_path: Path
+def test_only_numbers_that_change_are_written(
+    tmp_path: Path, old: str, new: str, change: str, head: str
 ) -> None:
-    text = chain("revolute", ORIGIN + LIMIT)
-    found = load(tmp_path, text.replace(clean, dirty))
-    assert found == load(tmp_path, text)
-    (tmp_path / "arm.urdf").write_text(text.replace(clean, dirty))
-    assert fix_inertias(tmp_path / "arm.urdf")[1] == ()
-    assert changes(found, element)
-    assert ("line" in changes(found, element)[0]) == (element[0] != "l")
+    path = written(tmp_path, head + arm(old))
+    data, repairs = repair_urdf(path)
+    assert data.decode() == head + arm(new)
+    assert len(repairs) == bool(change)
+    for fixed in repairs:
+        assert (fixed.fault, fixed.line) == ("inertia", 2 + head.count("\n"))
+        assert change in fixed.change
+    assert repair_urdf(written(tmp_path, data)) == (data, ())
+    cc.load(path)
+
+
+def test_the_change_does_not_depend_on_the_size(tmp_path: Path) -> None:
+    """Squares of the smaller moments are below the smallest number."""
+    for size in ("1e-290", "1e8"):
+        _, (fixed,) = repair_urdf(written(tmp_path, arm(f'ixx="{size}" iyy="0" izz="0"')))
+        assert "changed by 0.58 of their norm" in fixed.change
+
+
+def test_entries_across_the_diagonal_stay_equal(tmp_path: Path) -> None:
+    path = written(tmp_path, arm('ixx="1" ixy="0.5" iyx="0.5" iyy="1" izz="3"'))
+    data, _ = repair_urdf(path)
+    path.write_bytes(data)
+    tensor = cc.load(path).bodies[0].inertia.tensor
+    assert tensor[0, 1] != 0.0
+    assert b"iyx" not in data
+
+
+def test_links_without_mass_lose_their_moments_and_negative_masses_are_refused(
+    tmp_path: Path,
+) -> None:
+    data, _ = repair_urdf(written(tmp_path, arm('ixx="1" iyy="1" izz="1"', "0")))
+    assert data.decode() == arm('ixx="0.0" iyy="0.0" izz="0.0"', "0")
+    with pytest.raises(InertiaError, match=r"line 2, link `base`.*mass of zero or more"):
+        repair_urdf(written(tmp_path, arm('ixx="1" iyy="1" izz="1"', "-2")))
+
+
+MOVED = '<axis xyz="0 0 1"/>'
+FAULTS = [  # repair, clean file, the same with the fault
+    ("", ('xyz="0.1 -0.2 0.3"', 'xyz="0.1, -0.2,0.3"')),
+    ("", ('ixy="0.001"', 'ixy="0.001" iyx="0.001"')),
+    ("", ('iyz="0.003"', 'iyz="0.003" izy="0.003"')),
+    ("number", ('xyz="0.1 -0.2 0.3"', 'xyz="0.1 -0.2 0.3 0.4"')),
+    ("number", ('lower="-1"', 'lower="-1.0."')),
+    ("macro", ('xyz="0.3 -0.1 0.2"', 'xyz="$(optenv PLACE 0.3 -0.1 0.2)"')),
+    ("element", (MOVED, f'{MOVED}<axis xyz="1 0 0"/>')),
+    ("bound", ('lower="-1" upper="2" ', 'lower="2" upper="-1" ')),
+    ("bound", ('effort="30"', 'effort="-30"')),
+    ("mimic", ('<mimic joint="long_name"/>', '<mimic joint="lnog_name"/>')),
+    ("link", ('<link name="map"/>', "")),
+    ("angle", (f'rpy="0.7 {math.pi / 2!r} 0"', 'rpy="0.7 1.5708 0"')),
+]
+
+
+@pytest.mark.parametrize(("fault", "texts"), FAULTS)
+def test_a_fault_is_mended(fault: str, texts: tuple[str, str], tmp_path: Path) -> None:
+    """By `load`, or where the sidecar asks for it; the copy of --fix is as good for all readers."""
+    place = ORIGIN.replace("0.7 -1.1 2.3", f"0.7 {math.pi / 2!r} 0")
+    text = robot(
+        '<link name="map"/>',
+        *(link(name) for name in ("base", "tip", "end")),
+        joint("w", "fixed", "map", "base"),
+        joint("long_name", "revolute", "base", "tip", place + MOVED + LIMIT),
+        joint("k", "revolute", "tip", "end", '<mimic joint="long_name"/>'),
+    )
+    clean, dirty = texts
+    assert clean in text
+    damaged = text.replace(clean, dirty)
+    side = GRAVITY + (f'repair = ["{fault}"]' if fault else "")
+    found = load(tmp_path, damaged, side)
+    if "upper" in clean:  # Bullet reads them as no bounds
+        assert found.bodies[1].limits == ((-math.inf, math.inf),)
+    else:
+        assert found == load(tmp_path, text)
+    (said,) = {line.partition(": ")[0] for line in found.unread}
+    assert said.strip("`") in ((fault,) if fault else ("xyz", "iyx", "izy"))
+    path = written(tmp_path, damaged)
+    path.with_suffix(".toml").write_text(GRAVITY)
+    data, repairs = repair_urdf(path)
+    if fault == "angle":  # no fault where no wheels need it
+        assert (data, repairs) == (damaged.encode(), ())
+        return
+    assert {repair.fault for repair in repairs} == {said.strip("`")}
+    path.write_bytes(data)
+    assert cc.load(path).unread == ()
+    assert repair_urdf(path) == (data, ())
+    without = text.replace('<mimic joint="long_name"/>', "")
+    if clean in without and "upper" not in clean:
+        compare(without, load(tmp_path, data.decode().replace('<mimic joint="long_name"/>', "")))
+    if fault:
+        with pytest.raises(DescriptionError):
+            load(tmp_path, damaged)
 
 
 @pytest.mark.parametrize(
@@ -317,5 +458,75 @@ def test_a_fault_with_one_reading_is_mended(
     ],
 )
 def test_a_fault_with_two_readings_is_refused(clean: str, dirty: str, tmp_path: Path) -> None:
-    with pytest.raises(DescriptionError):
-        load(tmp_path, chain("revolute", ORIGIN + LIMIT).replace(clean, dirty))
+    text = chain("revolute", ORIGIN + LIMIT).replace(clean, dirty)
+    for side in (GRAVITY, f"repair = {json.dumps(NAMES)}"):
+        with pytest.raises(DescriptionError):
+            load(tmp_path, text, side)
+
+
+def test_robots_without_any_mass_get_one(tmp_path: Path) -> None:
+    shape = '<visual><geometry><sphere radius="1"/></geometry></visual>'
+    text = robot(
+        *(link(name, shape) for name in ("base", "tip")), joint("j", "revolute", "base", "tip")
+    )
+    with pytest.raises(InertiaError):
+        load(tmp_path, text)
+    found = load(tmp_path, text, GRAVITY + 'repair = ["mass"]')
+    assert [body.inertia.mass for body in found.bodies] == [1.0, 1.0]
+    data, repairs = repair_urdf(tmp_path / "arm.urdf")
+    assert [repair.fault for repair in repairs] == ["mass", "mass"]
+    assert load(tmp_path, data.decode()) == found
+    compare(data.decode(), found)
+
+
+@pytest.mark.parametrize(
+    ("word", "exact"),
+    [("1.57", True), ("3.14159", True), ("1.56", False), ("0.785", True), ("1.5", False)],
+)
+def test_angles_that_are_rounded(word: str, exact: bool, tmp_path: Path) -> None:
+    """To its digits the number is a multiple of 45 degrees; others stay."""
+    text = chain("revolute", f'<origin rpy="{word} 0 0"/>')
+    found = load(tmp_path, text, GRAVITY + 'repair = ["angle"]')
+    turn = found.bodies[1].placement.rotation_matrix
+    angle = math.atan2(turn[2, 1], turn[1, 1])
+    assert (abs(angle / (math.pi / 4) - round(angle / (math.pi / 4))) < 1e-12) == exact
+    assert bool(changes(found, "angle")) == exact
+
+
+def test_zeros_at_the_end_and_joints_of_bullet(tmp_path: Path) -> None:
+    ball = load(tmp_path, chain("spherical", ORIGIN) + "\0\0")
+    assert isinstance(ball.bodies[1].joint, cc.joints.Spherical)
+
+
+def test_an_unknown_repair_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DescriptionError, match="Did you mean `inertia`") as caught:
+        load(tmp_path, chain("revolute"), 'repair = ["inertias"]')
+    assert "arm.toml" in str(caught.value)
+
+
+def test_the_command_writes_a_new_file(tmp_path: Path) -> None:
+    path, out = written(tmp_path, arm('ixx="3" iyy="1" izz="1"')), tmp_path / "out.urdf"
+    run = CliRunner()
+    result = run.invoke(main, ["check", str(path), "--fix", str(out)])
+    assert result.exit_code == 0, result.output
+    assert SHARE in result.stdout
+    again = run.invoke(main, ["check", str(path), "--fix", str(out)])
+    assert again.exit_code == 2
+    assert "a file that exists" in again.stderr
+    result = run.invoke(main, ["check", str(out), "--fix", str(out), "--overwrite", "--json"])
+    answer = json.loads(result.stdout)
+    assert (answer["out"], answer["fixed"], answer["files"]) == (str(out), [], [str(out)])
+    assert "(.urdf) with --fix" in run.invoke(main, ["check", "rover_arm", "--fix", "a"]).stderr
+    nowhere = run.invoke(main, ["check", str(path), "--fix", str(tmp_path / "no" / "a.urdf")])
+    assert "expected a folder that can be written" in nowhere.stderr
+
+
+def test_files_that_cannot_be_repaired_are_refused(tmp_path: Path) -> None:
+    for data in (b"\xff\xfe", b"<robot>", b"<a/>"):
+        with pytest.raises(DescriptionError):
+            repair_urdf(written(tmp_path, data))
+    text = arm('ixx="3" iyy="1" izz="1"').replace("</robot>", "<\U0001f4a5/></robot>")
+    with pytest.raises(DescriptionError, match=r"line 3: .*not well-formed"):
+        repair_urdf(written(tmp_path, text))  # one of the parsers refuses the name
+    sound = text.replace('ixx="3"', 'ixx="1"')
+    assert repair_urdf(written(tmp_path, sound)) == (sound.encode(), ())
