@@ -16,9 +16,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from heapq import heappop, heappush
 from itertools import product
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Gt, Le
 from numpy.typing import ArrayLike
 
 from concur._progress import track
@@ -49,24 +50,63 @@ from concur.certify._status import Status
 from concur.control import Servo, read_limits
 from concur.errors import ConcurError
 from concur.robot import scalar
+from concur.tables import (
+    INTERNAL,
+    NUMBER,
+    PAIR,
+    Expected,
+    InFiles,
+    NumberOrList,
+    Positive,
+    any_of,
+    is_number_or_list,
+    is_pair,
+    list_of,
+    table_of,
+)
 
 _SMALL = 0.1  # control inputs below this fraction of the largest need no sharp bound
+
+
+def _are_pairs(values: list[Any]) -> bool:
+    return bool(values) and all(map(is_pair, values))
+
+
+_BOXES = "a whole number above zero, at most 1000000"  # each takes some milliseconds
+_Ranges = Annotated[
+    Any,
+    Expected(
+        "a lower and an upper end, or a list of such pairs",
+        lambda value: (
+            is_pair(value) or (bool(value) and isinstance(value, list) and all(map(is_pair, value)))
+        ),
+        any_of(PAIR, list_of(PAIR, 1)),
+    ),
+]
+_Speeds = Annotated[
+    Any,
+    Expected(
+        "a number, a list of them, or a table of shape velocities",
+        lambda value: is_number_or_list(list(value.values()) if isinstance(value, dict) else value),
+        any_of(NUMBER, list_of(NUMBER), table_of(NUMBER)),
+    ),
+]
 _PLACES = 16  # boxes at whose middle a state beyond the limits is searched
 
 
 def operating_bounds(
-    servo: Servo,
-    ranges: Mapping[str, Any],
-    speeds: ArrayLike | Mapping[str, float] | None = None,
-    acceleration: ArrayLike = 0.0,
-    pose_error: ArrayLike = 0.0,
-    velocity_error: ArrayLike = 0.0,
-    distance: float | None = None,
-    limits: Any = None,
-    required_margin: float | None = None,
-    tolerance: float = 0.2,
-    budget: int = 2000,
-    progress: bool | Callable[[float], Any] = False,
+    servo: Annotated[Servo, INTERNAL],
+    ranges: Annotated[Mapping[str, Any], InFiles(Mapping[str, _Ranges])],
+    speeds: Annotated[ArrayLike | Mapping[str, float] | None, InFiles(_Speeds)] = None,
+    acceleration: Annotated[ArrayLike, InFiles(NumberOrList)] = 0.0,
+    pose_error: Annotated[ArrayLike, InFiles(NumberOrList)] = 0.0,
+    velocity_error: Annotated[ArrayLike, InFiles(NumberOrList)] = 0.0,
+    distance: Positive | None = None,
+    limits: Annotated[Any, INTERNAL] = None,
+    required_margin: Positive | None = None,
+    tolerance: Positive = 0.2,
+    budget: Annotated[int, Gt(0), Le(1_000_000), Expected(_BOXES)] = 2000,
+    progress: Annotated[bool | Callable[[float], Any], INTERNAL] = False,
 ) -> OperatingCertificate:
     """Prove that the law is regular, and bound its torques, in a box of configurations.
 
@@ -75,30 +115,32 @@ def operating_bounds(
     servo : Servo
         A servo that takes shape velocities.
     ranges : mapping of str to pair of float
-        Lower and upper end of each joint coordinate that the law depends on, by name of the
-        body, rad and m; a list of pairs for a joint of several coordinates. A base position that
-        does not affect the law, and angles of round wheels, need no range.
+        Lower and upper end of the coordinate of each joint, by name of the body, rad or m; a list
+        of pairs for several coordinates. Required for all coordinates that the law depends on:
+        not for a base position that does not affect it, nor for angles of round wheels.
     speeds : float, array_like or mapping, optional
-        Largest magnitude of each shape velocity, rad/s and m/s. Default: bound only the margin,
-        not the torque.
-    acceleration : float or array_like
-        Largest magnitude of each component of the reference acceleration, shape (size,), m/s^2
-        and rad/s^2. This and the errors require `speeds`.
-    pose_error, velocity_error : float or array_like
-        Largest magnitudes of the components of x and ve, shape (size,), m and rad, m/s and rad/s:
-        zero on the reference, or from `error_bounds`.
+        Largest shape velocities, rad/s or m/s: a number, one for each, or a table by name. Default:
+        only the margin is bounded.
+    acceleration : float or array_like, optional
+        Largest acceleration of the reference, m/s^2 or rad/s^2: a number, or one for each
+        coordinate of the outputs. This and the errors require `speeds`.
+    pose_error : float or array_like, optional
+        Largest pose error, m or rad: a number, or one for each coordinate; zero on the reference,
+        or from `error_bounds`.
+    velocity_error : float or array_like, optional
+        Largest velocity error, m/s or rad/s: a number, or one for each coordinate.
     distance : float, optional
-        Largest distance of the base from the inertial origin, m. Required for a floating robot
-        with linear momentum, whose angular momentum about the base depends on it.
+        Largest distance of a floating base from the inertial origin, m; required with linear
+        momentum, since the angular momentum about the base depends on it. Default: none.
     limits : float, sequence or mapping, optional
         Limits of the control inputs, as the `torque_limits` of a servo; default those of the servo.
     required_margin : float, optional
-        Required margin; default: the margin below which the servo gives no torque or is damped.
-        With `damping_threshold` and speeds it is at least that default.
-    tolerance : float
-        Requested sharpness of the bounds, as a fraction of the largest ones found.
-    budget : int
-        Largest number of boxes evaluated.
+        Required decoupling margin, without unit; with `damping_threshold` and speeds at least the
+        default. Default: the margin below which the law gives no torque or is damped.
+    tolerance : float, optional
+        Relative accuracy of the bounds: a fraction of the largest ones found.
+    budget : int, optional
+        Largest number of boxes.
     progress : bool or callable
         Show a progress bar, or call with the fraction done.
 
@@ -395,7 +437,7 @@ def _law_again(servo: Servo, law: dict[str, Any]) -> dict[str, Any] | None:
             largest[servo.ns :] = moved
         graph = Graph(servo, law["places"], largest, where)
         stated = _statement(servo, graph, law["distance"])
-    except (ConcurError, ValueError, IndexError):
+    except (ConcurError, ValueError, IndexError, KeyError, TypeError):
         return None  # not a law of this servo
     return law_document(servo, graph, stated, "state" in law["programs"])
 

@@ -205,6 +205,8 @@ def box_of(document: dict[str, Any]) -> StoredBox:
         for name in stored
     }
     margin = document.get("margin")
+    if margin is None and status is Status.PROVED:
+        refuse("`margin`", "a number", margin)
     return StoredBox(
         status=status,
         law=law,

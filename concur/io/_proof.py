@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import casadi as ca
 import numpy as np
@@ -15,142 +15,32 @@ from annotated_types import Ge, Len, Lt
 from concur.control import JointLimits, Servo
 from concur.errors import OutputError
 from concur.outputs import Output
-from concur.robot import Supports
+from concur.proofs import Capsule, Clearance, Expression, Ground, Obstacle, Reading, Statement
+from concur.robot import Mechanism, Supports
 from concur.tables import (
     ByName,
     Expected,
+    InFiles,
     NotNegative,
-    Number,
     Pair,
-    Text,
     Time,
-    Vector3,
+    build,
     fault,
     is_number,
     located,
-    one_of,
     show,
     unknown,
 )
-
-if TYPE_CHECKING:
-    from concur.proofs import Clearance, Expression, Ground, Reading, Statement
-    from concur.robot import Mechanism
 
 _TABLE = "[proof]"
 
 
 Radii = Annotated[Sequence[NotNegative], Len(2, 2), Expected("2 numbers of zero or more")]
-Hundred = Annotated[Sequence[Text], Len(1, 100), Expected("a list of 1 to 100 names")]
 
 
-def _tables(kind: str) -> tuple[Any, Any]:
-    """Annotations of a list of tables [[proof.kind]]."""
-    return Len(0, 100), Expected(f"tables [[proof.{kind}]], at most 100")
-
-
-@dataclass(frozen=True)
-class CapsuleTable:
-    """A capsule on a body, or that of the body's shape.
-
-    Parameters
-    ----------
-    body : str
-        Body that carries the capsule.
-    name : str, optional
-        Name of the capsule. Default: that of the body.
-    start : sequence of float, optional
-        One end of the segment, in the frame of the body, m. Default: that of the shape, which has
-        to be a sphere or a capsule.
-    end : sequence of float, optional
-        Other end of the segment, in the frame of the body, m. Default: that of the shape; a sphere,
-        if `start` is given.
-    radius : float, optional
-        Largest distance of its points from the segment, m. Default: that of the shape.
-    """
-
-    body: Text
-    name: Text | None = None
-    start: Vector3 | None = None
-    end: Vector3 | None = None
-    radius: NotNegative | None = None
-
-
-@dataclass(frozen=True)
-class ObstacleTable:
-    """A sphere or capsule that capsules on bodies keep away from.
-
-    Parameters
-    ----------
-    name : str
-        Name of the obstacle.
-    start : sequence of float
-        Centre of a sphere, or one end of the segment of a capsule, m.
-    end : sequence of float, optional
-        Other end of the segment, m. Default: a sphere.
-    radius : float
-        Radius, m.
-    frame : str, optional
-        Frame of the obstacle; `base` for a part of the base.
-    distance : float, optional
-        Least distance of the capsules, m.
-    capsules : str, optional
-        Names of the capsules that keep the distance. Default: all.
-    """
-
-    name: Text
-    start: Vector3
-    radius: NotNegative
-    end: Vector3 | None = None
-    frame: Annotated[str, one_of(("world", "base"))] = "world"
-    distance: NotNegative = 0.0
-    capsules: Hundred | None = None
-
-
-@dataclass(frozen=True)
-class ExpressionTable:
-    """A formula of angles, speeds and torques with a limit.
-
-    Parameters
-    ----------
-    name : str
-        Name of the expression.
-    formula : str
-        Formula of angles, speeds and torques, such as `torque(arm) * speed(arm)`.
-    below : float, optional
-        Limit that the formula stays below, in its unit. Default: none.
-    unit : str, optional
-        Unit of the formula, for the report.
-    """
-
-    name: Text
-    formula: Text
-    below: Number | None = None
-    unit: Annotated[str, Expected("text")] = ""
-
-
-@dataclass(frozen=True)
-class ReadingTable:
-    """Largest errors of the measured state that the law reads.
-
-    Parameters
-    ----------
-    angles : float or mapping of str to float, optional
-        Error of the angles of the arm's joints, rad: a number for all, or a table by name. Default:
-        none.
-    speeds : float or mapping of str to float, optional
-        Error of the shape velocities, rad/s: a number for all, or a table by name; required with
-        `angles`. Default: none.
-    place : float, optional
-        Error of the position of the base, m.
-    heading : float, optional
-        Error of the heading of the base, rad.
-    """
-
-    angles: ByName = None
-    speeds: ByName = None
-    place: NotNegative = 0.0
-    heading: NotNegative = 0.0
+def _tables(name: str) -> tuple[Any, Any]:
+    """Annotations of a list of tables [[proof.name]]."""
+    return Len(0, 100), Expected(f"tables [[proof.{name}]], at most 100")
 
 
 @dataclass(frozen=True)
@@ -236,21 +126,20 @@ class ProofTable:
     least_load: ByName = None
     tipping: NotNegative | None = None
     grip: NotNegative | None = None
-    capsule: Annotated[Sequence[CapsuleTable], *_tables("capsule")] = ()
-    obstacle: Annotated[Sequence[ObstacleTable], *_tables("obstacle")] = ()
-    expression: Annotated[Sequence[ExpressionTable], *_tables("expression")] = ()
-    reading: ReadingTable | None = None
+    capsule: Annotated[Sequence[Annotated[Any, InFiles(Capsule.of)]], *_tables("capsule")] = ()
+    obstacle: Annotated[Sequence[Obstacle], *_tables("obstacle")] = ()
+    expression: Annotated[Sequence[Expression], *_tables("expression")] = ()
+    reading: Annotated[Any, InFiles(Reading.of_law)] = None
 
 
 def read_proof(
-    table: ProofTable | None,
+    data: Mapping[str, Any],
     outputs: Sequence[Output],
     control_period: float | None,
     path: str | PathLike[str],
-) -> dict[str, Any] | None:
+) -> dict[str, Any]:
     """Fields of the table; outputs are checked, `statement` checks period and other names."""
-    if table is None:
-        return None
+    table = build(ProofTable, data["proof"], path, data, ("proof",))
     names = [output.name for output in outputs]
     given = dict(vars(table))
     for field in ("place", "speed"):
@@ -277,8 +166,6 @@ def statement(
     given: Mapping[str, Any], servo: Servo, limits: JointLimits, path: str | PathLike[str]
 ) -> Statement:
     """Statement of a task's proof, with the limits of robot and task where they are narrower."""
-    from concur.proofs import Statement
-
     model, robot = servo.model, limits.robot
     controls, shape = model.control_names, model.shape_names
     outputs = [output.name for output in servo.outputs]
@@ -318,31 +205,11 @@ def statement(
             given["corridor"],
             given["margin"],
             _ground(given, robot),
-            _clearance(given, robot, path),
-            _expressions(given, servo),
+            _clearance(given, robot),
+            _expressions(given["expression"], servo),
             _momentum_error(given["momentum_error"], servo, path),
-            _reading(given["reading"], servo, path),
+            given["reading"] and given["reading"](servo),
         )
-
-
-def _reading(given: ReadingTable | None, servo: Servo, path: str | PathLike[str]) -> Reading | None:
-    """Errors of the measured state by name; those of wheels' angles have no effect."""
-    from concur.proofs import Reading
-
-    if given is None:
-        return None
-    names = servo.model.shape_names
-    wheels = {wheel.body for wheel in servo.model.robot.wheels}
-    joints = [name for name in names if name not in wheels]
-    found = {}
-    for field, own, kind in (
-        ("angles", joints, "a joint of the arm"),
-        ("speeds", names, "a shape velocity"),
-    ):
-        value = getattr(given, field)
-        if value is not None:
-            found[field] = _by_name(value, own, f"reading.{field}", kind, path)
-    return Reading(**found, place=given.place, heading=given.heading)
 
 
 def _momentum_error(
@@ -363,41 +230,20 @@ def _momentum_error(
 
 def _ground(given: Mapping[str, Any], robot: Mechanism) -> Ground | None:
     """Contacts with the ground, if the table or the robot declares supports or limits of them."""
-    from concur.proofs import Ground
-
     names = ("supports", "compliance", "least_load", "tipping", "grip")
     own = {name: given[name] for name in names if given[name] is not None}
     return Ground.of(robot, **own) if own or robot.supports else None
 
 
-def _clearance(
-    given: Mapping[str, Any], robot: Mechanism, path: str | PathLike[str]
-) -> Clearance | None:
+def _clearance(given: Mapping[str, Any], robot: Mechanism) -> Clearance | None:
     """Capsules and obstacles, if the tables declare any."""
-    from concur.proofs import Capsule, Clearance, Obstacle
-
-    capsules, obstacles = given["capsule"], given["obstacle"]
-    if not capsules and not obstacles:
+    if not given["capsule"] and not given["obstacle"]:
         return None
-    made = []
-    for table in capsules:
-        if table.body not in [body.name for body in robot.bodies]:
-            names = [body.name for body in robot.bodies]
-            raise unknown(path, "[[proof.capsule]]", "body", "a body", table.body, names)
-        made.append(Capsule.of(robot, **_given(table)))
-    own = []
-    for table in obstacles:
-        fields = {"end": table.start} | _given(table)
-        names = fields.pop("capsules", None)
-        own.append(Obstacle(**fields, capsules=None if names is None else tuple(names)))
-    return Clearance(tuple(made), tuple(own))
+    return Clearance(tuple(made(robot) for made in given["capsule"]), tuple(given["obstacle"]))
 
 
-def _expressions(given: Mapping[str, Any], servo: Servo) -> tuple[Expression, ...]:
+def _expressions(found: Sequence[Expression], servo: Servo) -> tuple[Expression, ...]:
     """Expressions whose names exist."""
-    from concur.proofs import Expression
-
-    found = tuple(Expression(**_given(table)) for table in given["expression"])
     model = servo.model
     parts = (model.shape_names, model.shape_names, model.control_names)
     for made in found:
@@ -410,11 +256,7 @@ def _expressions(given: Mapping[str, Any], servo: Servo) -> tuple[Expression, ..
             came=", ".join(names),
             cure="Rename one.",
         )
-    return found
-
-
-def _given(table: Any) -> dict[str, Any]:
-    return {name: value for name, value in vars(table).items() if value is not None}
+    return tuple(found)
 
 
 def _by_name(

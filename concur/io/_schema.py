@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from concur.certify import operating_bounds
 from concur.io._nominal import QUANTITIES
+from concur.io._proof import ProofTable
 from concur.io._reference import REFERENCE_KINDS
 from concur.io._requirements import REQUIREMENT_KINDS
 from concur.io._sidecar import UrdfSidecar
@@ -55,11 +57,16 @@ def _task() -> Shape:
         for kind, table in tables.items():
             known = kinds.setdefault(table, [])
             known += [kind] * (kind not in known)
-    task = json_schema(model_of(TaskTable), "", TrackedOutput, *kinds)
+    late: dict[str, Any] = {"operating": operating_bounds, "proof": ProofTable}
+    others = (TrackedOutput, *map(model_of, late.values()), *kinds)
+    task = json_schema(model_of(TaskTable), "", *others)
     parts, fields = task["definitions"], task["properties"]
     for table, names in kinds.items():
         parts[table.__name__]["properties"]["kind"] |= {"enum": names}
     fields["reference"] |= table_of(_any(kinds.keys() - REQUIREMENT_KINDS.values(), kinds))
+    for name, make in late.items():
+        whole = {"$ref": f"#/definitions/{make.__name__}"}
+        fields[name] = {"allOf": [whole], "description": fields[name]["description"]}
     fields["outputs"]["items"] = {"$ref": "#/definitions/TrackedOutput"}
     fields["requirements"]["items"] = _any(REQUIREMENT_KINDS.values(), kinds)
     parts["Deviation"] = _deviation()

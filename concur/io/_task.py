@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from os import PathLike
@@ -26,7 +26,6 @@ from concur.io._configuration import check_bodies, read_configuration
 from concur.io._imperfections import read_imperfections, read_slip
 from concur.io._initial import start_on_reference
 from concur.io._nominal import nominal_values
-from concur.io._proof import read_proof, statement
 from concur.io._proof_task import proof_task
 from concur.io._reference import read_reference
 from concur.io._requirements import read_requirements
@@ -287,6 +286,8 @@ class Task:
         """
         if self.proof is None:
             return None
+        from concur.io._proof import statement
+
         limits = JointLimits.of(self.robot, self.plant or self.robot)
         return statement(self.proof, self.servo, limits, self.path)
 
@@ -712,8 +713,8 @@ def _read(path: str | PathLike[str]) -> Task:
         law_source=check_law(task, tables, path),
         stages=read_stages(task.stages, robot, path),
         robot_file=task.robot if is_robot_file(task.robot) else None,
-        operating=read_operating(task.operating, robot, path),
-        proof=read_proof(task.proof, outputs, task.simulation.control_period, path),
+        operating=None if task.operating is None else read_operating(data, robot, path),
+        proof=None if task.proof is None else _proof(data, outputs, task, path),
         reference_tables=task.reference,
     )
     if task.initial.start is None:
@@ -725,6 +726,18 @@ def _read(path: str | PathLike[str]) -> Task:
     started = replace(read, **_worlds(read, task))
     started.__dict__["_nominal"] = servo  # the same one, which takes a while to build
     return started
+
+
+def _proof(
+    data: Mapping[str, Any],
+    outputs: Sequence[Output],
+    task: TaskTable,
+    path: str | PathLike[str],
+) -> dict[str, Any]:
+    """Table of a proof; its classes are imported if there is one."""
+    from concur.io._proof import read_proof
+
+    return read_proof(data, outputs, task.simulation.control_period, path)
 
 
 def _worlds(task: Task, table: TaskTable) -> dict[str, Any]:

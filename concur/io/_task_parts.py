@@ -17,22 +17,25 @@ from concur.errors import ConcurError
 from concur.files import is_file, read_text
 from concur.io._configuration import check_bodies
 from concur.io._robot import load, load_shipped, shipped_names
-from concur.io._task_tables import OperatingTable, TaskTable
+from concur.io._task_tables import TaskTable
 from concur.outputs import Output, Reference
 from concur.robot import Mechanism
-from concur.tables import fault, located, missing_file, model_of, show, unknown, values
+from concur.tables import build, fault, located, missing_file, model_of, show, unknown, values
 
 _OF_OUTPUT = inspect.signature(Output).parameters.keys()
 
 
 def read_operating(
-    table: OperatingTable | None, robot: Mechanism, path: str | PathLike[str]
-) -> dict[str, Any] | None:
-    """Reject unknown bodies; the servo checks the rest."""
-    if table is None:
-        return None
-    check_bodies(table.ranges, robot, path, "[operating.ranges]")
-    return {name: value for name, value in vars(table).items() if value is not None}
+    data: Mapping[str, Any], robot: Mechanism, path: str | PathLike[str]
+) -> dict[str, Any]:
+    """Arguments of `operating_bounds` in a task; it checks all but types and names of bodies."""
+    from concur.certify import operating_bounds
+
+    found: dict[str, Any] = build(
+        operating_bounds, data["operating"], path, data, ("operating",), maker=dict
+    )
+    check_bodies(found["ranges"], robot, path, "[operating.ranges]")
+    return found
 
 
 def read_stages(

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import numpy as np
-from annotated_types import Ge, Gt, Le, Len
+from annotated_types import Ge, Le, Len
 
 from concur.control import Servo
 from concur.io._imperfections import ImperfectionsTable
 from concur.io._initial import InitialTable
-from concur.io._proof import ProofTable
 from concur.outputs import Output
 from concur.simulation import (
     LONGEST_RUN,
@@ -24,17 +23,13 @@ from concur.simulation import (
 )
 from concur.tables import (
     NUMBER,
-    PAIR,
     Expected,
     FileName,
     InFiles,
-    NumberOrList,
-    Positive,
     Text,
     Vector6,
     any_of,
     is_number_or_list,
-    is_pair,
     list_of,
     one_of,
     refused,
@@ -53,15 +48,6 @@ def _is_stages(value: Any) -> bool:
     )
 
 
-def _is_ranges(value: Any) -> bool:
-    several = isinstance(value, list) and value and all(map(is_pair, value))
-    return bool(several) or is_pair(value)
-
-
-def _is_speeds(value: Any) -> bool:
-    return is_number_or_list(list(value.values()) if isinstance(value, dict) else value)
-
-
 Stages = Annotated[
     Any,
     Expected(
@@ -72,22 +58,6 @@ Stages = Annotated[
             list_of({"type": "string"}),
             table_of(any_of(NUMBER, list_of(NUMBER))),
         ),
-    ),
-]
-Ranges = Annotated[
-    Any,
-    Expected(
-        "a lower and an upper end, or a list of such pairs",
-        _is_ranges,
-        any_of(PAIR, list_of(PAIR, 1)),
-    ),
-]
-Speeds = Annotated[
-    Any,
-    Expected(
-        "a number, a list of them, or a table of shape velocities",
-        _is_speeds,
-        any_of(NUMBER, list_of(NUMBER), table_of(NUMBER)),
     ),
 ]
 Step = Annotated[
@@ -187,53 +157,6 @@ class PlantTable:
 
 
 @dataclass(frozen=True)
-class OperatingTable:
-    """Box of configurations in which `concur certify` proves margin and torques.
-
-    Parameters
-    ----------
-    ranges : mapping
-        Lower and upper end of the coordinate of each joint, rad or m; a list of pairs for several
-        coordinates. Required for all coordinates that the law depends on.
-    speeds : object, optional
-        Largest shape velocities, rad/s or m/s: a number, one for each, or a table by name. Default:
-        only the margin is bounded.
-    acceleration : float or sequence of float, optional
-        Largest acceleration of the reference, m/s^2 or rad/s^2: a number, or one for each
-        coordinate of the outputs.
-    pose_error : float or sequence of float, optional
-        Largest pose error, m or rad: a number, or one for each coordinate.
-    velocity_error : float or sequence of float, optional
-        Largest velocity error, m/s or rad/s: a number, or one for each coordinate.
-    distance : float, optional
-        Largest distance of a floating base from the inertial origin, m; required with linear
-        momentum. Default: none.
-    required_margin : float, optional
-        Required decoupling margin, without unit. Default: the margin below which the law gives no
-        torque.
-    tolerance : float, optional
-        Relative accuracy of the bounds.
-    budget : int, optional
-        Largest number of boxes.
-    """
-
-    ranges: Mapping[str, Ranges]
-    speeds: Speeds = None
-    acceleration: NumberOrList = 0.0
-    pose_error: NumberOrList = 0.0
-    velocity_error: NumberOrList = 0.0
-    distance: Positive | None = None
-    required_margin: Positive | None = None
-    tolerance: Positive = 0.2
-    budget: Annotated[
-        int,
-        Gt(0),
-        Le(1_000_000),  # some milliseconds per box: a million boxes take hours
-        Expected("a whole number above zero, at most 1000000"),
-    ] = 2000
-
-
-@dataclass(frozen=True)
 class TaskTable:
     """A whole task file.
 
@@ -303,8 +226,8 @@ class TaskTable:
     law: Annotated[dict[str, Any], Expected("a table [law] with a `kind`")] | None = None
     tolerances: Tolerances = field(default_factory=Tolerances)
     plant: PlantTable = field(default_factory=PlantTable)
-    operating: OperatingTable | None = None
-    proof: ProofTable | None = None
+    operating: Annotated[dict[str, Any], Expected("a table")] | None = None
+    proof: Annotated[dict[str, Any], Expected("a table")] | None = None
     imperfections: ImperfectionsTable | None = None
     requirements: (
         Annotated[Sequence[dict[str, Any]], Len(1, 1000), Expected("tables [[requirements]]")]

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import casadi as ca
 import numpy as np
+from annotated_types import Len
 
 from concur.codegen import constant, finite_floats
 from concur.errors import OutputError, shown
 from concur.proofs._models import Floats
 from concur.proofs._quantity import Quantity, require_known
 from concur.robot import Mechanism, segment_distance
+from concur.tables import INTERNAL, Expected, NotNegative, Text, Vector3, one_of
 
 FRAMES = ("world", "base")
 """Frames to which an obstacle may be fixed."""
+
+Hundred = Annotated[Sequence[Text], Len(1, 100), Expected("a list of 1 to 100 names")]
 
 
 @dataclass(frozen=True)
@@ -82,28 +86,32 @@ class Capsule(Round):
     @classmethod
     def of(
         cls,
-        robot: Mechanism,
-        body: str,
+        robot: Annotated[Mechanism, INTERNAL],
+        body: Text,
         *,
-        name: str | None = None,
-        start: Sequence[float] | None = None,
-        end: Sequence[float] | None = None,
-        radius: float | None = None,
+        name: Text | None = None,
+        start: Vector3 | None = None,
+        end: Vector3 | None = None,
+        radius: NotNegative | None = None,
     ) -> Capsule:
-        """Capsule of a body: the given one, or that of its shape, a sphere or capsule.
+        """A capsule on a body, or that of the body's shape.
 
         Parameters
         ----------
         robot : Mechanism
             The robot.
         body : str
-            Name of the body.
+            Body that carries the capsule.
         name : str, optional
-            Name of the capsule; default: that of the body.
-        start, end : sequence of float, optional
-            Ends in the frame of the body, shape (3,), m; the end is the start if not given.
+            Name of the capsule. Default: that of the body.
+        start : sequence of float, optional
+            One end of the segment, in the frame of the body, shape (3,), m. Default: that of the
+            shape, which has to be a sphere or a capsule.
+        end : sequence of float, optional
+            Other end of the segment, in the frame of the body, shape (3,), m. Default: that of the
+            shape; a sphere, if `start` is given.
         radius : float, optional
-            Radius (m).
+            Largest distance of its points from the segment, m. Default: that of the shape.
 
         Returns
         -------
@@ -166,6 +174,49 @@ class Obstacle(Round):
     frame: str = "world"
     distance: float = 0.0
     capsules: tuple[str, ...] | None = None
+
+    @classmethod
+    def from_table(
+        cls,
+        name: Text,
+        start: Vector3,
+        radius: NotNegative,
+        end: Vector3 | None = None,
+        frame: Annotated[str, one_of(FRAMES)] = "world",
+        distance: NotNegative = 0.0,
+        capsules: Hundred | None = None,
+    ) -> Obstacle:
+        """A sphere or capsule that capsules on bodies keep away from.
+
+        Parameters
+        ----------
+        name : str
+            Name of the obstacle.
+        start : sequence of float
+            Centre of a sphere, or one end of the segment of a capsule, shape (3,), m.
+        radius : float
+            Radius, m.
+        end : sequence of float, optional
+            Other end of the segment, shape (3,), m. Default: a sphere.
+        frame : str, optional
+            Frame of the obstacle; `base` for a part of the base.
+        distance : float, optional
+            Least distance of the capsules, m.
+        capsules : sequence of str, optional
+            Names of the capsules that keep the distance. Default: all.
+
+        Returns
+        -------
+        Obstacle
+            The obstacle.
+
+        Examples
+        --------
+        >>> Obstacle.from_table("ball", (2.0, 0.0, 0.0), 0.5).end
+        (2.0, 0.0, 0.0)
+        """
+        keeping = None if capsules is None else tuple(capsules)
+        return cls(name, start, start if end is None else end, radius, frame, distance, keeping)  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import casadi as ca
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from concur.errors import OutputError, shown
 from concur.proofs._quantity import Quantity
 from concur.robot import unknown_name
+from concur.tables import Expected, InFiles, Number, Text
 
 LONGEST, DEEPEST, POWER = 1000, 200, 8
 """Most characters of a formula, most parts within each other, and largest power."""
@@ -29,22 +30,23 @@ _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True)
 class Expression:
-    """A function of the arm's angles, of speeds and of commanded torques.
+    """A formula of angles, speeds and torques with a limit.
 
     Parameters
     ----------
     name : str
-        Its name.
+        Name of the expression.
     formula : str or casadi.Function
-        A formula of numbers, ``pi``, ``angle(joint)``, ``speed(velocity)``, ``torque(control)``,
-        the operators ``+ - * /``, ``**`` with a whole number up to 8, and ``sin``, ``cos``,
+        Formula of angles, speeds and torques, such as `torque(arm) * speed(arm)`: of numbers,
+        ``pi``, ``angle(joint)``, ``speed(velocity)``, ``torque(control)``, the operators
+        ``+ - * /``, ``**`` with a whole number up to 8, and ``sin``, ``cos``,
         ``sqrt``. Names with other characters than letters stand in quotation marks. Or a function
         over SX of the angles (k,), speeds (ns,) and torques (nu,), with one number as result and
         instructions of the same kinds.
-    below : float
-        Its limit; infinite for none.
-    unit : str
-        Its unit.
+    below : float, optional
+        Limit that the formula stays below, in its unit. Default: none.
+    unit : str, optional
+        Unit of the formula, for the report.
 
     Raises
     ------
@@ -57,10 +59,10 @@ class Expression:
     5.0
     """
 
-    name: str
-    formula: str | ca.Function
-    below: float = np.inf
-    unit: str = ""
+    name: Text
+    formula: Annotated[str | ca.Function, InFiles(Text)]
+    below: Number = np.inf
+    unit: Annotated[str, Expected("text")] = ""
 
     def __post_init__(self) -> None:
         if np.isnan(self.below):

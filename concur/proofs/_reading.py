@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 import numpy as np
 
+from concur.control import Servo
 from concur.errors import OutputError
 from concur.proofs._quantity import require_known
+from concur.robot import unknown_name
+from concur.tables import INTERNAL, ByName, NotNegative
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,64 @@ class Reading:
     speeds: Mapping[str, float] | None = None
     place: float = 0.0
     heading: float = 0.0
+
+    @classmethod
+    def of_law(
+        cls,
+        servo: Annotated[Servo, INTERNAL],
+        angles: ByName = None,
+        speeds: ByName = None,
+        place: NotNegative = 0.0,
+        heading: NotNegative = 0.0,
+    ) -> Reading:
+        """Largest errors of the measured state that the law reads.
+
+        Parameters
+        ----------
+        servo : Servo
+            The law.
+        angles : float or mapping of str to float, optional
+            Error of the angles of the arm's joints, rad: a number for all, or a table by name.
+            Default: none.
+        speeds : float or mapping of str to float, optional
+            Error of the shape velocities, rad/s: a number for all, or a table by name; required
+            with `angles`. Default: none.
+        place : float, optional
+            Error of the position of the base, m.
+        heading : float, optional
+            Error of the heading of the base, rad.
+
+        Returns
+        -------
+        Reading
+            The errors by name; those of wheels' angles have no effect.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such joint or shape velocity.
+
+        Examples
+        --------
+        >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+        >>> servo = cc.Servo(cc.reduce(cc.robots.rover_arm()), [base], 4, 4)
+        >>> sorted(Reading.of_law(servo, angles=1e-3, speeds=0.01).angles)
+        ['forearm', 'turret', 'upper_arm']
+        """
+        names = servo.model.shape_names
+        wheels = {wheel.body for wheel in servo.model.robot.wheels}
+        joints = [name for name in names if name not in wheels]
+        found = {}
+        for field_name, given, own in (("angles", angles, joints), ("speeds", speeds, names)):
+            if given is None:
+                continue
+            table: Any = given if isinstance(given, Mapping) else dict.fromkeys(own, given)
+            for name in table:
+                if name not in own:
+                    place_of = f"readings of a proof, `reading.{field_name}`"
+                    raise unknown_name(place_of, "joint", name, own)
+            found[field_name] = {name: float(value) for name, value in table.items()}
+        return cls(**found, place=place, heading=heading)
 
     def __post_init__(self) -> None:
         given = [*self.angles.values(), *(self.speeds or {}).values(), self.place, self.heading]

@@ -185,7 +185,7 @@ def _cure(value: object, facts: Mapping[str, Any]) -> str:
     try:
         float(value)
     except ValueError:
-        return suggest(value, facts.get("names") or (), "Correct the entry.")
+        return suggest(value, map(str, facts.get("names") or ()), "Correct the entry.")
     return "Write the number without quotes."
 
 
