@@ -57,7 +57,7 @@ def write_names(axes: Any, names: Sequence[tuple[str, Floats]], busy: Floats) ->
     The drawing is given by points (n, 2 or 3), dense along its lines.
     """
     figure: Any = axes.get_figure().canvas.figure
-    figure.draw_without_rendering()
+    axes.apply_aspect()
     scale = figure.dpi / 72.0
     written = [_Name(axes, text, point) for text, point in names]
     places = np.array([axes.transData.transform(name.xy) for name in written])
