@@ -244,12 +244,23 @@ def urdf_kinds(folder: Path) -> dict[str, Kind]:
     }
 
 
-def kinds(folder: Path) -> dict[str, Kind]:
-    """Make sound files of every kind in a folder."""
+def toml_kinds(folder: Path) -> dict[str, Kind]:
+    """Copy sound robots, tasks and rigs into a folder."""
     examples = Path(shutil.copytree(ROOT / "examples", folder / "examples"))
     robots = Path(shutil.copytree(ROOT / "concur" / "robots", folder / "robots"))
     os.mkfifo(examples / "pipe.toml")
     (examples / "folder.toml").mkdir()
+    tasks = [p for p in sorted(examples.glob("*.toml")) if p.is_file() and _is_task(p)]
+    return {
+        "robot": Kind((*sorted(robots.glob("*.toml")), *sorted(examples.glob("my_*.toml"))), robot),
+        "task": Kind((*tasks, *sorted(examples.glob("*/task.toml"))), task),
+        "rig": Kind(tuple(sorted(examples.glob("*/rig*.toml"))), rig),
+    }
+
+
+def kinds(folder: Path) -> dict[str, Kind]:
+    """Make sound files of every kind in a folder."""
+    plain, examples = toml_kinds(folder), folder / "examples"
     proofs = folder / "proofs"
     proofs.mkdir()
     for name in ("free_floater", "rover_arm"):
@@ -270,7 +281,6 @@ def kinds(folder: Path) -> dict[str, Kind]:
     operating_bounds(rover, ranges).save(boxes / "margin.json")
     operating_bounds(rover, ranges, **asked, limits=weak).save(boxes / "refuted.json")
     operating_bounds(rover, ranges, **asked, limits=400.0).save(boxes / "torques.json")
-    tasks = [p for p in sorted(examples.glob("*.toml")) if p.is_file() and _is_task(p)]
     run = _record(folder / "record")
     ran = _results(folder / "results", examples)
     models = folder / "models"
@@ -280,9 +290,7 @@ def kinds(folder: Path) -> dict[str, Kind]:
         cc.Mechanism(name, bodies, gravity=(0, 0, -1)).save(models / f"{name}.xml")
     return {
         "mjcf": Kind(tuple(sorted(models.glob("*.xml"))), robot),
-        "robot": Kind((*sorted(robots.glob("*.toml")), *sorted(examples.glob("my_*.toml"))), robot),
-        "task": Kind((*tasks, *sorted(examples.glob("*/task.toml"))), task),
-        "rig": Kind(tuple(sorted(examples.glob("*/rig*.toml"))), rig),
+        **plain,
         "certificate": Kind(tuple(sorted(proofs.glob("*.json"))), certificate, sealed),
         "task proof": Kind((shutil.copy(PROOF, proofs / PROOF.name),), task_proof, sealed_task),
         "tube": Kind(tuple(sorted(tubes.glob("*.json"))), about(flyer), sealed),

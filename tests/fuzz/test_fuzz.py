@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from concur.errors import ConcurError
+from tests.fuzz._fields import fuzz_fields
 from tests.fuzz._files import fuzz_files
 from tests.fuzz._watch import watch
 
@@ -32,22 +33,26 @@ def faults(what: str, count: int, seed: int, kind: str = "") -> str:
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize(("what", "count"), [("files", 20), ("calls", 100)])
+@pytest.mark.parametrize(("what", "count"), [("files", 40), ("calls", 100)])
 def test_a_few_cases_end_as_they_should(what: str, count: int) -> None:
     found = faults(what, count, 5)
     assert f"0 faults of 0 kinds in {count} cases" in found, found
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", ["files", "calls"])
+@pytest.mark.parametrize("what", ["files", "fields", "calls"])
 def test_thousands_of_cases_end_as_they_should(what: str) -> None:
     found = faults(what, 5000, 11)
     assert "0 faults of 0 kinds in 5000 cases" in found, found
 
 
+def test_errors_of_a_sample_name_file_table_and_entry(tmp_path: Path) -> None:
+    assert list(fuzz_fields(tmp_path, 50, 1)) == []
+
+
 def test_a_few_urdf_files_end_as_they_should(tmp_path: Path) -> None:
-    for kind in ("urdf", "sidecar"):
-        assert list(fuzz_files(tmp_path / kind, 10, 1, kind)) == []
+    for kind in ("urdf", "sidecar", "xacro"):
+        assert list(fuzz_files(tmp_path / kind, 6, 1, kind)) == []
 
 
 @pytest.mark.slow
