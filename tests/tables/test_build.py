@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import doctest
+import re
 import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
@@ -308,6 +311,19 @@ def test_types_have_their_limits(kind: Any, sound: list[Any], wrong: list[Any]) 
         with pytest.raises(DescriptionError) as caught:
             build(Holder, {"value": value}, "f.toml")
         assert caught.value.field.startswith("value")
+
+
+def test_the_table_in_the_manual_is_that_of_the_code() -> None:
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "architecture.md").read_text("utf-8")
+    page = page.partition("### A new table in a file\n")[2].partition("\n### ")[0]
+    code = "".join(
+        (root / "hil" / name).read_text("utf-8") for name in ("settings.py", "rig/_load.py")
+    )
+    for block in re.findall(r"(?ms)^```python\n(.*?)^```", page):
+        assert block in code
+    test = doctest.DocTestParser().get_doctest(page, {}, "page", "page", 0)
+    assert doctest.DocTestRunner().run(test) == (0, 3)
 
 
 def test_schemas_of_pairs_have_two_numbers() -> None:
