@@ -396,6 +396,30 @@ def folder_named(directory: str | PathLike[str], where: str) -> Path:
         ) from None
 
 
+def make_directory(directory: str | PathLike[str]) -> Path:
+    """Create a folder with its parents, unless it exists.
+
+    Parameters
+    ----------
+    directory : str or os.PathLike
+        Its path.
+
+    Returns
+    -------
+    pathlib.Path
+        The folder.
+
+    Raises
+    ------
+    ConcurError
+        If it cannot be created.
+    """
+    folder = folder_named(directory, "results")
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 def file_to_write(path: str | PathLike[str], example: str) -> Path:
     """Check that a file to be written has a name.
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         escape_output,
         folder_named,
         is_file,
+        make_directory,
         read_bytes,
         read_json,
     )
@@ -40,16 +41,15 @@ if TYPE_CHECKING:
     from concur.proofs import Reading
     from concur.reduction import ReducedModel
     from concur.robot import Mechanism
-    from concur.show.errors import TIME
-    from concur.show.files import make_directory, writing
-    from concur.show.report import page_style
+    from concur.show.page import Marked, Section, write_page
     from concur.show.style import (
-        DPI,
         PALETTE,
         REFERENCE,
+        TIME,
         logarithmic,
         new_figure,
         output_color,
+        save_picture,
         side_legend,
         styled,
     )
@@ -96,7 +96,9 @@ _PLACES = {
     "concur.codegen": "Array CompilerWarning DRIFT Evaluator compiled fingerprint recalled",
     "concur.control": "Law Servo Tick TickStatus TrackingLaw tracking_law",
     "concur.errors": "ConcurError DescriptionError install_command printable shown",
-    "concur.files": "confined copy_of escape_output folder_named is_file read_bytes read_json",
+    "concur.files": (
+        "confined copy_of escape_output folder_named is_file make_directory read_bytes read_json"
+    ),
     "concur.io": "Task load_task",
     "concur.tables": (
         "Expected FileName InFiles NotNegative Positive Refusal Text build fault missing_file "
@@ -106,11 +108,9 @@ _PLACES = {
     "concur.mcap": "Quantity write_mcap",
     "concur.robot": "Mechanism",
     "concur.outputs": "reference_for",
-    "concur.show.errors": "TIME",
-    "concur.show.files": "make_directory writing",
-    "concur.show.report": "page_style",
+    "concur.show.page": "Marked Section write_page",
     "concur.show.style": (
-        "DPI PALETTE REFERENCE logarithmic new_figure output_color side_legend styled"
+        "PALETTE REFERENCE TIME logarithmic new_figure output_color save_picture side_legend styled"
     ),
     "concur.proofs": "Reading",
     "concur.reduction": "ReducedModel",

@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,11 +26,6 @@ from concur.campaign._sampled import SampledCurves
 from concur.campaign._search import WorstFound
 from concur.campaign._sensitivity import RankInfluence, SobolIndex, rank_influences
 from concur.results import show
-from concur.rounding import percent
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 SAMPLED = "These results are sampled, not proved: worlds that were not drawn may be worse."
 """Stands in each report."""
@@ -41,7 +35,6 @@ _FREE = (-math.inf, math.inf)
 _LISTED = 5
 _LOW = 0.05
 _STRONGEST = 3
-_WORST = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +85,8 @@ class CampaignReport:
     files: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, str] = field(default_factory=dict)
     confidence: float = 0.95
+
+    note = SAMPLED
 
     @cached_property
     def rates(self) -> tuple[PassRate, ...]:
@@ -146,7 +141,7 @@ class CampaignReport:
         found = [f"not valid: {text}" for text in _causes(self.result.invalid)]
         for rate in sorted(broken, key=lambda one: one.passed):
             text = f"{rate.name}: {rate.worlds - rate.passed} of {rate.worlds} worlds fail"
-            strongest = self._strongest(rate.name)
+            strongest = self.strongest(rate.name)
             found.append(f"{text}; {strongest[0]}" if strongest else text)
         listed = {rate.name for rate in broken}
         found += [
@@ -168,9 +163,9 @@ class CampaignReport:
             The fields of the answer of `concur verify` after those that all commands share.
         """
         result = self.result
-        shares = quantiles(result, (0.0, _LOW, 0.5))
+        shares = self.shares.T
         return {
-            "note": SAMPLED,
+            "note": self.note,
             "samples": len(result),
             "method": result.method,
             "seed": result.seed,
@@ -233,54 +228,34 @@ class CampaignReport:
         ConcurError
             If it cannot be written.
         """
-        return show(
-            "report.write_sections",
-            directory,
-            f"Campaign of {self.name}" if self.name else "Campaign",
-            self.passed,
-            self.status[0].upper() + self.status[1:],
-            [f"{self.rates[0]}.", *(f"{p}." for p in self.problems), SAMPLED],
-            self._sections(),
-        )
+        return show("campaigns.write_campaign", self, directory)
 
-    def _strongest(self, requirement: str) -> list[RankInfluence]:
+    def strongest(self, requirement: str) -> list[RankInfluence]:
+        """Strongest influences on a requirement that are not noise.
+
+        Parameters
+        ----------
+        requirement : str
+            Name of the requirement.
+
+        Returns
+        -------
+        list of RankInfluence
+            At most three, strongest first.
+        """
         own = [one for one in self.influences if one.requirement == requirement and one.shown]
         return own[:_STRONGEST]
 
-    def _sections(self) -> Iterator[dict[str, Any]]:
-        section, table_row = _page()
+    @property
+    def shares(self) -> np.ndarray:
+        """Lowest robustness, 5 % quantile and median of each requirement, shape (m, 3)."""
+        return quantiles(self.result, (0.0, _LOW, 0.5)).T
+
+    @property
+    def content(self) -> dict[str, str]:
+        """Facts on the campaign, by label."""
         result = self.result
-        head = ["Requirement", "Pass", "Interval", "Lowest robustness", "5 % quantile", "Median"]
-        shares = quantiles(result, (0.0, _LOW, 0.5)).T
-        rows = []
-        for rate, (_, unit), own in zip(self.rates[1:], result.columns, shares, strict=True):
-            cells = [rate.name, f"{rate.passed} of {rate.worlds}", rate.interval]
-            cells += [_shown(value, unit) for value in own]
-            rows.append(table_row(cells, rate.passed == rate.worlds))
-        text = "The robustness of a requirement is positive where it holds; zero is the limit."
-        caption = "Robustness of each requirement in all sampled worlds; left of zero it fails."
-        figure = _figure("robustness_figure", result) if result.columns and len(result) else None
-        yield section("Requirements", text, head, rows, {"robustness": (figure, caption)})
-        if result.signals and len(result):
-            caption = "Extremes in each world; dashed lines are limits, green ones need the "
-            caption += "assumptions of a proof."
-            figure = _figure("extremes_figure", result, self.curves)
-            yield section("Signals", figures={"extremes": (figure, caption)})
-        if self.curves:
-            yield self._runs()
-        yield from self._sensitivity()
-        yield from self._worst_cases()
-        if self.comparisons:
-            head = ["Requirement", "Both pass", "Only first", "Only second", "Difference"]
-            rows = [
-                table_row(
-                    [one.name, one.both, len(one.only_first), len(one.only_second), one.interval]
-                )
-                for one in self.comparisons
-            ]
-            text = "The first controller is the other one, the second is that of this campaign."
-            yield section("Comparison in the same worlds", text, head, rows)
-        facts = {
+        return {
             "Worlds": f"{len(result)}, {result.method}, seed {result.seed}",
             "Looks": ", ".join(map(str, result.looks)),
             "Duration": f"{result.duration:.6g} s",
@@ -290,95 +265,6 @@ class CampaignReport:
             "Key": result.key,
             **self.facts,
         }
-        yield section(
-            "Campaign", "", ["Fact", "Value"], [table_row(list(f)) for f in facts.items()]
-        )
-
-    def _runs(self) -> dict[str, Any]:
-        """Curves, and the bounds that are proved under assumptions."""
-        section, table_row = _page()
-        rows = []
-        for curve in self.curves:
-            for bound in curve.bounds:
-                above, beyond, contrary = curve.counts(bound)
-                if bound.assumption:
-                    cells = [curve.name, bound.name, bound.assumption, beyond, above, contrary]
-                    rows.append(table_row(cells, False if contrary else None))
-        text = "The curves are samples."
-        if rows:
-            text += (
-                " A proof holds for all motions that keep its assumptions, and for no others: runs "
-                "that leave them may exceed its bound. An estimate rests on these runs."
-            )
-        head = ["Curve", "Bound", "Assumption", "Runs beyond it", "Runs above the bound"]
-        head = [*head, "Above within the assumption"] if rows else []
-        caption = "Sampled runs over time; dashed bounds are required, green ones need assumptions."
-        figure = _figure("curves_figure", self.curves)
-        made: dict[str, Any] = section("Runs", text, head, rows, {"curves": (figure, caption)})
-        return made
-
-    def _sensitivity(self) -> Iterator[dict[str, Any]]:
-        section, table_row = _page()
-        if not self.influences:
-            return
-        rows = []
-        for name, _ in self.result.columns:
-            strongest = self._strongest(name)
-            texts = [f"{_form(one)} ({one.correlation:+.2f})" for one in strongest]
-            rows.append(table_row([name, ", ".join(texts) or "none beyond noise"]))
-        text = (
-            "Rank correlation with the robustness: negative if a larger value reduces it; |x| is "
-            f"the distance from nominal. The probability of a false entry in this table is at most "
-            f"{percent(1.0 - self.confidence)}{' at this look alone' * self.result.grown}."
-        )
-        caption = "Rank correlations with intervals; grey bars may be noise."
-        figure = _figure("influence_figure", self.influences)
-        head = ["Requirement", "Strongest quantities"]
-        yield section("Influences", text, head, rows, {"influences": (figure, caption)})
-        if self.sobol:
-            head = ["Requirement", "Quantity", "First-order index", "Total index"]
-            rows = [
-                table_row(
-                    [
-                        one.requirement,
-                        one.quantity,
-                        f"{one.first:.2f} ({one.first_low:.2f} to {one.first_high:.2f})",
-                        f"{one.total:.2f} ({one.total_low:.2f} to {one.total_high:.2f})",
-                    ]
-                )
-                for one in self.sobol
-            ]
-            text = "Shares of the variance of the robustness: alone, and with all interactions."
-            yield section("Sobol indices", text, head, rows)
-
-    def _worst_cases(self) -> Iterator[dict[str, Any]]:
-        section, table_row = _page()
-        result = self.result
-        head = ["Requirement", "World", "Robustness", "Deviations that matter", "File", "Search"]
-        searched = {one.requirement: one for one in self.found}
-        rows = []
-        for one in self.worst:
-            names = [influence.quantity for influence in self._strongest(one.requirement)]
-            units = dict(result.quantities)
-            deviations = [f"{name} {_shown(one.deviations[name], units[name])}" for name in names]
-            search = searched.get(one.requirement)
-            cells = [one.requirement, one.number, one.reason or _shown(one.value, one.unit)]
-            cells += [", ".join(deviations) or "–", self.files.get(one.requirement, "–")]
-            cells += [_shown(search.value, search.unit) if search else "–"]
-            rows.append(
-                table_row(cells, min(one.value, search.value if search else one.value) > 0.0)
-            )
-        if not rows:
-            return
-        order = sorted(range(len(self.rates) - 1), key=lambda k: self.rates[k + 1].passed)
-        figures: dict[str, tuple[Figure | None, str]] = {}
-        for k in order[:_WORST] if result.quantities else ():
-            name = result.columns[k][0]
-            names = [one.quantity for one in self._strongest(name)]
-            figure = _figure("worst_figure", result, name, names)
-            figures[f"worst-{k}"] = (figure, f"{name} over the quantities that matter most.")
-        text = "The sampled world with the lowest robustness, and the lowest one of the search."
-        yield section("Worst worlds", text, head, rows, figures)
 
 
 def causes_of(crashes: Mapping[int, str]) -> list[tuple[str, list[int]]]:
@@ -396,23 +282,3 @@ def _causes(reasons: Mapping[int, str]) -> Iterator[str]:
         listed = ", ".join(map(str, numbers[:_LISTED]))
         more = f" and {len(numbers) - _LISTED} more" if len(numbers) > _LISTED else ""
         yield f"world{'s' * (len(numbers) > 1)} {listed}{more}: {why}"
-
-
-def _form(one: RankInfluence) -> str:
-    return f"|{one.quantity}|" if one.form == "size" else one.quantity
-
-
-def _shown(value: float, unit: str) -> str:
-    if not math.isfinite(value):
-        return "no value"
-    return f"{value:.4g} {unit if unit != '1' else ''}".strip().replace("-", "−")
-
-
-def _page() -> tuple[Any, Any]:
-    """Makers of a section of a page and of a row of its tables."""
-    report = import_module("concur.show.report")
-    return report.section, report.table_row
-
-
-def _figure(name: str, *arguments: Any) -> Any:
-    return show(name, *arguments)

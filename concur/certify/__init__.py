@@ -20,6 +20,7 @@ from concur.certify._disturbances import (
     torque_disturbance,
     torque_effect,
 )
+from concur.certify._disturbed import DisturbedMotions, disturbed_motions
 from concur.certify._error_bounds import error_bounds
 from concur.certify._error_motions import ErrorMotions, error_motions
 from concur.certify._gains import CertifiedGains
@@ -63,6 +64,7 @@ __all__ = [
     "Counterexample",
     "DecayChain",
     "Disturbance",
+    "DisturbedMotions",
     "ErrorMotions",
     "Finding",
     "IntegralCertificate",
@@ -83,6 +85,7 @@ __all__ = [
     "certify_integral",
     "check_structure",
     "disturbance_margin",
+    "disturbed_motions",
     "error_bounds",
     "error_motions",
     "examine",

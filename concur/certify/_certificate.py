@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,9 +35,6 @@ from concur.control import ErrorDynamics
 from concur.errors import shown
 from concur.results import Figures, Row, show
 from concur.rounding import percent_down, rounded_down, rounded_up
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Method = Literal["tight", "thesis"]
 
@@ -182,13 +179,8 @@ class Certificate:
     @property
     def figures(self) -> Figures:
         """Norms of random motions below the proved decay; none unless the status is PROVED."""
-
-        def decay() -> Figure:
-            from concur.certify._error_motions import error_motions
-
-            return show("decay_figure", self, error_motions(self))
-
-        return {"decay": decay} if self.status is Status.PROVED else {}
+        drawn = self.status is Status.PROVED
+        return {"decay": partial(show, "decay_figure", self)} if drawn else {}
 
     def norm(self, x: ArrayLike, ve: ArrayLike) -> float:
         """Value of the norm that decays at the rate.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from math import exp, inf
 from os import PathLike
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,9 +21,6 @@ from concur.certify._recheck_conditions import CONTINUOUS, FOLLOWED, texts
 from concur.certify._recheck_document import TUBE
 from concur.certify._status import Status
 from concur.results import Figures, Row, show
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,13 +76,8 @@ class Tube:
     @property
     def figures(self) -> Figures:
         """Disturbed motions inside the tube; none if its radius is infinite."""
-
-        def drawn() -> Figure:
-
-            motions: Any = show("disturbed_motions", self, cast(float, self.disturbance))
-            return show("tube_figure", self, motions)
-
-        return {"tube": drawn} if self.radius < inf and isinstance(self.disturbance, float) else {}
+        drawn = self.radius < inf and isinstance(self.disturbance, float)
+        return {"tube": partial(show, "tube_figure", self)} if drawn else {}
 
     @property
     def conditions(self) -> tuple[str, ...]:

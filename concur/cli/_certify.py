@@ -27,6 +27,7 @@ from concur.certify import (
     Tube,
     certify,
     certify_integral,
+    disturbed_motions,
     error_motions,
     narrow_decays,
     operating_bounds,
@@ -44,12 +45,11 @@ from concur.cli._certify_result import (
 from concur.cli._results import Results, results
 from concur.control import Servo
 from concur.errors import ConcurError, OutputError, UnknownNameError
+from concur.files import writing
 from concur.io import Task, load_task
 from concur.rounding import percent_down, rounded_down, rounded_up
-from concur.show.certificate import decay_figure, rate_figure, tube_figure
-from concur.show.disturbed import disturbed_motions
-from concur.show.files import writing
-from concur.show.style import DPI
+from concur.show import decay_figure, rate_figure, tube_figure
+from concur.show.style import save_picture
 from concur.tables import LARGEST, located
 
 METHODS = ("tight", "thesis")
@@ -127,10 +127,7 @@ def _certified(
         around = _tubes(found, disturbance, console)
         figures |= _tube_figures(around, disturbance)
     for name, figure in figures.items():
-        target = kept.staging / f"{name}.png"
-        with writing(target):
-            figure.savefig(target, dpi=DPI)
-        kept.publish([target])
+        kept.publish([save_picture(figure, kept.staging / f"{name}.png")])
     again = []
     for k, one in enumerate(around):
         target = kept.staging / ("tube.json" if len(around) == 1 else f"tube_{k + 1}.json")

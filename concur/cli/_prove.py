@@ -17,12 +17,11 @@ from concur.cli._prove_result import PROOF, ProveResult
 from concur.cli._results import results
 from concur.codegen import find_compiler
 from concur.errors import OutputError
+from concur.files import writing
 from concur.io import Task, load_task
 from concur.proofs import Sampled, TaskProof, largest_factor, prove_task, sample_statement
-from concur.show.files import writing
-from concur.show.proof import proof_figure
-from concur.show.proof_bounds import bounds_figure
-from concur.show.style import DPI
+from concur.show import bounds_figure, proof_figure
+from concur.show.style import save_picture
 
 WORLDS = 100
 """Worlds that are simulated by default."""
@@ -77,10 +76,7 @@ def prove_file(
         if found.bounds or worlds:
             figures["bounds"] = bounds_figure(found, task.duration, result.sampled)
         for name, figure in figures.items():
-            target = kept.staging / f"{name}.png"
-            with writing(target):
-                figure.savefig(target, dpi=DPI)
-            kept.publish([target])
+            kept.publish([save_picture(figure, kept.staging / f"{name}.png")])
         pictures = {name: kept.folder / f"{name}.png" for name in figures}
         kept.publish([write_proof_report(result, pictures, kept.staging)])
         target = kept.staging / "bounds.json"

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from concur.cli._prove_result import ProveResult, bound_cells, shown
+from concur.cli._prove_result import ProveResult, shown
 from concur.proofs import TaskProof
 from concur.rounding import percent_down
-from concur.show.report import section, table_row, write_sections
+from concur.show import Marked, Section, quantities, write_page
 
 
 def write_proof_report(result: ProveResult, figures: Mapping[str, Path], folder: Path) -> Path:
@@ -21,7 +21,7 @@ def write_proof_report(result: ProveResult, figures: Mapping[str, Path], folder:
     reasons = [*result.outside, *checked, *result.notes]
     if found.cure:
         reasons.insert(0, f"What to change: {found.cure}")
-    return write_sections(
+    return write_page(
         folder,
         f"Proof of {result.task.name}",
         result.proved,
@@ -31,40 +31,39 @@ def write_proof_report(result: ProveResult, figures: Mapping[str, Path], folder:
     )
 
 
-def _sections(result: ProveResult, figures: Mapping[str, Path]) -> Iterator[dict[str, Any]]:
+def _sections(result: ProveResult, figures: Mapping[str, Path]) -> Iterator[Section]:
     found = result.proof
-    rows = [table_row(list(row)) for row in _statement(found)]
-    yield section("Statement", "Starts and imperfections for which it holds.", ["", ""], rows)
+    text = "Starts and imperfections for which it holds."
+    yield Section("Statement", text, rows=list(_statement(found)))
     if found.bounds:
-        rows = [table_row(bound_cells(bound), bound.kept) for bound in found.bounds]
-        head = ["Quantity", "Bound", "Limit", "Slack", "Time"]
+        yield from quantities(found.rows, ("corridor", "margin"))
         caption = "Each quantity over time: its bounds hold for all motions of the statement."
         picture = (figures.get("bounds"), caption)
         text = "Each bound is the worst one of all segments; the time is that of this segment."
-        yield section("Bounds", text, head, rows, {"bounds": picture})
+        yield Section("Bounds", text, figures={"bounds": picture})
     caption = "Largest distances from the declared motion, and shares of the limits over time."
-    yield section("Tube", figures={"tube": (figures.get("tube"), caption)})
+    yield Section("Tube", figures={"tube": (figures.get("tube"), caption)})
     if found.in_segments():
         text = "The bound that is nearest to its limit, as a share of it; equal ones are joined."
         head = ["From", "To", "Quantity", "Bound", "Slack"]
-        yield section("Tightest bound over time", text, head, list(_tightest(found, result)))
+        yield Section("Tightest bound over time", text, head, list(_tightest(found, result)))
     if found.sources:
         rows = [
-            table_row([name, *(f"{float(row.max()):.3g}" for row in values)])
+            [name, *(f"{float(row.max()):.3g}" for row in values)]
             for name, values in found.sources.items()
         ]
         names = [output.name for output in result.task.outputs]
         text = "Largest acceleration errors by source, m/s² (for poses also rad/s²)."
-        yield section("Disturbances", text, ["Source", *names], rows)
+        yield Section("Disturbances", text, ["Source", *names], rows)
     if result.sampled is not None:
         rows = []
         for row in result.sampled.against(found):
             cells: list[Any] = [f"{row.quantity.kind} {row.quantity.name}"]
             cells += [shown(x, row.quantity.unit) for x in (row.found, row.proved)]
-            rows.append(table_row([*cells, "" if math.isnan(row.ratio) else f"{row.ratio:.2f}"]))
+            rows.append([*cells, "" if math.isnan(row.ratio) else f"{row.ratio:.2f}"])
         text = f"{result.sampled.worlds} worlds inside the statement; they prove nothing."
         head = ["Quantity", "Worst", "Bound", "Ratio"]
-        yield section("Sampled worlds", text, head, rows)
+        yield Section("Sampled worlds", text, head, rows, folded=True)
 
 
 def _statement(found: TaskProof) -> Iterator[tuple[str, str]]:
@@ -90,7 +89,7 @@ def _statement(found: TaskProof) -> Iterator[tuple[str, str]]:
         yield "Contacts with the ground", given.ground.sentence
 
 
-def _tightest(found: TaskProof, result: ProveResult) -> Iterator[dict[str, Any]]:
+def _tightest(found: TaskProof, result: ProveResult) -> Iterator[Marked]:
     """Rows of successive segments with the same tightest bound; value and slack are the worst."""
     rows = found.in_segments()
     groups = [list(own) for _, own in itertools.groupby(rows, key=lambda row: row[1].quantity)]
@@ -100,4 +99,4 @@ def _tightest(found: TaskProof, result: ProveResult) -> Iterator[dict[str, Any]]
         start = group[0][0]
         cells = [f"{start:.2f} s", f"{end:.2f} s", f"{bound.kind} {bound.name}"]
         cells += [shown(value, bound.unit), shown(slack, bound.unit)]
-        yield table_row(cells, slack >= 0.0)
+        yield Marked(cells, slack >= 0.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tempfile
 import time
 from contextlib import ExitStack, suppress
@@ -257,8 +256,9 @@ def _write(
         [_saved(run, kept.staging / "run.h5", {**run_attributes(task), "stopped": stopped})]
     )
     work = bar.add_task("drawing", total=None)
-    figures = save_figures(run, kept.staging, _required_controls(task))
+    figures = save_figures(run, kept.staging, task)
     found = run.rows
+    ended = [Row("stopped early", stopped, holds=False)] if stopped else []
     facts = task_facts(task, run.servo)
     wrong = felt_mismatch(run)
     warnings = task_warnings(task)
@@ -266,7 +266,7 @@ def _write(
     notes += [] if wrong is None else [(MISMATCH, mismatch_text(run, wrong))]
     checked = applicable(audit)
     page = write_report(
-        run, found, checked, figures, kept.staging, task.name, facts, notes, stopped
+        run, [*ended, *found], checked, figures, kept.staging, task.name, facts, notes
     )
     kept.publish([*figures.values(), page])
     bar.update(work, total=1, completed=1)
@@ -277,17 +277,6 @@ def _write(
         kept.publish([target])
     taken = Row("time taken in all", time.perf_counter() - started, unit="s", numerical=True)
     return tuple(kept.files), (*found, taken)
-
-
-def _required_controls(task: Task) -> dict[str, float]:
-    """Largest sizes of controls that the task requires, by name."""
-    found: dict[str, float] = {}
-    for made in task.requirements if task.states_requirements else ():
-        for signal, low, high in made.bounds:
-            kind, _, name = signal.partition(":")
-            if kind == "torque":
-                found[name] = min(found.get(name, math.inf), -low, high)
-    return found
 
 
 def _saved(run: Run, target: Path, facts: dict[str, str | float]) -> Path:

@@ -10,54 +10,6 @@ from numpy.typing import NDArray
 
 from concur.outputs import Output
 from concur.show.style import Floats
-from concur.simulation import Run
-
-
-@dataclass(frozen=True)
-class Channel:
-    """The coordinates of one output that share a unit, so that their norm is meaningful.
-
-    Parameters
-    ----------
-    output : str
-        Name of the output.
-    unit : str
-        "m" or "rad".
-    names : tuple of str
-        Names of the coordinates.
-    columns : tuple of int
-        Their columns in `run.error`, `run.ideal` and `run.deviation`.
-    """
-
-    output: str
-    unit: str
-    names: tuple[str, ...]
-    columns: tuple[int, ...]
-
-    @property
-    def title(self) -> str:
-        """Name of the output and of the quantity."""
-        kind = {"m": "position", "rad": "rotation"}.get(self.unit, self.unit)
-        return f"{self.output}: {kind}"
-
-
-def channels(run: Run) -> list[Channel]:
-    """Split the outputs of a run into channels of one unit each, in output order."""
-    found, start = [], 0
-    for output in run.servo.outputs:
-        units = tuple(output.coordinate_units)
-        for unit in dict.fromkeys(units):
-            inside = [i for i, this in enumerate(units) if this == unit]
-            found.append(
-                Channel(
-                    output=output.name,
-                    unit=unit,
-                    names=tuple(output.coordinate_names[i] for i in inside),
-                    columns=tuple(start + i for i in inside),
-                )
-            )
-        start += output.dim
-    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Text summary of a robot: the tables of `Mechanism.summary`."""
+"""Tables of a robot: as text of `Mechanism.summary`, and for pages."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from rich.table import Table
+from concur.show.page import Section
 
+if TYPE_CHECKING:
     from concur.robot import Mechanism
 
 # Width of the tables; a table grows beyond it rather than breaking a number.
@@ -32,54 +32,71 @@ def summarise(robot: Mechanism) -> str:
         Tables of the joints, of the masses with the inertia tensors about the centres of mass
         along the body axes and, if there are any, of the wheels.
     """
+    return "\n\n".join(_text(section) for section in robot_sections(robot))
+
+
+def robot_sections(robot: Mechanism) -> list[Section]:
+    """Describe joints, masses and wheels of a robot as sections of a page.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot.
+
+    Returns
+    -------
+    list of Section
+        Sizes, tables of joints, masses and wheels, drives, and joints that follow.
+    """
     this: Any = robot
-    driven = set(this.driven_bodies)
+    driven, gravity = set(this.driven_bodies), this.gravity
     freedoms = len(this.driven_freedoms)
-    gravity = this.gravity
-    lines = [
+    sizes = (
         f"{this.name}: {_count(len(this.bodies), 'body', 'bodies')}, "
-        f"nq = {this.nq}, nv = {this.nv}, {_count(freedoms, 'driven freedom')}",
+        f"nq = {this.nq}, nv = {this.nv}, {_count(freedoms, 'driven freedom')}\n"
         f"total mass {_number(this.total_mass)} kg, "
-        + (f"gravity {_vector(gravity)} m/s^2" if np.any(gravity) else "no gravity"),
-    ]
-    joints = _table("body", "parent", "joint", ">nq", ">nv", "driven", "limits")
+        + (f"gravity {_vector(gravity)} m/s^2" if np.any(gravity) else "no gravity")
+    )
+    joints = [
+        (
+            body.name, body.parent or "", _joint(body.joint), body.joint.nq, body.joint.nv,
+            "yes" if body.name in driven else "", _limits(body),
+        )
+        for body in this.bodies
+    ]  # fmt: skip
     # Products of inertia are rare: omit their column if all are zero.
     tilted = any(np.any(_products(body.inertia)) for body in this.bodies)
-    masses = _table(
-        "body",
-        ">mass [kg]",
-        ">centre of mass [m]",
-        ">moments xx, yy, zz [kg m^2]",
-        *([">xy, xz, yz [kg m^2]"] if tilted else []),
-    )
+    masses = []
     for body in this.bodies:
-        joints.add_row(
-            body.name,
-            body.parent or "",
-            _joint(body.joint),
-            str(body.joint.nq),
-            str(body.joint.nv),
-            "yes" if body.name in driven else "",
-            _limits(body),
-        )
         inertia = body.inertia
-        columns = [np.diag(inertia.tensor), *([_products(inertia)] if tilted else [])]
-        masses.add_row(
-            body.name,
-            _number(inertia.mass),
-            _vector(inertia.com) if inertia.mass else "",
-            *(", ".join(map(_number, part)) if np.any(part) else "" for part in columns),
-        )
-    parts = ["\n".join(lines), _text(joints), _text(masses)]
+        parts = [np.diag(inertia.tensor), *([_products(inertia)] if tilted else [])]
+        centre = _vector(inertia.com) if inertia.mass else ""
+        moments = [", ".join(map(_number, part)) if np.any(part) else "" for part in parts]
+        masses.append((body.name, _number(inertia.mass), centre, *moments))
+    columns = ["body", "mass [kg]", "centre of mass [m]", "moments xx, yy, zz [kg m^2]"]
+    columns += ["xy, xz, yz [kg m^2]"] * tilted
+    found = [
+        Section(text=sizes),
+        Section(head=("body", "parent", "joint", "nq", "nv", "driven", "limits"), rows=joints),
+        Section(head=columns, rows=masses),
+    ]
     if this.wheels:
-        parts.append(_text(_wheels(this)))
+        wheels = [
+            (
+                wheel.body, wheel.kind, _number(wheel.radius) if wheel.radius else "",
+                "" if wheel.roller_angle is None else _number(wheel.roller_angle),
+                _vector(this.wheel_axis(wheel)), _vector(wheel.center),
+            )
+            for wheel in this.wheels
+        ]  # fmt: skip
+        head = ("wheel", "kind", "radius [m]", "roller angle [rad]", "axis", "centre [m]")
         rows = ", ".join(this.constraint_names)
         text = f"rolling constraints ({len(this.constraint_names)}): {rows}"
-        parts.append(textwrap.fill(text, _WIDTH, subsequent_indent="  "))
+        found += [Section(head=head, rows=wheels), Section(text=text)]
     for title, lines in (("motors", _motors(this)), ("joints that follow", _mimics(this))):
         if lines:
-            parts.append("\n  ".join([f"{title}:", *lines]))
-    return "\n\n".join(parts)
+            found.append(Section(text="\n  ".join([f"{title}:", *lines])))
+    return found
 
 
 def _motors(robot: Any) -> list[str]:
@@ -109,20 +126,6 @@ def _mimics(robot: Any) -> list[str]:
         f"{s.wheel}: axle through the centre of rotation of {' and '.join(s.guides)}"
         for s in robot.steering
     ]
-
-
-def _wheels(robot: Any) -> Table:
-    table = _table("wheel", "kind", ">radius [m]", ">roller angle [rad]", ">axis", ">centre [m]")
-    for wheel in robot.wheels:
-        table.add_row(
-            wheel.body,
-            wheel.kind,
-            _number(wheel.radius) if wheel.radius else "",
-            "" if wheel.roller_angle is None else _number(wheel.roller_angle),
-            _vector(robot.wheel_axis(wheel)),
-            _vector(wheel.center),
-        )
-    return table
 
 
 def _products(inertia: Any) -> Any:
@@ -168,23 +171,21 @@ def _limits(body: Any) -> str:
     return "\n".join(lines)
 
 
-def _table(*columns: str) -> Table:
-    """Build an empty table; columns that start with > are right-aligned."""
+def _text(section: Section) -> str:
+    """Section as plain text; columns of numbers are right-aligned."""
     from rich import box
+    from rich.console import Console
     from rich.table import Table
 
+    if not section.rows:
+        lines = section.text.split("\n")
+        return "\n".join(textwrap.fill(x, _WIDTH, subsequent_indent="  ") for x in lines)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    for column in columns:
-        right = column.startswith(">")
-        table.add_column(
-            column.removeprefix(">"), justify="right" if right else "left", no_wrap=True
-        )
-    return table
-
-
-def _text(table: Table) -> str:
-    from rich.console import Console
-
+    for name in section.head:
+        right = "[" in name or name in ("nq", "nv", "axis")
+        table.add_column(name, justify="right" if right else "left", no_wrap=True)
+    for cells, _ in section.marked:
+        table.add_row(*cells)
     out = io.StringIO()
     console = Console(file=out, width=10_000, color_system=None, highlight=False, markup=False)
     console.width = max(_WIDTH, console.measure(table).maximum)

@@ -13,10 +13,10 @@ from matplotlib.animation import FFMpegWriter
 from PIL import Image
 
 from concur.errors import ConcurError, UnknownNameError
+from concur.files import make_directory, writing
 from concur.show._course import Course
 from concur.show._outputs import nearest
 from concur.show._space import TRIAD, fit_view
-from concur.show.files import make_directory, writing
 from concur.show.notebook import Animation
 from concur.show.style import (
     ARM,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.colors import CenteredNorm
@@ -23,33 +23,9 @@ _MARGIN = 0.25
 _CONSTANT = 1e-9
 
 
-class ShapeLike(Protocol):
-    """A reduced model: its name and those of its shape velocities."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def shape_names(self) -> Sequence[str]: ...
-
-
-class ClosedPath(Protocol):
-    """A loop: its centre (n,), oriented areas (n, n), and places at a path parameter."""
-
-    @property
-    def start(self) -> Floats: ...
-    @property
-    def center(self) -> Floats: ...
-    @property
-    def cycles(self) -> int: ...
-    @property
-    def areas(self) -> Floats: ...
-    def places(self, parameter: Floats) -> Floats:
-        """Return places (k, n) at values (k,) of the parameter; a cycle is from 0 to 1."""
-
-
 def curvature_figure(
-    model: ShapeLike,
-    loop: ClosedPath,
+    model: Any,
+    loop: Any,
     curvature: Callable[[Floats], Floats],
     pair: tuple[int, int],
     name: str,
@@ -59,9 +35,9 @@ def curvature_figure(
 
     Parameters
     ----------
-    model : ShapeLike
+    model : ReducedModel
         The reduced model, with `name` and `shape_names`.
-    loop : ClosedPath
+    loop : Loop
         The loop.
     curvature : callable
         Displacement per area of the pair at shapes (k, n), returned as (k,).

@@ -3,76 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.ticker import MultipleLocator
 
-from concur.show.errors import TIME
-from concur.show.style import EDGE, PALETTE, REFERENCE, new_figure, styled
+from concur.show.charts import LOOKS, WIDTH, Curve, Panel, chart, draw, legend
+from concur.show.style import EDGE, PALETTE, new_figure, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from concur.show.style import Floats
-
-# Largest magnitude in the complex plane: larger values are far from the unit circle.
-_NYQUIST_REACH = 2.2
-_DOT: Any = {"marker": "o", "linestyle": "none"}
+_REACH = 2.2
+"""Largest magnitude in the complex plane: larger values are far from the unit circle."""
 
 
-class MarginsLike(Protocol):
-    """Margins of each coordinate's loop, and the symmetric disk margin of the whole loop."""
-
-    @property
-    def crossover(self) -> Floats: ...
-    @property
-    def phase_margin(self) -> Floats: ...
-    @property
-    def delay_margin(self) -> Floats: ...
-    @property
-    def disk_margin(self) -> float: ...
-
-
-class LoopLike(Protocol):
-    """Step and frequency response of every coordinate; coordinates along the second axis."""
-
-    @property
-    def names(self) -> Sequence[str]: ...
-    @property
-    def t(self) -> Floats: ...
-    @property
-    def step(self) -> Floats: ...
-    @property
-    def settling_time(self) -> Floats: ...
-    @property
-    def band(self) -> float: ...
-    @property
-    def frequency(self) -> Floats: ...
-    @property
-    def loop(self) -> Any: ...
-    @property
-    def margins(self) -> MarginsLike: ...
-
-
-@dataclass(frozen=True)
-class _Curve:
-    """Coordinates whose curves coincide, drawn as one."""
-
-    column: int
-    label: str
-    color: str
-
-
-def step_figure(loop: LoopLike) -> Figure:
+def step_figure(loop: Any) -> Figure:
     """Draw the step response of every coordinate, with its settling time.
 
     Parameters
     ----------
-    loop : LoopLike
-        Responses with `names`, `t` (k,), s, `step` (k, size), `settling_time` (size,), s, and
-        `band`, the half width of the band about 1.
+    loop : LoopResponse
+        Step and frequency response of every coordinate.
 
     Returns
     -------
@@ -84,160 +37,110 @@ def step_figure(loop: LoopLike) -> Figure:
     --------
     >>> step_figure(loop).savefig("step.png")    # doctest: +SKIP
     """
-    with styled():
-        figure = new_figure(8.0, 4.6)
-        axes = figure.subplots()
-        axes.axhspan(
-            1.0 - loop.band,
-            1.0 + loop.band,
-            color=REFERENCE,
-            alpha=0.15,
-            linewidth=0.0,
-            label=f"within {100 * loop.band:.3g} %",
-        )
-        axes.axhline(1.0, color=REFERENCE, linewidth=0.8)
-        for curve in _curves(loop.names, loop.step):
-            settled = float(loop.settling_time[curve.column])
-            axes.plot(
-                loop.t,
-                loop.step[:, curve.column],
-                color=curve.color,
-                label=f"{curve.label}: settles in {settled:.3g} s",
-            )
-            if settled <= loop.t[-1]:
-                value = np.interp(settled, loop.t, loop.step[:, curve.column])
-                axes.plot([settled, settled], [0.0, value], color=curve.color, linestyle=":")
-                axes.plot(settled, value, color=curve.color, zorder=3, **_DOT)
-        axes.set_xlim(loop.t[0], loop.t[-1])
-        axes.set_ylim(min(0.0, 1.05 * float(loop.step.min())), None)
-        axes.set_xlabel(TIME)
-        axes.set_ylabel("output, relative to the step of its reference [1]")
-        axes.set_title("Step response of the linearised loop")
-        axes.legend(loc="lower right")
-        return figure
+    ends, curves = [loop.t[0], loop.t[-1]], list[Curve]()
+    for end in (1.0 - loop.band, 1.0 + loop.band):
+        label = f"within {100 * loop.band:.3g} %" if not curves else ""
+        curves.append(Curve([end, end], label, "limit", t=ends))
+    for column, name, color in _groups(loop.names, loop.step):
+        values, settled = loop.step[:, column], float(loop.settling_time[column])
+        curves.append(Curve(values, f"{name}: settles in {settled:.3g} s", color=color))
+        if settled <= loop.t[-1]:
+            at = float(np.interp(settled, loop.t, values))
+            curves.append(Curve([0.0, at], color=color, t=[settled] * 2, style={"linestyle": ":"}))
+            curves.append(Curve([at], "", "dots", color, t=[settled]))
+    panel = Panel("Output, relative to the step of its reference", "output [1]", curves)
+    return chart("Step response of the linearised loop", loop.t, [panel])
 
 
-def margin_figure(loop: LoopLike) -> Figure:
+def margin_figure(loop: Any) -> Figure:
     """Draw the loop of every coordinate: Bode diagram, and Nyquist curve about the point -1.
 
     Parameters
     ----------
-    loop : LoopLike
-        Responses with `names`, `frequency` (m,), rad/s, `loop` (m, size), complex, and
-        `margins` with `crossover` (size,), rad/s, `phase_margin` (size,), degrees,
-        `delay_margin` (size,), s, and `disk_margin`.
+    loop : LoopResponse
+        Step and frequency response of every coordinate, with its margins.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Left gain and phase over frequency, with crossover and phase margin; right the complex
+        Gain and phase over frequency, with crossover and phase margin; below them the complex
         plane, with the unit circle and the disk that no curve enters.
 
     Examples
     --------
     >>> margin_figure(loop).savefig("margins.png")    # doctest: +SKIP
     """
+    groups, margins = _groups(loop.names, loop.loop), loop.margins
+    shown = [float(margins.crossover[column]) for column, _, _ in groups]
+    window = (loop.frequency >= min(shown) / 30.0) & (loop.frequency <= max(shown) * 30.0)
+    frequency = loop.frequency[window]
+    ends = [frequency[0], frequency[-1]]
+    gains, phases = ([Curve([level] * 2, "", "limit", t=ends)] for level in (0.0, -180.0))
+    for (column, name, color), crossover in zip(groups, shown, strict=True):
+        values = loop.loop[window, column]
+        decibels, angles = 20.0 * np.log10(np.abs(values)), _degrees(values)
+        at = float(np.interp(np.log(crossover), np.log(frequency), angles))
+        lost, delay = margins.phase_margin[column], margins.delay_margin[column]
+        gains += [
+            Curve(decibels, f"{name}: crossover {crossover:.3g} rad/s", color=color),
+            Curve([0.0], "", "dots", color, t=[crossover]),
+        ]
+        phases += [
+            Curve(angles, f"{name}: margin {lost:.1f}°, delay {delay:.3g} s", color=color),
+            Curve([-180.0, at], color=color, t=[crossover] * 2, style={"linestyle": ":"}),
+            Curve([at], "", "dots", color, t=[crossover]),
+        ]
     with styled():
-        figure = new_figure(12.0, 6.2)
-        grid = figure.add_gridspec(2, 2, width_ratios=[1.15, 1.0])
-        gain = figure.add_subplot(grid[0, 0])
-        phase = figure.add_subplot(grid[1, 0], sharex=gain)
-        plane = figure.add_subplot(grid[:, 1])
-        curves = _curves(loop.names, loop.loop)
-        _draw_bode(gain, phase, loop, curves)
-        _draw_plane(plane, loop, curves)
+        figure = new_figure(WIDTH, 10.0)
+        gain, phase, plane = figure.subplots(3, 1, height_ratios=[1.0, 1.0, 1.6])
         figure.suptitle("Open loop, cut at the commanded acceleration")
+        draw(gain, frequency, Panel("Gain", "gain [dB]", gains))
+        draw(phase, frequency, Panel("Phase", "phase [deg]", phases))
+        for axes in (gain, phase):
+            axes.set_xscale("log")
+            axes.set_xlim(ends)
+            axes.set_xlabel("frequency [rad/s]")
+        phase.yaxis.set_major_locator(MultipleLocator(45.0))
+        _draw_plane(plane, loop, groups)
         return figure
 
 
-def _draw_bode(gain: Axes, phase: Axes, loop: LoopLike, curves: Sequence[_Curve]) -> None:
-    margins = loop.margins
-    shown = [float(margins.crossover[curve.column]) for curve in curves]
-    window = (loop.frequency >= min(shown) / 30.0) & (loop.frequency <= max(shown) * 30.0)
-    frequency = loop.frequency[window]
-    lowest = -180.0
-    gain.axhline(0.0, color=REFERENCE, linewidth=0.8)
-    phase.axhline(-180.0, color=REFERENCE, linewidth=0.8, label="-180°")
-    for curve, crossover in zip(curves, shown, strict=True):
-        values = loop.loop[window, curve.column]
-        angles = _degrees(values)
-        lowest = min(lowest, float(angles.min()))
-        gain.plot(
-            frequency,
-            20.0 * np.log10(np.abs(values)),
-            color=curve.color,
-            label=f"{curve.label}: crossover {crossover:.3g} rad/s",
-        )
-        gain.plot(crossover, 0.0, color=curve.color, zorder=3, **_DOT)
-        lost = float(margins.phase_margin[curve.column])
-        phase.plot(
-            frequency,
-            angles,
-            color=curve.color,
-            label=f"{curve.label}: margin {lost:.1f}°, "
-            f"delay {float(margins.delay_margin[curve.column]):.3g} s",
-        )
-        at = np.interp(np.log(crossover), np.log(frequency), angles)
-        phase.plot([crossover, crossover], [-180.0, at], color=curve.color, linestyle=":")
-        phase.plot(crossover, at, color=curve.color, zorder=3, **_DOT)
-    gain.set_xscale("log")
-    gain.set_xlim(frequency[0], frequency[-1])
-    gain.set_ylabel("gain [dB]")
-    gain.set_title("Gain and phase")
-    gain.tick_params(labelbottom=False)
-    gain.legend(loc="upper right")
-    phase.set_ylabel("phase [deg]")
-    phase.set_xlabel("frequency [rad/s]")
-    phase.set_yticks(np.arange(45.0 * np.floor(lowest / 45.0), 1.0, 45.0))
-    phase.set_ylim(45.0 * np.floor(lowest / 45.0) - 10.0, 5.0)
-    phase.legend(loc="upper left")
-
-
-def _draw_plane(axes: Axes, loop: LoopLike, curves: Sequence[_Curve]) -> None:
-    turn = np.linspace(0.0, 2.0 * np.pi, 361)
-    axes.plot(
-        np.cos(turn), np.sin(turn), color=REFERENCE, linestyle="--", linewidth=1.0, label="gain 1"
-    )
+def _draw_plane(axes: Axes, loop: Any, groups: Sequence[tuple[int, str, str]]) -> None:
+    turn = np.exp(1j * np.linspace(0.0, 2.0 * np.pi, 361))
+    axes.plot(turn.real, turn.imag, **LOOKS["limit"], label="gain 1")
     disk = float(loop.margins.disk_margin)
     if disk < 2.0:
         # The circle through -g and -1/g, where g is the gain margin of the disk.
         far = (2.0 + disk) / (2.0 - disk)
-        center, radius = -(far + 1.0 / far) / 2.0, (far - 1.0 / far) / 2.0
-        axes.fill(
-            center + radius * np.cos(turn),
-            radius * np.sin(turn),
-            facecolor=EDGE,
-            alpha=0.18,
-            edgecolor=EDGE,
-            label=f"excluded disk: disk margin {disk:.3g}",
-        )
+        round_ = -(far + 1.0 / far) / 2.0 + (far - 1.0 / far) / 2.0 * turn
+        label = f"excluded disk: disk margin {disk:.3g}"
+        axes.fill(round_.real, round_.imag, facecolor=EDGE, alpha=0.18, edgecolor=EDGE, label=label)
     axes.plot(-1.0, 0.0, color="black", marker="+", markersize=11, linestyle="none", label="-1")
     # Curves of equal damping ratios coincide: draw each wider than the next to show all.
-    for width, curve in zip(np.linspace(1.4, 4.0, len(curves))[::-1], curves, strict=True):
-        values = loop.loop[:, curve.column]
-        axes.plot(values.real, values.imag, color=curve.color, linewidth=width)
-        crossover = np.log(float(loop.margins.crossover[curve.column]))
-        at = [np.interp(crossover, np.log(loop.frequency), part) for part in _parts(values)]
-        axes.plot(*at, color=curve.color, zorder=3, **_DOT)
+    widths = np.linspace(1.4, 4.0, len(groups))[::-1]
+    for width, (column, _, color) in zip(widths, groups, strict=True):
+        values = loop.loop[:, column]
+        axes.plot(values.real, values.imag, color=color, linestyle="-", linewidth=width)
+        at, known = np.log(float(loop.margins.crossover[column])), np.log(loop.frequency)
+        crossed = [np.interp(at, known, part) for part in (values.real, values.imag)]
+        axes.plot(*crossed, color=color, zorder=3, **LOOKS["dots"])
     axes.set_aspect("equal", adjustable="box")
-    axes.set_xlim(-2.0 * _NYQUIST_REACH + 1.4, 1.4)
-    axes.set_ylim(-_NYQUIST_REACH, _NYQUIST_REACH)
+    axes.set_xlim(-2.0 * _REACH + 1.4, 1.4)
+    axes.set_ylim(-_REACH, _REACH)
     axes.set_xlabel("real part of the loop [1]")
     axes.set_ylabel("imaginary part of the loop [1]")
-    axes.set_title("Complex plane")
-    # Colours are those of the other panels; curve names would cover the disk here.
-    axes.legend(loc="upper right")
+    legend(axes, "Complex plane")
 
 
-def _curves(names: Sequence[str], table: Any) -> list[_Curve]:
-    """One curve for each group of equal columns."""
+def _groups(names: Sequence[str], table: Any) -> list[tuple[int, str, str]]:
+    """Column, label and colour of each group of equal columns."""
     leaders: dict[int, list[str]] = {}
     for column, name in enumerate(names):
         twin = next((k for k in leaders if np.allclose(table[:, k], table[:, column])), column)
         leaders.setdefault(twin, []).append(name)
     # Black is reserved for references.
     return [
-        _Curve(column, _joined(members), PALETTE[number % (len(PALETTE) - 1)])
+        (column, _joined(members), PALETTE[number % (len(PALETTE) - 1)])
         for number, (column, members) in enumerate(leaders.items())
     ]
 
@@ -253,11 +156,7 @@ def _joined(names: Sequence[str]) -> str:
     )
 
 
-def _degrees(values: Any) -> Floats:
+def _degrees(values: Any) -> np.ndarray:
     """Unwrapped phase, starting at the -180 degrees of a double integrator."""
     angles = np.degrees(np.unwrap(np.angle(values)))
     return np.asarray(angles - 360.0 * np.round((angles[0] + 180.0) / 360.0))
-
-
-def _parts(values: Any) -> tuple[Floats, Floats]:
-    return values.real, values.imag

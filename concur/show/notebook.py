@@ -1,39 +1,38 @@
-"""Robots, laws, proofs and runs as HTML for notebooks: tables and figures without other files.
+"""Robots, laws, proofs and runs as HTML for notebooks: tables and small figures.
 
-All HTML of these objects is here; their methods `_repr_html_` call these functions. Colours are
-those of the notebook, with grey lines, so that the tables are readable on white and on black.
+The methods `_repr_html_` of these objects call the functions by name.
 """
 
 from __future__ import annotations
 
 import base64
 import html
-import io
-import math
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from concur.errors import printable
-from concur.show.comparison import comparison_figure
-from concur.show.files import writing
-from concur.show.motion import motion_figure
+from concur.files import writing
+from concur.show._summary import robot_sections
 from concur.show.overview import plot_run
+from concur.show.page import Marked, Section, fragment, quantities
+from concur.show.runs import comparison_figure, motion_figure
+from concur.show.style import picture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_DPI = 70
-_LINE = "1px solid rgba(128,128,128,0.5)"
-_CELL = "padding:2px 10px 2px 0;text-align:left;vertical-align:top;background:transparent"
+    from concur.certify import Certificate
+    from concur.control import TrackingLaw
+    from concur.reduction import Audit, ReducedModel
+    from concur.robot import Mechanism
+    from concur.simulation import Comparison, Motion, Run
 
-Rows = Iterable[Sequence[Any]]
+_DPI = 80
+"""Pixels per inch of figures."""
 
 
-def robot_html(robot: Any) -> str:
+def robot_html(robot: Mechanism) -> str:
     """Show a robot: its bodies with joints, masses and limits, and its wheels.
 
     Parameters
@@ -46,33 +45,10 @@ def robot_html(robot: Any) -> str:
     str
         HTML.
     """
-    actuated = set(robot.driven_bodies)
-    bodies = [
-        (
-            body.name,
-            body.parent or "world",
-            type(body.joint).__name__,
-            "yes" if body.name in actuated else "",
-            float(body.inertia.mass),
-            _vector(body.inertia.com) if body.inertia.mass else "",
-        )
-        for body in robot.bodies
-    ]
-    wheels = [(wheel.body, wheel.kind, float(wheel.radius or 0.0)) for wheel in robot.wheels]
-    facts = [
-        ("coordinates and velocities", f"{robot.nq} and {robot.nv}"),
-        ("controls", _listed(robot.control_names)),
-        ("mass", f"{_number(robot.total_mass)} kg"),
-        ("gravity", f"{_vector(robot.gravity)} m/s²"),
-    ]
-    head = ("body", "on", "joint", "actuated", "mass [kg]", "centre of mass [m]")
-    parts = [_facts(facts), _table(head, bodies)]
-    if wheels:
-        parts.append(_table(("wheel", "kind", "radius [m]"), wheels))
-    return _page(f"Robot {robot.name}", *parts)
+    return fragment(f"Robot {robot.name}", robot_sections(robot))
 
 
-def model_html(model: Any) -> str:
+def model_html(model: ReducedModel) -> str:
     """Show a reduced model: its kind with the reason, shape velocities and controls.
 
     Parameters
@@ -85,19 +61,10 @@ def model_html(model: Any) -> str:
     str
         HTML.
     """
-    facts = [
-        ("reduction", f"{model.kind}: {model.reason}"),
-        ("shape velocities", f"{model.ns} of {model.nv}: {_listed(model.shape_names)}"),
-        ("controls", f"{model.nu}: {_listed(model.control_names)}"),
-    ]
-    if model.takes_momentum:
-        facts.append(("momentum [linear; angular]", _vector(model.momentum)))
-    if model.stages:
-        facts.append(("further stages", _listed(model.stages)))
-    return _page(f"Reduced model of {model.name}", _facts(facts))
+    return fragment(f"Reduced model of {model.name}", [Section(lines=str(model))])
 
 
-def law_html(law: Any) -> str:
+def law_html(law: TrackingLaw) -> str:
     """Show a servo or another law: its outputs with gains, and its options.
 
     Parameters
@@ -110,34 +77,12 @@ def law_html(law: Any) -> str:
     str
         HTML.
     """
-    names = {"stiffness": "1/s²", "damping": "1/s", "integral": "1/s³"}
-    names = {name: unit for name, unit in names.items() if getattr(law, name) is not None}
-    matrices = [getattr(law, name) for name in names]
-    rows, start = [], 0
-    for output in law.outputs:
-        part = slice(start, start + output.dim)
-        start = part.stop
-        gains = [
-            ", ".join(_number(x) for x in dict.fromkeys(np.diag(matrix)[part].tolist()))
-            for matrix in matrices
-        ]
-        group = str(getattr(output.group, "name", output.group))
-        place = (output.body, output.relative_to or "world")
-        rows.append((output.name, group, *(("", "") if output.is_function else place), *gains))
-    head = ("output", "group", "body", "relative to", *(f"{n} [{u}]" for n, u in names.items()))
-    # Lines of the text after those of the outputs: options.
-    options = str(law).splitlines()[1 + len(rows) :] if law.linearizes else []
-    facts = [
-        ("controls", f"{law.nu}: {_listed(law.model.control_names)}"),
-        *(("option", text) for text in options),
-    ]
-    return _page(
-        f"{'Servo' if law.linearizes else 'Law'} of {law.name}", _table(head, rows), _facts(facts)
-    )
+    title = f"{'Servo' if law.linearizes else 'Law'} of {law.name}"
+    return fragment(title, [Section(lines=str(law) if law.linearizes else repr(law))])
 
 
-def audit_html(audit: Any) -> str:
-    """Show an audit: each assumption with its status and evidence.
+def audit_html(audit: Audit) -> str:
+    """Show an audit: assumptions that fail, and all with their evidence, folded.
 
     Parameters
     ----------
@@ -149,16 +94,39 @@ def audit_html(audit: Any) -> str:
     str
         HTML.
     """
-    rows = [(row.id, row.status.value, row.statement, row.why) for row in audit]
-    title = (
-        "All assumptions hold"
-        if audit.holds
-        else "Assumptions that fail: " + ", ".join(row.id for row in audit.failures)
-    )
-    return _page(title, _table(("", "status", "assumption", "evidence"), rows))
+    title = "All assumptions hold"
+    if not audit.holds:
+        title = "Assumptions that fail: " + ", ".join(row.id for row in audit.failures)
+    return fragment(title, audit_sections(audit, "assumptions"))
 
 
-def certificate_html(certificate: Any) -> str:
+def audit_sections(audit: Any, title: str) -> list[Section]:
+    """Tables of an audit: what fails, and all assumptions, folded.
+
+    Parameters
+    ----------
+    audit : iterable of AuditRow
+        The assumptions.
+    title : str
+        Title of the folded table.
+
+    Returns
+    -------
+    list of Section
+        One or two sections.
+    """
+    head = ("", "Status", "Assumption", "Evidence")
+    good = {"holds": True, "fails": False}
+    rows = [
+        Marked((row.id, row.status.value, row.statement, row.why), good.get(row.status.value))
+        for row in audit
+    ]
+    failed = [row for row in rows if row.good is False]
+    whole = Section(f"{len(rows)} {title}", "", head, rows, folded=True)
+    return [*([Section("Assumptions that fail", "", head, failed)] if failed else []), whole]
+
+
+def certificate_html(certificate: Certificate) -> str:
     """Show a certificate: status, rates and transient bound, and its channels.
 
     Parameters
@@ -171,49 +139,30 @@ def certificate_html(certificate: Any) -> str:
     str
         HTML.
     """
-    facts = [
-        ("meaning", certificate.status.value),
-        ("certified rate", f"{_number(certificate.rate)} 1/s"),
-        ("linearized rate", f"{_number(certificate.true_rate)} 1/s"),
-        ("transient bound", _number(certificate.transient_bound)),
-        ("rotation errors up to", f"{_number(math.degrees(certificate.angle))} deg"),
-        ("method", certificate.method),
-        *(("if", condition) for condition in certificate.conditions),
-    ]
-    rows = [
-        (part.channel.name, part.status.name, part.rate, part.true_rate, part.reason)
-        for part in certificate.parts
-    ]
-    head = ("channel", "status", "rate [1/s]", "linearized [1/s]", "reason")
-    return _page(f"Certificate: {certificate.status.name}", _facts(facts), _table(head, rows))
+    reasons = "\n".join(dict.fromkeys(part.reason for part in certificate.parts))
+    sections = [Section(lines=str(certificate)), Section(text=reasons)]
+    return fragment(f"Certificate: {certificate.status.name}", sections)
 
 
-def run_html(run: Any, comparison: Any) -> str:
+def run_html(run: Run) -> str:
     """Show a run: its numbers, and the overview.
 
     Parameters
     ----------
     run : Run
         The run.
-    comparison : Comparison
-        Its numbers, as a comparison of one run.
 
     Returns
     -------
     str
         HTML, with the figure inside.
     """
-    title = f"Run of {run.robot.name}, {_number(float(run.t[-1]))} s"
-    rows = [(row.label, row.shown[0], row.unit) for row in comparison.table]
-    return _page(
-        title,
-        _table(("", "value", "unit"), rows),
-        _list(comparison.notes),
-        _figure(plot_run(run), title),
-    )
+    title = f"Run of {run.robot.name}, {run.t[-1]:.4g} s"
+    asked, *others = quantities(run.rows, ("error of", "stopped early"))
+    return fragment(title, [asked, *_figure(plot_run(run)), *others])
 
 
-def motion_html(motion: Any) -> str:
+def motion_html(motion: Motion) -> str:
     """Show a motion: its numbers, and the overview.
 
     Parameters
@@ -226,18 +175,18 @@ def motion_html(motion: Any) -> str:
     str
         HTML, with the figure inside.
     """
-    title = f"Motion of {motion.model.name}, {_number(float(motion.t[-1]))} s"
-    facts = [
-        ("integration", f"{motion.method}, steps of {_number(motion.dt)} s"),
-        ("work of the controls", f"{_number(float(motion.work[-1]))} J"),
-        ("energy gained", f"{_number(float(motion.energy[-1] - motion.energy[0]))} J"),
+    rows = [
+        ("integration", f"{motion.method}, steps of {motion.dt:.4g} s"),
+        ("work of the controls", f"{motion.work[-1]:.4g} J"),
+        ("energy gained", f"{motion.energy[-1] - motion.energy[0]:.4g} J"),
     ]
     if motion.keeps_momentum:
-        facts.append(("drift of the momentum", _number(float(motion.momentum_drift.max()))))
-    return _page(title, _facts(facts), _figure(motion_figure(motion), title))
+        rows.append(("drift of the momentum", f"{motion.momentum_drift.max():.4g}"))
+    title = f"Motion of {motion.model.name}, {motion.t[-1]:.4g} s"
+    return fragment(title, [Section(rows=rows), *_figure(motion_figure(motion))])
 
 
-def comparison_html(comparison: Any) -> str:
+def comparison_html(comparison: Comparison) -> str:
     """Show a comparison: its table, notes and figure.
 
     Parameters
@@ -251,14 +200,13 @@ def comparison_html(comparison: Any) -> str:
         HTML, with the figure inside.
     """
     rows = [(row.label, *row.shown, row.unit) for row in comparison.table]
-    head = ("", *comparison.names, "unit")
+    table = Section("", "\n".join(comparison.notes), ("", *comparison.names, "unit"), rows)
     title = f"Comparison of {len(comparison.runs)} runs"
-    return _page(
-        title,
-        _table(head, rows),
-        _list(comparison.notes),
-        _figure(comparison_figure(comparison), title),
-    )
+    return fragment(title, [table, *_figure(comparison_figure(comparison))])
+
+
+def _figure(figure: Figure) -> list[Section]:
+    return [Section(figures={"overview": (picture(figure, _DPI), "")})]
 
 
 @dataclass(frozen=True)
@@ -303,63 +251,5 @@ class Animation:
         return f"<{printable(self.title)[:120]}, GIF of {len(self.data) / 1e6:.2g} MB>"
 
     def _repr_html_(self) -> str:
-        return _image(self.data, "gif", self.title)
-
-
-def _page(title: str, *parts: str) -> str:
-    shown = "".join(part for part in parts if part)
-    return f'<div style="color:inherit;overflow-x:auto"><p><b>{_text(title)}</b></p>{shown}</div>'
-
-
-def _facts(rows: Iterable[tuple[str, str]]) -> str:
-    return _table((), rows)
-
-
-def _table(head: Sequence[str], rows: Rows) -> str:
-    """Table of values, which are escaped here; nothing without rows."""
-    lines = [list(map(_text, row)) for row in rows]
-    if not lines:
-        return ""
-    cell = f'style="{_CELL};border-bottom:{_LINE}"'
-    top = "".join(f"<th {cell}>{_text(name)}</th>" for name in head)
-    top = f"<thead><tr>{top}</tr></thead>" if head else ""
-    body = "".join(
-        "<tr>" + "".join(f"<td {cell}>{text}</td>" for text in line) + "</tr>" for line in lines
-    )
-    style = "border-collapse:collapse;color:inherit;background:transparent;margin:0 0 8px 0"
-    return f'<table style="{style}">{top}<tbody>{body}</tbody></table>'
-
-
-def _list(texts: Sequence[str]) -> str:
-    return "".join(f"<p>{_text(text)}</p>" for text in texts)
-
-
-def _figure(figure: Figure, title: str) -> str:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=_DPI)
-    return _image(buffer.getvalue(), "png", title)
-
-
-def _image(data: bytes, kind: str, title: str) -> str:
-    code = base64.b64encode(data).decode("ascii")
-    source = f"data:image/{kind};base64,{code}"
-    return f'<img style="max-width:100%;background:white" alt="{_text(title)}" src="{source}" />'
-
-
-def _text(value: Any) -> str:
-    shown = _number(value) if isinstance(value, float) else str(value)
-    return html.escape(printable(shown))
-
-
-def _number(value: float) -> str:
-    if math.isfinite(value):
-        return f"{value + 0.0:.4g}"
-    return "-" if math.isnan(value) else "unlimited" if value > 0 else "-unlimited"
-
-
-def _vector(values: Iterable[float]) -> str:
-    return f"({', '.join(_number(float(x)) for x in values)})"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names) or "none"
+        code, title = base64.b64encode(self.data).decode("ascii"), html.escape(self.title)
+        return f'<img style="max-width:100%" alt="{title}" src="data:image/gif;base64,{code}"/>'

@@ -1,4 +1,4 @@
-"""Figure of the paths of a run: from above or in space, and positions and attitude over time."""
+"""Figure of the paths of a run: from above, or in space with two projections."""
 
 from __future__ import annotations
 
@@ -8,23 +8,19 @@ import numpy as np
 from matplotlib.lines import Line2D
 from matplotlib.patches import Polygon
 from scipy.spatial import ConvexHull
-from scipy.spatial.transform import Rotation
 
-from concur.show._course import Course, base_poses, leaves_plane
+from concur.show._course import Course, leaves_plane
 from concur.show._drawing import Drawing, Placed
 from concur.show._names import write_names
 from concur.show._outputs import Place, few, nearest, places
 from concur.show._space import BARS, LOOKS, TRIAD, fit_view
-from concur.show.errors import TIME
+from concur.show.charts import legend
 from concur.show.style import (
     DASHES,
-    FRAME_COLORS,
     Floats,
     new_figure,
     output_color,
-    side_legend,
     styled,
-    unmagnified,
 )
 
 if TYPE_CHECKING:
@@ -38,9 +34,9 @@ __all__ = ["path_figure"]
 INSTANTS = 6
 """Number of instants at which a view from above shows the robot."""
 
-# In inches: width of the page and of the side legends; height of the title, of pictures in space,
-# of the legend below them, of a panel over time with its title, and of the labels at the bottom.
-_WIDTH, _SIDE, _HEAD, _ROW, _LEGEND, _PANEL, _FOOT = 12.0, 2.2, 0.7, 4.2, 0.7, 2.2, 0.3
+# In inches: width of pictures in space and of a view from above; heights of the title, of pictures
+# in space, and of the legend.
+_WIDTH, _ABOVE, _HEAD, _ROW, _LEGEND = 12.0, 6.4, 0.7, 4.2, 0.7
 _SAMPLES = 1000
 
 
@@ -59,63 +55,43 @@ def path_figure(run: Run) -> Figure:
     -------
     matplotlib.figure.Figure
         Top view with equal axes and the robot at several instants; in space: the robot at the end
-        with the paths, and two projections of the paths with start and end. Below: the position of
-        each output over time, and the heading or attitude of the base.
+        with the paths, and two projections of the paths with start and end.
 
     Examples
     --------
     >>> path_figure(run).savefig("path.png")    # doctest: +SKIP
     """
     with styled():
-        flies, found = leaves_plane(run), places(run)
-        row = _ROW + _LEGEND if flies else _top_height(run)
-        lower = _FOOT + (1 + len(found)) * _PANEL
-        height = _HEAD + row + lower
-        figure = new_figure(_WIDTH, height)
-        figure.set_layout_engine("none")
-        above = "" if flies else ", seen from above"
-        title = f"Path of {run.robot.name}{above}"
-        figure.suptitle(title, parse_math=False, y=1.0 - 0.1 / height)
-
-        def panel(left: float, bottom: float, width: float, high: float, **more: Any) -> Axes:
-            """Axes at a place on the page, inches."""
-            box = (left / _WIDTH, bottom / height, width / _WIDTH, high / height)
-            return figure.add_axes(box, **more)
-
-        if flies:
-            draw_flight(figure, run, panel, lower, height)
-        else:
-            top = panel(0.8, lower + 0.6, _WIDTH - 0.8 - _SIDE, row - 0.5)
-            draw_top_view(top, run)
-            side_legend(top)
-        first: Any = None
-        for number, place in enumerate([*found, None]):
-            bottom = lower - (1 + number) * _PANEL + 0.2
-            axes = panel(0.8, bottom, _WIDTH - 0.8 - _SIDE, 1.6, sharex=first)
-            first = first or axes
-            if place is not None:
-                _draw_place(axes, run, place)
-                axes.tick_params(labelbottom=False)
-            else:
-                _draw_turn(axes, run)
-                axes.set_xlabel(TIME)
+        if leaves_plane(run):
+            height = _HEAD + _ROW + _LEGEND
+            figure = new_figure(_WIDTH, height)
+            figure.set_layout_engine("none")
+            figure.suptitle(f"Path of {run.robot.name}", parse_math=False, y=1.0 - 0.1 / height)
+            draw_flight(figure, run, height)
+            return figure
+        figure = new_figure(_ABOVE + 0.8, _top_height(run) + _HEAD + _LEGEND)
+        figure.suptitle(f"Path of {run.robot.name}", parse_math=False)
+        top = figure.subplots()
+        draw_top_view(top, run)
+        legend(top, "Seen from above")
         return figure
 
 
-def draw_flight(figure: Figure, run: Run, panel: Any, lower: float, height: float) -> None:
+def draw_flight(figure: Figure, run: Run, height: float) -> None:
     """Draw the robot in space, and the paths from above and from the side that shows more."""
     paths = [place for place in places(run) if place.is_path]
     share = 0.45 if paths else 1.0
     course = Course(figure, run, np.array([len(run.t) - 1]))
-    fit_view(course.axes, (0.0, (lower + _LEGEND) / height, share, _ROW / height))
+    fit_view(course.axes, (0.0, _LEGEND / height, share, _ROW / height))
     title = f"Paths, and the robot at {run.t[-1]:.3g} s"
-    figure.text(share / 2, (lower + _LEGEND + _ROW) / height, title, ha="center", fontsize=11)
+    figure.text(share / 2, (_LEGEND + _ROW) / height, title, ha="center", fontsize=11)
     handles = course.handles
     if paths:
         spread = np.ptp(np.concatenate([_spatial(place.actual) for place in paths]), axis=0)
         across = 0 if spread[0] >= spread[1] else 1
         for k, (i, j, title) in enumerate(((0, 1, "From above"), (across, 2, "From the side"))):
-            axes = panel((0.5 + 0.25 * k) * _WIDTH, lower + _LEGEND + 0.5, 0.2 * _WIDTH, 3.5)
+            bottom, high = (_LEGEND + 0.5) / height, 3.5 / height
+            axes = figure.add_axes((0.5 + 0.25 * k, bottom, 0.2, high))
             for place in paths:
                 _draw_path(axes, run, place, [i, j])
             # True proportion, and rounding is not magnified.
@@ -130,7 +106,7 @@ def draw_flight(figure: Figure, run: Run, panel: Any, lower: float, height: floa
     figure.legend(
         handles=handles,
         loc="center",
-        bbox_to_anchor=(0.5, (lower + 0.4 * _LEGEND) / height),
+        bbox_to_anchor=(0.5, 0.4 * _LEGEND / height),
         ncols=min(8, len(handles)),
         handler_map=TRIAD,
     )
@@ -212,43 +188,7 @@ def _top_height(run: Run) -> float:
     points = [at.points[:, :2] for at in _instants(run)[2]]
     points += [curve[:, :2] for p in places(run) if p.is_path for curve in (p.actual, p.reference)]
     across, along = np.ptp(np.concatenate(points), axis=0)
-    return float(np.clip((_WIDTH - 0.8 - _SIDE) * along / max(across, 1e-9), 2.4, 6.4)) + 0.6
-
-
-def _draw_place(axes: Axes, run: Run, place: Place) -> None:
-    """Draw coordinates over time in the colours of the frames' axes."""
-    columns = list(zip(place.axes, place.actual.T, place.reference.T, strict=True))
-    for letter, actual, reference in columns:
-        color = FRAME_COLORS["xyz".index(letter)]
-        axes.plot(run.t, actual, color=color, linestyle="-", linewidth=2.2, label=letter)
-        label = "reference" if letter == place.axes[-1] else None
-        axes.plot(run.t, reference, label=label, **DASHES)
-    unmagnified(axes)
-    body = place.output.relative_to
-    axes.set_ylabel("relative position [m]" if body else "position [m]")
-    where = f" in the frame of {body}" if body else ""
-    axes.set_title(f"Position of {place.output.name}{where}", parse_math=False)
-    side_legend(axes)
-
-
-def _draw_turn(axes: Axes, run: Run) -> None:
-    """Draw the rotation vector of the base from its first orientation, in inertial axes."""
-    some = few(run, _SAMPLES)
-    attitudes = Rotation.from_matrix(base_poses(run, some)[:, :3, :3])
-    steps = (attitudes[:-1].inv() * attitudes[1:]).magnitude() if len(some) > 1 else np.zeros(1)
-    vectors = np.degrees((attitudes * attitudes[0].inv()).as_rotvec())
-    jumps = np.linalg.norm(np.diff(vectors, axis=0, prepend=vectors[:1]), axis=1) > 180.0
-    vectors[jumps] = np.nan  # the vector turns round at half a turn
-    angle = np.linalg.norm(vectors, axis=1)
-    for letter, color, values in zip("xyz", FRAME_COLORS, vectors.T, strict=True):
-        if np.nanmax(np.abs(values)) > 1e-9 * np.nanmax(angle):
-            axes.plot(run.t[some], values, color=color, linestyle="-", label=f"about {letter}")
-    label = f"angle\n  turned in all: {np.degrees(steps.sum()):.3g}°"
-    axes.plot(run.t[some], angle, color="black", linestyle="--", linewidth=1.2, label=label)
-    axes.set_title("Attitude of the base, from that at the start")
-    axes.set_ylabel("rotation [deg]")
-    unmagnified(axes)
-    side_legend(axes)
+    return float(np.clip(_ABOVE * along / max(across, 1e-9), 2.4, 6.4)) + 0.6
 
 
 def _spatial(curve: Floats) -> Floats:

@@ -1,9 +1,11 @@
-"""Common style of all figures: palette, fonts, sizes, and limits of logarithmic axes."""
+"""Common style of all figures: palette, fonts, sizes, limits of axes, and small PNG files."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -12,6 +14,9 @@ from cycler import cycler
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from PIL import Image
+
+from concur.files import writing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +40,12 @@ FRAME_COLORS = ("#C62828", "#2E7D32", "#1565C0")
 DASHES: Any = {"color": "black", "linestyle": (0, (4, 3)), "linewidth": 1.2}
 """Line of a reference."""
 
-DPI = 110
+TIME = "time [s]"
+"""Label of the axis of times."""
+
+DPI = 144
+"""Pixels per inch of pictures."""
+
 ROUNDING = 1e-12
 """Size of numbers of order one that are zero within rounding."""
 
@@ -171,3 +181,53 @@ def side_legend(axes: Axes) -> None:
         Axes with labelled artists.
     """
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
+
+
+def picture(figure: Figure, dpi: int | None = None) -> bytes:
+    """Draw a figure as a small PNG, with a palette of its colours.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        The figure.
+    dpi : int, optional
+        Pixels per inch; default `DPI`.
+
+    Returns
+    -------
+    bytes
+        The file.
+    """
+    drawn, small, dpi = io.BytesIO(), io.BytesIO(), dpi or DPI
+    figure.savefig(drawn, format="png", dpi=dpi, pil_kwargs={"compress_level": 0})
+    with Image.open(drawn) as image:
+        few = image.convert("RGB").quantize(
+            256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE
+        )
+        few.save(small, "PNG", optimize=True, dpi=(dpi, dpi))
+    return small.getvalue()
+
+
+def save_picture(figure: Figure, path: Path) -> Path:
+    """Write a figure as a PNG.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        The figure.
+    path : Path
+        The file.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+
+    Raises
+    ------
+    ConcurError
+        If it cannot be written.
+    """
+    with writing(path):
+        path.write_bytes(picture(figure))
+    return path

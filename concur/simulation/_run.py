@@ -20,7 +20,6 @@ from concur.outputs import Output, Reference
 from concur.reduction import wheel_names
 from concur.results import Figures, Row, read_rows, show, stored_rows, verdict
 from concur.robot import Mechanism, as_tree
-from concur.simulation._compare import Comparison, RunRecord
 from concur.simulation._findings import findings
 from concur.simulation._friction import Friction
 from concur.simulation._imperfections import Imperfections, imperfections_from
@@ -296,9 +295,7 @@ class Run(RunData):
         return show("animation.animation", self, fps, speed)
 
     def _repr_html_(self) -> str:
-
-        numbers = Comparison((self.robot.name,), (RunRecord.of(self),))
-        return show("notebook.run_html", self, numbers)
+        return show("notebook.run_html", self)
 
     def view(self, other: Run | None = None, *, port: int = 0, browser: bool = True) -> Any:
         """Show the run in three dimensions in a browser, with time, paths and curves.

@@ -27,7 +27,6 @@ import concur as cc
 import hil
 from concur.show import (
     animate,
-    error_figure,
     new_figure,
     path_figure,
     robot_figure,
@@ -35,6 +34,7 @@ from concur.show import (
 )
 from concur.show._course import Course, leaves_plane
 from concur.show._space import TRIAD, fit_view
+from concur.show.style import save_picture
 from concur.simulation import Run
 from hil.record.ring import Ring
 from hil.views.dashboard import Dashboard
@@ -207,7 +207,7 @@ def rover(run: Run) -> None:
     """
     # Double speed: 20 s of motion in 10 s.
     animate(run, HERE / "rover_arm.gif", fps=12, speed=2)
-    error_figure(run).savefig(HERE / "rover_arm_errors.png", dpi=100, bbox_inches="tight")
+    save_picture(run.figures["errors"](), HERE / "rover_arm_errors.png")
 
 
 def floater(run: Run) -> None:

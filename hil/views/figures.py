@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil._concur import (
-    DPI,
     PALETTE,
     REFERENCE,
     TIME,
@@ -19,9 +18,9 @@ from hil._concur import (
     make_directory,
     new_figure,
     output_color,
+    save_picture,
     side_legend,
     styled,
-    writing,
 )
 from hil.guard import Flag
 from hil.reasons import Reason, State
@@ -331,14 +330,9 @@ def save_figures(record: Record, directory: str | PathLike[str]) -> dict[str, Pa
         If a file cannot be written.
     """
     folder = make_directory(directory)
-    files = {}
-    for name, draw in FIGURES.items():
-        target = folder / f"{name}.png"
-        figure = draw(record)
-        with writing(target):
-            figure.savefig(target, dpi=DPI)
-        files[name] = target
-    return files
+    return {
+        name: save_picture(draw(record), folder / f"{name}.png") for name, draw in FIGURES.items()
+    }
 
 
 def reason_name(record: Record) -> str:

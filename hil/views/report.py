@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Iterable, Mapping
-from importlib import resources
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hil._concur import DPI, make_directory, page_style, writing
+from hil._concur import Marked, Section, write_page
 from hil.reasons import Reason, State
 from hil.record import Record
 from hil.views.figures import CAPTIONS, FIGURES, _largest, _name, reason_name
@@ -128,44 +125,30 @@ def write_report(
     >>> page.name
     'report.html'
     """
-    import jinja2
-
-    target = make_directory(directory) / "report.html"
     rows = quality_rows(record)
-    source = (resources.files("hil") / "report.html.j2").read_text(encoding="utf-8")
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    page = environment.from_string(source).render(
-        title=f"Record of {_name(record)}",
-        style=page_style(),
-        verdict=_verdict(record, rows, replayed),
-        quality=[
-            {"label": label, "value": value, "limit": limit, "mark": _mark(kept)}
-            for label, value, limit, kept in rows
-        ],
-        notes=record.notes,
-        replay=[] if replayed is None else replayed.rows(),
-        facts=list(_facts(record)),
-        figures=[
-            {
-                "name": name,
-                "caption": CAPTIONS.get(name, ""),
-                "data": _embedded(record, name, figures),
-            }
-            for name in FIGURES
-        ],
-    )
-    with writing(target):
-        target.write_text(page, encoding="utf-8")
-    return target
+    words = {None: "–", True: "✓ met", False: "✗ not met"}
+    table = [Marked((*row, words[kept]), kept) for *row, kept in rows]
+    files = figures or {}
+    drawn = {
+        name: (files.get(name) or draw(record), CAPTIONS.get(name, ""))
+        for name, draw in FIGURES.items()
+    }
+    sections = [
+        Section("Loop statistics", "", ("Quantity", "Value", "Limit", "Verdict"), table),
+        Section("Notes", "\n".join(record.notes)) if record.notes else None,
+        Section("Replay", rows=replayed.rows()) if replayed is not None else None,
+        Section("Circumstances", rows=list(_facts(record))),
+        Section("Figures", figures=drawn),
+    ]
+    title, good, headline, reasons = _verdict(record, rows, replayed)
+    return write_page(directory, title, good, headline, reasons, filter(None, sections))
 
 
 def _verdict(
     record: Record,
     rows: Iterable[tuple[str, str, str, bool | None]],
     replayed: ReplayReport | None,
-) -> dict[str, Any]:
+) -> tuple[str, bool, str, list[str]]:
     missed = [f"{label}: {value}." for label, value, _, kept in rows if kept is False]
     reasons = list(missed)
     if replayed is not None:
@@ -178,7 +161,7 @@ def _verdict(
         )
     bad = bool(missed) or (replayed is not None and not replayed.passed)
     headline = "Run failed" if bad else "Run passed"
-    return {"mark": "bad" if bad else "good", "headline": headline, "reasons": reasons}
+    return f"Record of {_name(record)}", not bad, headline, reasons
 
 
 def _facts(record: Record) -> Iterable[tuple[str, str]]:
@@ -200,17 +183,3 @@ def _facts(record: Record) -> Iterable[tuple[str, str]]:
     yield "Machine", ", ".join(parts)
     packages = [f"{name} {number}" for name, number in manifest.get("packages", {}).items()]
     yield "Software", ", ".join([f"Python {manifest.get('python', '')}", *packages])
-
-
-def _embedded(record: Record, name: str, figures: Mapping[str, Path] | None) -> str:
-    if figures is not None and name in figures:
-        data = Path(figures[name]).read_bytes()
-    else:
-        buffer = io.BytesIO()
-        FIGURES[name](record).savefig(buffer, format="png", dpi=DPI)
-        data = buffer.getvalue()
-    return base64.b64encode(data).decode("ascii")
-
-
-def _mark(kept: bool | None) -> str:
-    return "none" if kept is None else "good" if kept else "bad"

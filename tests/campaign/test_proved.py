@@ -99,8 +99,8 @@ def test_a_larger_disturbance_leaves_the_tube_and_the_report_says_so(sampled):
     # No sampled loop is the exact one.
     assert norm["bounds"][0]["runs_beyond_assumption"] == norm["runs"] == 4
     labels = [text.get_text() for text in curves_figure(curves).axes[0].get_legend().get_texts()]
-    assert "sampled runs above it: 4" in labels[-1]
-    assert "sampled runs outside this assumption: 4" in labels[-1]
+    assert "runs above it: 4" in labels[-1]
+    assert "runs outside this assumption: 4" in labels[-1]
 
 
 def test_without_a_proof_no_bound_is_proved(sampled):

@@ -41,7 +41,7 @@ def altered(folder, name, changes):
 def coarse():
     """Fewer pixels, for speed."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(command, "DPI", 30)
+        patch.setattr("concur.show.style.DPI", 30)
         yield
 
 

@@ -39,7 +39,7 @@ def run(*arguments, drawn=False):
     """Worlds have their own tests; figures take longer than the proof."""
     own = ["--samples", "0"] if arguments[0] == "prove" else []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("concur.cli._prove.DPI", 30)
+        patch.setattr("concur.show.style.DPI", 30)
         if not drawn:
             for name in ("proof_figure", "bounds_figure"):
                 patch.setattr(f"concur.cli._prove.{name}", lambda *_: Figure((1, 1)))

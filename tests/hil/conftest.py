@@ -74,8 +74,7 @@ def quick_bus():
 @pytest.fixture
 def coarse(monkeypatch):
     """Figures of fewer pixels, for speed."""
-    for module in ("figures", "report"):
-        monkeypatch.setattr(f"hil.views.{module}.DPI", 30)
+    monkeypatch.setattr("concur.show.style.DPI", 30)
 
 
 @pytest.fixture

@@ -271,8 +271,7 @@ def driven(tmp_path_factory):
     """A short run with mock drives: its folder and its output."""
     folder = tmp_path_factory.mktemp("driven") / "record"
     with pytest.MonkeyPatch.context() as patch:  # fewer pixels, for speed
-        patch.setattr("hil.views.figures.DPI", 30)
-        patch.setattr("hil.views.report.DPI", 30)
+        patch.setattr("concur.show.style.DPI", 30)
         out, err = run("drive", RIG, "--mock", "--duration", 1, "--out", folder, "--json")
     assert err == ""
     return folder, json.loads(out)

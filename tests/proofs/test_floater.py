@@ -22,7 +22,7 @@ from concur.proofs._recheck_smooth import Rejection
 from concur.proofs._symbols import Symbols
 from concur.proofs._variations import kernels
 from concur.robot import Pose
-from concur.show.proof import proof_figure
+from concur.show import proof_figure
 from concur.simulation import Integrator
 from tests.proofs._flier import (
     EXAMPLES,
@@ -348,7 +348,7 @@ def test_tasks_of_floaters_are_proved_with_one_hand(tmp_path):
     assert tube["base_pose"] == proof.wall.tolist()
     assert "heading" not in tube
     labels = [axes.get_ylabel() for axes in proof_figure(proof, ["hand"], 0.05).axes]
-    assert labels[:2] == ["pose [mm, mrad]", "base pose [mm, mrad]"]
+    assert labels[:2] == ["pose [mm, mrad]", "[mm, mrad]"]
 
 
 def constants(space, values) -> list:

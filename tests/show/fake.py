@@ -59,6 +59,8 @@ class Run:
     control_units: tuple[str, ...]
     floats: bool = False
     momentum_drift: np.ndarray | None = None
+    tolerances: object = None
+    plant_differences: tuple[str, ...] = ()
     s: np.ndarray = field(init=False)
     deviation: np.ndarray = field(init=False)
     acceleration_residual: np.ndarray = field(init=False)
@@ -66,6 +68,17 @@ class Run:
     q_range: np.ndarray = field(init=False)
     v_range: np.ndarray = field(init=False)
     joint_limits: SimpleNamespace = field(init=False)
+
+    @property
+    def error_places(self):
+        found, start = [], 0
+        for output in self.servo.outputs:
+            units = np.array(output.coordinate_units)
+            for unit in dict.fromkeys(output.coordinate_units):
+                kind = {"m": ", position", "rad": ", rotation"}[unit] * (len(set(units)) > 1)
+                found.append((output.name + kind, unit, start + np.flatnonzero(units == unit)))
+            start += output.dim
+        return found
 
     def __post_init__(self):
         self.deviation = self.error - self.ideal
@@ -218,10 +231,7 @@ def flyer_run(duration=8.0, dt=0.01):
 def found(label, value, limit=None, at_least=False, unit="m"):
     """A number of a run, as a report reads it."""
     kept = None if limit is None else value >= limit if at_least else value <= limit
-    return SimpleNamespace(
-        quantity=label, place="", value=value, limit=limit, at_least=at_least, holds=kept,
-        shown=f"{value:.3g} {unit}", shown_limit="" if limit is None else f"{limit:.3g} {unit}",
-    )  # fmt: skip
+    return cc.results.Row(label, value, limit, unit, "", kept, at_least)
 
 
 SUMMARY = [

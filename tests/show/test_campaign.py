@@ -15,7 +15,7 @@ from concur.show import (
     robustness_figure,
     worst_figure,
 )
-from concur.show.campaign import FAIL, MOST, PASS
+from concur.show.campaigns import FAIL, MOST, PASS
 
 
 def campaign(robustness, extremes=None, limits=None):
@@ -64,7 +64,7 @@ def test_extremes_stand_beside_their_limit():
     figure = extremes_figure(campaign(np.ones((50, 1)), extremes, {"torque 1": (-np.inf, 4.5)}))
     limited, free = figure.axes
     above = int((extremes[:, 1] > 4.5).sum())
-    assert limited.get_title() == f"torque 1\n{above} worlds beyond the limit of 4.5 N m"
+    assert limited.get_title() == f"torque 1\n{above} beyond the limit 4.5 N m"
     assert (counts(limited, FAIL), counts(limited, PASS)) == (above, 50 - above)
     assert counts(free, FAIL) == 0
     lower = extremes_figure(campaign(np.ones((50, 1)), extremes, {"torque 0": (1.5, np.inf)}))
@@ -73,7 +73,7 @@ def test_extremes_stand_beside_their_limit():
     bound = CurveBound("proved in a box", 1.5, "states in it", [True])
     torque = SampledCurves("torque 0", "N m", [0.0], [[1.0]], bounds=[bound])
     first = extremes_figure(campaign(np.ones((50, 1)), extremes), [torque]).axes[0]
-    assert first.get_title() == f"torque 0\n{50 - below} worlds above 1.5 N m,\nproved in a box"
+    assert first.get_title() == f"torque 0\n{50 - below} above 1.5 N m,\nproved in a box"
     extremes[0, 1] = np.nan
     assert extremes_figure(campaign(np.ones((50, 1)), extremes)).axes[1].get_title() == "torque 1"
 
@@ -92,13 +92,12 @@ def test_curves_count_runs_above_their_bound():
     assert error.counts(contrary) == (2, 1, 2)
     figure = curves_figure([error, SampledCurves("V", "1", t, values, note="no tube", log=False)])
     labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-    assert labels[:2] == ["sampled runs that pass: 2", "sampled runs that fail: 1"]
-    assert labels[-2] == "required\n  sampled runs above it: 0"
+    assert labels[:2] == ["runs that pass: 2", "runs that fail: 1"]
+    assert labels[-2] == "required; runs above it: 0"
     assert labels[-1] == (
-        "proved tube\n  sampled runs above it: 1\n  if all is small"
-        "\n  sampled runs outside this assumption: 1"
+        "proved tube; runs above it: 1\n  if all is small;\n  runs outside this assumption: 1"
     )
-    assert figure.axes[1].get_title() == "V\nno tube"
+    assert figure.axes[1].get_legend().get_title().get_text() == "V\nno tube"
     assert (figure.axes[0].get_yscale(), figure.axes[1].get_yscale()) == ("log", "linear")
     limit, proved = error.as_dict()["bounds"]
     assert (limit["largest"], limit["assumption"]) == (1, None)
@@ -121,8 +120,9 @@ def test_worst_worlds_are_marked():
     figure = worst_figure(campaign(values), "r0", ["latency"])
     (axes,) = figure.axes
     assert axes.get_xlabel() == "latency [s]"
-    assert [text.get_text() for text in axes.texts] == ["world 101"]
-    good, bad, _, rings = axes.get_lines()
+    assert figure.get_suptitle().endswith("the worst is world 101")
+    good, bad, _, rings, worst = axes.get_lines()
+    assert worst.get_ydata() == values[1:2, 0]
     assert (len(bad.get_xdata()), len(good.get_xdata())) == (7, 32)
     assert len(rings.get_xdata()) == 5
     assert len(worst_figure(campaign(values), "r0").axes) == 2

@@ -8,7 +8,7 @@ direction and switch it at random.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -25,19 +25,6 @@ _SPAN = 8.0
 
 _SWITCHES = 6
 """Mean number of switches of a disturbance with random direction."""
-
-
-class DisturbedTube(Protocol):
-    """Attributes of a tube that are read: channel, decay with P and rate, start and radius."""
-
-    @property
-    def channel(self) -> Any: ...
-    @property
-    def decay(self) -> Any: ...
-    @property
-    def start(self) -> float: ...
-    @property
-    def radius(self) -> float: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +50,7 @@ class DisturbedMotions:
 
 
 def disturbed_motions(
-    tube: DisturbedTube,
+    tube: Any,
     disturbance: float | ArrayLike,
     duration: float | None = None,
     count: int = 16,

@@ -1,0 +1,391 @@
+"""Figures and page of a campaign: robustness, extremes, curves, influences, worst worlds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from concur.rounding import percent
+from concur.show.charts import Curve, Panel, chart, tiles
+from concur.show.page import Marked, Section, write_page
+from concur.show.style import EDGE, PALETTE, REFERENCE, ROUNDING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PASS, FAIL, NOISE = PALETTE[0], PALETTE[1], "#C8CED4"
+
+MOST = 9
+"""Panels of a figure, at most."""
+
+PROVED: dict[str, Any] = {"color": PALETTE[2], "linestyle": "-."}
+_LIMIT: dict[str, Any] = {"color": REFERENCE, "linestyle": "--", "linewidth": 1.2}
+
+_BINS = 30
+_THINNEST = 60  # bars that fit between the values and their limit, at most
+_RINGS = 5  # worst worlds that are marked
+_WORST = 3  # requirements whose worst worlds are drawn
+
+
+def robustness_figure(result: Any) -> Figure:
+    """Draw how often each robustness occurs, for each requirement.
+
+    Parameters
+    ----------
+    result : CampaignResult
+        The campaign, with worlds and requirements.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A histogram for each requirement, those that most worlds break first. Zero is the limit.
+    """
+    robustness = np.asarray(result.robustness)
+    order = np.argsort(np.sum(robustness > 0.0, axis=0), kind="stable")
+    with tiles(len(order), "Robustness of the requirements in all worlds", MOST) as grid:
+        for axes, column in zip(grid, order, strict=False):
+            name, unit = result.columns[column]
+            own = robustness[:, column]
+            finite = own[np.isfinite(own)]
+            _histogram(axes, finite, finite > 0.0, 0.0)
+            axes.axvline(0.0, **_LIMIT)
+            lost = len(own) - len(finite)
+            note = f", {lost} without a value" if lost else ""
+            axes.set_title(f"{name}\n{np.sum(~(own > 0.0))} of {len(own)} worlds fail{note}")
+            axes.set_xlabel(f"robustness [{unit or '1'}]")
+    return _of(grid)
+
+
+def extremes_figure(result: Any, curves: Sequence[Any] = ()) -> Figure:
+    """Draw how often each extreme of a signal occurs, such as the largest torque of a control.
+
+    Parameters
+    ----------
+    result : CampaignResult
+        The campaign, with worlds and signals.
+    curves : sequence of SampledCurves
+        Curves with the name of a signal, whose proved bounds are drawn.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A histogram for each signal, with its limit where there is one; those that break
+        their limit most often first.
+    """
+    extremes = np.asarray(result.extremes)
+    limits = [result.limits.get(name, (-np.inf, np.inf)) for name, _ in result.signals]
+    broken = [
+        int(np.sum((own < low) | (own > high)))
+        for own, (low, high) in zip(extremes.T, limits, strict=True)
+    ]
+    order = sorted(range(len(limits)), key=lambda k: (not np.isfinite(limits[k]).any(), -broken[k]))
+    with tiles(len(order), "Extremes of signals in all worlds", MOST, 2.3) as grid:
+        for axes, column in zip(grid, order, strict=False):
+            name, unit = result.signals[column]
+            own, ends = extremes[:, column], [x for x in limits[column] if np.isfinite(x)]
+            finite = own[np.isfinite(own)]
+            good = (finite >= limits[column][0]) & (finite <= limits[column][1])
+            proved = [b for c in curves if c.name == name for b in c.bounds if b.assumption]
+            values = [float(np.max(bound.values)) for bound in proved]
+            farthest = max(values, default=-np.inf)
+            _histogram(axes, finite, good, ends[0] if ends else np.inf, farthest)
+            for end in ends:
+                axes.axvline(end, **_LIMIT)
+            title = name
+            if ends:
+                shown = " and ".join(f"{end:.4g}" for end in ends)
+                title += f"\n{broken[column]} beyond the limit {shown} {unit}".rstrip()
+            for bound, value in zip(proved, values, strict=True):
+                axes.axvline(value, **PROVED)
+                title += f"\n{np.sum(own > value)} above {value:.4g} {unit},\n{bound.name}"
+            axes.set_title(title)
+            axes.set_xlabel(f"extreme [{unit or '1'}]")
+    return _of(grid)
+
+
+def curves_figure(curves: Sequence[Any]) -> Figure:
+    """Draw curves of sampled runs, with the bounds that hold for them.
+
+    Parameters
+    ----------
+    curves : sequence of SampledCurves
+        One for each panel, at least one.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Panels over one time axis.
+    """
+    return chart("Sampled runs", [], [_sampled(one) for one in curves])
+
+
+def _sampled(one: Any) -> Panel:
+    values, passed = np.asarray(one.values), np.asarray(one.passed)
+    strength = float(np.clip(12.0 / max(1, len(values)), 0.15, 0.9))
+    found = []
+    for chosen, color, verb in ((passed, PASS, "pass"), (~passed, FAIL, "fail")):
+        if chosen.any():
+            alpha = strength if verb == "pass" else 0.9
+            label = f"runs that {verb}: {chosen.sum()}"
+            found.append(
+                Curve(values[chosen], label, "sample", color, style={"alpha": alpha}, t=one.t)
+            )
+    highest = np.where(np.isfinite(values), values, -np.inf).max(axis=0, initial=-np.inf)
+    style = {"linestyle": ":", "linewidth": 2.0}
+    found.append(Curve(highest, "largest of them", color=PALETTE[4], style=style, t=one.t))
+    for bound in one.bounds:
+        above, beyond, _ = one.counts(bound)
+        label = f"{bound.name}; runs above it: {above}"
+        if bound.assumption:
+            label += f"\n  if {bound.assumption};\n  runs outside this assumption: {beyond}"
+        held = np.broadcast_to(np.asarray(bound.values, dtype=float), np.shape(one.t))
+        style = PROVED if bound.assumption else _LIMIT
+        found.append(Curve(held, label, style=style, t=one.t))
+    positive = values[np.isfinite(values) & (values > 0.0)]
+    floor = max(float(np.quantile(positive, 0.02)) / 100.0, ROUNDING) if len(positive) else ROUNDING
+    title = "\n".join(filter(None, (one.name, one.note)))
+    return Panel(title, f"[{one.unit}]", found, log=one.log, floor=floor)
+
+
+def worst_figure(result: Any, requirement: str, quantities: Sequence[str] = ()) -> Figure:
+    """Draw the robustness of a requirement over the quantities that matter for it.
+
+    Parameters
+    ----------
+    result : CampaignResult
+        The campaign.
+    requirement : str
+        Name of the requirement.
+    quantities : sequence of str, optional
+        Names of quantities, a panel for each, at most `MOST`; default: the first three.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A point for each world with a finite robustness; rings mark the five worst ones.
+    """
+    labels = [name for name, _ in result.quantities]
+    column = result.requirement(requirement)
+    robustness = np.asarray(result.robustness)[:, column]
+    finite = np.isfinite(robustness)
+    worst = [row for row in np.argsort(robustness, kind="stable") if finite[row]][:_RINGS]
+    chosen = [labels.index(name) for name in quantities or labels[:3]]
+    title = f"Robustness of {requirement}"
+    if worst:
+        title += f": the worst is world {result.numbers[worst[0]]}"
+    with tiles(len(chosen), title, MOST) as grid:
+        for axes, k in zip(grid, chosen, strict=False):
+            x = np.asarray(result.worlds)[:, k]
+            for color, rows in ((PASS, robustness > 0), (FAIL, robustness <= 0)):
+                rows = finite & rows
+                axes.plot(x[rows], robustness[rows], ".", color=color, markersize=4, alpha=0.6)
+            axes.axhline(0.0, **_LIMIT)
+            axes.plot(x[worst], robustness[worst], "o", color=EDGE, fillstyle="none", markersize=8)
+            axes.plot(x[worst[:1]], robustness[worst[:1]], "x", color=EDGE, markersize=5)
+            axes.margins(y=0.12)
+            axes.set_xlabel(f"{labels[k]} [{result.quantities[k][1] or '1'}]")
+        grid[0].set_ylabel(f"robustness [{result.columns[column][1] or '1'}]")
+    return _of(grid)
+
+
+def influence_figure(influences: Iterable[Any]) -> Figure:
+    """Draw the rank correlations of the quantities with each requirement.
+
+    Parameters
+    ----------
+    influences : iterable of RankInfluence
+        Those of a campaign, at least one.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Bars with intervals for each requirement, the strongest on top; grey ones may be noise.
+    """
+    rows: dict[str, list[Any]] = {}
+    for one in influences:
+        rows.setdefault(one.requirement, []).append(one)
+    order = sorted(rows, key=lambda name: -abs(rows[name][0].correlation) * rows[name][0].shown)
+    title = "Rank correlation of quantities with robustness (grey: may be noise)"
+    with tiles(len(order), title, MOST) as grid:
+        for axes, name in zip(grid, order, strict=False):
+            own = rows[name][:8]
+            values = np.array([one.correlation for one in own])
+            ends = [values - [one.low for one in own], [one.high for one in own] - values]
+            colors = [(FAIL if o.correlation < 0.0 else PASS) if o.shown else NOISE for o in own]
+            places = np.arange(len(own))[::-1]
+            look = {"ecolor": EDGE, "capsize": 2, "elinewidth": 1}
+            axes.barh(places, values, color=colors, xerr=np.maximum(ends, 0.0), error_kw=look)
+            axes.set_yticks(places, [_form(one) for one in own])
+            axes.set_xlim(-1.05, 1.05)
+            axes.axvline(0.0, color=REFERENCE, linewidth=0.8)
+            axes.set_title(name)
+            axes.set_xlabel("rank correlation [1]")
+    return _of(grid)
+
+
+def write_campaign(report: Any, directory: str | PathLike[str]) -> Path:
+    """Write the page of a campaign.
+
+    Parameters
+    ----------
+    report : CampaignReport
+        The answers of the campaign.
+    directory : str or path-like
+        Folder of the page; created if it does not exist.
+
+    Returns
+    -------
+    pathlib.Path
+        The page.
+    """
+    reasons = [f"{report.rates[0]}.", *(f"{p}." for p in report.problems), report.note]
+    title = f"Campaign of {report.name}" if report.name else "Campaign"
+    headline = report.status[0].upper() + report.status[1:]
+    return write_page(directory, title, report.passed, headline, reasons, _sections(report))
+
+
+def _sections(report: Any) -> Iterator[Section]:
+    result = report.result
+    rows = [
+        Marked([rate.name, f"{rate.passed} of {rate.worlds}", rate.interval,
+                *(_shown(value, unit) for value in own)], rate.passed == rate.worlds)
+        for rate, (_, unit), own in zip(report.rates[1:], result.columns, report.shares,
+                                        strict=True)
+    ]  # fmt: skip
+    head = ["Requirement", "Pass", "Interval", "Lowest robustness", "5 % quantile", "Median"]
+    text = "The robustness of a requirement is positive where it holds; zero is the limit."
+    caption = "Robustness of each requirement in all sampled worlds; left of zero it fails."
+    figure = robustness_figure(result) if result.columns and len(result) else None
+    yield Section("Requirements", text, head, rows, {"robustness": (figure, caption)})
+    yield from _worst_cases(report)
+    yield from _sensitivity(report)
+    if report.curves:
+        yield _runs(report.curves)
+    if result.signals and len(result):
+        caption = "Extremes in each world; dashed lines are limits, green ones need the "
+        caption += "assumptions of a proof."
+        figures = {"extremes": (extremes_figure(result, report.curves), caption)}
+        yield Section("Signals", figures=figures)
+    if report.comparisons:
+        head = ["Requirement", "Both pass", "Only first", "Only second", "Difference"]
+        pairs = [
+            [one.name, one.both, len(one.only_first), len(one.only_second), one.interval]
+            for one in report.comparisons
+        ]
+        text = "The first controller is the other one, the second is that of this campaign."
+        yield Section("Comparison in the same worlds", text, head, pairs)
+    yield Section("Campaign", "", ["Fact", "Value"], list(report.content.items()), folded=True)
+
+
+def _runs(curves: Sequence[Any]) -> Section:
+    """Curves, and the bounds that are proved under assumptions."""
+    rows = []
+    for curve in curves:
+        for bound in curve.bounds:
+            above, beyond, contrary = curve.counts(bound)
+            if bound.assumption:
+                cells = [curve.name, bound.name, bound.assumption, beyond, above, contrary]
+                rows.append(Marked(cells, False if contrary else None))
+    text = "The curves are samples."
+    if rows:
+        text += (
+            " A proof holds for all motions that keep its assumptions, and for no others: runs "
+            "that leave them may exceed its bound. An estimate rests on these runs."
+        )
+    head = ["Curve", "Bound", "Assumption", "Runs beyond it", "Runs above the bound"]
+    caption = "Sampled runs over time; dashed bounds are required, green ones need assumptions."
+    figures = {"curves": (curves_figure(curves), caption)}
+    return Section("Runs", text, [*head, "Above within the assumption"], rows, figures)
+
+
+def _sensitivity(report: Any) -> Iterator[Section]:
+    if report.influences:
+        rows = []
+        for name, _ in report.result.columns:
+            strongest = report.strongest(name)
+            texts = [f"{_form(one)} ({one.correlation:+.2f})" for one in strongest]
+            rows.append([name, ", ".join(texts) or "none beyond noise"])
+        text = (
+            "Rank correlation with the robustness: negative if a larger value reduces it; |x| is "
+            "the distance from nominal. The probability of a false entry in this table is at most "
+            f"{percent(1.0 - report.confidence)}{' at this look alone' * report.result.grown}."
+        )
+        caption = "Rank correlations with intervals; grey bars may be noise."
+        figures = {"influences": (influence_figure(report.influences), caption)}
+        yield Section("Influences", text, ["Requirement", "Strongest quantities"], rows, figures)
+    if report.sobol:
+        indices = [
+            [one.requirement, one.quantity,
+             f"{one.first:.2f} ({one.first_low:.2f} to {one.first_high:.2f})",
+             f"{one.total:.2f} ({one.total_low:.2f} to {one.total_high:.2f})"]
+            for one in report.sobol
+        ]  # fmt: skip
+        head = ["Requirement", "Quantity", "First-order index", "Total index"]
+        text = "Shares of the variance of the robustness: alone, and with all interactions."
+        yield Section("Sobol indices", text, head, indices)
+
+
+def _worst_cases(report: Any) -> Iterator[Section]:
+    result, searched = report.result, {one.requirement: one for one in report.found}
+    units, rows = dict(result.quantities), []
+    for one in report.worst:
+        names = [influence.quantity for influence in report.strongest(one.requirement)]
+        deviations = [f"{name} {_shown(one.deviations[name], units[name])}" for name in names]
+        search = searched.get(one.requirement)
+        cells = [one.requirement, one.number, one.reason or _shown(one.value, one.unit)]
+        cells += [", ".join(deviations) or "–", report.files.get(one.requirement, "–")]
+        cells += [_shown(search.value, search.unit) if search else "–"]
+        rows.append(Marked(cells, min(one.value, search.value if search else one.value) > 0.0))
+    if not rows:
+        return
+    order = sorted(range(len(report.rates) - 1), key=lambda k: report.rates[k + 1].passed)
+    figures = {}
+    for k in order[:_WORST] if result.quantities else ():
+        name = result.columns[k][0]
+        figure = worst_figure(result, name, [one.quantity for one in report.strongest(name)])
+        figures[f"worst-{k}"] = (figure, f"{name} over the quantities that matter most.")
+    text = "The sampled world with the lowest robustness, and the lowest one of the search."
+    head = ["Requirement", "World", "Robustness", "Deviations that matter", "File", "Search"]
+    yield Section("Worst worlds", text, head, rows, figures)
+
+
+def _histogram(
+    axes: Axes, values: np.ndarray, good: np.ndarray, limit: float, farthest: float = -np.inf
+) -> None:
+    """Bars of the worlds that keep a limit and of those that do not; it is an edge of the bins."""
+    axes.set_ylabel("worlds")
+    if not len(values):
+        return
+    low, high = float(values.min()), float(values.max())
+    if high - low > 1e-12 * max(abs(low), abs(high)):
+        ends = [low, high, *(end for end in (limit, farthest) if np.isfinite(end))]
+        width = max((high - low) / _BINS, (max(ends) - min(ends)) / _THINNEST)
+        start = low if not low < limit < high else limit - width * np.ceil((limit - low) / width)
+        edges = start + width * np.arange(_BINS + 2)
+    else:  # one bar for equal values
+        width = 0.06 * max(abs(low - limit) if np.isfinite(limit) else abs(low), 1e-6)
+        edges = low + width * np.array([-0.5, 0.5])
+    axes.hist(
+        [values[good], values[~good]], list(edges), color=[PASS, FAIL], stacked=True,
+        edgecolor="white", linewidth=0.4,
+    )  # fmt: skip
+
+
+def _of(grid: Sequence[Axes]) -> Figure:
+    return cast(Figure, grid[0].get_figure())
+
+
+def _form(one: Any) -> str:
+    return f"|{one.quantity}|" if one.form == "size" else str(one.quantity)
+
+
+def _shown(value: float, unit: str) -> str:
+    if not math.isfinite(value):
+        return "no value"
+    return f"{value:.4g} {unit if unit != '1' else ''}".strip().replace("-", "−")

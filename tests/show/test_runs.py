@@ -1,0 +1,347 @@
+"""Figures of a run: each shows its arrays, with the tightest limits, readable and without noise."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.text import Text
+from PIL import Image
+from scipy.spatial.transform import Rotation
+
+from concur import show
+from concur.errors import ConcurError
+from concur.show.charts import Curve, Panel, chart
+from tests.show.fake import flyer_run, rover_run
+
+TOLERANCES = SimpleNamespace(final_error=1e-6, margin=0.1)
+
+
+@pytest.fixture(scope="module", params=[rover_run, flyer_run], ids=["rover", "flyer"])
+def run(request):
+    return request.param()
+
+
+def line(axes, label):
+    (found,) = (this for this in axes.get_lines() if str(this.get_label()).startswith(label))
+    return found
+
+
+def title(axes):
+    return axes.get_legend().get_title().get_text()
+
+
+def entries(axes):
+    return [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+def panel(run, figure, start, task=None):
+    """Axes of the panel of a figure whose title starts so."""
+    (found,) = (
+        axes for axes in show.run_figures(run, task)[figure]().axes if title(axes).startswith(start)
+    )
+    return found
+
+
+@pytest.mark.parametrize("name", ["errors", "outputs", "torques", "joints", "health", "numerics"])
+def test_charts_have_units_and_text_inside_the_picture(run, name):
+    figure = show.run_figures(run)[name]()
+    figure.canvas.draw()
+    frame = figure.bbox
+    assert figure.get_suptitle()
+    assert figure.axes[-1].get_xlabel() == "time [s]"
+    for axes in figure.axes:
+        assert axes.get_ylabel().endswith("]")
+        assert title(axes)
+        assert all(entries(axes))
+        assert axes.get_window_extent().height > 100  # legends take nothing from the axes
+        for artist in (axes.yaxis.label, axes.get_legend()):
+            box = artist.get_window_extent()
+            assert frame.x0 - 1 <= box.x0 <= box.x1 <= frame.x1 + 1, artist
+            assert frame.y0 - 1 <= box.y0 <= box.y1 <= frame.y1 + 1, artist
+    for text in figure.findobj(Text):
+        assert not text.get_text() or text.get_fontsize() >= 9
+
+
+def test_errors_lie_on_the_exact_error_dynamics_with_the_limit_at_the_end(run):
+    run = copy.deepcopy(run)
+    run.tolerances = TOLERANCES
+    figure = show.run_figures(run)["errors"]()
+    drawn = [this for axes in figure.axes for this in axes.get_lines()]
+    for name, unit, places in run.error_places:
+        actual = np.linalg.norm(run.error[:, places], axis=1)
+        ideal = np.linalg.norm(run.ideal[:, places], axis=1)
+        (axes,) = {this.axes for this in drawn if str(this.get_label()) == name}
+        np.testing.assert_array_equal(line(axes, name).get_ydata(), actual)
+        assert any(np.array_equal(this.get_ydata(), ideal) for this in axes.get_lines())
+        assert axes.get_yscale() == "log"
+        assert axes.get_ylabel() == f"|error| [{unit}]"
+        limit = line(axes, f"limit at the end: 1e-06 {unit}")
+        assert (limit.get_xdata()[0], limit.get_ydata()[0]) == (run.t[-1], 1e-6)
+        (coordinates,) = (a for a in figure.axes if title(a) == f"Coordinates of {name}")
+        for values, place in zip(coordinates.get_lines(), places, strict=True):
+            np.testing.assert_array_equal(values.get_ydata(), run.error[:, place])
+
+
+@pytest.mark.parametrize(("size", "said"), [(0.0, True), (3e-13, True), (3e-12, False)])
+def test_errors_of_rounding_are_said_in_words_and_not_magnified(size, said):
+    run = rover_run(duration=2.0)
+    run.error[:], run.ideal[:] = size * np.sin(run.t)[:, None], 0.0
+    figure = show.run_figures(run)["errors"]()
+    (axes,) = figure.axes
+    assert [this.get_text()[:20] for this in axes.texts] == ["zero within rounding"] * said
+    run.error[:] = 3e-12
+    run.error[0] = 1.0
+    low, high = show.run_figures(run)["errors"]().axes[0].get_ylim()
+    assert 1e-10 < low < 1e-9 < 1.0 < high
+
+
+def test_a_law_without_outputs_has_no_errors(run):
+    run = copy.copy(run)
+    run.servo = SimpleNamespace(**vars(run.servo) | {"outputs": ()})
+    run.pose, run.reference = run.pose[:, :0], run.reference[:, :0]
+    assert "errors" not in show.run_figures(run)
+
+
+def test_outputs_are_drawn_with_their_references_in_the_frame_of_their_body(run):
+    run = copy.deepcopy(run)
+    *others, hand = run.servo.outputs
+    start, frame = sum(output.dim for output in others), run.robot.bodies[0].name
+    for output, text in (
+        (hand, "Position of hand"),
+        (replace(hand, relative_to=frame), f"Position of hand in the frame of {frame}"),
+    ):
+        run.servo.outputs = (*others, output)
+        axes = panel(run, "outputs", "Position of hand")
+        assert title(axes) == text
+        lines = [this for this in axes.get_lines() if np.isfinite(this.get_ydata()).all()]
+        for column, letter in enumerate("xyz"):
+            actual, reference = lines[2 * column : 2 * column + 2]
+            assert actual.get_label() == letter
+            np.testing.assert_array_equal(actual.get_ydata(), run.pose[:, start + column])
+            np.testing.assert_array_equal(reference.get_ydata(), run.reference[:, start + column])
+
+
+@pytest.mark.parametrize("angle", [1.0, 9.0])
+def test_the_attitude_is_in_degrees_about_inertial_axes(angle):
+    run = flyer_run()
+    turn, axis = angle * run.t / run.t[-1], np.array([2.0, -1.0, 2.0]) / 3.0
+    run.q[:, 3:7] = Rotation.from_rotvec(np.outer(turn, axis)).as_quat()
+    axes = panel(run, "outputs", "Attitude of the base")
+    assert axes.get_ylabel() == "rotation [deg]"
+    size = line(axes, f"angle, {np.degrees(angle):.3g}° in all")
+    wrapped = np.abs((np.degrees(angle) * size.get_xdata() / 8 + 180.0) % 360.0 - 180.0)
+    kept = np.isfinite(size.get_ydata())
+    assert np.sum(~kept) == int((np.degrees(angle) + 180.0) // 360.0)
+    np.testing.assert_allclose(size.get_ydata()[kept], wrapped[kept], atol=1e-5)
+    first = [line(axes, f"about {name}").get_ydata()[9] for name in "xyz"]
+    np.testing.assert_allclose(first, np.degrees(angle * size.get_xdata()[9] / 8) * axis, atol=1e-9)
+
+
+def test_the_heading_of_a_rover_is_continuous():
+    run = rover_run()
+    run.q[:, 2] = 0.5 + 9.0 * run.t / run.t[-1]
+    heading = line(panel(run, "outputs", "Heading of the base"), "about z")
+    np.testing.assert_allclose(
+        heading.get_ydata(), np.degrees(9.0 * heading.get_xdata() / run.t[-1]), atol=1e-9
+    )
+
+
+def test_controls_are_grouped_by_kind_and_unit_and_their_peaks_marked(run):
+    kinds = ["Wheels: torque", "Joints: torque"]
+    kinds = kinds if run.robot.wheels else ["Joints: force", "Joints: torque"]
+    figure = show.run_figures(run)["torques"]()
+    assert [title(axes) for axes in figure.axes] == kinds
+    marks = [m for a in figure.axes for m in a.get_lines() if m.get_marker() == "o"]
+    for column, mark in enumerate(marks):
+        name, values = run.servo.model.control_names[column], run.u[:, column]
+        own = line(mark.axes, f"{name}: peak {np.abs(values).max():.3g} at")
+        np.testing.assert_array_equal(own.get_ydata(), values)
+        assert abs(mark.get_ydata()[0]) == np.abs(values).max()
+        assert mark.get_color() == own.get_color()
+        assert mark.axes.get_ylabel().endswith(f"[{run.control_units[column]}]")
+
+
+def task(**bounds):
+    made = [SimpleNamespace(bounds=((k, *v),), after=0.0) for k, v in bounds.items()]
+    return SimpleNamespace(requirements=made, states_requirements=True)
+
+
+@pytest.mark.parametrize(
+    ("law", "own", "robot", "drawn", "owner"),
+    [
+        (8.0, None, 150.0, 8.0, "law"),
+        (None, 8.0, 150.0, 8.0, "task"),
+        (None, 150.0, 8.0, 8.0, "robot"),
+        (30.0, 8.0, 25.0, 8.0, "task"),
+        (8.0, 8.0, 25.0, 8.0, "law and task"),
+    ],
+)
+def test_the_tightest_limit_is_drawn_and_named(law, own, robot, drawn, owner):
+    run = flyer_run()
+    if law is not None:
+        run.servo.torque_limits = np.array([[-law, law]] * 6)
+    run.joint_limits.torques = np.full(6, robot)
+    names = run.servo.model.control_names
+    given = None if own is None else task(**{f"torque:{name}": (-own, own) for name in names})
+    axes = panel(run, "torques", "Joints: force", given)
+    low, high = (this for this in axes.get_lines() if len(this.get_xdata()) == 2)
+    assert sorted([low.get_ydata()[0], high.get_ydata()[0]]) == [-drawn, drawn]
+    assert entries(axes)[0].endswith(f", limit ±{drawn:g} ({owner})")
+    assert axes.get_ylim()[0] < -drawn < drawn < axes.get_ylim()[1]
+
+
+def test_equal_limits_are_one_entry_distant_ones_are_only_named_and_broken_ones_are_told():
+    run = flyer_run()
+    free = panel(run, "torques", "Joints: torque").get_ylim()
+    for most, seen, text in ((1e3, False, "limit ±1e+03"), (3.5, True, "limit ±3.5")):
+        run.servo.torque_limits = np.array([[-most, most]] * 6)
+        axes = panel(run, "torques", "Joints: torque")
+        assert (axes.get_ylim() == free) != seen
+        assert entries(axes)[-1].startswith(text)
+    run.servo.torque_limits = np.array([[-9.0, 9.0], *([-k, np.inf] for k in (5, 4, 3, 2, 1))])
+    axes = panel(run, "torques", "Joints: torque")
+    for number, lower in enumerate((5, 4, 3, 2, 1), start=2):
+        (limit,) = (this for this in axes.get_lines() if list(this.get_ydata()) == [-lower, -lower])
+        own = line(axes, f"link{number}")
+        assert limit.get_color() == own.get_color()
+        beyond = bool(run.u[:, number - 1].min() < -lower)
+        assert own.get_label().endswith(f"limit ≥ -{lower} (law)" + ": exceeded" * beyond)
+
+
+@pytest.mark.parametrize(("excess", "exceeded"), [(0.0, False), (1e-10, False), (1e-8, True)])
+def test_a_limit_counts_as_exceeded_beyond_rounding_over_all_stages(excess, exceeded):
+    curve = Curve([0.0, 1.0], limits=(-2.0, 3.0), extremes=(0.0, 3.0 * (1.0 + excess)))
+    assert curve.exceeded is exceeded
+    curve = Curve([0.0, 1.0], limits=(-2.0, 3.0), extremes=(-2.0 * (1.0 + excess), 1.0))
+    assert curve.exceeded is exceeded
+
+
+def test_the_scale_of_the_demand_is_drawn_where_limits_act():
+    run = flyer_run()
+    run.servo.torque_limits = np.array([[-50.0, 50.0]] * 6)
+    assert len(show.run_figures(run)["torques"]().axes) == 2
+    run.scale = np.where(run.t < 2.0, 0.5 + 0.25 * run.t, 1.0)
+    scale = line(panel(run, "torques", "Scale"), "least 0.5, below 1 for 25 % of the time")
+    np.testing.assert_array_equal(scale.get_ydata(), run.scale)
+
+
+def test_joints_have_the_narrower_limits_of_robot_and_task(run):
+    run = copy.deepcopy(run)
+    joint, place = run.robot.bodies[-1].name, run.q.shape[1] - 1
+    top = float(run.q[:, place].max())
+    run.joint_limits.positions[place] = (-9.0, top + 0.02)
+    for bound, owner in ((np.inf, "robot"), (top + 0.01, "task"), (top - 0.01, "task")):
+        given = task(**{f"position:{joint}": (-np.inf, bound)})
+        axes = show.run_figures(run, given)["joints"]().axes
+        (angles,) = (one for one in axes if title(one) == "Joints: angle")
+        label = line(angles, joint).get_label()
+        assert f"limit -9 to {min(bound, top + 0.02):.3g} (" in label
+        assert label.endswith(": exceeded") == (bound < top)
+        assert owner in label
+    titles = [title(axes) for axes in show.run_figures(run)["joints"]().axes]
+    assert ("Wheels: angular velocity" in titles) == bool(run.robot.wheels)
+    assert "Wheels: angle" not in titles
+
+
+def test_the_margin_starts_at_zero_and_shows_its_limit(run):
+    run = copy.deepcopy(run)
+    run.tolerances = TOLERANCES
+    (axes,) = show.run_figures(run)["health"]().axes
+    margin = line(axes, f"least {run.margin.min():.3g} at")
+    np.testing.assert_array_equal(margin.get_ydata(), run.margin)
+    assert axes.get_ylim()[0] == 0.0
+    assert "limit ≥ 0.1 (task)" in margin.get_label()
+    run.servo.damping_threshold = 0.3
+    run.acceleration_residual[:, :2] = 0.3, 0.4
+    margin, *missed = show.run_figures(run)["health"]().axes
+    assert "≥ 0.3 (damped below)" in entries(margin)[0]
+    np.testing.assert_allclose(missed[0].get_lines()[0].get_ydata(), 0.5)
+
+
+def test_only_residuals_above_rounding_are_drawn(run):
+    zero = "Relative drift of the momentum" if run.floats else "Residual of the rolling constraints"
+    drawn = [title(axes) for axes in show.run_figures(run)["numerics"]().axes]
+    assert "Deviation from the exact error dynamics" in drawn
+    assert zero not in drawn
+    run = copy.deepcopy(run)
+    values = run.momentum_drift if run.floats else run.constraint_residual
+    values[5] = 1e-3
+    np.testing.assert_array_equal(panel(run, "numerics", zero).get_lines()[0].get_ydata(), values)
+    values[5], run.deviation[:], run.work[:] = 0.0, 0.0, run.energy - run.energy[0]
+    assert "numerics" not in show.run_figures(run)
+    run.work[3] += 1e-6
+    assert title(show.run_figures(run)["numerics"]().axes[0]) == "Energy balance"
+
+
+@pytest.mark.extended
+def test_overview_shows_path_errors_and_controls(run):
+    figure = show.plot_run(run)
+    figure.canvas.draw()
+    titles = {title(axes) for axes in figure.axes if axes.get_legend() and axes.name != "3d"}
+    assert {"Norm of the error", "Lyapunov function"} <= titles
+    (lyapunov,) = (a for a in figure.axes if a.get_legend() and title(a) == "Lyapunov function")
+    np.testing.assert_array_equal(lyapunov.get_lines()[0].get_ydata(), run.lyapunov)
+
+
+def test_steps_hold_up_to_the_next_time_and_nothing_is_drawn_without_a_value():
+    steps = Curve([1.0, np.inf, 3.0], "steps", t=[0.0, 1.0, 2.0, 4.0])
+    (axes,) = chart("title", [], [Panel("panel", "[m]", [steps], zero=True)]).axes
+    (drawn,) = axes.get_lines()
+    np.testing.assert_array_equal(drawn.get_ydata(), [1.0, np.nan, 3.0, 3.0])
+    assert drawn.get_drawstyle() == "steps-post"
+
+
+@pytest.mark.extended
+def test_saved_figures_are_small_pictures(run, tmp_path):
+    before = dict(mpl.rcParams)
+    written = show.save_figures(run, tmp_path / "deep" / "out")
+    assert list(written) == list(show.run_figures(run))
+    for name, path in written.items():
+        assert path == tmp_path / "deep" / "out" / f"{name}.png"
+        assert path.stat().st_size < 100_000
+        with Image.open(path) as image:
+            assert (image.format, image.mode) == ("PNG", "P")
+            assert image.info["dpi"][0] == pytest.approx(144, abs=0.1)
+    assert dict(mpl.rcParams) == before
+
+
+def test_places_that_cannot_be_written_are_refused(tmp_path):
+    run = rover_run(duration=1.0)
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ConcurError, match="file"):
+        show.save_figures(run, tmp_path / "file")
+    (tmp_path / "path.png").mkdir()
+    with pytest.raises(ConcurError, match=r"path\.png"):
+        show.save_figures(run, tmp_path)
+
+
+@pytest.mark.extended
+def test_matplotlib_is_imported_late_and_pyplot_never():
+    code = """
+import sys
+import concur, concur.show
+assert "matplotlib" not in sys.modules, "imported too early"
+from concur.show._drawing import Drawing as Outline
+from tests.show.fake import rover_run
+concur.show.plot_run(rover_run(duration=1.0)).canvas.draw()
+import concur.show.animation, concur.show.report
+assert "matplotlib" in sys.modules
+assert "matplotlib.pyplot" not in sys.modules, "pyplot has been imported"
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_public_names_exist():
+    assert set(show.__all__) <= set(dir(show))
+    for name in show.__all__:
+        assert callable(getattr(show, name)), name
+    with pytest.raises(AttributeError, match="no_such_figure"):
+        _ = show.no_such_figure
