@@ -1,7 +1,4 @@
-"""The servo of section 5.5 against reference numbers, and the law against Pinocchio.
-
-The reference numbers come from a simulation outside this package.
-"""
+"""The servo of section 5.5 against reference numbers of a simulation outside this package."""
 
 from __future__ import annotations
 
@@ -22,80 +19,14 @@ from tests.control._cases import (
     case_study_reference,
     case_study_sample,
 )
-from tests.oracles import (
-    CASE_STUDY,
-    Constrained,
-    Pinocchio,
-    assert_close,
-    difference_quotient,
-    rover_rows,
-)
+from tests.oracles import CASE_STUDY, Pinocchio, assert_close
 
 N = CASE_STUDY
-BASE, HAND = np.array([N.l0, 0.0, 0.0]), np.array([0.0, N.l4, 0.0])
-
-
-class Hand:
-    """Law of section 5.5 from Pinocchio and one-forms written by hand."""
-
-    def __init__(self) -> None:
-        self.oracle = Pinocchio(case_study().model.robot)
-        self.full = Constrained(self.oracle, rover_rows(N.b, N.c))
-        b, c = N.b, N.c
-        self.lift = np.zeros((8, 5))
-        self.lift[:3, :2] = [[b / 2, b / 2], [0.0, 0.0], [-b / (2 * c), b / (2 * c)]]
-        self.lift[3:] = np.eye(5)
-
-    def outputs(self, q: np.ndarray) -> np.ndarray:
-        base, hand = self.oracle.pose(q, "chassis"), self.oracle.pose(q, "fore")
-        base, hand = base[:3, :3] @ BASE + base[:3, 3], hand[:3, :3] @ HAND + hand[:3, 3]
-        return np.concatenate([base[:2], hand])
-
-    def jacobian(self, q: np.ndarray) -> np.ndarray:
-        rows = []
-        for body, point, count in (("chassis", BASE, 2), ("fore", HAND, 3)):
-            turn = self.oracle.pose(q, body)[:3, :3]
-            columns = self.oracle.jacobian(q, body)
-            rows.append((turn @ (columns[:3] + np.cross(columns[3:].T, point).T))[:count])
-        return np.vstack(rows)
-
-    def drift(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Acceleration of the outputs at vdot = 0; on this rover a0 is zero."""
-        rows = []
-        for body, point, count in (("chassis", BASE, 2), ("fore", HAND, 3)):
-            turn = self.oracle.pose(q, body)[:3, :3]
-            twist = self.oracle.jacobian(q, body) @ v
-            rate = self.oracle.velocity_product(q, v, body)
-            w = twist[3:]
-            at_point = rate[:3] + np.cross(rate[3:], point)
-            speed = twist[:3] + np.cross(w, point)
-            rows.append((turn @ (at_point + np.cross(w, speed)))[:count])
-        return np.concatenate(rows)
-
-    def command(self, q: np.ndarray, s: np.ndarray, sample: ReferenceSample) -> np.ndarray:
-        x = sample.pose - self.outputs(q)
-        ve = self.jacobian(q) @ self.lift @ s - sample.twist
-        return sample.acceleration + STIFFNESS @ x - DAMPING @ ve
-
-    def acceleration(self, q: np.ndarray, s: np.ndarray, sample: ReferenceSample) -> np.ndarray:
-        v = self.lift @ s
-        wanted = self.command(q, s, sample) - self.drift(q, v)
-        return np.linalg.solve(self.jacobian(q) @ self.lift, wanted)
-
-    def torque(self, q: np.ndarray, s: np.ndarray, sample: ReferenceSample) -> np.ndarray:
-        lift, sdot = self.lift, self.acceleration(q, s, sample)
-        mass, bias = self.oracle.mass_matrix(q), self.oracle.bias(q, lift @ s)
-        return lift.T @ mass @ lift @ sdot + lift.T @ bias
 
 
 @pytest.fixture(scope="module")
 def servo() -> Servo:
     return case_study()
-
-
-@pytest.fixture(scope="module")
-def hand() -> Hand:
-    return Hand()
 
 
 def states(servo: Servo, count: int) -> list[tuple[np.ndarray, np.ndarray, ReferenceSample]]:
@@ -133,9 +64,12 @@ def test_decoupling_matrix(servo: Servo) -> None:
     assert np.linalg.det(matrix[:2, :2]) == pytest.approx(N.l0 * N.b**2 / (2 * N.c), abs=1e-15)
 
 
-def test_reduced_mass_matrix(servo: Servo, hand: Hand) -> None:
-    mass = servo.model.mass_matrix(Q0)
-    assert_allclose(mass, hand.lift.T @ hand.oracle.mass_matrix(Q0) @ hand.lift, atol=1e-14)
+def test_reduced_mass_matrix(servo: Servo) -> None:
+    """Thesis: (5.3.24)-(5.3.26)."""
+    mass, lift, b, c = servo.model.mass_matrix(Q0), np.zeros((8, 5)), N.b, N.c
+    lift[:3, :2] = [[b / 2, b / 2], [0.0, 0.0], [-b / (2 * c), b / (2 * c)]]
+    lift[3:] = np.eye(5)
+    assert_allclose(mass, lift.T @ Pinocchio(servo.model.robot).mass_matrix(Q0) @ lift, atol=1e-14)
     # The reference's tenth decimal is off by three: 2.0845714067 against 2.0845714070 of Pinocchio.
     assert np.trace(mass) == pytest.approx(2.0845714067, abs=3e-10)
     row = [0.359778, -0.121003, -0.305669, 0.056486, -0.006588]
@@ -149,22 +83,6 @@ def test_first_torque(servo: Servo) -> None:
     sample = case_study_sample(0.0)
     assert_allclose(servo.torque(Q0, S0, sample), expected, rtol=0, atol=5.1e-11)
     assert_allclose(servo.compile()(Q0, S0, sample), expected, rtol=0, atol=5.1e-11)
-
-
-def test_torque_is_that_of_the_hamiltonian_form(servo: Servo, hand: Hand) -> None:
-    """Thesis: (5.3.24)-(5.3.26), (5.3.29)."""
-    # P5: u = (H^T B)^-1 (Mhat sdot - drift + Mhatdot s).
-    for q, s, sample in states(servo, 5):
-        mass = servo.model.mass_matrix(q)
-        _, drift = servo.model.vector_field(q, mass @ s, np.zeros(5))
-        qdot = hand.oracle.rate(q, hand.lift @ s)
-
-        def reduced(h: float, q: np.ndarray = q, qdot: np.ndarray = qdot) -> np.ndarray:
-            return hand.lift.T @ hand.oracle.mass_matrix(q + h * qdot) @ hand.lift
-
-        turning = difference_quotient(reduced) @ s
-        expected = mass @ hand.acceleration(q, s, sample) - drift + turning
-        assert_close(servo.torque(q, s, sample), expected, 1e-10)
 
 
 def test_error_is_the_exponential_of_the_linear_equation(servo: Servo) -> None:
@@ -203,20 +121,17 @@ def test_lyapunov_function_falls_along_the_run(servo: Servo) -> None:
     assert_allclose(slope, -power[2:-2], rtol=0, atol=1e-8)
 
 
-def test_metric_weighs_the_feedback(servo: Servo, hand: Hand) -> None:
-    # I enters as I^-1 (KP x - KD ve), for matrices that do not commute.
+def test_metric_weighs_the_feedback(servo: Servo) -> None:
+    """I enters as I^-1 (KP x - KD ve), for matrices that do not commute: (5.4.31), (5.4.32)."""
     rng = np.random.default_rng(3)
     stiffness, damping, inertia = (r @ r.T + np.eye(5) for r in rng.normal(size=(3, 5, 5)))
     general = Servo(servo.model, servo.outputs, stiffness, damping, inertia)
     for q, s, sample in states(servo, 3):
-        x = sample.pose - hand.outputs(q)
-        ve = hand.jacobian(q) @ hand.lift @ s - sample.twist
-        nu = sample.acceleration + np.linalg.solve(inertia, stiffness @ x - damping @ ve)
-        lift = hand.lift
-        sdot = np.linalg.solve(hand.jacobian(q) @ lift, nu - hand.drift(q, lift @ s))
-        mass, bias = hand.oracle.mass_matrix(q), hand.oracle.bias(q, lift @ s)
-        expected = lift.T @ (mass @ lift @ sdot + bias)
-        assert_close(general.torque(q, s, sample), expected, 1e-10)
+        x, ve = servo.error(q, s, sample)
+        more = np.linalg.solve(inertia, stiffness @ x - damping @ ve)
+        more -= STIFFNESS @ x - DAMPING @ ve
+        ahead = ReferenceSample(sample.pose, sample.twist, sample.acceleration + more)
+        assert_close(general.torque(q, s, sample), servo.torque(q, s, ahead), 1e-10)
 
 
 def test_gains_may_be_given_in_four_ways(servo: Servo) -> None:

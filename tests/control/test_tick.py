@@ -10,11 +10,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from concur.control import Servo, Tick
-from concur.errors import ConcurError, NonFiniteError, SingularConfigurationError
+from concur.errors import ConcurError
 from tests.control._cases import Q0, S0, case_study, case_study_sample, refused
-
-STRETCHED = np.array([*Q0[:5], 0.1, 0.0, 0.0])
-"""Upper arm and forearm in one line."""
 
 
 @pytest.fixture(scope="module")
@@ -41,34 +38,6 @@ def test_buffers_are_read_and_written_in_place(servo: Servo) -> None:
     assert_allclose(u, expected, rtol=0, atol=1e-11)  # nothing happens before `update`
     assert tick.run() == 0
     assert_allclose(u, servo.torque(Q0, S0, case_study_sample(1.0)), rtol=0, atol=1e-11)
-
-
-@pytest.mark.parametrize("name", ["q", "s"])
-def test_call_with_a_nan_gives_no_torque(servo: Servo, name: str) -> None:
-    tick = servo.compile()
-    state = {"q": Q0.copy(), "s": S0.copy()}
-    state[name][2] = np.nan
-    u = None
-    with pytest.raises(NonFiniteError) as caught:
-        u = tick(state["q"], state["s"], case_study_sample(0.0))
-    error = caught.value
-    assert u is None
-    assert error.where == f"tick of `rover`, argument `{name}`"
-    assert error.expected == "finite numbers"
-    assert error.came == "[2] = nan"
-    assert error.entries == (2,)
-    assert error.cure
-
-
-def test_singular_arm_gives_no_torque(servo: Servo) -> None:
-    tick = servo.compile()
-    fill(tick, STRETCHED, S0, 0.0)
-    assert tick.run() != 0
-    with pytest.raises(SingularConfigurationError) as caught:
-        tick(STRETCHED, S0, case_study_sample(0.0))
-    assert caught.value.margin < servo.singular_margin
-    assert "`hand`" in caught.value.came
-    assert_allclose(caught.value.q, STRETCHED)
 
 
 def test_ticks_do_not_share_buffers(servo: Servo) -> None:

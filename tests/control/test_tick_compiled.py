@@ -137,8 +137,9 @@ def test_no_torque_leaves_on_a_number_that_is_none(
             assert tick.run() == 0
             assert_array_equal(tick.buffers.u, expected)
     tick.buffers.momentum[2] = bad
-    with pytest.raises(NonFiniteError, match="tick of `free_flyer`, argument `momentum`"):
+    with pytest.raises(NonFiniteError, match="tick of `free_flyer`, argument `momentum`") as caught:
         tick(CHECK_A_Q0, CHECK_A_S0, sample)
+    assert (caught.value.came, caught.value.entries) == (f"[2] = {bad}", (2,))
 
 
 def test_status_says_why_there_is_no_torque() -> None:
@@ -146,8 +147,11 @@ def test_status_says_why_there_is_no_torque() -> None:
     tick, sample = servo.compile(), case_study_sample(0.0)
     assert tick(Q0, S0, sample).any()
     stretched = np.array([*Q0[:5], 0.1, 0.0, 0.0])
-    with pytest.raises(SingularConfigurationError):
+    with pytest.raises(SingularConfigurationError) as caught:
         tick(stretched, S0, sample)
+    assert caught.value.margin < servo.singular_margin
+    assert "`hand`" in caught.value.came
+    assert_allclose(caught.value.q, stretched)
     assert tick.buffers.status[0] == TickStatus.SINGULAR
     assert_array_equal(tick.buffers.u, 0.0)
     far = ReferenceSample(sample.flat_pose, sample.twist, np.full(5, 1e308))

@@ -129,12 +129,12 @@ class Setup:
     @cached_property
     def law(self) -> Any:
         """The law."""
-        return LAWS[self.law_name](self.case)
+        return cc.control.tracking_law(LAWS[self.law_name](self.case))
 
     @property
     def outputs(self) -> Any:
         """Outputs of the law."""
-        return tuple(getattr(self.law, "outputs", ()))
+        return tuple(self.law.outputs)
 
     @cached_property
     def reference(self) -> Any:
@@ -154,8 +154,7 @@ class Setup:
     @property
     def w0(self) -> np.ndarray:
         """Velocities that the law takes."""
-        known = cc.control.tracking_law(self.law, "grid")
-        return np.zeros(known.nw)
+        return np.zeros(self.law.nw)
 
     @cached_property
     def run(self) -> Any:
@@ -181,7 +180,7 @@ def simulated(setup: Setup, duration: float = 2e-3, **options: Any) -> Any:
 
 def _parts(setup: Setup) -> list[tuple[np.ndarray, str]]:
     """Flat pose and group of each output at the start."""
-    law = cc.control.tracking_law(setup.law, "grid")
+    law = setup.law
     flat, at, parts = np.asarray(law.output(setup.case.q0)), 0, []
     for output in law.outputs:
         parts.append((flat[at : at + output.pose_size], output.group))
@@ -419,60 +418,35 @@ OF_SYSTEMS: dict[str, Call] = {
 
 OF_LAWS: dict[str, Call] = {
     "law repr": lambda s: (repr(s.law), getattr(s.law, "_repr_html_", lambda: "")()),
-    "torque": lambda s: s.law.torque(s.case.q0, s.w0, s.sample) if hasattr(s.law, "torque") else 0,
-    "error": lambda s: s.law.error(s.case.q0, s.w0, s.sample) if hasattr(s.law, "error") else 0,
-    "lyapunov": lambda s: (
-        s.law.lyapunov(s.case.q0, s.w0, s.sample) if hasattr(s.law, "lyapunov") else 0
-    ),
-    "margin": lambda s: s.law.margin(s.case.q0) if hasattr(s.law, "margin") else 0,
-    "audit": lambda s: str(s.law.audit()) if hasattr(s.law, "audit") else 0,
-    "audit along": lambda s: (
-        str(s.law.audit(s.reference, 0.1, s.case.q0)) if hasattr(s.law, "audit") else 0
-    ),
-    "feasibility": lambda s: (
-        s.law.feasibility(s.reference, 0.1, s.case.q0) if hasattr(s.law, "feasibility") else 0
-    ),
-    "start": lambda s: (
-        s.law.start(s.reference, s.case.q0).require("grid") if hasattr(s.law, "start") else 0
-    ),
-    "reach": lambda s: s.law.reach(s.reference, 0.1, s.case.q0) if hasattr(s.law, "reach") else 0,
-    "mismatch": lambda s: (
-        s.law.mismatch(s.case.q0, np.zeros(s.system.nv)) if hasattr(s.law, "mismatch") else 0
-    ),
+    "torque": lambda s: s.law.torque(s.case.q0, s.w0, s.sample),
+    "error": lambda s: s.law.error(s.case.q0, s.w0, s.sample),
+    "lyapunov": lambda s: s.law.lyapunov(s.case.q0, s.w0, s.sample),
+    "margin": lambda s: s.law.margin(s.case.q0),
+    "audit": lambda s: str(s.law.audit()),
+    "audit along": lambda s: str(s.law.audit(s.reference, 0.1, s.case.q0)),
+    "feasibility": lambda s: s.law.feasibility(s.reference, 0.1, s.case.q0),
+    "start": lambda s: s.law.start(s.reference, s.case.q0).require("grid"),
+    "reach": lambda s: s.law.reach(s.reference, 0.1, s.case.q0),
+    "mismatch": lambda s: s.law.mismatch(s.case.q0, np.zeros(s.system.nv)),
     "inverse_kinematics": lambda s: (
         cc.inverse_kinematics(s.system, s.outputs, _target(s), s.case.q0, starts=2)
         if s.outputs
         else 0
     ),
-    "compile": lambda s: (
-        _ticked(s.law.compile(interpreted=True), s) if hasattr(s.law, "compile") else 0
+    "compile": lambda s: _ticked(s.law.compile(interpreted=True), s),
+    "compile reference": lambda s: s.law.compile(s.reference, interpreted=True)(
+        0.0, s.case.q0, s.w0
     ),
-    "compile reference": lambda s: (
-        s.law.compile(s.reference, interpreted=True)(0.0, s.case.q0, s.w0)
-        if hasattr(s.law, "compile")
-        else 0
+    "ReferenceTick": lambda s: cc.control.ReferenceTick(s.law, s.reference, interpreted=True)(
+        0.0, s.case.q0, s.w0
     ),
-    "Tick": lambda s: _ticked(cc.control.tracking_law(s.law).compile(interpreted=True), s),
-    "ReferenceTick": lambda s: cc.control.ReferenceTick(
-        cc.control.tracking_law(s.law), s.reference, interpreted=True
-    )(0.0, s.case.q0, s.w0),
-    "to_iosystem": lambda s: s.law.to_iosystem() if hasattr(s.law, "to_iosystem") else 0,
-    "to_iosystem closed": lambda s: (
-        s.law.to_iosystem(closed_loop=True) if hasattr(s.law, "to_iosystem") else 0
-    ),
-    "export c": lambda s: s.law.export(s.folder / "c") if hasattr(s.law, "export") else 0,
-    "export c single": lambda s: (
-        s.law.export(s.folder / "c1", precision="single") if hasattr(s.law, "export") else 0
-    ),
-    "export c reference": lambda s: (
-        s.law.export(s.folder / "cr", reference=s.reference) if hasattr(s.law, "export") else 0
-    ),
-    "export fmu": lambda s: (
-        s.law.export(s.folder / "fmu", target="fmu") if hasattr(s.law, "export") else 0
-    ),
-    "export fmu 2": lambda s: (
-        s.law.export(s.folder / "fmu2", target="fmu", fmi="2.0") if hasattr(s.law, "export") else 0
-    ),
+    "to_iosystem": lambda s: s.law.to_iosystem(),
+    "to_iosystem closed": lambda s: s.law.to_iosystem(closed_loop=True),
+    "export c": lambda s: s.law.export(s.folder / "c"),
+    "export c single": lambda s: s.law.export(s.folder / "c1", precision="single"),
+    "export c reference": lambda s: s.law.export(s.folder / "cr", reference=s.reference),
+    "export fmu": lambda s: s.law.export(s.folder / "fmu", target="fmu"),
+    "export fmu 2": lambda s: s.law.export(s.folder / "fmu2", target="fmu", fmi="2.0"),
     "certify": lambda s: str(cc.certify(s.law, angle=0.5, budget=200)),
     "certify thesis": lambda s: str(cc.certify(s.law, angle=0.5, method="thesis", budget=200)),
     "recheck": lambda s: cc.recheck(
