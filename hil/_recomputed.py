@@ -38,12 +38,12 @@ computed instant."""
 
 
 def references(record: Record, rig: Rig, servo: TrackingLaw) -> dict[str, Numbers]:
-    """Reference of every cycle by name, at the instants given by other columns.
+    """Reference of every cycle by name, and its time "t", s, from other columns.
 
     The arrays have the shape of `record[name]`, with the recorded numbers where the instant is
-    unknown, for example after missing rows of a stop.
+    unknown, for example after missing rows of a stop; there the time is NaN.
     """
-    found = {name: record[name].copy() for name in REFERENCE}
+    found = {name: record[name].copy() for name in REFERENCE} | {"t": np.full(len(record), np.nan)}
     if not len(record):
         return found
     period, state = rig.loop.period, record["state"]
@@ -84,6 +84,7 @@ def references(record: Record, rig: Rig, servo: TrackingLaw) -> dict[str, Number
                 at += not is_at(k, min(at, last))
         if at is not None:
             at = min(at, last)
+            found["t"][k] = at * period
             for name in REFERENCE:
                 found[name][k] = getattr(plan, name)[at]
     return found

@@ -335,9 +335,12 @@ def _replay_law(
     ran = np.flatnonzero(np.isfinite(error).any(axis=1))
     # A law's state is advanced in cycles that begin in RUN.
     periods = rig.loop.period * (np.roll(record["state"], 1) == State.RUN)
+    # A law may take the time of the reference.
+    times = references(record, rig, servo)["t"] if buffers.t.size else np.zeros(len(record))
     largest = 0.0
     for number, k in enumerate(ran.tolist()):
         buffers.period[:] = periods[k]
+        buffers.t[:] = times[k]
         for target, values in zip(targets, inputs, strict=True):
             target[:] = values[k]
         outcome = np.array([float(tick.run())])
@@ -357,7 +360,9 @@ def _replay_reference(
 ) -> None:
     """Compare the reference with that of the task, and the ages of external poses."""
     tolerance = 0.0 if exact else TOLERANCE
-    for name, expected in references(record, rig, servo).items():
+    expectations = references(record, rig, servo)
+    del expectations["t"]
+    for name, expected in expectations.items():
         for k, (recorded, replayed) in enumerate(zip(record[name], expected, strict=True)):
             found.add(f"reference: {name}", k, recorded, replayed, tolerance, name)
     ages, expected = np.ascontiguousarray(record["pose_age"]), pose_ages(record, rig)

@@ -50,6 +50,7 @@ def test_each_public_name_has_a_place() -> None:
             assert (place == "packages") <= isinstance(getattr(cc, name), ModuleType)
             assert place != "calls" or name in called or name == "Status", name
     made = {*REFERENCES, "stack", "from_function", "Loop", "Reference"}  # as loop, function
+    made |= {"from_file", "Smoothing"}  # files: tests/outputs
     assert set(cc.references.__all__) <= made
     assert set(SHIPPED) == set(cc.robots.__all__)
 

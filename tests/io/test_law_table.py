@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +21,14 @@ from concur.io import Task, load_task
 from concur.io._world_file import write_world
 from concur.simulation import Integrator
 from concur.worlds import World
+from hil.controller import Mode
+from hil.reasons import Reason
+from hil.replay import replay
+from hil.rig import load_rig
+from hil.session import SessionOptions, run_session
 
-EXAMPLE = (Path(__file__).parents[2] / "examples/rover_arm.toml").read_text(encoding="utf-8")
+EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLE = (EXAMPLES / "rover_arm.toml").read_text(encoding="utf-8")
 TASK = (
     EXAMPLE[: EXAMPLE.index("[simulation]")]
     + """
@@ -169,6 +177,26 @@ def test_commands_take_the_law_of_the_task(
     done = runner.invoke(main, ["certify", path])
     assert done.exit_code == 2
     assert "field `kind`" in done.output.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    "kind", ["computed torque", pytest.param("own", marks=pytest.mark.extended)]
+)
+def test_rigs_run_the_law_and_replay_it(tmp_path: Path, kind: str) -> None:
+    """The law in joint space takes the time of the reference, which the record implies."""
+    folder = shutil.copytree(EXAMPLES / "rover_rig", tmp_path / "rig")
+    (folder / "own.py").write_text(OWN, encoding="utf-8")
+    with (folder / "task.toml").open("a", encoding="utf-8") as file:
+        file.write(f"\n[law]\n{TABLES[kind]}\n")
+    rig = load_rig(folder / "rig.toml")
+    options = SessionOptions(Mode.MOCK, 0.2, tmp_path / "run", heartbeat="auto", emulated=True)
+    result = run_session(rig, options)
+    assert result.outcome.reason is Reason.END
+    report = replay(result.folder, rig)
+    assert report.differences == ()
+    assert report.evaluated > 30
+    late = replace(rig.task, duration=rig.task.duration + 1.0)  # another motion of the joints
+    assert replay(result.folder, rig, servo=late.law).passed is (kind == "own")
 
 
 def test_certificates_and_proofs_are_for_a_servo(tmp_path: Path) -> None:
