@@ -76,28 +76,19 @@ class Store:
                 (len(worlds) + 1,),
             ) or marks.shape != worlds.shape[:1]:
                 file.refuse("datasets whose sizes do not fit together")
-        common = min(len(worlds), len(self._worlds))
-        if worlds[:common].tobytes() != self._worlds[:common].tobytes():
-            raise ConcurError(
-                str(path),
-                expected="the worlds of this campaign",
-                came="other worlds with the same numbers",
-                cure="Name another folder.",
-            )
-        self._worlds = np.vstack([self._worlds, worlds[common:]])
-        kept = [n for n in range(len(marks)) if marks[n] == self._mark(n, values[n])]
-        self.values = np.full((len(self._worlds), values.shape[1]), np.nan)
-        self.values[kept] = values[kept]
-        self.known = np.isin(np.arange(len(self._worlds)), kept)
-        self.looks = {look for look in range(len(looks)) if looks[look] == self._digest(look)}
-        if any(looks[k] != self._look(k) for k in range(len(looks))):
-            raise DescriptionError(
-                f"{path}, dataset `looks`",
-                expected="numbers of worlds at which answers were given",
-                came="damaged numbers",
-                cure="Restore the file from a copy, or name another folder.",
-                file=str(path),
-            )
+            common = min(len(worlds), len(self._worlds))
+            if worlds[:common].tobytes() != self._worlds[:common].tobytes():
+                came, expected = "other worlds with the same numbers", "those of this campaign"
+                file.refuse(came, "worlds", expected, "Name another folder.")
+            self._worlds = np.vstack([self._worlds, worlds[common:]])
+            kept = [n for n in range(len(marks)) if marks[n] == self._mark(n, values[n])]
+            self.values = np.full((len(self._worlds), values.shape[1]), np.nan)
+            self.values[kept], self.known = values[kept], np.zeros(len(self._worlds), dtype=bool)
+            self.known[kept] = True
+            self.looks = {look for look in range(len(looks)) if looks[look] == self._digest(look)}
+            if any(looks[k] != self._look(k) for k in range(len(looks))):
+                cure = "Restore the file from a copy, or name another folder."
+                file.refuse("damaged numbers", "looks", "numbers of worlds with answers", cure)
 
     def write(self) -> None:
         """Replace the file by one with all worlds."""

@@ -1,8 +1,12 @@
 """Loops of campaigns agree with the loops of the peers, and take a small share of their time."""
 
+import time
+
 import numpy as np
 import pytest
 
+import concur as cc
+from concur.campaign import Campaign
 from tests.benchmarks._campaigns import (
     WORLDS,
     campaign_comparison,
@@ -48,3 +52,21 @@ def test_two_threads_do_the_job_of_one(compiler):
     two, one = [contender.prepare()() for contender in thread_comparison().contenders]
     assert np.array_equal(two, one)
     assert "two threads" in thread_row(measure(thread_comparison(), 2))
+
+
+@pytest.mark.slow
+def test_a_campaign_takes_little_more_than_its_rollouts(compiler):
+    """Draws, blocks, threads, facts and the table of 192 worlds of the rover, 20 s each."""
+    campaign = Campaign(cc.load_task("examples/rover_campaign.toml"))
+    campaign.prepare()
+    numbers = np.arange(192)
+    worlds = campaign.uncertainty.draw(numbers)
+    ratios = []
+    for _ in range(3):
+        seconds = []
+        for job in (lambda: cc.verify(campaign, 192), lambda: campaign.evaluate(numbers, worlds)):
+            start = time.process_time()
+            job()
+            seconds.append(time.process_time() - start)
+        ratios.append(seconds[0] / seconds[1])
+    assert min(ratios) < 1.15, ratios

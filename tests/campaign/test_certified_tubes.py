@@ -97,6 +97,14 @@ CASES: dict[str, tuple[str, dict[str, str], str, float | None, float | None]] = 
 }
 
 
+def few_by_default(few: int, many: int) -> Any:
+    """Some worlds of the first case by default, many of each in extended runs."""
+    first, *_ = CASES
+    counts = [(first, few), *((name, many) for name in CASES)]
+    marks = pytest.mark.by_default(1), pytest.mark.parametrize(("name", "count"), counts)
+    return lambda test: marks[0](marks[1](test))
+
+
 def case(name: str, folder: Path) -> tuple[Task, cc.Certificate]:
     """Task of a case, and the certificate of its law."""
     example, changes, uncertainty, angle, distance = CASES[name]
@@ -140,8 +148,11 @@ def held(decays: Sequence[Any], bound: Disturbance, run: Run) -> bool | None:
     return inside
 
 
-def check_worlds(name: str, count: int, folder: Path) -> None:
-    task, certificate = case(name, folder)
+@few_by_default(1, 40)
+def test_tubes_hold_all_sampled_motions(
+    name: str, count: int, compiler: Any, tmp_path: Path
+) -> None:
+    task, certificate = case(name, tmp_path)
     decays = narrow_decays(certificate)
     campaign = Campaign(task, seed=1)
     covered = narrow = 0
@@ -158,24 +169,18 @@ def check_worlds(name: str, count: int, folder: Path) -> None:
     assert narrow, "no motion leaves the tube for a twentieth of its disturbance"
 
 
-def test_tubes_of_a_rover_hold_its_sampled_motions(tmp_path: Path) -> None:
-    check_worlds("rover, R2 and R3", 1, tmp_path)
-
-
 @pytest.mark.extended
 @pytest.mark.parametrize("name", CASES)
-def test_tubes_hold_all_sampled_motions(name: str, compiler: Any, tmp_path: Path) -> None:
-    check_worlds(name, 40, tmp_path)
-
-
-def check_bounds(name: str, count: int, folder: Path) -> None:
-    """Tubes for bounds of wrong masses and of friction, from the states of the motions."""
-    task, certificate = case(name, folder)
+def test_tubes_for_wrong_masses_and_for_friction_hold_the_motions(
+    name: str, tmp_path: Path
+) -> None:
+    """The bounds follow from the states of the motions."""
+    task, certificate = case(name, tmp_path)
     servo, decays = replace(task.servo, use_measured_velocity=True), narrow_decays(certificate)
     integrator = Integrator(task.method, task.dt)
     heavy = [body for body in task.robot.bodies if body.inertia.mass > 0.0]
     rng, covered = np.random.default_rng(3), 0
-    for _ in range(count):
+    for _ in range(6):
         parts = rng.uniform(-0.1, 0.1, len(heavy))
         masses = {
             f"{body.name}.inertia.mass": part * body.inertia.mass
@@ -200,27 +205,12 @@ def check_bounds(name: str, count: int, folder: Path) -> None:
     assert covered
 
 
-@pytest.mark.extended
-@pytest.mark.parametrize("name", CASES)
-def test_tubes_for_wrong_masses_and_for_friction_hold_the_motions(
-    name: str, tmp_path: Path
+@few_by_default(2, 12)
+def test_certificate_bounds_the_norm_of_sampled_starts(
+    name: str, count: int, tmp_path: Path
 ) -> None:
-    check_bounds(name, 6, tmp_path)
-
-
-def test_certificate_bounds_the_norm_of_sampled_starts(tmp_path: Path) -> None:
-    check_starts("rover, R2 and R3", 2, tmp_path)
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize("name", CASES)
-def test_certificate_bounds_the_norm_of_all_sampled_starts(name: str, tmp_path: Path) -> None:
-    check_starts(name, 12, tmp_path)
-
-
-def check_starts(name: str, count: int, folder: Path) -> None:
     """Nominal motions from starts of the certified region."""
-    task, certificate = case(name, folder)
+    task, certificate = case(name, tmp_path)
     servo, robot, rng = task.servo, task.robot, np.random.default_rng(4)
     s0 = task.shape_velocities(servo)
     seen = 0

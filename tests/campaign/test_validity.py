@@ -153,18 +153,15 @@ def test_ranges_are_the_limits_of_track_with_their_rounding():
 
 @pytest.mark.by_default(1)
 @pytest.mark.parametrize(
-    ("old", "new", "word"),
+    ("limit", "word"),
     [
-        ('name = "forearm"\n', 'name = "forearm"\nspeed_limit = 0.01\n', "speed of forearm"),
-        (
-            'name = "forearm"\n',
-            'name = "forearm"\nlimits = [-1.601, -1.599]\n',
-            "position of forearm",
-        ),
-        ('name = "forearm"\n', 'name = "forearm"\ntorque_limit = 0.5\n', "torque of forearm"),
+        ("speed_limit = 0.01", "speed of forearm"),
+        ("limits = [-1.601, -1.599]", "position of forearm"),
+        ("torque_limit = 0.5", "torque of forearm"),
     ],
 )
-def test_a_limit_that_the_plant_passes_makes_the_run_invalid(old, new, word, rolling, tmp_path):
+def test_a_limit_that_the_plant_passes_makes_the_run_invalid(limit, word, rolling, tmp_path):
+    old, new = 'name = "forearm"\n', f'name = "forearm"\n{limit}\n'
     assert rolling[1].passed.all()
     assert old in robot_text()
     limited = campaign_of(tmp_path, ROLLING + TICKS, robot_text().replace(old, new))
@@ -246,39 +243,23 @@ def test_requirements_of_contacts_are_read_and_judged_in_worlds(tmp_path):
     assert dict(result.signals)["load:front"] == "N"
 
 
+LOADS = ROLLING + "[plant.slip]\ngrip = 0.8\nloads = 90.0\n"
+
+
 @pytest.mark.parametrize(
-    ("tail", "error", "field"),
+    ("task", "requirement", "field"),
     [
-        (ROLLING + '[[requirements]]\nkind = "load"\n', DescriptionError, "kind"),
-        (ROLLING + '[[requirements]]\nkind = "tipping"\n', DescriptionError, "kind"),
-        (
-            ROLLING + "[plant.slip]\ngrip = 0.8\nloads = 90.0\n[[requirements]]\nkind = 'load'\n",
-            DescriptionError,
-            "kind",
-        ),
-        (
-            SLIPPING + '[[requirements]]\nkind = "load"\ncontact = "rear"\n',
-            DescriptionError,
-            "contact",
-        ),
-        (SLIPPING + '[[requirements]]\nkind = "load"\nbelow = 3.0\n', DescriptionError, "below"),
-        (
-            SLIPPING + '[[requirements]]\nkind = "tipping"\nabove = -3.0\n',
-            DescriptionError,
-            "above",
-        ),
-        (
-            ROLLING
-            + "[plant.slip]\ngrip = 0.8\nloads = 90.0\n[[requirements]]\nkind = 'tipping'\n",
-            DescriptionError,
-            "kind",
-        ),
+        *((task, f'kind = "{kind}"', "kind") for task in (ROLLING, LOADS)
+          for kind in ("load", "tipping")),
+        (SLIPPING, 'kind = "load"\ncontact = "rear"', "contact"),
+        (SLIPPING, 'kind = "load"\nbelow = 3.0', "below"),
+        (SLIPPING, 'kind = "tipping"\nabove = -3.0', "above"),
     ],
-)
-def test_requirements_without_loads_are_refused(tail, error, field, tmp_path):
-    with pytest.raises(error) as caught:
-        campaign_of(tmp_path, tail)
-    assert caught.value.data.get("field", field) == field
+)  # fmt: skip
+def test_requirements_without_loads_are_refused(task, requirement, field, tmp_path):
+    with pytest.raises(DescriptionError) as caught:
+        campaign_of(tmp_path, f"{task}[[requirements]]\n{requirement}\n")
+    assert caught.value.data["field"] == field
 
 
 def test_edges_go_around_points_counterclockwise():
