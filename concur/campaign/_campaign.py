@@ -120,7 +120,8 @@ class Campaign:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Leave out all that each process builds and compiles."""
-        return Campaign, (self.task, self.seed, self.uncertainty, self.requirements)
+        arguments = self.task, self.seed, self.uncertainty, self.requirements
+        return Campaign, arguments, {"looks": self.looks}
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ def sources(rig: Rig) -> list[tuple[str, Path]]:
     Returns
     -------
     list of (str, Path)
-        Role and file: rig, task, robots, drive modules, certificate, proof.
+        Role and file: rig, task, robots, references, drive modules, certificate, proof.
     """
     task = rig.task
     found = [("rig", rig.path), ("task", task.path)]
@@ -53,6 +53,10 @@ def sources(rig: Rig) -> list[tuple[str, Path]]:
             sidecar = path.with_suffix(".toml")
             if path.suffix.lower() == ".urdf" and is_file(sidecar):
                 found.append((role, sidecar))
+    if task.source is not None and task.source.path == task.path:
+        known = {os.path.normpath(path) for _, path in found}
+        others = [name for name in task.source.files if name not in known]
+        found += [("reference", Path(name)) for name in others]
     found += [(MODULE, path) for path in rig.drive_modules]
     if rig.certificate is not None:
         found.append(("certificate", rig.certificate))

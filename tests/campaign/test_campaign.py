@@ -166,8 +166,9 @@ def test_a_row_depends_on_its_world_alone(
     assert np.array_equal(found, values)
     other = campaign.evaluate(NUMBERS + 1, worlds)  # jitter follows the number
     assert not np.array_equal(other, values)
+    campaign.looks |= {5}
     again = pickle.loads(pickle.dumps(campaign))
-    assert again.facts == campaign.facts
+    assert (again.facts, again.looks) == (campaign.facts, {5})
     assert np.array_equal(again.evaluate(NUMBERS[:1], worlds[:1]), values[:1])
     assert campaign.evaluate(NUMBERS[:0], worlds[:0]).shape == (0, len(campaign.columns))
 

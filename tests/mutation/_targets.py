@@ -120,7 +120,11 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "io/test_task.py",
         "io/test_hostile_files.py",
     ),
-    "concur/campaign/": ("campaign/test_executors.py", "campaign/test_store.py"),
+    "concur/campaign/": (
+        "campaign/test_answers.py",
+        "campaign/test_executors.py",
+        "campaign/test_store.py",
+    ),
     "concur/control/_law": (
         "control/test_tick.py",
         "control/test_damping.py",

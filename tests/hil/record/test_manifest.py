@@ -26,6 +26,7 @@ from hil.record.manifest import (
 )
 from hil.record.rows import Layout
 from tests.hil._records import layout_of_rig, make_rig, task_and_servo
+from tests.io.test_task import TASK
 
 
 @pytest.fixture
@@ -213,6 +214,20 @@ def test_a_robot_that_comes_with_the_package_is_not_copied(tmp_path):
     assert load_task(rig.task.path).robot_file is None
     roles = [copy["role"] for copy in save_copies(rig, tmp_path / "record")]
     assert roles == ["rig", "task"]
+
+
+def test_files_of_references_are_copied(tmp_path):
+    rig, text = make_rig(tmp_path), TASK
+    head, rest = text.split("[reference.base]", 1)
+    _, rest = rest.split("[reference.hand]", 1)
+    file = '[reference.base]\nkind = "file"\nfile = "base.csv"\n\n[reference.hand]'
+    (tmp_path / "reach.toml").write_text(head + file + rest)
+    times = np.linspace(0.0, 30.0, 301)
+    np.savetxt(tmp_path / "base.csv", np.stack([times, 0.3 * times, 0.0 * times], 1), delimiter=",")
+    rig = dataclasses.replace(rig, task=load_task(tmp_path / "reach.toml"))
+    copies = save_copies(rig, tmp_path / "record")
+    assert [copy["role"] for copy in copies] == ["rig", "task", "reference"]
+    assert copies[-1]["file"] == "base.csv"
 
 
 def test_what_is_gone_is_left_out(spread, tmp_path):
