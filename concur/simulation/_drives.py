@@ -1,6 +1,9 @@
-"""Drives with imperfections, over expressions: torque limit, lag, ripple, flexible joint, friction.
+"""What imperfections do, over expressions: to commands, to the robot, and to what the law sees.
 
-Numbers that are certain are constants of the graphs; a number without effect leaves no trace.
+A command passes torque limit and lag (`torque_function`), ripple, flexible joint and friction
+(`rate_function`, with disturbances); the law sees joints through encoders (`measured_function`). A
+new kind of `KINDS` gets its effect here. Numbers that are certain are constants of the graphs; a
+number without effect leaves no trace.
 """
 
 from __future__ import annotations
@@ -8,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import casadi as ca
@@ -25,6 +29,7 @@ from concur.simulation._disturbances import (
 )
 from concur.simulation._friction import STRIBECK_SPEED, Sticking, dry_level
 from concur.simulation._imperfections import KINDS, TABLES, Imperfections, Scalar, joint_places
+from concur.simulation._latency import encoder_reading
 from concur.system import System
 
 FullOrder: TypeAlias = Any
@@ -35,7 +40,7 @@ SHORTEST_LAG = 1e-12
 
 
 class Drives:
-    """The drives of a robot as graphs.
+    """Drives and encoders of a robot as graphs.
 
     Parameters
     ----------
@@ -110,6 +115,25 @@ class Drives:
     def decay(self, lag: np.ndarray) -> np.ndarray:
         """E = exp(-h / 2 tau), which is 0 without lag."""
         return np.asarray(np.exp(-self._h / (2.0 * np.maximum(lag, SHORTEST_LAG))))
+
+    @cached_property
+    def noisy(self) -> list[tuple[str, int]]:
+        """Kind and joint of each standard normal number of a tick."""
+        return [(kind, k) for kind in ("noise", "velocity_noise") for k in self.acting(kind)]
+
+    def measured_function(self) -> ca.Function:
+        """Measured (q, v) from (q, v, w) and standard normal numbers."""
+        robot, places = self._robot, list(joint_places(self._robot).values())
+        q, v = ca.SX.sym("q", robot.nq), ca.SX.sym("v", robot.nv)
+        w, n = ca.SX.sym("w", self.inputs), ca.SX.sym("n", len(self.noisy))
+        seen = [ca.SX(q), ca.SX(v)]
+        for number, (kind, k) in enumerate(self.noisy):
+            rate = int(kind == "velocity_noise")
+            seen[rate][places[k][rate]] += self.read(kind, w)[k] * n[number]
+        for k in self.acting("resolution"):
+            at = places[k][0]
+            seen[0][at] = encoder_reading(seen[0][at], self.read("resolution", w)[k])
+        return ca.Function("measurement", [q, v, w, n], seen, {"cse": True})
 
     def loaded_function(self) -> ca.Function:
         """Torques and deflections of drives that bear a command in equilibrium."""

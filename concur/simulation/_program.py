@@ -30,9 +30,8 @@ from concur.errors import ShapeError, SimulationError, UnknownNameError, shown
 from concur.outputs import Reference, ReferenceSample, reference_for
 from concur.robot import control_velocities, mapping, unknown_name
 from concur.simulation._drives import Drives, check_stiffness, mobility_function
-from concur.simulation._imperfections import Imperfections, Scalar, joint_places
+from concur.simulation._imperfections import Imperfections, Scalar
 from concur.simulation._integrator import FIXED_STEP, grid
-from concur.simulation._latency import encoder_reading
 from concur.simulation._plant import Plant
 from concur.simulation._run_data import coordinate_signals, error_parts
 from concur.simulation._slip import check_step
@@ -134,16 +133,10 @@ class Program:
         ends = np.cumsum([0, *sizes.values()]).tolist()
         return {name: slice(*ends[k : k + 2]) for k, name in enumerate(sizes)}
 
-    @cached_property
-    def noisy(self) -> list[tuple[str, int]]:
-        """Kind and joint of each standard normal number of a tick."""
-        kinds = ("noise", "velocity_noise")
-        return [(kind, k) for kind in kinds for k in self.drives.acting(kind)]
-
     @property
     def noises(self) -> int:
         """Number of standard normal numbers of a tick."""
-        return len(self.noisy)
+        return len(self.drives.noisy)
 
     @cached_property
     def signals(self) -> tuple[str, ...]:
@@ -438,7 +431,8 @@ class Program:
         """State, command and signals after a tick that reads the state."""
         law, plant, drives = self.law, self.plant, self.drives
         own, w = p[: plant.n_numbers, :], self._deviations(p)
-        seen = self._measurement(part["q"], part["v"], w, n)
+        q, v = drives.measured_function()(part["q"], part["v"], w, n)
+        seen = q, law.law_velocities(v)
         period = self.steps_per_tick * self._h(p)
         found = self._law(seen, split(r, law.sampled), part["law"], period)
         u, pivot, missed, scale, status, part["law"] = found
@@ -503,27 +497,6 @@ class Program:
         before = ca.vertcat(memory[0], memory[1] ** 2, memory[KEPT:, :])
         *found, after = tick_function(law, watched=True).call([*seen, *sampled, *others, before])
         return [*found, ca.vertcat(after[0], ca.sqrt(after[1]), after[KEPT:, :])]
-
-    @property
-    def _measurement(self) -> ca.Function:
-        """Inputs of the law from (q, v), uncertain imperfections and noise: q, and velocities."""
-        plant, drives = self.plant, self.drives
-        places = list(joint_places(plant.robot).values())
-        q, v = ca.SX.sym("q", plant.nq), ca.SX.sym("v", plant.nv)
-        w, n = ca.SX.sym("w", len(self._inputs)), ca.SX.sym("n", self.noises)
-        seen_q, seen_v = ca.SX(q), ca.SX(v)
-        for number, (kind, k) in enumerate(self.noisy):
-            at_q, at_v = places[k]
-            own = drives.read(kind, w)[k] * n[number]
-            if kind == "noise":
-                seen_q[at_q] += own
-            else:
-                seen_v[at_v] += own
-        for k in drives.acting("resolution"):
-            at = places[k][0]
-            seen_q[at] = encoder_reading(seen_q[at], drives.read("resolution", w)[k])
-        results = [seen_q, self.law.law_velocities(seen_v)]
-        return ca.Function("measurement", [q, v, w, n], results, {"cse": True})
 
     def _judged(self, q: ca.MX, pose: ca.MX) -> list[ca.MX]:
         """Decoupling margin, and norms of the errors of outputs, m and rad apart."""

@@ -21,12 +21,19 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "audit": ("concur/reduction/_audit.py",),
     "constants": ("concur/reduction/_search.py", "concur/reduction/_conservation.py"),
     "findings": ("concur/simulation/_findings.py",),
+    "loop": (
+        "concur/simulation/_adaptive.py",
+        "concur/simulation/_program.py",
+        "concur/simulation/_simulate.py",
+    ),
     "allocation": ("concur/control/_allocation.py",),
     "code": (
         "concur/codegen/_[ae]*.py",
         "concur/codegen/_cache.py",
         "concur/codegen/_library.py",
         "concur/codegen/_rollout*.py",
+        "concur/codegen/_series.py",
+        "concur/codegen/_random.py",
     ),
     "export": ("concur/export/*.py",),
     "references": ("concur/outputs/references/*.py", "concur/outputs/_sample.py"),
@@ -83,6 +90,10 @@ _RUNS = tuple(
     for name in ("controller", "lateness", "listening", "faults", "accidents", "runs")
 )
 _LIMITS = ("control/test_margins_reported.py", "control/test_guards.py")
+_LOOPS = tuple(
+    f"simulation/test_{name}.py"
+    for name in ("rover", "bad_input", "imperfect_run", "program", "friction", "one_joint")
+)
 _FLOATERS = ("proofs/test_floater.py", "proofs/test_floater_masses.py")
 _FLIERS = ("proofs/test_recheck_floater.py",)
 _ADDED = ("proofs/test_recheck_added.py",)
@@ -160,6 +171,12 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     ),
     "concur/codegen/_library": ("codegen/test_compiler.py", "codegen/test_fingerprint.py"),
     "concur/codegen/_rollout": ("codegen/test_rollout.py", "codegen/test_lanes.py"),
+    "concur/codegen/_series": (
+        "codegen/test_rollout.py",
+        "simulation/test_rover.py",
+        "simulation/test_bad_input.py",
+    ),
+    "concur/codegen/_random": ("codegen/test_rollout.py",),
     "concur/codegen/": ("codegen/test_evaluated.py", "codegen/test_threads.py"),
     "concur/export/_c": ("export/test_c_export*.py", "export/test_exported_*.py"),
     "concur/export/_states": ("export/test_c_export*.py", "export/test_exported_*.py"),
@@ -182,6 +199,9 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "reduction/test_stage*.py",
         "reduction/test_reduce.py",
     ),
+    "concur/simulation/_adaptive": _LOOPS,
+    "concur/simulation/_program": _LOOPS,
+    "concur/simulation/_simulate": _LOOPS,
     "concur/simulation/_findings": ("simulation/test_stage_findings.py", "control/test_units.py"),
     "concur/robot/": (
         "robot/test_wheel_rows.py",
