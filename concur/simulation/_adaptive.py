@@ -13,7 +13,8 @@ from concur.codegen import Evaluator
 from concur.control import KEPT
 from concur.outputs import Reference
 from concur.simulation._integrator import ADAPTIVE, FASTEST
-from concur.simulation._program import FORCE_STATES, FORCE_UNIT, Program
+from concur.simulation._loop import FORCE_STATES, FORCE_UNIT
+from concur.simulation._program import Program
 from concur.simulation._step import MOVING, graph_of, rate_function
 from concur.system import System
 

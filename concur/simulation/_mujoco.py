@@ -21,8 +21,9 @@ from concur.results import Row
 from concur.simulation._adaptive import InPython
 from concur.simulation._contact_model import ContactModel
 from concur.simulation._integrator import grid
+from concur.simulation._loop import FORCE_UNIT
 from concur.simulation._plant import Plant
-from concur.simulation._program import FORCE_UNIT, Program, ideal_program
+from concur.simulation._program import Program, ideal_program
 from concur.simulation._run import Run, recorded_run
 from concur.simulation._run_data import Tolerances
 from concur.writers import Contacts

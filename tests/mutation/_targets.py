@@ -23,6 +23,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "findings": ("concur/simulation/_findings.py",),
     "loop": (
         "concur/simulation/_adaptive.py",
+        "concur/simulation/_loop.py",
         "concur/simulation/_program.py",
         "concur/simulation/_simulate.py",
     ),
@@ -200,6 +201,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "reduction/test_reduce.py",
     ),
     "concur/simulation/_adaptive": _LOOPS,
+    "concur/simulation/_loop": _LOOPS,
     "concur/simulation/_program": _LOOPS,
     "concur/simulation/_simulate": _LOOPS,
     "concur/simulation/_findings": ("simulation/test_stage_findings.py", "control/test_units.py"),
