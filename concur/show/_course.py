@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MultipleLocator
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
 from concur.show._drawing import Drawing
 from concur.show._outputs import few, places
-from concur.show._space import SpaceRobot, add_axes3d, line_handles, set_window
+from concur.show._space import SpaceRobot, add_axes3d, line_handles, set_proportions, set_window
 from concur.show.style import REFERENCE, Floats, output_color
 
 # Side of a window that follows the robot, relative to the largest extent of the robot.
@@ -69,11 +68,7 @@ class Course:
         self._dashes = [dashed(curve[self._rows], _DASH * side) for curve in references]
         self.axes = axes = add_axes3d(figure)
         set_window(axes, self._low[0], self._high[0])
-        axes.set_box_aspect(tuple(size))
-        # Ticks at round numbers do not change while the window moves.
-        for axis, length in ((axes.xaxis, side), (axes.yaxis, side), (axes.zaxis, size[2])):
-            step = min(_round_step(side / 6), _round_step(float(length) / 3))
-            axis.set_major_locator(MultipleLocator(step))
+        set_proportions(axes, size)
         self._lines = [
             axes.plot([], [], [], color=REFERENCE, ls="-", lw=1.1, label="_")[0]
             for _ in self._dashes
@@ -172,8 +167,3 @@ def base_poses(run: Any, rows: NDArray[np.intp]) -> Floats:
     """Poses (k, 4, 4) of the base at samples of a run."""
     base = run.robot.base.name
     return np.array([np.asarray(run.robot.pose(run.q[row], base), float) for row in rows])
-
-
-def _round_step(length: float) -> float:
-    power = 10.0 ** np.floor(np.log10(length))
-    return float(power * min(factor for factor in (1, 2, 5, 10) if factor * power >= length))

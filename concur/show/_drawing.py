@@ -290,8 +290,10 @@ def coarse(part: Surface, cells: int = 20) -> Surface:
     cell = float(np.ptp(part.points, axis=0).max()) / cells
     grid = np.round(part.points / cell)
     _, first, new = np.unique(grid, axis=0, return_index=True, return_inverse=True)
-    faces = np.unique(np.sort(new.reshape(-1)[part.faces], axis=1), axis=0)
-    faces = faces[np.all(np.diff(faces, axis=1) > 0, axis=1)]
+    faces = new.reshape(-1)[part.faces]
+    sides = np.sort(faces, axis=1)
+    _, once = np.unique(sides, axis=0, return_index=True)
+    faces = faces[[k for k in once if len({*sides[k]}) == 3]]
     return Surface(part.body, part.role, part.points[first], faces, part.edges[:0], part.marks)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib import patheffects
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MultipleLocator
 from mpl_toolkits.mplot3d.art3d import (  # type: ignore[import-untyped]
     Line3DCollection,
     Poly3DCollection,
@@ -31,7 +32,7 @@ from concur.show.style import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LOOKS = {"base": (CHASSIS, 0.35), "wheel": (WHEEL, 0.85), "shape": (ARM, 0.25)}
+LOOKS = {"base": (CHASSIS, 0.35), "wheel": (WHEEL, 1.0), "shape": ("#F0BC98", 1.0)}
 """Colour and opacity of surfaces by their role."""
 
 BARS = {"strut": (EDGE, 1.4), "link": (ARM, 6.0), "stub": (ARM, 3.0)}
@@ -58,9 +59,14 @@ class SpaceRobot:
         self._surfaces = [coarse(part) for part in drawing.surfaces]
         at = drawing.at(q)
         looks = [LOOKS[part.role] for part in self._surfaces for _ in part.faces]
-        # Faces are sorted by depth only within a collection.
+        # Faces are sorted by depth only within a collection. Edges close the seams of opaque ones.
         self._faces = Poly3DCollection(
-            self._triangles(at), facecolors=looks, linewidth=0, antialiased=False, zorder=1
+            self._triangles(at),
+            facecolors=looks,
+            edgecolors=[(color, opacity // 1.0) for color, opacity in looks],
+            linewidth=0.4,
+            shade=True,
+            zorder=1,
         )
         lines = [
             *((EDGE, 0.7) for part in self._surfaces for _ in part.edges),
@@ -175,26 +181,22 @@ def add_axes3d(figure: Figure) -> Axes3D:
 
 
 def set_window(axes: Axes3D, low: Floats, high: Floats) -> None:
-    """Set limits (m), labels and true proportions of three-dimensional axes."""
+    """Set limits (m) and labels of three-dimensional axes."""
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
     axes.set(xlabel="x [m]", ylabel="y [m]", zlabel="z [m]")
 
 
-def frame_axes(axes: Axes3D, points: Floats, ground_height: float | None) -> None:
-    """Set limits, labels and true proportions around points (n, 3), m, and above the ground."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    whole = max(float(np.max(high - low)), 1e-3)
-    # A side shorter than a third of the longest has no space for its tick labels.
-    missing = np.maximum(0.0, 0.35 * whole - (high - low))
-    margin = 0.05 * whole
-    low, high = low - missing / 2 - margin, high + missing / 2 + margin
-    if ground_height is not None and points[:, 2].min() > ground_height - 0.1 * whole:
-        high[2] += ground_height - low[2]
-        low[2] = ground_height
-        high[2] = max(high[2] - margin, points[:, 2].max() + margin)
-    set_window(axes, low, high)
-    axes.set_box_aspect(high - low)
-    axes.locator_params(nbins=5)
+def set_proportions(axes: Axes3D, size: Floats) -> None:
+    """Set true proportions, and ticks at round numbers, which stay while a window moves."""
+    axes.set_box_aspect(tuple(size))
+    for axis, length in ((axes.xaxis, max(size)), (axes.yaxis, max(size)), (axes.zaxis, size[2])):
+        step = min(_round_step(max(size) / 6), _round_step(length / 3))
+        axis.set_major_locator(MultipleLocator(step))
+
+
+def _round_step(length: float) -> float:
+    power = 10.0 ** np.floor(np.log10(length))
+    return float(power * min(factor for factor in (1, 2, 5, 10) if factor * power >= length))
 
 
 def fit_view(axes: Axes3D, cell: tuple[float, float, float, float]) -> float:

@@ -15,6 +15,7 @@ from mpl_toolkits.mplot3d.axes3d import Axes3D  # type: ignore[import-untyped]
 
 from concur.errors import DescriptionError
 from concur.robot import Body, Mechanism
+from concur.show._course import windows
 from concur.show._drawing import Drawing, moved
 from concur.show._names import write_names
 from concur.show._space import (
@@ -22,8 +23,9 @@ from concur.show._space import (
     SpaceRobot,
     add_axes3d,
     fit_view,
-    frame_axes,
     line_handles,
+    set_proportions,
+    set_window,
 )
 from concur.show._symbols import symbol
 from concur.show.style import FRAME_COLORS, Floats, new_figure, styled
@@ -79,7 +81,10 @@ def robot_figure(
         at = drawing.at(q)
         # Thinner than in other figures: the joints are the subject of this one.
         SpaceRobot(axes, drawing, q, weight=0.6)
-        frame_axes(axes, at.points, robot.ground_height)
+        nothing, middle = np.empty((0, 3)), at.points.mean(axis=0)[None]
+        (low,), (high,) = windows(at.points[None], nothing, middle, robot.ground_height, 1e-3)
+        set_window(axes, low, high)
+        set_proportions(axes, high - low)
         length = _symbol_length(drawing.size, at.bars)
         kinds, busy = {}, [np.linspace(bar[0], bar[1], 12) for bar in at.bars]
         for body in robot.bodies:

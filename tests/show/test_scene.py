@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from concur.io import load_task
 from concur.outputs import Output
-from concur.show.viewer._scene import Scene, color, demanded_place, placed
+from concur.show.viewer._scene import Scene, demanded_place, placed
 from tests.ports import free_port
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -189,7 +189,3 @@ def test_hands_leave_a_path():
         trail = scene.trails[-1].points
         np.testing.assert_allclose(trail[:, 0], places[:-1], atol=1e-6)
         np.testing.assert_allclose(trail[:, 1], places[1:], atol=1e-6)
-
-
-def test_color():
-    assert color("#D55E00") == (0xD5, 0x5E, 0x00)

@@ -61,7 +61,10 @@ def drawable(times: Floats, columns: Floats) -> tuple[Floats, ...]:
 
 
 class TimedPlot:
-    """Curves over the times of a run, with a line at the time that is shown."""
+    """Curves over the times of a run, with a line at the time that is shown.
+
+    All curves of a plot have the same times: each is there twice, for the two ends of the line.
+    """
 
     def __init__(
         self,
@@ -69,27 +72,22 @@ class TimedPlot:
         names: Sequence[str],
         times: Floats,
         columns: Floats,
-        styles: Sequence[tuple[str, tuple[float, ...]]] = (),
+        styles: Sequence[tuple[str, tuple[float, ...]]],
     ) -> None:
-        self._data = drawable(times, columns)
+        self._times = times
+        self._data = drawable(np.repeat(times, 2), np.repeat(columns, 2, axis=0))
         finite = columns[np.isfinite(columns)]
         low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
         margin = 0.05 * (high - low) or 1e-3 * max(abs(high), 1.0)
         self._ends = float(low - margin), float(high + margin)
-        count = len(PALETTE)
-        styles = styles or [(PALETTE[k % count], DASHES[k // count % 3]) for k in range(len(names))]
         span = float(times[0]), float(max(times[-1], times[0] + 1e-9))
-        styles = [*styles, (REFERENCE, ())]
-        self.handle = add_plot(gui, [*names, "time shown"], span, styles, self._ends)
+        lines = [*styles, (REFERENCE, ())]
+        self.handle = add_plot(gui, [*names, "time shown"], span, lines, self._ends)
         self.show(float(times[0]))
 
     def show(self, time: float) -> None:
         """Move the line to a time, s."""
-        times, *columns = self._data
-        at = int(np.searchsorted(times, time))
-        low, high = self._ends
-        self.handle.data = (
-            np.insert(times, at, [time] * 3),
-            *(np.insert(part, at, [np.interp(time, times, part)] * 3) for part in columns),
-            np.insert(np.full(len(times), low), at, [low, high, low]),
-        )
+        line = np.full(2 * len(self._times), np.nan)
+        nearest = int(np.abs(self._times - time).argmin())
+        line[2 * nearest : 2 * nearest + 2] = self._ends
+        self.handle.data = (*self._data, line)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from concur.robot import Mechanism
 from concur.show._drawing import on_bodies
-from concur.show._outputs import few
 from concur.show.style import Floats
 from concur.simulation import Run
 from concur.stored import Recorded
@@ -24,6 +22,13 @@ FILMED = ("pose", "reference", "error", "u", "margin")
 
 Columns = tuple[Floats, Sequence[tuple[str, str]]]
 """Values, shape (k, n), with name and unit of each column."""
+
+_TITLES = {
+    ("pose", "1"): "Outputs, quaternions (1)",
+    ("u", "N m"): "Torques (N m)",
+    ("u", "N"): "Forces (N)",
+    ("margin", "1"): "Decoupling margin (1)",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,11 +90,6 @@ class Film:
         """Owner of the outputs, as the figures of a run expect it."""
         return self
 
-    @cached_property
-    def instants(self) -> Any:
-        """Indices of at most `POINTS` rows, evenly spaced."""
-        return few(self, POINTS)
-
     def row(self, time: float) -> int:
         """Index of the row nearest to a time.
 
@@ -105,35 +105,26 @@ class Film:
         """
         return int(np.searchsorted((self.t[1:] + self.t[:-1]) / 2, time))
 
-    def panels(self) -> dict[str, tuple[list[str], Floats, list[bool]]]:
-        """Curves by title: names, values (k, n), and whether each is a reference."""
-        error, columns = self.values["error"]
-        found: dict[str, tuple[list[str], Floats, list[bool]]] = {}
-        found["Tracking error (mm, mrad)"] = [n for n, _ in columns], 1e3 * error, []
-        for name, title in (("pose", "Outputs"), ("u", "Torques and forces"), ("margin", "Margin")):
+    def curves(self) -> Iterator[tuple[str, str, Floats, bool]]:
+        """Curves over time: title of the plot, name, values (k,), and whether it is a reference.
+
+        Yields
+        ------
+        tuple of (str, str, ndarray, bool)
+            One curve.
+        """
+        for name in ("error", "pose", "reference", "u", "margin"):
             array, columns = self.values[name]
-            for unit in dict.fromkeys(unit for _, unit in columns):
-                part = [k for k, (_, own) in enumerate(columns) if own == unit]
-                names, values = [columns[k][0] for k in part], array[:, part]
-                dashed = [False] * len(part)
-                if name == "pose":
-                    names, dashed = [*names, *names], [*dashed, *[True] * len(part)]
-                    values = np.hstack([values, self.values["reference"][0][:, part]])
-                found[_title(title, unit)] = (names, values, dashed)
-        return found
+            kind = "pose" if name == "reference" else name
+            for (label, unit), values in zip(columns, array.T, strict=True):
+                words = {"pose": "Outputs", "u": "Controls", "margin": "Margin"}.get(kind, "")
+                title = _TITLES.get((kind, unit), f"{words} ({unit})")
+                if name == "error":
+                    title, values = "Tracking error (mm, mrad)", 1e3 * values
+                yield title, label, values, name == "reference"
 
     def _placed(self, name: str) -> Floats:
         """Columns of the outputs on bodies; an output that is a function has no place."""
         array, columns = self.values[name]
         names = {output.name for output in self.outputs}
         return array[:, [k for k, (n, _) in enumerate(columns) if n.rpartition(".")[0] in names]]
-
-
-def _title(title: str, unit: str) -> str:
-    words = {
-        ("Outputs", "1"): "Outputs, quaternions (1)",
-        ("Torques and forces", "N m"): "Torques (N m)",
-        ("Torques and forces", "N"): "Forces (N)",
-        ("Margin", "1"): "Decoupling margin (1)",
-    }
-    return words.get((title, unit), f"{title} ({unit})")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from concur.show._outputs import few
 from concur.show.style import PALETTE, Floats
 from concur.show.viewer._curves import DASHES, TimedPlot
 from concur.show.viewer._film import POINTS, Film
@@ -80,40 +81,39 @@ class RunViewer(Viewer):
         ]
         for scene in self.scenes:
             scene.grows = False
-        self.scenes[0].look_at(self.films[0].q[self.films[0].instants[::10]])
+        self.scenes[0].look_at(self.films[0].q[few(self.films[0], POINTS // 10)])
         self.references = [
             self._add_paths(film, scene)
             for film, scene in zip(self.films, self.scenes, strict=True)
         ]
         self.plots: dict[str, TimedPlot] = {}
-        panels = [film.panels() for film in self.films]
         times = np.linspace(self._begin, self._end, POINTS)
-        for title in dict.fromkeys(title for found in panels for title in found):
+        for title, curves in self._curves(times).items():
+            names, columns, styles = zip(*curves, strict=True)
             with gui.add_folder(title, expand_by_default=len(self.plots) < 2):
-                self.plots[title] = self._plot(title, panels, times)
+                self.plots[title] = TimedPlot(gui, names, times, np.array(columns).T, styles)
         self._shown: tuple[Any, ...] = ()
         self._stale, self._drawn = False, 0.0
         self._clock = time.monotonic()
 
-    def _plot(self, title: str, panels: list[dict[str, Any]], times: Floats) -> TimedPlot:
-        names, columns, styles = [], [], []
-        for k, (film, found) in enumerate(zip(self.films, panels, strict=True)):
-            if title not in found:
-                continue
-            own, values, dashed = found[title]
-            count = len(own) // 2 if any(dashed) else len(own)
-            for i, name in enumerate(own):
-                reference = bool(dashed) and dashed[i]
+    def _curves(self, times: Floats) -> dict[str, list[tuple[str, Floats, Any]]]:
+        """Name, values and style of the curves of each plot, by title; references once."""
+        found: dict[str, list[tuple[str, Floats, Any]]] = {}
+        for k, film in enumerate(self.films):
+            number: dict[tuple[str, bool], int] = {}
+            for title, name, values, reference in film.curves():
                 if reference and k:
                     continue
-                names.append(name + " ref." * reference + " (2)" * k)
-                columns.append(np.interp(times, film.t, values[:, i], np.nan, np.nan))
-                styles.append((PALETTE[i % count % len(PALETTE)], DASHES[2 * reference or k]))
-        return TimedPlot(self.server.gui, names, times, np.array(columns).T, styles)
+                count = number[title, reference] = number.get((title, reference), -1) + 1
+                style = (PALETTE[count % len(PALETTE)], DASHES[2 * reference or k])
+                label = name + " ref." * reference + " (2)" * k
+                drawn = np.interp(times, film.t, values, np.nan, np.nan)
+                found.setdefault(title, []).append((label, drawn, style))
+        return found
 
     def _add_paths(self, film: Film, scene: Scene) -> list[Any]:
         """Draw the whole paths of hands and references; returns the handles of the latter."""
-        rows = film.instants
+        rows = few(film, POINTS)
         hands = np.array([scene.drawing.at(film.q[row]).hands for row in rows])
         handles, start = [], 0
         for k, output in enumerate(film.outputs):
