@@ -14,17 +14,18 @@ from annotated_types import Ge, Le, Len
 
 from concur.outputs import Output, references
 from concur.outputs.references import Reference
-from concur.robot import Pose
 from concur.tables import (
     Expected,
     Table,
     Vector3,
     Vector6,
-    check_kind,
-    fault,
-    located,
+    build,
+    entry,
+    of_kind,
+    placed,
+    refused,
+    stranger,
     unknown,
-    values,
     variant,
 )
 
@@ -127,92 +128,81 @@ def read_reference(
     for name in given_tables:
         if name not in named:
             raise unknown(path, f"[reference.{name}]", "", "an output", name, named)
-    tables: dict[str, Any] = {}
-    own: dict[str, Reference] = {}
-    for name, output in named.items():
-        if name not in given_tables:
-            raise fault(
-                path,
-                "[reference]",
-                name,
-                expected=f"a table [reference.{name}]",
-                came="no value",
-                cure=f"Add a table [reference.{name}]: each output needs one.",
-            )
-        tables[name] = check_kind(
-            REFERENCE_KINDS[output.group],
-            given_tables[name],
-            path,
-            {"reference": given_tables},
-            ("reference", name),
-            f"a kind for an output in {output.group}",
-        )
-        own[name] = _own_reference(output, tables[name], path)
-    whole = references.stack(*(_total(output, named, tables, own, path) for output in outputs))
+    file, own = {"reference": given_tables}, dict[str, Reference]()
+    with placed(path, file):
+        for name, output in named.items():
+            if name not in given_tables:
+                cure = f"Add a table [reference.{name}]: each output needs one."
+                at = ("reference", name)
+                raise refused(at, f"a table [reference.{name}]", "no value", cure)
+            own[name] = _own_reference(output, given_tables[name], file, Path(path))
+        parts = [_total(output, named, given_tables, own) for output in outputs]
+        whole = references.stack(*parts)
     whole.notes = tuple(f"{name}: {note}" for name, part in own.items() for note in part.notes)
     return whole
 
 
-def _own_reference(output: Output, table: Any, path: str | PathLike[str]) -> Reference:
-    label = f"[reference.{output.name}]"
-    own = inspect.signature(MAKERS[table.kind]).parameters.keys()
-    given = {name: value for name, value in values(table).items() if name in own}
-    if table.kind == "file":
-        given |= {"group": output.group, "file": Path(path).parent / given["file"]}
-    elif "group" in own and (table.kind == "screw" or type(table) is not _PATHS.get(table.kind)):
-        given["group"] = output.group
-    with located(path, label):
-        if table.kind == "screw":
-            given["start_pose"] = Pose(**values(given["start_pose"])).matrix
-        reference = MAKERS[table.kind](**given)
-    if reference.pose_size != output.pose_size:
-        raise fault(
-            path,
-            label,
-            "",
-            expected=f"{output.pose_size} coordinates for an output in {output.group}",
-            came=f"{reference.pose_size} coordinates",
-            cure="Give each point one number per coordinate of the output.",
-        )
-    carried = _carried(output, table, reference, path)
-    planar = output.group == "SE2" and table.kind != "file"
-    return references.planar(carried) if planar else carried
+def _own_reference(
+    output: Output, table: Mapping[str, Any], file: Mapping[str, Any], path: Path
+) -> Reference:
+    """Reference of one table, without that to which it is relative."""
+    at, kinds = ("reference", output.name), REFERENCE_KINDS[output.group]
+    fields = of_kind(kinds, table, path, file, at, f"a kind for an output in {output.group}")
+    is_path = fields is _PATHS.get(table["kind"])
+
+    def made(
+        kind: str,
+        drift: Sequence[float] | None = None,
+        moving: Sequence[float] | None = None,
+        relative_to: str | None = None,
+        components: Sequence[int] | None = None,
+        **given: Any,
+    ) -> Reference:
+        make = MAKERS[kind]
+        if kind == "file":
+            given |= {"group": output.group, "file": path.parent / given["file"]}
+        elif kind == "screw":
+            given |= {"group": output.group, "start_pose": given["start_pose"].matrix}
+        elif "group" in inspect.signature(make).parameters and not is_path:
+            given["group"] = output.group
+        reference = make(**given)
+        if reference.pose_size != output.pose_size:
+            expected = f"{output.pose_size} coordinates for an output in {output.group}"
+            cure = "Give each point one number per coordinate of the output."
+            raise refused((None,), expected, f"{reference.pose_size} coordinates", cure)
+        carried = _carried(output, reference, drift, moving)
+        planar = output.group == "SE2" and kind != "file"
+        return references.planar(carried) if planar else carried
+
+    found: Reference = build(fields, table, path, file, at, made)
+    return found
 
 
 def _carried(
-    output: Output, table: Any, reference: Reference, path: str | PathLike[str]
+    output: Output,
+    reference: Reference,
+    drift: Sequence[float] | None,
+    moving: Sequence[float] | None,
 ) -> Reference:
     """Reference carried by a moving frame or a drift."""
-    label = f"[reference.{output.name}]"
     axes = output.axes or ""
-    if table.moving is not None:
+    if moving is not None:
         if output.group not in _MOVING or (axes and axes != "xyz"):
-            raise fault(
-                path,
-                label,
-                "moving",
-                expected=f"an output in {', '.join(_MOVING)}, with axes x, y, z",
-                came=" ".join(filter(None, (output.group, axes))),
-                cure="Give the motion in inertial axes.",
-            )
-        with located(path, label, "moving"):
-            reference = references.moving(reference, table.moving)
-    if table.drift is not None:
+            expected = f"an output in {', '.join(_MOVING)}, with axes x, y, z"
+            came = " ".join(filter(None, (output.group, axes)))
+            raise refused(("moving",), expected, came, "Give the motion in inertial axes.")
+        with entry("moving"):
+            reference = references.moving(reference, moving)
+    if drift is not None:
         if output.group in ("SO2", "SO3"):
-            raise fault(
-                path,
-                label,
-                "drift",
-                expected="an output with a position",
-                came=output.group,
-                cure="Remove it: an orientation cannot drift.",
-            )
-        velocity = np.array(table.drift)
+            cure = "Remove it: an orientation cannot drift."
+            raise refused(("drift",), "an output with a position", output.group, cure)
+        velocity = np.array(drift)
         if axes:
             velocity = velocity[["xyz".index(axis) for axis in axes]]
         elif output.group == "SE2":
             velocity = np.append(output.lie.basis[:3, :2].T @ velocity, 0.0)
-        with located(path, label, "drift"):
+        with entry("drift"):
             reference = references.drifting(reference, velocity)
     return reference
 
@@ -220,69 +210,43 @@ def _carried(
 def _total(
     output: Output,
     named: Mapping[str, Output],
-    tables: Mapping[str, Any],
+    tables: Mapping[str, Mapping[str, Any]],
     own: Mapping[str, Reference],
-    path: str | PathLike[str],
     trail: tuple[str, ...] = (),
 ) -> Reference:
     """Sum of a reference and of those that it is relative to."""
-    name, label = output.name, f"[reference.{output.name}]"
-    to = getattr(tables[name], "relative_to", None)
-    components = getattr(tables[name], "components", None)
+    name = output.name
+    to, components = (tables[name].get(field) for field in ("relative_to", "components"))
+    at, sums = ("reference", name, "relative_to"), ("reference", name, "components")
     if to is None:
         if components is not None:
-            raise fault(
-                path,
-                label,
-                "components",
-                expected="`components` together with `relative_to`",
-                came="`components` alone",
-                cure="Add `relative_to` or remove `components`.",
-            )
+            expected = "`components` together with `relative_to`"
+            cure = "Add `relative_to` or remove `components`."
+            raise refused(sums, expected, "`components` alone", cure)
         return own[name]
     if to not in named:
-        raise unknown(path, label, "relative_to", "another output", to, named)
+        raise stranger(at, "another output", to, named)
     if to in (*trail, name):
-        raise fault(
-            path,
-            label,
-            "relative_to",
-            expected="references without a cycle",
-            came="the cycle " + " -> ".join((*trail, name, to)),
-            cure="Give one of them in inertial axes.",
-        )
+        came, cure = "the cycle " + " -> ".join((*trail, name, to)), "Give one in inertial axes."
+        raise refused(at, "references without a cycle", came, cure)
     frames = [each.relative_to or "the inertial frame" for each in (output, named[to])]
     if frames[0] != frames[1]:
-        raise fault(
-            path,
-            label,
-            "relative_to",
-            expected="another output in the same frame",
-            came=f"`{name}` in {frames[0]} relative to `{to}` in {frames[1]}",
-            cure="Give both outputs the same `relative_to`, or none.",
-        )
+        came = f"`{name}` in {frames[0]} relative to `{to}` in {frames[1]}"
+        cure = "Give both outputs the same `relative_to`, or none."
+        raise refused(at, "another output in the same frame", came, cure)
     axes, origin_axes = output.axes or "", named[to].axes or ""
     if not axes or not origin_axes or (components is None and not set(origin_axes) <= set(axes)):
-        raise fault(
-            path,
-            label,
-            "relative_to",
-            expected="two outputs in R, R2 or R3, the other one with no further axes",
-            came=f"`{name}` in {output.group} {axes} relative to `{to}` in "
-            f"{named[to].group} {origin_axes}",
-            cure="Use outputs with positions along the same axes.",
-        )
-    origin = _total(named[to], named, tables, own, path, (*trail, name))
+        expected = "two outputs in R, R2 or R3, the other one with no further axes"
+        kinds = [f"{each.group} {each.axes or ''}" for each in (output, named[to])]
+        came = f"`{name}` in {kinds[0]} relative to `{to}` in {kinds[1]}"
+        raise refused(at, expected, came, "Use outputs with positions along the same axes.")
+    origin = _total(named[to], named, tables, own, (*trail, name))
     if components is None:
         components = [axes.index(axis) for axis in origin_axes]
     if len(origin_axes) > len(axes):
-        raise fault(
-            path,
-            label,
-            "components",
-            expected="an output with at least as many coordinates as the one it is relative to",
-            came=f"{len(axes)} coordinates relative to {len(origin_axes)}",
-            cure="Make it relative to an output with fewer coordinates.",
-        )
-    with located(path, label, "components"):
+        expected = "an output with at least as many coordinates as the one it is relative to"
+        came = f"{len(axes)} coordinates relative to {len(origin_axes)}"
+        cure = "Make it relative to an output with fewer coordinates."
+        raise refused(sums, expected, came, cure)
+    with entry(*sums):
         return references.relative(own[name], origin, components)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Annotated, Any
 
@@ -20,13 +20,13 @@ from concur.tables import (
     Pair,
     Positive,
     Time,
-    check_kind,
-    fault,
+    build,
+    entry,
     is_pair,
     list_of,
-    located,
-    unknown,
-    values,
+    of_kind,
+    refused,
+    stranger,
     variant,
 )
 from concur.worlds import Requirement
@@ -76,15 +76,26 @@ class Conditions:
         Time of the last tick, s.
     friction : Slip or None
         Friction of wheels that may slip.
-    place : tuple
-        File and table.
+    found : dict of str to Requirement
+        Requirements made so far by `made`, by their names.
     """
 
     limits: JointLimits
     outputs: Sequence[Output]
     last: float
     friction: Slip | None
-    place: tuple[Path, str]
+    found: dict[str, Requirement] = field(default_factory=dict)
+
+    def made(self, kind: str, name: str | None = None, **given: Any) -> None:
+        """Add the requirements of a table; several from one name have that of their part behind."""
+        own = getattr(self, kind)(**given)
+        for each in own:
+            suffix = each.name.partition(" ")[2] if len(own) > 1 else ""
+            each = replace(each, name=f"{name} {suffix}".strip() if name else each.name)
+            if each.name in self.found:
+                expected = "a unique name for each requirement"
+                raise refused(("name",), expected, f"`{each.name}` twice", "Add a `name`.")
+            self.found[each.name] = each
 
     def settle(
         self,
@@ -180,13 +191,8 @@ class Conditions:
         known = _coordinates(self.limits.robot)
         ends: dict[str, Any] = dict(zip(known, self.limits.positions, strict=True))
         if interval is not None and joint is None:
-            raise fault(
-                *self.place,
-                "joint",
-                expected="a joint for the interval",
-                came="no value",
-                cure="Name the joint, or remove `interval` for the limits of all joints.",
-            )
+            cure = "Name the joint, or remove `interval` for the limits of all joints."
+            raise refused(("joint",), "a joint for the interval", "no value", cure)
         self._check("joint", "a joint", joint, ends)
         if joint is not None:
             own = ends[joint] if interval is None else np.array(interval, dtype=float)
@@ -194,7 +200,7 @@ class Conditions:
         limited = {name: pair for name, pair in ends.items() if np.isfinite(pair).any()}
         if not limited:
             raise self._no_limit("interval", "limits")
-        with located(*self.place, "interval"):
+        with entry("interval"):
             return [_joint(name, pair, *known[name]) for name, pair in limited.items()]
 
     def margin(self, above: Positive) -> list[Requirement]:
@@ -215,7 +221,7 @@ class Conditions:
         box : sequence of sequence of float
             An interval for each position of the base, m.
         """
-        return [_base(box, self.limits.robot, self.place)]
+        return [_base(box, self.limits.robot)]
 
     def slip(self, below: Positive, wheel: str | None = None) -> list[Requirement]:
         """The slip speed of a wheel that may slip stays below a bound.
@@ -261,17 +267,13 @@ class Conditions:
 
     def _check(self, field: str, kind: str, name: str | None, known: Collection[str]) -> None:
         if name is not None and name not in known:
-            raise unknown(*self.place, field, kind, name, known)
+            raise stranger((field,), kind, name, known)
 
     def _plant(self) -> Plant:
         if self.friction is None:
-            raise fault(
-                *self.place,
-                "kind",
-                expected="a table [plant.slip], with which wheels may slip",
-                came="wheels that roll without slip",
-                cure="Add [plant.slip], or remove the requirement.",
-            )
+            expected = "a table [plant.slip], with which wheels may slip"
+            cure = "Add [plant.slip], or remove the requirement."
+            raise refused(("kind",), expected, "wheels that roll without slip", cure)
         return Plant(self.limits.robot, slip=self.friction)
 
     def _errors(
@@ -294,7 +296,7 @@ class Conditions:
             expected = f"a time up to the last tick at {self.last:g} s"
         if expected:
             cure = f"Give `{size}`, and times within the duration."
-            raise fault(*self.place, field, expected=expected, came=came, cure=cure)
+            raise refused((field,), expected, came, cure)
         return [
             _error(kind, signal, bound, unit, after)
             for field, (signal, unit) in zip(fields, parts, strict=True)
@@ -306,14 +308,11 @@ class Conditions:
     ) -> list[Requirement]:
         """Least loads of contacts, or least moments about the edges of their polygon."""
         if not names:
-            constant = not self._plant().nl
-            raise fault(
-                *self.place,
-                "kind",
-                expected="loads that follow from the motion, of contacts fixed to the base",
-                came="constant loads" if constant else "wheels that move against the base",
-                cure="Remove `loads` from [plant.slip]." if constant else "Require loads: `load`.",
-            )
+            expected = "loads that follow from the motion, of contacts fixed to the base"
+            came, cure = "wheels that move against the base", "Require loads: `load`."
+            if not self._plant().nl:
+                came, cure = "constant loads", "Remove `loads` from [plant.slip]."
+            raise refused(("kind",), expected, came, cure)
         self._check("contact", "a wheel or support", contact, names)
         return [
             Requirement(
@@ -337,13 +336,8 @@ class Conditions:
         return found
 
     def _no_limit(self, field: str, what: str) -> Exception:
-        return fault(
-            *self.place,
-            field,
-            expected=f"`{field}`, or {what} in the robot file",
-            came="no value",
-            cure=f"Add the field `{field}`.",
-        )
+        expected = f"`{field}`, or {what} in the robot file"
+        return refused((field,), expected, "no value", f"Add the field `{field}`.")
 
 
 KINDS = (
@@ -374,30 +368,12 @@ def read_requirements(
     last = times[0] - times[1]
     if tables is None:
         return tuple(_usual(limits, outputs, tolerances, last))
-    found: dict[str, Requirement] = {}
+    whole, conditions = {"requirements": tables}, Conditions(limits, outputs, last, slip)
     for k, table in enumerate(tables):
-        at = ("requirements", k)
-        made = check_kind(
-            REQUIREMENT_KINDS, table, path, {"requirements": tables}, at, "a kind of requirement"
-        )
-        given = values(made)
-        kind, name = given.pop("kind"), given.pop("name", None)
-        place = path, f'[[requirements]] "{name}"' if name else f"[[requirements]] number {k + 1}"
-        conditions = Conditions(limits, outputs, last, slip, place)
-        own = getattr(conditions, kind)(**given)
-        for each in own:
-            suffix = each.name.partition(" ")[2] if len(own) > 1 else ""
-            each = replace(each, name=f"{name} {suffix}".strip() if name else each.name)
-            if each.name in found:
-                raise fault(
-                    *place,
-                    "name",
-                    expected="a unique name for each requirement",
-                    came=f"`{each.name}` twice",
-                    cure="Add a `name`.",
-                )
-            found[each.name] = each
-    return tuple(found.values())
+        at, what = ("requirements", k), "a kind of requirement"
+        make = of_kind(REQUIREMENT_KINDS, table, path, whole, at, what)
+        build(make, table, path, whole, at, conditions.made)
+    return tuple(conditions.found.values())
 
 
 def _usual(
@@ -451,7 +427,7 @@ def _joint(name: str, pair: Any, signal: str, unit: str) -> Requirement:
     return Requirement("joint", f"joint {name}", ((signal, low, high),), scale or 1.0, unit)
 
 
-def _base(box: Any, robot: Mechanism, place: tuple[Path, str]) -> Requirement:
+def _base(box: Any, robot: Mechanism) -> Requirement:
     base = robot.bodies[0].name
     signals = {
         name: signal
@@ -459,16 +435,12 @@ def _base(box: Any, robot: Mechanism, place: tuple[Path, str]) -> Requirement:
         if unit == "m" and name.split(".")[0] == base
     }
     if len(box) != len(signals):
-        raise fault(
-            *place,
-            "box",
-            expected=f"{len(signals)} intervals ({', '.join(signals)})",
-            came=f"{len(box)}",
-            cure="Give one interval for each coordinate of the base.",
-        )
+        expected = f"{len(signals)} intervals ({', '.join(signals)})"
+        cure = "Give one interval for each coordinate of the base."
+        raise refused(("box",), expected, f"{len(box)}", cure)
     ends = [(float(low), float(high)) for low, high in box]
     bounds = tuple((name, *pair) for name, pair in zip(signals.values(), ends, strict=True))
-    with located(*place, "box"):
+    with entry("box"):
         size = min((high - low) / 2 for low, high in ends)
         return Requirement("base", "base", bounds, size if 0.0 < size < math.inf else 1.0, "m")
 

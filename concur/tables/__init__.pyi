@@ -1,21 +1,24 @@
 # The names of the package, and where they are. `__init__.py` reads this file.
 from ._build import build as build
 from ._build import model_of as model_of
+from ._build import placed as placed
 from ._build import variant as variant
 from ._faults import Refusal as Refusal
+from ._faults import entry as entry
 from ._faults import fault as fault
 from ._faults import file_named as file_named
 from ._faults import located as located
 from ._faults import missing_file as missing_file
 from ._faults import refused as refused
 from ._faults import show as show
+from ._faults import stranger as stranger
 from ._faults import suggest as suggest
 from ._faults import suggest_file as suggest_file
 from ._faults import unknown as unknown
 from ._schema import json_schema as json_schema
 from ._table import Table as Table
 from ._table import check as check
-from ._table import check_kind as check_kind
+from ._table import of_kind as of_kind
 from ._table import values as values
 from ._toml import DEEPEST as DEEPEST
 from ._toml import LARGEST_TOML as LARGEST_TOML

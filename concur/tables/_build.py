@@ -7,6 +7,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import is_dataclass
 from enum import Enum
 from functools import cache, partial, reduce
@@ -63,11 +64,11 @@ def build(
     Parameters
     ----------
     make : type or callable
-        Class with annotated parameters, or a function; of a class with a method `from_table` the
-        fields are the parameters of this method. Parameters annotated with `INTERNAL` are no
-        fields; if the constructor of a table inside requires one, a `functools.partial` that takes
-        it stands for the object. An abstract class stands for those of its module that are derived
-        from it: the field `type` names one.
+        Class with annotated parameters, a function, or a table; of a class with a method
+        `from_table` the fields are the parameters of this method. Parameters annotated with
+        `INTERNAL` are no fields; if the constructor of a table inside requires one, a
+        `functools.partial` that takes it stands for the object. An abstract class stands for those
+        of its module that are derived from it: the field `type` names one.
     table : mapping
         The table.
     path : path
@@ -91,12 +92,38 @@ def build(
     ConcurError
         As of the constructors, with file, table and field before the place.
     """
-    checked = check(model_of(make), table, path, whole, at)
-    try:
+    is_table = isinstance(make, type) and issubclass(make, Table)
+    fields: type[Table] = make if is_table else model_of(make)  # type: ignore[assignment]
+    checked = check(fields, table, path, whole, at)
+    with placed(path, table if whole is None else whole, at):
         return _made(checked, maker)
+
+
+@contextmanager
+def placed(
+    path: str | PathLike[str], whole: Mapping[str, Any], at: tuple[str | int, ...] = ()
+) -> Iterator[None]:
+    """Put file, table and field of a position in a file before the place of errors.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    whole : mapping
+        Its content.
+    at : tuple
+        Position of a table in it; errors of `refused` have that of their entry in the table.
+
+    Yields
+    ------
+    None
+        Nothing.
+    """
+    try:
+        yield
     except ConcurError as error:
-        inner = (*at, *error.data.pop("at"))
-        with located(path, *split(inner, table if whole is None else whole)):
+        inner = (*at, *error.data.pop("at", (None,)))
+        with located(path, *split(inner, whole)):
             raise
 
 

@@ -88,7 +88,55 @@ def refused(
     DescriptionError
         The error to raise.
     """
-    return DescriptionError("entry", expected=expected, came=came, cure=cure, at=at)
+    return DescriptionError("", expected=expected, came=came, cure=cure, at=at)
+
+
+def stranger(
+    at: tuple[str, ...], kind: str, name: object, known: Iterable[str]
+) -> DescriptionError:
+    """Build the error of a table's constructor for an unknown name; `build` adds file and table.
+
+    Parameters
+    ----------
+    at : tuple of str
+        Position of the name in the table.
+    kind : str
+        As for `unknown`.
+    name : str or object
+        As for `unknown`.
+    known : iterable of str
+        As for `unknown`.
+
+    Returns
+    -------
+    DescriptionError
+        The error to raise.
+    """
+    names = list(known)
+    expected = f"{kind} ({', '.join(names)})" if names else kind
+    cure = suggest(str(name), names, "Check the spelling.")
+    return refused(at, expected, named(name), cure)
+
+
+@contextmanager
+def entry(*at: str) -> Iterator[None]:
+    """Let errors that are raised inside belong to an entry of the table that `build` makes.
+
+    Parameters
+    ----------
+    *at : str
+        Position of the entry in the table.
+
+    Yields
+    ------
+    None
+        Nothing.
+    """
+    try:
+        yield
+    except ConcurError as error:
+        error.data.setdefault("at", at)
+        raise
 
 
 class Refusal:
@@ -136,15 +184,9 @@ def unknown(
     DescriptionError
         The error to raise.
     """
-    names = list(known)
-    return fault(
-        path,
-        table,
-        field,
-        expected=f"{kind} ({', '.join(names)})" if names else kind,
-        came=named(name),
-        cure=suggest(str(name), names, "Check the spelling."),
-    )
+    found = stranger((field,), kind, name, known)
+    told = {"expected": found.expected, "came": found.came, "cure": found.cure}
+    return fault(path, table, field, **told)
 
 
 @contextmanager
@@ -179,7 +221,7 @@ def located(path: str | PathLike[str], table: str, field: str = "") -> Iterator[
         )
         data = {**error.data, "file": str(path), "table": table, "field": field}
         raise type(error)(
-            f"{place}: {error.where}",
+            f"{place}: {error.where}" if error.where else place,
             expected=error.expected,
             came=error.came,
             cure=error.cure,

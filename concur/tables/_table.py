@@ -126,15 +126,15 @@ def check(
     raise fault(path, *place, **told) from None
 
 
-def check_kind(
+def of_kind(
     kinds: Mapping[str, type[T]],
     data: Mapping[str, Any],
     path: str | PathLike[str],
     whole: Mapping[str, Any],
     at: tuple[str | int, ...],
     what: str,
-) -> T:
-    """Validate a table with the fields of its `kind`.
+) -> type[T]:
+    """Find the fields of a table by its `kind`.
 
     Parameters
     ----------
@@ -153,17 +153,17 @@ def check_kind(
 
     Returns
     -------
-    Table
-        The validated table.
+    type
+        The fields.
 
     Raises
     ------
     DescriptionError
-        If there is no such kind, and as of `check`.
+        If there is no such kind.
     """
     kind = data.get("kind")
     if isinstance(kind, str) and kind in kinds:
-        return check(kinds[kind], data, path, whole, at)
+        return kinds[kind]
     raise unknown(path, *split((*at, "kind"), whole), what, kind, kinds)
 
 

@@ -345,14 +345,14 @@ FAULTS = [
     (
         'wheel = "left_wheel"',
         'wheel = "turret"',
-        "[[requirements]] number 9",
+        '[[requirements]] "turret"',
         "wheel",
         "left_wheel",
     ),
     (
         "[plant.slip]\ngrip = 0.8\nloads = 150.0\n",
         "",
-        "[[requirements]] number 9",
+        '[[requirements]] "left_wheel"',
         "kind",
         "[plant.slip]",
     ),

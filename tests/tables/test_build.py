@@ -24,8 +24,9 @@ from concur.tables import (
     Table,
     Vector3,
     build,
-    check_kind,
+    check,
     model_of,
+    of_kind,
     values,
     variant,
 )
@@ -253,7 +254,9 @@ def test_the_field_kind_chooses_a_table() -> None:
 
     def checked(k: int) -> Table:
         table: Any = whole["forms"][k]
-        return check_kind(kinds, table, "file.toml", whole, ("forms", k), "a kind of form")
+        at = ("forms", k)
+        make = of_kind(kinds, table, "file.toml", whole, at, "a kind of form")
+        return check(make, table, "file.toml", whole, at)
 
     assert values(checked(0)) == {"kind": "disc", "radius": 2}
     with pytest.raises(DescriptionError, match="3 numbers, got no value") as caught:
