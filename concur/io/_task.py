@@ -276,6 +276,13 @@ class Task:
         return velocities
 
     @property
+    def law_file(self) -> Path | None:
+        """Python file of a law of one's own, whose code runs when the law is built."""
+        if not self.law_source:
+            return None
+        return self.path.parent / str(self.law_table["kind"]).rpartition(":")[0]
+
+    @property
     def statement(self) -> Statement | None:
         """What `concur prove` proves; None without a table ``[proof]``.
 

@@ -54,6 +54,8 @@ def sources(rig: Rig) -> list[tuple[str, Path]]:
             if path.suffix.lower() == ".urdf" and is_file(sidecar):
                 found.append((role, sidecar))
     if task.source is not None and task.source.path == task.path:
+        if task.law_file is not None:
+            found.append((MODULE, task.law_file))
         known = {os.path.normpath(path) for _, path in found}
         others = [name for name in task.source.files if name not in known]
         found += [("reference", Path(name)) for name in others]

@@ -128,7 +128,8 @@ def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = Non
         same name. Names of files are relative to the folder of the rig file. Missing fields take
         the defaults of these classes; without ``[pose]`` there is no external pose.
     allowed : container of Path, optional
-        Files of ``drive_modules`` that may be run, with links resolved; default: all.
+        Files of ``drive_modules`` and of a law of the task that may be run, with links resolved;
+        default: all.
 
     Returns
     -------
@@ -168,12 +169,13 @@ def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = Non
         file = Path(path)
         task = load_task(_beside(file, "task", table.task, "a task file"))
         modules = drive_files(table.drive_modules, file)
-        refused = [m for m in modules if allowed is not None and m.resolve() not in allowed]
+        code = [*modules, *(copy_of(law) for law in (task.law_file,) if law is not None)]
+        refused = [m for m in code if allowed is not None and m.resolve() not in allowed]
         if refused:
             raise fault(
                 path,
                 "",
-                "drive_modules",
+                "drive_modules" if refused[0] in modules else "task",
                 expected="only Python files whose code is allowed to run",
                 came=", ".join(map(str, refused)),
                 cure="Allow their code only if you would run it yourself.",

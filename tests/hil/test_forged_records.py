@@ -539,6 +539,17 @@ def test_a_module_elsewhere_is_never_run(folder, trap, allow, tmp_path):
     assert not trace.exists()
 
 
+@pytest.mark.parametrize("allow", [False, True])
+def test_a_law_that_nobody_allowed_is_never_run(folder, trap, allow):
+    """The code of a law of the task is code, too."""
+    text, trace = trap
+    (folder / FOLDER / "law.py").write_text(text)
+    forge(folder, "task", lambda text: text + '\n[law]\nkind = "law.py:law"\n')
+    with pytest.raises(RigFileError, match=r"law\.py"):
+        recorded(folder, allow_code=allow)
+    assert not trace.exists()
+
+
 # --- the command ------------------------------------------------------------------------------
 
 

@@ -216,18 +216,19 @@ def test_a_robot_that_comes_with_the_package_is_not_copied(tmp_path):
     assert roles == ["rig", "task"]
 
 
-def test_files_of_references_are_copied(tmp_path):
+def test_files_of_references_and_laws_are_copied(tmp_path):
     rig, text = make_rig(tmp_path), TASK
     head, rest = text.split("[reference.base]", 1)
     _, rest = rest.split("[reference.hand]", 1)
     file = '[reference.base]\nkind = "file"\nfile = "base.csv"\n\n[reference.hand]'
-    (tmp_path / "reach.toml").write_text(head + file + rest)
+    (tmp_path / "reach.toml").write_text(head + file + rest + '\n[law]\nkind = "law.py:law"\n')
+    (tmp_path / "law.py").write_text("def law(q, s, reference): ...\n")
     times = np.linspace(0.0, 30.0, 301)
     np.savetxt(tmp_path / "base.csv", np.stack([times, 0.3 * times, 0.0 * times], 1), delimiter=",")
     rig = dataclasses.replace(rig, task=load_task(tmp_path / "reach.toml"))
     copies = save_copies(rig, tmp_path / "record")
-    assert [copy["role"] for copy in copies] == ["rig", "task", "reference"]
-    assert copies[-1]["file"] == "base.csv"
+    assert [copy["role"] for copy in copies] == ["rig", "task", "drive module", "reference"]
+    assert [copy["file"] for copy in copies[2:]] == ["law.py", "base.csv"]
 
 
 def test_what_is_gone_is_left_out(spread, tmp_path):
