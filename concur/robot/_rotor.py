@@ -77,7 +77,7 @@ class Rotor:
         return self.inertia * speed * (speed / 2 + carried)
 
     def moment_of_motion(self, v: Vector, w: Vector, turning: tuple[Array, Array]) -> Array:
-        """What it adds to the integral of v x w dm; `turning` are the link's angular velocities."""
+        """Contribution to the integral of v x w dm; `turning` are the link's angular velocities."""
         if self.axis is None:
             return ca.SX(3, 1)
         angular, other = turning
