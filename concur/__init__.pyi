@@ -35,6 +35,7 @@ from .robot import Motor as Motor
 from .robot import Pose as Pose
 from .robot import Wheel as Wheel
 from .robot import joints as joints
+from .robot import mount as mount
 from .simulation import Plant as Plant
 from .simulation import Run as Run
 from .simulation import compare as compare

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from concur.errors import ConcurError, DescriptionError
+from concur.io._mount import ROBOT, mounted
 from concur.io._names import blame
 from concur.robot import Body, Mechanism
 from concur.tables import build, fault, file_named, located, read_toml
@@ -105,11 +106,22 @@ def load(
     >>> load(path).nq
     1
     """
+    return _load(path, sidecar, keep_fixed, (xacro or {}, packages or {}))
+
+
+def _load(
+    path: str | PathLike[str],
+    sidecar: str | PathLike[str] | None = None,
+    keep_fixed: bool | Collection[str] = False,
+    macros: tuple[Mapping[str, str], Mapping[str, str | Path]] = ({}, {}),
+    trail: tuple[Path, ...] = (),
+) -> Mechanism:
+    """Read a robot that the files of `trail` mount, one in the other."""
     if file_named(path).suffix.lower() in (".urdf", ".xacro"):
         from concur.io._urdf import load_urdf
         from concur.io._urdf_xacro import Macros
 
-        return load_urdf(path, sidecar, keep_fixed, Macros(xacro or {}, packages or {}))
+        return load_urdf(path, sidecar, keep_fixed, Macros(*macros))
     if file_named(path).suffix.lower() in (".xml", ".mjcf") and not keep_fixed:
         from concur.io._mjcf import load_mjcf
 
@@ -132,14 +144,16 @@ def load(
             came="a task file (it has " + _listed(data, "outputs", "robot", "reference") + ")",
             cure=f"Use `concur track {path}`, or give the robot file.",
         )
-    given = build(Mechanism, data, path, maker=dict)
+    given = build(ROBOT, data, path, maker=dict)
+    mounts = given.pop("mount", ())
     folder = Path(path).resolve().parent
     given["bodies"] = [_with_meshes(body, folder) for body in given["bodies"]]
     try:
-        return Mechanism(**given)
+        robot = Mechanism(**given)
     except ConcurError as error:
         with located(path, *blame(error, given)):
             raise
+    return mounted(robot, mounts, path, _load, (*trail, Path(path).resolve()))
 
 
 def _with_meshes(body: Body, folder: Path) -> Body:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from concur.certify import operating_bounds
+from concur.io._mount import ROBOT
 from concur.io._nominal import QUANTITIES
 from concur.io._proof import ProofTable
 from concur.io._reference import REFERENCE_KINDS
@@ -13,7 +14,6 @@ from concur.io._requirements import REQUIREMENT_KINDS
 from concur.io._sidecar import UrdfSidecar
 from concur.io._task_tables import TaskTable, TrackedOutput
 from concur.io._uncertainty import WAYS
-from concur.robot import Mechanism
 from concur.tables import NUMBER, PAIR, Shape, any_of, json_schema, list_of, model_of, table_of
 
 DISTRIBUTIONS = {
@@ -33,7 +33,7 @@ def schemas() -> dict[str, Shape]:
     dict
         Schema by kind of file.
     """
-    robot = json_schema(model_of(Mechanism), "Robot file of concur")
+    robot = json_schema(ROBOT, "Robot file of concur")
     task, campaign = _task(), _task()
     task["title"], campaign["title"] = "Task file of concur", "Campaign file of concur"
     campaign["required"] = [*campaign["required"], "uncertainty"]

@@ -32,6 +32,7 @@ from concur.robot._lint import (
 )
 from concur.robot._mechanism import Mechanism
 from concur.robot._motor import Mimic, Motor
+from concur.robot._mount import mount
 from concur.robot._pose import Pose, scalar
 from concur.robot._pose import check_name as check_name
 from concur.robot._pose import shortest_rotation as shortest_rotation
@@ -91,6 +92,7 @@ __all__ = [
     "is_abelian",
     "joints",
     "kernel",
+    "mount",
     "robot_size",
     "scalar",
     "suspicious_inertias",

@@ -53,14 +53,59 @@ class Inertia:
         self.check("Inertia")
 
     @classmethod
+    def box(
+        cls, mass: float, size: Sequence[float], com: Sequence[float] = (0.0, 0.0, 0.0)
+    ) -> Inertia:
+        """Inertia of a box of uniform density.
+
+        Parameters
+        ----------
+        mass : float
+            Mass, kg.
+        size : sequence of float
+            Edges along the body axes, shape (3,), m.
+        com : sequence of float
+            Centre of the box in the body frame, shape (3,), m.
+
+        Returns
+        -------
+        Inertia
+            The inertia.
+
+        Raises
+        ------
+        InertiaError
+            If the mass is negative, or an edge is.
+        ShapeError, NonFiniteError
+            If an array has another shape, or a number is not finite.
+
+        Examples
+        --------
+        >>> import concur as cc
+        >>> cc.Inertia.box(12.0, (1.0, 2.0, 3.0)).moments
+        (13.0, 10.0, 5.0)
+        """
+        mass, edges = scalar(mass, "Inertia, `mass`"), vector(size, 3, "Inertia, `box`")
+        if min(edges) < 0.0:
+            raise InertiaError(
+                "Inertia, `box`",
+                expected="edges of zero or more, m",
+                came=str(edges),
+                cure="Give the lengths of the edges.",
+            )
+        x, y, z = (edge**2 for edge in edges)
+        return cls(mass, com, tuple(mass * (a + b) / 12.0 for a, b in ((y, z), (x, z), (x, y))))
+
+    @classmethod
     def from_table(
         cls,
         mass: float,
         com: Vector3 = (0.0, 0.0, 0.0),
         moments: Vector3 | None = None,
         tensor: Matrix3 | None = None,
+        box: Vector3 | None = None,
     ) -> Inertia:
-        """Mass and moments of inertia of a body, with either `moments` or `tensor`.
+        """Mass and moments of inertia of a body, with one of `moments`, `tensor` and `box`.
 
         Parameters
         ----------
@@ -74,6 +119,9 @@ class Inertia:
         tensor : sequence of sequence of float, optional
             Tensor about the centre of mass, along the body axes, shape (3, 3), kg m^2; an
             off-diagonal element is Ixy = -∫ x y dm. Default: none, with `moments`.
+        box : sequence of float, optional
+            Edges of a box of uniform density about the centre of mass, along the body axes, shape
+            (3,), m, in place of moments. Default: none.
 
         Returns
         -------
@@ -83,18 +131,22 @@ class Inertia:
         Raises
         ------
         DescriptionError
-            If both `moments` and `tensor` are given.
+            If more than one of `moments`, `tensor` and `box` is given.
         InertiaError
             As of the constructor.
         """
-        if moments is not None and tensor is not None:
+        ways = {"moments": moments, "tensor": tensor, "box": box}
+        given = [name for name, value in ways.items() if value is not None]
+        if len(given) > 1:
             raise DescriptionError(
-                "Inertia, `tensor`",
-                expected="either `moments` or `tensor`",
-                came="both",
-                cure="Remove one of them.",
-                field="tensor",
+                f"Inertia, `{given[1]}`",
+                expected="one of `moments`, `tensor` and `box`",
+                came=" and ".join(f"`{name}`" for name in given),
+                cure="Keep one of them.",
+                field=given[1],
             )
+        if box is not None:
+            return cls.box(mass, box, com)
         about = tensor if moments is None else moments
         return cls(mass, com) if about is None else cls(mass, com, about)
 

@@ -164,13 +164,15 @@ def model_of(make: Callable[..., Any]) -> type[Table]:
     Parameters
     ----------
     make : type or callable
-        As of `build`.
+        As of `build`, or a table.
 
     Returns
     -------
     type
         Table, made once for each constructor.
     """
+    if inspect.isclass(make) and issubclass(make, Table):
+        return make
     return _model(make, {}, source_of(make))
 
 

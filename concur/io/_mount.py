@@ -1,0 +1,79 @@
+"""Robots of other files in a robot file: the tables [[mount]]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any
+
+from concur.errors import DescriptionError
+from concur.robot import Mechanism, Pose, mount
+from concur.tables import FileName, OneOrMore, Text, located, variant
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A robot of another file on a body of this one.
+
+    Parameters
+    ----------
+    file : str
+        Robot file of any format, relative to this one.
+    on : str, optional
+        Body that carries it. Default: the base.
+    at : Pose
+        Pose of its base in the frame of that body. Default: the frame itself.
+    prefix : str
+        Text before all its names, such as `"left_"`. Default: none.
+    sidecar : str, optional
+        Sidecar of a URDF or MJCF file. Default: that beside it.
+    """
+
+    file: FileName
+    on: Text | None = None
+    at: Pose = field(default_factory=Pose)
+    prefix: Annotated[str, Text] = ""
+    sidecar: FileName | None = None
+
+
+@dataclass(frozen=True)
+class Mounts:
+    """Fields of a robot file beside those of a robot.
+
+    Parameters
+    ----------
+    mount : Mount or sequence of Mount, optional
+        Robots of other files that are fixed to bodies. Default: none.
+    """
+
+    mount: Annotated[Any, OneOrMore(Mount)] = ()
+
+
+ROBOT = variant(Mechanism, "Mechanism", Mounts)
+"""Table of a robot file."""
+
+
+def mounted(
+    robot: Mechanism,
+    mounts: Mount | Sequence[Mount],
+    path: str | PathLike[str],
+    load: Callable[..., Mechanism],
+    trail: tuple[Path, ...],
+) -> Mechanism:
+    """A robot with those of other files, which `load` reads."""
+    for one in [mounts] if isinstance(mounts, Mount) else mounts:
+        file = Path(path).parent / one.file
+        with located(path, f'[[mount]] "{one.file}"'):
+            if file.resolve() in trail:
+                raise DescriptionError(
+                    "`file`",
+                    expected="a file that does not mount this one",
+                    came=f"`{one.file}`, whose mounts lead back to it",
+                    cure="Remove one of the mounts.",
+                )
+            beside = None if one.sidecar is None else Path(path).parent / one.sidecar
+            arm = load(file, beside, trail=trail)
+            robot = mount(robot, arm, one.on, one.at, one.prefix)
+    return robot
