@@ -9,15 +9,20 @@ from typing import Annotated, Any
 
 import numpy as np
 from annotated_types import Ge, Le
+from scipy.spatial.transform import Rotation
 
 from concur.control import Servo, Start
 from concur.io._configuration import read_configuration
 from concur.outputs import Output
 from concur.outputs.references import Reference
+from concur.robot import Mechanism
+from concur.robot.joints import Free
 from concur.simulation import FASTEST_START
 from concur.tables import (
     Expected,
     NumberOrList,
+    Refusal,
+    Vector3,
     fault,
     is_number,
     located,
@@ -54,6 +59,14 @@ class InitialTable:
     near : float or sequence of float, optional
         With `start`: configurations by body, m and rad, near which the robot starts. Default:
         neutral.
+    attitude_deg : sequence of float, optional
+        Attitude of a base on a `Free` or `Spherical` joint, in place of its entry in `q` or `near`:
+        angles (3,), deg, by which it is turned about the inertial axes x, then y, then z. Default:
+        as in `q`.
+    spin_deg : sequence of float, optional
+        Angular velocity of the base, (3,), deg/s, along its axes, in place of `momentum`: that of
+        the task is the momentum at this velocity, at those of `s` and with the centre of mass at
+        rest. Excludes `start`. Default: none.
     offset : float or sequence of float, optional
         With `start`: pose error at the start by output, m and rad: linear, then angular, as the
         group of the output has them. In R^n it is the reference minus the output. Default: zero.
@@ -63,10 +76,12 @@ class InitialTable:
     s: Annotated[Mapping[str, Velocity], Expected("a table of shape velocities")] | None = None
     start: Annotated[str, one_of((ON_REFERENCE,))] | None = None
     near: Annotated[Mapping[str, NumberOrList], Expected("a table of bodies")] | None = None
+    attitude_deg: Vector3 | None = None
+    spin_deg: Vector3 | None = None
     offset: Annotated[Mapping[str, NumberOrList], Expected("a table of outputs")] | None = None
 
     def __post_init__(self) -> None:
-        written, sought = ("q", "s"), ("near", "offset")
+        written, sought = ("q", "s", "spin_deg"), ("near", "offset")
         wrong = [name for name in (written if self.start else sought) if getattr(self, name)]
         if not wrong:
             return
@@ -82,12 +97,59 @@ def start_on_reference(
     table: InitialTable, servo: Servo, reference: Reference, path: str | PathLike[str]
 ) -> Start:
     """State on the reference at t = 0; an error names the file if there is no such state."""
-    near = read_configuration(table.near or {}, servo.model.robot, path, "[initial.near]")
+    near = read_posture(table, servo.model.robot, path)
     offset = _offset(table.offset or {}, servo.outputs, path)
     with located(path, "[initial]", "start"):
         found = servo.start(reference, near, offset=offset)
         found.require(f"start of `{servo.name}`")
     return found
+
+
+def read_posture(table: InitialTable, robot: Mechanism, path: str | PathLike[str]) -> np.ndarray:
+    """Configuration that is written, or near which the start is sought."""
+    field = "near" if table.start else "q"
+    given = dict(getattr(table, field) or {})
+    if table.attitude_deg is not None:
+        base = robot.base
+        if base.joint.quaternion_at is None or base.name in given:
+            expected = "a base on a Free or Spherical joint that is in no other field"
+            came = f"`{base.name}` in [initial.{field}]"
+            if base.joint.quaternion_at is None:
+                came = f"`{base.name}` on a joint of type {type(base.joint).__name__}"
+            cure = f"Write its pose in [initial.{field}], or remove it from there."
+            raise fault(path, "[initial]", "attitude_deg", expected=expected, came=came, cure=cure)
+        turn = Rotation.from_euler("xyz", table.attitude_deg, degrees=True)
+        given[base.name] = [*np.zeros(base.joint.quaternion_at), *turn.as_quat()]
+    return read_configuration(given, robot, path, f"[initial.{field}]")
+
+
+def read_momentum(
+    table: InitialTable,
+    momentum: Sequence[float] | None,
+    robot: Mechanism,
+    q: np.ndarray,
+    path: str | PathLike[str],
+) -> np.ndarray | None:
+    """Momentum as it is written, or that of a spin, with the centre of mass at rest."""
+    if table.spin_deg is None:
+        return None if momentum is None else np.array(momentum, dtype=float)
+    refusal = Refusal(str(path), "[initial]")
+    if momentum is not None:
+        refusal("spin_deg", "either `spin_deg` or `momentum`", "both", "Remove one of them.")
+    if not isinstance(robot.base.joint, Free) or robot.wheels:
+        came = f"`{robot.base.name}` on a joint of type {type(robot.base.joint).__name__}"
+        cure = "Write `momentum`, or the velocities in [initial.s]."
+        refusal("spin_deg", "a base on a Free joint, without wheels", came, cure)
+    v = np.zeros(robot.nv)
+    for name, value in (table.s or {}).items():
+        if name in robot.freedom_names:  # others are refused with the model's velocities
+            v[robot.freedom_names.index(name)] = value
+    span = robot.v_slice(robot.base.name)
+    v[span.start + 3 : span.stop] = np.radians(table.spin_deg)
+    still = slice(span.start, span.start + 3)
+    linear = robot.momentum_matrix(q)[:3]
+    v[still] = -np.linalg.solve(linear[:, still], linear @ v)
+    return np.array(robot.momentum(q, v))
 
 
 def _offset(

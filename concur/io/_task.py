@@ -24,7 +24,7 @@ from concur.errors import (
 from concur.files import given, recorded
 from concur.io._configuration import check_bodies, read_configuration
 from concur.io._imperfections import read_imperfections, read_slip
-from concur.io._initial import start_on_reference
+from concur.io._initial import read_momentum, read_posture, start_on_reference
 from concur.io._nominal import nominal_values
 from concur.io._proof_task import proof_task
 from concur.io._reference import read_reference
@@ -696,16 +696,18 @@ def _read(path: str | PathLike[str]) -> Task:
     rule = options.get("redundancy")
     if rule is not None and rule.posture is not None:
         read_configuration(rule.posture, robot, path, "[servo.redundancy.posture]")
+    start = read_posture(task.initial, robot, path)
+    momentum = read_momentum(task.initial, task.momentum, robot, start, path)
     read = Task(
         name=task.name,
         path=Path(path),
         robot=robot,
-        momentum=None if task.momentum is None else frozen(task.momentum),
+        momentum=None if momentum is None else frozen(momentum),
         outputs=outputs,
         stiffness=read_gains(outputs, tables, "stiffness", path),
         damping=read_gains(outputs, tables, "damping", path),
         reference=read_reference(outputs, task.reference, path),
-        q0=read_configuration(task.initial.q or {}, robot, path, "[initial.q]"),
+        q0=start,
         initial_velocities=velocities,
         duration=task.simulation.duration,
         dt=task.simulation.dt,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -207,6 +208,7 @@ REFERENCES: dict[str, Callable[[np.ndarray, str], Any]] = {
     "no_waypoints": lambda p, g: r.waypoints([], [], group=g),
     "table": lambda p, g: r.table([0.0, 1.0, 2.0], [p, p, p], group=g),
     "table_of_one": lambda p, g: r.table([0.0], [p], group=g),
+    "from_file": lambda p, g: r.from_file(_file_of(p), group=g),
     "screw": lambda p, g: r.screw(p, np.full(_DIM[g], 0.01), group=g),
     "still_screw": lambda p, g: r.screw(p, np.zeros(_DIM[g]), group=g),
     "circle": lambda p, g: r.circle(p[:3], 0.01, 5.0, group=g),
@@ -221,6 +223,14 @@ REFERENCES: dict[str, Callable[[np.ndarray, str], Any]] = {
     "bare": lambda p, g: r.hold(p),
 }
 """References of one output by name, from its flat pose and group."""
+
+
+def _file_of(p: np.ndarray) -> Path:
+    """A file in which an output stays at a pose."""
+    path = Path(tempfile.mkdtemp()) / "pose.csv"
+    np.savetxt(path, np.column_stack([np.arange(3.0), np.tile(p, (3, 1))]), fmt="%.17g")
+    return path
+
 
 _DIM = {"R": 1, "R2": 2, "R3": 3, "SO2": 1, "SE2": 3, "SO3": 3, "SE3": 6, "R3xSO3": 6}
 

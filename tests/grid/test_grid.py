@@ -17,7 +17,7 @@ from tests.grid._walk import Cell, cells, fault, is_slow, of_law, of_references,
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 PLACED = {
-    "Body Inertia Mechanism Motor Output Pose Wheel joints LagrangianSystem": "systems",
+    "Body Inertia Mechanism Motor mount Output Pose Wheel joints LagrangianSystem": "systems",
     "PassiveServo Servo laws": "laws",
     "references ReferenceSample": "references",
     "Plant Run Status certified_gains certify compare design_gains geometric_phase "
@@ -49,8 +49,7 @@ def test_each_public_name_has_a_place() -> None:
         for name in names.split():
             assert (place == "packages") <= isinstance(getattr(cc, name), ModuleType)
             assert place != "calls" or name in called or name == "Status", name
-    made = {*REFERENCES, "stack", "from_function", "Loop", "Reference"}  # as loop, function
-    made |= {"from_file", "Smoothing"}  # files: tests/outputs
+    made = {*REFERENCES, "stack", "from_function", "Loop", "Reference", "Smoothing"}
     assert set(cc.references.__all__) <= made
     assert set(SHIPPED) == set(cc.robots.__all__)
 

@@ -16,7 +16,7 @@ import fields
 
 KINDS = ("robot", "sidecar", "task", "campaign", "rig")
 PAGES = {page: (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in fields.PAGES}
-UNITS = r"\b(m|rad|kg|s|N|W|Hz|1/s|m/s|rad/s|bit/s|m/N)(\^[2k])?\b"
+UNITS = r"\b(m|rad|deg|kg|s|N|W|Hz|1/s|m/s|rad/s|deg/s|bit/s|m/N)(\^[2k])?\b"
 # Numbers without a unit, by what the description calls them.
 PURE = re.compile(
     r"relative|ratio|weight|fraction|without unit|coefficient|number|counts|quaternion"

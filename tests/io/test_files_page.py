@@ -24,6 +24,17 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "files.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```toml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 ROBOT = tomllib.loads(next(b for b in BLOCKS if b.startswith('name = "cart"')))
+ARM = """
+name = "arm"
+[[bodies]]
+name = "foot"
+joint = { type = "Fixed" }
+[[bodies]]
+name = "link"
+parent = "foot"
+joint = { type = "Revolute", axis = [0, 1, 0] }
+inertia = { mass = 2.0, box = [0.1, 0.1, 0.5] }
+"""
 TASK = tomllib.loads(next(b for b in BLOCKS if b.startswith('name = "drive and point"')))
 
 
@@ -56,6 +67,7 @@ def test_block_is_read(block: str, tmp_path: Path) -> None:
     part = tomllib.loads(block)
     for name in ("cart.toml", "heavy_cart.toml"):
         (tmp_path / name).write_text(completed(ROBOT, {}))
+    (tmp_path / "arm.toml").write_text(ARM)
     target = tmp_path / "this.toml"
     if "name" in part:
         target.write_text(block)

@@ -92,3 +92,76 @@ def test_a_reference_out_of_reach_is_refused_with_the_distance(tmp_path: Path) -
         load_task(write(tmp_path, far + START + TAIL))
     assert "output `hand` stays 4." in str(error.value)
     assert "near" in error.value.cure
+
+
+FLYER = """
+name = "spin"
+robot = "free_flyer"
+MOMENTUM
+[[outputs]]
+name = "hand"
+body = "tool"
+group = "R3xSO3"
+stiffness = 1.0
+damping = 2.0
+[reference.hand]
+kind = "hold"
+point = [1.0, 0.2, 0.3, 0.0, 0.0, 0.0, 1.0]
+[simulation]
+duration = 0.1
+dt = 0.01
+"""
+
+
+def flyer(folder: Path, initial: str, momentum: str = "") -> Task:
+    file = folder / "task.toml"
+    file.write_text(FLYER.replace("MOMENTUM", momentum) + initial)
+    return load_task(file)
+
+
+def test_spin_and_attitude_of_the_hull_in_degrees(tmp_path: Path) -> None:
+    joints = "q = { turret = 0.3, upper_arm = 0.7, forearm = -1.2, wrist_pitch = 0.5 }\n"
+    initial = "[initial]\nattitude_deg = [10.0, -20.0, 30.0]\nspin_deg = [1.0, -2.0, 3.0]\n"
+    task = flyer(tmp_path, initial + joints + "s = { turret = 0.2, forearm = -0.1 }\n")
+    robot, servo = task.robot, task.servo
+    v = servo.model.velocity(task.q0, task.shape_velocities(servo))
+    assert np.degrees(v[3:6]) == pytest.approx([1.0, -2.0, 3.0], abs=1e-10)
+    assert v[robot.freedom_names.index("turret")] == pytest.approx(0.2, abs=1e-12)
+    assert robot.momentum(task.q0, v)[:3] == pytest.approx(np.zeros(3), abs=1e-10)
+
+    def about(axis: int, degrees: float) -> np.ndarray:
+        c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
+        i, j = (axis + 1) % 3, (axis + 2) % 3
+        turn = np.eye(3)
+        turn[i, i] = turn[j, j] = c
+        turn[j, i], turn[i, j] = s, -s
+        return turn
+
+    expected = about(2, 30.0) @ about(1, -20.0) @ about(0, 10.0)
+    assert robot.pose(task.q0, robot.base.name)[:3, :3] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("initial", "momentum", "field"),
+    [
+        ("spin_deg = [0, 0, 1]", "momentum = [0, 0, 0, 0, 0, 0]", "spin_deg"),
+        ("spin_deg = [0, 0]", "", "spin_deg"),
+        ("spin_deg = 3.0", "", "spin_deg"),
+        ('start = "on reference"\nspin_deg = [0, 0, 1]', "", "spin_deg"),
+        (
+            "attitude_deg = [0, 0, 1]\nq = { spacecraft = [0, 0, 0, 0, 0, 0, 1] }",
+            "",
+            "attitude_deg",
+        ),
+    ],
+)
+def test_a_spin_is_said_once(initial: str, momentum: str, field: str, tmp_path: Path) -> None:
+    with pytest.raises(ConcurError, match=f"`{field}`") as caught:
+        flyer(tmp_path, "[initial]\n" + initial, momentum)
+    assert "[initial]" in str(caught.value)
+
+
+def test_a_vehicle_has_no_spin_by_momentum(tmp_path: Path) -> None:
+    for field in ("spin_deg", "attitude_deg"):
+        with pytest.raises(ConcurError, match=f"`{field}`.*`chassis`"):
+            started(tmp_path, f"[initial]\n{field} = [0, 0, 1]\n")
