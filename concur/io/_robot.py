@@ -72,8 +72,9 @@ def load(
         .toml in its folder, if it exists.
     keep_fixed : bool or collection of str
         Whether links on fixed joints of a URDF file become bodies on `Fixed` joints; or names of
-        links that become bodies without mass there, such as frames of tools for outputs, while
-        their mass stays in the body that carries them. Names of other links have no effect.
+        links that become bodies without mass there, while their mass stays in the body that
+        carries them. Names of other links have no effect. Frames without mass and shape at the
+        end of a body, such as those of tools, always do.
     xacro : mapping of str to str, optional
         Values of the arguments of a xacro file; they go before those of the sidecar.
     packages : mapping of str to path, optional
@@ -116,17 +117,17 @@ def _load(
     macros: tuple[Mapping[str, str], Mapping[str, str | Path]] = ({}, {}),
     trail: tuple[Path, ...] = (),
 ) -> Mechanism:
-    """Read a robot that the files of `trail` mount, one in the other."""
+    """Read a robot that the files of `trail` mount, one in the other, from the outermost on."""
     if file_named(path).suffix.lower() in (".urdf", ".xacro"):
         from concur.io._urdf import load_urdf
         from concur.io._urdf_xacro import Macros
 
-        return load_urdf(path, sidecar, keep_fixed, Macros(*macros))
+        return load_urdf(path, sidecar, keep_fixed, Macros(*macros), held=bool(trail))
     if file_named(path).suffix.lower() in (".xml", ".mjcf") and not keep_fixed:
         from concur.io._mjcf import load_mjcf
 
         return load_mjcf(path, sidecar)
-    if sidecar is not None or keep_fixed:
+    if sidecar is not None or keep_fixed is True:
         raise DescriptionError(
             str(path),
             expected="a URDF file (.urdf) with `sidecar` or `keep_fixed`",
@@ -153,7 +154,8 @@ def _load(
     except ConcurError as error:
         with located(path, *blame(error, given)):
             raise
-    return mounted(robot, mounts, path, _load, (*trail, Path(path).resolve()))
+    frames = keep_fixed or ()
+    return mounted(robot, mounts, path, _load, (*trail, Path(path).resolve()), frames)
 
 
 def _with_meshes(body: Body, folder: Path) -> Body:

@@ -62,7 +62,8 @@ def read_robot(name: str, path: str | PathLike[str], frames: Collection[str] = (
 
 
 def load_with_frames(file: Path, frames: Collection[str]) -> Mechanism:
-    return load(file, keep_fixed=frames if file.suffix.lower() == ".urdf" else False)
+    mjcf = file.suffix.lower() in (".xml", ".mjcf")
+    return load(file, keep_fixed=False if mjcf else frames)
 
 
 def is_robot_file(name: str) -> bool:

@@ -79,8 +79,12 @@ def load_urdf(
     sidecar: str | PathLike[str] | None,
     keep_fixed: bool | Collection[str] = False,
     macros: Macros = Macros(),  # noqa: B008  # a frozen value
+    held: bool = False,
 ) -> Mechanism:
-    """Read a robot from a URDF file; parameters and errors as of `load`."""
+    """Read a robot from a URDF file; parameters and errors as of `load`.
+
+    The base of one that is `held` is on a fixed joint, if the sidecar has no base.
+    """
     read = read_urdf(path, sidecar, macros)
     file, root, links, tree = read.file, read.root, read.links, read.tree
     table, side, given = read.table, read.side, read.given
@@ -92,7 +96,7 @@ def load_urdf(
         unread.parts.append(Part("world", f"line {links['world'].node.line}", meaning))
     listed = unread.close(side)
     moving = held_joints(locked_joints(tree, table, side), links, table)
-    groups = _bodies(read, moving, keep_fixed)
+    groups = _bodies(read, moving, keep_fixed, held)
     if len(groups) > MOST_BODIES:
         root.refuse(
             f"at most {MOST_BODIES} bodies", f"{len(groups)}", "Merge links that do not move."
@@ -159,7 +163,7 @@ def load_urdf(
 
 
 def _bodies(
-    read: UrdfFile, tree: dict[str, UrdfJoint], keep_fixed: bool | Collection[str]
+    read: UrdfFile, tree: dict[str, UrdfJoint], keep_fixed: bool | Collection[str], held: bool
 ) -> dict[str, _Group]:
     """Group links to bodies from the root on, parents first."""
     root, links, base, side = read.root, read.links, read.table.base, read.side
@@ -192,7 +196,16 @@ def _bodies(
         own = first.joint if base is None else _BASES[base]()
         groups = {top: _Group(own, None, first.pose, first.limits)}
     else:
-        groups = {top: _Group(_BASES[base or ("fixed" if world else "free")](), None, np.eye(4))}
+        otherwise = "fixed" if world or held else "free"
+        groups = {top: _Group(_BASES[base or otherwise](), None, np.eye(4))}
+
+    def is_frame(name: str) -> bool:
+        """Whether a link, and all that is fixed to it, is a mere frame."""
+        own = children.get(name, [])
+        parts = ("inertial", "visual", "collision")
+        bare = not any(links[name].node.element.find(part) is not None for part in parts)
+        return bare and all(j.kind == "fixed" and is_frame(j.child) for j in own)
+
     at = {top: (top, np.eye(4))}  # body that contains a link, and the pose of the link in it
     waiting = [top] if tops else []
     while waiting:
@@ -203,7 +216,8 @@ def _bodies(
             placement = pose @ joint.pose
             if joint.kind == "fixed" and keep_fixed is not True:
                 at[joint.child] = (body, placement)
-                if keep_fixed and joint.child in keep_fixed:  # a frame; the mass is merged
+                named = keep_fixed and joint.child in keep_fixed
+                if named or is_frame(joint.child):  # the mass is merged
                     groups[joint.child] = _Group(joint.joint, body, placement)
             else:
                 groups[joint.child] = _Group(joint.joint, body, placement, joint.limits)

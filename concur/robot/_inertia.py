@@ -140,8 +140,8 @@ class Inertia:
         if len(given) > 1:
             raise DescriptionError(
                 f"Inertia, `{given[1]}`",
-                expected="one of `moments`, `tensor` and `box`",
-                came=" and ".join(f"`{name}`" for name in given),
+                expected="either `moments`, `tensor` or `box`",
+                came="both" if len(given) == 2 else "all of them",
                 cure="Keep one of them.",
                 field=given[1],
             )

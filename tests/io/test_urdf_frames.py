@@ -92,3 +92,32 @@ def test_a_servo_tracks_a_frame_as_the_point_of_its_body(tmp_path: Path) -> None
         outputs = [cc.Output("hand", body, "R", axes="z", point=point), fore]
         torques.append(cc.Servo(model, outputs, 4, 4).torque([0.4, 0.3], [0.1, -0.2], goal))
     assert_close(torques[0], torques[1], 1e-12)
+
+
+def test_frames_keep_their_names_without_being_asked_for(tmp_path: Path) -> None:
+    """A tool frame carries an output in Python, also behind a mount."""
+    path = tmp_path / "arm.urdf"
+    path.write_text(
+        '<robot name="r"><link name="sat"><inertial><mass value="50"/>'
+        '<inertia ixx="5" iyy="5" izz="5" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        '<link name="l1"><inertial><mass value="1"/>'
+        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        '<link name="flange"/><link name="tool0"/>'
+        '<joint name="j1" type="revolute"><parent link="sat"/><child link="l1"/>'
+        '<axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="5" velocity="2"/></joint>'
+        '<joint name="f" type="fixed"><parent link="l1"/><child link="flange"/>'
+        '<origin xyz="0.4 0 0.1"/></joint>'
+        '<joint name="t" type="fixed"><parent link="flange"/><child link="tool0"/>'
+        '<origin xyz="0 0 0.2" rpy="0 1.5 0"/></joint></robot>'
+    )
+    robot = cc.load(path)
+    assert [body.name for body in robot.bodies] == ["sat", "l1", "flange", "tool0"]
+    q = robot.neutral()
+    assert_close(robot.pose(q, "tool0")[:3, 3], [0.4, 0.0, 0.3], 1e-12)
+    hull = cc.Mechanism(
+        "hull", [cc.Body("hull", cc.joints.Free(), inertia=cc.Inertia.box(9.0, (1, 1, 1)))]
+    )
+    both = cc.mount(hull, robot, prefix="a_")
+    model = cc.reduce(both)
+    assert model.shape_names == ("a_l1",)
+    assert_close(both.pose(both.neutral(), "a_tool0")[:3, 3], [0.4, 0.0, 0.3], 1e-12)
