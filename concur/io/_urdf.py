@@ -157,8 +157,8 @@ def load_urdf(
                 raise
         tables = {"body": "bodies", "steering": "steering"}
         label = f'[[{tables.get(found[1], f"{found[1]}s")}]] "{found[2]}"' if found else ""
-        held = "base" if found is None and "base `" in error.where else ""
-        with located(side if given else file, label, held):
+        of_base = "base" if found is None and "base `" in error.where else ""
+        with located(side if given else file, label, of_base):
             raise
 
 

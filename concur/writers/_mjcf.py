@@ -137,7 +137,7 @@ def _geom(
     turn: Any = None,
     **more: str,
 ) -> None:
-    """Add a geom without mass; it touches nothing but what `more` says."""
+    """Add a geom without mass; its contacts are those of `more`."""
     quat = None if turn is None else np.roll(turn, 1)
     given = {"mass": "0", "contype": "0", "conaffinity": "0", **more}
     add(parent, "geom", type=kind, size=size, pos=place, quat=quat, **given)
