@@ -182,6 +182,13 @@ def result(path: Path) -> None:
     assert len(found.rows) >= 0
 
 
+def samples(path: Path) -> None:
+    """Follow samples of a motion; what is accepted has finite values."""
+    found = cc.references.from_file(path, group="R2")(0.1)
+    assert np.isfinite(found.flat_pose).all()
+    assert np.isfinite(found.acceleration).all()
+
+
 def about(servo: cc.Servo) -> Callable[[Path], None]:
     """Verify a file, and compare it with a servo's law."""
 
@@ -299,6 +306,7 @@ def kinds(folder: Path) -> dict[str, Kind]:
         "run": Kind((ran / "run.h5",), result, mutate=mutated_hdf5),
         "campaign": Kind((ran / "campaign.h5",), result, mutate=mutated_hdf5),
         "answer": Kind((ran / "run.json", ran / "audit.json"), result),
+        "samples": Kind(_samples(folder / "samples"), samples),
         "record": Kind((run / "manifest.json", run / ROWS_FILE), record),
     }
 
@@ -321,6 +329,18 @@ def _results(folder: Path, examples: Path) -> Path:
     cc.load_result(folder / "run.h5").save(folder / "run.json")
     made.servo.model.audit(made.outputs).save(folder / "audit.json")
     return folder
+
+
+def _samples(folder: Path) -> tuple[Path, ...]:
+    """Samples of a motion as text and as arrays."""
+    folder.mkdir()
+    t = np.arange(0.0, 0.4, 0.01)
+    rows = np.column_stack([t, np.sin(t), np.cos(t)])
+    np.savetxt(folder / "named.csv", rows, "%.9f", ",", header="t,x,y", comments="")
+    np.savetxt(folder / "bare.txt", rows, "%.9f")
+    np.save(folder / "rows.npy", rows)
+    np.savez_compressed(folder / "named.npz", t=t, x=rows[:, 1], y=rows[:, 2])
+    return tuple(sorted(folder.iterdir()))
 
 
 def _record(folder: Path) -> Path:
