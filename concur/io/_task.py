@@ -35,16 +35,14 @@ from concur.io._task_parts import (
     frozen,
     is_robot_file,
     option_at_fault,
-    read_gains,
-    read_integral,
     read_law,
     read_operating,
-    read_output,
+    read_outputs,
     read_plant,
     read_robot,
     read_stages,
 )
-from concur.io._task_tables import TaskTable, TrackedOutput
+from concur.io._task_tables import TaskTable
 from concur.io._uncertainty import read_uncertainty, read_world
 from concur.io._world_file import write_world
 from concur.io._world_loop import WorldLoop
@@ -66,7 +64,7 @@ from concur.simulation import (
     simulate,
     valid_ranges,
 )
-from concur.tables import build, check, fault, located, read_toml, show
+from concur.tables import build, fault, located, read_toml, show
 from concur.worlds import Requirement, Uncertainty, World
 
 if TYPE_CHECKING:
@@ -679,13 +677,10 @@ def _read(path: str | PathLike[str]) -> Task:
             cure=f"Use `concur check {path}`; a task names it in its field `robot`.",
         )
     task = build(TaskTable, data, path)
-    tables = [
-        check(TrackedOutput, table, path, {"outputs": task.outputs}, ("outputs", k))
-        for k, table in enumerate(task.outputs)
-    ]
-    frames = {name for table in tables for name in (table.body, table.relative_to) if name}
+    named = [table.get(key) for table in task.outputs for key in ("body", "relative_to")]
+    frames = {name for name in named if isinstance(name, str)}
     robot = read_robot(task.robot, path, frames)
-    outputs = tuple(read_output(table, robot, path) for table in tables)
+    outputs, gains = read_outputs(task.outputs, robot, path)
     moving, tolerances = task.plant, task.tolerances
     if not math.isfinite(tolerances.evaluate_after):
         tolerances = replace(tolerances, evaluate_after=0.5 * task.simulation.duration)
@@ -704,8 +699,8 @@ def _read(path: str | PathLike[str]) -> Task:
         robot=robot,
         momentum=None if momentum is None else frozen(momentum),
         outputs=outputs,
-        stiffness=read_gains(outputs, tables, "stiffness", path),
-        damping=read_gains(outputs, tables, "damping", path),
+        stiffness=gains.pop("stiffness"),
+        damping=gains.pop("damping"),
         reference=read_reference(outputs, task.reference, path),
         q0=start,
         initial_velocities=velocities,
@@ -717,9 +712,9 @@ def _read(path: str | PathLike[str]) -> Task:
         plant=None if moving.file is None else read_plant(moving.file, robot, path, frames),
         plant_file=moving.file,
         plant_momentum=None if moving.momentum is None else frozen(moving.momentum),
-        servo_options=options | read_integral(outputs, tables, path),
+        servo_options=options | gains,
         law_table=task.law or {},
-        law_source=check_law(task, tables, path),
+        law_source=check_law(task, path),
         stages=read_stages(task.stages, robot, path),
         robot_file=task.robot if is_robot_file(task.robot) else None,
         operating=None if task.operating is None else read_operating(data, robot, path),

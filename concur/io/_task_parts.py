@@ -17,12 +17,20 @@ from concur.errors import ConcurError
 from concur.files import is_file, read_text
 from concur.io._configuration import check_bodies
 from concur.io._robot import load, load_shipped, shipped_names
-from concur.io._task_tables import TaskTable
+from concur.io._task_tables import TaskTable, TrackedOutput
 from concur.outputs import Output, Reference
 from concur.robot import Mechanism
-from concur.tables import build, fault, located, missing_file, model_of, show, unknown, values
-
-_OF_OUTPUT = inspect.signature(Output).parameters.keys()
+from concur.tables import (
+    build,
+    fault,
+    located,
+    missing_file,
+    model_of,
+    refused,
+    show,
+    stranger,
+    unknown,
+)
 
 
 def read_operating(
@@ -104,52 +112,38 @@ def _structure(robot: Mechanism) -> list[str]:
     ]
 
 
-def read_output(table: Any, robot: Mechanism, path: str | PathLike[str]) -> Output:
-    label = _label(table)
-    check_bodies([table.body], robot, path, label, "body")
-    check_bodies([table.relative_to], robot, path, label, "relative_to")
-    given = {name: value for name, value in values(table).items() if name in _OF_OUTPUT}
-    with located(path, label):
-        return Output(**given)
+def read_outputs(
+    tables: Sequence[Mapping[str, Any]], robot: Mechanism, path: str | PathLike[str]
+) -> tuple[tuple[Output, ...], dict[str, NDArray[np.float64]]]:
+    """Outputs, and the diagonal gains of all; without integral action there is no `integral`."""
+    bodies, diagonals = [body.name for body in robot.bodies], dict[str, list[float]]()
+    acting = any("integral" in table for table in tables)
+
+    def made(stiffness: Any, damping: Any, integral: Any = None, **given: Any) -> Output:
+        for field in ("body", "relative_to"):
+            if given.get(field, bodies[0]) not in bodies:
+                raise stranger((field,), "a body", given[field], bodies)
+        output = Output(**given)
+        gains = {"stiffness": stiffness, "damping": damping}
+        for field, value in (gains | {"integral": integral} if acting else gains).items():
+            numbers = list(value) if isinstance(value, list) else [value or 0.0] * output.dim
+            least = [0.0 < number < np.inf for number in numbers]
+            if len(numbers) != output.dim or not (all(least) or value is None):
+                expected = f"a number above zero, or {output.dim} of them for an output in "
+                cure = "Use gains above zero, with which the errors decay."
+                raise refused((field,), expected + output.group, show(value), cure)
+            diagonals[field] = diagonals.get(field, []) + numbers
+        return output
+
+    file = {"outputs": tables}
+    outputs = [
+        build(TrackedOutput, table, path, file, ("outputs", k), made)
+        for k, table in enumerate(tables)
+    ]
+    return tuple(outputs), {name: frozen(np.diag(found)) for name, found in diagonals.items()}
 
 
-def read_gains(
-    outputs: Sequence[Output],
-    tables: Sequence[Any],
-    field: str,
-    path: str | PathLike[str],
-) -> NDArray[np.float64]:
-    diagonal: list[float] = []
-    for output, table in zip(outputs, tables, strict=True):
-        value = getattr(table, field)
-        if value is None:  # an integral
-            diagonal += [0.0] * output.dim
-            continue
-        numbers = [value] * output.dim if isinstance(value, int | float) else list(value)
-        if len(numbers) != output.dim or not all(0.0 < number < np.inf for number in numbers):
-            raise fault(
-                path,
-                _label(table),
-                field,
-                expected="a number above zero, or "
-                f"{output.dim} of them for an output in {output.group}",
-                came=show(value),
-                cure="Use gains above zero, with which the errors decay.",
-            )
-        diagonal += numbers
-    return frozen(np.diag(diagonal))
-
-
-def read_integral(
-    outputs: Sequence[Output], tables: Sequence[Any], path: str | PathLike[str]
-) -> dict[str, NDArray[np.float64]]:
-    """Gain of integral action as an argument of `Servo`, if an output has one."""
-    if all(table.integral is None for table in tables):
-        return {}
-    return {"integral": read_gains(outputs, tables, "integral", path)}
-
-
-def check_law(task: TaskTable, outputs: Sequence[Any], path: str | PathLike[str]) -> str:
+def check_law(task: TaskTable, path: str | PathLike[str]) -> str:
     """Check the kind of a law and the names of its options; text of the file of an own law."""
     table = task.law or {"kind": "servo"}
     kind = table.get("kind")
@@ -171,7 +165,7 @@ def check_law(task: TaskTable, outputs: Sequence[Any], path: str | PathLike[str]
     if kind == "servo":
         return ""
     given = "[servo]" if task.servo else ""
-    given = given or "integral" * any(output.integral is not None for output in outputs)
+    given = given or "integral" * any("integral" in table for table in task.outputs)
     if given:
         raise fault(
             path,
@@ -232,10 +226,6 @@ def option_at_fault(error: ConcurError) -> tuple[str, str]:
     if named[0] == "redundancy":
         return "[servo.redundancy]", named[1] if len(named) > 1 else ""
     return "[servo]", named[0]
-
-
-def _label(table: Any) -> str:
-    return f'[[outputs]] "{table.name}"'
 
 
 def frozen(values: Any) -> NDArray[np.float64]:
