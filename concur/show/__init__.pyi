@@ -26,6 +26,7 @@ from .path import path_figure as path_figure
 from .report import run_figures as run_figures
 from .report import save_figures as save_figures
 from .report import write_report as write_report
+from .report import write_result as write_result
 from .robot import robot_figure as robot_figure
 from .runs import comparison_figure as comparison_figure
 from .runs import motion_figure as motion_figure

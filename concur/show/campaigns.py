@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -46,20 +47,13 @@ def robustness_figure(result: Any) -> Figure:
     matplotlib.figure.Figure
         A histogram for each requirement, those that most worlds break first. Zero is the limit.
     """
-    robustness = np.asarray(result.robustness)
-    order = np.argsort(np.sum(robustness > 0.0, axis=0), kind="stable")
-    with tiles(len(order), "Robustness of the requirements in all worlds", MOST) as grid:
-        for axes, column in zip(grid, order, strict=False):
-            name, unit = result.columns[column]
-            own = robustness[:, column]
-            finite = own[np.isfinite(own)]
-            _histogram(axes, finite, finite > 0.0, 0.0)
-            axes.axvline(0.0, **_LIMIT)
-            lost = len(own) - len(finite)
-            note = f", {lost} without a value" if lost else ""
-            axes.set_title(f"{name}\n{np.sum(~(own > 0.0))} of {len(own)} worlds fail{note}")
-            axes.set_xlabel(f"robustness [{unit or '1'}]")
-    return _of(grid)
+    rows = []
+    for (name, unit), own in zip(result.columns, np.asarray(result.robustness).T, strict=True):
+        good, lost = own > 0.0, int(np.sum(~np.isfinite(own)))
+        note = f", {lost} without a value" if lost else ""
+        title = f"{name}\n{np.sum(~good)} of {len(own)} worlds fail{note}"
+        rows.append(_Histogram(title, f"robustness [{unit or '1'}]", own, good, [0.0]))
+    return _histograms("Robustness of the requirements in all worlds", rows)
 
 
 def extremes_figure(result: Any, curves: Sequence[Any] = ()) -> Figure:
@@ -78,34 +72,45 @@ def extremes_figure(result: Any, curves: Sequence[Any] = ()) -> Figure:
         A histogram for each signal, with its limit where there is one; those that break
         their limit most often first.
     """
-    extremes = np.asarray(result.extremes)
-    limits = [result.limits.get(name, (-np.inf, np.inf)) for name, _ in result.signals]
-    broken = [
-        int(np.sum((own < low) | (own > high)))
-        for own, (low, high) in zip(extremes.T, limits, strict=True)
-    ]
-    order = sorted(range(len(limits)), key=lambda k: (not np.isfinite(limits[k]).any(), -broken[k]))
-    with tiles(len(order), "Extremes of signals in all worlds", MOST, 2.3) as grid:
-        for axes, column in zip(grid, order, strict=False):
-            name, unit = result.signals[column]
-            own, ends = extremes[:, column], [x for x in limits[column] if np.isfinite(x)]
-            finite = own[np.isfinite(own)]
-            good = (finite >= limits[column][0]) & (finite <= limits[column][1])
-            proved = [b for c in curves if c.name == name for b in c.bounds if b.assumption]
-            values = [float(np.max(bound.values)) for bound in proved]
-            farthest = max(values, default=-np.inf)
-            _histogram(axes, finite, good, ends[0] if ends else np.inf, farthest)
-            for end in ends:
-                axes.axvline(end, **_LIMIT)
-            title = name
-            if ends:
-                shown = " and ".join(f"{end:.4g}" for end in ends)
-                title += f"\n{broken[column]} beyond the limit {shown} {unit}".rstrip()
-            for bound, value in zip(proved, values, strict=True):
-                axes.axvline(value, **PROVED)
-                title += f"\n{np.sum(own > value)} above {value:.4g} {unit},\n{bound.name}"
-            axes.set_title(title)
-            axes.set_xlabel(f"extreme [{unit or '1'}]")
+    rows = []
+    for (name, unit), own in zip(result.signals, np.asarray(result.extremes).T, strict=True):
+        low, high = result.limits.get(name, (-np.inf, np.inf))
+        ends, title = [end for end in (low, high) if np.isfinite(end)], name
+        # A world without a value breaks no limit.
+        good = ~((own < low) | (own > high))
+        if ends:
+            shown = " and ".join(f"{end:.4g}" for end in ends)
+            title += f"\n{np.sum(~good)} beyond the limit {shown} {unit}".rstrip()
+        proved = []
+        for bound in (b for c in curves if c.name == name for b in c.bounds if b.assumption):
+            proved.append(value := float(np.max(bound.values)))
+            title += f"\n{np.sum(own > value)} above {value:.4g} {unit},\n{bound.name}"
+        rows.append(_Histogram(title, f"extreme [{unit or '1'}]", own, good, ends, proved))
+    return _histograms("Extremes of signals in all worlds", rows)
+
+
+@dataclass(frozen=True)
+class _Histogram:
+    """Values in worlds, whether each is good, and the limits and proved bounds to draw."""
+
+    title: str
+    label: str
+    values: np.ndarray
+    good: np.ndarray
+    limits: Sequence[float]
+    proved: Sequence[float] = ()
+
+
+def _histograms(title: str, rows: Sequence[_Histogram]) -> Figure:
+    """Histograms with limits, those that most worlds break first."""
+    order = sorted(rows, key=lambda row: (not row.limits, int(np.sum(row.good))))
+    with tiles(len(order), title, MOST, 2.3) as grid:
+        for axes, row in zip(grid, order, strict=False):
+            _bars(axes, row)
+            for look, ends in ((_LIMIT, row.limits), (PROVED, row.proved)):
+                for end in ends:
+                    axes.axvline(end, **look)
+            axes.set(title=row.title, xlabel=row.label, ylabel="worlds")
     return _of(grid)
 
 
@@ -355,26 +360,25 @@ def _worst_cases(report: Any) -> Iterator[Section]:
     yield Section("Worst worlds", text, head, rows, figures)
 
 
-def _histogram(
-    axes: Axes, values: np.ndarray, good: np.ndarray, limit: float, farthest: float = -np.inf
-) -> None:
+def _bars(axes: Axes, row: _Histogram) -> None:
     """Bars of the worlds that keep a limit and of those that do not; it is an edge of the bins."""
-    axes.set_ylabel("worlds")
+    finite = np.isfinite(row.values)
+    values, good = row.values[finite], row.good[finite]
     if not len(values):
         return
     low, high = float(values.min()), float(values.max())
+    limit = row.limits[0] if row.limits else np.inf
     if high - low > 1e-12 * max(abs(low), abs(high)):
-        ends = [low, high, *(end for end in (limit, farthest) if np.isfinite(end))]
+        ends = [low, high, *row.limits[:1], *row.proved]
         width = max((high - low) / _BINS, (max(ends) - min(ends)) / _THINNEST)
         start = low if not low < limit < high else limit - width * np.ceil((limit - low) / width)
         edges = start + width * np.arange(_BINS + 2)
     else:  # one bar for equal values
-        width = 0.06 * max(abs(low - limit) if np.isfinite(limit) else abs(low), 1e-6)
+        width = 0.06 * max(abs(low - limit) if row.limits else abs(low), 1e-6)
         edges = low + width * np.array([-0.5, 0.5])
-    axes.hist(
-        [values[good], values[~good]], list(edges), color=[PASS, FAIL], stacked=True,
-        edgecolor="white", linewidth=0.4,
-    )  # fmt: skip
+    parts = [values[good], values[~good]]
+    look: dict[str, Any] = {"color": [PASS, FAIL], "edgecolor": "white", "linewidth": 0.4}
+    axes.hist(parts, list(edges), stacked=True, **look)
 
 
 def _of(grid: Sequence[Axes]) -> Figure:

@@ -14,9 +14,9 @@ from concur.show._drawing import Drawing, Placed
 from concur.show._names import write_names
 from concur.show._outputs import Place, few, nearest, places
 from concur.show._space import BARS, LOOKS, TRIAD, fit_view
+from concur.show.charts import LOOKS as CURVES
 from concur.show.charts import legend
 from concur.show.style import (
-    DASHES,
     Floats,
     new_figure,
     output_color,
@@ -123,7 +123,7 @@ def draw_top_view(axes: Axes, run: Run) -> None:
     for place in places(run):
         if place.is_path:
             _draw_path(axes, run, place, [0, 1], end=False)
-    axes.plot([], [], label="reference", **DASHES)
+    axes.plot([], [], label="reference", **CURVES["dashes"])
     axes.set_aspect("equal", adjustable="datalim")
     axes.set(xlabel="x [m]", ylabel="y [m]")
     _write_times(axes, run, rows, drawn)
@@ -134,7 +134,7 @@ def _draw_path(axes: Axes, run: Run, place: Place, columns: list[int], end: bool
     actual, reference = _spatial(place.actual)[:, columns], _spatial(place.reference)[:, columns]
     color, name = output_color(run.servo.outputs.index(place.output)), place.output.name
     axes.plot(*actual.T, color=color, linestyle="-", linewidth=2.2, label=name, zorder=4)
-    axes.plot(*reference.T, **DASHES, zorder=5)
+    axes.plot(*reference.T, **CURVES["dashes"], zorder=5)
     for marker, row in (("o", 0), ("s", -1))[: 1 + end]:
         look: Any = {"ls": "", "color": color, "mec": "black", "ms": 8, "zorder": 6}
         axes.plot(*actual[row], marker=marker, **look)

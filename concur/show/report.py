@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from concur.files import make_directory
-from concur.results import Row
+from concur.results import Result, Row, word
 from concur.show._summary import robot_sections
 from concur.show.charts import chart
 from concur.show.notebook import audit_sections
@@ -56,6 +56,9 @@ _CAPTIONS = {
     "numerics": "Residuals that are not zero within rounding.",
 }
 """Content of each figure, and its appearance in a good run."""
+
+GOOD = ("passed", "PROVED")
+"""Verdicts that are wanted."""
 
 _LAST = {"robot": "Robot", "numerics": "Numerical checks"}
 """Figures below the tables, with the section: they answer no question about the motion."""
@@ -201,6 +204,49 @@ def write_report(
     ]
     name = f"Run of {run.robot.name}" if title is None else title
     return write_page(directory, name, *_verdict(rows, audit), sections)
+
+
+def write_result(
+    result: Result,
+    directory: str | os.PathLike[str],
+    title: str,
+    facts: Iterable[tuple[str, str]] = (),
+) -> Path:
+    """Write `report.html` of any result: verdict, quantities with their limits, and figures.
+
+    Parameters
+    ----------
+    result : Result
+        A run, comparison, campaign, certificate, proof or audit.
+    directory : path
+        Folder of the page; created if it does not exist.
+    title : str
+        Title of the page.
+    facts : iterable of (str, str), optional
+        Further facts: label and value.
+
+    Returns
+    -------
+    pathlib.Path
+        The page. Figures are embedded; it refers to no other file.
+
+    Raises
+    ------
+    ConcurError
+        If the page cannot be written.
+
+    Examples
+    --------
+    >>> write_result(comparison, "out", "Two servos")    # doctest: +SKIP
+    PosixPath('out/report.html')
+    """
+    verdict, rows, given = word(result.status), tuple(result.rows), list(facts)
+    missed = [f"Missed: {row.quantity}, {row.place}." for row in rows if row.holds is False]
+    figures = {name: (draw(), "") for name, draw in result.figures.items()}
+    asked, *others = quantities(rows, ("error of", "stopped early"))
+    folded = [Section("Facts", rows=given, folded=True)] if given else []
+    sections = [asked, Section("Figures", figures=figures), *others, *folded]
+    return write_page(directory, title, verdict in GOOD, verdict, missed, sections)
 
 
 def _verdict(rows: list[Row], audit: list[AuditRow]) -> tuple[bool | None, str, list[str]]:

@@ -37,9 +37,6 @@ ARM = "#D55E00"
 COM = "#F0E442"
 FRAME_COLORS = ("#C62828", "#2E7D32", "#1565C0")
 
-DASHES: Any = {"color": "black", "linestyle": (0, (4, 3)), "linewidth": 1.2}
-"""Line of a reference."""
-
 TIME = "time [s]"
 """Label of the axis of times."""
 

@@ -137,8 +137,8 @@ def write_report(
         Section("Loop statistics", "", ("Quantity", "Value", "Limit", "Verdict"), table),
         Section("Notes", "\n".join(record.notes)) if record.notes else None,
         Section("Replay", rows=replayed.rows()) if replayed is not None else None,
-        Section("Circumstances", rows=list(_facts(record))),
         Section("Figures", figures=drawn),
+        Section("Circumstances", rows=list(_facts(record)), folded=True),
     ]
     title, good, headline, reasons = _verdict(record, rows, replayed)
     return write_page(directory, title, good, headline, reasons, filter(None, sections))

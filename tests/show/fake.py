@@ -17,6 +17,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 import concur as cc
+from concur.results import Row
 
 
 def body(name, joint, parent=None, at=(0.0, 0.0, 0.0), mass=1.0, com=(0.0, 0.0, 0.0)):
@@ -231,7 +232,7 @@ def flyer_run(duration=8.0, dt=0.01):
 def found(label, value, limit=None, at_least=False, unit="m"):
     """A number of a run, as a report reads it."""
     kept = None if limit is None else value >= limit if at_least else value <= limit
-    return cc.results.Row(label, value, limit, unit, "", kept, at_least)
+    return Row(label, value, limit, unit, "", kept, at_least)
 
 
 SUMMARY = [

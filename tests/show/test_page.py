@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import io
 import re
+from types import SimpleNamespace
 
 import casadi as ca
 import numpy as np
@@ -16,7 +17,8 @@ from PIL import Image
 import concur as cc
 from concur.certify import Status
 from concur.errors import ConcurError
-from concur.show import new_figure, run_figures, write_report
+from concur.results import Row, verdict
+from concur.show import new_figure, run_figures, write_report, write_result
 from concur.simulation import Integrator
 from tests.show.fake import AUDIT, SUMMARY, AuditRow, found
 from tests.show.fake import Status as AuditStatus
@@ -107,7 +109,7 @@ def test_figures_are_embedded_as_they_are(report, run, tmp_path):
             "Assumptions that fail: CON6.",
         ),
         (
-            [cc.results.Row("stopped early", "a singular <x>", holds=False)],
+            [Row("stopped early", "a singular <x>", holds=False)],
             AUDIT,
             "does not meet",
             "Stopped early: a singular <x>",
@@ -136,6 +138,24 @@ def test_errors_and_quantities_near_their_limits_come_first_and_others_are_folde
     assert "80 %" in shown
     assert "78 %" in folded
     assert "&lt; 0.1 %" in shown
+
+
+@pytest.mark.parametrize(
+    ("value", "headline", "mark"), [(1.0, "passed", "good"), (3.0, "failed", "bad")]
+)
+def test_any_result_has_a_page(tmp_path, value, headline, mark):
+    row = Row.judged("peak <torque>", value, 2.0, "N m", "run 1")
+    draw = lambda: new_figure(2.0, 1.0)  # noqa: E731
+    result = SimpleNamespace(status=verdict([row]), rows=(row,), figures={"drawn": draw})
+    _, tree = page_of(write_result(result, tmp_path, "two <runs>", [("steps", "7")]))
+    shown = words(tree)
+    for text in ("two <runs>", "peak <torque>", f"{value:.3g} N m", "run 1", "steps 7"):
+        assert text in shown
+    (banner,) = tree.xpath("//div[starts-with(@class, 'banner')]")
+    assert banner.get("class") == f"banner {mark}"
+    assert words(banner).startswith(headline)
+    assert ("Missed: peak" in words(banner)) == (mark == "bad")
+    assert [image.get("alt") for image in tree.iter("img")] == ["drawn"]
 
 
 def test_files_that_cannot_be_read_or_written_are_refused(run, tmp_path):
