@@ -134,6 +134,31 @@ class Row:
         return f"{'>=' if self.at_least else '<='} {self.limit:.3g} {self.unit}".strip()
 
 
+@dataclass(frozen=True)
+class Table:
+    """Table of texts beside the rows of a result, for the terminal and for pages.
+
+    Parameters
+    ----------
+    title : str
+        Heading.
+    head : tuple of str
+        Titles of the columns.
+    rows : tuple of tuple
+        Cells: texts, or True, False and None for yes, no and neither.
+
+    Examples
+    --------
+    >>> from concur.results import Table
+    >>> Table("Gains", ("method", "fits"), (("place", True),)).rows[0]
+    ('place', True)
+    """
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str | bool | None, ...], ...]
+
+
 def show(name: str, *arguments: Any) -> Shown:  # type: ignore[type-var]
     """Call a function of `concur.show` by name: that package stands above all that it draws.
 
@@ -306,7 +331,7 @@ def stored_rows(rows: Iterable[Row]) -> list[dict[str, Any]]:
     >>> read_rows(stored_rows(rows)) == rows
     True
     """
-    return [{name: _plain(value) for name, value in asdict(row).items()} for row in rows]
+    return [plain(asdict(row)) for row in rows]
 
 
 def read_rows(entries: Iterable[Mapping[str, Any]]) -> tuple[Row, ...]:
@@ -468,6 +493,56 @@ def verdict(rows: Iterable[Row]) -> str:
     return "failed" if any(row.holds is False for row in rows) else "passed"
 
 
-def _plain(value: Any) -> Any:
-    """Value for JSON: numbers that are not finite become None."""
+def picked(value: Any, *names: str) -> dict[str, Any]:
+    """Return attributes by name as JSON has them.
+
+    Parameters
+    ----------
+    value : object
+        Any object.
+    *names : str
+        Names of attributes.
+
+    Returns
+    -------
+    dict
+        Each as of `plain`.
+
+    Examples
+    --------
+    >>> from concur.results import Row, picked
+    >>> picked(Row("duration", 2.0, unit="s"), "value", "unit")
+    {'value': 2.0, 'unit': 's'}
+    """
+    return {name: plain(getattr(value, name)) for name in names}
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it.
+
+    Parameters
+    ----------
+    value : object
+        Number, text, array, or sequences and mappings of them.
+
+    Returns
+    -------
+    object
+        Arrays as lists, members of an enumeration by name; numbers that are not finite are None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from concur.results import plain
+    >>> plain(np.array([1.0, np.inf]))
+    [1.0, None]
+    """
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, Mapping):
+        return {name: plain(entry) for name, entry in value.items()}
+    if hasattr(value, "tolist"):  # arrays and numbers of NumPy, which is not imported here
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [plain(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

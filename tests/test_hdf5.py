@@ -17,10 +17,11 @@ import pytest
 import concur as cc
 from concur import hdf5
 from concur.campaign import CampaignResult
-from concur.cli._view import read_film
 from concur.errors import ConcurError, DescriptionError
 from concur.hdf5 import hdf5_file
+from concur.show.viewer import FILMED, Film
 from concur.simulation import Motion, Run, forced_motion, simulate, write_arrays
+from concur.stored import read_recorded
 
 SECRET = np.arange(100.0)
 RAGGED = np.empty(1, object)
@@ -45,7 +46,10 @@ def readers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, C
     )
     return {
         "run": (run.save(folder / "run.h5"), lambda path: Run.load(path, servo)),
-        "film": (run.save(folder / "film.h5"), lambda path: read_film(str(path))),
+        "film": (
+            run.save(folder / "film.h5"),
+            lambda path: Film.of(read_recorded(str(path), ("t", "q", *FILMED))),
+        ),
         "motion": (motion.save(folder / "motion.h5"), lambda path: Motion.load(path, model)),
         "campaign": (campaign.save(folder / "campaign.h5"), CampaignResult.load),
     }

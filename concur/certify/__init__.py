@@ -48,13 +48,17 @@ from concur.certify._sampling import (
 from concur.certify._search import search
 from concur.certify._status import ESTIMATE, Status
 from concur.certify._structure import Refusal, Structure, check_structure
+from concur.certify._task import LoopCertificate, certify_task
 from concur.certify._thesis import thesis_constants
 from concur.certify._thesis_constants import ThesisConstants
 from concur.certify._tube import Tube
+from concur.certify._tuning import METHODS as TUNED
+from concur.certify._tuning import Trial, Tuning, tune
 
 __all__ = [
     "ESTIMATE",
     "OPERATING",
+    "TUNED",
     "Candidate",
     "Certificate",
     "CertifiedGains",
@@ -69,6 +73,7 @@ __all__ = [
     "Finding",
     "IntegralCertificate",
     "IntegralPart",
+    "LoopCertificate",
     "Method",
     "OperatingCertificate",
     "OperatingCounterexample",
@@ -79,10 +84,13 @@ __all__ = [
     "Status",
     "Structure",
     "ThesisConstants",
+    "Trial",
     "Tube",
+    "Tuning",
     "certified_gains",
     "certify",
     "certify_integral",
+    "certify_task",
     "check_structure",
     "disturbance_margin",
     "disturbed_motions",
@@ -107,4 +115,5 @@ __all__ = [
     "torque_effect",
     "tube",
     "tubes",
+    "tune",
 ]

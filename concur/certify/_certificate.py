@@ -301,12 +301,13 @@ class Certificate:
 
 
 def decay_rows(claims: Iterable[tuple[str, Status, float]]) -> tuple[Row, ...]:
-    """Rows of decay rates: place, status and rate of each claim."""
-    return tuple(
-        Row("decay rate", rate if proved else status.name, None, "1/s" * proved, place, proved)
-        for place, status, rate in claims
-        for proved in [status is Status.PROVED]
-    )
+    """Rows of decay rates: place, status and rate of each claim, rounded down."""
+    found = []
+    for place, status, rate in claims:
+        proved = status is Status.PROVED
+        value = float(rounded_down(rate, 3)) if proved else status.name
+        found.append(Row("decay rate", value, None, "1/s" * proved, place, proved))
+    return tuple(found)
 
 
 def _spread(parts: tuple[ChannelCertificate, ...]) -> Fraction:

@@ -1,5 +1,13 @@
 """The command line: `concur track`, `check`, `compare`, `certify`, `export`, `view` and more."""
 
+from importlib import import_module
+
 from concur.cli._app import main
 
 __all__ = ["main"]
+
+# Each file registers its commands, in the order of `concur --help`.
+for _name in ("new", "check", "view", "track", "gains", "compare", "certify", "prove", "recheck"):
+    import_module(f"concur.cli._{_name}")
+for _name in ("verify", "export"):
+    import_module(f"concur.cli._{_name}")

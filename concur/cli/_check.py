@@ -2,219 +2,145 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from math import isfinite
+from collections.abc import Mapping
+from dataclasses import asdict
+from os.path import lexists
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+import typer
 
-from concur.campaign import Campaign
-from concur.cli._answer import NO_TABLE, Answer
-from concur.cli._check_task import StartResult
-from concur.cli._tables import MARKS, audit_dict, shown_audit
-from concur.cli._urdf import macros_of
-from concur.cli._warnings import file_warnings, robot_warnings, task_warnings
-from concur.errors import UnknownNameError
-from concur.files import is_file
-from concur.io import Task, load, load_shipped, load_task, shipped_names
-from concur.reduction import Audit, JointSymmetry, ReducedModel, SymmetryReport, reduce, symmetry
-from concur.robot import Body, Mechanism
-from concur.tables import located, read_toml, suggest_file
+from concur.cli._answer import Answer, Reply
+from concur.cli._app import ListAudit, command
+from concur.cli._options import held, listed
+from concur.errors import ConcurError, DescriptionError
+from concur.files import replace_files, writing
 
 
-def check_robot(
-    robot: str,
-    stages: str | None = None,
-    xacro: Sequence[str] | None = None,
-    every: bool = False,
+@command(
+    "Describe and check",
+    "lint, reduction and assumptions of a robot or task",
+    "concur check rover_arm",
+)
+def check(
+    reply: Reply,
+    robot: Annotated[
+        str, typer.Argument(help="Robot file (.toml or .urdf), name of a shipped robot, or task.")
+    ],
+    stages: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|NAME,...",
+            help="Reduce further by unactuated joints that conserve their momentum, at zero "
+            "momentum: auto for all of them; default none.",
+        ),
+    ] = None,
+    fix: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="OUT.urdf",
+            help="Instead of the check, write a copy of a URDF file with its faults repaired, as "
+            "of inertias that no rigid body has.",
+        ),
+    ] = None,
+    suggest: Annotated[
+        bool,
+        typer.Option(
+            "--suggest",
+            help="Instead of the check, write the sidecar of a URDF file: base, wheels, actuated "
+            "joints.",
+        ),
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the file that --fix or --suggest writes.")
+    ] = False,
+    xacro: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME:=VALUE|PACKAGE=FOLDER",
+            help="Value of an argument of a .xacro file, or the folder of a package that it names; "
+            "may be repeated.",
+        ),
+    ] = None,
+    audit: ListAudit = False,
 ) -> Answer:
-    """Load a robot by file or name, reduce and audit it, and find its symmetries."""
-    if is_task(robot):
-        return _check_task(Path(robot), stages, every)
-    macros = macros_of(xacro)
-    mechanism, is_name = named_robot(robot, **macros)
-    with located(robot, ""):
-        names = stages if stages in (None, "auto") else [s.strip() for s in stages.split(",")]
-        model = reduce(mechanism, stages=names)
-    # This takes seconds for a robot of many joints: show a status on a terminal.
-    with Console(stderr=True).status("searching for symmetries, joint by joint"):
-        found = symmetry(mechanism)
-    warnings = (*robot_warnings(mechanism), *(() if is_name else file_warnings(robot, **macros)))
-    return _answer(mechanism, model, model.audit(), found, warnings, None, every)
+    """Check a robot: inertias, wheels, reduction, assumptions; of a task also start and reach."""
+    from concur.campaign import Campaign
+    from concur.io import check as examine
+
+    macros = _macros(xacro or [])
+    if fix is not None or suggest:
+        return _write_urdf(robot, fix, suggest, overwrite, macros)
+    names = stages if stages in (None, "auto") else [name.strip() for name in stages.split(",")]
+    with reply.progress("searching for symmetries, joint by joint"):
+        found = examine(robot, names, **macros)
+    start = found.start
+    if start is not None and start.task.uncertainty.size:
+        Campaign(start.task).check()
+    rows = listed(found.audit, audit) + (() if start is None else start.rows)
+    return Answer.of(
+        found,
+        name=found.robot.name if start is None else start.task.name,
+        robot=found.robot.name,
+        warnings=found.warnings,
+        listed=rows,
+        shown=[held(found.audit, audit), *found.notes, *found.tables],
+    )
 
 
-def is_task(name: str) -> bool:
-    """Whether a name is that of a task file."""
-    path = Path(name)
-    return path.suffix == ".toml" and is_file(path) and "outputs" in read_toml(path)
+def _macros(words: list[str]) -> dict[str, dict[str, str]]:
+    """Arguments `xacro` and `packages` of `load` by the words of the option --xacro."""
+    found: dict[str, dict[str, str]] = {"xacro": {}, "packages": {}}
+    for word in words:
+        name, mark, value = word.partition(":=" if ":=" in word else "=")
+        if not (name and mark and value):
+            raise ConcurError(
+                "option `--xacro`",
+                expected="NAME:=VALUE for an argument, or PACKAGE=FOLDER",
+                came=repr(word),
+                cure="Write, for example, --xacro arm:=true or --xacro my_robot=src/robot.",
+            )
+        found["xacro" if mark == ":=" else "packages"][name] = value
+    return found
 
 
-def named_robot(robot: str, **macros: Any) -> tuple[Mechanism, bool]:
-    """Load a robot by file or name; also, whether it was a name."""
-    known = shipped_names()
-    path = Path(robot)
-    # Not `Path.exists`, which raises an error if a name is too long for a file.
-    is_name = not os.path.exists(robot) and not path.suffix and path.name == robot
-    if is_name and robot not in known:
-        raise UnknownNameError(
+def _write_urdf(
+    robot: str, fix: Path | None, suggest: bool, overwrite: bool, macros: Mapping[str, Any]
+) -> Answer:
+    """Write what one of the two options asks for."""
+    from concur.io import repair_urdf, suggest_sidecar
+
+    option = "--suggest" if fix is None else "--fix"
+    if fix is not None and suggest:
+        raise ConcurError(
+            "concur check",
+            expected="one of the options --fix and --suggest",
+            came="both",
+            cure="Run the command twice, first with --fix.",
+        )
+    if Path(robot).suffix.lower() not in (".urdf", ".xacro"):
+        raise DescriptionError(
             robot,
-            expected=f"a robot or task file (.toml, .urdf) or a shipped robot ({', '.join(known)})",
-            came="neither a file nor a robot of this name",
-            cure=suggest_file(path, "Check the spelling.", names=known),
+            expected=f"a URDF file (.urdf) with {option}",
+            came="another file",
+            cure=f"Omit {option}, or give the path of a URDF file.",
         )
-    return (load_shipped(robot) if is_name else load(robot, **macros)), is_name
-
-
-def _check_task(path: Path, stages: str | None, every: bool) -> Answer:
-    """Check the robot of a task with its outputs, its reference and its start."""
-    if stages is not None:
-        raise UnknownNameError(
-            "option `--stages`",
-            expected="a robot",
-            came=f"the task {path}",
-            cure="Write `stages` in the task.",
+    own: dict[str, Any]
+    if fix is not None:
+        data, fixed = repair_urdf(Path(robot), **macros)
+        out, own = fix, {"fixed": [*map(asdict, fixed)]}
+        lines = [f"{one.place}, `{one.fault}`: {one.change}" for one in fixed]
+        lines.append(f"{len(fixed)} repairs" if fixed else "an identical copy")
+    else:
+        out, text = suggest_sidecar(Path(robot), **macros)
+        data, lines, own = text.encode(), [*text.splitlines(), ""], {"text": text}
+    if lexists(out) and not overwrite:
+        raise DescriptionError(
+            str(out),
+            expected="the name of a new file",
+            came="a file that exists",
+            cure="Choose another name, or add --overwrite.",
         )
-    task = load_task(path)
-    servo = task.law
-    audit = servo.audit(task.reference, task.duration, task.q0)
-    start = StartResult.of(task, servo)
-    if servo.linearizes:
-        _ = task.statement  # an error in [proof] is found here
-    if task.uncertainty.size:
-        Campaign(task).check()
-    with Console(stderr=True).status("searching for symmetries, joint by joint"):
-        found = symmetry(task.robot)
-    return _answer(task.robot, servo.model, audit, found, task_warnings(task), start, every)
-
-
-def _answer(
-    robot: Mechanism,
-    model: ReducedModel,
-    audit: Audit,
-    symmetries: SymmetryReport,
-    warnings: Sequence[str],
-    start: StartResult | None,
-    every: bool,
-) -> Answer:
-    """Answer about a robot, or a task with its start; `every` prints all assumptions."""
-    problems = [f"{row.id}: {row.why}" for row in audit.failures] + (
-        start.problems if start else []
-    )
-    campaign = _campaign(start.task) if start else {}
-    named = {label: [entry["name"] for entry in entries] for label, entries in campaign.items()}
-    return Answer(
-        command="check",
-        passed=not problems,
-        status="failed" if problems else "passed",
-        name=start.task.name if start else robot.name,
-        robot=robot.name,
-        problems=problems,
-        warnings=warnings,
-        rows=audit.rows,
-        own={
-            "unread": list(robot.unread),
-            "gravity": list(robot.gravity),
-            "bodies": [_body_dict(body, robot) for body in robot.bodies],
-            "wheels": [
-                {"body": wheel.body, "kind": wheel.kind, "radius": wheel.radius}
-                for wheel in robot.wheels
-            ],
-            "constraints": list(robot.constraint_names),
-            "kind": model.kind,
-            "reason": model.reason,
-            "shape": list(model.shape_names),
-            "audit": audit_dict(audit),
-            "holds": audit.holds,
-            "symmetry": [_symmetry_dict(row) for row in symmetries],
-            **({"start": start.as_dict(), **campaign} if start else {}),
-        },
-        table=NO_TABLE,
-        shown=[
-            f"{model.kind} reduction: {model.reason}",
-            f"shape velocities: {', '.join(model.shape_names)}",
-            *(f"not part of the model: {text}" for text in robot.unread),
-            *(start.shown() if start else ()),
-            *(f"{label}: {', '.join(names) or 'none'}" for label, names in named.items()),
-            *shown_audit(audit, every),
-            "",
-            robot.summary(),
-            "",
-            _symmetry_table(symmetries),
-        ],
-    )
-
-
-def _campaign(task: Task) -> dict[str, list[dict[str, Any]]]:
-    """Requirements and uncertain quantities of a task, by their fields."""
-    return {
-        "requirements": [
-            {"name": made.name, "kind": made.kind, "unit": made.unit, "after": made.after}
-            for made in task.requirements
-        ],
-        "uncertainty": [
-            {
-                "name": quantity.label,
-                "unit": quantity.unit,
-                "support": [x if isfinite(x) else None for x in quantity.support],
-            }
-            for quantity in task.uncertainty.quantities
-        ],
-    }
-
-
-def _symmetry_table(report: SymmetryReport) -> Table:
-    table = Table(title="Symmetries, joint by joint", title_justify="left")
-    for title in ("joint", "group", "keeps all", "reducible", "evidence"):
-        table.add_column(title)
-    for row in report:
-        reducible = "in part" if row.partly else MARKS[row.reducible]
-        group = f"{row.whole.dim} {row.whole.name}"
-        table.add_row(escape(row.joint), group, str(row.kept), reducible, escape(row.evidence))
-    return table
-
-
-def _symmetry_dict(row: JointSymmetry) -> dict[str, Any]:
-    groups = {
-        "group": row.whole.name,
-        "conjugated": row.conjugated.name,
-        "left": row.left.name,
-        "right": row.right.name if row.right else None,
-        "kept": row.kept.name,
-    }
-    return {
-        "joint": row.joint,
-        "driven": row.driven,
-        **groups,
-        "reducible": row.reducible,
-        "partly": row.partly,
-        "why": row.reason,
-        "conserved": list(row.conserved),
-    }
-
-
-def _body_dict(body: Body, robot: Mechanism) -> dict[str, Any]:
-    joint, inertia = body.joint, body.inertia
-    # JSON has no infinity.
-    limits = [[x if isfinite(x) else None for x in pair] for pair in body.limits]
-    return {
-        "name": body.name,
-        "parent": body.parent,
-        "joint": type(joint).__name__,
-        **{
-            name: getattr(joint, name)
-            for name in ("axis", "normal", "pitch")
-            if hasattr(joint, name)
-        },
-        "driven": body.name in robot.driven_bodies,
-        "limits": limits,
-        "speed_limit": [x if isfinite(x) else None for x in body.speed_limit],
-        "torque_limit": [x if isfinite(x) else None for x in body.torque_limit],
-        "mass": inertia.mass,
-        "com": list(inertia.com),
-        "moments": inertia.tensor.tolist(),
-        "principal_moments": inertia.principal_moments.tolist(),
-    }
+    with writing(out.parent):
+        replace_files({out: data})
+    return Answer(status="written", files=[out], own={"out": str(out), **own}, shown=lines)

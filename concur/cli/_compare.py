@@ -2,54 +2,72 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+import typer
 
-from concur.cli._answer import Answer
-from concur.errors import ConcurError, DescriptionError, SimulationError
-from concur.files import writing
-from concur.io import load_task
-from concur.simulation import Comparison, RunRecord, compare
-from concur.stored import is_run, read_run
+from concur.cli._answer import Answer, Reply
+from concur.cli._app import command
+from concur.cli._folder import save_figure
+from concur.errors import DescriptionError, SimulationError
+
+if TYPE_CHECKING:
+    from concur.simulation import RunRecord
 
 
-def compare_runs(subjects: Sequence[str], figure: Path | None, console: Console) -> Answer:
-    """Simulate tasks, read recorded runs, and compare them; write the figure if it has a name."""
+@command(
+    "Track and compare",
+    "runs side by side",
+    "concur compare examples/rover_arm.toml out/rover_arm/run.h5",
+    "0 all runs reach their ends and keep the limits of the joints, 1 one does not, 2 bad input.",
+)
+def compare(
+    reply: Reply,
+    subjects: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TASK|RUN...", help="Task files (.toml), runs (run.h5) or folders of results."
+        ),
+    ],
+    figure: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.png", help="Also write a figure: errors, controls, margins."),
+    ] = None,
+) -> Answer:
+    """Compare runs with the same outputs: errors, torques, energy, margin and broken limits.
+
+    Tasks are simulated; their assumptions are not checked. Robots, plants, laws and lengths of the
+    runs may differ.
+    """
+    from concur.simulation import compare as side_by_side
+    from concur.stored import is_run, read_run
+
     runs = []
     for subject in subjects:
-        with console.status(f"{escape(subject)}"):
-            runs.append(read_run(subject) if is_run(subject) else _simulated(subject))
+        with reply.progress(subject) as report:
+            runs.append(read_run(subject) if is_run(subject) else _simulated(subject, report))
     names = [run.name for run in runs]
     if len(set(names)) < len(names):  # two tasks of one name
-        names = [
-            f"{name} ({Path(subject).name})" for name, subject in zip(names, subjects, strict=True)
-        ]
-    found = compare(runs, names)
+        names = [f"{name} ({Path(one).name})" for name, one in zip(names, subjects, strict=True)]
+    found = side_by_side(runs, names)
     if figure is not None:
-        _draw(found, figure)
-    return Answer(
-        command="compare",
-        passed=not found.problems,
-        status=found.status,
+        save_figure(found.plot(), figure, "--figure")
+    return Answer.of(
+        found,
         name=", ".join(found.names),
         robot=", ".join(dict.fromkeys(run.robot.name for run in runs)),
-        problems=found.problems,
         files=(figure,) if figure else (),
-        rows=found.rows,
-        own={"runs": list(found.names), "table": _rows(found)},
-        table=_table(found),
-        shown=[note for note in found.notes if note not in found.broken],
+        listed=(),
     )
 
 
-def _simulated(subject: str) -> RunRecord:
+def _simulated(subject: str, report: Any) -> RunRecord:
     """Run of a task, as far as it came."""
+    from concur.io import load_task
+    from concur.simulation import RunRecord
+
     if Path(subject).suffix != ".toml":
         raise DescriptionError(
             subject,
@@ -57,49 +75,11 @@ def _simulated(subject: str) -> RunRecord:
             came="another name",
             cure="Write for example: concur compare examples/rover_arm.toml out/rover_arm/run.h5.",
         )
-    task = load_task(subject)
-    stopped = ""
+    task, stopped = load_task(subject), ""
     try:
-        run = task.simulate()
+        run = task.simulate(progress=report)
     except SimulationError as error:
         if "run" not in error.data:
             raise
         run, stopped = error.run, f"{error.where}: expected {error.expected}, got {error.came}"
     return replace(RunRecord.of(run), name=task.name, stopped=stopped)
-
-
-def _draw(found: Comparison, figure: Path) -> None:
-    with writing(figure.parent):
-        try:
-            found.plot().savefig(figure, dpi=130)
-        except ValueError as problem:
-            raise ConcurError(
-                f"option `--figure`, {figure}",
-                expected="a name in a format of Matplotlib, such as .png or .svg",
-                came=str(problem),
-                cure="Write for example --figure comparison.png.",
-            ) from None
-
-
-def _rows(found: Comparison) -> list[dict[str, object]]:
-    """Rows for JSON; a value without meaning, or a time that did not come, is null."""
-    return [
-        {
-            "label": row.label,
-            "unit": row.unit,
-            "values": [x if x is not None and math.isfinite(x) else None for x in row.values],
-            "shown": list(row.shown),
-        }
-        for row in found.table
-    ]
-
-
-def _table(found: Comparison) -> Table:
-    table = Table()
-    table.add_column("", no_wrap=True)
-    for name in found.names:
-        table.add_column(escape(name), justify="right")
-    table.add_column("unit")
-    for row in found.table:
-        table.add_row(escape(row.label), *row.shown, row.unit)
-    return table

@@ -3,63 +3,86 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from concur.cli._answer import Answer
-from concur.cli._results import results
-from concur.control import CFolder
-from concur.io import load_task
-from concur.tables import located
+import typer
+
+from concur.cli._answer import Answer, Reply
+from concur.cli._app import WRITTEN, Overwrite, TaskFile, command
+from concur.cli._folder import results
+
+if TYPE_CHECKING:
+    from concur.control import CFolder
 
 
-def export_task(
-    path: Path,
-    target: str,
-    folder: Path,
-    name: str | None,
-    precision: str,
-    speed_limit: float,
-    fmi: str = "3.0",
-    overwrite: bool = False,
-    with_reference: bool = False,
+@command(
+    "Campaigns and controllers",
+    "the control law as C code or as an FMU",
+    "concur export examples/rover_arm.toml --out out/rover_arm/c",
+    WRITTEN,
+)
+def export(
+    reply: Reply,
+    task: TaskFile,
+    target: Annotated[
+        str, typer.Option(help="c: C99 without libraries; fmu: a functional mock-up unit.")
+    ] = "c",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the files; default out/<name of the file>/<target>."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Prefix of all generated names; default: the robot's name.")
+    ] = None,
+    precision: Annotated[
+        str, typer.Option(help="double; or single, for controllers without double precision.")
+    ] = "double",
+    speed_limit: Annotated[
+        float, typer.Option(help="Velocity above which C code rejects a state, in m/s or rad/s.")
+    ] = 1000.0,
+    fmi: Annotated[str, typer.Option(help="FMI version of an fmu, 3.0 or 2.0.")] = "3.0",
+    with_reference: Annotated[
+        bool,
+        typer.Option("--with-reference", help="The reference is inside: the time is an input."),
+    ] = False,
+    overwrite: Overwrite = False,
 ) -> Answer:
-    """Export the servo of a task into a folder, alone or with the reference of the task."""
+    """Export the control law of a task as C code or as an FMU.
+
+    The C code comes with a test program and a README with instructions to compile, test and use it.
+    An fmu is a functional mock-up unit (FMU) for co-simulation in other simulators.
+    """
+    from concur.io import load_task
+    from concur.tables import located
+
+    folder = out or Path("out") / task.stem / target
     with results(folder, "export", overwrite) as kept:
-        task = load_task(path)
-        with located(path, ""):
-            servo = task.law
-        reference = task.reference if with_reference else None
-        staged = servo.export(kept.staging, target, name, precision, speed_limit, fmi, reference)
-        if isinstance(staged, Path):
-            files, lines, own, title = kept.publish([staged]), [], {}, staged.stem
+        given = load_task(task)
+        with located(task, ""):
+            servo = given.law
+        reference = given.reference if with_reference else None
+        with reply.progress("exporting"):
+            made = servo.export(kept.staging, target, name, precision, speed_limit, fmi, reference)
+        own: dict[str, Any] = {"task": given.name, "target": target}
+        if isinstance(made, Path):
+            files, title, lines = kept.publish([made]), made.stem, []
         else:
-            files, title, error = kept.publish(staged.files), staged.name, staged.error
-            own = {"states": staged.states, "error": None if error is None else error.largest}
-            lines = _lines(staged, folder)
+            files, title, lines = kept.publish(made.files), made.name, _lines(made, folder)
+            own |= {"states": made.states, "error": made.error and made.error.largest}
         kept.end("written")
     return Answer(
-        command="export",
-        status="written",
-        name=title,
-        robot=task.robot.name,
-        files=files,
-        own={"task": task.name, "target": target, **own},
-        shown=lines,
+        status="written", name=title, robot=given.robot.name, files=files, own=own, shown=lines
     )
 
 
-def _lines(written: CFolder, folder: Path) -> list[str]:
+def _lines(made: CFolder, folder: Path) -> list[str]:
     """Precision of the code, and how to test it."""
-    name, error = written.name, written.error
-    precision = (
-        []
-        if error is None
-        else [
-            f"single precision: error about {error.largest:.1e} of the largest number, over "
-            f"{error.states} states"
-        ]
-    )
+    name, error, precision = made.name, made.error, []
+    if error is not None:
+        size = f"about {error.largest:.1e} of the largest number, over {error.states} states"
+        precision = [f"single precision: error {size}"]
     return [
         *precision,
-        f"test it with {written.states} states:",
+        f"test it with {made.states} states:",
         f"  cd {folder} && cc -std=c99 -O2 {name}.c replay.c -o replay -lm && ./replay",
     ]

@@ -5,23 +5,23 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.console import Console
+import typer
 
-from concur.certify import Status
-from concur.checker import confirm
-from concur.cli._bar import progress_bar
-from concur.cli._prove_report import write_proof_report
-from concur.cli._prove_result import PROOF, ProveResult
-from concur.cli._results import results
-from concur.codegen import find_compiler
+from concur.cli._answer import Answer, Reply
+from concur.cli._app import Out, Overwrite, command
+from concur.cli._folder import results
 from concur.errors import OutputError
-from concur.files import writing
-from concur.io import Task, load_task
-from concur.proofs import Sampled, TaskProof, largest_factor, prove_task, sample_statement
-from concur.show import bounds_figure, proof_figure
-from concur.show.style import save_picture
+
+if TYPE_CHECKING:
+    from concur.io import Task
+    from concur.proofs import Sampled, TaskProof
+
+PROOF = "proof.json"
+"""Name of the file of a proof."""
 
 WORLDS = 100
 """Worlds that are simulated by default."""
@@ -30,92 +30,150 @@ INTERPRETED = 2000
 """Periods of a task beyond which they take minutes without a compiler."""
 
 
-def prove_file(
-    path: Path,
-    folder: Path,
-    console: Console,
-    overwrite: bool = False,
-    samples: int | None = None,
-    search: int = 0,
-    seed: int = 0,
-    verified: bool = True,
-    factor: bool = True,
-) -> ProveResult:
-    """Prove the statement of a task; write its file, bounds and their figures into a folder.
+@command(
+    "Prove",
+    "limits from all starts, with all imperfections",
+    "concur prove examples/rover_arm.toml --out out/rover_arm/proof",
+)
+def prove(
+    reply: Reply,
+    task: Annotated[Path, typer.Argument(help="Task file (.toml) with [proof].")],
+    out: Out = None,
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Number of worlds inside the statement to simulate; 0 for none. Default: 100 "
+            "where this takes seconds.",
+        ),
+    ] = None,
+    search: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Further worlds for each quantity, in which its worst value is searched; needs "
+            "the extra `verify`.",
+        ),
+    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the worlds.")] = 0,
+    recheck: Annotated[
+        bool,
+        typer.Option(
+            help="Verify the written file by the independent checker, in about the time of the "
+            "proof. Without it nothing is PROVED."
+        ),
+    ] = True,
+    factor: Annotated[
+        bool,
+        typer.Option(
+            help="If undecided, find the largest factor on all starts and imperfections with a "
+            "proof, by four further proofs."
+        ),
+    ] = True,
+    overwrite: Overwrite = False,
+) -> Answer:
+    """Prove that a task keeps its limits, from all starts and with all imperfections of [proof].
 
-    Of an undecided one `factor` finds the share of starts and imperfections that is proved. With
-    `samples` None as many worlds are simulated as take seconds.
+    Writes a report, the bounds of all quantities to bounds.json, and figures. A proof is also
+    written to proof.json, which `concur recheck` verifies from this file alone. It is verified here
+    too, unless --no-recheck is given: until then the task is UNVERIFIED. The exit status is 0 only
+    if the task is PROVED, and 1 otherwise.
+
+    Worlds inside the statement are then simulated and drawn inside the bounds. A world beyond a
+    bound contradicts the proof: exit status 1. One beyond a limit refutes the statement.
     """
-    with results(folder, "prove", overwrite) as kept:
-        task = load_task(path)
-        began = time.perf_counter()
-        with progress_bar("proving", console) as report:
-            found = prove_task(task, progress=lambda done, total: report(done / total))
-        result = ProveResult(task, found, time.perf_counter() - began, _notes(task))
+    from concur.certify import Status
+    from concur.checker import confirm
+    from concur.io import load_task
+    from concur.proofs import largest_factor, prove_task
+    from concur.results import show
+    from concur.show.proof_report import write_proof_report
+
+    with results(out or Path("out") / task.stem, "prove", overwrite) as kept:
+        given, seconds = load_task(task), None
+        with reply.progress("proving") as report:
+            found = prove_task(given, progress=report)
+        notes = _beside(given)
         if found.found:
-            target = kept.staging / PROOF
-            with writing(target):
-                found.save(target)
             # Published first: an interruption leaves a file that can be verified later.
-            kept.publish([target])
-            if verified:
+            kept.file(PROOF, found.save)
+            if recheck:
                 began = time.perf_counter()
-                with progress_bar("verifying", console) as report:
+                with reply.progress("verifying") as report:
                     found = confirm(found, report)
-                took = time.perf_counter() - began
-                result = replace(result, proof=found, verification_seconds=took)
-        worlds, note = _worlds(task, found, samples, search, seed, console)
-        result = replace(result, sampled=worlds, notes=(*result.notes, *note))
-        unproved = found.status is Status.UNDECIDED and result.verification_seconds is None
-        if factor and unproved and not result.refuted:
-            with progress_bar("finding what is proved", console) as report:
-                found = replace(found, factor=largest_factor(task, progress=report))
-            result = replace(result, proof=found)
-        names = [output.name for output in task.outputs]
-        figures = {"tube": proof_figure(found, names, task.duration)}
-        if found.bounds or worlds:
-            figures["bounds"] = bounds_figure(found, task.duration, result.sampled)
-        for name, figure in figures.items():
-            kept.publish([save_picture(figure, kept.staging / f"{name}.png")])
-        pictures = {name: kept.folder / f"{name}.png" for name in figures}
-        kept.publish([write_proof_report(result, pictures, kept.staging)])
-        target = kept.staging / "bounds.json"
-        with writing(target):
-            target.write_text(json.dumps(result.as_dict(), indent=1, allow_nan=False) + "\n")
-        kept.publish([target])
-        kept.end("proved" if result.proved else "not proved", found.reason)
-    result = replace(result, files=(*kept.files, kept.manifest))
-    result.show(console)
-    return result
+                seconds = time.perf_counter() - began
+        sampled, more = _worlds(given, found, samples, search, seed, reply)
+        notes += more
+        judged = found if sampled is None else sampled.judge(found)
+        if factor and judged.status is Status.UNDECIDED and not found.found and seconds is None:
+            with reply.progress("finding what is proved") as report:
+                judged = replace(judged, factor=largest_factor(given, progress=report))
+        names = [output.name for output in given.outputs]
+        figures: dict[str, Any] = {
+            "tube": partial(show, "proof_figure", judged, names, given.duration)
+        }
+        if found.bounds or sampled is not None:
+            figures["bounds"] = partial(show, "bounds_figure", judged, given.duration, sampled)
+        pictures = kept.draw(reply, figures)
+        checked = _verification(found, seconds)
+        page = [*(() if sampled is None else sampled.outside(found)), *checked, *notes]
+        kept.publish([write_proof_report(judged, given, page, sampled, pictures, kept.staging)])
+        own = judged.details | {"verification_seconds": seconds}
+        answer = Answer(
+            status=judged.status,
+            name=given.name,
+            robot=given.robot.name,
+            problems=[judged.sentence] if judged.status is not Status.PROVED else [],
+            warnings=notes,
+            files=kept.files,
+            rows=judged.rows,
+            own=own | {"samples": None if sampled is None else sampled.details(judged)},
+            verdict=judged.sentence,
+            listed=[bound.row for bound in judged.tightest],
+            shown=[*([] if sampled is None else [sampled.table(judged)]), *checked],
+        )
+        text = json.dumps(reply.document(answer), indent=1, allow_nan=False) + "\n"
+        kept.file("bounds.json", lambda path: path.write_text(text, encoding="utf-8"))
+        return kept.close_with(answer, found.reason)
+
+
+def _verification(found: TaskProof, seconds: float | None) -> list[str]:
+    """Answer of the independent checker in one sentence; none without a proof."""
+    if found.status.name == "PROVED":
+        return [f"{PROOF} is confirmed by the independent checker, in {seconds:.1f} s"]
+    if found.status.name == "UNVERIFIED":
+        why = found.reason or "run `concur recheck`, which shows the time left"
+        return [f"{PROOF} is not verified: {why}"]
+    return [] if seconds is None else [f"{PROOF} is not confirmed by the independent checker"]
 
 
 def _worlds(
-    task: Task, found: TaskProof, samples: int | None, search: int, seed: int, console: Console
-) -> tuple[Sampled | None, tuple[str, ...]]:
+    task: Task, found: TaskProof, samples: int | None, search: int, seed: int, reply: Reply
+) -> tuple[Sampled | None, list[str]]:
     """Worlds inside the statement, and a note if none are simulated although none were declined."""
+    from concur.codegen import find_compiler
+    from concur.proofs import sample_statement
+
     given, optional = task.statement, samples is None and not search
-    if samples == 0 or given is None or (optional and found.status is Status.REFUTED):
-        return None, ()
+    if samples == 0 or given is None or (optional and found.status.name == "REFUTED"):
+        return None, []
     if optional and find_compiler() is None and task.duration > INTERPRETED * given.period > 0.0:
-        return None, (
+        return None, [
             f"no worlds were simulated: without a C compiler they take minutes; --samples {WORLDS} "
-            "simulates them",
-        )
+            "simulates them"
+        ]
     try:
-        with progress_bar("sampling", console) as report:
-            return sample_statement(
-                task, samples or WORLDS, seed, found, search,
-                progress=lambda done, total: report(done / total),
-            ), ()  # fmt: skip
+        with reply.progress("sampling") as report:
+            count = samples or WORLDS
+            return sample_statement(task, count, seed, found, search, progress=report), []
     except OutputError as error:
         if not optional:
             raise
-        return None, (f"no worlds were simulated: expected {error.expected}, got {error.came}",)
+        return None, [f"no worlds were simulated: expected {error.expected}, got {error.came}"]
 
 
-def _notes(task: Task) -> tuple[str, ...]:
+def _beside(task: Task) -> list[str]:
     """Notes on imperfections that the verdict leaves out."""
-    notes = list[str]()
     given = {
         "[plant]": task.plant is not None or task.plant_momentum is not None,
         "[plant.slip]": task.slip is not None,
@@ -123,9 +181,5 @@ def _notes(task: Task) -> tuple[str, ...]:
         "[world]": task.world is not None,
         "[uncertainty]": bool(task.uncertainty.size),
     }
-    notes += [
-        f"the proof is about the imperfections of [proof]; those of {table} are no part of it"
-        for table, has in given.items()
-        if has
-    ]
-    return tuple(notes)
+    text = "the proof is about the imperfections of [proof]; those of {} are no part of it"
+    return [text.format(table) for table, has in given.items() if has]

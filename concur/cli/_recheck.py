@@ -4,60 +4,73 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Annotated, Any
 
-from rich.console import Console
+import typer
 
-from concur.certify import Finding, Recheck, Status, examine
-from concur.checker import is_task_proof, load_task_proof, recheck
-from concur.cli._answer import Answer
-from concur.cli._bar import progress_bar
-from concur.io import load_task
+from concur.cli._answer import Answer, Reply
+from concur.cli._app import command
 
 
-def recheck_file(path: Path, task_file: Path | None, console: Console) -> Answer:
-    """Verify a file, and compare it with a task if one is given."""
-    task = None if task_file is None else load_task(task_file)
-    began = time.perf_counter()
-    stored, claims, region = None, tuple[str, ...](), tuple[str, ...]()
-    found: Recheck | Finding
-    if is_task_proof(path):
-        stored = load_task_proof(path)
-        with progress_bar("verifying", console) as report:
-            found = recheck(path, task=task or stored.task, progress=report)
-    elif task is not None:
-        found = recheck(path, task=task)
+@command(
+    "Prove",
+    "a stored proof, by an independent checker",
+    "concur recheck out/rover_arm/proof.json --task examples/rover_arm.toml",
+)
+def recheck(
+    reply: Reply,
+    file: Annotated[
+        Path, typer.Argument(help="Proof of a task, certificate, tube or operating box (.json).")
+    ],
+    task: Annotated[
+        Path | None, typer.Option(help="Task file (.toml) that the proof should be about.")
+    ] = None,
+) -> Answer:
+    """Verify a stored proof by arithmetic and formulas that share nothing with the prover.
+
+    Nothing but the file is needed. With --task, robot, law, reference, start, duration, control
+    period and statement have to be those of this task; of certificates, outputs and gains.
+
+    The exit status is 0 only if every step is confirmed. A rig arms only with proofs of tasks that
+    were confirmed on its computer.
+    """
+    from concur.certify import Finding, Recheck, Status, examine
+    from concur.checker import is_task_proof, load_task_proof
+    from concur.checker import recheck as verify
+    from concur.io import load_task
+
+    given, began = None if task is None else load_task(task), time.perf_counter()
+    stored = load_task_proof(file) if is_task_proof(file) else None
+    found: Finding | Recheck
+    if stored is None and given is None:
+        found = examine(file)
     else:
-        found = examine(path)
-    if isinstance(found, Recheck):
-        claims, region = found.claims, found.region
-    seconds = time.perf_counter() - began
-    confirmed, own = found.status is Status.PROVED, None if stored is None else stored.task
-    about = "" if task is None else f", and it is about {task.name}"
-    sentence = f"not confirmed ({found.status.name}): {found.reason}"
-    if confirmed:
-        sentence = f"confirmed: every step was verified by the independent checker{about}"
+        own: Any = given if stored is None or given is not None else stored.task
+        with reply.progress("verifying") as report:
+            found = verify(file, task=own, progress=report)
+    seconds, confirmed = time.perf_counter() - began, found.status is Status.PROVED
+    claims, region = (getattr(found, name, ()) for name in ("claims", "region"))
+    about = "" if given is None else f", and it is about {given.name}"
+    reason = f"not confirmed ({found.status.name}): {found.reason}"
     claim = "" if stored is None else stored.claim
-    verdict = found.status.name if confirmed else "not verified"
+    state = found.status.name if confirmed else "not verified"
+    sentence = f"confirmed: every step was verified by the independent checker{about}"
+    lines = [f"claim: {claim}"] if claim else [f"- {text}" for text in claims]
+    lines += [] if stored else [f"- where: {place}" for place in region]
     return Answer(
-        command="recheck",
-        passed=confirmed,
-        status=found.status.name,
-        name="" if own is None else own.name,
-        robot="" if own is None else own.robot.name,
-        problems=() if confirmed else (sentence,),
+        status=found.status,
+        name="" if stored is None else stored.task.name,
+        robot="" if stored is None else stored.task.robot.name,
+        problems=() if confirmed else (reason,),
         rows=() if stored is None else stored.rows,
         own={
-            "file": str(path),
+            "file": str(file),
             "kind": "certificate" if stored is None else "task",
             "reason": found.reason,
-            "sentence": claim and f"{verdict}: {claim}",
+            "sentence": claim and f"{state}: {claim}",
             "claims": list(claims),
             "region": list(region),
             "seconds": seconds,
         },
-        shown=[
-            *([f"claim: {claim}"] if stored else [f"- {text}" for text in claims]),
-            *(f"- where: {place}" for place in (() if stored else region)),
-            f"{sentence if confirmed else 'verified'}, {seconds:.1f} s",
-        ],
+        shown=[*lines, f"{sentence if confirmed else 'verified'}, {seconds:.1f} s"],
     )

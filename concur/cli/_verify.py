@@ -7,65 +7,100 @@ import os
 import re
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+import typer
 
-from concur._progress import track
-from concur.campaign import (
-    Campaign,
-    CampaignReport,
-    CampaignResult,
-    WorstFound,
-    cluster,
-    sampled_curves,
-    verify,
-    workers,
-    worst_searches,
-)
-from concur.certify import (
-    Certificate,
-    OperatingCertificate,
-    Status,
-    certify,
-    operating_bounds,
-)
-from concur.cli._answer import Answer
-from concur.cli._results import Results, foreign, results
-from concur.cli._tables import warned
-from concur.cli._warnings import task_warnings
+from concur.cli._answer import Answer, Reply
+from concur.cli._app import Overwrite, Seed, command
+from concur.cli._folder import Results, foreign, results
 from concur.errors import ConcurError
-from concur.io import load_task
-from concur.tables import located
+from concur.results import Table
+
+if TYPE_CHECKING:
+    from concur.campaign import Campaign, CampaignReport, CampaignResult, WorstFound
+    from concur.certify import LoopCertificate
 
 WORLDS = "worlds.h5"
 """Results file: a campaign continues from it."""
 
+INTERRUPTED = f"interrupted: {WORLDS} contains the worlds so far; the same command continues"
 
-_INTERRUPTED = f"{WORLDS} contains the worlds so far; the same command continues"
 
-
-def verify_task(
-    path: Path,
-    samples: int,
-    folder: Path,
-    console: Console,
-    seed: int = 0,
-    search: int = 0,
-    jobs: int | None = None,
-    scheduler: str | None = None,
-    overwrite: bool = False,
-    proofs: bool = False,
-    disturbance: float | None = None,
+@command(
+    "Campaigns and controllers",
+    "the requirements of a task in many worlds",
+    "concur verify examples/rover_campaign.toml --samples 500",
+    "0 all requirements hold in all worlds, 1 a world breaks one, 2 bad input.",
+)
+def verify(
+    reply: Reply,
+    task: Annotated[Path, typer.Argument(help="Task file (.toml) with [uncertainty].")],
+    samples: Annotated[int, typer.Option(min=1, help="Number of worlds that are drawn.")] = 1000,
+    seed: Seed = 0,
+    search: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Then search the worst world of each requirement, with at most this number of "
+            "worlds each; needs the extra `verify`.",
+        ),
+    ] = 0,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of processes; default threads of this process, one for each processor.",
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Dask scheduler whose workers are used; needs the extra `cluster`.",
+        ),
+    ] = None,
+    proofs: Annotated[
+        bool,
+        typer.Option(
+            "--certify",
+            help="Draw what `concur certify` proves: decay of the errors, tubes and the torques of "
+            "[operating], each with its assumptions; needs the extra `certify`.",
+        ),
+    ] = False,
+    disturbance: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            help="Bound of the unmodelled output acceleration for the tubes of --certify, in "
+            "m/s^2; default the largest of the drawn runs, which proves nothing.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the results; default out/<name of the file>/verify."),
+    ] = None,
+    overwrite: Overwrite = False,
 ) -> Answer:
-    """Run a campaign and write its results into a folder.
+    """Simulate a task in many imperfect worlds; report what breaks its requirements.
 
-    Worlds of an earlier run of the same campaign in the folder are not evaluated again. With
-    `proofs` or a disturbance, m/s^2, the report has the bounds that `certify` proves.
+    Worlds are drawn from the [uncertainty] of the task. The worst world of each requirement is
+    written as a task file for `concur track`. In a folder with results of the same campaign the
+    command continues; those of another one are refused. Results are samples, not proofs.
     """
+    from concur.campaign import (
+        Campaign,
+        CampaignReport,
+        cluster,
+        sampled_curves,
+        workers,
+        worst_searches,
+    )
+    from concur.campaign import verify as evaluate
+    from concur.certify import certify_task
+    from concur.io import load_task, suspicious_task
+
     if jobs is not None and scheduler is not None:
         raise ConcurError(
             "options `--jobs` and `--scheduler`",
@@ -73,100 +108,81 @@ def verify_task(
             came="both",
             cure="Omit `--jobs`: the scheduler brings its workers.",
         )
-    task = load_task(path)
-    warnings = task_warnings(task)
-    with warned(warnings, console):
-        campaign = Campaign(task, seed)
-    certificate, operating = None, None
+    given, folder = load_task(task), out or Path("out") / task.stem / "verify"
+    own: dict[str, Any] = {
+        "name": given.name,
+        "robot": given.robot.name,
+        "warnings": suspicious_task(given),
+    }
+    with reply.warned(own["warnings"]):
+        campaign = Campaign(given, seed)
+    proved = None
     if proofs or disturbance is not None:
-        with console.status("certifying"):
-            certificate = certify(task.servo)
-            if task.operating is not None and not task.servo.nz:
-                with located(task.path, "[operating]"):
-                    operating = operating_bounds(
-                        replace(task.servo, use_measured_velocity=False), **task.operating
-                    )
+        with reply.progress("certifying") as report:
+            proved = certify_task(given, progress=report)
     with ExitStack() as stack:
         kept = stack.enter_context(results(folder, "verify", overwrite, keep=(WORLDS,)))
         executor = None if scheduler is None else stack.enter_context(cluster(scheduler))
         pool = stack.enter_context(workers(jobs if executor is None else executor))
-        shown, started = not console.quiet, time.perf_counter()
-        with console.status("compiling"):
+        began = time.perf_counter()
+        found: tuple[WorstFound, ...] = ()
+        with reply.progress("compiling"):
             campaign.prepare()
         try:
-            result = verify(campaign, samples, pool, file=folder / WORLDS, progress=shown)
-            found: tuple[WorstFound, ...] = ()
+            with reply.progress("simulating worlds") as report:
+                result = evaluate(campaign, samples, pool, file=folder / WORLDS, progress=report)
             if search:
-                with track(shown, "searching", 1.0) as progress:
-                    found = worst_searches(campaign, result, search, pool, progress)
+                with reply.progress("searching") as report:
+                    found = worst_searches(campaign, result, search, pool, report)
         except KeyboardInterrupt:
-            kept.end("partial", f"interrupted: {_INTERRUPTED}")
-            return Answer(
-                command="verify",
-                passed=False,
-                status="partial",
-                name=task.name,
-                robot=task.robot.name,
-                problems=(f"interrupted: {_INTERRUPTED}",),
-                warnings=warnings,
-                files=(folder / WORLDS,),
-            )
+            kept.end("partial", INTERRUPTED)
+            return Answer(status="partial", problems=[INTERRUPTED], files=[folder / WORLDS], **own)
         finally:
             kept.files += [folder / WORLDS] * (folder / WORLDS).exists()
-        taken = time.perf_counter() - started
-        with console.status("writing the report"):
-            report = CampaignReport(
+        taken = time.perf_counter() - began
+        with reply.progress("writing the report"):
+            bounds = None if proved is None else (proved.decay, disturbance, proved.operating)
+            page = CampaignReport(
                 result,
-                task.name,
+                given.name,
                 found,
-                curves=sampled_curves(campaign, result, 12, certificate, disturbance, operating),
+                curves=sampled_curves(campaign, result, 12, *(bounds or ())),
                 files=_worst(campaign, result, found, kept, overwrite),
-                facts={"Task": str(path), "Time": f"{taken:.3g} s"}
-                | _proofs(certificate, operating),
+                facts={"Task": str(task), "Time": f"{taken:.3g} s", **_proofs(proved)},
             )
-            staged = [report.write(kept.staging), result.save(kept.staging / "campaign.h5")]
-        kept.publish(staged)
-        verified = Answer(
-            command="verify",
-            passed=report.passed,
-            status="passed" if report.passed else "failed",
-            name=task.name,
-            robot=task.robot.name,
-            problems=() if report.passed else (report.status, *report.problems),
-            warnings=warnings,
+            kept.publish([page.write(kept.staging), result.save(kept.staging / "campaign.h5")])
+        status = "passed" if page.passed else "failed"
+        answer = Answer(
+            status=status,
+            problems=() if page.passed else (page.status, *page.problems),
             files=(*kept.files, folder / "report.json"),
             rows=result.rows,
-            own=report.as_dict(),
-            verdict=f"{'passed' if report.passed else 'failed'}, {report.status}",
-            table=_table(report),
+            own=page.as_dict(),
+            verdict=f"{status}, {page.status}",
+            listed=(),
             shown=[
-                str(report.rates[0]),
-                *(f"crashed: {crash}" for crash in report.crashes[:5]),
+                _table(page),
+                str(page.rates[0]),
+                *(f"crashed: {crash}" for crash in page.crashes[:5]),
                 f"{len(result)} worlds in {taken:.3g} s; sampled, not proved",
                 f"results in {folder}, start with {folder / 'report.html'}",
             ],
+            **own,
         )
-        text = json.dumps(verified.as_dict(), indent=2, allow_nan=False)
-        (kept.staging / "report.json").write_text(text + "\n", encoding="utf-8")
-        kept.publish([kept.staging / "report.json"])
-        kept.end(verified.status, "; ".join(verified.problems))
-    return replace(verified, files=(*kept.files, kept.manifest))
+        text = json.dumps(reply.document(answer), indent=2, allow_nan=False) + "\n"
+        kept.file("report.json", lambda path: path.write_text(text, encoding="utf-8"))
+        return kept.close_with(answer)
 
 
-def _proofs(
-    certificate: Certificate | None, operating: OperatingCertificate | None
-) -> dict[str, str]:
+def _proofs(proved: LoopCertificate | None) -> dict[str, str]:
     """Facts on the proofs that were requested."""
-    facts = {}
-    if certificate is not None:
-        reasons = [part.reason for part in certificate.parts if part.status is not Status.PROVED]
-        conditions = f"if {'; if '.join(certificate.conditions)}"
-        facts["Certificate"] = " ".join(
-            [certificate.status.name, *dict.fromkeys(reasons), conditions]
-        )
-    if operating is not None:
-        facts["Operating box"] = f"{operating.status.name}: {operating.reason}"
-    return facts
+    if proved is None:
+        return {}
+    decay, box = proved.decay, proved.operating
+    reasons = [part.reason for part in decay.parts if part.status is not decay.status.PROVED]
+    words = [decay.status.name, *dict.fromkeys(reasons), f"if {'; if '.join(decay.conditions)}"]
+    facts = {"Certificate": " ".join(words)}
+    return facts if box is None else facts | {"Operating box": f"{box.status.name}: {box.reason}"}
 
 
 def _worst(
@@ -198,18 +214,12 @@ def _worst(
 
 def _table(report: CampaignReport) -> Table:
     """Requirements, their share of worlds and the worst world."""
-    table = Table(title_justify="left")
-    for title, side in (("requirement", "left"), ("pass", "right"), ("lowest robustness", "right"),
-                        ("world", "right"), ("task file", "left")):  # fmt: skip
-        table.add_column(title, justify=side, overflow="fold")  # type: ignore[arg-type]
+    rows = []
     for rate, worst in zip(report.rates[1:], report.worst, strict=True):
         lowest = min([worst.value, *(o.value for o in report.found if o.requirement == rate.name)])
+        value = f"{lowest:.4g} {worst.unit}".removesuffix(" 1")
+        passed, file = f"{rate.passed} of {rate.worlds}", report.files.get(rate.name, "")
         good = rate.passed == rate.worlds and lowest > 0.0
-        table.add_row(
-            escape(rate.name),
-            f"[{'green' if good else 'bold red'}]{rate.passed} of {rate.worlds}[/]",
-            f"{lowest:.4g} {worst.unit}".removesuffix(" 1"),
-            str(worst.number),
-            escape(report.files.get(rate.name, "")),
-        )
-    return table
+        rows.append((rate.name, passed, value, str(worst.number), file, good))
+    head = ("requirement", "pass", "lowest robustness", "world", "task file", "kept")
+    return Table("", head, tuple(rows))

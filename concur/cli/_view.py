@@ -2,51 +2,78 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
+import typer
 
-from concur.cli._check import is_task, named_robot
-from concur.errors import ConcurError, DescriptionError
-from concur.io import load_task
-from concur.outputs import Output
-from concur.show.viewer import FILMED, Film, RobotViewer, RunViewer, Viewer
-from concur.stored import is_run, read_recorded
+from concur.cli._answer import Reply
+from concur.cli._app import command
+from concur.cli._folder import save_figure
+from concur.errors import DescriptionError
 
-
-def viewer_of(name: str, other: str | None, port: int, browser: bool) -> Viewer:
-    """Start the viewer of a run, of two runs, of a robot or of a task."""
-    films = _films(name, other)
-    if films:
-        return RunViewer(films, port, browser)
-    robot, q, outputs, servo = _robot(name)
-    return RobotViewer(robot, q, outputs, servo, port, browser)
+if TYPE_CHECKING:
+    from concur.show.viewer import Film
 
 
-def write_still(name: str, other: str | None, picture: Path) -> None:
-    """Write a picture: the robot, or the path of a run with the robot at several instants."""
+@command(
+    "Describe and check",
+    "a run, robot or task in three dimensions",
+    "concur view out/rover_arm; concur view examples/rover_arm.toml",
+    "0 closed by Ctrl-C or written, 2 bad input.",
+)
+def view(
+    reply: Reply,
+    subject: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN|ROBOT|TASK",
+            help="run.h5 or its folder, a robot file or name of a shipped robot, or a task file.",
+        ),
+    ],
+    other: Annotated[
+        str | None,
+        typer.Argument(metavar="[RUN]", help="A second run, as a ghost or beside the first."),
+    ] = None,
+    port: Annotated[int, typer.Option(help="Port of this machine; 0: any free port.")] = 0,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address only; open no browser.")
+    ] = False,
+    still: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.png",
+            help="Write a picture instead: the robot, or a run's path with the robot on it.",
+        ),
+    ] = None,
+) -> None:
+    """Show a run, a robot or a task in three dimensions in the browser, until Ctrl-C."""
     from concur.show import path_figure, robot_figure
+    from concur.show.viewer import RobotViewer, RunViewer, Viewer
 
-    films: list[Any] = _films(name, other)
+    films: list[Any] = _films(subject, other)
+    known: tuple[Any, ...] = (None, None, (), None) if films else _robot(subject)
+    robot, q, outputs, servo = known
+    if still is not None:
+        figure = path_figure(films[0]) if films else robot_figure(robot, q, outputs)
+        save_figure(figure, still, "--still")
+        typer.echo(str(still))
+        return
+    viewer: Viewer
     if films:
-        figure = path_figure(films[0])
+        viewer = RunViewer(films, port, not no_browser)
     else:
-        robot, q, outputs, _ = _robot(name)
-        figure = robot_figure(robot, q, outputs)
-    try:
-        figure.savefig(picture)
-    except (OSError, ValueError) as problem:
-        raise ConcurError(
-            f"option `--still`, {picture}",
-            expected="a file that can be written, in a format of Matplotlib such as .png",
-            came=getattr(problem, "strerror", None) or str(problem),
-            cure="Name another file.",
-        ) from None
+        viewer = RobotViewer(robot, q, outputs, servo, port, not no_browser)
+    with suppress(KeyboardInterrupt), viewer:
+        viewer.wait(lambda: typer.echo(f"{viewer.url} shows {subject}; Ctrl-C ends it"))
 
 
 def _films(name: str, other: str | None) -> list[Film]:
     """Read the runs; none if the first name is a robot or a task."""
+    from concur.show.viewer import FILMED, Film
+    from concur.stored import is_run, read_recorded
+
     if not is_run(name):
         if other is not None:
             raise DescriptionError(
@@ -56,16 +83,17 @@ def _films(name: str, other: str | None) -> list[Film]:
                 cure="Give two files run.h5, or one robot or task.",
             )
         return []
-    return [read_film(path) for path in (name, other) if path is not None]
+    return [
+        Film.of(read_recorded(path, ("t", "q", *FILMED)))
+        for path in (name, other)
+        if path is not None
+    ]
 
 
-def read_film(name: str) -> Film:
-    """Read the film of a run from its file, or from the folder of its results."""
-    return Film.of(read_recorded(name, ("t", "q", *FILMED)))
+def _robot(name: str) -> tuple[Any, ...]:
+    """Robot by file or name, or that of a task: with configuration, outputs and servo."""
+    from concur.io import is_task, load_task, named_robot
 
-
-def _robot(name: str) -> tuple[Any, np.ndarray, tuple[Output, ...], Any]:
-    """Load a robot by file or name, or that of a task at its start with the task's servo."""
     if is_task(name):
         task = load_task(name)
         return task.robot, task.q0, task.outputs, task.law

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from concur.proofs._bound import Bound, claimed, tightest
 from concur.proofs._file import Source, write_proof
 from concur.proofs._models import Floats
 from concur.proofs._statement import Statement
-from concur.results import Figures, Row, show
+from concur.results import Figures, Row, picked, plain, show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -113,11 +113,34 @@ class TaskProof:
     def sentence(self) -> str:
         """Verdict in one sentence."""
         if not self.found:
-            return f"{self.status.name}: {self.reason}. {self.cure}{self._passing}"
+            return f"{self.status.name}: {self.reason}. {self.cure}{self._passing}".rstrip()
         sure = self.status is Status.PROVED
         verdict = self.status.name if sure else "proved, not yet verified"
         why = f" ({self.reason})" if self.reason else ""
         return f"{verdict}{why}: {claimed(self.statement, self.bounds, self.base)}"
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """Further fields of the answer in JSON, in SI units."""
+        names = "kind", "name", "unit", "value", "limit", "time", "slack", "profile", "kept"
+        bounds = [
+            picked(bound, *names) | {"side": "upper" if bound.sign > 0 else "lower"}
+            for bound in self.bounds
+        ]
+        tightest = [
+            {"time": time, **picked(bound, "kind", "name"), "value": value, "slack": slack}
+            for time, bound, value, slack in self.in_segments()
+        ]
+        tube = picked(self, "step", "x", "ve") | {self.base.replace(" ", "_"): plain(self.wall)}
+        return picked(
+            self, "sentence", "reason", "cure", "factor", "cells", "growth", "sources"
+        ) | {
+            "statement": plain(asdict(self.statement)),
+            "segments": plain(self.times),
+            "bounds": bounds,
+            "tightest": tightest,
+            "tube": tube,
+        }
 
     @property
     def rows(self) -> tuple[Row, ...]:

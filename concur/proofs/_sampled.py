@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from concur.certify import Status
 from concur.proofs._attack import TUBE, Attack, held_ticks
 from concur.proofs._models import Floats
 from concur.proofs._proof import TaskProof
 from concur.proofs._provable import Provable
 from concur.proofs._quantity import Quantity
+from concur.results import Table, picked, plain
 
 BLOCK = 64
 """Worlds whose record is kept at once."""
@@ -191,6 +194,69 @@ class Sampled:
             for row in self.against(proof)
             if row.limit is not None and row.quantity.sign * (row.found - row.limit) > 0.0
         )
+
+    def judge(self, proof: TaskProof) -> TaskProof:
+        """Give a proof the verdict of these worlds, if they refute its statement or contradict it.
+
+        Parameters
+        ----------
+        proof : TaskProof
+            Proof of the statement from which the worlds are drawn.
+
+        Returns
+        -------
+        TaskProof
+            REFUTED by a world beyond a limit, UNDECIDED if it was found and a world is beyond a
+            bound; otherwise as it is.
+        """
+        refuted, outside = self.refuted(proof), self.outside(proof) if proof.found else ()
+        if not refuted and not outside:
+            return proof
+        status = Status.REFUTED if refuted else Status.UNDECIDED
+        return replace(proof, status=status, reason="; ".join(refuted or outside), cure="")
+
+    def table(self, proof: TaskProof) -> Table:
+        """Worst value of each quantity beside its bound.
+
+        Parameters
+        ----------
+        proof : TaskProof
+            Proof of the statement from which the worlds are drawn.
+
+        Returns
+        -------
+        Table
+            Quantities, worst values, bounds and ratios.
+        """
+        rows = []
+        for row in self.against(proof):
+            made = row.quantity
+            values = (f"{x:.4g} {made.unit}".rstrip() for x in (row.found, row.proved))
+            ratio = "" if np.isnan(row.ratio) else f"{row.ratio:.2f}"
+            rows.append((f"{made.kind} {made.name}", *values, ratio))
+        head = ("quantity", "worst", "bound", "ratio")
+        return Table(f"Worst of {self.worlds} worlds", head, tuple(rows))
+
+    def details(self, proof: TaskProof) -> dict[str, Any]:
+        """Worst values beside the bounds, for JSON.
+
+        Parameters
+        ----------
+        proof : TaskProof
+            Proof of the statement from which the worlds are drawn.
+
+        Returns
+        -------
+        dict
+            Number of worlds, and quantities.
+        """
+        quantities = [
+            picked(row.quantity, "kind", "name", "unit")
+            | picked(row, "sampled", "ascended", "ratio")
+            | {"bound": plain(row.proved)}
+            for row in self.against(proof)
+        ]
+        return picked(self, "worlds", "stopped", "excess") | {"quantities": quantities}
 
 
 def counterexample(task: Provable) -> str:

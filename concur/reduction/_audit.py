@@ -113,6 +113,20 @@ class Audit:
         return save_result(self, path, "audit", "")
 
     @property
+    def applicable(self) -> tuple[AuditRow, ...]:
+        """Rows that apply to the robot: all but unchecked ones among NHR1 to NHR3."""
+        unchecked = AuditStatus.NOT_CHECKED
+        return tuple(r for r in self if not (r.id.startswith("NHR") and r.status is unchecked))
+
+    @property
+    def details(self) -> list[dict[str, str]]:
+        """Conditions for JSON."""
+        return [
+            {"id": r.id, "statement": r.statement, "status": r.status.value, "why": r.why}
+            for r in self
+        ]
+
+    @property
     def holds(self) -> bool:
         """Whether no condition fails."""
         return all(row.status is not AuditStatus.FAILS for row in self.conditions)

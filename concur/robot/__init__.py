@@ -61,6 +61,7 @@ from concur.robot._spatial import cross as cross
 from concur.robot._spatial import invert as invert
 from concur.robot._spatial import twist_to_child as twist_to_child
 from concur.robot._steering import Steering
+from concur.robot._suspicious import suspicious
 from concur.robot._systems import as_tree as as_tree
 from concur.robot._systems import control_velocities as control_velocities
 from concur.robot._systems import controls as controls
@@ -95,6 +96,7 @@ __all__ = [
     "mount",
     "robot_size",
     "scalar",
+    "suspicious",
     "suspicious_inertias",
     "suspicious_points",
     "suspicious_start",

@@ -200,7 +200,12 @@ def comparison_html(comparison: Comparison) -> str:
         HTML, with the figure inside.
     """
     rows = [(row.label, *row.shown, row.unit) for row in comparison.table]
-    table = Section("", "\n".join(comparison.notes), ("", *comparison.names, "unit"), rows)
+    table = Section(
+        "",
+        "\n".join((*comparison.broken, *comparison.notes)),
+        ("", *comparison.names, "unit"),
+        rows,
+    )
     title = f"Comparison of {len(comparison.runs)} runs"
     return fragment(title, [table, *_figure(comparison_figure(comparison))])
 

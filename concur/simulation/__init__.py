@@ -21,6 +21,7 @@ from concur.simulation._plant import Plant
 from concur.simulation._program import Program, loop_program
 from concur.simulation._run import Run, recorded_run
 from concur.simulation._run_data import Tolerances
+from concur.simulation._run_data import error_parts as error_parts
 from concur.simulation._signals import ValidRange, first_invalid, run_signals, valid_ranges
 from concur.simulation._simulate import RealPlant, program_run, simulate
 from concur.simulation._slip import Slip

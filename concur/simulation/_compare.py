@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -18,7 +18,7 @@ from scipy.integrate import trapezoid
 from concur.control import JointLimits, TrackingLaw
 from concur.errors import ConcurError, SimulationError, shown
 from concur.outputs import Output, Reference, reference_for
-from concur.results import Figures, Row, save_result, show, verdict
+from concur.results import Figures, Row, Table, picked, save_result, show, verdict
 from concur.robot import Mechanism, control_velocities, coordinates
 from concur.simulation._findings import SETTLED, settling_time
 from concur.simulation._plant import Plant
@@ -310,6 +310,18 @@ class Comparison:
         )
 
     @property
+    def tables(self) -> tuple[Table]:
+        """The table with values as texts."""
+        rows = ((row.label, *row.shown, row.unit) for row in self.table)
+        return (Table("", ("", *self.names, "unit"), tuple(rows)),)
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """Further fields of the answer in JSON; a time that did not come is null."""
+        rows = [picked(row, "label", "unit", "values", "shown") for row in self.table]
+        return {"runs": list(self.names), "table": rows}
+
+    @property
     def figures(self) -> Figures:
         """Errors, controls and margins of the runs over time."""
         return {"comparison": self.plot}
@@ -358,7 +370,7 @@ class Comparison:
             ).rstrip()
             for line in lines
         ]
-        return "\n".join([*text, *self.notes])
+        return "\n".join([*text, *self.broken, *self.notes])
 
     @property
     def broken(self) -> tuple[str, ...]:
@@ -381,8 +393,8 @@ class Comparison:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Limits that runs break, and whether their lengths differ, in sentences."""
-        found = list(self.broken)
+        """Whether the lengths of the runs differ, in a sentence."""
+        found = []
         if not np.allclose([run.duration for run in self.runs], self.runs[0].duration):
             found.append("The runs differ in length: rms, energy and peaks are over each run.")
         return tuple(found)

@@ -9,7 +9,7 @@ import numpy as np
 from concur.control import TrackingLaw, peak_label
 from concur.reduction import LEAST_LOAD, wheel_names
 from concur.results import Row
-from concur.simulation._run_data import RunData, Tolerances
+from concur.simulation._run_data import NOTICED, RunData, Tolerances
 from concur.simulation._slip import load_names
 
 SETTLED = 0.02
@@ -97,8 +97,7 @@ def _error_findings(run: RunData, tolerances: Tolerances) -> list[Row]:
     if not run.servo.linearizes:
         return found  # there are no ideal error dynamics
     # A held torque or another plant deviates by design: the number is then no failure.
-    wrong, damped = run.mismatch, run.servo.damping_threshold is not None
-    other = wrong is not None and wrong.used and wrong.relative > 1e-9
+    other, damped = run.felt_mismatch is not None, run.servo.damping_threshold is not None
     limited = run.scale.min() < FULL
     reasons = {
         "the torque is held": run.control_period is not None,
@@ -134,7 +133,7 @@ def _momentum_findings(run: RunData, tolerances: Tolerances, limited: float) -> 
         largest = float(drifts.max())
         found.append(Row.judged(f"{label} of {joint}", largest, limit, numerical=True))
     wrong = run.mismatch
-    if wrong is not None and wrong.relative > 1e-9:
+    if wrong is not None and wrong.relative > NOTICED:
         note = "by the inertias of the servo's model" if run.plant_differences else ""
         if not wrong.used:
             note = "of no effect: the servo measures its velocities"

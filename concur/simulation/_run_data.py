@@ -67,6 +67,9 @@ def _base_motions(robot: Mechanism) -> np.ndarray:
     return np.vstack([linear + shifted, angular])
 
 
+NOTICED = 1e-9
+"""Relative difference of two momenta above which it is reported."""
+
 BALANCE = "Use run.energy_balance, or evaluate its constants of motion at run.q and run.v."
 """What to do instead of a momentum for a system without bodies."""
 
@@ -247,6 +250,12 @@ class RunData(Stored):
     def mismatch(self) -> MomentumMismatch | None:
         """Momentum that the servo assumes against that at the start; none unless it floats."""
         return mismatch(self.servo, self.q[0], self.v[0]) if self.floats else None
+
+    @property
+    def felt_mismatch(self) -> MomentumMismatch | None:
+        """The same if the servo uses the momentum and it differs by more than rounding."""
+        found = self.mismatch
+        return found if found is not None and found.used and found.relative > NOTICED else None
 
     @cached_property
     def joint_limits(self) -> JointLimits:

@@ -6,4 +6,4 @@ import pytest
 @pytest.fixture
 def undrawn(monkeypatch):
     """Leave out the figures of `concur track`; the extended tests draw them."""
-    monkeypatch.setattr("concur.cli._track.save_figures", lambda *_: {})
+    monkeypatch.setattr("concur.show.save_figures", lambda *_: {})

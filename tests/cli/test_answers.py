@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,8 @@ KINDS = {
     "passed": bool,
     **dict.fromkeys(("problems", "warnings", "files", "rows"), list),
 }
+
+certify = import_module("concur.certify")
 
 
 def run(*arguments):
@@ -83,8 +87,8 @@ def test_every_command_with_json_is_tried_here():
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("command", CALLS)
 def test_answers_share_their_fields(command, tmp_path, monkeypatch):
-    monkeypatch.setattr("concur.cli._gains.METHODS", ("place", "lqr"))
-    monkeypatch.setattr("concur.cli._certify._figures", lambda *_: ({}, None))
+    monkeypatch.setattr(certify, "tune", partial(certify.tune, methods=("place", "lqr")))
+    monkeypatch.setattr(certify.LoopCertificate, "figures", {})
     uncertain = "[uncertainty.mass]\nforearm = [-0.1, 0.1]\n" if command == "verify" else ""
     (tmp_path / "task.toml").write_text(TASK + uncertain)
     places = {name: tmp_path / name.lower() for name in ("OUT", "NEW")}

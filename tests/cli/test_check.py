@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 import concur as cc
 from concur.cli import main
-from concur.cli._warnings import robot_warnings
-from concur.robot import Body, Inertia, Mimic, Motor, joints
+from concur.robot import Body, Inertia, Mimic, Motor, joints, suspicious
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my_robot.toml"
 
@@ -118,7 +117,7 @@ def test_limits_of_joints_that_drives_share_are_told_if_they_may_be_exceeded(lim
         Motor("b", {"tilt": 2.0, "roll": -2.0}, torque=limits[1]),
     ]
     robot = cc.Mechanism("wrist", bodies, motors=motors)
-    found = [text for text in robot_warnings(robot) if "is not checked, since `a`, `b`" in text]
+    found = [text for text in suspicious(robot) if "is not checked, since `a`, `b`" in text]
     assert len(found) == told
 
 
@@ -136,7 +135,7 @@ def test_followers_that_are_never_within_their_limits(
     ]
     base = Body("base", joints.Fixed())
     robot = cc.Mechanism("r", [base, *hinges], mimics=[Mimic("b", "a", multiplier, offset)])
-    found = [text for text in robot_warnings(robot) if "never within its limits" in text]
+    found = [text for text in suspicious(robot) if "never within its limits" in text]
     assert len(found) == told
 
 

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from concur.cli import main
+from concur.io import check as check_of
 from concur.io import load_task
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -75,19 +76,22 @@ def test_distances_and_margins_of_an_example() -> None:
     base = (task.robot.pose(task.q0, "chassis") @ [0.25, 0.0, 0.0, 1.0])[:2]
     hand = (task.robot.pose(task.q0, "forearm") @ [0.0, 0.2, 0.0, 1.0])[:3]
     wanted = task.reference(0.0).pose
-    for output, place, goal in zip(
-        found["start"]["outputs"], (base, hand), (wanted[:2], wanted[2:]), strict=True
-    ):
-        assert output["pose"] == pytest.approx(place)
-        assert output["distance"] == {"m": pytest.approx(np.linalg.norm(place - goal))}
-        assert output["residual"]["m"] < 1e-9
+    own = check_of(path).start
+    poses = [list(pose.values()) for pose in found["start"]["poses"].values()]
+    for pose, distance, stays, place, goal in zip(
+        poses, own.distances.items(), own.residuals.values(), (base, hand),
+        (wanted[:2], wanted[2:]), strict=True,
+    ):  # fmt: skip
+        assert pose == pytest.approx(place)
+        assert distance == ((distance[0][0], "m"), pytest.approx(np.linalg.norm(place - goal)))
+        assert stays < 1e-9
     start = found["start"]
     assert start["within_reach"] is True
-    assert start["nearly_lost"] == ""
-    assert 0.0 < start["least_margin"] <= start["margin"] + 1e-12
-    shown = check(path)[1]
-    assert "reach: the whole reference, up to t = 20 s" in shown
-    assert f"decoupling margin: {start['margin']:.3g} at the start" in shown
+    assert start["lost"] == ""
+    assert 0.0 < own.reach.margins.min() <= start["margin"] + 1e-12
+    shown = " ".join(check(path)[1].split())
+    assert "smallest margin on the reference" in shown
+    assert "13 assumptions hold" in shown
 
 
 def test_a_path_that_leaves_the_reach(tmp_path: Path) -> None:
@@ -97,17 +101,19 @@ def test_a_path_that_leaves_the_reach(tmp_path: Path) -> None:
     assert code == 1
     start = found["start"]
     assert start["within_reach"] is False
-    assert start["residual_time"] == 2.0
-    assert start["outputs"][0]["residual"]["m"] == pytest.approx(np.hypot(2.0, 0.3) - 1.7)
+    (stays,) = [row for row in found["rows"] if row["quantity"] == "distance of tip that stays"]
+    assert stays["value"] == pytest.approx(np.hypot(2.0, 0.3) - 1.7)
+    assert (stays["place"], stays["holds"]) == ("t = 2 s", False)
     assert found["problems"][-1].startswith(
         "the reference is out of reach: output `tip` stays 0.322 m away at t = 2 s"
     )
     # The stretched arm is singular there, and its joints are named.
-    assert start["least_margin"] < 1e-5
-    assert "`upper`, `fore` align" in start["nearly_lost"]
+    (least,) = [row for row in found["rows"] if row["quantity"].startswith("smallest margin")]
+    assert least["value"] < 1e-5
+    assert "`upper`, `fore` align" in start["lost"]
     code, shown = check(line(tmp_path, speed=0.5))
     assert code == 1
-    assert "reach: not the whole reference, output `tip` stays 0.322 m away" in shown
+    assert "the reference is out of reach: output `tip` stays 0.322 m away" in shown
     assert "nearly singular at t = " in shown
 
 
@@ -125,7 +131,7 @@ def test_a_singular_start_is_named(tmp_path: Path) -> None:
     found = json.loads(text)
     assert code == 1
     assert any(p.startswith("the start is singular: nothing moves") for p in found["problems"])
-    assert found["start"]["nearly_lost"].startswith("at the start, nothing moves output `tip`")
+    assert found["start"]["lost"].startswith("at the start, nothing moves output `tip`")
 
 
 def test_stages_are_those_of_the_task(tmp_path: Path) -> None:

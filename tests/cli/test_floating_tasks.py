@@ -136,7 +136,7 @@ def test_wrong_momentum_is_in_the_numbers_where_the_law_uses_it(tmp_path, measur
         np.testing.assert_allclose(told["assumed"], [0.5, -0.3, 0.2, 2.5, 0.8, 0.8], atol=1e-9)
         np.testing.assert_allclose(told["measured"], [1, 0, 0, 2, 0, 0], atol=1e-9)
         assert told["relative"] > 0.1
-        assert len(told["offset"]) == len(told["coordinates"]) == len(told["units"]) == 6
+        assert len(told["offset"]) == len(told["coordinate_names"]) == 6
         assert np.abs(told["offset"]).max() > 1e-3
         assert "use_measured_velocity = true" in told["cure"]
 

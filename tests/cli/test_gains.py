@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -40,6 +42,8 @@ torque_limits = 4.0            # N m
 duration = 4.0
 dt = 0.01
 """
+
+certify = import_module("concur.certify")
 
 
 def run(*arguments):
@@ -89,7 +93,7 @@ def test_gains_settle_in_time_and_margins_are_those_of_the_loop(found):
 
 
 def test_share_of_the_torque_is_that_of_a_run_and_decides(task, found, monkeypatch):
-    monkeypatch.setattr("concur.cli._gains.METHODS", ("place", "lqr"))
+    monkeypatch.setattr(certify, "tune", partial(certify.tune, methods=("place", "lqr")))
     place = found["designs"][0]
     read = concur.load_task(task)
     servo = concur.Servo(read.servo.model, read.outputs, place["stiffness"][0], place["damping"][0])
@@ -121,7 +125,7 @@ def test_share_of_the_torque_is_that_of_a_run_and_decides(task, found, monkeypat
 
 
 def test_tables_name_methods_and_units(task, monkeypatch):
-    monkeypatch.setattr("concur.cli._gains.METHODS", ("place", "lqr"))
+    monkeypatch.setattr(certify, "tune", partial(certify.tune, methods=("place", "lqr")))
     result = run("gains", task, "--torque-limit", 100)
     assert result.exit_code == 0, result.output
     for part in ("place", "lqr", "1/s^2", "delay margin, ms", "control rate, advised, Hz", "fits"):

@@ -42,7 +42,7 @@ def run(*arguments, drawn=False):
         patch.setattr("concur.show.style.DPI", 30)
         if not drawn:
             for name in ("proof_figure", "bounds_figure"):
-                patch.setattr(f"concur.cli._prove.{name}", lambda *_: Figure((1, 1)))
+                patch.setattr(f"concur.show.{name}", lambda *_: Figure((1, 1)))
         return CliRunner().invoke(main, [*map(str, arguments), *own])
 
 
@@ -97,7 +97,7 @@ def texts(folder):
 def test_a_proof_that_is_not_verified_yet_is_never_called_proved(tmp_path, monkeypatch, near):
     """Neither on the terminal nor in a file, before the file is verified."""
     monkeypatch.setenv("CONCUR_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("concur.cli._prove.prove_task", lambda *_, **__: near)
+    monkeypatch.setattr("concur.proofs.prove_task", lambda *_, **__: near)
     task, out = written(tmp_path, NEAR + REAL), tmp_path / "out"
     result = run("prove", task, "--out", out, "--no-recheck")
     assert result.exit_code == 1, result.output
@@ -126,7 +126,7 @@ def test_a_proof_that_the_checker_does_not_confirm_is_undecided(tmp_path, monkey
     monkeypatch.setenv("CONCUR_CACHE", str(tmp_path / "cache"))
     task, reason = written(tmp_path, NEAR + REAL), "exceeds the bound"
     if wrong == "mutated":
-        monkeypatch.setattr("concur.cli._prove.prove_task", lambda *_, **__: near)
+        monkeypatch.setattr("concur.proofs.prove_task", lambda *_, **__: near)
         monkeypatch.setattr("concur.proofs._file.INFLATION", -0.1)
     else:
         reason = "which no leaf covers"

@@ -6,12 +6,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 import concur.cli._prove as command
+from concur import proofs
 from concur.certify import Status
 from concur.cli import main
+from concur.cli._answer import Reply
 from concur.errors import OutputError
 from concur.proofs import Statement
 from concur.show import new_figure
@@ -39,8 +40,8 @@ def test_worlds_are_inside_a_proof_refute_a_limit_or_contradict_a_bound(tmp_path
         held.append(proved(task, progress=progress))
         return held[-1]
 
-    proved = command.prove_task
-    monkeypatch.setattr(command, "prove_task", kept)
+    proved = proofs.prove_task
+    monkeypatch.setattr(proofs, "prove_task", kept)
     result, found = prove(tmp_path, 20.0, "--samples", 16)
     assert (result.exit_code, found["status"], found["problems"]) == (0, "PROVED", [])
     samples = found["samples"]
@@ -50,7 +51,7 @@ def test_worlds_are_inside_a_proof_refute_a_limit_or_contradict_a_bound(tmp_path
     assert all(1.0 <= row["ratio"] < 1.5 for row in torque.values())
     assert torque["turret"]["ascended"] is None
     assert "Sampled worlds" in (tmp_path / "out" / "report.html").read_text()
-    monkeypatch.setattr(command, "bounds_figure", lambda *_: new_figure(1.0, 1.0))
+    monkeypatch.setattr("concur.show.bounds_figure", lambda *_: new_figure(1.0, 1.0))
     # A world beyond the limit: the statement is false.
     result, found = prove(tmp_path, 5.0, "--samples", 16)
     assert (result.exit_code, found["status"]) == (1, "REFUTED")
@@ -59,7 +60,7 @@ def test_worlds_are_inside_a_proof_refute_a_limit_or_contradict_a_bound(tmp_path
     # A world beyond a bound: the proof is wrong, whatever its verdict.
     small = tuple(replace(bound, profile=0.5 * bound.profile) for bound in held[0].bounds[:1])
     wrong = replace(held[0], bounds=(*small, *held[0].bounds[1:]))
-    monkeypatch.setattr(command, "prove_task", lambda task, progress: wrong)
+    monkeypatch.setattr(proofs, "prove_task", lambda task, progress: wrong)
     result, found = prove(tmp_path, 20.0, "--samples", 16)
     assert (result.exit_code, found["status"]) == (1, "UNDECIDED")
     assert "does not confirm" in found["sentence"]
@@ -98,7 +99,7 @@ def worlds(samples=None, search=0, status=Status.PROVED, **near):
         path="task.toml", duration=0.02, statement=statement, servo=rover().servo
     )
     found = SimpleNamespace(status=status)
-    return command._worlds(task, found, samples, search, 0, Console(quiet=True))
+    return command._worlds(task, found, samples, search, 0, Reply("prove", True))
 
 
 @pytest.mark.parametrize(
@@ -113,21 +114,21 @@ def test_where_no_worlds_can_be_simulated_only_a_demand_is_an_error(near, came):
     for demand in ({"samples": 2}, {"search": 2}):
         with pytest.raises(OutputError, match=came):
             worlds(**demand, **near)
-    assert worlds(samples=0, **near) == (None, ())
+    assert worlds(samples=0, **near) == (None, [])
 
 
 def test_worlds_are_simulated_unless_they_are_declined_refuted_or_slow(monkeypatch):
     """The task has twenty periods."""
-    monkeypatch.setattr(command, "sample_statement", lambda *given, **_: given[1])
+    monkeypatch.setattr(proofs, "sample_statement", lambda *given, **_: given[1])
     for most, compiler, simulated in ((20, None, 1), (19, None, 0), (19, object(), 1)):
         monkeypatch.setattr(command, "INTERPRETED", most)
-        monkeypatch.setattr(command, "find_compiler", lambda own=compiler: own)
+        monkeypatch.setattr("concur.codegen.find_compiler", lambda own=compiler: own)
         found, notes = worlds(period=0.001)
         assert (found, len(notes)) == ((100, 0) if simulated else (None, 1))
         assert all("without a C compiler" in note for note in notes)
-        assert worlds(period=0.001, samples=0) == (None, ())
-        assert worlds(period=0.001, samples=7) == (7, ())
-        assert worlds(period=0.001, search=7) == (100, ())
-        assert worlds(period=0.001, status=Status.REFUTED) == (None, ())
-        assert worlds(period=0.001, status=Status.REFUTED, samples=7) == (7, ())
-    assert worlds(period=0.001, status=Status.UNDECIDED) == (100, ())
+        assert worlds(period=0.001, samples=0) == (None, [])
+        assert worlds(period=0.001, samples=7) == (7, [])
+        assert worlds(period=0.001, search=7) == (100, [])
+        assert worlds(period=0.001, status=Status.REFUTED) == (None, [])
+        assert worlds(period=0.001, status=Status.REFUTED, samples=7) == (7, [])
+    assert worlds(period=0.001, status=Status.UNDECIDED) == (100, [])

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ import pytest
 from typer.testing import CliRunner
 
 from concur.cli import main
-from concur.cli._results import MANIFEST, results
+from concur.cli._answer import Reply
+from concur.cli._folder import MANIFEST, results
 from concur.errors import ConcurError
-from concur.simulation import _simulate
 
 CALL = "from concur.cli import main; main()"
 
@@ -212,7 +213,7 @@ def test_pictures_that_fail_leave_the_numbers(
     def full(*_: Any) -> None:
         raise ConcurError("x.png", expected="a file", came="No space left", cure="Free some.")
 
-    monkeypatch.setattr("concur.cli._track.save_figures", full)
+    monkeypatch.setattr("concur.show.save_figures", full)
     folder = tmp_path / "out"
     assert run("track", task, "--out", folder).exit_code == 2
     assert files(folder) == {"run.h5", MANIFEST}
@@ -281,15 +282,13 @@ def test_interrupted_run_is_kept_as_partial(
     """A real SIGINT, as soon as the simulation has some steps."""
     text = task.read_text().replace("duration = 0.1", "duration = 8.0")
     task.write_text(text.replace("dt = 0.01", "dt = 0.001"))
-    folder, look, looks = tmp_path / "out", _simulate._look, []
+    folder = tmp_path / "out"
 
-    def interrupted(*arguments: Any) -> None:
-        looks.append(arguments)
-        if len(looks) == 5:
-            signal.raise_signal(signal.SIGINT)
-        look(*arguments)
+    @contextmanager
+    def interrupted(reply: Reply, title: str) -> Iterator[Any]:
+        yield lambda part, *_: part > 0.05 and signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(_simulate, "_look", interrupted)
+    monkeypatch.setattr(Reply, "progress", interrupted)
     result = run("track", task, "--out", folder, "--json")
     assert result.exit_code == 1, result.output
     answer = json.loads(result.stdout)
@@ -343,7 +342,7 @@ def test_full_disk_is_told_from_a_wrong_name(
     def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("concur.cli._results.tempfile.mkstemp", full)
+    monkeypatch.setattr("concur.cli._folder.tempfile.mkstemp", full)
     with pytest.raises(ConcurError, match="Free some space"), results(tmp_path / "out", "track"):
         raise AssertionError("nothing may run")
 
@@ -362,7 +361,7 @@ def test_units_are_warned_of_before_the_task_is_refused(
     def refuse(*_: Any) -> None:
         raise ConcurError("servo", expected="this", came="that", cure="Do so.")
 
-    monkeypatch.setattr("concur.io.Task.servo", property(refuse))
+    monkeypatch.setattr("concur.io.Task.law", property(refuse))
     task.write_text(task.read_text().replace("forearm = 1.2", "forearm = -46.0"))
     result = run("track", task, "--out", green)
     assert result.exit_code == 2

@@ -39,7 +39,7 @@ def altered(folder, changes):
 def shipped(tmp_path_factory):
     folder = tmp_path_factory.mktemp("out")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("concur.cli._track.save_figures", lambda *_: {})
+        patch.setattr("concur.show.save_figures", lambda *_: {})
         return folder, run("track", EXAMPLES / "rover_arm.toml", "--out", folder, "--json")
 
 
@@ -218,7 +218,7 @@ def test_outcome_is_first_and_the_audit_one_line(tmp_path):
     assert "CON1" not in short
     assert "chassis[vx]" in short
     assert "0.215 m" in short
-    assert "13 assumptions hold Assumptions" in full
+    assert "13 assumptions hold" in full
     assert "CON1" in full
     checked = run("check", "rover_arm").output
     assert checked.startswith("rover_arm: passed")
@@ -325,7 +325,7 @@ def test_gif_can_be_asked_for(tmp_path):
 def test_unknown_animation_is_refused_before_the_work(tmp_path):
     result = run("track", altered(tmp_path, SHORT), "--out", tmp_path / "out", "--animation", "avi")
     assert result.exit_code == 2
-    assert ".gif" in result.stderr
+    assert "gif" in result.stderr
     assert not (tmp_path / "out").exists()
 
 

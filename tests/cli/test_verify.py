@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import concur as cc
 from concur.campaign import Campaign, CampaignReport, CampaignResult
 from concur.cli import main
-from concur.cli._results import results
+from concur.cli._folder import results
 from concur.io import Task
 from tests.cli.test_answers import answer
 from tests.cli.test_gains import TASK as NOMINAL
@@ -42,7 +42,7 @@ def undrawn(monkeypatch):
         return folder / "report.html"
 
     monkeypatch.setattr(CampaignReport, "write", write)
-    monkeypatch.setattr("concur.cli._verify.sampled_curves", lambda *_: ())
+    monkeypatch.setattr("concur.campaign.sampled_curves", lambda *_: ())
 
 
 def run(*arguments):
@@ -132,7 +132,7 @@ def test_proofs_are_requested_and_their_statuses_reported(tmp_path, monkeypatch)
     box += "upper_arm = [0.5, 0.7]\nforearm = [1.1, 1.3]\n"
     (tmp_path / "task.toml").write_text(TASK + box)
     given = []
-    monkeypatch.setattr("concur.cli._verify.sampled_curves", lambda *a: given.append(a) or ())
+    monkeypatch.setattr("concur.campaign.sampled_curves", lambda *a: given.append(a) or ())
     arguments = tmp_path / "task.toml", "--samples", 2, "--out", tmp_path / "out"
     for options, proved, bound in (
         ((), False, None),

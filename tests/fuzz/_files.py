@@ -20,10 +20,10 @@ import concur as cc
 from concur.certify import Disturbance, operating_bounds, tube
 from concur.certify._decay import Decay
 from concur.certify._recheck_document import law_hash
-from concur.cli._warnings import robot_warnings
 from concur.documents import document_hash
 from concur.errors import ConcurError
 from concur.io import recorded_law, repair_urdf, suggest_sidecar, suspicious_urdf
+from concur.robot import suspicious
 from hil._certificate import load_bound
 from hil.record import Record
 from hil.record._chunks import ChunkFile
@@ -140,7 +140,7 @@ def urdf(path: Path, sidecar: Path | None = None) -> None:
         scale = np.sqrt(np.diag(mass := made.mass_matrix(made.neutral())))
         assert np.isfinite(mass).all()
         assert np.linalg.eigvalsh(mass)[0] >= -1e-12 * scale.max() ** 2
-    robot_warnings(made)
+    suspicious(made)
     suspicious_urdf(path, sidecar)
 
 

@@ -83,7 +83,7 @@ def test_shipped_robots_obey_their_schema(name: str) -> None:
     assert not complaint("robot", text)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "concur/cli/templates").rglob("*.toml")))
+@pytest.mark.parametrize("path", sorted((ROOT / "concur/io/templates").rglob("*.toml")))
 def test_templates_obey_their_schema(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     if "{{" not in text and "{%" not in text:

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import concur as cc
-from concur.cli._check import check_robot
-from concur.cli._warnings import robot_warnings
-from concur.io import suspicious_urdf
+from concur.io import check, suspicious_urdf
+from concur.robot import suspicious
 from tests.io._wheeled import ROBOTS
 from tests.io.test_urdf import ORIGIN, chain, joint, link, robot
 
@@ -132,7 +131,7 @@ def coaxial(inner: float) -> cc.Mechanism:
 def test_mass_matrices_that_are_near_singular() -> None:
     # With unit diagonal the off-diagonal is 1 / sqrt(1 + x): the eigenvalue is x / 2.
     for inner, count in ((2.1e-7, 0), (1.9e-7, 1)):
-        texts = [text for text in robot_warnings(coaxial(inner)) if "mass matrix" in text]
+        texts = [text for text in suspicious(coaxial(inner)) if "mass matrix" in text]
         assert len(texts) == count
     assert texts == [
         "mass matrix near singular at the neutral configuration: a motion of `hub`, `tip` moves "
@@ -142,7 +141,7 @@ def test_mass_matrices_that_are_near_singular() -> None:
 
 def test_check_shows_them(tmp_path: Path) -> None:
     (tmp_path / "arm.urdf").write_text(chain("revolute", ORIGIN + '<axis xyz="0 0 2"/>'))
-    assert check_robot(str(tmp_path / "arm.urdf")).warnings == (
+    assert check(str(tmp_path / "arm.urdf")).warnings == (
         "axis not of unit length: joint `j`, length 2",
     )
 

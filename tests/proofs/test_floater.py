@@ -9,7 +9,6 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import concur as cc
-from concur.cli._prove import ProveResult
 from concur.errors import OutputError
 from concur.outputs import references
 from concur.proofs import Expression, Ground, Reading, prove_task
@@ -343,8 +342,7 @@ def test_tasks_of_floaters_are_proved_with_one_hand(tmp_path):
     assert proof.x.shape == proof.disturbance.shape == (1, len(proof.wall))
     assert proof.base == "base pose"
     assert "0.0002 (m/s, rad/s) and 0.0002 (m, rad) of base pose of the declared" in proof.sentence
-    result = ProveResult(cc.load_task(path), proof, 0.0, ())
-    tube = result.as_dict()["tube"]
+    tube = proof.details["tube"]
     assert tube["base_pose"] == proof.wall.tolist()
     assert "heading" not in tube
     labels = [axes.get_ylabel() for axes in proof_figure(proof, ["hand"], 0.05).axes]

@@ -3,36 +3,65 @@
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from concur.cli._prove_result import ProveResult, shown
-from concur.proofs import TaskProof
+from concur.certify import Status
+from concur.proofs import Sampled, TaskProof
 from concur.rounding import percent_down
-from concur.show import Marked, Section, quantities, write_page
+from concur.show.page import Marked, Section, quantities, write_page
 
 
-def write_proof_report(result: ProveResult, figures: Mapping[str, Path], folder: Path) -> Path:
-    """Write `report.html` into a folder, with figures by name."""
-    found = result.proof
-    checked = [result.verification] if result.verification else []
-    reasons = [*result.outside, *checked, *result.notes]
-    if found.cure:
-        reasons.insert(0, f"What to change: {found.cure}")
+def write_proof_report(
+    found: TaskProof,
+    task: Any,
+    notes: Sequence[str],
+    sampled: Sampled | None,
+    figures: Mapping[str, Path],
+    folder: Path,
+) -> Path:
+    """Write `report.html` about a proof.
+
+    Parameters
+    ----------
+    found : TaskProof
+        The proof.
+    task : Task
+        Its task.
+    notes : sequence of str
+        Sentences below the verdict.
+    sampled : Sampled or None
+        Worlds inside the statement.
+    figures : mapping of str to Path
+        Files of the figures "tube" and "bounds".
+    folder : Path
+        Folder of the page.
+
+    Returns
+    -------
+    pathlib.Path
+        The page.
+
+    Examples
+    --------
+    >>> write_proof_report(found, task, [], None, {}, Path("out"))    # doctest: +SKIP
+    PosixPath('out/report.html')
+    """
+    change = [f"What to change: {found.cure}"] if found.cure else []
     return write_page(
         folder,
-        f"Proof of {result.task.name}",
-        result.proved,
-        result.sentence,
-        reasons,
-        _sections(result, figures),
+        f"Proof of {task.name}",
+        found.status is Status.PROVED,
+        found.sentence,
+        [*change, *notes],
+        _sections(found, task, sampled, figures),
     )
 
 
-def _sections(result: ProveResult, figures: Mapping[str, Path]) -> Iterator[Section]:
-    found = result.proof
+def _sections(
+    found: TaskProof, task: Any, sampled: Sampled | None, figures: Mapping[str, Path]
+) -> Iterator[Section]:
     text = "Starts and imperfections for which it holds."
     yield Section("Statement", text, rows=list(_statement(found)))
     if found.bounds:
@@ -46,24 +75,20 @@ def _sections(result: ProveResult, figures: Mapping[str, Path]) -> Iterator[Sect
     if found.in_segments():
         text = "The bound that is nearest to its limit, as a share of it; equal ones are joined."
         head = ["From", "To", "Quantity", "Bound", "Slack"]
-        yield Section("Tightest bound over time", text, head, list(_tightest(found, result)))
+        yield Section("Tightest bound over time", text, head, list(_tightest(found, task.duration)))
     if found.sources:
         rows = [
             [name, *(f"{float(row.max()):.3g}" for row in values)]
             for name, values in found.sources.items()
         ]
-        names = [output.name for output in result.task.outputs]
+        names = [output.name for output in task.outputs]
         text = "Largest acceleration errors by source, m/s² (for poses also rad/s²)."
         yield Section("Disturbances", text, ["Source", *names], rows)
-    if result.sampled is not None:
-        rows = []
-        for row in result.sampled.against(found):
-            cells: list[Any] = [f"{row.quantity.kind} {row.quantity.name}"]
-            cells += [shown(x, row.quantity.unit) for x in (row.found, row.proved)]
-            rows.append([*cells, "" if math.isnan(row.ratio) else f"{row.ratio:.2f}"])
-        text = f"{result.sampled.worlds} worlds inside the statement; they prove nothing."
-        head = ["Quantity", "Worst", "Bound", "Ratio"]
-        yield Section("Sampled worlds", text, head, rows, folded=True)
+    if sampled is not None:
+        table = sampled.table(found)
+        text = f"{sampled.worlds} worlds inside the statement; they prove nothing."
+        head = [title.capitalize() for title in table.head]
+        yield Section("Sampled worlds", text, head, [*map(list, table.rows)], folded=True)
 
 
 def _statement(found: TaskProof) -> Iterator[tuple[str, str]]:
@@ -89,14 +114,18 @@ def _statement(found: TaskProof) -> Iterator[tuple[str, str]]:
         yield "Contacts with the ground", given.ground.sentence
 
 
-def _tightest(found: TaskProof, result: ProveResult) -> Iterator[Marked]:
+def _tightest(found: TaskProof, duration: float) -> Iterator[Marked]:
     """Rows of successive segments with the same tightest bound; value and slack are the worst."""
     rows = found.in_segments()
     groups = [list(own) for _, own in itertools.groupby(rows, key=lambda row: row[1].quantity)]
     ends = [group[0][0] for group in groups[1:]]
-    for group, end in zip(groups, [*ends, result.task.duration], strict=True):
+    for group, end in zip(groups, [*ends, duration], strict=True):
         start, bound, value, slack = min(group, key=lambda row: row[3])
         start = group[0][0]
         cells = [f"{start:.2f} s", f"{end:.2f} s", f"{bound.kind} {bound.name}"]
-        cells += [shown(value, bound.unit), shown(slack, bound.unit)]
+        cells += [_shown(value, bound.unit), _shown(slack, bound.unit)]
         yield Marked(cells, slack >= 0.0)
+
+
+def _shown(value: float, unit: str) -> str:
+    return f"{value:.4g} {unit}".rstrip()

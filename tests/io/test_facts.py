@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from concur.cli._facts import task_facts
-from concur.io import load_task
+from concur.io import load_task, task_facts
 
 TASK = """
 name = "tumbling"
@@ -34,7 +33,7 @@ momentum = [5.0, 0.0, 0.0, 0.0, 0.0, 7.0]
 def _momentum(path: Path, measured: bool) -> str:
     path.write_text(TASK.replace("{measured}", str(measured).lower()), encoding="utf-8")
     task = load_task(path)
-    return dict(task_facts(task, task.servo))["Momentum"]
+    return dict(task_facts(task))["Momentum"]
 
 
 def test_measured_momentum_is_the_one_the_plant_starts_with(tmp_path: Path) -> None:
@@ -93,7 +92,7 @@ def test_momenta_of_stages_have_the_unit_of_each_component(tmp_path: Path) -> No
     (tmp_path / "bench.toml").write_text(BENCH, encoding="utf-8")
     (tmp_path / "task.toml").write_text(STAGED, encoding="utf-8")
     task = load_task(tmp_path / "task.toml")
-    shown = dict(task_facts(task, task.servo))["Momenta of further stages"]
+    shown = dict(task_facts(task))["Momenta of further stages"]
     # A cylindrical joint slides and turns, in this order.
     assert shown == "`puck` 0.3 N s, -0.2 N m s; `disc` 0.5 N m s; `cart` 0.7 N s"
 
@@ -116,4 +115,4 @@ def test_the_plant_is_shown_with_the_tables_that_change_it(
     text = TASK.replace("{measured}", "false").split("[plant]")[0] + tables
     (tmp_path / "task.toml").write_text(text, encoding="utf-8")
     task = load_task(tmp_path / "task.toml")
-    assert dict(task_facts(task, task.servo))["Plant"] == f"the robot of the servo's model{more}"
+    assert dict(task_facts(task))["Plant"] == f"the robot of the servo's model{more}"

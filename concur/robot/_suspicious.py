@@ -1,21 +1,11 @@
-"""Warnings about numbers of robots and tasks that are possible but suspicious."""
+"""Numbers of a robot that are possible but suspicious."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from concur.io import Task, suspicious_urdf
-from concur.robot import (
-    Mechanism,
-    suspicious_inertias,
-    suspicious_points,
-    suspicious_start,
-    suspicious_units,
-)
+from concur.robot._lint import suspicious_inertias, suspicious_units
+from concur.robot._mechanism import Mechanism
 
 SINGULAR = 1e-7
 """Smallest eigenvalue of the mass matrix with unit diagonal below which it is suspicious. Of 125
@@ -28,18 +18,27 @@ INVOLVED = 0.1
 """Share of the largest component above which a freedom is named as part of a motion."""
 
 
-def robot_warnings(robot: Mechanism) -> tuple[str, ...]:
-    """Warnings about inertias, lengths and limits of a robot that suggest a mistake."""
-    suspicious = (*suspicious_inertias(robot), *suspicious_units(robot))
-    found = (*_near_singular(robot), *_unchecked_limits(robot), *_beyond_limits(robot))
-    return (*suspicious, *found)
+def suspicious(robot: Mechanism) -> tuple[str, ...]:
+    """Find numbers of a robot that are possible but suggest a mistake.
 
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot.
 
-def file_warnings(path: str, **macros: Any) -> tuple[str, ...]:
-    """Warnings about the file of a robot, beside those about the robot; none for TOML."""
-    if Path(path).suffix.lower() not in (".urdf", ".xacro") or not os.path.isfile(path):
-        return ()
-    return suspicious_urdf(path, **macros)
+    Returns
+    -------
+    tuple of str
+        A sentence about each: inertias, lengths and limits, motions without mass.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> cc.robot.suspicious(cc.robots.rover_arm())
+    ()
+    """
+    slips = (*suspicious_inertias(robot), *suspicious_units(robot))
+    return (*slips, *_near_singular(robot), *_unchecked_limits(robot), *_beyond_limits(robot))
 
 
 def _near_singular(robot: Mechanism) -> tuple[str, ...]:
@@ -94,14 +93,3 @@ def _beyond_limits(robot: Mechanism) -> tuple[str, ...]:
                 f"follows `{mimic.of}`, within whose limits it is at {low:g} to {high:g}"
             )
     return tuple(found)
-
-
-def task_warnings(task: Task) -> tuple[str, ...]:
-    """Warnings about a task: its robot, its plant, its start and the points of its outputs."""
-    found = robot_warnings(task.robot)
-    if task.plant is not None:
-        found += tuple(f"plant, {text}" for text in robot_warnings(task.plant))
-    found += suspicious_start(task.robot, task.q0)
-    found += tuple(f"reference of {note}" for note in task.reference.notes)
-    points = [(output.name, output.point) for output in task.outputs]
-    return (*found, *suspicious_points(task.robot, points))

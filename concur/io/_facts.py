@@ -9,12 +9,26 @@ from typing import Any
 import numpy as np
 
 from concur.control import JointLimits, TrackingLaw
-from concur.io import Task
+from concur.io._task import Task
 from concur.reduction import momenta_text
+from concur.results import picked, plain
+from concur.robot import suspicious, suspicious_points, suspicious_start
 
 
-def task_facts(task: Task, servo: TrackingLaw) -> list[tuple[str, str]]:
-    """Settings that determine the numbers of a run: labels and values."""
+def task_facts(task: Task) -> list[tuple[str, str]]:
+    """List the settings that determine the numbers of a run.
+
+    Parameters
+    ----------
+    task : Task
+        The task.
+
+    Returns
+    -------
+    list of (str, str)
+        Labels and values as texts.
+    """
+    servo = task.law
     held = (
         "continuous"
         if task.control_period is None
@@ -27,7 +41,7 @@ def task_facts(task: Task, servo: TrackingLaw) -> list[tuple[str, str]]:
     ]
     options = ", ".join(f"{name} {value}" for name, value in task.law_table.items())
     facts += [("Law of the task", options)] if options else []
-    for name, gains in _gains(task, servo).items():
+    for name, gains in _gains(task).items():
         values = (
             f"{kind} {_shown(gains[kind])} {unit}"
             for kind, unit in (("stiffness", "1/s^2"), ("damping", "1/s"), ("integral", "1/s^3"))
@@ -103,52 +117,58 @@ def _momentum(values: Sequence[float] | np.ndarray) -> str:
     return f"({linear}) kg m/s, ({angular}) kg m^2/s"
 
 
-def _tolerances(task: Task) -> dict[str, float]:
-    """Tolerances by the names that they have in files of results."""
-    values = asdict(task.tolerances)
-    return {"settling_time": values.pop("evaluate_after"), **values}
+def settings(task: Task) -> dict[str, Any]:
+    """Settings of a run as JSON has them.
 
+    Parameters
+    ----------
+    task : Task
+        The task.
 
-def task_settings(task: Task, servo: TrackingLaw) -> dict[str, Any]:
-    """Settings of a run for JSON."""
-    return {
+    Returns
+    -------
+    dict
+        Settings by name, in SI units.
+    """
+    servo, plant = task.law, task.plant
+    names = "duration", "method", "dt", "control_period", "momentum", "plant_momentum", "plant_file"
+    return picked(task, *names) | {
         "file": str(task.path),
         "robot": task.robot.name,
-        "duration": task.duration,
-        "method": task.method,
-        "dt": task.dt,
-        "control_period": task.control_period,
-        "gains": _gains(task, servo),
-        "tolerances": _tolerances(task),
-        "momentum": None if task.momentum is None else task.momentum.tolist(),
+        "gains": _gains(task),
+        "tolerances": asdict(task.tolerances),
         "measured": servo.use_measured_velocity,
         "redundancy": None if servo.redundancy is None else str(servo.redundancy),
         "damped_below": servo.damping_threshold,
-        "torque_limits": _finite_pairs(servo.torque_limits),
-        "plant_momentum": None if task.plant_momentum is None else task.plant_momentum.tolist(),
-        "plant": None if task.plant is None else task.plant.name,
-        "plant_file": task.plant_file,
+        "torque_limits": plain(servo.torque_limits),
+        "plant": None if plant is None else plant.name,
     }
 
 
-def run_attributes(task: Task) -> dict[str, str | float]:
-    """Attributes of a stored run: name, files and tolerances of its task."""
-    return {
-        "task": task.name,
-        "task_file": task.path.name,
-        "plant_file": task.plant_file or "",
-    }
+def suspicious_task(task: Task) -> tuple[str, ...]:
+    """Find numbers of a task that are possible but suggest a mistake.
+
+    Parameters
+    ----------
+    task : Task
+        The task.
+
+    Returns
+    -------
+    tuple of str
+        A sentence about each: robot, plant, start, and points of outputs.
+    """
+    found = suspicious(task.robot)
+    if task.plant is not None:
+        found += tuple(f"plant, {text}" for text in suspicious(task.plant))
+    found += suspicious_start(task.robot, task.q0)
+    found += tuple(f"reference of {note}" for note in task.reference.notes)
+    points = [(output.name, output.point) for output in task.outputs]
+    return (*found, *suspicious_points(task.robot, points))
 
 
-def _finite_pairs(limits: Any) -> list[list[float | None]] | None:
-    """Pairs of limits for JSON; infinity becomes None."""
-    if limits is None:
-        return None
-    return [[float(x) if np.isfinite(x) else None for x in pair] for pair in limits]
-
-
-def _gains(task: Task, servo: TrackingLaw) -> dict[str, dict[str, list[float]]]:
-    gains, start = dict[str, dict[str, list[float]]](), 0
+def _gains(task: Task) -> dict[str, dict[str, list[float]]]:
+    gains, start, servo = dict[str, dict[str, list[float]]](), 0, task.law
     if not servo.linearizes:
         return gains
     for output in servo.outputs:

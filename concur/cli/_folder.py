@@ -7,15 +7,22 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from concur._version import __version__
+from concur.cli._answer import Answer, Reply
 from concur.errors import ConcurError, DescriptionError
-from concur.files import lock
+from concur.files import lock, writing
+from concur.results import Figures, word
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MANIFEST = "concur.json"
 """Manifest: lists the files of each command's last run in a folder, and its outcome."""
@@ -66,6 +73,29 @@ class Results:
                 self.files += [target] * (target not in self.files)
             self.write_manifest()
         return moved
+
+    def file(self, name: str, write: Callable[[Path], object]) -> Path:
+        """Write a file of this name by a function of its path, and publish it."""
+        staged = self.staging / name
+        with writing(self.folder):
+            write(staged)
+        return self.publish([staged])[0]
+
+    def draw(self, reply: Reply, figures: Figures) -> dict[str, Path]:
+        """Draw figures as PNG files with their names, and publish them."""
+        from concur.show.style import save_picture
+
+        drawn = {}
+        with reply.progress("drawing") as report:
+            for k, (name, figure) in enumerate(figures.items()):
+                drawn[name] = self.file(f"{name}.png", partial(save_picture, figure()))
+                report(k + 1, len(figures))
+        return drawn
+
+    def close_with(self, found: Answer, why: str = "") -> Answer:
+        """Record the outcome of the run; return its answer with the files of the run."""
+        self.end(word(found.status), why or ("" if found.passed else "; ".join(found.problems)))
+        return replace(found, files=(*self.files, self.manifest))
 
     def end(self, status: str, why: str = "") -> None:
         """Record the outcome of the run, and the reason if the answer is no."""
@@ -263,3 +293,16 @@ def _writable(folder: Path) -> Iterator[None]:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def save_figure(figure: Figure, target: Path, option: str) -> None:
+    """Save a figure as the file that an option names."""
+    try:
+        figure.savefig(target)
+    except (OSError, ValueError) as problem:
+        raise ConcurError(
+            f"option `{option}`, {target}",
+            expected="a file that can be written, with a name in a format of Matplotlib, as .png",
+            came=getattr(problem, "strerror", None) or str(problem),
+            cure=f"Write for example {option} figure.png.",
+        ) from None
