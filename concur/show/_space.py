@@ -190,7 +190,7 @@ def set_proportions(axes: Axes3D, size: Floats) -> None:
     """Set true proportions, and ticks at round numbers, which stay while a window moves."""
     axes.set_box_aspect(tuple(size))
     for axis, length in ((axes.xaxis, max(size)), (axes.yaxis, max(size)), (axes.zaxis, size[2])):
-        step = min(_round_step(max(size) / 6), _round_step(length / 3))
+        step = min(_round_step(max(size) / 8), _round_step(length / 3))
         axis.set_major_locator(MultipleLocator(step))
 
 

@@ -63,7 +63,7 @@ def test_slider_of_time_moves_robot_references_and_curves(run):
         path = np.array([hand_of(run.robot, hand, q) for q in run.q])
         np.testing.assert_allclose(scene.trails[-1].points[:, 0], path[:-1], atol=1e-6)
         np.testing.assert_allclose(
-            viewer.references[0][-1].points[0], run.reference[:2, -3:], atol=1e-6
+            scene.references[-1].points[0], run.reference[:2, -3:], atol=1e-6
         )
         viewer.slider.value = 0.1
         error = viewer.plots["Tracking error (mm, mrad)"]

@@ -82,10 +82,8 @@ class RunViewer(Viewer):
         for scene in self.scenes:
             scene.grows = False
         self.scenes[0].look_at(self.films[0].q[few(self.films[0], POINTS // 10)])
-        self.references = [
-            self._add_paths(film, scene)
-            for film, scene in zip(self.films, self.scenes, strict=True)
-        ]
+        for film, scene in zip(self.films, self.scenes, strict=True):
+            self._draw_paths(film, scene)
         self.plots: dict[str, TimedPlot] = {}
         times = np.linspace(self._begin, self._end, POINTS)
         for title, curves in self._curves(times).items():
@@ -111,19 +109,18 @@ class RunViewer(Viewer):
                 found.setdefault(title, []).append((label, drawn, style))
         return found
 
-    def _add_paths(self, film: Film, scene: Scene) -> list[Any]:
-        """Draw the whole paths of hands and references; returns the handles of the latter."""
+    def _draw_paths(self, film: Film, scene: Scene) -> None:
+        """Draw the whole paths of hands and references."""
         rows = few(film, POINTS)
         hands = np.array([scene.drawing.at(film.q[row]).hands for row in rows])
-        handles, start = [], 0
+        start = 0
         for k, output in enumerate(film.outputs):
-            scene.trails[k].points = _segments(hands[:, k])
-            part = film.reference[rows, start : start + output.pose_size]
+            demanded = film.reference[rows, start : start + output.pose_size]
             start += output.pose_size
-            segments = _segments(demanded_place(output, part, hands[:, k]))[::2]  # dashed
-            if len(segments):
-                handles.append(scene.add_path(k, segments))
-        return handles
+            wanted = _segments(demanded_place(output, demanded, hands[:, k]))[::2]  # dashed
+            scene.trails[k].points = _segments(hands[:, k])
+            if len(wanted):
+                scene.references[k].points = wanted
 
     def toggle(self) -> None:
         """Start to play, or pause."""
@@ -162,7 +159,7 @@ class RunViewer(Viewer):
                 scene.offset = 2.0 * beside * scene.size * ACROSS
             scene.follow = follow
             scene.show(com, frames)
-            for path in (*scene.trails, *self.references[k]):
+            for path in (*scene.trails, *scene.references):
                 path.visible = paths
             row = film.row(self.now)
             scene.update(film.q[row], film.reference[row])

@@ -174,7 +174,9 @@ class Scene:
 
     def _add_outputs(self, hands: Floats) -> None:
         scene, size = self._server.scene, self.size
-        self.hands, self.demands, self.trails, self.frames = [], [], [], []
+        self.hands, self.demands, self.frames = [], [], []
+        self.trails: list[Any] = []  # paths of hands
+        self.references: list[Any] = []  # and of their references
         self._paths = [[hand] for hand in hands]
         for k, (output, hand) in enumerate(zip(self._outputs, hands, strict=True)):
             paint, name = color(output_color(k)), f"{self._name}/outputs/{output.name}"
@@ -184,9 +186,13 @@ class Scene:
             self.demands.append(scene.add_icosphere(f"{name} demanded", 0.06 * size, **ball))
             axes: Any = {"axes_length": 0.2 * size, "axes_radius": 0.005 * size, "visible": False}
             self.frames.append(scene.add_frame(f"{name} frame", **axes))
-            line: Any = {"colors": paint, "thickness": 0.008 * size}
-            path = np.array([[hand, hand]])
-            self.trails.append(scene.add_line_segments(f"{name} path", path, **line))
+            for lines, shade, what in (
+                (self.trails, paint, "path"),
+                (self.references, color(REFERENCE), "reference path"),
+            ):
+                line: Any = {"colors": shade, "thickness": 0.007 * size}
+                path = np.array([[hand, hand]])
+                lines.append(scene.add_line_segments(f"{name} {what}", path, **line))
 
     def update(self, q: Floats, pose: Floats) -> None:
         """Move the robot, unless the configuration is invalid.
@@ -262,28 +268,6 @@ class Scene:
         self.com.visible, self.parts[0].opacity = com, 0.3 if com else self._opacity
         for frame in self.frames:
             frame.visible = frames
-
-    def add_path(self, number: int, segments: NDArray[np.float32]) -> viser.LineSegmentsHandle:
-        """Draw the reference path of an output.
-
-        Parameters
-        ----------
-        number : int
-            Index of the output.
-        segments : ndarray, shape (n, 2, 3)
-            Segments of the path, m.
-
-        Returns
-        -------
-        viser.LineSegmentsHandle
-            The drawn path.
-        """
-        return self._server.scene.add_line_segments(
-            f"{self._name}/outputs/{self._outputs[number].name} reference path",
-            segments,
-            colors=color(REFERENCE),
-            thickness=0.006 * self.size,
-        )
 
     def _base(self, q: Floats) -> Floats:
         """Position of the base; its height is zero for robots on the ground."""
