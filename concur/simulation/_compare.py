@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import casadi as ca
 import numpy as np
@@ -251,39 +251,11 @@ class Comparison:
     @cached_property
     def table(self) -> tuple[ComparisonRow, ...]:
         """Quantities side by side: settling, overshoot, errors, torques, energy and margin."""
-        found: list[ComparisonRow] = []
-
-        def add(label: str, unit: str, values: Sequence[float | None]) -> None:
-            found.append(ComparisonRow(label, unit, tuple(values)))
-
-        runs = self.runs
-        add("duration", "s", [run.duration for run in runs])
-        for key in runs[0].errors:
-            (name, unit), parts = key, [run.errors[key] for run in runs]
-            pairs = list(zip(runs, parts, strict=True))
-            times = [_settling(run.t, error) for run, error in pairs]
-            add(f"settling time of {name}, to {100 * SETTLED:g} %", "s", times)
-            add(f"overshoot of {name}", "%", [_overshoot(error) for error in parts])
-            add(f"error of {name}, rms", unit, [_rms(run, e) for run, e in pairs])
-            ends = [float(np.linalg.norm(error[-1])) for error in parts]
-            add(f"error of {name}, at the end", unit, ends)
-        for unit in dict.fromkeys(unit for run in runs for unit in run.controls):
-            what = {"N m": "torque", "N": "force"}[unit]
-            columns = [run.controls.get(unit) for run in runs]
-            peaks = [
-                None if own is None else float(np.abs(run.u_range[:, own]).max())
-                for run, own in zip(runs, columns, strict=True)
-            ]
-            means = [
-                None if own is None else _rms(run, run.u[:, own])
-                for run, own in zip(runs, columns, strict=True)
-            ]
-            add(f"peak {what}", unit, peaks)
-            add(f"rms {what}, all controls", unit, means)
-        add("energy supplied by the controls", "J", [run.energy for run in runs])
-        add("smallest decoupling margin", "", [float(run.margin.min()) for run in runs])
-        add(BROKEN, "", [float(len(run.broken)) for run in runs])
-        return tuple(found)
+        return tuple(
+            ComparisonRow(label, unit, tuple(part.get((label, unit)) for part in parts))
+            for parts in zip(*map(_measures, self.runs), strict=True)
+            for label, unit in dict.fromkeys(key for part in parts for key in part)
+        )
 
     @property
     def status(self) -> str:
@@ -550,20 +522,36 @@ def _outputs(record: RunRecord) -> str:
     return ", ".join(f"{output.name} ({output.group})" for output in record.outputs)
 
 
+Measures: TypeAlias = dict[tuple[str, str], float | None]
+"""Numbers by label and unit; None without a meaning."""
+
+
+def _measures(run: RunRecord) -> tuple[Measures, Measures, Measures]:
+    """Numbers of a run: of its length and errors, of its controls, and of the whole."""
+    errors: Measures = {("duration", "s"): run.duration}
+    for (name, unit), error in run.errors.items():
+        norm = np.linalg.norm(error, axis=1)
+        away = norm[0] > LEAST
+        time = settling_time(run.t, norm) if away else None
+        opposite = float((-(error @ error[0])).max()) / norm[0] ** 2 if away else np.nan
+        errors |= {
+            (f"settling time of {name}, to {100 * SETTLED:g} %", "s"): time,
+            (f"overshoot of {name}", "%"): max(0.0, 100.0 * opposite) if away else None,
+            (f"error of {name}, rms", unit): _rms(run, error),
+            (f"error of {name}, at the end", unit): float(np.linalg.norm(error[-1])),
+        }
+    controls: Measures = {}
+    for unit, own in run.controls.items():
+        what = {"N m": "torque", "N": "force"}[unit]
+        controls[f"peak {what}", unit] = float(np.abs(run.u_range[:, own]).max())
+        controls[f"rms {what}, all controls", unit] = _rms(run, run.u[:, own])
+    whole: Measures = {("energy supplied by the controls", "J"): run.energy}
+    whole["smallest decoupling margin", ""] = float(run.margin.min())
+    return errors, controls, whole | {(BROKEN, ""): float(len(run.broken))}
+
+
 def _rms(run: RunRecord, values: np.ndarray) -> float:
     """Root of the mean over time of the squared norms of rows."""
     squares = (values**2).sum(axis=1)
     mean = trapezoid(squares, run.t) / run.duration if run.duration else squares[0]
     return math.sqrt(mean)
-
-
-def _settling(t: np.ndarray, error: np.ndarray) -> float | None:
-    norm = np.linalg.norm(error, axis=1)
-    return settling_time(t, norm) if norm[0] > LEAST else None
-
-
-def _overshoot(error: np.ndarray) -> float | None:
-    first = float(np.linalg.norm(error[0]))
-    if not first > LEAST:
-        return None
-    return max(0.0, float((-(error @ error[0])).max()) / first**2 * 100.0)

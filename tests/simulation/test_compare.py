@@ -141,7 +141,7 @@ def test_runs_of_other_laws_and_lengths(runs):
     assert not cc.compare([first, brake], reference=reference).notes
     assert repr(table).startswith("<comparison of 3 runs: planar_floater, servo (1), ")
     figure = table.plot()
-    assert [axes.get_title() for axes in figure.axes[:3]] == [
+    assert [axes.get_title("left") for axes in figure.axes[:3]] == [
         "error of hand",
         "torques",
         "decoupling margin",
