@@ -93,7 +93,15 @@ _RUNS = tuple(
 _LIMITS = ("control/test_margins_reported.py", "control/test_guards.py")
 _LOOPS = tuple(
     f"simulation/test_{name}.py"
-    for name in ("rover", "bad_input", "imperfect_run", "program", "friction", "one_joint")
+    for name in (
+        "rover",
+        "bad_input",
+        "imperfect_run",
+        "program",
+        "friction",
+        "one_joint",
+        "joint_limits",
+    )
 )
 _FLOATERS = ("proofs/test_floater.py", "proofs/test_floater_masses.py")
 _FLIERS = ("proofs/test_recheck_floater.py",)

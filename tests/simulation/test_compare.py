@@ -141,11 +141,8 @@ def test_runs_of_other_laws_and_lengths(runs):
     assert not cc.compare([first, brake], reference=reference).notes
     assert repr(table).startswith("<comparison of 3 runs: planar_floater, servo (1), ")
     figure = table.plot()
-    assert [axes.get_title("left") for axes in figure.axes[:3]] == [
-        "error of hand",
-        "torques",
-        "decoupling margin",
-    ]
+    units = ["[m]", "[N m]", "[1]"]
+    assert [axes.get_ylabel().split(" ", 1)[1] for axes in figure.axes[:3]] == units
     assert all(len(axes.get_lines()) == 3 for axes in figure.axes[:3])
 
 
