@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from concur.simulation import Integrator, simulate
+from concur.simulation import Imperfections, Integrator, RealPlant, simulate
 from tests.control._cases import (
     Q0,
     S0,
@@ -107,3 +109,44 @@ def test_progress_is_reported_up_to_the_end() -> None:
     simulate(ROBOT, SERVO, case_study_reference(), 0.5, Q0, S0, dt=Integrator(progress=seen.append))
     assert seen[-1] == 1.0
     assert seen == sorted(seen)
+
+
+@pytest.mark.parametrize(
+    ("options", "imperfect"),
+    [
+        ({}, False),
+        ({"control_period": 4e-3}, False),
+        ({"method": "dop853", "dt": 2e-3}, False),
+        ({"control_period": 4e-3}, True),
+    ],
+)
+def test_an_interrupted_run_has_what_was_checked_before(
+    options: dict[str, Any], imperfect: bool
+) -> None:
+    plant = RealPlant(imperfections=Imperfections(latency=1e-3)) if imperfect else None
+    given = ROBOT, SERVO, case_study_reference(), 0.4, Q0, S0
+    seen: list[float] = []
+
+    def stop(done: float) -> None:
+        seen.append(done)
+        if done > 0.5:
+            raise KeyboardInterrupt
+
+    whole = simulate(*given, Integrator(**options), plant)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        simulate(*given, Integrator(**options, progress=stop), plant)
+    run = caught.value.run  # type: ignore[attr-defined]
+    assert run.t[-1] == pytest.approx(0.4 * seen[-2])
+    assert 0 < len(run.t) < len(whole.t)
+    for name in ("q", "v", "work"):
+        assert_allclose(getattr(run, name), getattr(whole, name)[: len(run.t)], rtol=0, atol=1e-12)
+
+
+def test_an_error_of_a_reference_within_a_step_comes_out() -> None:
+    def ends(t: float) -> Any:
+        if t > 0.0213:
+            raise RuntimeError("no samples any more")
+        return case_study_sample(t)
+
+    with pytest.raises(RuntimeError, match="no samples"):
+        simulate(ROBOT, SERVO, ends, 0.04, Q0, S0, Integrator("dop853", dt=1e-2))
