@@ -90,16 +90,19 @@ class Source:
     read: Mapping[str, Any]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Task:
-    """A tracking task, read from a file by `load_task`.
+    """A tracking task: robot, law, reference, plant, start and times.
+
+    `load_task` reads one from a file, with the requirements, uncertainty and proof that stand there
+    beside it; in Python these are arguments of `verify`.
 
     Parameters
     ----------
     name : str
         Name of the task.
     path : Path
-        File it was read from.
+        File it was read from; of a task made in Python the name in errors.
     robot : Mechanism
         Robot that the servo is designed for.
     momentum : ndarray, shape (6,), or None
@@ -107,7 +110,7 @@ class Task:
         kg m^2/s); None if not given.
     outputs : tuple of Output
         Outputs that track the reference, in order.
-    stiffness, damping : ndarray, shape (n, n)
+    stiffness, damping : ndarray, shape (n, n), or as for `Servo`
         Diagonal gains on the error coordinates of all outputs (1/s^2, 1/s).
     reference : Reference
         Reference of all outputs, in their order.
@@ -173,24 +176,36 @@ class Task:
     >>> task = cc.load_task("examples/rover_arm.toml")
     >>> [output.name for output in task.outputs]
     ['base', 'hand']
+
+    In Python:
+
+    >>> from concur.io import Task
+    >>> robot = cc.robots.rover_arm()
+    >>> nose = cc.Output("nose", "chassis", "R2", point=(0.25, 0, 0))
+    >>> goal = cc.references.hold([0.3, 0.0])
+    >>> made = Task(
+    ...     robot=robot, outputs=(nose,), stiffness=4.0, damping=4.0, reference=goal,
+    ...     q0=robot.neutral(), duration=0.1)
+    >>> float(made.simulate().t[-1])
+    0.1
     """
 
-    name: str
-    path: Path
+    name: str = "task"
+    path: Path = Path("task.toml")
     robot: Mechanism
-    momentum: NDArray[np.float64] | None
+    momentum: NDArray[np.float64] | None = None
     outputs: tuple[Output, ...]
-    stiffness: NDArray[np.float64]
-    damping: NDArray[np.float64]
+    stiffness: ArrayLike
+    damping: ArrayLike
     reference: Reference
     q0: NDArray[np.float64]
-    initial_velocities: Mapping[str, float]
+    initial_velocities: Mapping[str, float] = field(default_factory=dict)
     duration: float
-    dt: float
-    method: str
-    control_period: float | None
-    tolerances: Tolerances
-    plant: Mechanism | None
+    dt: float = 1e-3
+    method: str = "rk4"
+    control_period: float | None = None
+    tolerances: Tolerances = field(default_factory=Tolerances)
+    plant: Mechanism | None = None
     plant_file: str | None = None
     plant_momentum: NDArray[np.float64] | None = None
     servo_options: Mapping[str, Any] = field(default_factory=dict)
@@ -592,6 +607,15 @@ class Task:
         """Reference with deviations of fields of its tables, by output and field."""
         tables = {name: dict(table) for name, table in self.reference_tables.items()}
         for (output, field_name), change in changes.items():
+            if field_name not in tables.get(output, ()):
+                raise fault(
+                    self.path,
+                    f"[reference.{output}]",
+                    field_name,
+                    expected="a field of the file's reference, to which a deviation is added",
+                    came="a reference without it",
+                    cure="Omit this uncertain quantity.",
+                )
             value = np.asarray(tables[output][field_name], dtype=float) + change
             tables[output][field_name] = value.tolist()
         return read_reference(self.outputs, tables, self.path)

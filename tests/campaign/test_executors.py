@@ -2,6 +2,7 @@
 
 import logging
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -12,12 +13,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import uniform
 
 import concur as cc
 from concur.campaign import Campaign, _verify, cluster, pass_rates, workers, worst_searches
 from concur.campaign._store import opened
 from concur.campaign._verify import block_size, run
 from concur.errors import ConcurError, DescriptionError
+from concur.io import Task
+from concur.worlds import Quantity, Requirement, Uncertainty
 from tests.campaign._evaluators import Bad, Foreign, Quick, Slow, drawn
 from tests.cli.test_gains import TASK as NOMINAL
 from tests.cli.test_verify import TASK
@@ -278,6 +282,32 @@ def test_a_campaign_is_its_evaluator_and_its_file_that_grows_keeps_its_looks(cam
     assert sobol.worlds.tobytes() == task.uncertainty.draw(range(4), 3, "sobol").tobytes()
     with pytest.raises(ConcurError, match="other worlds"):
         cc.verify(campaign, 4, method="sobol", file=file)
+
+
+def test_a_task_made_in_python_has_a_campaign_too():
+    """In threads and, with its objects pickled, from a copy: no file is read."""
+    robot = cc.robots.rover_arm()
+    task = Task(
+        robot=robot,
+        outputs=(cc.Output("nose", "chassis", "R2", point=(0.25, 0, 0)),),
+        stiffness=4.0,
+        damping=4.0,
+        reference=cc.references.hold([0.3, 0.0]),
+        q0=robot.neutral(),
+        duration=0.1,
+        dt=5e-3,
+    )
+    mass = Uncertainty((Quantity("mass", "forearm", uniform(-0.1, 0.2), unit="kg"),))
+    slow = Requirement("speed", "turret", (("speed:turret", -1.0, 1.0),), 1.0, "rad/s")
+    result = cc.verify(task, 3, uncertainty=mass, requirements=[slow])
+    assert (result.columns, result.passed.all()) == ((("turret", "rad/s"),), True)
+    again = cc.verify(pickle.loads(pickle.dumps(Campaign(task, 0, mass, [slow]))), 3)
+    assert again.values.tobytes() == result.values.tobytes()
+    with pytest.raises(DescriptionError, match="uncertainty"):
+        cc.verify(task, 3, requirements=[slow])
+    given = Uncertainty((Quantity("reference.nose", "value", uniform(-0.1, 0.2)),))
+    with pytest.raises(ConcurError, match="a reference without it"):
+        cc.verify(task, 3, uncertainty=given, requirements=[slow])
 
 
 def test_searches_share_workers_and_find_nothing_above_the_samples(campaign):
