@@ -59,7 +59,7 @@ def changed(data: dict[str, Any], rng: random.Random) -> tuple[dict[str, Any], s
 def used(path: Path) -> None:
     """Read a task, and build its law and what it says of proofs."""
     task = cc.load_task(path)
-    _ = task.servo, task.s0, task.statement
+    _ = task.law, task.s0, task.statement if isinstance(task.law, cc.Servo) else None
 
 
 def readers(folder: Path) -> dict[str, Callable[[Path], Any]]:

@@ -91,6 +91,12 @@ XACRO = f"""<?xml version="1.0"?>
 </robot>
 """
 
+LAWS = {
+    "pd": 'kind = "pd"\nstiffness = 20.0\ndamping = [1.0, 1.0, 2.0, 2.0, 1.0]\n',
+    "passive": 'kind = "passive"\nrate = 2.0\ninternal_damping = 0.5\npayload = "forearm"\n',
+}
+"""Tables of laws other than a servo."""
+
 PROOF = ROOT / "tests" / "data" / "rover_rig_proof.json"
 
 WORK = 1e6
@@ -152,13 +158,14 @@ def sidecar(path: Path) -> None:
 def task(path: Path) -> None:
     """Read a task and evaluate its law at the start; draw a world of it, and read its proof."""
     made = cc.load_task(path)
-    servo = made.servo
+    law = made.law
     made.uncertainty.draw(1)
     with suppress(ConcurError):
         _ = made.statement
-    v = servo.model.velocity(made.q0, made.shape_velocities(servo))
+    v = law.model.velocity(made.q0, made.s0)
     made.reference(0.7 * made.duration)
-    servo.torque(made.q0, v, made.reference(0.0))
+    if isinstance(law, cc.Servo):
+        law.torque(made.q0, v, made.reference(0.0))
 
 
 def rig(path: Path) -> None:
@@ -257,6 +264,9 @@ def toml_kinds(folder: Path) -> dict[str, Kind]:
     robots = Path(shutil.copytree(ROOT / "concur" / "robots", folder / "robots"))
     os.mkfifo(examples / "pipe.toml")
     (examples / "folder.toml").mkdir()
+    for name, law in LAWS.items():
+        text = (examples / "rover_arm.toml").read_text("utf-8")
+        (examples / f"{name}.toml").write_text(f"{text}\n[law]\n{law}", "utf-8")
     tasks = [p for p in sorted(examples.glob("*.toml")) if p.is_file() and _is_task(p)]
     return {
         "robot": Kind((*sorted(robots.glob("*.toml")), *sorted(examples.glob("my_*.toml"))), robot),
