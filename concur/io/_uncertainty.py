@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from concur.errors import DescriptionError
+from concur.errors import DescriptionError, shown
 from concur.io._nominal import Nominal
-from concur.tables import fault, is_number, located, show, unknown
+from concur.tables import entry, is_number, placed, refused, show, stranger
 from concur.worlds import Quantity, Uncertainty, World
 
 ALL = "*"
@@ -23,24 +23,23 @@ FORMS = (
     "an interval [low, high], or a table with one of `relative`, `normal`, `triangular`, `choice`"
 )
 
-Path = str | PathLike[str]
-Place = tuple[Path, str, str]
+Place = tuple[str, ...]
+"""Position of an entry in the file."""
 
 
 def read_uncertainty(
-    tables: Mapping[str, Mapping[str, Any]] | None, nominal: Nominal, path: Path
+    tables: Mapping[str, Mapping[str, Any]] | None, nominal: Nominal, path: str | PathLike[str]
 ) -> Uncertainty:
     """Uncertain quantities in the order of the file."""
     quantities: list[Quantity] = []
-    for kind, table in _tables(tables or {}, "uncertainty", nominal, path):
-        known = nominal[kind]
-        for name, value in table.items():
-            place = path, f"[uncertainty.{kind}]", name
+    with placed(path, {"uncertainty": tables}):
+        for kind, place, value in _entries(tables or {}, "uncertainty", nominal):
+            known, name = nominal[kind], place[-1]
             if name == ALL:
                 found = [
                     quantity
                     for other in known
-                    if other not in table
+                    if other not in _at(tables, place[1:-1])
                     for quantity in _quantities(kind, other, value, nominal, place, skip=True)
                 ]
                 if not found:
@@ -52,74 +51,69 @@ def read_uncertainty(
     return Uncertainty(tuple(quantities))
 
 
-def read_world(tables: Mapping[str, Any] | None, nominal: Nominal, path: Path) -> World | None:
+def read_world(
+    tables: Mapping[str, Any] | None, nominal: Nominal, path: str | PathLike[str]
+) -> World | None:
     """One world: its deviations, and the number and seed of its random numbers."""
     if tables is None:
         return None
     keys = {key: tables[key] for key in ("number", "seed") if key in tables}
-    for key, value in keys.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise fault(
-                path,
-                "[world]",
-                key,
-                expected="a whole number of zero or more",
-                came=show(value),
-                cure=f"Write the {key} that the campaign gives.",
-            )
     kinds = {key: value for key, value in tables.items() if key not in keys}
-    for kind, table in _tables(kinds, "world", nominal, path):
-        for name, value in table.items():
-            place = path, f"[world.{kind}]", name
-            _check_name(name, nominal[kind], place)
-            shape = nominal[kind][name].value.shape
+    with placed(path, {"world": tables}):
+        for key, value in keys.items():
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                cure = f"Write the {key} that the campaign gives."
+                raise refused(("world", key), "a whole number of zero or more", show(value), cure)
+        for kind, place, value in _entries(kinds, "world", nominal):
+            _check_name(place[-1], nominal[kind], place)
+            shape = nominal[kind][place[-1]].value.shape
             entries = value if shape and isinstance(value, list) else [value]
             sound = all(is_number(entry) and np.isfinite(entry) for entry in entries)
             if not sound or np.shape(value) != shape:
-                raise fault(
-                    *place,
-                    expected=f"{shape[0]} numbers" if shape else "a number",
-                    came=show(value),
-                    cure="Give deviations from the nominal values, in SI units.",
-                )
+                expected = f"{shape[0]} numbers" if shape else "a number"
+                cure = "Give deviations from the nominal values, in SI units."
+                raise refused(place, expected, show(value), cure)
     return World(kinds, **keys)
 
 
-def _tables(
-    tables: Mapping[str, Any], whole: str, nominal: Nominal, path: Path
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Kind and table of each kind; those of references have one for each output."""
+def _entries(
+    tables: Mapping[str, Any], whole: str, nominal: Nominal
+) -> Iterator[tuple[str, Place, Any]]:
+    """Kind, position and value of each entry; references have a table for each output."""
     kinds = list(dict.fromkeys(kind.split(".")[0] for kind in nominal))
+    outputs = [other.split(".", 1)[1] for other in nominal if "." in other]
     for kind, table in tables.items():
         if kind not in kinds:
-            raise unknown(path, f"[{whole}]", kind, "a kind of quantity of this robot", kind, kinds)
-        if kind != "reference" or not isinstance(table, Mapping):
-            yield kind, _mapping(table, path, f"[{whole}]", kind)
-            continue
-        outputs = [other.split(".", 1)[1] for other in nominal if "." in other]
-        for name, part in table.items():
-            if name not in outputs:
-                raise unknown(path, f"[{whole}.{kind}]", name, "an output", name, outputs)
-            yield f"{kind}.{name}", _mapping(part, path, f"[{whole}.{kind}]", name)
+            raise stranger((whole, kind), "a kind of quantity of this robot", kind, kinds)
+        _check_table(table, (whole, kind))
+        parts = {kind: table}
+        if kind == "reference":
+            for name in table:
+                if name not in outputs:
+                    raise stranger((whole, kind, name), "an output", name, outputs)
+            parts = {f"{kind}.{name}": part for name, part in table.items()}
+        for each, part in parts.items():
+            place = (whole, *each.split(".", 1))
+            _check_table(part, place)
+            for name, value in part.items():
+                yield each, (*place, name), value
 
 
-def _mapping(value: Any, path: Path, table: str, field: str) -> Mapping[str, Any]:
-    if isinstance(value, Mapping):
-        return value
-    raise fault(
-        path,
-        table,
-        field,
-        expected="a table of quantities by name",
-        came=show(value),
-        cure=f"Write a table [{table[1:-1]}.{field}].",
-    )
+def _at(tables: Any, place: Place) -> Any:
+    for part in place:
+        tables = tables[part]
+    return tables
+
+
+def _check_table(value: Any, place: Place) -> None:
+    if not isinstance(value, Mapping):
+        cure = f"Write a table [{'.'.join(place)}]."
+        raise refused(place, "a table of quantities by name", show(value), cure)
 
 
 def _check_name(name: str, known: Mapping[str, Any], place: Place) -> None:
     if name not in known:
-        path, table, _ = place
-        raise unknown(path, table, name, "a name that has such a quantity", name, known)
+        raise stranger(place, "a name that has such a quantity", name, known)
 
 
 def _quantities(
@@ -133,21 +127,18 @@ def _quantities(
     each = isinstance(value, list) and not (len(value) == 2 and all(map(is_number, value)))
     if size is not None and each:
         if len(value) != size:
-            raise fault(
-                *place,
-                expected=f"an interval or table for all, or a list with {size} of them",
-                came=show(value),
-                cure="Give one entry for each component, 0 for one that is certain.",
-            )
+            expected = f"an interval or table for all, or a list with {size} of them"
+            cure = "Give one entry for each component, 0 for one that is certain."
+            raise refused(place, expected, show(value), cure)
         entries = value
     found = []
-    for k, (entry, number) in enumerate(zip(entries, np.ravel(values).tolist(), strict=True)):
-        if size is not None and is_number(entry) and entry == 0:
+    for k, (own, number) in enumerate(zip(entries, np.ravel(values).tolist(), strict=True)):
+        if size is not None and is_number(own) and own == 0:
             continue
-        drawn = _distribution(entry, number, place, skip or size is not None)
+        drawn = _distribution(own, number, place, skip or size is not None)
         if drawn is not None:
             index = None if size is None else k
-            with located(*place):
+            with entry(*place):
                 found.append(Quantity(kind, name, drawn, index, size, unit))
     if size is not None and not skip and not found:
         raise _no_nominal(place, "a component that is uncertain")
@@ -175,24 +166,17 @@ def _distribution(value: Any, nominal: float, place: Place, skip: bool) -> Any:
         and WAYS[way] in (None, len(numbers))
     )
     if not sound:
-        raise fault(
-            *place,
-            expected=FORMS,
-            came=show(value) if not isinstance(value, Mapping) else f"a table {dict(value)}",
-            cure="Write for example [-0.1, 0.1], or { relative = [-0.1, 0.1] }.",
-        )
+        came = show(value) if not isinstance(value, Mapping) else f"a table {shown(dict(value))}"
+        cure = "Write for example [-0.1, 0.1], or { relative = [-0.1, 0.1] }."
+        raise refused(place, FORMS, came, cure)
     if share and (nominal == 0.0 or not np.isfinite(nominal)):
         if skip and nominal == 0.0:
             return None
         came = "zero" if nominal == 0.0 else "a quantity without one"
         raise _no_nominal(place, "a nominal value other than zero for a relative deviation", came)
     if np.isinf(nominal):
-        raise fault(
-            *place,
-            expected="a finite nominal value",
-            came="no limit",
-            cure=f"Give {place[1].replace('uncertainty', 'imperfections')} {place[2]}.",
-        )
+        cure = f"Give [imperfections.{place[1]}] {place[-1]}."
+        raise refused(place, "a finite nominal value", "no limit", cure)
     return _made(way, np.array(numbers, dtype=float), nominal if share else 1.0, place)
 
 
@@ -210,7 +194,7 @@ def _made(way: str, numbers: np.ndarray, factor: float, place: Place) -> Any:
     }[way]
     if not right:
         cure = "Correct the numbers, in SI units."
-        raise fault(*place, expected=expected, came=show(numbers.tolist()), cure=cure)
+        raise refused(place, expected, show(numbers.tolist()), cure)
     scaled = numbers * factor
     low, high = scaled.min(), scaled.max()
     if way == "interval":
@@ -223,4 +207,4 @@ def _made(way: str, numbers: np.ndarray, factor: float, place: Place) -> Any:
 
 
 def _no_nominal(place: Place, expected: str, came: str = "zero") -> DescriptionError:
-    return fault(*place, expected=expected, came=came, cure="Give an interval in SI units instead.")
+    return refused(place, expected, came, "Give an interval in SI units instead.")
