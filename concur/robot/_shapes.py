@@ -157,7 +157,8 @@ def read_mesh(file: str) -> tuple[np.ndarray, np.ndarray] | None:
     with suppress(Exception):  # readers of meshes raise errors of every kind
         import trimesh
 
-        if Path(file).stat().st_size <= LARGEST_MESH:
+        path = Path(file)  # a pipe would never end
+        if path.is_file() and path.stat().st_size <= LARGEST_MESH:
             mesh: Any = trimesh.load(file, force="mesh")
             if len(mesh.faces) and np.isfinite(mesh.vertices).all():
                 return np.array(mesh.vertices), np.array(mesh.faces)

@@ -1,5 +1,8 @@
 """Shapes of bodies: sizes, files, surfaces."""
 
+import os
+import sys
+
 import mujoco
 import numpy as np
 import pytest
@@ -7,7 +10,7 @@ import trimesh
 
 import concur as cc
 from concur.errors import DescriptionError, ShapeError
-from concur.robot import Shape
+from concur.robot import Shape, _shapes, read_mesh
 from concur.show._drawing import surface
 
 TURN = (0.5, 0.5, 0.5, 0.5)
@@ -143,3 +146,16 @@ def test_meshes_of_urdf_files_are_shapes_and_lost_ones_are_listed(tmp_path):
     (tmp_path / "other" / "near.toml").write_text(text)
     (near,) = cc.load(tmp_path / "other" / "near.toml").bodies[0].shape
     assert surface(near).volume == pytest.approx(3.0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipes there")
+def test_meshes_that_are_no_files_or_too_large_are_not_opened(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe.stl")
+    trimesh.creation.box().export(tmp_path / "box.stl")
+    for name in ("pipe.stl", "lost.stl", "."):
+        assert read_mesh(str(tmp_path / name)) is None
+    size = (tmp_path / "box.stl").stat().st_size
+    for most, read in ((size - 1, False), (size, True)):
+        read_mesh.cache_clear()
+        monkeypatch.setattr(_shapes, "LARGEST_MESH", most)
+        assert (read_mesh(str(tmp_path / "box.stl")) is not None) == read
