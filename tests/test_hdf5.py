@@ -19,9 +19,8 @@ from concur import hdf5
 from concur.campaign import CampaignResult
 from concur.errors import ConcurError, DescriptionError
 from concur.hdf5 import hdf5_file
-from concur.show.viewer import FILMED, Film
+from concur.show.viewer import Film
 from concur.simulation import Motion, Run, forced_motion, simulate, write_arrays
-from concur.stored import read_recorded
 
 SECRET = np.arange(100.0)
 RAGGED = np.empty(1, object)
@@ -48,7 +47,7 @@ def readers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, C
         "run": (run.save(folder / "run.h5"), lambda path: Run.load(path, servo)),
         "film": (
             run.save(folder / "film.h5"),
-            lambda path: Film.of(read_recorded(str(path), ("t", "q", *FILMED))),
+            lambda path: Film.read(str(path)),
         ),
         "motion": (motion.save(folder / "motion.h5"), lambda path: Motion.load(path, model)),
         "campaign": (campaign.save(folder / "campaign.h5"), CampaignResult.load),

@@ -71,8 +71,8 @@ def view(
 
 def _films(name: str, other: str | None) -> list[Film]:
     """Read the runs; none if the first name is a robot or a task."""
-    from concur.show.viewer import FILMED, Film
-    from concur.stored import is_run, read_recorded
+    from concur.show.viewer import Film
+    from concur.stored import is_run
 
     if not is_run(name):
         if other is not None:
@@ -83,11 +83,7 @@ def _films(name: str, other: str | None) -> list[Film]:
                 cure="Give two files run.h5, or one robot or task.",
             )
         return []
-    return [
-        Film.of(read_recorded(path, ("t", "q", *FILMED)))
-        for path in (name, other)
-        if path is not None
-    ]
+    return [Film.read(path) for path in (name, other) if path is not None]
 
 
 def _robot(name: str) -> tuple[Any, ...]:

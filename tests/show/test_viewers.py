@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 
 import concur as cc
 from concur.cli import main
-from concur.cli._view import read_film
 from concur.errors import ConcurError
 from concur.io import load_task
 from concur.robot import Mimic
@@ -117,7 +116,7 @@ def test_a_second_run_is_a_ghost_or_beside(run):
 
 def test_film_of_a_file_is_that_of_the_run(run, tmp_path):
     run.save(tmp_path / "run.h5")
-    film, expected = read_film(str(tmp_path)), Film.of(run)
+    film, expected = Film.read(str(tmp_path)), Film.of(run)
     assert film.robot == run.robot
     assert film.outputs == tuple(run.servo.outputs)
     np.testing.assert_array_equal(film.q, run.q)

@@ -1,7 +1,7 @@
 """Robots and runs in three dimensions, in a browser, with viser."""
 
 from concur.show.viewer._curves import add_plot, drawable
-from concur.show.viewer._film import FILMED, Film
+from concur.show.viewer._film import Film
 from concur.show.viewer._robot_viewer import RobotViewer
 from concur.show.viewer._run_viewer import RunViewer, view_runs
 from concur.show.viewer._scene import Scene
@@ -9,7 +9,6 @@ from concur.show.viewer._server import LOCAL, REJECTED, admits, silenced, start_
 from concur.show.viewer._viewer import Viewer
 
 __all__ = [
-    "FILMED",
     "LOCAL",
     "REJECTED",
     "Film",

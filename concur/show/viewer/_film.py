@@ -12,7 +12,7 @@ from concur.robot import Mechanism
 from concur.show._drawing import on_bodies
 from concur.show.style import Floats
 from concur.simulation import Run
-from concur.stored import Recorded
+from concur.stored import Recorded, read_recorded
 
 POINTS = 400
 """Number of points of a curve and of a path."""
@@ -74,6 +74,27 @@ class Film:
             name: (arrays[name].reshape(len(arrays["t"]), -1), columns[name]) for name in FILMED
         }
         return cls(run.robot, on_bodies(outputs), arrays["t"], arrays["q"], values)
+
+    @classmethod
+    def read(cls, name: str) -> Film:
+        """The film of a recorded run.
+
+        Parameters
+        ----------
+        name : str
+            File of the run, or the folder of its results.
+
+        Returns
+        -------
+        Film
+            Its film.
+
+        Raises
+        ------
+        DescriptionError
+            If the file cannot be read, or is that of another result.
+        """
+        return cls.of(read_recorded(name, ("t", "q", *FILMED)))
 
     @property
     def pose(self) -> Floats:
