@@ -31,7 +31,7 @@ from concur.simulation._integrator import (
     machine_code,
     shape_start,
 )
-from concur.simulation._motion import Motion
+from concur.simulation._motion import Motion, motion_of
 from concur.simulation._step import runge_kutta
 from concur.system import displacement_rate
 
@@ -187,16 +187,10 @@ def forced_motion(
                 break
             report(k + 1)
     times = np.arange(len(states)) * dt
-    motion = Motion(
-        model=model,
-        t=times,
-        q=np.array([q for q, _, _ in states]),
-        s=np.array([s for _, s, _ in states]),
-        u=np.array([drive(t, q, s) for t, (q, s, _) in zip(times, states, strict=True)]),
-        work=np.array([work for _, _, work in states]),
-        method=method,
-        seconds=time.perf_counter() - started,
-    )
+    q_rows, s_rows, work = (np.array(part) for part in zip(*states, strict=True))
+    u = [drive(t, q, s) for t, (q, s, _) in zip(times, states, strict=True)]
+    arrays = {"t": times, "q": q_rows, "s": s_rows, "u": np.array(u), "work": work}
+    motion = motion_of(model, arrays, method, time.perf_counter() - started)
     if fault is not None:
         fault.data["run"] = motion
         raise fault

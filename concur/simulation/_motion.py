@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 
 from concur._version import __version__
-from concur.codegen import Array, Vector
+from concur.codegen import Array
 from concur.errors import SimulationError
 from concur.reduction import ReducedModel
 from concur.results import show
@@ -43,18 +43,24 @@ class Motion(Stored):
     ----------
     model : ReducedModel
         The reduced model that was integrated.
-    t : numpy.ndarray
-        Times, shape (k,), s.
-    q, s : numpy.ndarray
-        Configuration and shape velocities, shapes (k, nq) and (k, ns).
-    u : numpy.ndarray
-        Control forces and torques, shape (k, nu), N and N m.
-    work : numpy.ndarray
-        Work of the controls since the start, shape (k,), J, integrated along with the state.
+    arrays : mapping of str to numpy.ndarray
+        The arrays below by name.
     method : str
         Integration method.
     seconds : float
         Time the integration took, s.
+
+    Attributes
+    ----------
+    t : numpy.ndarray
+        Times, shape (k,), s.
+    q, v, s : numpy.ndarray
+        Configuration, velocity and shape velocities, shapes (k, nq), (k, nv) and (k, ns).
+    u : numpy.ndarray
+        Control forces and torques, shape (k, nu), N and N m.
+    energy, work : numpy.ndarray
+        Kinetic and potential energy, and work of the controls since the start, shape (k,), J; the
+        work is integrated along with the state.
 
     See Also
     --------
@@ -71,11 +77,7 @@ class Motion(Stored):
     """
 
     model: ReducedModel
-    t: np.ndarray
-    q: np.ndarray
-    s: np.ndarray
-    u: np.ndarray
-    work: np.ndarray
+    arrays: Mapping[str, np.ndarray]
     method: str
     seconds: float
 
@@ -95,24 +97,9 @@ class Motion(Stored):
         return self.model.robot
 
     @property
-    def v(self) -> np.ndarray:
-        """Velocity of the robot, lifted from the shape velocities, shape (k, nv)."""
-        return self._derived[0]
-
-    @property
-    def energy(self) -> np.ndarray:
-        """Kinetic and potential energy, shape (k,), J."""
-        return self._derived[1][:, 0]
-
-    @property
     def momentum(self) -> np.ndarray:
         """Spatial momentum about the inertial origin, [linear; angular], shape (k, 6)."""
         return self._momenta[0]
-
-    @property
-    def energy_balance(self) -> np.ndarray:
-        """Energy gained minus work done since the start, shape (k,), J; zero up to round-off."""
-        return np.asarray(self.energy - self.energy[0] - self.work)
 
     @property
     def keeps_momentum(self) -> bool:
@@ -190,7 +177,7 @@ class Motion(Stored):
         if model.takes_momentum:
             expected["momentum"] = list(model.momentum)
         check_identity(path, facts, model.system, arrays["q"][0], expected)
-        return cls(model=model, method=facts["method"], seconds=facts["seconds"], **arrays)
+        return motion_of(model, arrays, facts["method"], facts["seconds"])
 
     def _arrays(self) -> dict[str, tuple[np.ndarray, Columns]]:
         velocities = velocity_columns(self.model.system)
@@ -219,32 +206,39 @@ class Motion(Stored):
         return show("motion_figure", self)
 
     @cached_property
-    def _derived(self) -> tuple[np.ndarray, ...]:
-        """Velocities and energy, over all samples at once."""
-        system = self.model.system
-
-        def results(q: Vector, s: Vector) -> list[Array]:
-            v = self.model.velocity(q, s)
-            return [v, system.kinetic_energy(q, v) + system.potential_energy(q)]
-
-        return self._over_samples(results)
-
-    @cached_property
-    def _momenta(self) -> tuple[np.ndarray, ...]:
+    def _momenta(self) -> list[np.ndarray]:
         """Spatial momentum, and that of the shape velocities alone."""
         model, robot = self.model, self.robot
 
-        def results(q: Vector, s: Vector) -> list[Array]:
+        def results(q: Array, s: Array) -> list[Array]:
             inner = ca.SX(model.nv, 1)
             inner[list(model.shape)] = s
             return [robot.momentum(q, model.velocity(q, s)), robot.momentum(q, inner)]
 
-        return self._over_samples(results)
+        return _over_samples(model, results, self.q, self.s)
 
-    def _over_samples(
-        self, results: Callable[[Array, Array], list[Array]]
-    ) -> tuple[np.ndarray, ...]:
-        q, s = ca.SX.sym("q", self.model.nq), ca.SX.sym("s", self.model.ns)
-        dense = [ca.densify(ca.SX(result)) for result in results(q, s)]
-        values = ca.Function("motion", [q, s], dense, {"cse": True}).call([self.q.T, self.s.T])
-        return tuple(np.array(x).T for x in values)
+
+def motion_of(
+    model: ReducedModel, arrays: Mapping[str, np.ndarray], method: str, seconds: float
+) -> Motion:
+    """A motion with the velocities and energies that follow from its arrays."""
+    system = model.system
+
+    def results(q: Array, s: Array) -> list[Array]:
+        v = model.velocity(q, s)
+        return [v, system.kinetic_energy(q, v) + system.potential_energy(q)]
+
+    v, energy = _over_samples(model, results, arrays["q"], arrays["s"])
+    return Motion(model, {**arrays, "v": v, "energy": energy[:, 0]}, method, seconds)
+
+
+def _over_samples(
+    model: ReducedModel,
+    results: Callable[[Array, Array], list[Array]],
+    *rows: np.ndarray,
+) -> list[np.ndarray]:
+    """Results over SX of configurations and shape velocities, a row for each sample."""
+    given = [ca.SX.sym("q", model.nq), ca.SX.sym("s", model.ns)]
+    dense = [ca.densify(ca.SX(result)) for result in results(*given)]
+    values = ca.Function("motion", given, dense, {"cse": True}).call([row.T for row in rows])
+    return [np.array(x).T for x in values]

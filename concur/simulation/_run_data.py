@@ -152,12 +152,6 @@ class RunData(Stored):
     tolerances: Tolerances | None = None
     required: tuple[Row, ...] = ()  # requirements of the task, judged
 
-    def __getattr__(self, name: str) -> np.ndarray:
-        arrays = vars(self).get("arrays", {})
-        if name in arrays:
-            return np.asarray(arrays[name])
-        raise AttributeError(f"`{type(self).__name__}` has no attribute `{name}`")
-
     def __str__(self) -> str:
         worst = ", ".join(f"{name} {norm[-1]:.3g}" for name, norm in self.error_norms.items())
         return (
@@ -200,11 +194,6 @@ class RunData(Stored):
     def deviation(self) -> np.ndarray:
         """Error minus the ideal error, shape (k, size)."""
         return np.asarray(self.error - self.ideal)
-
-    @property
-    def energy_balance(self) -> np.ndarray:
-        """Energy gained minus work done since the start, shape (k,), J; zero up to round-off."""
-        return np.asarray(self.energy - self.energy[0] - self.work)
 
     @property
     def floats(self) -> bool:

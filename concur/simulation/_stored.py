@@ -35,9 +35,15 @@ HDF5 = (".h5", ".hdf5")
 
 
 class Stored:
-    """A record with named columns, one row per time step."""
+    """A record with arrays by name and named columns, one row per time step."""
 
-    t: np.ndarray
+    arrays: Mapping[str, np.ndarray]
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        arrays = vars(self).get("arrays", {})
+        if name in arrays:
+            return np.asarray(arrays[name])
+        raise AttributeError(f"`{type(self).__name__}` has no attribute `{name}`")
 
     def __repr__(self) -> str:
         return f"<{shown(str(self), 180)}>"
@@ -46,6 +52,11 @@ class Stored:
     def dt(self) -> float:
         """Step of the record, s; zero for one that holds its start only."""
         return float(self.t[1] - self.t[0]) if self.t.size > 1 else 0.0
+
+    @property
+    def energy_balance(self) -> np.ndarray:
+        """Energy gained minus work done since the start, shape (k,), J; zero up to round-off."""
+        return np.asarray(self.energy - self.energy[0] - self.work)
 
     def _arrays(self) -> Mapping[str, tuple[np.ndarray, Columns]]:
         """Arrays by name, with the name and unit of each column."""

@@ -309,6 +309,7 @@ def test_a_status_below_one_and_lost_commands_stop(way: str) -> None:
         (np.nan, 0.0, -1),
         (np.inf, 0.0, -1),
         (0.0, 0.5, -1),
+        (0.0, 1.0, 1),
         (0.0, -2.0, -2),
         (0.0, np.nan, -1),
         (0.0, 1e6 - 1, 999999),

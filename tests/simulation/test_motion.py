@@ -132,7 +132,7 @@ def test_drift_of_the_momentum_is_seen() -> None:
         momentum = np.array(moved.model.momentum)
         momentum[part] *= 1.0 + 1e-6
         other = cc.reduce(moved.robot, momentum=momentum)
-        wrong = Motion(other, moved.t, moved.q, moved.s, moved.u, moved.work, "dop853", 0.0)
+        wrong = Motion(other, moved.arrays, "dop853", 0.0)
         wrong.__dict__["_momenta"] = moved._momenta  # or its velocities would be lifted again
         assert 1e-8 < wrong.momentum_drift.min() < wrong.momentum_drift.max() < 2e-6
 
