@@ -318,13 +318,13 @@ def test_a_status_below_one_and_lost_commands_stop(way: str) -> None:
     *numbers, codes = zip(*cases, strict=True)
     found = rolled(
         loop,
-        *(np.zeros((8, 1)), np.transpose(numbers), np.empty((3, 0))),
+        *(np.zeros((9, 1)), np.transpose(numbers), np.empty((3, 0))),
         ticks=3,
-        worlds=np.arange(8),
+        worlds=np.arange(9),
         demands=[Demand(1, "count_above", 0, 2, -1.0)],
     )
     assert_array_equal(found.status, codes)
-    assert_array_equal(found.stopped, [3, 0, 0, 0, 0, 0, 0, 0])
+    assert_array_equal(found.stopped, [3] + [0] * 8)
     assert_array_equal(found.values[:, 0], found.stopped)
     empty = rolled(loop, np.empty((0, 1)), np.empty((0, 2)), np.empty((3, 0)), ticks=3, worlds=[])
     assert empty.values.shape == (0, 0)
