@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -142,13 +142,13 @@ def worst_search(
         )
     robustness = result.robustness[:, column]
     order = np.argsort(robustness, kind="stable")
-    worst = int(order[0])
-    best = (float(robustness[worst]), result.worlds[worst], int(result.numbers[worst]))
-    d = uncertainty.size
-    if not d or math.isinf(best[0]):  # nothing is lower than a crash
-        return _found(result, column, best, 0, ())
-    first = np.flatnonzero(np.isfinite(robustness[order]))[:starts]
-    chosen = order[first]
+    lowest, world = float(robustness[order[0]]), np.array(result.worlds[order[0]])
+    name, unit = result.columns[column]
+    number = int(result.numbers[order[0]])
+    found = WorstFound(name, unit, lowest, world, number, sample=lowest, evaluations=0, history=())
+    if not uncertainty.size or math.isinf(lowest):  # nothing is lower than a crash
+        return found
+    chosen = order[np.isfinite(robustness[order])][:starts]
     points = uncertainty.shares(result.numbers[chosen], result.seed, result.method)
     if not np.allclose(uncertainty.at(points), result.worlds[chosen], rtol=1e-9, atol=1e-12):
         raise ConcurError(
@@ -158,43 +158,27 @@ def worst_search(
             cure="Pass the uncertainty of the same task.",
         )
     searches = _searches(uncertainty, points, seed, column)
-    history: list[float] = []
-    spent = 0
     size = searches[0].population_size
-    while spent + size <= budget:
+    while found.value > -np.inf and found.evaluations + size <= budget:
         active = [k for k, search in enumerate(searches) if not search.should_stop()]
-        active = active[: (budget - spent) // size]
+        active = active[: (budget - found.evaluations) // size]
         if not active:
             break
         asked = [np.array([searches[k].ask() for _ in range(size)]) for k in active]
-        worlds = uncertainty.at(np.vstack(asked)[:, :d])
+        worlds = uncertainty.at(np.vstack(asked)[:, : uncertainty.size])
         numbers = np.repeat(result.numbers[chosen[active]], size)
         values = np.asarray(evaluate(numbers, worlds), dtype=float)[:, column]
         values = np.where(np.isnan(values), -np.inf, values)
-        spent += len(values)
-        lowest = int(np.argmin(values))
-        if values[lowest] < best[0]:
-            best = (float(values[lowest]), worlds[lowest], int(numbers[lowest]))
-        history.append(best[0])
+        at = int(np.argmin(values))
+        if values[at] < found.value:
+            value, number = float(values[at]), int(numbers[at])
+            found = replace(found, value=value, world=worlds[at], number=number)
+        history = (*found.history, found.value)
+        found = replace(found, evaluations=found.evaluations + len(values), history=history)
         costs = np.maximum(values, _LOST).reshape(len(active), size)
         for k, rows, own in zip(active, asked, costs.tolist(), strict=True):
             searches[k].tell(list(zip(rows, own, strict=True)))
-        if best[0] == -np.inf:
-            break
-    return _found(result, column, best, spent, tuple(history))
-
-
-def _found(
-    result: CampaignResult,
-    column: int,
-    best: tuple[float, np.ndarray, int],
-    spent: int,
-    history: tuple[float, ...],
-) -> WorstFound:
-    value, world, number = best
-    sample = float(result.robustness[:, column].min())
-    name, unit = result.columns[column]
-    return WorstFound(name, unit, value, np.array(world), number, sample, spent, history)
+    return found
 
 
 def _searches(uncertainty: Uncertainty, points: np.ndarray, seed: int, column: int) -> list[Any]:
