@@ -152,23 +152,26 @@ def rank_influences(
     largest = np.zeros(permutations)
     for k in range(permutations if found.size else 0):
         largest[k] = np.abs(outputs[rng.permutation(n)].T @ inputs).max()
-    low, high = _bootstrap(inputs, outputs, resamples, level, rng)
-    rows = []
-    for j in range(m):
-        own = []
-        for i in range(d):
-            form = int(abs(found[j, d + i]) > abs(found[j, i]) + 1e-12)
-            column = form * d + i
-            size = float(found[j, column])
-            p_value = float(1 + np.sum(largest >= abs(size) - 1e-12)) / (permutations + 1)
-            own.append(
-                RankInfluence(
-                    *(result.columns[j][0], result.quantities[i][0], FORMS[form], size),
-                    *(float(low[j, column]), float(high[j, column]), p_value, p_value <= level),
-                )
-            )
-        rows += sorted(own, key=lambda entry: -abs(entry.correlation))
-    return tuple(rows)
+    ends = _bootstrap(inputs, outputs, resamples, level, rng)
+    larger = np.abs(found[:, d:]) > np.abs(found[:, :d]) + 1e-12  # by its size, not by its value
+    chosen = np.arange(d) + d * larger
+    sizes, low, high = (np.take_along_axis(one, chosen, axis=1) for one in (found, *ends))
+    above = (largest >= np.abs(sizes)[:, :, None] - 1e-12).sum(axis=2)
+    p_values = (1 + above) / (permutations + 1)
+    return tuple(
+        RankInfluence(
+            requirement=result.columns[j][0],
+            quantity=result.quantities[i][0],
+            form=FORMS[int(larger[j, i])],
+            correlation=float(sizes[j, i]),
+            low=float(low[j, i]),
+            high=float(high[j, i]),
+            p_value=float(p_values[j, i]),
+            shown=bool(p_values[j, i] <= level),
+        )
+        for j in range(m)
+        for i in np.argsort(-np.abs(sizes[j]), kind="stable")
+    )
 
 
 def sobol_cost(uncertainty: Uncertainty, base: int) -> int:
