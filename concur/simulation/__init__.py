@@ -2,6 +2,7 @@
 
 from concur.simulation._compare import Comparison, ComparisonRow, RunRecord, compare
 from concur.simulation._disturbances import GravityGradient, Wrench
+from concur.simulation._driver import program_run
 from concur.simulation._drives import check_friction
 from concur.simulation._forced import MOTION_METHODS, forced_motion, reconstruct
 from concur.simulation._friction import Friction
@@ -19,11 +20,12 @@ from concur.simulation._motion import Motion
 from concur.simulation._mujoco import ContactRun, mujoco_run
 from concur.simulation._plant import Plant
 from concur.simulation._program import Program, loop_program
-from concur.simulation._run import Run, recorded_run
+from concur.simulation._record import recorded_run
+from concur.simulation._run import Run
 from concur.simulation._run_data import Tolerances
 from concur.simulation._run_data import error_parts as error_parts
 from concur.simulation._signals import ValidRange, first_invalid, run_signals, valid_ranges
-from concur.simulation._simulate import RealPlant, program_run, simulate
+from concur.simulation._simulate import RealPlant, simulate
 from concur.simulation._slip import Slip
 from concur.simulation._stored import coordinate_columns, velocity_columns, write_arrays
 

@@ -24,7 +24,8 @@ from concur.simulation._integrator import grid
 from concur.simulation._loop import FORCE_UNIT
 from concur.simulation._plant import Plant
 from concur.simulation._program import Program, ideal_program
-from concur.simulation._run import Run, recorded_run
+from concur.simulation._record import recorded_run
+from concur.simulation._run import Run
 from concur.simulation._run_data import Tolerances
 from concur.writers import Contacts
 

@@ -14,10 +14,7 @@ import numpy as np
 from concur.codegen import Vector, as_floats, evaluated
 from concur.errors import SimulationError, shown
 from concur.export import write_fmu
-from concur.reduction import (
-    ReducedModel,
-    along,
-)
+from concur.reduction import ReducedModel, along
 from concur.robot import (
     FreeNumbers,
     Mechanism,

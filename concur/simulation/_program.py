@@ -15,11 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import LONGEST_DELAY, finite_floats
-from concur.control import (
-    Law,
-    TrackingLaw,
-    tracking_law,
-)
+from concur.control import Law, TrackingLaw, tracking_law
 from concur.errors import ShapeError, SimulationError, UnknownNameError, shown
 from concur.outputs import Reference, ReferenceSample, reference_for
 from concur.robot import control_velocities, mapping, unknown_name

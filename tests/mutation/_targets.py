@@ -25,7 +25,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "concur/simulation/_adaptive.py",
         "concur/simulation/_loop.py",
         "concur/simulation/_program.py",
-        "concur/simulation/_simulate.py",
+        "concur/simulation/_driver.py",
     ),
     "allocation": ("concur/control/_allocation.py",),
     "code": (
@@ -211,7 +211,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "concur/simulation/_adaptive": _LOOPS,
     "concur/simulation/_loop": _LOOPS,
     "concur/simulation/_program": _LOOPS,
-    "concur/simulation/_simulate": _LOOPS,
+    "concur/simulation/_driver": _LOOPS,
     "concur/simulation/_findings": ("simulation/test_stage_findings.py", "control/test_units.py"),
     "concur/robot/": (
         "robot/test_wheel_rows.py",

@@ -14,13 +14,7 @@ import concur as cc
 from concur.codegen import CompilerWarning, _compiler
 from concur.control import Servo
 from concur.errors import SimulationError
-from concur.simulation import (
-    Integrator,
-    Program,
-    Run,
-    _simulate,
-    simulate,
-)
+from concur.simulation import Integrator, Program, Run, _driver, simulate
 from concur.simulation._integrator import LONG, is_compiled
 from tests.control._cases import (
     Q0,
@@ -120,7 +114,7 @@ def test_second_run_builds_no_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     given = ROBOT, SERVO, case_study_reference(), 0.45, Q0, S0
     first = simulate(*given, dt=Integrator(compiled=True))
     monkeypatch.setattr(Program, "tick", None)
-    monkeypatch.delattr(_simulate, "recorded_together")
+    monkeypatch.delattr(_driver, "recorded_together")
     assert_same_run(simulate(*given, dt=Integrator(compiled=True)), first, 0.0)
 
 
