@@ -290,7 +290,7 @@ class Task:
 
     @property
     def law_file(self) -> Path | None:
-        """Python file of a law of one's own, whose code runs when the law is built."""
+        """Python file of an own law, whose code runs when the law is built."""
         if not self.law_source:
             return None
         return self.path.parent / str(self.law_table["kind"]).rpartition(":")[0]
