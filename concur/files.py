@@ -546,13 +546,13 @@ def lock(handle: int) -> None:
 
 
 @contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """Say in one line why files cannot be written into a folder.
+def writing(place: Path) -> Iterator[None]:
+    """Say in one line why a file, or files into a folder, cannot be written.
 
     Parameters
     ----------
-    folder : pathlib.Path
-        The folder.
+    place : pathlib.Path
+        The folder, or the file, whose name has an ending.
 
     Yields
     ------
@@ -567,9 +567,10 @@ def writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as problem:
+        kind = "file" if place.suffix else "folder"
         raise ConcurError(
-            str(folder),
-            expected="a folder that can be written",
+            str(place),
+            expected=f"a {kind} that can be written",
             came=getattr(problem, "strerror", None) or str(problem) or type(problem).__name__,
-            cure="Name another folder.",
+            cure=f"Name another {kind}.",
         ) from None

@@ -192,7 +192,7 @@ def test_one_campaign_writes_a_file_at_a_time(tmp_path):
     with opened(path, Counting(), WORLDS), pytest.raises(ConcurError, match="another process"):
         evaluated(path)
     evaluated(path)
-    with pytest.raises(ConcurError, match="folder that can be written"):
+    with pytest.raises(ConcurError, match="a file that can be written"):
         evaluated(tmp_path / "nowhere" / "worlds.h5")
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(DescriptionError, match="a pipe"):
