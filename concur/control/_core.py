@@ -141,7 +141,7 @@ class LawCore(EvaluatedMethods, ABC):
             object.__setattr__(self, name, value)
 
     @abstractmethod
-    def build(self, solver: str) -> ca.Function:
+    def _build(self, solver: str) -> ca.Function:
         """Build the graph of the law, for `graph`: by `law_graph`, from `inputs` to `OUTPUTS`."""
 
     def graph(self, solver: str = SOLVER) -> ca.Function:
@@ -160,7 +160,7 @@ class LawCore(EvaluatedMethods, ABC):
         """
         kept = self.__dict__.setdefault("_evaluators", {})
         if ("graph", solver) not in kept:
-            kept["graph", solver] = self.build(solver)
+            kept["graph", solver] = self._build(solver)
         found: ca.Function = kept["graph", solver]
         return found
 
@@ -287,27 +287,6 @@ class LawCore(EvaluatedMethods, ABC):
         if isinstance(system, Mechanism):
             return row_scales(system, self.outputs), np.sqrt(metric)
         return mobility_scales(self.model, self.decoupling), np.sqrt(metric)
-
-    def require_outputs(self, where: str) -> None:
-        """Raise an error unless the law follows outputs.
-
-        Parameters
-        ----------
-        where : str
-            Place named in the error.
-
-        Raises
-        ------
-        OutputError
-            If it follows none.
-        """
-        if not self.outputs:
-            raise OutputError(
-                where,
-                expected="a law with outputs, such as a Servo",
-                came="a law without outputs",
-                cure="List the `outputs` of the law; they need not be inputs of its graph.",
-            )
 
     def law_velocities(self, v: Vector) -> Array:
         """Pick from all velocities of the robot those that the law takes.
@@ -619,3 +598,14 @@ class LawCore(EvaluatedMethods, ABC):
             if values.shape[0] != size:
                 raise shape_error(f"{where}, `{name}`", (size,), values.shape)
         return pose, sample.twist, sample.acceleration
+
+
+def require_outputs(law: LawCore, where: str) -> None:
+    """Raise an error unless a law follows outputs."""
+    if not law.outputs:
+        raise OutputError(
+            where,
+            expected="a law with outputs, such as a Servo",
+            came="a law without outputs",
+            cure="List the `outputs` of the law; they need not be inputs of its graph.",
+        )

@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.control._core import LawCore
+from concur.control._core import LawCore, require_outputs
 from concur.control._inverse_kinematics import InverseKinematicsSolver
 from concur.control._inverse_kinematics_step import coupled_bounds
 from concur.control._singularity import lost_direction
@@ -387,7 +387,7 @@ def _checked(
 ) -> tuple[Reference, float, np.ndarray]:
     """Reference, duration and configuration, neutral without q0, once they fit the servo."""
     where = f"servo of `{servo.name}`"
-    servo.require_outputs(where)
+    require_outputs(servo, where)
     robot = as_tree(servo.model.system, where, instead)
     fitted = reference_for(reference, servo.outputs, where)
     length = scalar(duration, f"{where}, `duration`")

@@ -134,7 +134,7 @@ class OwnLaw(TrackingLaw):
     def flat(self, sample: ReferenceSample | None) -> tuple[Array, Array, Array]:
         return super().flat(NOTHING if sample is None else sample)
 
-    def build(self, solver: str) -> ca.Function:
+    def _build(self, solver: str) -> ca.Function:
         inputs = {name: self.symbols.sym(name, size) for name, size in self.inputs.items()}
         given = inputs | {"v": inputs["s"]}
         found = self.own.call({name: given[name] for name in self.own.name_in()})

@@ -227,7 +227,7 @@ class PassiveServo(TrackingLaw):
     def symbols(self) -> Any:
         return ca.SX
 
-    def build(self, solver: str) -> ca.Function:
+    def _build(self, solver: str) -> ca.Function:
         inputs = {name: ca.SX.sym(name, size) for name, size in self.inputs.items()}
         q, v = inputs["q"], all_velocities(self, inputs)
         found = self._following(q, v, inputs["pose"], inputs["twist"], inputs["acceleration"])

@@ -154,7 +154,7 @@ class Servo(TrackingLaw):
             lines.append("takes measured velocities")
         return "\n".join(lines)
 
-    def build(self, solver: str) -> ca.Function:
+    def _build(self, solver: str) -> ca.Function:
         return law_function(self, solver)
 
     def plot_loop(self, duration: float | None = None) -> tuple[Figure, Figure]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import finite_floats
-from concur.control._core import LawCore
+from concur.control._core import LawCore, require_outputs
 from concur.control._feasibility import REACHED, ExactSpeeds, Measures, sizes
 from concur.control._inverse_kinematics import InverseKinematicsSolver, within, wound
 from concur.control._inverse_kinematics_step import coupled_bounds, coupling
@@ -165,7 +165,7 @@ def start(
     True
     """
     where = f"start of `{self.name}`"
-    self.require_outputs(where)
+    require_outputs(self, where)
     robot = as_tree(self.model.system, where, SOLVE)
     if speed not in SPEEDS:
         raise UnknownNameError(

@@ -15,6 +15,7 @@ import casadi as ca
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array, constant
+from concur.control._core import require_outputs
 from concur.control._law import controls
 from concur.control._own_law import Law, tracking_law
 from concur.control._reading import check_controls, read_each, read_limits
@@ -233,7 +234,7 @@ def joint_reference(
     """
     where = "joint_reference, `servo`"
     law = tracking_law(servo, where)
-    law.require_outputs(where)
+    require_outputs(law, where)
     found = law.feasibility(reference, duration, q0)
     found.require(law.name)
     positions = found.configurations[:, list(law.model.shape_coordinates)]

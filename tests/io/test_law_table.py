@@ -162,7 +162,7 @@ def test_every_kind_runs_in_worlds_with_imperfections(tmp_path: Path, kind: str)
 def test_commands_take_the_law_of_the_task(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("concur.cli._track.save_figures", lambda *_: {})
+    monkeypatch.setattr("concur.show.save_figures", lambda *_: {})
     task_of(tmp_path, TABLES[kind])
     path, runner = str(tmp_path / "task.toml"), CliRunner()
 

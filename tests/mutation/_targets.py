@@ -17,6 +17,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "exchange": ("hil/controller/_exchange.py",),
     "estimator": ("hil/state/*.py",),
     "law": ("concur/control/_law.py", "concur/control/_loop.py"),
+    "kinds of laws": ("concur/control/_kinds.py", "concur/control/_own_law.py"),
     "singularity": ("concur/control/_singularit*.py",),
     "audit": ("concur/reduction/_audit.py",),
     "constants": ("concur/reduction/_search.py", "concur/reduction/_conservation.py"),
@@ -157,6 +158,8 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "control/test_watch.py",
         *_LIMITS,
     ),
+    "concur/control/_kinds": ("io/test_law_table.py",),
+    "concur/control/_own_law": ("control/test_own_law.py", "control/test_laws.py"),
     "concur/control/_loop": (
         "control/test_design.py",
         "export/test_iosystem.py",
