@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from matplotlib.figure import Figure
 
-from concur.rounding import percent
+from concur.rounding import percent, percent_range
 from concur.show.charts import Curve, Panel, chart, tiles
 from concur.show.page import Marked, Section, write_page
 from concur.show.style import EDGE, PALETTE, REFERENCE, ROUNDING
@@ -257,13 +257,16 @@ def write_campaign(report: Any, directory: str | PathLike[str]) -> Path:
 
 def _sections(report: Any) -> Iterator[Section]:
     result = report.result
-    rows = [
-        Marked([rate.name, f"{rate.passed} of {rate.worlds}", rate.interval,
-                *(_shown(value, unit) for value in own)], rate.passed == rate.worlds)
-        for rate, (_, unit), own in zip(report.rates[1:], result.columns, report.shares,
-                                        strict=True)
-    ]  # fmt: skip
-    head = ["Requirement", "Pass", "Interval", "Lowest robustness", "5 % quantile", "Median"]
+    rows = []
+    for rate, (_, unit), own in zip(report.rates[1:], result.columns, report.shares, strict=True):
+        interval = "–"
+        if rate.low is not None:
+            interval = " to ".join(percent_range(rate.low, rate.high))
+        cells = [rate.name, f"{rate.passed} of {rate.worlds}", interval]
+        cells += [_shown(value, unit) for value in own]
+        rows.append(Marked(cells, rate.passed == rate.worlds))
+    head = ["Requirement", "Pass", f"{percent(report.confidence)} interval"]
+    head += ["Lowest robustness", "5 % quantile", "Median"]
     text = "The robustness of a requirement is positive where it holds; zero is the limit."
     caption = "Robustness of each requirement in all sampled worlds; left of zero it fails."
     figure = robustness_figure(result) if result.columns and len(result) else None

@@ -82,6 +82,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "concur/proofs/_recheck_fl*.py",
         *(f"concur/proofs/_recheck_{name}*.py" for name in ("p", "t", "wr")),
     ),
+    "pages": ("concur/show/charts.py", "concur/show/page.py", "concur/show/report.py"),
     "rolling": ("concur/robot/_rows.py", "concur/robot/_contact.py"),
 }
 """Modules of each group, as patterns below the root."""
@@ -135,6 +136,8 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "concur/certify/_channels": ("certify/test_region.py", "certify/test_robust.py", *_PROOFS),
     "concur/certify/_disturbance": ("certify/test_robust*.py", *_PROOFS),
     "concur/certify/_tube": ("certify/test_robust*.py", "certify/test_recheck_tube.py", *_PROOFS),
+    "concur/show/charts": ("show/test_runs.py", "show/test_claims.py"),
+    "concur/show/": ("show/test_page.py",),
     "concur/tables/": (
         "tables/test_build.py",
         "io/test_robot.py",

@@ -138,6 +138,10 @@ def test_errors_and_quantities_near_their_limits_come_first_and_others_are_folde
     assert "80 %" in shown
     assert "78 %" in folded
     assert "&lt; 0.1 %" in shown
+    far, farther = found("far", 900.0, 1.0), found("farther", 1100.0, 1.0)
+    source, _ = report([far, farther])
+    assert source.count("9e+04 %") == 1
+    assert "1.1e+05 %" not in source
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from scipy.spatial.transform import Rotation
 
 from concur import show
 from concur.errors import ConcurError
-from concur.show.charts import Curve, Panel, chart
+from concur.show.charts import Curve, Panel, chart, tiles
 from tests.show.fake import flyer_run, rover_run
 
 TOLERANCES = SimpleNamespace(final_error=1e-6, margin=0.1)
@@ -221,6 +221,26 @@ def test_a_limit_counts_as_exceeded_beyond_rounding_over_all_stages(excess, exce
     assert curve.exceeded is exceeded
     curve = Curve([0.0, 1.0], limits=(-2.0, 3.0), extremes=(-2.0 * (1.0 + excess), 1.0))
     assert curve.exceeded is exceeded
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "seen"), [(-1.1, 2.1, (True, True)), (-1.2, 2.2, (False, False))]
+)
+def test_limits_within_the_height_of_the_curves_are_in_view(low, high, seen):
+    curve = Curve([0.0, 1.0], "x", limits=(low, high))
+    (axes,) = chart("title", [0.0, 1.0], [Panel("panel", "[m]", [curve])]).axes
+    bottom, top = axes.get_ylim()
+    assert (bottom < low, top > high) == seen
+    assert entries(axes) == [f"x, limit {low} to {high}"]
+
+
+@pytest.mark.parametrize(("count", "rows", "columns"), [(1, 1, 1), (2, 1, 2), (4, 2, 3), (9, 3, 3)])
+def test_small_panels_stand_in_rows_of_three(count, rows, columns):
+    with tiles(count, "title") as grid:
+        pass
+    assert len(grid) == count
+    places = {axes.get_subplotspec().get_gridspec().get_geometry() for axes in grid}
+    assert places == {(rows, columns)}
 
 
 def test_the_scale_of_the_demand_is_drawn_where_limits_act():
