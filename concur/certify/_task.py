@@ -50,7 +50,7 @@ WORST = (Status.REFUTED, Status.UNDECIDED, Status.UNVERIFIED)
 
 @dataclass(frozen=True, eq=False)
 class LoopCertificate:
-    """What is proved about the loop of a task; made by `certify_task`.
+    """Proofs about the loop of a task; made by `certify_task`.
 
     Parameters
     ----------

@@ -112,7 +112,7 @@ def _warn(console: Console, text: str) -> None:
 
 
 class Reply:
-    """What a command has of its caller: where it prints, shows its progress, and how it ends."""
+    """Caller of a command: where it prints, shows its progress, and how it ends."""
 
     def __init__(self, command: str, as_json: bool) -> None:
         self.command, self.as_json = command, as_json

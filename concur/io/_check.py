@@ -1,4 +1,4 @@
-"""What is known of a robot before it is used, and of a task before it runs."""
+"""Checks of a robot before it is used, and of a task before it runs."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class Start:
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """What is known of a robot or a task before it is used; made by `check`.
+    """Checks of a robot or a task before it is used; made by `check`.
 
     Parameters
     ----------

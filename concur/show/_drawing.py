@@ -1,4 +1,4 @@
-"""What a robot looks like: surfaces on its bodies, bars between them, joints and output points.
+"""The look of a robot: surfaces on its bodies, bars between them, joints and output points.
 
 A `Drawing` is made once from the robot, and placed in each configuration. Figures and the viewer
 draw the same.

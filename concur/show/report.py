@@ -78,8 +78,8 @@ def run_figures(run: Any, task: Any = None) -> dict[str, Callable[[], Figure]]:
     -------
     dict
         Name to a function that draws: "path", "errors", "outputs", "torques", "joints", "health",
-        "robot", "numerics". What a run does not have is absent: a system without bodies has an
-        "overview" in place of path and robot, and residuals within rounding are not drawn.
+        "robot", "numerics". Figures of parts that a run lacks are absent: a system without bodies
+        has an "overview" in place of path and robot, and residuals within rounding are not drawn.
     """
     bodies, name = hasattr(run.robot, "bodies"), run.robot.name
     bounds = required(run, task)

@@ -1,4 +1,4 @@
-"""What a plant adds for wheels that may slip: accelerations, loads, slip speeds and tipping."""
+"""Additions of a plant for wheels that may slip: accelerations, loads, slip speeds and tipping."""
 
 from __future__ import annotations
 
