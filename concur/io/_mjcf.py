@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn
@@ -15,7 +16,7 @@ from scipy.spatial.transform import Rotation
 from concur.errors import ConcurError, DescriptionError, install_command, shown
 from concur.files import copy_of, is_file, read_text
 from concur.interop import Link, chain
-from concur.io._mjcf_elements import is_disabled, unread_mjcf
+from concur.io._mjcf_elements import is_disabled, rotor_joints, rotor_tendons, unread_mjcf
 from concur.io._names import blame
 from concur.io._sidecar import Sidecar
 from concur.io._unread import Unread
@@ -41,6 +42,9 @@ _JOINT, _IN_PARENT, _TENDON, _SITE = 0, 1, 3, 4
 _COEFFICIENT = 1
 """Numbers of MuJoCo's kinds of joints, of its equality constraint of joints, of what actuators act
 on, and of a joint in a tendon."""
+
+_STILL = (0.0, 0.0, 0.0)
+"""Shaft of a rotor that has its reflected inertia only."""
 
 _COPIES = re.compile(r"<\s*(replicate|composite|flexcomp|flex|plugin)\b")
 
@@ -130,6 +134,13 @@ def load_mjcf(path: str | PathLike[str], sidecar: str | PathLike[str] | None) ->
         driven = [name for name in driven if name not in [mimic.body for mimic in mimics]]
     with located(path, ""):
         motors = _motors(file, found, every)
+        if "armature" in table.ignore:
+            motors = [replace(motor, rotor=0.0, shaft=None) for motor in motors]
+        else:
+            motors += _rotors(file, found, every, driven or [])
+    if driven is not None:
+        moved = {name for motor in motors for name in motor.ratios}
+        driven = [name for name in driven if name not in moved]
     parts = table.wheels, gravity, driven, motors, mimics, table.steering, table.supports or {}
     try:
         return Mechanism(title, found.bodies, *parts, listed)
@@ -320,7 +331,29 @@ def _motors(file: _File, found: _Robot, every: list[_Joint]) -> list[Motor]:
             if not ratios or any(every[j].name not in found.carrier for j in ratios):
                 _refuse_actuator(file, k)
             joints = {found.carrier[every[j].name]: r * float(gear[0]) for j, r in ratios.items()}
-            motors.append(Motor(name, joints, torque=most))
+            armature = 0.0
+            if kind == _TENDON and int(at[0]) in rotor_tendons(model):
+                armature = float(model.tendon_armature[at[0]]) / float(gear[0]) ** 2
+            shaft = _STILL if armature else None
+            motors.append(Motor(name, joints, rotor=armature, shaft=shaft, torque=most))
+    return motors
+
+
+def _rotors(file: _File, found: _Robot, every: list[_Joint], driven: Sequence[str]) -> list[Motor]:
+    """Motors of joints with an `armature`: the reflected inertia of a rotor, as MuJoCo has it."""
+    motors = []
+    bodies = {body.name: body for body in found.bodies}
+    for j in rotor_joints(file.model):
+        name = found.carrier.get(every[j].name, "")
+        if name not in driven or bodies[name].joint.nv != 1:
+            file.refuse(
+                f"joint `{every[j].name}`",
+                "`armature` of joints that have a motor each",
+                "a joint that another one of the sidecar replaces, or without a motor",
+                'Leave the inertia of its rotor out: ignore = ["armature"] and no armature here.',
+            )
+        inertia = float(file.model.dof_armature[file.model.jnt_dofadr[j]])
+        motors.append(Motor(name, name, rotor=inertia, shaft=_STILL))
     return motors
 
 

@@ -13,7 +13,10 @@ from concur.io._unread import Part, Unread
 _COUPLING = 2
 _COEFFICIENT = 1
 _BALL = 1
-"""Numbers of MuJoCo's equality constraint of joints, of a joint in a tendon, and of balls."""
+_ON_JOINTS = (0, 1)
+_ON_TENDON = 3
+"""Numbers of MuJoCo's equality constraint of joints, of a joint in a tendon, of balls, and of
+transmissions to joints and tendons."""
 
 _FLAGS = {
     "constraint": "constraints that are switched off",
@@ -58,6 +61,36 @@ def _with(*quantities: str) -> Owners:
             yield from (_named(model, kind, int(k)) for k in sorted(chosen))
 
     return owners
+
+
+def rotor_joints(model: Any) -> list[int]:
+    """Hinges and slides with an `armature` that an actuator moves directly, and no tendon."""
+    driven = {int(model.actuator_trnid[k, 0]) for k in _acting(model, *_ON_JOINTS)}
+    led = {int(j) for j, kind in zip(model.wrap_objid, model.wrap_type, strict=True) if kind == 1}
+    return [
+        j
+        for j in sorted(driven - led)
+        if model.jnt_type[j] > _BALL and model.dof_armature[model.jnt_dofadr[j]]
+    ]
+
+
+def rotor_tendons(model: Any) -> list[int]:
+    """Tendons with an `armature` that one actuator moves."""
+    moved = [int(model.actuator_trnid[k, 0]) for k in _acting(model, _ON_TENDON)]
+    armature = getattr(model, "tendon_armature", np.zeros(model.ntendon))
+    return [t for t in sorted(set(moved)) if moved.count(t) == 1 and armature[t]]
+
+
+def _acting(model: Any, *kinds: int) -> Iterator[int]:
+    """Actuators of some kinds of transmission."""
+    return (k for k in range(model.nu) if int(model.actuator_trntype[k]) in kinds)
+
+
+def _unmotored(model: Any) -> Iterator[str]:
+    """Parts with an `armature` that is not the rotor of a motor."""
+    read = {_named(model, "joint", j) for j in rotor_joints(model)}
+    read |= {_named(model, "tendon", t) for t in rotor_tendons(model)}
+    yield from (name for name in _with("armature")(model) if name not in read)
 
 
 def _named(model: Any, kind: str, k: int) -> str:
@@ -121,7 +154,7 @@ RULES: tuple[tuple[str, bool, str, Owners], ...] = (
         "bodies that the simulation moves",
         lambda m: _some(np.any(m.body_mocapid >= 0)),
     ),
-    ("armature", True, "the inertia of rotors", _with("armature")),
+    ("armature", True, "the inertia of rotors", _unmotored),
     ("stiffness", True, "springs", _with("stiffness", "stiffnesspoly")),
     *(
         (f"flag {name}", True, meaning, lambda m, name=name: _some(is_disabled(m, name)))
@@ -144,4 +177,6 @@ RULES: tuple[tuple[str, bool, str, Owners], ...] = (
 def unread_mjcf(model: Any, found: Unread) -> None:
     """Add the parts of a compiled model that the robot lacks."""
     for element, refused, meaning, owners in RULES:
+        if element == "armature" and element in found.allowed:
+            owners = _with(element)  # that of motors is left out too
         found.parts += [Part(element, owner, meaning, refused) for owner in owners(model)]

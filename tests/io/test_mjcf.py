@@ -259,7 +259,7 @@ LED = (
 ELEMENTS = [
     (' range="-1', ' damping="1" range="-1', "damping", "joint `shoulder`"),
     (' range="-1', ' frictionloss="1" range="-1', "frictionloss", "joint `shoulder`"),
-    (' range="-1', ' armature="0.1" range="-1', "armature", None),
+    (' type="hinge"', ' type="hinge" armature="0.1"', "armature", None),
     (' range="-1', ' stiffness="1" range="-1', "stiffness", None),
     (' range="-1', ' springref="1" range="-1', None, None),
     ('contype="0" conaffinity="0"', "", "geom", "contacts"),
@@ -317,6 +317,31 @@ def test_each_element_is_listed_or_refused(old, new, element, listed, tmp_path: 
     assert text.startswith(f"`{element}`: ")
     assert listed is None or listed in text
     assert robot == plain or element == "mocap"  # which stands still here
+
+
+def test_armature_of_driven_joints_is_the_rotor_of_their_motors(tmp_path: Path) -> None:
+    tendon = (
+        '<tendon><fixed name="t" armature="0.3"><joint joint="bend" coef="2"/></fixed></tendon>'
+        "<actuator>"
+    )
+    text = ARM.replace(' range="-1', ' armature="0.2" range="-1').replace("<actuator>", tendon)
+    text = text.replace("</actuator>", '<motor name="m" tendon="t" gear="5"/></actuator>')
+    robot = cc.load(path := written(tmp_path, text))
+    assert robot.motors[-1].rotor == 0.2
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data, order = mujoco.MjData(model), interop.mujoco(robot)
+    for seed in range(3):
+        q = robot.random(np.random.default_rng(seed))
+        data.qpos[:] = order.to_q(q)
+        mujoco.mj_forward(model, data)
+        found = np.zeros((model.nv, model.nv))
+        mujoco.mj_fullM(model, data, found)
+        rows = np.array([order.from_force(q, row) for row in found])
+        found = np.array([order.from_force(q, row) for row in rows.T])
+        assert_close(robot.mass_matrix(q), found, 1e-11)
+    left = cc.load(written(tmp_path, text, 'ignore = ["armature"]'))
+    assert not any(motor.rotor for motor in left.motors)
+    assert sorted(left.control_names) == sorted(robot.control_names)
 
 
 def test_ignore_names_what_the_file_has(tmp_path: Path) -> None:
