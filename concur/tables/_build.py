@@ -127,8 +127,17 @@ def placed(
             raise
 
 
+def _holds_tables(value: list[Any]) -> bool:
+    kinds = set(map(type, value))
+    if list in kinds:
+        return any(type(entry) is not list or _holds_tables(entry) for entry in value)
+    return any(issubclass(kind, (Table, dict)) for kind in kinds)
+
+
 def _made(value: Any, maker: Callable[..., Any] | None = None) -> Any:
     """Make the objects of a table, or of the entries of a list; an error gets the way to it."""
+    if isinstance(value, list) and not _holds_tables(value):
+        return value  # of numbers, maybe many
     parts: Iterable[tuple[Any, Any]]
     if isinstance(value, Table):
         names = [name for name in type(value).model_fields if name in value.model_fields_set]
