@@ -149,7 +149,7 @@ def read_momentum(
     still = slice(span.start, span.start + 3)
     linear = robot.momentum_matrix(q)[:3]
     v[still] = -np.linalg.solve(linear[:, still], linear @ v)
-    return np.array(robot.momentum(q, v))
+    return np.array([0.0, 0.0, 0.0, *robot.momentum(q, v)[3:]])
 
 
 def _offset(

@@ -239,7 +239,8 @@ def _template() -> jinja2.Template:
 
 
 def _text(value: Any) -> str:
-    return printable(f"{value:.4g}" if isinstance(value, float) else str(value))
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def _embedded(figure: Figure | bytes | str | os.PathLike[str]) -> dict[str, Any]:

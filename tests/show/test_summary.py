@@ -72,3 +72,11 @@ def test_long_names_are_not_cut():
 def test_half_open_limits_are_shown():
     text = one_joint(J.Revolute((0, 0, 1)), limits=(-np.inf, 0.25)).summary()
     assert rows(text)["part"][0].endswith("-inf to 0.25 rad")
+
+
+def test_limits_of_a_joint_stand_below_each_other():
+    joint = one_joint(J.Revolute((0, 0, 1)), limits=(-1.0, 0.25), speed_limit=2.0).summary()
+    assert "\\n" not in joint
+    lines = joint.splitlines()
+    (at,) = (k for k, line in enumerate(lines) if "-1 to 0.25 rad" in line)
+    assert lines[at + 1].strip() == "up to 2 rad/s"
