@@ -141,12 +141,14 @@ def verify(
             kept.files += [folder / WORLDS] * (folder / WORLDS).exists()
         taken = time.perf_counter() - began
         with reply.progress("writing the report"):
-            bounds = None if proved is None else (proved.decay, disturbance, proved.operating)
+            bounds: tuple[Any, ...] = (None, disturbance, None)
+            if proved is not None:
+                bounds = (proved.decay, disturbance, proved.operating)
             page = CampaignReport(
                 result,
                 given.name,
                 found,
-                curves=sampled_curves(campaign, result, 12, *(bounds or ())),
+                curves=sampled_curves(campaign, result, 12, *bounds),
                 files=_worst(campaign, result, found, kept, overwrite),
                 facts={"Task": str(task), "Time": f"{taken:.3g} s", **_proofs(proved)},
             )

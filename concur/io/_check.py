@@ -151,8 +151,8 @@ class Check:
 
     Examples
     --------
-    >>> import concur as cc
-    >>> found = cc.io.check("rover_arm")
+    >>> from concur.io import check
+    >>> found = check("rover_arm")
     >>> found.status, found.model.kind
     ('passed', 'chaplygin')
     """
@@ -216,7 +216,8 @@ class Check:
     @property
     def details(self) -> dict[str, Any]:
         """Further fields of the answer in JSON."""
-        own = picked(self.robot, "unread", "gravity", "constraint_names")
+        own = picked(self.robot, "unread", "gravity")
+        own["constraints"] = list(self.robot.constraint_names)
         symmetries = [
             picked(row, "joint", "driven", "reducible", "partly", "conserved")
             | {"group": row.whole.name, "why": row.reason}
@@ -284,10 +285,10 @@ def check(
 
     Examples
     --------
-    >>> import concur as cc
-    >>> found = cc.io.check("examples/rover_arm.toml")
+    >>> from concur.io import check
+    >>> found = check("examples/rover_arm.toml")
     >>> found.status, round(found.start.margin, 2)
-    ('passed', 0.77)
+    ('passed', 0.75)
     """
     where, warnings = "check", tuple[str, ...]()
     if not isinstance(subject, (Mechanism, Task)):

@@ -157,6 +157,13 @@ def suspicious_task(task: Task) -> tuple[str, ...]:
     -------
     tuple of str
         A sentence about each: robot, plant, start, and points of outputs.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> from concur.io import suspicious_task
+    >>> suspicious_task(cc.load_task("examples/rover_arm.toml"))
+    ()
     """
     found = suspicious(task.robot)
     if task.plant is not None:

@@ -76,7 +76,8 @@ def new_folder(kind: str, folder: Path, source: Path | None = None) -> str:
     Examples
     --------
     >>> from pathlib import Path
-    >>> cc.io.new_folder("rover", Path("my_rover"))                   # doctest: +SKIP
+    >>> from concur.io import new_folder
+    >>> new_folder("rover", Path("my_rover"))                         # doctest: +SKIP
     'my_rover'
     """
     if kind not in KINDS:
