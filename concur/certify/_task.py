@@ -331,7 +331,8 @@ def certify_task(
     >>> import concur as cc
     >>> from concur.certify import certify_task
     >>> found = certify_task(cc.load_task("examples/rover_arm.toml"), method="thesis")
-    >>> [row.value for row in found.rows if row.place == "whole loop"]  # doctest: +SKIP
+    >>> [row.quantity for row in found.rows if row.place == "whole loop"]
+    ['decay rate']
     """
     check(
         disturbance is None or method == "tight",

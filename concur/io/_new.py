@@ -77,7 +77,9 @@ def new_folder(kind: str, folder: Path, source: Path | None = None) -> str:
     --------
     >>> from pathlib import Path
     >>> from concur.io import new_folder
-    >>> new_folder("rover", Path("my_rover"))                         # doctest: +SKIP
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     new_folder("rover", Path(folder) / "my_rover")
     'my_rover'
     """
     if kind not in KINDS:
