@@ -90,10 +90,10 @@ def prove(
     from concur.show.proof_report import write_proof_report
 
     with results(out or Path("out") / task.stem, "prove", overwrite) as kept:
-        given, seconds = load_task(task), None
+        given, seconds, began = load_task(task), None, time.perf_counter()
         with reply.progress("proving") as report:
             found = prove_task(given, progress=report)
-        notes = _beside(given)
+        notes, took = _beside(given), time.perf_counter() - began
         if found.found:
             # Published first: an interruption leaves a file that can be verified later.
             kept.file(PROOF, found.save)
@@ -118,7 +118,7 @@ def prove(
         checked = _verification(found, seconds)
         page = [*(() if sampled is None else sampled.outside(found)), *checked, *notes]
         kept.publish([write_proof_report(judged, given, page, sampled, pictures, kept.staging)])
-        own = judged.details | {"verification_seconds": seconds}
+        own = judged.details | {"seconds": took, "verification_seconds": seconds}
         answer = Answer(
             status=judged.status,
             name=given.name,

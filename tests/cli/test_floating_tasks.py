@@ -81,20 +81,6 @@ def test_report_speaks_of_momentum_and_not_of_wheels(tracked):
         assert words not in page, words
 
 
-@pytest.mark.extended
-def test_terminal_leaves_out_assumptions_about_wheels(tmp_path):
-    # Too far for the arm: nothing is simulated, but the assumptions are shown.
-    text = (EXAMPLES / "free_floater.toml").read_text().replace("[1.2, 0.3,", "[3.2, 0.3,")
-    (tmp_path / "far.toml").write_text(text)
-    result = CliRunner().invoke(main, ["track", str(tmp_path / "far.toml"), "--audit"])
-    assert result.exit_code == 1
-    assert "not simulated" in result.output
-    assert "CON9" in result.output
-    assert "NHR" not in result.output
-    rover = CliRunner().invoke(main, ["check", "rover_arm", "--audit"])
-    assert "NHR3" in rover.output
-
-
 def altered(folder, *changes, more=""):
     """The shipped task of the free floater with some lines changed; each change must apply."""
     text = (EXAMPLES / "free_floater.toml").read_text()

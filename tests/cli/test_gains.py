@@ -124,14 +124,6 @@ def test_share_of_the_torque_is_that_of_a_run_and_decides(task, found, monkeypat
             assert any(text.startswith("place: the run needs") for text in answer["problems"])
 
 
-def test_tables_name_methods_and_units(task, monkeypatch):
-    monkeypatch.setattr(certify, "tune", partial(certify.tune, methods=("place", "lqr")))
-    result = run("gains", task, "--torque-limit", 100)
-    assert result.exit_code == 0, result.output
-    for part in ("place", "lqr", "1/s^2", "delay margin, ms", "control rate, advised, Hz", "fits"):
-        assert part in result.output
-
-
 def test_options_out_of_range_are_bad_input(task):
     for option, value in (
         *(("--torque-share", value) for value in ("0", "1.01")),

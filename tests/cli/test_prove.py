@@ -73,6 +73,7 @@ def test_the_verdict_depends_on_the_limits(tmp_path, limit, code, status):
     found = json.loads((tmp_path / "out" / "bounds.json").read_text())
     assert found["status"] == status
     assert (found["verification_seconds"] is None) is (code != 0)
+    assert found["seconds"] > 0.0
     assert found["statement"]["torques"] == dict.fromkeys(
         load_task(task).robot.control_names, limit
     )
