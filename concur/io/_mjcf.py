@@ -206,7 +206,8 @@ def _check_contents(file: _File) -> None:
         file.refuse("", f"at most {MOST_BODIES} bodies", f"{model.nbody}", cure)
     if model.nflex:
         file.refuse("", "a model without flexible bodies", f"{model.nflex}", "Remove them.")
-    arrays = (model.body_pos, model.body_ipos, model.body_mass, model.body_inertia, model.jnt_pos)
+    names = ("body_pos", "body_ipos", "body_mass", "body_inertia", "jnt_pos", "qpos0")
+    arrays = [getattr(model, name) for name in names]
     worst = max(float(np.abs(array).max(initial=0.0)) for array in arrays)
     if not worst <= LARGEST:
         file.refuse("", "numbers within 1e9, SI units", f"{worst:g}", "Check the units.")

@@ -86,6 +86,28 @@ class UrdfFile:
         """Names of the joints that carry links, by link."""
         return {joint.child: name for name, joint in self.tree.items()}
 
+    @functools.cached_property
+    def bearing(self) -> set[str]:
+        """Links that carry a joint that moves, on themselves or on links fixed to them."""
+        found: set[str] = set()
+        for joint in self.tree.values():
+            at = joint.parent if joint.joint.nv else ""
+            while at and at not in found:
+                found.add(at)
+                above = self.tree.get(self.carriers.get(at, ""))
+                at = above.parent if above is not None and not above.joint.nv else ""
+        return found
+
+    def solid(self, link: str) -> list[tuple[Link, np.ndarray]]:
+        """A link and those fixed to it, with their poses (4, 4) in its frame."""
+        found, waiting = [], [(link, np.eye(4))]
+        while waiting:
+            name, pose = waiting.pop()
+            found.append((self.links[name], pose))
+            fixed = [j for j in self.tree.values() if j.parent == name and not j.joint.nv]
+            waiting += [(j.child, pose @ j.pose) for j in fixed if len(found) <= len(self.links)]
+        return found
+
     @property
     def top(self) -> str:
         """Root link; empty if each link is carried."""

@@ -52,10 +52,13 @@ CASTER_NAMES = re.compile(r"caster|castor|swivel|lenkrolle|laufrolle|roulette|ru
 
 OTHER_NAMES = re.compile(
     r"reaction|momentum|fly_?wheel|steering_?wheel|gyro|solar|panel|array|wing|antenna|dish|"
-    r"rotor|prop|fan|lidar|laser|scan",
+    r"lidar|laser|scan",
     re.I,
 )
 """Parts of names of what turns without end and rolls on nothing."""
+
+SPINNING_NAMES = re.compile(r"rotor|prop|fan", re.I)
+"""Parts of such names, unless there is that of a wheel too."""
 
 _PLUGINS = re.compile(r"diff|skid|mecanum|omni|ackermann|tricycle|steer|swerve|wheel|planar", re.I)
 """Parts of names of plugins that drive wheels."""
@@ -142,11 +145,6 @@ class Scene:
         """Height of the lowest cylinder, m."""
         return min((wheel.ground for wheel in self.candidates if wheel.drawn), default=0.0)
 
-    @functools.cached_property
-    def carriers(self) -> set[str]:
-        """Links that carry others."""
-        return {joint.parent for joint in self.read.tree.values()}
-
     def named(self, wheel: Rolling) -> bool:
         return bool(WHEEL_NAMES.search(f"{wheel.link} {wheel.joint}"))
 
@@ -155,14 +153,14 @@ class Scene:
 
     def last(self, wheel: Rolling) -> bool:
         """Whether it carries nothing, and steering or suspensions along the vertical carry it."""
-        return wheel.link not in self.carriers and wheel.upright
+        return wheel.link not in self.read.bearing and wheel.upright
 
     def beside(self, wheel: Rolling) -> bool:
         """Whether a round link stands beside it on a parallel axle at the same height."""
         for other in self.candidates:
             apart = wheel.center - other.center
             level = sine(wheel.axis, other.axis) <= PARALLEL and abs(apart[2]) <= LEVEL
-            leaf = other.link not in self.carriers and self.round(other)
+            leaf = other.link not in self.read.bearing and self.round(other)
             if level and leaf and abs(apart @ wheel.axis) > LEVEL:
                 return True
         return False
@@ -196,7 +194,9 @@ def rolling(read: UrdfFile, hints: Hints) -> list[Rolling]:
         low, high = joint.limits.get("limits", (-math.inf, math.inf))
         turns = joint.kind == "continuous" or (joint.kind == "revolute" and high - low >= TURNS)
         found = _placed(read, name) if turns else None
-        if found is None or OTHER_NAMES.search(f"{joint.child} {name}"):
+        label = f"{joint.child} {name}"
+        spins = SPINNING_NAMES.search(label) and not WHEEL_NAMES.search(label)
+        if found is None or spins or OTHER_NAMES.search(label):
             continue
         found = _cylinder(found, read)
         if found.drawn or joint.mimic is None or name in hints.wheels:
@@ -310,17 +310,21 @@ def is_upright(read: UrdfFile, name: str, pose: np.ndarray) -> bool:
 
 def _cylinder(wheel: Rolling, read: UrdfFile) -> Rolling:
     """The wheel with the size of the one cylinder around its axle, if it ends a chain."""
-    link, own = read.links[wheel.link], axis_of(read.tree[wheel.joint])
-    carries = any(joint.joint.nv and joint.parent == wheel.link for joint in read.tree.values())
-    shapes = shapes_of(link.node, "collision") or shapes_of(link.node, "visual")
-    if len(shapes) != 1 or shapes[0].kind != "cylinder":
+    own, solid = axis_of(read.tree[wheel.joint]), read.solid(wheel.link)
+    collision, visual = (
+        [(shape, pose) for link, pose in solid for shape in shapes_of(link.node, tag)]
+        for tag in ("collision", "visual")
+    )
+    drawn = collision or visual
+    if len(drawn) != 1 or drawn[0][0].kind != "cylinder":
         return wheel
+    carries = wheel.link in read.bearing
     named = WHEEL_NAMES.search(f"{wheel.link} {wheel.joint}")
     if read.tree[wheel.joint].kind != "continuous" or (carries and not named):
         return wheel
-    pose = shapes[0].placement.matrix
+    shape, pose = drawn[0]
+    pose, radius = pose @ shape.placement.matrix, shape.size[0]
     along, offset = pose[:3, 2], pose[:3, 3]
-    radius = shapes[0].size[0]
     if sine(along, own) > PARALLEL or sine(offset, own) > PARALLEL * radius:
         return wheel
     offset = (offset @ own) * own  # `Wheel` has its centre on the joint axis
@@ -352,22 +356,22 @@ def _sized(wheel: Rolling, read: UrdfFile, hints: Hints) -> Rolling:
 
 
 def _mesh_radius(read: UrdfFile, link: Link, axis: np.ndarray) -> float | None:
-    """Radius about the axle of the first mesh that is found, m; 0 without its file."""
-    shapes = [
-        own for tag in ("collision", "visual") for own in link.node.element.iterfind(f"{{*}}{tag}")
+    """Radius about the axle of the meshes that are found, m; 0 without their files."""
+    meshes = [
+        (mesh, pose)
+        for tag in ("collision", "visual")
+        for part, pose in read.solid(link.node.element.get("name"))
+        for mesh in part.node.element.iterfind(_MESH % tag)
     ]
-    meshes = [mesh for shape in shapes for mesh in shape.iterfind("{*}geometry/{*}mesh")]
-    for mesh in meshes:
+    radii = [0.0]
+    for mesh, pose in meshes:
         path = read.macros.file(mesh.get("filename", ""), read.file)
-        if path is None:
-            continue
-        pose = Node(mesh.getparent().getparent(), read.file).pose()
-        with suppress(ValueError):  # of an invalid scale
-            found = read_mesh(str(path))
-            if found is None:
-                continue
-            points = found[0] * np.array(mesh.get("scale", "1 1 1").split(), float)
-            points = points @ pose[:3, :3].T + pose[:3, 3]
-            across = points - np.outer(points @ axis, axis)
-            return float(f"{np.linalg.norm(across, axis=1).max():.4g}")
-    return 0.0 if meshes else None
+        found = None if path is None else read_mesh(str(path))
+        if found is not None:
+            with suppress(ValueError):  # of an invalid scale
+                place = pose @ Node(mesh.getparent().getparent(), read.file).pose()
+                points = found[0] * np.array(mesh.get("scale", "1 1 1").split(), float)
+                points = points @ place[:3, :3].T + place[:3, 3]
+                across = points - np.outer(points @ axis, axis)
+                radii.append(float(f"{np.linalg.norm(across, axis=1).max():.4g}"))
+    return max(radii) if meshes else None

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -14,6 +15,7 @@ import casadi as ca
 import numpy as np
 
 from concur.errors import DescriptionError, ShapeError, shown
+from concur.files import read_bytes
 from concur.robot._pose import Pose, vector
 from concur.tables import Choice, NumberOrList, Quaternion, Vector3
 
@@ -157,11 +159,12 @@ def read_mesh(file: str) -> tuple[np.ndarray, np.ndarray] | None:
     with suppress(Exception):  # readers of meshes raise errors of every kind
         import trimesh
 
-        path = Path(file)  # a pipe would never end
-        if path.is_file() and path.stat().st_size <= LARGEST_MESH:
-            mesh: Any = trimesh.load(file, force="mesh")
-            if len(mesh.faces) and np.isfinite(mesh.vertices).all():
-                return np.array(mesh.vertices), np.array(mesh.faces)
+        data, kind = read_bytes(Path(file), "a mesh", "", largest=LARGEST_MESH), Path(file).suffix
+        # A .gltf file names further files beside it.
+        source: Any = file if kind.lower() == ".gltf" else BytesIO(data)
+        mesh: Any = trimesh.load(source, file_type=kind[1:].lower(), force="mesh")
+        if len(mesh.faces) and np.isfinite(mesh.vertices).all():
+            return np.array(mesh.vertices), np.array(mesh.faces)
     return None
 
 

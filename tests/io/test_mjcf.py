@@ -377,6 +377,7 @@ def test_what_is_refused_has_a_reason(tmp_path: Path, monkeypatch: pytest.Monkey
         ('mass="1"', 'mass="-1"', "MuJoCo compiles"),
         ('pos="0.3 0 0"', 'pos="nan 0 0"', "a number that is NaN"),
         ('mass="1"', 'mass="1e12"', "within 1e9"),
+        ('ref="0.3"', 'ref="1e300"', "within 1e9"),
         ('mass="2"', 'mass="0"', "body `base`.* no moments of inertia on a body without mass"),
         ("</body>", "", "MuJoCo compiles"),
         ("<worldbody>", "<worldbody><composite/>", "<composite>"),

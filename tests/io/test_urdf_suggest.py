@@ -216,6 +216,32 @@ def test_radii_of_meshes(tmp_path: Path) -> None:
     assert "No mesh of it was found." in suggested_text(tmp_path / "shop" / "urdf", other, False)[0]
 
 
+def test_wheels_of_several_links(tmp_path: Path) -> None:
+    """A tyre on a rotor belongs to the wheel; a motor whose arm turns further parts is none."""
+    pairs = (("left", 0.3), ("right", -0.3))
+    shape = '<collision><origin rpy="1.5707963267948966 0 0"/><geometry>'
+    shape += '<cylinder radius="0.1" length="0.05"/></geometry></collision>'
+    turn = '<origin xyz="0 {} 0"/><axis xyz="0 1 0"/>'
+    rotors = [
+        link(f"{side}_rotor")
+        + joint(f"{side}_wheel", "continuous", "base", f"{side}_rotor", turn.format(y))
+        + link(f"{side}_tyre", shape)
+        + joint(f"{side}_fix", "fixed", f"{side}_rotor", f"{side}_tyre")
+        for side, y in pairs
+    ]
+    ours = suggested(tmp_path, *rotors)[1]
+    assert [(w.body, w.radius) for w in ours.wheels] == [("left_rotor", 0.1), ("right_rotor", 0.1)]
+    legs = [
+        wheel(side, 0, y)
+        + link(f"{side}_thigh")
+        + joint(f"{side}_fix", "fixed", side, f"{side}_thigh")
+        + link(f"{side}_shin")
+        + joint(f"{side}_knee", "revolute", f"{side}_thigh", f"{side}_shin")
+        for side, y in pairs
+    ]
+    assert not suggested(tmp_path, *legs)[1].wheels
+
+
 def undrawn(name: str, y: float, z: float = 0.1, **more: object) -> str:
     """A wheel that is drawn as a mesh."""
     solid = '<visual><geometry><mesh filename="w.stl"/></geometry></visual>'
