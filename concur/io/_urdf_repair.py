@@ -324,14 +324,27 @@ def _masses(draft: Draft) -> None:
     masses = [own.get("value") for link in links for own in link.iter("{*}mass")]
     if any(number_of(mass) for mass in masses) or not list(_children(draft, "joint")):
         return
-    entries = {name: repr(float(_ball(1.0)[at])) for name, at in _ENTRIES.items()}
-    text = f'<inertial><mass value="1.0"/>{_written("inertia", **entries)}</inertial>'
     for link in links:
         for inertial in [own for own in link if tag_of(own) == "inertial"]:
             draft.edit(inertial)
-        if any(tag_of(own) in ("visual", "collision") for own in link):
-            change = "no mass in the whole robot: assumed a ball of 1 kg with the density of water"
-            draft.change("mass", link, change, {}, text)
+        _add_mass(draft, "mass", link, "no mass in the whole robot")
+
+
+def _wheels(draft: Draft) -> None:
+    """Give drawn links without inertia that turn without end a ball of one kilogram."""
+    turning = [own for own in _children(draft, "joint") if own.get("type") == "continuous"]
+    names = {child.get("link") for own in turning for child in own.iterfind("{*}child")}
+    for link in _children(draft, "link"):
+        if link.get("name") in names and "inertial" not in map(tag_of, link):
+            _add_mass(draft, "wheel", link, "no inertia")
+
+
+def _add_mass(draft: Draft, fault: str, link: Any, why: str) -> None:
+    if any(tag_of(own) in ("visual", "collision") for own in link):
+        entries = {name: repr(float(_ball(1.0)[at])) for name, at in _ENTRIES.items()}
+        text = f'<inertial><mass value="1.0"/>{_written("inertia", **entries)}</inertial>'
+        change = f"{why}: assumed a ball of 1 kg with the density of water"
+        draft.change(fault, link, change, {}, text)
 
 
 # --- the table ------------------------------------------------------------------------------------
@@ -376,6 +389,7 @@ REPAIRS: tuple[tuple[str, Callable[[Draft], None]], ...] = (
     ("mimic", _mimics),
     ("link", _links),
     ("mass", _masses),
+    ("wheel", _wheels),
     ("inertia", lambda draft: _inertias(draft, guess=True)),
     ("", lambda draft: _inertias(draft, guess=False)),
 )
@@ -384,8 +398,8 @@ REPAIRS: tuple[tuple[str, Callable[[Draft], None]], ...] = (
 NAMES = tuple(name for name, _ in REPAIRS if name)
 """Names that a sidecar can have in `repair`."""
 
-FIX = tuple(name for name in NAMES if name != "angle")
-"""Repairs of a copy; exact angles are an improvement only where wheels need them."""
+FIX = tuple(name for name in NAMES if name not in ("angle", "wheel"))
+"""Repairs of a copy; exact angles and masses of wheels are for robots on wheels alone."""
 
 
 def repaired(root: Node, asked: Collection[str] = ()) -> Draft:

@@ -25,7 +25,9 @@ from concur.io._urdf_wheels import (
     TOUCHES,
     Hints,
     Rolling,
+    axis_of,
     balls,
+    chain,
     is_caster,
     looks_wheeled,
     rolling,
@@ -185,7 +187,9 @@ def _drive(read: UrdfFile, wheels: list[Rolling], hints: Hints) -> _Drive:
     if not rest:
         found = _Drive("none")
     elif steered:
-        found = _steered(fixed, steered, hints)
+        found = _steered(read, fixed, steered, hints)
+    elif any(wheel.rollers for wheel in rest):
+        found = _rollers(read, rest)
     elif "mecanum" in words and len(_axles(fixed)) > 1:
         found = _mecanum(fixed)
     elif "omni" in words or any(sine(w.axis, fixed[0].axis) > PARALLEL for w in fixed):
@@ -200,6 +204,7 @@ def _drive(read: UrdfFile, wheels: list[Rolling], hints: Hints) -> _Drive:
         found.supports[wheel.link] = ground
         found.locked |= dict.fromkeys((*wheel.carriers, wheel.joint), "a caster, now a support")
     for wheel in rest:
+        found.locked |= dict.fromkeys(wheel.rollers, f"a roller of `{wheel.link}`")
         held = [name for name in wheel.carriers if name != wheel.steering]
         found.locked |= dict.fromkeys(held, f"moves the axle of `{wheel.link}`")
     if rest:
@@ -226,6 +231,22 @@ def _sides(wheels: list[Rolling]) -> tuple[list[float], np.ndarray]:
     """Distance of each wheel along the axle of the first from the middle, and the middle."""
     middle = np.mean([wheel.center for wheel in wheels], axis=0)
     return [float((wheel.center - middle) @ wheels[0].axis) for wheel in wheels], middle
+
+
+def _rollers(read: UrdfFile, wheels: list[Rolling]) -> _Drive:
+    """Wheels whose rollers are joints: the angle is that of the lowest roller."""
+    found = _Drive("omni")
+    for wheel in [own for own in wheels if own.rollers]:
+        poses = {name: chain(read, name)[0] for name in wheel.rollers}
+        lowest = min(poses, key=lambda name: float(poses[name][2, 3]))
+        axis = poses[lowest][:3, :3] @ axis_of(read.tree[lowest])
+        angle = math.atan2(np.cross(wheel.axis, axis)[2], wheel.axis @ axis)
+        angle -= math.pi * round(angle / math.pi)
+        found.kinds[wheel.link] = 'kind = "omni"  # its rollers turn sideways'
+        if abs(angle) < 0.9 * math.pi / 2.0:
+            found.family = "mecanum"
+            found.kinds[wheel.link] = f'kind = "mecanum"\nroller_angle = {angle!r}'
+    return found
 
 
 def _mecanum(wheels: list[Rolling]) -> _Drive:
@@ -264,9 +285,11 @@ def _parallel(wheels: list[Rolling]) -> _Drive:
     return found
 
 
-def _steered(fixed: list[Rolling], steered: list[Rolling], hints: Hints) -> _Drive:
+def _steered(read: UrdfFile, fixed: list[Rolling], every: list[Rolling], hints: Hints) -> _Drive:
     """A car, whose axles meet on the line of its fixed axle, or modules that all turn."""
     axles = _axles(fixed)
+    steered = [wheel for wheel in every if read.tree[wheel.steering].mimic is None] or every
+    parallel = [wheel for wheel in every if wheel not in steered]
     if axles:
         found, guides = _Drive("car"), (axles[0][0], steered[0])
         skids = [wheel for axle in axles[1:] for wheel in axle]
@@ -281,13 +304,15 @@ def _steered(fixed: list[Rolling], steered: list[Rolling], hints: Hints) -> _Dri
         )
     names = (guides[0].link, guides[1].link)
     found.steering = [(w.link, *names) for w in steered if w not in guides]
-    if not axles or len(steered) > 2:  # each module has its motors
+    follows = 'kind = "omni"  # skids: the file steers it parallel to another wheel'
+    found.kinds |= {wheel.link: follows for wheel in parallel}
+    if not axles or len(every) > 2:  # each module has its motors
         return found
     found.passive = {w.steering for w in steered[1:]}
-    driven = [w for w in steered if w.joint in hints.driven]
+    driven = [w for w in every if w.joint in hints.driven]
     if not driven or any(w.joint in hints.driven for w in fixed):
         driven = axles[0]
-    found.passive |= {w.joint for w in (*fixed, *steered) if w not in driven}
+    found.passive |= {w.joint for w in (*fixed, *every) if w not in driven}
     if len(driven) > 1:
         found.drives["differential"] = {
             w.joint: 1.0 if w.axis @ driven[0].axis > 0.0 else -1.0 for w in driven

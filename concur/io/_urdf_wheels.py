@@ -37,6 +37,9 @@ TURNS = 4.0 * math.pi
 NEAR = 0.2
 """Height above the lowest cylinder, in radii, up to which one with another hint is a wheel."""
 
+ROLLERS = 4
+"""Number of rollers from which on a link is a wheel with rollers."""
+
 CERTAIN = 3
 """Score from which on a joint turns a wheel."""
 
@@ -83,6 +86,7 @@ class Rolling:
     steering: str = ""  # joint along the vertical that carries it
     carriers: tuple[str, ...] = ()  # all joints that move it, such as those of rockers
     trail: float = 0.0  # distance of the axle from the steering axis, m
+    rollers: tuple[str, ...] = ()  # joints of rollers on it
     upright: bool = True  # whether all joints that move it are along the vertical
     why: str = ""
     guess: str = ""
@@ -178,6 +182,7 @@ class Scene:
 EVIDENCE: tuple[tuple[int, str, Callable[[Scene, Rolling], bool]], ...] = (
     (3, "a plugin names it", lambda scene, wheel: wheel.joint in scene.hints.wheels),
     (3, "it has the name of a wheel", Scene.named),
+    (3, "it carries rollers", lambda scene, wheel: bool(wheel.rollers)),
     (3, "the cylinder around its axle is the lowest", Scene.lowest),
     (1, "it has the place of a wheel", Scene.beside),
     (1, "its inertia is round", Scene.round),
@@ -201,6 +206,8 @@ def rolling(read: UrdfFile, hints: Hints) -> list[Rolling]:
         found = _cylinder(found, read)
         if found.drawn or joint.mimic is None or name in hints.wheels:
             candidates.append(found)
+    rollers = {name for wheel in candidates for name in wheel.rollers}
+    candidates = [wheel for wheel in candidates if wheel.joint not in rollers]
     scene = Scene(read, hints, tuple(candidates))
     certain, likely = list[Rolling](), list[Rolling]()
     for wheel in candidates:
@@ -299,8 +306,20 @@ def _placed(read: UrdfFile, name: str) -> Rolling | None:
             ahead = np.array([axis[1], -axis[0], 0.0])
             trail = abs(float((center - own[:3, 3]) @ ahead))
     names = tuple(one for one, _ in above)
+    found = Rolling(joint.child, name, 0.0, center, np.zeros(3), axis, steering, names, trail)
     held = len(upright) == len(above)
-    return Rolling(joint.child, name, 0.0, center, np.zeros(3), axis, steering, names, trail, held)
+    return replace(found, upright=held, rollers=rollers_of(read, joint.child))
+
+
+def rollers_of(read: UrdfFile, link: str) -> tuple[str, ...]:
+    """Joints of the rollers on a wheel: several that turn without end and carry nothing."""
+    solid = {part.node.element.get("name") for part, _ in read.solid(link)}
+    found = [
+        name
+        for name, joint in read.tree.items()
+        if joint.parent in solid and joint.kind == "continuous" and joint.child not in read.bearing
+    ]
+    return tuple(found) if len(found) >= ROLLERS else ()
 
 
 def is_upright(read: UrdfFile, name: str, pose: np.ndarray) -> bool:
@@ -318,7 +337,7 @@ def _cylinder(wheel: Rolling, read: UrdfFile) -> Rolling:
     drawn = collision or visual
     if len(drawn) != 1 or drawn[0][0].kind != "cylinder":
         return wheel
-    carries = wheel.link in read.bearing
+    carries = wheel.link in read.bearing and not wheel.rollers
     named = WHEEL_NAMES.search(f"{wheel.link} {wheel.joint}")
     if read.tree[wheel.joint].kind != "continuous" or (carries and not named):
         return wheel

@@ -255,3 +255,57 @@ STRANGERS = [  # family, names, motors, suspension, shape
     ("car", "numbers", "drawn", "", CYLINDER),
 ]
 """Robots as `strange` makes them."""
+
+
+def rolled(name: str, x: float, y: float, angle: float) -> str:
+    """A wheel with eight rollers, each on a joint, at an angle from the axle below."""
+    text = wheel(name, x, y, parent="hull", shape="")
+    for k in range(8):
+        a = k * math.pi / 4.0
+        place = f'<origin xyz="{0.08 * math.sin(a)} 0 {0.08 * math.cos(a)}" rpy="0 {a!r} 0"/>'
+        # Below, at k = 4, the frame is turned by 180 degrees about the axle.
+        axis = f'<axis xyz="{math.sin(angle)!r} {math.cos(angle)!r} 0"/>'
+        text += link(f"{name}r{k}", BLOCK)
+        text += joint(f"{name}j{k}", "continuous", name, f"{name}r{k}", place + axis)
+    return text
+
+
+PAIR = [wheel(name, 0, y, parent="hull") for name, y in (("a", 0.25), ("b", -0.25))]
+COUPLED = '<mimic joint="1_joint"/></joint>'
+LAYOUTS = {  # family, number of wheels, freedoms, file
+    "rollers": (
+        *("mecanum", 4, 3),
+        robot(
+            link("hull", HULL),
+            *(
+                rolled(str(k), x, y, math.copysign(math.pi / 4, x * y))
+                for k, (x, y) in enumerate(((0.3, 0.25), (0.3, -0.25), (-0.3, 0.25), (-0.3, -0.25)))
+            ),
+        ),
+    ),
+    "coupled steering": (
+        *("car", 4, 2),
+        robot(
+            link("hull", HULL),
+            mount("1", 0.5, 0.25, parent="hull") + wheel("2", 0, 0, 0, parent="1"),
+            mount("3", 0.5, -0.25, parent="hull").replace("</joint>", COUPLED),
+            wheel("4", 0, 0, 0, parent="3"),
+            *PAIR,
+        ),
+    ),
+    "without inertia": (
+        *("differential", 2, 2),
+        robot(link("hull", HULL), *(text.replace(DISK, "") for text in PAIR)),
+    ),
+    "track": (
+        *("skid", 10, 2),
+        robot(
+            link("hull", HULL),
+            *(
+                wheel(f"{k}{s}", 0.3 - 0.15 * k, 0.25 * s, parent="hull")
+                for k in range(5)
+                for s in (1, -1)
+            ),
+        ),
+    ),
+}

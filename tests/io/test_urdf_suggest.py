@@ -15,7 +15,7 @@ import concur as cc
 from concur.cli import main
 from concur.errors import DescriptionError, ReductionError
 from concur.io import suggest_sidecar
-from tests.io._wheeled import ROBOTS, STRANGERS, control, strange
+from tests.io._wheeled import LAYOUTS, ROBOTS, STRANGERS, control, strange
 from tests.io.test_urdf import SOLID, joint, link, robot
 
 
@@ -169,6 +169,22 @@ def test_robots_of_strangers(kind: tuple[str, ...], tmp_path: Path) -> None:
     assert isinstance(ours.base.joint, cc.joints.Planar)
     assert cc.reduce(ours).ns == FREEDOMS[kind[0]]
     assert len(ours.supports) == (kind[0] == "casters")
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layouts_of_strangers(name: str, tmp_path: Path) -> None:
+    """Rollers as joints, steering that the file couples, wheels without inertia, tracks."""
+    family, wheels, freedoms, file = LAYOUTS[name]
+    text, _ = suggested_text(tmp_path, file, load=False)
+    assert f"wheels roll on the ground: {family} drive\n" in text
+    filled = "\n".join("radius = 0.1" if "FILL IN" in line else line for line in text.splitlines())
+    (tmp_path / "robot.toml").write_text(filled)
+    ours = cc.load(tmp_path / "robot.urdf")
+    assert len([wheel for wheel in ours.wheels if wheel.kind != "slider"]) == wheels
+    assert cc.reduce(ours).ns == freedoms
+    assert ('repair = ["wheel"]' in text) == (name == "without inertia")
+    for k, wheel in enumerate(wheel for wheel in ours.wheels if wheel.kind == "mecanum"):
+        assert wheel.roller_angle == pytest.approx(np.pi / 4 * (-1) ** (k in (0, 3)))
 
 
 def test_mecanum_wheels_move_sideways(tmp_path: Path) -> None:
