@@ -234,13 +234,18 @@ class Task:
             As of `servo`, or if an option of the law is out of range.
         """
         if self.law_table.get("kind", "servo") == "servo":
-            return self._nominal
+            return self.servo
         motion = self.reference, self.duration, self.q0
-        return read_law(self.law_table, self.law_source, self._nominal, motion, self.path)
+        return read_law(self.law_table, self.law_source, self.nominal.servo, motion, self.path)
 
     @property
+    def nominal(self) -> Task:
+        """The task with a servo of the same outputs and gains in place of its law."""
+        return replace(self, law_table={}, law_source="")
+
+    @cached_property
     def servo(self) -> Servo:
-        """Servo of the task's outputs with its gains, for the reduced robot.
+        """Servo of the task's outputs with its gains, for the reduced robot; built at first use.
 
         Raises
         ------
@@ -258,11 +263,6 @@ class Task:
                 came=show(self.law_table["kind"]),
                 cure="Remove [law]: certificates, proofs and designs of gains are for a servo.",
             )
-        return self._nominal
-
-    @cached_property
-    def _nominal(self) -> Servo:
-        """Servo with the outputs and gains of the task, whatever its law is."""
         model = self._model()
         for option in ("torque_limits", "torque_weights"):
             named = self.servo_options.get(option)
@@ -284,7 +284,7 @@ class Task:
         ConcurError
             As of `servo`, but for its kind.
         """
-        velocities = self.shape_velocities(self._nominal)
+        velocities = self.shape_velocities(self.law)
         velocities.setflags(write=False)
         return velocities
 
@@ -670,10 +670,10 @@ def load_task(path: str | PathLike[str]) -> Task:
     """
     with recorded() as files:
         task = _read(path)
-    servo = task.__dict__.get("_nominal")
+    servo = task.__dict__.get("servo")
     made = replace(task, source=Source(Path(path), files, dict(vars(task))))
     if servo is not None:
-        made.__dict__["_nominal"] = servo  # the same one, which takes a while to build
+        made.__dict__["servo"] = servo  # the same one, which takes a while to build
     return made
 
 
@@ -717,6 +717,8 @@ def _read(path: str | PathLike[str]) -> Task:
         read_configuration(rule.posture, robot, path, "[servo.redundancy.posture]")
     start = read_posture(task.initial, robot, path)
     momentum = read_momentum(task.initial, task.momentum, robot, start, path)
+    beside = "[servo]" if task.servo else ""
+    beside = beside or "integral" * any("integral" in table for table in task.outputs)
     read = Task(
         name=task.name,
         path=Path(path),
@@ -738,7 +740,7 @@ def _read(path: str | PathLike[str]) -> Task:
         plant_momentum=None if moving.momentum is None else frozen(moving.momentum),
         servo_options=options | gains,
         law_table=task.law or {},
-        law_source=check_law(task, path),
+        law_source=check_law(task.law or {"kind": "servo"}, beside, path),
         stages=read_stages(task.stages, robot, path),
         robot_file=task.robot if is_robot_file(task.robot) else None,
         operating=None if task.operating is None else read_operating(data, robot, path),
@@ -747,12 +749,13 @@ def _read(path: str | PathLike[str]) -> Task:
     )
     if task.initial.start is None:
         return replace(read, **_worlds(read, task))
-    servo = read._nominal
+    servo = read.nominal.servo
     found = start_on_reference(task.initial, servo, read.reference, path)
     velocities = dict(zip(servo.model.shape_names, found.s.tolist(), strict=True))
     read = replace(read, q0=frozen(found.q), initial_velocities=velocities)
     started = replace(read, **_worlds(read, task))
-    started.__dict__["_nominal"] = servo  # the same one, which takes a while to build
+    if read.law_table.get("kind", "servo") == "servo":
+        started.__dict__["servo"] = servo  # the same one, which takes a while to build
     return started
 
 

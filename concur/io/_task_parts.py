@@ -17,7 +17,7 @@ from concur.errors import ConcurError
 from concur.files import is_file, read_text
 from concur.io._configuration import check_bodies
 from concur.io._robot import load, load_shipped, shipped_names
-from concur.io._task_tables import TaskTable, TrackedOutput
+from concur.io._task_tables import TrackedOutput
 from concur.outputs import Output, Reference
 from concur.robot import Mechanism
 from concur.tables import (
@@ -143,9 +143,8 @@ def read_outputs(
     return tuple(outputs), {name: frozen(np.diag(found)) for name, found in diagonals.items()}
 
 
-def check_law(task: TaskTable, path: str | PathLike[str]) -> str:
+def check_law(table: Mapping[str, Any], given: str, path: str | PathLike[str]) -> str:
     """Check the kind of a law and the names of its options; text of the file of an own law."""
-    table = task.law or {"kind": "servo"}
     kind = table.get("kind")
     file, _, name = str(kind).rpartition(":")
     if file.endswith(".py") and name.isidentifier():
@@ -164,8 +163,6 @@ def check_law(task: TaskTable, path: str | PathLike[str]) -> str:
             raise unknown(path, "[law]", key, "a field", key, ["kind", *known])
     if kind == "servo":
         return ""
-    given = "[servo]" if task.servo else ""
-    given = given or "integral" * any("integral" in table for table in task.outputs)
     if given:
         raise fault(
             path,

@@ -42,6 +42,12 @@ final_error = 1.0
 """
 )
 
+START = """[initial]
+start = "on reference"
+near = { turret = -0.1, upper_arm = 1.0, forearm = -1.6 }
+
+"""
+
 OWN = """
 import casadi as ca
 
@@ -204,6 +210,14 @@ def test_certificates_and_proofs_are_for_a_servo(tmp_path: Path) -> None:
     for call in (lambda: task.servo, task.proof_text):
         with pytest.raises(ConcurError, match=r"\[law\], field `kind`"):
             call()
+    started = TASK.replace(TASK[TASK.index("[initial.q]") : TASK.index("[simulation]")], START)
+    (tmp_path / "task.toml").write_text(f"{started}\n[law]\n{TABLES['pd']}\n", encoding="utf-8")
+    task = load_task(tmp_path / "task.toml")
+    assert not isinstance(task.law, Servo)
+    assert task.s0.shape == (5,)
+    with pytest.raises(ConcurError, match=r"\[law\], field `kind`"):
+        task.servo  # noqa: B018
+    assert task.nominal.servo.size == 5
     assert isinstance(task_of(tmp_path, 'kind = "servo"').law, Servo)
     assert load_task(tmp_path / "task.toml").servo.size == 5
 
