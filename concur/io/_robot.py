@@ -155,7 +155,8 @@ def _load(
         with located(path, *blame(error, given)):
             raise
     frames = keep_fixed or ()
-    return mounted(robot, mounts, path, _load, (*trail, Path(path).resolve()), frames)
+    here = (*trail, Path(path).resolve())
+    return mounted(robot, mounts, path, _load, here, frames) if mounts else robot
 
 
 def _with_meshes(body: Body, folder: Path) -> Body:
