@@ -17,12 +17,57 @@ from concur.errors import NonFiniteError, OutputError, ReductionError, ShapeErro
 from concur.outputs import Output, ReferenceSample
 from concur.reduction import reduce
 from concur.robot import Inertia
-from tests.control._cases import Q0, S0, case_study
+from tests.control._cases import DAMPING, Q0, S0, STIFFNESS, case_study
 from tests.control._floating_cases import OutputOracle, build, states
-from tests.control.test_case_study import Hand, N
-from tests.oracles import Constrained, Pinocchio, assert_close, rover, rover_rows
+from tests.oracles import CASE_STUDY, Constrained, Pinocchio, assert_close, rover, rover_rows
+
+N = CASE_STUDY
+BASE, HAND = np.array([N.l0, 0.0, 0.0]), np.array([0.0, N.l4, 0.0])
 
 HEAVY = replace(N, m=(33.0, 1.5, 1.6, 2.3, 1.9, 1.3), base=(1.0, 1.1, 1.7))
+
+
+class Hand:
+    """Outputs of section 5.5 from Pinocchio and one-forms written by hand."""
+
+    def __init__(self) -> None:
+        self.oracle = Pinocchio(case_study().model.robot)
+        self.full = Constrained(self.oracle, rover_rows(N.b, N.c))
+        b, c = N.b, N.c
+        self.lift = np.zeros((8, 5))
+        self.lift[:3, :2] = [[b / 2, b / 2], [0.0, 0.0], [-b / (2 * c), b / (2 * c)]]
+        self.lift[3:] = np.eye(5)
+
+    def outputs(self, q: np.ndarray) -> np.ndarray:
+        base, hand = self.oracle.pose(q, "chassis"), self.oracle.pose(q, "fore")
+        base, hand = base[:3, :3] @ BASE + base[:3, 3], hand[:3, :3] @ HAND + hand[:3, 3]
+        return np.concatenate([base[:2], hand])
+
+    def jacobian(self, q: np.ndarray) -> np.ndarray:
+        rows = []
+        for body, point, count in (("chassis", BASE, 2), ("fore", HAND, 3)):
+            turn = self.oracle.pose(q, body)[:3, :3]
+            columns = self.oracle.jacobian(q, body)
+            rows.append((turn @ (columns[:3] + np.cross(columns[3:].T, point).T))[:count])
+        return np.vstack(rows)
+
+    def drift(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Acceleration of the outputs at vdot = 0; on this rover a0 is zero."""
+        rows = []
+        for body, point, count in (("chassis", BASE, 2), ("fore", HAND, 3)):
+            turn = self.oracle.pose(q, body)[:3, :3]
+            twist = self.oracle.jacobian(q, body) @ v
+            rate = self.oracle.velocity_product(q, v, body)
+            w = twist[3:]
+            at_point = rate[:3] + np.cross(rate[3:], point)
+            speed = twist[:3] + np.cross(w, point)
+            rows.append((turn @ (at_point + np.cross(w, speed)))[:count])
+        return np.concatenate(rows)
+
+    def command(self, q: np.ndarray, s: np.ndarray, sample: ReferenceSample) -> np.ndarray:
+        x = sample.pose - self.outputs(q)
+        ve = self.jacobian(q) @ self.lift @ s - sample.twist
+        return sample.acceleration + STIFFNESS @ x - DAMPING @ ve
 
 
 def made(hand, plant, q, s, u):

@@ -163,9 +163,9 @@ def test_a_singular_tick_does_not_blame_a_quaternion() -> None:
 
 def test_each_quaternion_is_normalised_at_one_place() -> None:
     servo = flyer()
-    sizes = servo.inputs
-    symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
-    within = bounds(ca.Function("law", symbols, [*servo.law(*symbols)], {"cse": True}))
+    symbols = {name: ca.SX.sym(name, size) for name, size in servo.inputs.items()}
+    found = [*servo.results(symbols).values()]
+    within = bounds(ca.Function("law", [*symbols.values()], found, {"cse": True}))
     # One bound for q and one for the reference pose, whatever lies in between; methods also have
     # one of sizes.
     assert bounds(servo.buffered("law").function) == within + 3

@@ -572,7 +572,7 @@ def test_half_a_record_is_the_answer_1_and_stands_in_the_json(folder):
 def test_a_folder_that_no_disk_can_have_is_refused(folder):
     status, _, errors = command("replay", folder, "--out", folder / ("a" * 300))
     assert status == 2
-    assert "expected a directory that can be written" in errors
+    assert "expected a folder that can be written" in errors
 
 
 @pytest.mark.usefixtures("unreported")

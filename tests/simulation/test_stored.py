@@ -125,7 +125,7 @@ def test_tables_have_headings_with_units_and_all_digits(
         np.testing.assert_array_equal(values[:, place["q.base.x [m]"]], record.q[:, 0])
         np.testing.assert_array_equal(values[:, place["u.forearm [N m]"]], record.u[:, 1])
         np.testing.assert_array_equal(values[:, place["energy [J]"]], record.energy)
-    with pytest.raises(ConcurError, match="a folder that can be written"):
+    with pytest.raises(ConcurError, match="a file that can be written"):
         run.to_csv(tmp_path / "record.csv" / "under.csv")
 
 
