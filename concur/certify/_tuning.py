@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tomlkit
 
 from concur.certify._design import certified_gains
 from concur.certify._gains import CertifiedGains
@@ -376,6 +375,8 @@ def _tried(
 def _write(task: Any, trial: Trial) -> None:
     """Replace the gains in the file of a task."""
     read_toml(task.path)  # the same errors as of other readers
+    import tomlkit
+
     document: Any = tomlkit.parse(task.path.read_text(encoding="utf-8-sig"))
     at = 0
     for output, table in zip(task.outputs, document["outputs"], strict=True):

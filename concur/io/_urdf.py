@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -199,13 +199,7 @@ def _bodies(
         otherwise = "fixed" if world or held else "free"
         groups = {top: _Group(_BASES[base or otherwise](), None, np.eye(4))}
 
-    def is_frame(name: str) -> bool:
-        """Whether a link, and all that is fixed to it, is a mere frame."""
-        own = children.get(name, [])
-        parts = ("inertial", "visual", "collision")
-        bare = not any(links[name].node.element.find(part) is not None for part in parts)
-        return bare and all(j.kind == "fixed" and is_frame(j.child) for j in own)
-
+    frames = _frames(links, tree)
     at = {top: (top, np.eye(4))}  # body that contains a link, and the pose of the link in it
     waiting = [top] if tops else []
     while waiting:
@@ -217,7 +211,7 @@ def _bodies(
             if joint.kind == "fixed" and keep_fixed is not True:
                 at[joint.child] = (body, placement)
                 named = keep_fixed and joint.child in keep_fixed
-                if named or is_frame(joint.child):  # the mass is merged
+                if named or joint.child in frames:  # the mass is merged
                     groups[joint.child] = _Group(joint.joint, body, placement)
             else:
                 groups[joint.child] = _Group(joint.joint, body, placement, joint.limits)
@@ -228,6 +222,25 @@ def _bodies(
         cure = "Remove the joint that leads back."
         lost.node.refuse("joints that form a tree", "a cycle of joints", cure)
     return groups
+
+
+def _frames(links: Mapping[str, Link], tree: Mapping[str, UrdfJoint]) -> set[str]:
+    """Links that are mere frames: without mass and shape, and so is all that is fixed to them.
+
+    None are kept of a robot with too many.
+    """
+    parts = ("inertial", "visual", "collision")
+    more = [n for n, x in links.items() if any(x.node.element.find(p) is not None for p in parts)]
+    more += [joint.parent for joint in tree.values() if joint.kind != "fixed"]
+    carrier = {joint.child: joint.parent for joint in tree.values()}
+    frames = set(links)
+    while more:
+        name = more.pop()
+        if name in frames:
+            frames.remove(name)
+            more += [carrier[name]] if name in carrier else []
+    moving = sum(joint.kind != "fixed" for joint in tree.values())
+    return frames if len(frames) + moving < MOST_BODIES else set()
 
 
 def _actuated(

@@ -152,11 +152,10 @@ def simulate(
     if hold is not None:
         law.state_bounds.check_period(f"{where}, `control_period`", hold)
     q = stepped.robot.check_configuration(q0, "`q0`")
-    if numbers is not None:
-        # Wheels that follow guides fit those of the world.
-        q = np.asarray(moving.robot.normalize(q))
     if isinstance(moving.robot, Mechanism):
-        check_contacts(moving.robot, q, "`q0`")
+        # Wheels that follow guides fit those of the world.
+        there = q if numbers is None else np.asarray(moving.robot.normalize(q))
+        check_contacts(moving.robot, there, "`q0`")
     s = shape_start(where, law.model, s0)
     if real.momentum is not None and not law.model.takes_momentum:
         raise SimulationError(

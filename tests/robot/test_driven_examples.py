@@ -1,4 +1,4 @@
-"""Tasks of examples/motors: mecanum wheels, a differential, Ackermann steering, steered modules."""
+"""Tasks of examples/drives: mecanum wheels, a differential, Ackermann steering, steered modules."""
 
 from dataclasses import replace
 from pathlib import Path
