@@ -178,5 +178,5 @@ def unread_mjcf(model: Any, found: Unread) -> None:
     """Add the parts of a compiled model that the robot lacks."""
     for element, refused, meaning, owners in RULES:
         if element == "armature" and element in found.allowed:
-            owners = _with(element)  # that of motors is left out too
+            owners = _with(element)  # the armature of driven joints is left out too
         found.parts += [Part(element, owner, meaning, refused) for owner in owners(model)]

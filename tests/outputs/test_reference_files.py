@@ -225,3 +225,51 @@ smooth = 5e-5
 [simulation]
 duration = 1.0
 """.replace("BODY", cc.robots.planar_floater().bodies[-1].name)
+
+
+def test_fast_turns_are_followed_between_the_knots(tmp_path: Path) -> None:
+    """A spin of a turn per second: pieces of the spline are longer than half a turn."""
+    still = hold([0.1, 0.2, 0.3, 0.927361849549570], group="SO3")
+    exact = moving(still, (0, 0, 0, 2.0, -4.0, 4.4))
+    smooth = from_file(written(tmp_path, exact, 5), group="SO3")
+    inner = TIMES[40:-40] + 0.003
+    truth, found = exact.sample(inner), smooth.sample(inner)
+    assert np.abs(logarithm(truth[0], found[0], "SO3")).max() < 2e-5
+    assert np.abs(found[1] - truth[1]).max() < 1e-3
+
+
+@pytest.mark.parametrize("speed", [1.0, 3.0, 6.0, 12.0])
+@pytest.mark.parametrize("tolerance", [1e-3, 0.1, 0.3, 1.0])
+def test_tolerance_of_turns_holds_for_every_sample(
+    speed: float, tolerance: float, tmp_path: Path
+) -> None:
+    still = hold([0.1, 0.2, 0.3, 0.927361849549570], group="SO3")
+    exact = moving(still, (0, 0, 0, 0.3 * speed, 0.5 * speed, 0.81 * speed))
+    found = from_file(written(tmp_path, exact, 5), tolerance, group="SO3").sample(TIMES)[0]
+    ways = np.linalg.norm(logarithm(exact.sample(TIMES)[0], found, "SO3"), axis=1)
+    assert ways.max() <= 1.03 * tolerance
+
+
+def test_noise_that_the_manual_states(tmp_path: Path) -> None:
+    """Digits of 1e-5 m at 100 Hz are about 0.1 m/s^2."""
+    smooth = from_file(written(tmp_path, MOTIONS["R"], 5), group="R")
+    assert 0.09 < smooth.smoothing.noise_of_samples["m"] < 0.13
+
+
+@pytest.mark.parametrize(("count", "smoothed"), [(39, False), (40, True)])
+def test_few_samples_are_kept(count: int, smoothed: bool, tmp_path: Path) -> None:
+    file = tmp_path / "few.csv"
+    times = TIMES[:count]
+    np.savetxt(file, np.column_stack([times, np.sin(times)]), fmt="%.4f", delimiter=",")
+    assert (from_file(file, group="R").smoothing is not None) is smoothed
+
+
+@pytest.mark.parametrize(("digits", "smoothed"), [(6, True), (9, False)])
+def test_scatter_counts_where_it_is_felt(digits: int, smoothed: bool, tmp_path: Path) -> None:
+    """Noise of the acceleration above a thousandth of the acceleration is smoothed."""
+    exact = MOTIONS["R"]
+    found = from_file(written(tmp_path, exact, digits), group="R")
+    assert (found.smoothing is not None) is smoothed
+    strength = np.sqrt(np.mean(exact.sample(TIMES)[2] ** 2))
+    noise = 0.11 * 10.0 ** (5 - digits)
+    assert bool(noise > 1e-3 * strength) is smoothed

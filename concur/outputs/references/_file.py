@@ -1,7 +1,7 @@
 """Motions from files: samples of a planner or a tracking system, smoothed to a tolerance.
 
 Samples are rounded or noisy. A curve through all of them has accelerations that are nothing but
-this noise: rounding to 1e-5 m at 100 Hz is 0.5 m/s^2, and a law feeds them forward as torque. A
+this noise: rounding to 1e-5 m at 100 Hz is 0.1 m/s^2, and a law feeds them forward as torque. A
 smoothed motion is the quintic spline with the fewest knots, fitted by least squares, that stays
 within the tolerance of all samples.
 """
@@ -43,6 +43,9 @@ CONSISTENT = 1.05
 
 CLOSE = 0.02
 """Distance of a table from the spline that it stands for, in the tolerance."""
+
+STEP = 1.0
+"""Largest turn (rad) between two entries of a table: beyond half a turn its way is not clear."""
 
 AUDIBLE = 1e-3
 """Part of the accelerations of a motion below which the noise of samples does no harm."""
@@ -194,6 +197,12 @@ def _smoothed(times: Floats, poses: Floats, smooth: float | None, group: str | N
             ConcurError,
         )
     reference = fit.reference(pieces, within, group)
+    while reference is None:  # so loose a spline of quaternions turns at any speed
+        if pieces >= count // 2:
+            expected, cure = "samples that a spline follows", "Give samples closer in time."
+            raise refused("from_file", expected, "faster turns", cure, ConcurError)
+        pieces = min(2 * pieces, count // 2)
+        reference = fit.reference(pieces, within, group)
     scatter = scatter or fit.scatter(pieces)
     noise, raw = fit.noise(pieces), _gain(times)
     reference.smoothing = Smoothing(
@@ -232,20 +241,24 @@ class _Fit:
             self._found[pieces] = make_lsq_spline(self.times, self.smooth, knots, k=DEGREE)
         return self._found[pieces]
 
-    def reference(self, pieces: int, within: dict[str, float], group: str | None) -> Reference:
-        """Table of the spline, at times so close that it is the spline between them too."""
+    def reference(
+        self, pieces: int, within: dict[str, float], group: str | None
+    ) -> Reference | None:
+        """Table of the spline, at times so close that it is the spline at all samples; or none."""
         spline = self.spline(pieces)
         knots = np.unique(spline.t)
+        places = self._points(spline, self.times)
         for parts in (1, 2, 4, 8, 16, 32):
             starts = knots[:-1, None] + np.diff(knots)[:, None] * np.arange(parts) / parts
             grid = np.append(starts.ravel(), knots[-1])
-            rates = rates_of(spline, grid, self.group)
-            found = table(grid, self._points(spline, grid), *rates, group)
-            between = (grid[1:] + grid[:-1]) / 2
-            ways = self._ways(found.sample(between)[0], self._points(spline, between))
+            points = self._points(spline, grid)
+            if self._ways(points[:-1], points[1:]).get("rad", np.zeros(1)).max() > STEP:
+                continue
+            found = table(grid, points, *rates_of(spline, grid, self.group), group)
+            ways = self._ways(found.sample(self.times)[0], places)
             if all(ways[unit].max() <= CLOSE * x for unit, x in within.items()):
-                break
-        return found
+                return found
+        return None
 
     def _points(self, spline: Any, times: Floats) -> Floats:
         """Coordinates of the spline, quaternions of unit norm."""
