@@ -273,3 +273,16 @@ def test_scatter_counts_where_it_is_felt(digits: int, smoothed: bool, tmp_path: 
     strength = np.sqrt(np.mean(exact.sample(TIMES)[2] ** 2))
     noise = 0.11 * 10.0 ** (5 - digits)
     assert bool(noise > 1e-3 * strength) is smoothed
+
+
+@pytest.mark.parametrize(("digits", "smoothed"), [(9, True), (16, False)])
+def test_a_straight_line_has_no_acceleration_to_compare_with(
+    digits: int, smoothed: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "line.csv"
+    times = np.linspace(0.0, 30.0, 301)
+    rows = np.column_stack([times, times / 7.0, 0.0 * times])
+    np.savetxt(file, rows, fmt=f"%.{digits}f", delimiter=",")
+    found = from_file(file, group="R2")
+    assert (found.smoothing is not None) is smoothed
+    assert np.abs(found.sample(times)[0] - rows[:, 1:]).max() < 2e-9

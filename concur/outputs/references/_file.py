@@ -47,6 +47,9 @@ CLOSE = 0.02
 STEP = 1.0
 """Largest turn (rad) between two entries of a table: beyond half a turn its way is not clear."""
 
+EXACT = 1e-12
+"""Scatter, in the size of the coordinates, below which samples are exact but for arithmetic."""
+
 AUDIBLE = 1e-3
 """Part of the accelerations of a motion below which the noise of samples does no harm."""
 
@@ -177,8 +180,9 @@ def _smoothed(times: Floats, poses: Floats, smooth: float | None, group: str | N
     count = len(times)
     scatter = fit.scatter(count // 8) if count >= FEWEST else {}
     if smooth is None:
+        least = EXACT * max(1.0, float(np.abs(poses).max()))
         felt = {
-            unit: _gain(times) * x > AUDIBLE * fit.strength(unit, count // 8)
+            unit: x > least and _gain(times) * x > AUDIBLE * fit.strength(unit, count // 8)
             for unit, x in scatter.items()
         }
         if not any(felt.values()):
