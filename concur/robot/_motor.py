@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import numpy as np
+from annotated_types import Ge, Gt, Le
 
 from concur.errors import ConcurError, DescriptionError, entries, shown
 from concur.robot._bodies import BodyTree, unknown_name
@@ -27,7 +28,20 @@ from concur.tables import (
     table_of,
 )
 
-_NUMBERS = "gear", "rotor"
+Share = Annotated[float, Gt(0.0), Le(1.0), Expected("a number above 0, up to 1")]
+Counts = Annotated[int, Ge(1), Le(2**40), Expected("a whole number above zero")]
+Side = Literal["motor", "joint"]
+
+_NOT_NEGATIVE = "rotor", "viscous", "coulomb", "stribeck"
+_POSITIVE = (
+    *("torque", "speed", "no_load_speed", "stall_torque"),
+    *("torque_constant", "continuous", "thermal_time"),
+)
+_OF_GEARS = (
+    *("gear", "rotor", "stator", "shaft", "speed", "no_load_speed", "stall_torque"),
+    *("viscous", "coulomb", "stribeck", "efficiency", "torque_constant", "encoder"),
+)
+"""Fields that a thruster lacks."""
 
 
 def _is_joints(value: object) -> bool:
@@ -82,6 +96,38 @@ class Motor:
     torque : float, optional
         Largest torque or force of the motor in both directions, N m or N; part of the verdict of a
         run. Default: that of its joints divided by the ratio, if no other motor moves them.
+    speed : float, optional
+        Largest speed of the motor in both directions, rad/s, or m/s of a linear motor; part of the
+        verdict of a run. Default: that of its joints alone.
+    no_load_speed : float, optional
+        Speed at which the available torque in the direction of the motion is zero, rad/s or m/s: at
+        the speed w it is ``stall_torque (1 - w / no_load_speed)``, at most `torque`. Default:
+        `torque` at all speeds.
+    stall_torque : float, optional
+        Torque of this line at rest, N m or N. Default: `torque`.
+    viscous : float
+        Viscous friction, N m s/rad or N s/m.
+    coulomb : float
+        Dry friction of the moving motor, N m or N.
+    stribeck : float
+        Excess of dry friction at breakaway, N m or N.
+    friction_at : str
+        Side of the gear on which these three are given: "motor" or "joint".
+    efficiency : float
+        Ratio of power behind the gear to power before it: ``(1 - efficiency) |u|`` of the torque u
+        is dry friction at the motor.
+    torque_constant : float, optional
+        Torque per current, N m/A or N/A. Default: unknown.
+    encoder : int, optional
+        Counts of the encoder per turn; at a joint that slides, per metre. Default: no encoder.
+    encoder_at : str
+        Side of the gear on which the encoder is: "motor" or "joint".
+    continuous : float, optional
+        Torque that the motor bears for any time, N m or N. Its heat h, with
+        ``thermal_time dh/dt = (u / continuous)^2 - h``, is part of the verdict of a run: at most 1.
+        Default: heat is no limit.
+    thermal_time : float, optional
+        Time constant of its heating, s. Default: none; required with `continuous`.
     body : str, optional
         Body on which a thruster acts, in place of `joints`. Default: none.
     wrench : sequence of float, optional
@@ -93,8 +139,8 @@ class Motor:
     Raises
     ------
     DescriptionError
-        If the motor has neither joints nor a wrench, or both, or a ratio is zero, or a thruster has
-        a gear or a rotor.
+        If the motor has neither joints nor a wrench, or both, a number is out of range, the heat
+        or the line of speed and torque lacks a number, or a thruster has what only a gear has.
     ShapeError, NonFiniteError
         If a number is not finite or an array has another shape.
 
@@ -114,6 +160,19 @@ class Motor:
     stator: str | None = None
     shaft: Vector3 | None = None
     torque: Positive = math.inf
+    speed: Positive = math.inf
+    no_load_speed: Positive = math.inf
+    stall_torque: Positive | None = None
+    viscous: NotNegative = 0.0
+    coulomb: NotNegative = 0.0
+    stribeck: NotNegative = 0.0
+    friction_at: Side = "motor"
+    efficiency: Share = 1.0
+    torque_constant: Positive | None = None
+    encoder: Counts | None = None
+    encoder_at: Side = "motor"
+    continuous: Positive = math.inf
+    thermal_time: Positive | None = None
     body: str | None = None
     wrench: Vector6 | None = None
     point: Vector3 = (0.0, 0.0, 0.0)
@@ -129,13 +188,7 @@ class Motor:
             came = [n for n in ("joints", "body", "wrench") if getattr(self, n) is not None]
             expected = "either `joints`, or `body` and `wrench`"
             raise _refusal(where, expected, ", ".join(f"`{n}`" for n in came) or "neither")
-        numbers = {name: scalar(getattr(self, name), f"{where}, `{name}`") for name in _NUMBERS}
-        for name, value in numbers.items():
-            object.__setattr__(self, name, value)
-        if numbers["gear"] == 0.0:
-            raise _refusal(f"{where}, `gear`", "a ratio other than zero", "0")
-        if numbers["rotor"] < 0.0:
-            raise _refusal(f"{where}, `rotor`", "zero or more", shown(self.rotor))
+        self._check_numbers(where)
         if geared:
             object.__setattr__(self, "joints", self._factors(f"{where}, `joints`"))
         if self.stator is not None:
@@ -149,19 +202,47 @@ class Motor:
             wrench = vector(self.wrench, 6, f"{where}, `wrench`")
             if not any(wrench):
                 raise _refusal(f"{where}, `wrench`", "a wrench other than zero", str(wrench))
-            given = [n for n in ("rotor", "stator", "shaft") if getattr(self, n)]
-            if given or self.gear != 1.0:
-                raise _refusal(
-                    where,
-                    "a thruster without `gear`, `rotor`, `stator` and `shaft`",
-                    ", ".join(f"`{n}`" for n in given or ["gear"]),
-                )
+            defaults = {field.name: field.default for field in fields(self)}
+            given = [name for name in _OF_GEARS if getattr(self, name) != defaults[name]]
+            if given:
+                expected = "a thruster, which has no gear, shaft, friction, speed or encoder"
+                raise _refusal(where, expected, ", ".join(f"`{name}`" for name in given))
             object.__setattr__(self, "wrench", wrench)
             object.__setattr__(self, "point", vector(self.point, 3, f"{where}, `point`"))
-        limit = self.torque
-        if limit != math.inf and not scalar(limit, f"{where}, `torque`") > 0.0:
-            raise _refusal(f"{where}, `torque`", "a number above zero", shown(limit))
-        object.__setattr__(self, "torque", float(limit))
+
+    def _check_numbers(self, where: str) -> None:
+        """Check the numbers, and keep them as floats."""
+        kept: dict[str, Any] = {"gear": scalar(self.gear, f"{where}, `gear`")}
+        if kept["gear"] == 0.0:
+            raise _refusal(f"{where}, `gear`", "a ratio other than zero", "0")
+        for name in (*_NOT_NEGATIVE, *_POSITIVE, "efficiency"):
+            value, above = getattr(self, name), name not in _NOT_NEGATIVE
+            if value is None or (name in _POSITIVE and value == math.inf):
+                continue
+            kept[name] = number = scalar(value, f"{where}, `{name}`")
+            if number < 0.0 or (above and number == 0.0):
+                wanted = "a number above zero" if above else "zero or more"
+                raise _refusal(f"{where}, `{name}`", wanted, shown(value))
+        if kept["efficiency"] > 1.0:
+            raise _refusal(f"{where}, `efficiency`", "at most 1", shown(self.efficiency))
+        for name in ("friction_at", "encoder_at"):
+            if getattr(self, name) not in get_args(Side):
+                wanted = '"motor" or "joint"'
+                raise _refusal(f"{where}, `{name}`", wanted, shown(getattr(self, name)))
+        counts = self.encoder
+        if counts is not None and (
+            isinstance(counts, bool) or not isinstance(counts, int) or counts < 1
+        ):
+            raise _refusal(f"{where}, `encoder`", "a whole number above zero", shown(counts))
+        if (self.thermal_time is None) != (self.continuous == math.inf):
+            lacks = "continuous" if self.continuous == math.inf else "thermal_time"
+            raise _refusal(where, "`continuous` and `thermal_time`", f"no `{lacks}`")
+        if self.no_load_speed == math.inf and self.stall_torque is not None:
+            raise _refusal(where, "`no_load_speed` beside `stall_torque`", "no `no_load_speed`")
+        if self.no_load_speed != math.inf and self.stall == math.inf:
+            raise _refusal(where, "`torque` or `stall_torque` beside `no_load_speed`", "neither")
+        for name, number in kept.items():
+            object.__setattr__(self, name, number)
 
     def _factors(self, place: str) -> str | dict[str, float]:
         """One joint by its name, or the factor of each joint."""
@@ -180,6 +261,23 @@ class Motor:
         """Ratio of each joint that the motor moves: its factor times `gear`; empty if none."""
         factors = {self.joints: 1.0} if isinstance(self.joints, str) else self.joints or {}
         return {name: factor * self.gear for name, factor in factors.items()}
+
+    @property
+    def reduction(self) -> float:
+        """Speed of the motor per speed at the joint's side: that of its only joint, else `gear`."""
+        ratios = list(self.ratios.values())
+        return abs(ratios[0] if len(ratios) == 1 else self.gear)
+
+    @property
+    def stall(self) -> float:
+        """Torque at rest of the line of speed and torque, N m or N."""
+        return self.torque if self.stall_torque is None else self.stall_torque
+
+    @property
+    def friction(self) -> tuple[float, float, float]:
+        """Viscous, Coulomb and Stribeck friction at the motor's side."""
+        side = self.reduction if self.friction_at == "joint" else 1.0
+        return self.viscous / side**2, self.coulomb / side, self.stribeck / side
 
     def __hash__(self) -> int:
         return hash(self.name)

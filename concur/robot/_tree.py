@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -284,6 +285,26 @@ class Tree(BodyTree):
                     limit = min(of_joint[n] / abs(ratio) for n, ratio in motor.ratios.items())
             limits.append(limit)
         return np.array(limits, dtype=float)
+
+    @cached_property
+    def speed_limits(self) -> np.ndarray:
+        """Largest speed of each freedom, shape (nv,), m/s and rad/s; infinite without a limit.
+
+        A motor with one joint limits that of the joint.
+        """
+        limits = super().speed_limits
+        for motor in self.motors:
+            if len(motor.ratios) == 1:
+                (name,) = motor.ratios
+                at = self.freedom_names.index(name)
+                limits[at] = min(limits[at], motor.speed / motor.reduction)
+        return limits
+
+    @cached_property
+    def motor_speeds(self) -> np.ndarray:
+        """Largest speed of each control, shape (nu,), m/s and rad/s; infinite without a limit."""
+        alone = [math.inf] * len(self.actuated_freedoms)
+        return np.array([*alone, *(motor.speed for motor in self.motors)])
 
     @cached_property
     def driven_freedoms(self) -> tuple[int, ...]:

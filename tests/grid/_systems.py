@@ -21,6 +21,14 @@ HEAVY = (0.0, 0.0, -9.81)
 FIXED = cc.Body("base", cc.joints.Fixed())
 LUMP = cc.Inertia(1.0, (0.1, 0.05, 0.0), moments=(0.2, 0.3, 0.4))
 
+_DRIVE: dict[str, Any] = {
+    **{"rotor": 1e-4, "torque": 40.0, "speed": 90.0, "no_load_speed": 120.0, "stall_torque": 50.0},
+    **{"viscous": 1e-3, "coulomb": 0.01, "stribeck": 0.01, "friction_at": "joint"},
+    **{"efficiency": 0.9, "torque_constant": 0.1, "encoder": 4096, "encoder_at": "joint"},
+    **{"continuous": 30.0, "thermal_time": 20.0},
+}
+"""All numbers of a motor with a gear."""
+
 
 @dataclass(frozen=True, eq=False)
 class Case:
@@ -150,7 +158,7 @@ CASES: dict[str, Case] = {
             _TURN,
             _TURN,
             actuated=[],
-            motors=[Motor("a", {"arm": 2.0}), Motor("b", {"arm": 1.0, "tip": 3.0})],
+            motors=[Motor("a", {"arm": 2.0}, **_DRIVE), Motor("b", {"arm": 1.0, "tip": 3.0})],
         ),
         [_output("SO2"), _output("SO2", "tip", "turn")],
     ),

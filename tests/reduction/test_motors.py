@@ -220,6 +220,27 @@ def test_limits_of_motors() -> None:
         assert Mechanism("arm", bodies, motors=motors).control_limits.tolist() == expected
 
 
+@pytest.mark.parametrize("moved", ["pitch", {"pitch": 0.5}, {"pitch": 1.0, "roll": 2.0}])
+def test_numbers_of_a_motor_on_both_sides_of_its_gear(moved: object) -> None:
+    given = {"viscous": 3.0, "coulomb": 2.0, "stribeck": 1.0}
+    motor = Motor("m", moved, -50.0, speed=200.0, torque=5.0, **given)
+    ratio = 25.0 if moved == {"pitch": 0.5} else 50.0
+    assert motor.friction == (3.0, 2.0, 1.0)
+    turned = replace(motor, friction_at="joint").friction
+    assert turned == pytest.approx((3.0 / ratio**2, 2.0 / ratio, 1.0 / ratio), rel=1e-15)
+    assert motor.stall == 5.0
+    assert replace(motor, no_load_speed=9.0, stall_torque=7.0).stall == 7.0
+    # One joint has the speed of its motor, and its own where that is less.
+    bodies = [
+        replace(b, speed_limit=6.0) if b.name == "pitch" else b for b in _arm(cc.joints.Fixed())
+    ]
+    robot = Mechanism("arm", bodies, motors=[motor])
+    single = len(motor.ratios) == 1
+    assert robot.speed_limits[1] == (min(200.0 / ratio, 6.0) if single else 6.0)
+    assert robot.speed_limits[0] == np.inf
+    assert robot.motor_speeds.tolist() == [np.inf] * (robot.nu - 1) + [200.0]
+
+
 def test_coupled_configurations_are_checked() -> None:
     robot = Mechanism("gripper", _arm(joints.Fixed()), mimics=COUPLED[:1])
     q = robot.neutral()
@@ -268,10 +289,38 @@ def test_invalid_motors(options: dict[str, object], message: str) -> None:
         ({"name": "x", "joints": "a", "gear": 0.0}, "a ratio other than zero"),
         ({"name": "x", "joints": "a", "rotor": -1e-9}, "`rotor`: expected zero or more"),
         ({"name": "x", "joints": "a", "shaft": (0, 1)}, "`shaft`"),
-        ({"name": "x", "body": "b", "wrench": [1.0] * 6, "gear": 2.0}, "a thruster without"),
+        *(
+            ({"name": "x", "body": "b", "wrench": [1.0] * 6, **given}, "a thruster, which has no")
+            for given in ({"gear": 2.0}, {"speed": 3.0}, {"viscous": 1e-3}, {"encoder": 64})
+        ),
         ({"name": "x", "body": "b", "wrench": [0.0] * 6}, "a wrench other than zero"),
         ({"name": "x", "body": 3, "wrench": [1.0] * 6}, "`body`: expected a name"),
-        ({"name": "x", "joints": {"a": 1.0}, "torque": 0.0}, "a number above zero"),
+        *(
+            ({"name": "x", "joints": "a", name: value}, f"`{name}`: expected {wanted}")
+            for name, value, wanted in (
+                ("torque", 0.0, "a number above zero"),
+                ("speed", -1.0, "a number above zero"),
+                ("speed", -np.inf, "finite numbers"),
+                ("no_load_speed", 0.0, "a number above zero"),
+                ("stall_torque", 0.0, "a number above zero"),
+                ("viscous", -1e-12, "zero or more"),
+                ("coulomb", -1.0, "zero or more"),
+                ("stribeck", np.inf, "finite numbers"),
+                ("friction_at", "load", '"motor" or "joint"'),
+                ("efficiency", 0.0, "a number above zero"),
+                ("efficiency", 1.0 + 1e-12, "at most 1"),
+                ("torque_constant", -0.1, "a number above zero"),
+                ("encoder", 0, "a whole number above zero"),
+                ("encoder", 64.0, "a whole number above zero"),
+                ("encoder_at", True, '"motor" or "joint"'),
+                ("continuous", 0.0, "a number above zero"),
+                ("thermal_time", 0.0, "a number above zero"),
+            )
+        ),
+        ({"name": "x", "joints": "a", "continuous": 1.0}, "got no `thermal_time`"),
+        ({"name": "x", "joints": "a", "thermal_time": 1.0}, "got no `continuous`"),
+        ({"name": "x", "joints": "a", "stall_torque": 1.0}, "got no `no_load_speed`"),
+        ({"name": "x", "joints": "a", "no_load_speed": 1.0}, "`torque` or `stall_torque`"),
     ],
 )
 def test_invalid_arguments_of_a_motor(arguments: dict[str, object], message: str) -> None:

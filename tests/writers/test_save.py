@@ -65,7 +65,13 @@ def geared() -> Mechanism:
         hinge("right", "b"),
         motors=[
             Motor("sum", {"a": 2.0, "b": 1.5}, torque=4.0),
-            Motor("difference", {"a": 2.0, "b": -1.5}),
+            Motor(
+                *("difference", {"a": 2.0, "b": -1.5}, 1.0, 1e-4),
+                **{"stator": "base", "torque": 5.0, "speed": 90.0, "no_load_speed": 120.0},
+                **{"stall_torque": 0.7, "viscous": 1e-3, "coulomb": 0.01, "stribeck": 0.02},
+                **{"friction_at": "joint", "efficiency": 0.8, "torque_constant": 0.05},
+                **{"encoder": 4096, "encoder_at": "joint", "continuous": 0.2, "thermal_time": 30.0},
+            ),
             Motor("jet", body="base", wrench=(0, 1, 0, 0, 0, 0.2), point=(0.5, 0, 0)),
         ],
         mimics=[Mimic("right", "left", -1.0, 0.1)],
