@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
 import typer.core
@@ -14,6 +14,7 @@ import typer.core
 from concur._threads import LIMITS
 from concur._version import __version__
 from concur.cli._answer import Reply
+from concur.tables import meanings
 
 STATUS = "0 yes, 1 no, 2 bad input."
 """Exit statuses of a command that answers a question."""
@@ -41,7 +42,6 @@ ListAudit = Annotated[
     bool,
     typer.Option("--audit", help="List all assumptions of the theory, not only those that fail."),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Seed: the same worlds on any machine.")]
 
 
 class _Contents(typer.core.TyperGroup):
@@ -85,15 +85,17 @@ def command(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a command of a function: its parameters are the options, its name is the command's.
 
-    The function gets a `Reply` first. If it returns an `Answer`, the command has the option
-    `--json` and ends with the exit status of the answer.
+    The section `Parameters` of its docstring has their help. A parameter without a default is an
+    argument, one that is False an option without a value; `Annotated` with `typer.Option` has what
+    else an option needs. The function gets a `Reply` first. If it returns an `Answer`, the command
+    has the option `--json` and ends with the exit status of the answer.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         name = function.__name__
         CONTENTS.setdefault(heading, {})[name] = about
-        signature = inspect.signature(function, eval_str=True)
-        options = list(signature.parameters.values())[1:]
+        signature, texts = inspect.signature(function, eval_str=True), meanings(function)
+        options = [_described(o, texts) for o in list(signature.parameters.values())[1:]]
         if signature.return_annotation is not None:
             kind = inspect.Parameter.KEYWORD_ONLY
             options.append(inspect.Parameter("as_json", kind, default=False, annotation=AsJson))
@@ -106,8 +108,27 @@ def command(
         # Typer reads both.
         run.__signature__ = signature.replace(parameters=options)  # type: ignore[attr-defined]
         run.__annotations__ = {option.name: option.annotation for option in options}
-        run.__doc__ = function.__doc__
+        text = inspect.getdoc(function) or ""
+        run.__doc__ = text.partition("\n\nParameters\n---")[0]
         main.command(name, epilog=f"Example: {example}\n\nExit status: {status}")(run)
         return function
 
     return register
+
+
+def _described(option: inspect.Parameter, texts: Mapping[str, str]) -> inspect.Parameter:
+    """An argument or an option with the help of its docstring, unless it has its own."""
+    kind, *given = get_args(option.annotation) if _is_annotated(option) else (option.annotation,)
+    if given:
+        info = given[0]
+    elif option.default is option.empty:
+        info = typer.Argument()
+    else:
+        flag = f"--{option.name.replace('_', '-')}"
+        info = typer.Option(*[flag] * (option.default is False))
+    info.help = info.help or texts[option.name]
+    return option.replace(annotation=Annotated[kind, info])
+
+
+def _is_annotated(option: inspect.Parameter) -> bool:
+    return get_origin(option.annotation) is Annotated

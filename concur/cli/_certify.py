@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
-
-import typer
+from typing import TYPE_CHECKING, cast
 
 from concur.cli._answer import Answer, Reply
 from concur.cli._app import Out, Overwrite, TaskFile, command
@@ -25,27 +23,10 @@ if TYPE_CHECKING:
 def certify(
     reply: Reply,
     task: TaskFile,
-    angle: Annotated[
-        float, typer.Option(help="Largest rotation error covered by the certificate, in degrees.")
-    ] = 90.0,
-    distance: Annotated[
-        float | None,
-        typer.Option(
-            help="Largest position error covered where rotations act on it, in m; default: as "
-            "far as the gains allow."
-        ),
-    ] = None,
-    method: Annotated[
-        str,
-        typer.Option(help="tight: a search with a proof; thesis: the constants of Theorem 5.4.2."),
-    ] = "tight",
-    disturbance: Annotated[
-        float | None,
-        typer.Option(
-            help="Bound of an unmodelled output acceleration, in m/s^2, with rotations scaled by "
-            "the channel's length: prove and draw the tubes of the errors."
-        ),
-    ] = None,
+    angle: float = 90.0,
+    distance: float | None = None,
+    method: str = "tight",
+    disturbance: float | None = None,
     out: Out = None,
     overwrite: Overwrite = False,
 ) -> Answer:
@@ -53,6 +34,19 @@ def certify(
 
     Writes the proof to proof.json, verifies this file independently, and draws figures. The exit
     status is 0 only if all claims are proved; 1 if one is refuted or undecided.
+
+    Parameters
+    ----------
+    angle : float
+        Largest rotation error covered by the certificate, in degrees.
+    distance : float, optional
+        Largest position error covered where rotations act on it, in m; default: as far as the
+        gains allow.
+    method : str
+        tight: a search with a proof; thesis: the constants of Theorem 5.4.2.
+    disturbance : float, optional
+        Bound of an unmodelled output acceleration, in m/s^2, with rotations scaled by the
+        channel's length: prove and draw the tubes of the errors.
     """
     from concur.certify import certify_task
     from concur.io import load_task

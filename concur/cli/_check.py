@@ -24,47 +24,34 @@ from concur.files import replace_files, writing
 )
 def check(
     reply: Reply,
-    robot: Annotated[
-        str, typer.Argument(help="Robot file (.toml or .urdf), name of a shipped robot, or task.")
-    ],
-    stages: Annotated[
-        str | None,
-        typer.Option(
-            metavar="auto|NAME,...",
-            help="Reduce further by unactuated joints that conserve their momentum, at zero "
-            "momentum: auto for all of them; default none.",
-        ),
-    ] = None,
-    fix: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="OUT.urdf",
-            help="Instead of the check, write a copy of a URDF file with its faults repaired, as "
-            "of inertias that no rigid body has.",
-        ),
-    ] = None,
-    suggest: Annotated[
-        bool,
-        typer.Option(
-            "--suggest",
-            help="Instead of the check, write the sidecar of a URDF file: base, wheels, actuated "
-            "joints.",
-        ),
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the file that --fix or --suggest writes.")
-    ] = False,
-    xacro: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME:=VALUE|PACKAGE=FOLDER",
-            help="Value of an argument of a .xacro file, or the folder of a package that it names; "
-            "may be repeated.",
-        ),
-    ] = None,
+    robot: str,
+    stages: Annotated[str | None, typer.Option(metavar="auto|NAME,...")] = None,
+    fix: Annotated[Path | None, typer.Option(metavar="OUT.urdf")] = None,
+    suggest: bool = False,
+    overwrite: bool = False,
+    xacro: Annotated[list[str] | None, typer.Option(metavar="NAME:=VALUE|PACKAGE=FOLDER")] = None,
     audit: ListAudit = False,
 ) -> Answer:
-    """Check a robot: inertias, wheels, reduction, assumptions; of a task also start and reach."""
+    """Check a robot: inertias, wheels, reduction, assumptions; of a task also start and reach.
+
+    Parameters
+    ----------
+    robot : str
+        Robot file (.toml or .urdf), name of a shipped robot, or task.
+    stages : str, optional
+        Reduce further by unactuated joints that conserve their momentum, at zero momentum: auto
+        for all of them; default none.
+    fix : path, optional
+        Instead of the check, write a copy of a URDF file with its faults repaired, as of inertias
+        that no rigid body has.
+    suggest : bool
+        Instead of the check, write the sidecar of a URDF file: base, wheels, actuated joints.
+    overwrite : bool
+        Replace the file that --fix or --suggest writes.
+    xacro : list of str, optional
+        Value of an argument of a .xacro file, or the folder of a package that it names; may be
+        repeated.
+    """
     from concur.campaign import Campaign
     from concur.io import check as examine
 

@@ -25,21 +25,20 @@ if TYPE_CHECKING:
 )
 def compare(
     reply: Reply,
-    subjects: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TASK|RUN...", help="Task files (.toml), runs (run.h5) or folders of results."
-        ),
-    ],
-    figure: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.png", help="Also write a figure: errors, controls, margins."),
-    ] = None,
+    subjects: Annotated[list[str], typer.Argument(metavar="TASK|RUN...")],
+    figure: Annotated[Path | None, typer.Option(metavar="FILE.png")] = None,
 ) -> Answer:
     """Compare runs with the same outputs: errors, torques, energy, margin and broken limits.
 
     Tasks are simulated; their assumptions are not checked. Robots, plants, laws and lengths of the
     runs may differ.
+
+    Parameters
+    ----------
+    subjects : list of str
+        Task files (.toml), runs (run.h5) or folders of results.
+    figure : path, optional
+        Also write a figure: errors, controls, margins.
     """
     from concur.simulation import compare as side_by_side
     from concur.stored import is_run, read_run

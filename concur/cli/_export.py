@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from concur.cli._answer import Answer, Reply
 from concur.cli._app import WRITTEN, Overwrite, TaskFile, command
@@ -24,33 +22,36 @@ if TYPE_CHECKING:
 def export(
     reply: Reply,
     task: TaskFile,
-    target: Annotated[
-        str, typer.Option(help="c: C99 without libraries; fmu: a functional mock-up unit.")
-    ] = "c",
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the files; default out/<name of the file>/<target>."),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="Prefix of all generated names; default: the robot's name.")
-    ] = None,
-    precision: Annotated[
-        str, typer.Option(help="double; or single, for controllers without double precision.")
-    ] = "double",
-    speed_limit: Annotated[
-        float, typer.Option(help="Velocity above which C code rejects a state, in m/s or rad/s.")
-    ] = 1000.0,
-    fmi: Annotated[str, typer.Option(help="FMI version of an fmu, 3.0 or 2.0.")] = "3.0",
-    with_reference: Annotated[
-        bool,
-        typer.Option("--with-reference", help="The reference is inside: the time is an input."),
-    ] = False,
+    target: str = "c",
+    out: Path | None = None,
+    name: str | None = None,
+    precision: str = "double",
+    speed_limit: float = 1000.0,
+    fmi: str = "3.0",
+    with_reference: bool = False,
     overwrite: Overwrite = False,
 ) -> Answer:
     """Export the control law of a task as C code or as an FMU.
 
     The C code comes with a test program and a README with instructions to compile, test and use it.
     An fmu is a functional mock-up unit (FMU) for co-simulation in other simulators.
+
+    Parameters
+    ----------
+    target : str
+        c: C99 without libraries; fmu: a functional mock-up unit.
+    out : path, optional
+        Folder of the files; default out/<name of the file>/<target>.
+    name : str, optional
+        Prefix of all generated names; default: the robot's name.
+    precision : str
+        double; or single, for controllers without double precision.
+    speed_limit : float
+        Velocity above which C code rejects a state, in m/s or rad/s.
+    fmi : str
+        FMI version of an fmu, 3.0 or 2.0.
+    with_reference : bool
+        The reference is inside: the time is an input.
     """
     from concur.io import load_task
     from concur.tables import located

@@ -20,46 +20,36 @@ from concur.cli._options import one_of, within
 def gains(
     reply: Reply,
     task: TaskFile,
-    settling: Annotated[
-        float, typer.Option(help="Time after which an error stays below 2 %, in s.")
-    ] = 2.0,
-    damping_ratio: Annotated[float, typer.Option(help="Damping ratio of the placed poles.")] = 1.0,
-    torque_share: Annotated[
-        float,
-        typer.Option(help="Largest share of the torque limits that the gains may need, up to 1."),
-    ] = 1.0,
-    torque_limit: Annotated[
-        float | None,
-        typer.Option(
-            help="Torque limit of every control, in N m or N; default the limits of task and robot."
-        ),
-    ] = None,
-    angle: Annotated[
-        float | None,
-        typer.Option(
-            help="Largest rotation error of the certified gains, in degrees; default 1.25 times "
-            "that of the start."
-        ),
-    ] = None,
-    distance: Annotated[
-        float | None,
-        typer.Option(
-            help="Largest position error of the certified gains, in m; default 1.25 times that of "
-            "the start."
-        ),
-    ] = None,
-    write: Annotated[
-        str | None,
-        typer.Option(
-            metavar="place|lqr|certified",
-            help="Write these gains into the task file; everything else stays, comments too.",
-        ),
-    ] = None,
+    settling: float = 2.0,
+    damping_ratio: float = 1.0,
+    torque_share: float = 1.0,
+    torque_limit: float | None = None,
+    angle: float | None = None,
+    distance: float | None = None,
+    write: Annotated[str | None, typer.Option(metavar="place|lqr|certified")] = None,
 ) -> Answer:
     """Find gains for the outputs of a task: by poles, by a quadratic cost, with a proved rate.
 
     Each set is simulated in the task. The exit status is 0 only if at least one set, or the
     written one, stays within the share of the torque limits.
+
+    Parameters
+    ----------
+    settling : float
+        Time after which an error stays below 2 %, in s.
+    damping_ratio : float
+        Damping ratio of the placed poles.
+    torque_share : float
+        Largest share of the torque limits that the gains may need, up to 1.
+    torque_limit : float, optional
+        Torque limit of every control, in N m or N; default the limits of task and robot.
+    angle : float, optional
+        Largest rotation error of the certified gains, in degrees; default 1.25 times that of the
+        start.
+    distance : float, optional
+        Largest position error of the certified gains, in m; default 1.25 times that of the start.
+    write : str, optional
+        Write these gains into the task file; everything else stays, comments too.
     """
     from concur.certify import TUNED, tune
     from concur.io import load_task

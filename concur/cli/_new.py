@@ -31,18 +31,23 @@ class FileKind(Enum):
 )
 def new(
     reply: Reply,
-    kind: Annotated[str, typer.Argument(metavar="rover|floater|urdf", help="Kind of the robot.")],
-    folder: Annotated[
-        Path, typer.Argument(metavar="NAME", help="Folder to make; its name is that of the robot.")
-    ],
-    source: Annotated[
-        Path | None, typer.Option("--from", help="With urdf: the URDF file of the robot.")
-    ] = None,
+    kind: Annotated[str, typer.Argument(metavar="rover|floater|urdf")],
+    folder: Annotated[Path, typer.Argument(metavar="NAME")],
+    source: Annotated[Path | None, typer.Option("--from")] = None,
 ) -> Answer:
     """Make a folder with a robot and a task that run, with a comment for each line.
 
     With urdf the robot is a copy of a URDF file with the sidecar of `concur check --suggest`, and
     the task is found by simulation: outputs of base and hand that move along lines.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of the robot.
+    folder : path
+        Folder to make; its name is that of the robot.
+    source : path, optional
+        With urdf: the URDF file of the robot.
     """
     from concur.io import new_folder
 
@@ -70,11 +75,14 @@ def new(
 )
 def schema(
     reply: Reply,
-    kind: Annotated[
-        FileKind,
-        typer.Argument(metavar="robot|sidecar|task|campaign|rig", help="Kind of the file."),
-    ],
+    kind: Annotated[FileKind, typer.Argument(metavar="robot|sidecar|task|campaign|rig")],
 ) -> None:
-    """Print the JSON schema of a kind of file, with which editors complete and check it."""
+    """Print the JSON schema of a kind of file, with which editors complete and check it.
+
+    Parameters
+    ----------
+    kind : FileKind
+        Kind of the file.
+    """
     file = resources.files("concur.io") / "schemas" / f"{kind.value}.json"
     typer.echo(file.read_text(encoding="utf-8"), nl=False)

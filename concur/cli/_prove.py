@@ -37,39 +37,13 @@ INTERPRETED = 2000
 )
 def prove(
     reply: Reply,
-    task: Annotated[Path, typer.Argument(help="Task file (.toml) with [proof].")],
+    task: Path,
     out: Out = None,
-    samples: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Number of worlds inside the statement to simulate; 0 for none. Default: 100 "
-            "where this takes seconds.",
-        ),
-    ] = None,
-    search: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Further worlds for each quantity, in which its worst value is searched; needs "
-            "the extra `verify`.",
-        ),
-    ] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the worlds.")] = 0,
-    recheck: Annotated[
-        bool,
-        typer.Option(
-            help="Verify the written file by the independent checker, in about the time of the "
-            "proof. Without it nothing is PROVED."
-        ),
-    ] = True,
-    factor: Annotated[
-        bool,
-        typer.Option(
-            help="If undecided, find the largest factor on all starts and imperfections with a "
-            "proof, by four further proofs."
-        ),
-    ] = True,
+    samples: Annotated[int | None, typer.Option(min=0)] = None,
+    search: Annotated[int, typer.Option(min=0)] = 0,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    recheck: bool = True,
+    factor: bool = True,
     overwrite: Overwrite = False,
 ) -> Answer:
     """Prove that a task keeps its limits, from all starts and with all imperfections of [proof].
@@ -81,6 +55,25 @@ def prove(
 
     Worlds inside the statement are then simulated and drawn inside the bounds. A world beyond a
     bound contradicts the proof: exit status 1. One beyond a limit refutes the statement.
+
+    Parameters
+    ----------
+    task : path
+        Task file (.toml) with [proof].
+    samples : int, optional
+        Number of worlds inside the statement to simulate; 0 for none. Default: 100 where this
+        takes seconds.
+    search : int
+        Further worlds for each quantity, in which its worst value is searched; needs the extra
+        `verify`.
+    seed : int
+        Seed of the worlds.
+    recheck : bool
+        Verify the written file by the independent checker, in about the time of the proof. Without
+        it nothing is PROVED.
+    factor : bool
+        If undecided, find the largest factor on all starts and imperfections with a proof, by four
+        further proofs.
     """
     from concur.certify import Status
     from concur.checker import confirm

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from concur.cli._answer import Answer, Reply
 from concur.cli._app import command
@@ -19,12 +17,8 @@ from concur.cli._app import command
 )
 def recheck(
     reply: Reply,
-    file: Annotated[
-        Path, typer.Argument(help="Proof of a task, certificate, tube or operating box (.json).")
-    ],
-    task: Annotated[
-        Path | None, typer.Option(help="Task file (.toml) that the proof should be about.")
-    ] = None,
+    file: Path,
+    task: Path | None = None,
 ) -> Answer:
     """Verify a stored proof by arithmetic and formulas that share nothing with the prover.
 
@@ -33,6 +27,13 @@ def recheck(
 
     The exit status is 0 only if every step is confirmed. A rig arms only with proofs of tasks that
     were confirmed on its computer.
+
+    Parameters
+    ----------
+    file : path
+        Proof of a task, certificate, tube or operating box (.json).
+    task : path, optional
+        Task file (.toml) that the proof should be about.
     """
     from concur.certify import Finding, Recheck, Status, examine
     from concur.checker import is_task_proof, load_task_proof

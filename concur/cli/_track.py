@@ -6,9 +6,7 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from concur.cli._answer import Answer, Reply
 from concur.cli._app import ListAudit, Out, Overwrite, TaskFile, command
@@ -35,17 +33,8 @@ def track(
     reply: Reply,
     task: TaskFile,
     out: Out = None,
-    animation: Annotated[
-        str | None,
-        typer.Option(help="Also write an animation: gif, or mp4 if ffmpeg is installed."),
-    ] = None,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force",
-            help="Simulate although an assumption fails; the verdict stays failed, exit status 1.",
-        ),
-    ] = False,
+    animation: str | None = None,
+    force: bool = False,
     overwrite: Overwrite = False,
     audit: ListAudit = False,
 ) -> Answer:
@@ -55,6 +44,13 @@ def track(
     status is 0 only if all assumptions hold and the run is within the task's tolerances and the
     limits of the robot's joints. The folder then belongs to this run: results of an earlier run
     are removed when it starts.
+
+    Parameters
+    ----------
+    animation : str, optional
+        Also write an animation: gif, or mp4 if ffmpeg is installed.
+    force : bool
+        Simulate although an assumption fails; the verdict stays failed, exit status 1.
     """
     from concur.io import load_task, suspicious_task
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from concur.cli._answer import Answer, Reply
-from concur.cli._app import Overwrite, Seed, command
+from concur.cli._app import Overwrite, command
 from concur.cli._folder import Results, foreign, results
 from concur.errors import ConcurError
 from concur.results import Table
@@ -36,51 +36,15 @@ INTERRUPTED = f"interrupted: {WORLDS} contains the worlds so far; the same comma
 )
 def verify(
     reply: Reply,
-    task: Annotated[Path, typer.Argument(help="Task file (.toml) with [uncertainty].")],
-    samples: Annotated[int, typer.Option(min=1, help="Number of worlds that are drawn.")] = 1000,
-    seed: Seed = 0,
-    search: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Then search the worst world of each requirement, with at most this number of "
-            "worlds each; needs the extra `verify`.",
-        ),
-    ] = 0,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Number of processes; default threads of this process, one for each processor.",
-        ),
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Dask scheduler whose workers are used; needs the extra `cluster`.",
-        ),
-    ] = None,
-    proofs: Annotated[
-        bool,
-        typer.Option(
-            "--certify",
-            help="Draw what `concur certify` proves: decay of the errors, tubes and the torques of "
-            "[operating], each with its assumptions; needs the extra `certify`.",
-        ),
-    ] = False,
-    disturbance: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0,
-            help="Bound of the unmodelled output acceleration for the tubes of --certify, in "
-            "m/s^2; default the largest of the drawn runs, which proves nothing.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the results; default out/<name of the file>/verify."),
-    ] = None,
+    task: Path,
+    samples: Annotated[int, typer.Option(min=1)] = 1000,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    search: Annotated[int, typer.Option(min=0)] = 0,
+    jobs: Annotated[int | None, typer.Option(min=1)] = None,
+    scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS")] = None,
+    proofs: Annotated[bool, typer.Option("--certify")] = False,
+    disturbance: Annotated[float | None, typer.Option(min=0.0)] = None,
+    out: Path | None = None,
     overwrite: Overwrite = False,
 ) -> Answer:
     """Simulate a task in many imperfect worlds; report what breaks its requirements.
@@ -88,6 +52,30 @@ def verify(
     Worlds are drawn from the [uncertainty] of the task. The worst world of each requirement is
     written as a task file for `concur track`. In a folder with results of the same campaign the
     command continues; those of another one are refused. Results are samples, not proofs.
+
+    Parameters
+    ----------
+    task : path
+        Task file (.toml) with [uncertainty].
+    samples : int
+        Number of worlds that are drawn.
+    seed : int
+        Seed: the same worlds on any machine.
+    search : int
+        Then search the worst world of each requirement, with at most this number of worlds each;
+        needs the extra `verify`.
+    jobs : int, optional
+        Number of processes; default threads of this process, one for each processor.
+    scheduler : str, optional
+        Dask scheduler whose workers are used; needs the extra `cluster`.
+    proofs : bool
+        Draw what `concur certify` proves: decay of the errors, tubes and the torques of
+        [operating], each with its assumptions; needs the extra `certify`.
+    disturbance : float, optional
+        Bound of the unmodelled output acceleration for the tubes of --certify, in m/s^2; default
+        the largest of the drawn runs, which proves nothing.
+    out : path, optional
+        Folder of the results; default out/<name of the file>/verify.
     """
     from concur.campaign import (
         Campaign,

@@ -25,30 +25,27 @@ if TYPE_CHECKING:
 )
 def view(
     reply: Reply,
-    subject: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN|ROBOT|TASK",
-            help="run.h5 or its folder, a robot file or name of a shipped robot, or a task file.",
-        ),
-    ],
-    other: Annotated[
-        str | None,
-        typer.Argument(metavar="[RUN]", help="A second run, as a ghost or beside the first."),
-    ] = None,
-    port: Annotated[int, typer.Option(help="Port of this machine; 0: any free port.")] = 0,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Print the address only; open no browser.")
-    ] = False,
-    still: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.png",
-            help="Write a picture instead: the robot, or a run's path with the robot on it.",
-        ),
-    ] = None,
+    subject: Annotated[str, typer.Argument(metavar="RUN|ROBOT|TASK")],
+    other: Annotated[str | None, typer.Argument(metavar="[RUN]")] = None,
+    port: int = 0,
+    no_browser: bool = False,
+    still: Annotated[Path | None, typer.Option(metavar="FILE.png")] = None,
 ) -> None:
-    """Show a run, a robot or a task in three dimensions in the browser, until Ctrl-C."""
+    """Show a run, a robot or a task in three dimensions in the browser, until Ctrl-C.
+
+    Parameters
+    ----------
+    subject : str
+        run.h5 or its folder, a robot file or name of a shipped robot, or a task file.
+    other : str, optional
+        A second run, as a ghost or beside the first.
+    port : int
+        Port of this machine; 0: any free port.
+    no_browser : bool
+        Print the address only; open no browser.
+    still : path, optional
+        Write a picture instead: the robot, or a run's path with the robot on it.
+    """
     from concur.show import path_figure, robot_figure
     from concur.show.viewer import RobotViewer, RunViewer, Viewer
 

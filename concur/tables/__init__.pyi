@@ -3,6 +3,7 @@ from ._build import build as build
 from ._build import model_of as model_of
 from ._build import placed as placed
 from ._build import variant as variant
+from ._docstrings import meanings as meanings
 from ._faults import Refusal as Refusal
 from ._faults import entry as entry
 from ._faults import fault as fault
