@@ -10,7 +10,7 @@ from concur.control._inverse_kinematics import (
     inverse_kinematics,
 )
 from concur.control._joint_limits import JointLimits, peak_label
-from concur.control._kinds import KINDS, law_of_kind, own_kind
+from concur.control._kinds import GAINS, KINDS, gains_of_kind, law_of_kind, own_kind
 from concur.control._law import decoupling_margin, law_function, side
 from concur.control._linear_model import labels as labels
 from concur.control._loop import (
@@ -44,6 +44,7 @@ from concur.control._tick_graph import attitudes as attitudes
 from concur.control._tracking_law import SPEED_LIMIT, CFolder, SingleError, TrackingLaw
 
 __all__ = [
+    "GAINS",
     "KEPT",
     "KINDS",
     "SPEED_LIMIT",
@@ -75,6 +76,7 @@ __all__ = [
     "decoupling_margin",
     "decoupling_margins",
     "design_gains",
+    "gains_of_kind",
     "inverse_kinematics",
     "law_function",
     "law_of_kind",

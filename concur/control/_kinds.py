@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from traceback import extract_tb
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.control._own_law import tracking_law
 from concur.control._passive import PassiveServo
 from concur.control._servo import Servo
+from concur.control._singularity import singular_error
 from concur.control._tracking_law import TrackingLaw
 from concur.control.laws import PD, ComputedTorque, joint_reference
 from concur.errors import ConcurError, OutputError
@@ -26,6 +30,9 @@ KINDS: Mapping[str, Any] = {
     "computed torque": ComputedTorque,
 }
 """Constructors of laws by kind. A new kind is an entry here; its parameters are its options."""
+
+GAINS = ("stiffness", "damping", "rate")
+"""Gains of these laws; without any, a law has those of `gains_of_kind` for its servo."""
 
 
 def law_of_kind(
@@ -43,8 +50,7 @@ def law_of_kind(
     servo : Servo
         Model, outputs, and the gains of a law of outputs without gains among its options.
     options : mapping of str to any
-        Further arguments of the law. Those of "pd" and "computed torque" contain the gains of the
-        joints.
+        Further arguments of the law. Without gains it has those of `gains_of_kind` at the start.
     motion : tuple
         Reference of the outputs, duration, s, and configuration at the start: laws in joint space
         follow the exact motion of the joints, as of `laws.joint_reference`.
@@ -74,25 +80,141 @@ def law_of_kind(
     if isinstance(kind, str) and kind not in KINDS:
         raise unknown_name(f"{where}, `kind`", "kind", kind, [*KINDS])
     make: Any = KINDS[kind] if isinstance(kind, str) else kind
+    if make in KINDS.values():
+        options = _usual_gains(make, servo, options, motion[2])
     if make in (Servo, PassiveServo):
-        gains = {"stiffness": servo.stiffness, "damping": servo.damping}
-        made: TrackingLaw = make(servo.model, servo.outputs, **gains | dict(options))
+        made: TrackingLaw = make(servo.model, servo.outputs, **options)
         return made
     if make in (PD, ComputedTorque):
         path = joint_reference(servo, *motion)
         return tracking_law(make(servo.model, path, **options), where, servo.outputs)
     try:
         law = make(servo, **options)
-    except ConcurError:
-        raise
+        return tracking_law(law, where, None if getattr(law, "outputs", ()) else servo.outputs)
     except Exception as error:
+        file = str(getattr(sys.modules.get(make.__module__), "__file__", ""))
+        if isinstance(error, ConcurError) and not _line(error, file):
+            raise
         raise OutputError(
             f"{where}, `kind`",
             expected="a function of the servo and the other fields that returns a Law",
-            came=f"{type(error).__name__}: {error}".splitlines()[0],
+            came=_fault(error, file),
             cure="Correct the function, or the fields of [law].",
         ) from error
-    return tracking_law(law, where, None if getattr(law, "outputs", ()) else servo.outputs)
+
+
+def gains_of_kind(
+    kind: str | Callable[..., Any],
+    servo: Servo,
+    q: ArrayLike,
+    stiffness: ArrayLike,
+    damping: ArrayLike,
+) -> dict[str, Any]:
+    """Gains of a law of a kind whose errors decay like those of a servo, at one configuration.
+
+    Those of a servo are accelerations per error. A passive servo has springs and dampers: times
+    the mass or inertia m that each output coordinate moves, with the rate
+    ``L = min(kp / (2 kd), kd / 2)`` they are ``m (kp - L (kd - L))`` and ``m (kd - L)``. All joints
+    of a law in joint space have the gains of the output coordinate with the largest stiffness; of
+    "pd" times the diagonal of the reduced mass matrix.
+
+    Parameters
+    ----------
+    kind : str
+        One of `KINDS`.
+    servo : Servo
+        Model and outputs.
+    q : array_like
+        Configuration at which masses are taken, shape (nq,).
+    stiffness, damping : array_like
+        Gains of a servo, one for each output coordinate, shape (size,), 1/s^2 and 1/s.
+
+    Returns
+    -------
+    dict of str to any
+        Options of the law.
+
+    Raises
+    ------
+    SingularConfigurationError
+        If the configuration is singular, for a passive servo.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> task = cc.load_task("examples/rover_arm.toml")
+    >>> gains = [9.0] * 5, [6.0] * 5
+    >>> cc.control.gains_of_kind("computed torque", task.servo, task.q0, *gains)
+    {'stiffness': 9.0, 'damping': 6.0}
+    >>> cc.control.gains_of_kind("passive", task.servo, task.q0, *gains)["rate"]
+    [0.75, 0.75]
+    """
+    make = KINDS[kind] if isinstance(kind, str) else kind
+    kp, kd = np.asarray(stiffness, float), np.asarray(damping, float)
+    if make is Servo:
+        return {"stiffness": _by_output(servo, kp), "damping": _by_output(servo, kd)}
+    stiffest = int(np.argmax(kp))
+    if make is ComputedTorque:
+        return {"stiffness": float(kp[stiffest]), "damping": float(kd[stiffest])}
+    mass = np.asarray(servo.model.mass_matrix(np.asarray(q, float)))
+    if make is PD:
+        moved = np.diag(mass)
+        return {
+            "stiffness": (kp[stiffest] * moved).tolist(),
+            "damping": (kd[stiffest] * moved).tolist(),
+        }
+    q = np.asarray(q, float)
+    if (margin := servo.margin(q)) < servo.singular_margin:
+        raise singular_error(servo, q, margin)
+    rows = np.asarray(servo.decoupling(q))
+    moved = np.diag(np.linalg.inv(rows @ np.linalg.solve(mass, rows.T)))
+    ends = np.cumsum([output.dim for output in servo.outputs])[:-1]
+    rates = [part.min() for part in np.split(np.minimum(kp / (2 * kd), kd / 2), ends)]
+    rate = np.repeat(rates, [output.dim for output in servo.outputs])
+    return {
+        "stiffness": _by_output(servo, moved * (kp - rate * (kd - rate))),
+        "damping": _by_output(servo, moved * (kd - rate)),
+        "rate": [float(one) for one in rates],
+    }
+
+
+def _by_output(servo: Servo, values: np.ndarray) -> list[list[float]]:
+    """Numbers of all coordinates as a list for each output."""
+    ends = np.cumsum([output.dim for output in servo.outputs])[:-1]
+    return [part.tolist() for part in np.split(values, ends)]
+
+
+def _usual_gains(
+    make: Any, servo: Servo, options: Mapping[str, Any], q: ArrayLike
+) -> dict[str, Any]:
+    """Options with gains: without any, those of the servo."""
+    if make is Servo:
+        return {"stiffness": servo.stiffness, "damping": servo.damping} | dict(options)
+    given = any(name in options for name in GAINS)
+    if given and (make is not PassiveServo or {"stiffness", "damping"} <= options.keys()):
+        return dict(options)
+    gains = gains_of_kind(make, servo, q, np.diag(servo.stiffness), np.diag(servo.damping))
+    if given:
+        gains.pop("rate")
+    return gains | dict(options)
+
+
+def _line(error: Exception, file: str) -> int:
+    """Line of a user's file at which an error arose; 0 without one."""
+    if isinstance(error, SyntaxError):
+        return error.lineno or 0
+    lines = [step.lineno for step in extract_tb(error.__traceback__) if step.filename == file]
+    return (lines[-1] if lines else None) or 0
+
+
+def _fault(error: Exception, file: str) -> str:
+    """What went wrong in a user's file, with the line."""
+    text = str(error)
+    if isinstance(error, RuntimeError):  # the last line of CasADi's tells what is wrong
+        text = re.sub(r"^\S+:\d+: ", "", text.rsplit("\n.../", 1)[-1])
+    line = _line(error, file)
+    place = f"line {line} of {file}: " if line else ""
+    return " ".join(f"{place}{type(error).__name__}: {text}".split()).rstrip(".")
 
 
 def own_kind(source: str, file: str, name: str) -> Callable[..., Any]:
@@ -133,7 +255,7 @@ def own_kind(source: str, file: str, name: str) -> Callable[..., Any]:
     try:
         exec(compile(source, file, "exec"), module.__dict__)
     except Exception as error:
-        came = f"{type(error).__name__}: {error}".splitlines()[0]
+        came = _fault(error, file)
     found: Any = module.__dict__.get(name)
     if not callable(found):
         raise OutputError(

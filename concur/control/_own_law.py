@@ -187,6 +187,13 @@ def tracking_law(
             cure="See `concur.control.Law` for a law of your own.",
         )
     model, own = law.model, law.graph()
+    if not isinstance(own, ca.Function):
+        raise OutputError(
+            f"{where}, `graph`",
+            expected="a casadi.Function",
+            came=f"{type(own).__name__} {own!r:.40}",
+            cure="Return a casadi.Function with named inputs and outputs.",
+        )
     outputs = tuple(getattr(law, "outputs", ()) if outputs is None else outputs)
     if outputs:
         outputs = checked_outputs(model.system, outputs, where, functions=True)

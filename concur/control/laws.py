@@ -23,6 +23,7 @@ from concur.errors import OutputError
 from concur.outputs import ReferenceSample, references
 from concur.outputs.references import Reference
 from concur.reduction import ReducedModel, check_model
+from concur.robot import as_tree
 
 __all__ = ["PD", "ComputedTorque", "joint_reference"]
 
@@ -235,6 +236,7 @@ def joint_reference(
     where = "joint_reference, `servo`"
     law = tracking_law(servo, where)
     require_outputs(law, where)
+    as_tree(law.model.system, where, "Give the path of the joints itself, such as `waypoints`.")
     found = law.feasibility(reference, duration, q0)
     found.require(law.name)
     positions = found.configurations[:, list(law.model.shape_coordinates)]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.control import KINDS, Servo, TrackingLaw, law_of_kind, own_kind
+from concur.control import GAINS, KINDS, Servo, TrackingLaw, law_of_kind, own_kind
 from concur.errors import ConcurError
 from concur.files import is_file, read_text
 from concur.io._configuration import check_bodies
@@ -173,9 +173,9 @@ def check_law(table: Mapping[str, Any], given: str, path: str | PathLike[str]) -
             cure=f"Remove {given}, or this table: options of other laws are fields of [law].",
         )
     for key in known:
-        # A law of outputs has the gains of the outputs by default.
+        # Without any gains those of the outputs count; half of them are a mistake.
         required = taken[key].default is inspect.Parameter.empty and "outputs" not in taken
-        if required and key not in table:
+        if required and key not in table and any(gain in table for gain in GAINS):
             raise fault(
                 path,
                 "[law]",

@@ -19,7 +19,7 @@ import numpy as np
 
 from concur.codegen import constant, normalised
 from concur.errors import SimulationError
-from concur.robot import control_velocities, controls
+from concur.robot import as_tree, control_velocities, controls
 from concur.simulation._disturbances import (
     GravityGradient,
     active_share,
@@ -60,6 +60,8 @@ class Drives:
         self._real, self._robot, self._inputs, self._h = real, robot, inputs, h
         self._controls = controls(robot)[0]
         self._check_lengths()
+        if real.disturbances:
+            as_tree(robot, f"disturbances of `{robot.name}`")
         self.inputs, self.windows = len(inputs), len(real.wrenches)
         self.lagging = self.acting("lag")
         self.flexible = self.acting("stiffness")

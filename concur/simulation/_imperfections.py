@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from itertools import zip_longest
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from concur.codegen import as_floats, finite_floats
@@ -256,12 +257,10 @@ class Imperfections:
                 cure = "Check the spelling."
                 raise UnknownNameError(place, expected=expected, came=shown(kind), cure=cure)
             what, ideal = KINDS[kind].of, KINDS[kind].ideal
-            if what == "joint":
-                as_tree(robot, f"joints of `{robot.name}`")
             found[kind] = by_name(place, f"{what}s", owners(robot, what), given, ideal)
         made = cls(**found)
         for entry in made.wrenches:
-            robot.index(entry.body)
+            as_tree(robot, f"{where}, wrench `{entry.name}`").index(entry.body)
         return made
 
     @property
@@ -373,9 +372,18 @@ def owners(robot: System, of: str) -> tuple[str, ...]:
 
 
 def joint_places(robot: System) -> dict[str, tuple[int, int]]:
-    """Joints of one coordinate by name of their body: where they are in q and in v."""
+    """Joints of one coordinate by name of their body: where they are in q and in v.
+
+    Without bodies: coordinates whose rate is one of the velocities, by name of the velocity.
+    """
     places = dict[str, tuple[int, int]]()
     if not isinstance(robot, Mechanism):
+        q, v = ca.SX.sym("q", robot.nq), ca.SX.sym("v", robot.nv)
+        rows = ca.vertsplit(ca.SX(robot.rate(q, v)))
+        for place, name in enumerate(robot.freedom_names):
+            for k, row in enumerate(rows):
+                if ca.is_equal(row, v[place]):
+                    places[name] = k, place
         return places
     for body in robot.bodies:
         q, v = robot.q_slice(body.name), robot.v_slice(body.name)

@@ -91,7 +91,7 @@ class Loop:
             *("status", "margin"),
             *("error:" + ":".join(name) for name, _, _ in error_parts(self.law.outputs)),
             *(f"torque:{name}" for name in self.law.model.control_names),
-            *coordinate_signals(self.plant.tree),
+            *coordinate_signals(self.plant.robot),
             *("pivot", *(["constraint"] if rolls else [])),
         )
 

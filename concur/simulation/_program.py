@@ -330,7 +330,7 @@ class Program(Loop):
                     came=shown(key),
                     cure="Declare it with uncertain={(kind, name)}, or omit it.",
                 )
-        robot, real, found = self.plant.tree, self.imperfections, []
+        robot, real, found = self.plant.robot, self.imperfections, []
         for kind, name in self._inputs:
             fixed = real.values(kind, robot)[real.names(kind, robot).index(name)]
             given = deviations.get((kind, name), 0.0)
@@ -439,7 +439,7 @@ def _uncertain(
     where: str, real: Imperfections, plant: Plant, given: Iterable[Scalar]
 ) -> tuple[Scalar, ...]:
     """Uncertain imperfections, sorted, after all checks."""
-    robot, entries = plant.tree, list(given)
+    robot, entries = plant.robot, list(given)
     for entry in entries:
         if not (isinstance(entry, tuple) and [*map(type, entry)] == [str, str]):
             raise SimulationError(

@@ -12,11 +12,12 @@ from scipy.spatial.transform import Rotation
 from concur.control import JointLimits, MomentumMismatch, TrackingLaw, mismatch
 from concur.outputs import Output
 from concur.results import Row
-from concur.robot import Mechanism, as_tree, robot_size
+from concur.robot import Mechanism, as_tree, coordinates, robot_size
 from concur.simulation._friction import Friction
 from concur.simulation._imperfections import Imperfections, joint_places
 from concur.simulation._slip import Slip
 from concur.simulation._stored import Stored
+from concur.system import System
 from concur.tables import Positive
 
 SMALL = 1e-3
@@ -89,8 +90,10 @@ def error_parts(outputs: Sequence[Output]) -> list[tuple[tuple[str, ...], str, n
     return found
 
 
-def coordinate_signals(robot: Mechanism) -> list[str]:
+def coordinate_signals(robot: System) -> list[str]:
     """Name of the signal of each coordinate of a configuration."""
+    if not isinstance(robot, Mechanism):
+        return [f"position:{name}" for name, _ in coordinates(robot)]
     names, single = [], joint_places(robot)
     for k, body in enumerate(robot.bodies):
         if body.name in single:

@@ -75,6 +75,22 @@ def nothing(servo):
 
 def broken(servo):
     raise ValueError("half a law")
+
+
+class Unnamed(Springs):
+    def graph(self):
+        return self.stiffness
+
+
+class Free(Springs):
+    def graph(self):
+        s, k = ca.SX.sym("s", self.model.ns), ca.SX.sym("k")
+        return ca.Function("free", [s], [-k * s], ["s"], ["u"])
+
+
+class Misused(Springs):
+    def graph(self):
+        return self.model.mass_matrix([0.0])
 """
 
 TABLES = {
@@ -230,7 +246,7 @@ def test_certificates_and_proofs_are_for_a_servo(tmp_path: Path) -> None:
         ("kind = 3", "[law], field `kind`"),
         ('kind = "passive"\nghost = 1', "[law], field `ghost`"),
         ('kind = "servo"\nstiffness = 4.0', "[law], field `stiffness`"),
-        ('kind = "passive"', "[law], field `rate`"),
+        ('kind = "passive"\nstiffness = 60.0', "[law], field `rate`"),
         ('kind = "passive"\nrate = "x"', "[law], field `rate`"),
         ('kind = "passive"\nrate = 2.0\npayload = "ghost"', "[law]"),
         ('kind = "pd"\nstiffness = 4.0', "[law], field `damping`"),
@@ -249,3 +265,25 @@ def test_errors_name_table_and_field(tmp_path: Path, table: str, place: str) -> 
         task_of(tmp_path, table).law  # noqa: B018 - laws are made at first use
     assert place in caught.value.where
     assert "task.toml" in caught.value.where
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "reason"),
+    [
+        ("broken", OWN.count("\n", 0, OWN.index("raise ValueError")) + 1, "half a law"),
+        ("Free", OWN.count("\n", 0, OWN.index('return ca.Function("free"')) + 1, "[k] are free"),
+        ("Misused", OWN.count("\n", 0, OWN.index("mass_matrix([0.0])")) + 1, "shape (8,)"),
+        ("Unnamed", None, "expected a casadi.Function"),
+    ],
+)
+def test_errors_of_own_laws_have_the_line(
+    tmp_path: Path, name: str, line: int | None, reason: str
+) -> None:
+    with pytest.raises(ConcurError) as caught:
+        task_of(tmp_path, f'kind = "own.py:{name}"').law  # noqa: B018
+    text = str(caught.value)
+    assert reason in text
+    assert ".cpp" not in text
+    assert ("own.py: " in text and f"line {line} of own.py" in text) == (line is not None)
+    with pytest.raises(ConcurError, match=r"line 2 of own\.py: SyntaxError"):
+        cc.control.own_kind("x = 1\ndef f(:", "own.py", "f")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -130,3 +131,21 @@ def test_laws_of_joints_take_imperfections(kind: str, law: Any, tables: bool) ->
     assert np.abs(plain.q).max() > 1e-4
     assert real.q == pytest.approx(plain.q[::2], abs=1e-12)
     assert real.u == pytest.approx(plain.u[::2], abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["pendulum", "slider"])
+def test_laws_without_gains_of_their_own_settle_as_the_servo(kind: str) -> None:
+    """One joint without gravity: all kinds have the same linear loop."""
+    law = servo(kind)
+    still = replace(law.model.robot, gravity=(0.0, 0.0, 0.0))
+    law, goal = replace(law, model=cc.reduce(still)), cc.references.hold([GOAL])
+    t, expected = np.linspace(0.0, 2.0, 201), np.roots([1.0, KD, KP])
+    slow, fast = expected
+    decay = np.real((fast * np.exp(slow * t) - slow * np.exp(fast * t)) / (fast - slow))
+    for name in cc.control.KINDS:
+        made = cc.control.law_of_kind(name, law, {}, (goal, 2.0, [GOAL]))
+        run = cc.simulate(still, made, goal, 2.0, [0.0], [0.0], dt=0.01)
+        assert np.abs(run.error[:, 0] - GOAL * decay).max() < 1e-6, name
+    soft = cc.control.gains_of_kind("passive", law, [0.0], [1.0], [0.5])
+    assert soft["rate"] == [0.25]  # kd / 2 below kp / (2 kd) = 1
+    assert min(soft["stiffness"][0][0], soft["damping"][0][0]) > 0.0

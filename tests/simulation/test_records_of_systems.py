@@ -8,13 +8,23 @@ import casadi as ca
 import h5py
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 from scipy.optimize import least_squares
 
 import concur as cc
 from concur.errors import ConcurError, DescriptionError
 from concur.formulations import Factor
 from concur.outputs import FunctionOutput
-from concur.simulation import Motion, forced_motion
+from concur.simulation import (
+    GravityGradient,
+    Imperfections,
+    Integrator,
+    Motion,
+    RealPlant,
+    Wrench,
+    forced_motion,
+    run_signals,
+)
 from tests.formulations.textbook import chain
 
 GOAL = cc.references.hold([1.0, 0.5])
@@ -100,6 +110,7 @@ def test_what_needs_bodies_names_what_to_do_instead(made):
         ("Solve servo.pose_error", lambda: servo.reach(GOAL, 1.0)),
         ("run.error, run.margin", lambda: servo.feasibility(GOAL, 1.0)),
         ("run.error, run.margin", lambda: servo.audit(GOAL, 1.0)),
+        ("path of the joints itself", lambda: cc.laws.joint_reference(servo, GOAL, 1.0)),
         ("integrability", servo.model.audit),
         ("run.energy_balance", lambda: run.momentum_drift),
         ("Export the law", lambda: cc.Plant(system).export("unused")),
@@ -118,3 +129,57 @@ def test_odometry_of_a_system_without_bodies():
     speeds = np.array([[0.3, -0.2], [0.3, -0.2]])
     found = cc.simulation.reconstruct(arm()[1].model, [0.2, 1.0], [0.0, 0.5], speeds)
     assert found[-1] == pytest.approx([0.35, 0.9], abs=1e-9)
+
+
+class Brake:
+    """A law without outputs."""
+
+    torque_limits = None
+
+    def __init__(self, model):
+        self.model = model
+
+    def graph(self):
+        s = ca.SX.sym("s", self.model.ns)
+        return ca.Function("brake", [s], [-s], ["s"], ["u"])
+
+
+def test_laws_of_systems_run_with_imperfections_and_have_signals():
+    system, servo = arm()
+    brake = Brake(servo.model)
+    run = cc.simulate(system, brake, None, 0.1, [0.2, 1.0], [0.1, 0.0], dt=1e-2)
+    signals = run_signals(run)
+    assert np.array_equal(signals["torque:elbow"], -signals["speed:elbow"])
+    assert np.array_equal(signals["position:shoulder"], run.q[:, 0])
+    # By hand: each command acts one period late, through friction and on rounded angles.
+    friction, step = np.array([0.3, 0.2]), 0.02
+    real = Imperfections.of(
+        system, viscous=dict(zip(("shoulder", "elbow"), friction.tolist(), strict=True)),
+        resolution=step, latency=1e-2
+    )  # fmt: skip
+    late = cc.simulate(
+        system, servo, GOAL, 0.1, [0.2, 1.0], [0.1, 0.0], dt=Integrator(dt=1e-2),
+        plant=RealPlant(imperfections=real),
+    )  # fmt: skip
+    command, x, sent = [], np.array([0.2, 1.0, 0.1, 0.0]), None
+    for k in range(10):
+        seen = step * np.round(x[:2] / step)
+        command.append(servo.torque(seen, x[2:], GOAL(0.0)))
+        sent = command[max(k - 1, 0)]
+
+        def slope(t, x, sent=sent):
+            forces = sent - friction * x[2:] - np.asarray(system.bias(x[:2], x[2:]))
+            return np.append(x[2:], np.linalg.solve(np.asarray(system.mass_matrix(x[:2])), forces))
+
+        x = solve_ivp(slope, (0.0, 1e-2), x, rtol=1e-11, atol=1e-12).y[:, -1]
+    assert late.u[:10] == pytest.approx(np.array(command), abs=2e-4)
+    assert np.append(late.q[-1], late.v[-1]) == pytest.approx(x, abs=1e-6)
+    assert "error:tip" in run_signals(late)
+    with pytest.raises(ConcurError, match="expected a table out of"):
+        Imperfections.of(system, ghost=1.0)
+    for disturbance in (Wrench("push", "arm", force=(1.0, 0.0, 0.0)), GravityGradient(1e-3)):
+        with pytest.raises(ConcurError, match="tree of bodies"):
+            cc.simulate(
+                system, brake, None, 0.1, [0.2, 1.0], [0.0, 0.0],
+                plant=RealPlant(imperfections=Imperfections(disturbances=(disturbance,))),
+            )  # fmt: skip
