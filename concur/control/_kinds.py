@@ -210,7 +210,7 @@ def _line(error: Exception, file: str) -> int:
 def _fault(error: Exception, file: str) -> str:
     """What went wrong in a user's file, with the line."""
     text = str(error)
-    if isinstance(error, RuntimeError):  # the last line of CasADi's tells what is wrong
+    if isinstance(error, RuntimeError):  # the last line of CasADi's has the reason
         text = re.sub(r"^\S+:\d+: ", "", text.rsplit("\n.../", 1)[-1])
     line = _line(error, file)
     place = f"line {line} of {file}: " if line else ""
