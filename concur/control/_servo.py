@@ -5,8 +5,9 @@ The law is in `_law.py`, its methods for users are in `_tracking_law.py`; here a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import casadi as ca
 
@@ -96,6 +97,10 @@ class Servo(TrackingLaw):
     """
 
     inertia: Annotated[Any, INTERNAL] = None
+    _cures: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("stiffness", "damping", "integral", "inertia", "gains"),
+        "Gains stand beside each output: [[outputs]], stiffness = 4.0, damping = 4.0.",
+    )
 
     def __post_init__(self) -> None:
         outputs = matching_outputs(self.model, self.outputs)

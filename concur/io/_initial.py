@@ -66,7 +66,7 @@ class InitialTable:
     spin_deg : sequence of float, optional
         Angular velocity of the base, (3,), deg/s, along its axes, in place of `momentum`: that of
         the task is the momentum at this velocity, at those of `s` and with the centre of mass at
-        rest. Excludes `start`. Default: none.
+        rest. Default: none.
     offset : float or sequence of float, optional
         With `start`: pose error at the start by output, m and rad: linear, then angular, as the
         group of the output has them. In R^n it is the reference minus the output. Default: zero.
@@ -81,7 +81,7 @@ class InitialTable:
     offset: Annotated[Mapping[str, NumberOrList], Expected("a table of outputs")] | None = None
 
     def __post_init__(self) -> None:
-        written, sought = ("q", "s", "spin_deg"), ("near", "offset")
+        written, sought = ("q", "s"), ("near", "offset")
         wrong = [name for name in (written if self.start else sought) if getattr(self, name)]
         if not wrong:
             return
@@ -129,8 +129,12 @@ def read_momentum(
     robot: Mechanism,
     q: np.ndarray,
     path: str | PathLike[str],
+    s: Mapping[str, float] | None = None,
 ) -> np.ndarray | None:
-    """Momentum as it is written, or that of a spin, with the centre of mass at rest."""
+    """Momentum as it is written, or that of a spin, with the centre of mass at rest.
+
+    The velocities s of the joints, by name, are those of the table by default.
+    """
     if table.spin_deg is None:
         return None if momentum is None else np.array(momentum, dtype=float)
     refusal = Refusal(str(path), "[initial]")
@@ -141,7 +145,7 @@ def read_momentum(
         cure = "Write `momentum`, or the velocities in [initial.s]."
         refusal("spin_deg", "a base on a Free joint, without wheels", came, cure)
     v = np.zeros(robot.nv)
-    for name, value in (table.s or {}).items():
+    for name, value in (s or table.s or {}).items():
         if name in robot.freedom_names:  # others are refused with the model's velocities
             v[robot.freedom_names.index(name)] = value
     span = robot.v_slice(robot.base.name)
@@ -150,6 +154,35 @@ def read_momentum(
     linear = robot.momentum_matrix(q)[:3]
     v[still] = -np.linalg.solve(linear[:, still], linear @ v)
     return np.array([0.0, 0.0, 0.0, *robot.momentum(q, v)[3:]])
+
+
+def spun_momentum(
+    table: InitialTable, servo: Servo, found: Start, path: str | PathLike[str]
+) -> np.ndarray:
+    """Momentum of a spin while the outputs move as at a start, which was found at another one.
+
+    Both the momentum for velocities s of the joints and those that keep the velocities of the
+    outputs are affine: the momentum that satisfies both solves three linear equations.
+    """
+    model, q = servo.model, found.q
+
+    def outputs(v: np.ndarray) -> np.ndarray:
+        return np.asarray(servo.motion(q, v)[0])
+
+    def other(momentum: np.ndarray) -> np.ndarray:
+        """Momentum of the spin with the joints that follow at a momentum."""
+        drift = model.lift(q, momentum)[1] - model.lift(q)[1]
+        s = found.s - follow @ outputs(drift)
+        named = dict(zip(model.shape_names, s.tolist(), strict=True))
+        changed = read_momentum(table, None, model.robot, q, path, named)
+        return np.asarray(changed)[3:]
+
+    horizontal = model.lift(q)[0]
+    follow = np.linalg.pinv(np.array([outputs(column) for column in horizontal.T]).T)
+    unit = np.eye(6)[3:]
+    start = other(np.zeros(6))
+    slope = np.array([other(one) - start for one in unit]).T
+    return np.array([0.0, 0.0, 0.0, *np.linalg.solve(np.eye(3) - slope, start)])
 
 
 def _offset(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -61,9 +61,8 @@ def mounted(
     path: str | PathLike[str],
     load: Callable[..., Mechanism],
     trail: tuple[Path, ...],
-    frames: Collection[str],
 ) -> Mechanism:
-    """A robot with those of other files, which `load` reads, with links that are to be bodies."""
+    """A robot with those of other files, which `load` reads."""
     for one in [mounts] if isinstance(mounts, Mount) else mounts:
         file = Path(path).parent / one.file
         with located(path, f'[[mount]] "{one.file}"'):
@@ -75,8 +74,6 @@ def mounted(
                     cure="Remove one of the mounts.",
                 )
             beside = None if one.sidecar is None else Path(path).parent / one.sidecar
-            own = {name[len(one.prefix) :] for name in frames if name.startswith(one.prefix)}
-            urdf = file.suffix.lower() not in (".xml", ".mjcf")
-            arm = load(file, beside, own if urdf else False, trail=trail)
+            arm = load(file, beside, trail=trail)
             robot = mount(robot, arm, one.on, one.at, one.prefix)
     return robot

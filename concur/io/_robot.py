@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import resources
 from os import PathLike
@@ -20,7 +20,7 @@ def load(
     path: str | PathLike[str],
     *,
     sidecar: str | PathLike[str] | None = None,
-    keep_fixed: bool | Collection[str] = False,
+    keep_fixed: bool = False,
     xacro: Mapping[str, str] | None = None,
     packages: Mapping[str, str | Path] | None = None,
 ) -> Mechanism:
@@ -40,8 +40,8 @@ def load(
 
     The macros of a .xacro file are expanded by the package xacro; ``xacro`` and ``packages``
     are fields of the sidecar too. Packages are found above and beside the file, in its checkout,
-    and in ROS. Each link is a body with its name; links on fixed joints
-    are merged into the body that carries them. Meshes are shapes, whose files drawings open; mimic
+    and in ROS. Each link is a body with its name; mass and shapes of links on fixed joints
+    are part of the body that carries them. Meshes are shapes, whose files drawings open; mimic
     joints follow the joint that they name. The root link is the base. By default its joint is free.
     A root link `world`
     is the inertial frame, as is a root link without mass that carries one link on a floating or
@@ -70,11 +70,10 @@ def load(
     sidecar : path, optional
         TOML file beside a URDF or MJCF file. Default: the file of the same name with the ending
         .toml in its folder, if it exists.
-    keep_fixed : bool or collection of str
-        Whether links on fixed joints of a URDF file become bodies on `Fixed` joints; or names of
-        links that become bodies without mass there, while their mass stays in the body that
-        carries them. Names of other links have no effect. Frames without mass and shape at the
-        end of a body, such as those of tools, always do.
+    keep_fixed : bool
+        Whether links on fixed joints of a URDF file keep their own mass and shapes. Default: they
+        are frames, bodies without mass on `Fixed` joints; mass and shapes are part of the body
+        that carries them.
     xacro : mapping of str to str, optional
         Values of the arguments of a xacro file; they go before those of the sidecar.
     packages : mapping of str to path, optional
@@ -113,7 +112,7 @@ def load(
 def _load(
     path: str | PathLike[str],
     sidecar: str | PathLike[str] | None = None,
-    keep_fixed: bool | Collection[str] = False,
+    keep_fixed: bool = False,
     macros: tuple[Mapping[str, str], Mapping[str, str | Path]] = ({}, {}),
     trail: tuple[Path, ...] = (),
 ) -> Mechanism:
@@ -127,7 +126,7 @@ def _load(
         from concur.io._mjcf import load_mjcf
 
         return load_mjcf(path, sidecar)
-    if sidecar is not None or keep_fixed is True:
+    if sidecar is not None or keep_fixed:
         raise DescriptionError(
             str(path),
             expected="a URDF file (.urdf) with `sidecar` or `keep_fixed`",
@@ -154,9 +153,8 @@ def _load(
     except ConcurError as error:
         with located(path, *blame(error, given)):
             raise
-    frames = keep_fixed or ()
     here = (*trail, Path(path).resolve())
-    return mounted(robot, mounts, path, _load, here, frames) if mounts else robot
+    return mounted(robot, mounts, path, _load, here) if mounts else robot
 
 
 def _with_meshes(body: Body, folder: Path) -> Body:

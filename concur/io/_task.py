@@ -24,7 +24,7 @@ from concur.errors import (
 from concur.files import given, recorded
 from concur.io._configuration import check_bodies, read_configuration
 from concur.io._imperfections import read_imperfections, read_slip
-from concur.io._initial import read_momentum, read_posture, start_on_reference
+from concur.io._initial import read_momentum, read_posture, spun_momentum, start_on_reference
 from concur.io._nominal import nominal_values
 from concur.io._proof_task import proof_task
 from concur.io._reference import read_reference
@@ -88,6 +88,10 @@ class Source:
     path: Path
     files: Mapping[str, bytes]
     read: Mapping[str, Any]
+
+
+MOST_STARTS = 5
+"""Starts with a spin until momentum and velocities agree; usually two."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -701,9 +705,7 @@ def _read(path: str | PathLike[str]) -> Task:
             cure=f"Use `concur check {path}`; a task names it in its field `robot`.",
         )
     task = build(TaskTable, data, path)
-    named = [table.get(key) for table in task.outputs for key in ("body", "relative_to")]
-    frames = {name for name in named if isinstance(name, str)}
-    robot = read_robot(task.robot, path, frames)
+    robot = read_robot(task.robot, path)
     outputs, gains = read_outputs(task.outputs, robot, path)
     moving, tolerances = task.plant, task.tolerances
     if not math.isfinite(tolerances.evaluate_after):
@@ -735,7 +737,7 @@ def _read(path: str | PathLike[str]) -> Task:
         method=task.simulation.method,
         control_period=task.simulation.control_period,
         tolerances=tolerances,
-        plant=None if moving.file is None else read_plant(moving.file, robot, path, frames),
+        plant=None if moving.file is None else read_plant(moving.file, robot, path),
         plant_file=moving.file,
         plant_momentum=None if moving.momentum is None else frozen(moving.momentum),
         servo_options=options | gains,
@@ -751,6 +753,14 @@ def _read(path: str | PathLike[str]) -> Task:
         return replace(read, **_worlds(read, task))
     servo = read.nominal.servo
     found = start_on_reference(task.initial, servo, read.reference, path)
+    for _ in range(MOST_STARTS if task.initial.spin_deg is not None else 0):
+        # Momentum and velocities that follow the reference depend on each other.
+        told = servo.model.momentum
+        read = replace(read, momentum=frozen(spun_momentum(task.initial, servo, found, path)))
+        servo = read.nominal.servo
+        found = start_on_reference(task.initial, servo, read.reference, path)
+        if np.allclose(servo.model.momentum, told, rtol=1e-12, atol=0.0):
+            break
     velocities = dict(zip(servo.model.shape_names, found.s.tolist(), strict=True))
     read = replace(read, q0=frozen(found.q), initial_velocities=velocities)
     started = replace(read, **_worlds(read, task))

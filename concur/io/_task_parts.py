@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -57,34 +57,27 @@ def read_stages(
     return tuple(stages) if isinstance(stages, list) else stages
 
 
-def read_robot(name: str, path: str | PathLike[str], frames: Collection[str] = ()) -> Mechanism:
+def read_robot(name: str, path: str | PathLike[str]) -> Mechanism:
     if is_robot_file(name):
         file = Path(path).parent / name
         if not is_file(file):
             raise missing_file(path, "", "robot", "a robot file", file)
-        return load_with_frames(file, frames)
+        return load(file)
     known = shipped_names()
     if name not in known:
         raise unknown(path, "", "robot", "a shipped robot or a .toml file", name, known)
     return load_shipped(name)
 
 
-def load_with_frames(file: Path, frames: Collection[str]) -> Mechanism:
-    mjcf = file.suffix.lower() in (".xml", ".mjcf")
-    return load(file, keep_fixed=False if mjcf else frames)
-
-
 def is_robot_file(name: str) -> bool:
     return "/" in name or "\\" in name or Path(name).suffix.lower() in (".toml", ".urdf")
 
 
-def read_plant(
-    file: str, robot: Mechanism, path: str | PathLike[str], frames: Collection[str] = ()
-) -> Mechanism:
+def read_plant(file: str, robot: Mechanism, path: str | PathLike[str]) -> Mechanism:
     whole = Path(path).parent / file
     if not is_file(whole):
         raise missing_file(path, "[plant]", "file", "a robot file", whole)
-    plant = load_with_frames(whole, frames)
+    plant = load(whole)
     expected, found = _structure(robot), _structure(plant)
     if expected != found:
         odd = [line for line in found if line not in expected]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -77,7 +76,7 @@ class _Group:
 def load_urdf(
     path: str | PathLike[str],
     sidecar: str | PathLike[str] | None,
-    keep_fixed: bool | Collection[str] = False,
+    keep_fixed: bool = False,
     macros: Macros = Macros(),  # noqa: B008  # a frozen value
     held: bool = False,
 ) -> Mechanism:
@@ -163,7 +162,7 @@ def load_urdf(
 
 
 def _bodies(
-    read: UrdfFile, tree: dict[str, UrdfJoint], keep_fixed: bool | Collection[str], held: bool
+    read: UrdfFile, tree: dict[str, UrdfJoint], keep_fixed: bool, held: bool
 ) -> dict[str, _Group]:
     """Group links to bodies from the root on, parents first."""
     root, links, base, side = read.root, read.links, read.table.base, read.side
@@ -199,7 +198,7 @@ def _bodies(
         otherwise = "fixed" if world or held else "free"
         groups = {top: _Group(_BASES[base or otherwise](), None, np.eye(4))}
 
-    frames = _frames(links, tree)
+    frames: dict[str, _Group] = {}
     at = {top: (top, np.eye(4))}  # body that contains a link, and the pose of the link in it
     waiting = [top] if tops else []
     while waiting:
@@ -208,11 +207,9 @@ def _bodies(
         groups[body].add(links[name], pose, read.macros)
         for joint in children.get(name, []):
             placement = pose @ joint.pose
-            if joint.kind == "fixed" and keep_fixed is not True:
+            if joint.kind == "fixed" and not keep_fixed:
                 at[joint.child] = (body, placement)
-                named = keep_fixed and joint.child in keep_fixed
-                if named or joint.child in frames:  # the mass is merged
-                    groups[joint.child] = _Group(joint.joint, body, placement)
+                frames[joint.child] = _Group(joint.joint, body, placement)
             else:
                 groups[joint.child] = _Group(joint.joint, body, placement, joint.limits)
                 at[joint.child] = (joint.child, np.eye(4))
@@ -221,26 +218,7 @@ def _bodies(
     if lost is not None:
         cure = "Remove the joint that leads back."
         lost.node.refuse("joints that form a tree", "a cycle of joints", cure)
-    return groups
-
-
-def _frames(links: Mapping[str, Link], tree: Mapping[str, UrdfJoint]) -> set[str]:
-    """Links that are mere frames: without mass and shape, and so is all that is fixed to them.
-
-    None are kept of a robot with too many.
-    """
-    parts = ("inertial", "visual", "collision")
-    more = [n for n, x in links.items() if any(x.node.element.find(p) is not None for p in parts)]
-    more += [joint.parent for joint in tree.values() if joint.kind != "fixed"]
-    carrier = {joint.child: joint.parent for joint in tree.values()}
-    frames = set(links)
-    while more:
-        name = more.pop()
-        if name in frames:
-            frames.remove(name)
-            more += [carrier[name]] if name in carrier else []
-    moving = sum(joint.kind != "fixed" for joint in tree.values())
-    return frames if len(frames) + moving < MOST_BODIES else set()
+    return groups | (frames if len(groups) + len(frames) <= MOST_BODIES else {})
 
 
 def _actuated(

@@ -154,8 +154,18 @@ class Pose:
     rotation: Quaternion = (0.0, 0.0, 0.0, 1.0)
     _cures: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(
-            ("rpy", "euler", "angles", "quaternion", "orientation", "axis_angle"),
-            "Give the rotation as a unit quaternion: rotation = [x, y, z, w].",
+            (
+                "rpy",
+                "rpy_deg",
+                "attitude_deg",
+                "euler",
+                "angles",
+                "quaternion",
+                "orientation",
+                "axis_angle",
+            ),
+            "Give the rotation as a unit quaternion: rotation = [x, y, z, w]; by the angle a about "
+            "the unit axis n it is [n sin(a/2), cos(a/2)].",
         ),
         **dict.fromkeys(("xyz", "position", "origin"), "Write translation = [x, y, z], m."),
     }

@@ -57,17 +57,25 @@ def robot_sections(robot: Mechanism) -> list[Section]:
         f"total mass {_number(this.total_mass)} kg, "
         + (f"gravity {_vector(gravity)} m/s^2" if np.any(gravity) else "no gravity")
     )
+    carrying = {body.parent for body in this.bodies} | {wheel.body for wheel in this.wheels}
+    frames = [
+        body
+        for body in this.bodies
+        if body.parent and not body.joint.nv and not body.inertia.mass
+        if not body.shape and body.name not in carrying
+    ]
+    bodies = [body for body in this.bodies if body not in frames]
     joints = [
         (
             body.name, body.parent or "", _joint(body.joint), body.joint.nq, body.joint.nv,
             "yes" if body.name in driven else "", _limits(body),
         )
-        for body in this.bodies
+        for body in bodies
     ]  # fmt: skip
     # Products of inertia are rare: omit their column if all are zero.
-    tilted = any(np.any(_products(body.inertia)) for body in this.bodies)
+    tilted = any(np.any(_products(body.inertia)) for body in bodies)
     masses = []
-    for body in this.bodies:
+    for body in bodies:
         inertia = body.inertia
         parts = [np.diag(inertia.tensor), *([_products(inertia)] if tilted else [])]
         centre = _vector(inertia.com) if inertia.mass else ""
@@ -80,6 +88,9 @@ def robot_sections(robot: Mechanism) -> list[Section]:
         Section(head=("body", "parent", "joint", "nq", "nv", "driven", "limits"), rows=joints),
         Section(head=columns, rows=masses),
     ]
+    if frames:
+        text = "; ".join(f"{body.name} on {body.parent}" for body in frames)
+        found.append(Section(text=f"frames: {text}"))
     if this.wheels:
         wheels = [
             (

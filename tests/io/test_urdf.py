@@ -166,7 +166,9 @@ def test_rules_of_the_format(rule: str, keep_fixed: bool, tmp_path: Path) -> Non
     text = RULES[rule]
     ours = load(tmp_path, text, keep_fixed=keep_fixed)
     links = len(re.findall("<link ", text))
-    assert len(ours.bodies) == (links if keep_fixed else links - text.count('"fixed"'))
+    assert len(ours.bodies) == links
+    heavy = sum(body.inertia.mass > 0.0 for body in ours.bodies)
+    assert heavy <= (links if keep_fixed else links - text.count('"fixed"'))
     compare(text, ours)
 
 
@@ -328,7 +330,8 @@ def test_a_locked_joint_is_the_joint_held(tmp_path: Path, kind: str, value: floa
     text = chain(kind, ORIGIN + '<axis xyz="1 2 2"/>', more)
     moving = load(tmp_path, text)
     held = load(tmp_path, text, f"{GRAVITY}locked = {{ j = {value} }}")
-    assert [body.name for body in held.bodies] == ["base", "hand"]
+    assert [body.name for body in held.bodies] == ["base", "hand", "tip"]
+    assert held.bodies[2].inertia.mass == 0.0
     rng = np.random.default_rng(0)
     q, v = held.random(rng), random_velocity(held, rng)
     whole, rate = np.insert(q, 7, value), np.insert(v, 6, 0.0)
@@ -344,7 +347,8 @@ def test_a_joint_is_locked_within_its_range(tmp_path: Path, value: float, inside
     text = chain("revolute", ORIGIN + '<limit lower="-0.5" upper="0.75"/>')
     side = f"locked = {{ j = {value} }}"
     if inside:
-        assert len(load(tmp_path, text, side).bodies) == 1
+        held = load(tmp_path, text, side)
+        assert [body.inertia.mass > 0.0 for body in held.bodies] == [True, False]
     else:
         with pytest.raises(DescriptionError, match=r"range of the joint, -0.5 to 0.75"):
             load(tmp_path, text, side)
@@ -650,7 +654,7 @@ def test_files_that_macros_include(tmp_path: Path) -> None:
     for found in ("$(find kr10_support)/urdf", "package://kr10/urdf", str(home)):
         path.write_text(arm.replace("$(find links)/urdf", found))
         with confined(tmp_path):
-            assert [body.name for body in cc.load(path).bodies] == ["base", "tip"]
+            assert [body.name for body in cc.load(path).bodies] == ["base", "tip", "end"]
     (home / "link.xacro").rename(tmp_path / "link.xacro")
     path.write_text(arm.replace("$(find links)/urdf", str(tmp_path)))
     with confined(home), pytest.raises(DescriptionError, match="outside"):

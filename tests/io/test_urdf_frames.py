@@ -28,6 +28,7 @@ TEXT = robot(
     link("fore"),
     joint("k", "revolute", "weight", "fore", ORIGIN + AXIS),
 )
+FRAMES = ["flange", "tool0", "weight"]
 TASK = """
 name = "hold"
 robot = "arm.urdf"
@@ -46,12 +47,13 @@ dt = 0.01
 """
 
 
-@pytest.mark.parametrize("frames", [["tool0"], ["tool0", "flange", "weight", "fore", "none"]])
-def test_named_links_are_frames_of_a_robot_that_moves_alike(tmp_path: Path, frames: list[str]):
-    merged = load(tmp_path, TEXT)
-    found = load(tmp_path, TEXT, keep_fixed=frames)
+def test_links_on_fixed_joints_are_frames_of_a_robot_that_moves_alike(tmp_path: Path) -> None:
+    merged = load(tmp_path, TEXT, keep_fixed=True)
+    found = load(tmp_path, TEXT)
     named = [body.name for body in found.bodies]
-    assert set(named) == {"bus", "arm", "fore", "tool0", *frames} - {"none"}
+    assert set(named) == {"bus", "arm", "fore", "tool0", "flange", "weight"}
+    heavy = [body.name for body in found.bodies if body.inertia.mass]
+    assert heavy == ["bus", "arm", "fore"]
     rng, oracle = np.random.default_rng(1), UrdfOracle(TEXT, found)
     for _ in range(2):
         q, v = found.random(rng), random_velocity(found, rng)
@@ -71,7 +73,7 @@ def test_outputs_of_tasks_name_frames(tmp_path: Path) -> None:
     task = load_task(tmp_path / "task.toml")
     (output,) = task.outputs
     assert output.body == "tool0"
-    assert [body.name for body in task.robot.bodies] == ["bus", "arm", "tool0", "fore"]
+    assert [body.name for body in task.robot.bodies] == ["bus", "arm", "fore", *FRAMES]
     assert (task.robot.nq, task.robot.actuated) == (merged.nq, merged.actuated)
 
 
@@ -84,7 +86,7 @@ def test_a_misspelt_frame_is_an_error(tmp_path: Path) -> None:
 
 def test_a_servo_tracks_a_frame_as_the_point_of_its_body(tmp_path: Path) -> None:
     """The same torques as with the frame's pose in the body that carries it."""
-    found = load(tmp_path, TEXT, 'base = "fixed"', keep_fixed=["tool0"])
+    found = load(tmp_path, TEXT, 'base = "fixed"')
     frame = found.bodies[found.index("tool0")].placement
     fore = cc.Output("fore", "fore", "R", axes="z", point=(0.3, 0.1, 0.0))
     goal, model, torques = cc.references.hold([0.3, 0.2])(0.0), cc.reduce(found), []

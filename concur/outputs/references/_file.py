@@ -187,6 +187,8 @@ def _smoothed(times: Floats, poses: Floats, smooth: float | None, group: str | N
         }
         if not any(felt.values()):
             return table(times, poses, group=group)
+        # A coordinate that rests scatters by nothing: rounding is no deviation.
+        scatter = {unit: max(least, x) for unit, x in scatter.items()}
         within = {unit: ABOVE * x for unit, x in scatter.items()}
     else:
         within = dict.fromkeys(fit.units, smooth)
