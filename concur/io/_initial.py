@@ -156,33 +156,30 @@ def read_momentum(
     return np.array([0.0, 0.0, 0.0, *robot.momentum(q, v)[3:]])
 
 
-def spun_momentum(
+def spinning(
     table: InitialTable, servo: Servo, found: Start, path: str | PathLike[str]
-) -> np.ndarray:
-    """Momentum of a spin while the outputs move as at a start, which was found at another one.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Momentum (6,) of a spin, and velocities (ns,) of joints that move the outputs as at a start.
 
-    Both the momentum for velocities s of the joints and those that keep the velocities of the
-    outputs are affine: the momentum that satisfies both solves three linear equations.
+    The start was found at another momentum. The momentum for velocities of the joints and the
+    velocities that keep those of the outputs are affine: both together are linear equations.
     """
     model, q = servo.model, found.q
+    horizontal, drift = model.lift(q)
+    moved = np.array([servo.motion(q, column)[0] for column in horizontal.T]).T
+    follow = np.linalg.pinv(moved)
 
-    def outputs(v: np.ndarray) -> np.ndarray:
-        return np.asarray(servo.motion(q, v)[0])
-
-    def other(momentum: np.ndarray) -> np.ndarray:
-        """Momentum of the spin with the joints that follow at a momentum."""
-        drift = model.lift(q, momentum)[1] - model.lift(q)[1]
-        s = found.s - follow @ outputs(drift)
+    def at(momentum: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Momentum of the spin, and velocities, with joints that follow at a momentum."""
+        change = np.asarray(model.lift(q, momentum)[1]) - drift
+        s = found.s - follow @ np.asarray(servo.motion(q, change)[0])
         named = dict(zip(model.shape_names, s.tolist(), strict=True))
-        changed = read_momentum(table, None, model.robot, q, path, named)
-        return np.asarray(changed)[3:]
+        return np.asarray(read_momentum(table, None, model.robot, q, path, named)), s
 
-    horizontal = model.lift(q)[0]
-    follow = np.linalg.pinv(np.array([outputs(column) for column in horizontal.T]).T)
-    unit = np.eye(6)[3:]
-    start = other(np.zeros(6))
-    slope = np.array([other(one) - start for one in unit]).T
-    return np.array([0.0, 0.0, 0.0, *np.linalg.solve(np.eye(3) - slope, start)])
+    start = at(np.zeros(6))[0]
+    slope = np.array([at(one)[0] - start for one in np.eye(6)]).T
+    momentum = np.linalg.solve(np.eye(6) - slope, start)
+    return momentum, at(momentum)[1]
 
 
 def _offset(

@@ -24,7 +24,7 @@ from concur.errors import (
 from concur.files import given, recorded
 from concur.io._configuration import check_bodies, read_configuration
 from concur.io._imperfections import read_imperfections, read_slip
-from concur.io._initial import read_momentum, read_posture, spun_momentum, start_on_reference
+from concur.io._initial import read_momentum, read_posture, spinning, start_on_reference
 from concur.io._nominal import nominal_values
 from concur.io._proof_task import proof_task
 from concur.io._reference import read_reference
@@ -90,8 +90,8 @@ class Source:
     read: Mapping[str, Any]
 
 
-MOST_STARTS = 5
-"""Starts with a spin until momentum and velocities agree; usually two."""
+FINAL_ERROR = 1e-3
+"""Limit of the errors at the end, m and rad, where torques are held or the plant is another."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -710,6 +710,9 @@ def _read(path: str | PathLike[str]) -> Task:
     moving, tolerances = task.plant, task.tolerances
     if not math.isfinite(tolerances.evaluate_after):
         tolerances = replace(tolerances, evaluate_after=0.5 * task.simulation.duration)
+    as_modelled = not (task.simulation.control_period or task.imperfections or moving.file)
+    if "final_error" not in data.get("tolerances", {}) and not as_modelled:
+        tolerances = replace(tolerances, final_error=FINAL_ERROR)
     velocities = dict(task.initial.s or {})
     # The joints of the velocities exist; the model determines those that are free later.
     check_bodies((name.split("[")[0] for name in velocities), robot, path, "[initial.s]")
@@ -753,15 +756,12 @@ def _read(path: str | PathLike[str]) -> Task:
         return replace(read, **_worlds(read, task))
     servo = read.nominal.servo
     found = start_on_reference(task.initial, servo, read.reference, path)
-    for _ in range(MOST_STARTS if task.initial.spin_deg is not None else 0):
-        # Momentum and velocities that follow the reference depend on each other.
-        told = servo.model.momentum
-        read = replace(read, momentum=frozen(spun_momentum(task.initial, servo, found, path)))
+    s = found.s
+    if task.initial.spin_deg is not None:
+        momentum, s = spinning(task.initial, servo, found, path)
+        read = replace(read, momentum=frozen(momentum))
         servo = read.nominal.servo
-        found = start_on_reference(task.initial, servo, read.reference, path)
-        if np.allclose(servo.model.momentum, told, rtol=1e-12, atol=0.0):
-            break
-    velocities = dict(zip(servo.model.shape_names, found.s.tolist(), strict=True))
+    velocities = dict(zip(servo.model.shape_names, s.tolist(), strict=True))
     read = replace(read, q0=frozen(found.q), initial_velocities=velocities)
     started = replace(read, **_worlds(read, task))
     if read.law_table.get("kind", "servo") == "servo":

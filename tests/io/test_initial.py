@@ -147,7 +147,6 @@ def test_spin_and_attitude_of_the_hull_in_degrees(tmp_path: Path) -> None:
         ("spin_deg = [0, 0, 1]", "momentum = [0, 0, 0, 0, 0, 0]", "spin_deg"),
         ("spin_deg = [0, 0]", "", "spin_deg"),
         ("spin_deg = 3.0", "", "spin_deg"),
-        ('start = "on reference"\nspin_deg = [0, 0, 1]', "", "spin_deg"),
         (
             "attitude_deg = [0, 0, 1]\nq = { spacecraft = [0, 0, 0, 0, 0, 0, 1] }",
             "",
@@ -159,6 +158,29 @@ def test_a_spin_is_said_once(initial: str, momentum: str, field: str, tmp_path: 
     with pytest.raises(ConcurError, match=f"`{field}`") as caught:
         flyer(tmp_path, "[initial]\n" + initial, momentum)
     assert "[initial]" in str(caught.value)
+
+
+@pytest.mark.parametrize("group", ["R3xSO3", "R3"])
+def test_outputs_start_on_their_references_while_the_hull_spins(group: str, tmp_path: Path) -> None:
+    """The hand follows a circle from the start on; of redundant joints too."""
+    circle = 'kind = "circle"\ncenter = [1.0, 0.2, 0.3]\nradius = 0.1\nperiod = 5.0\n'
+    circle += "" if group == "R3" else "attitude = [0.0, 0.0, 0.0, 1.0]\n"
+    text = FLYER.replace("R3xSO3", group).replace(
+        '[reference.hand]\nkind = "hold"\npoint = [1.0, 0.2, 0.3, 0.0, 0.0, 0.0, 1.0]\n',
+        "[reference.hand]\n" + circle,
+    )
+    near = "near = { turret = 0.3, upper_arm = 0.7, forearm = -1.2, wrist_pitch = 0.5 }\n"
+    start = '[initial]\nstart = "on reference"\nspin_deg = [1.0, -2.0, 3.0]\n'
+    file = tmp_path / "task.toml"
+    file.write_text(text.replace("MOMENTUM", "") + start + near)
+    task = load_task(file)
+    servo, s = task.servo, task.shape_velocities(task.servo)
+    v = servo.model.velocity(task.q0, s)
+    assert np.degrees(v[3:6]) == pytest.approx([1.0, -2.0, 3.0], abs=1e-9)
+    assert task.robot.momentum(task.q0, v)[:3] == pytest.approx(np.zeros(3), abs=1e-10)
+    goal = task.reference(0.0)
+    for error in servo.error(task.q0, s, goal)[:2]:
+        assert np.abs(error).max() < 1e-9
 
 
 def test_a_vehicle_has_no_spin_by_momentum(tmp_path: Path) -> None:

@@ -98,6 +98,22 @@ def test_a_task_is_read_as_written(tmp_path: Path) -> None:
     assert task.tolerances == Tolerances(evaluate_after=10.0)
 
 
+@pytest.mark.parametrize(
+    ("extra", "limit"),
+    [
+        ("", 1e-6),
+        ("control_period = 0.02\n", 1e-3),
+        ("control_period = 0.02\n[tolerances]\nfinal_error = 2e-6\n", 2e-6),
+        ("[imperfections]\nlag = 0.001\n", 1e-3),
+    ],
+)
+def test_final_errors_of_held_torques_have_another_limit(
+    extra: str, limit: float, tmp_path: Path
+) -> None:
+    text = TASK.replace("dt = 0.01\n", "dt = 0.01\n" + extra)
+    assert load_task(write(tmp_path, text)).tolerances.final_error == limit
+
+
 def test_a_task_travels_as_the_text_of_its_files(tmp_path: Path) -> None:
     """A worker has other files, or none, and makes the same task; changes travel too."""
     own = altered('robot = "rover_arm"', 'robot = "robot.toml"')

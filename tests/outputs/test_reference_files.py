@@ -256,6 +256,21 @@ def test_noise_that_the_manual_states(tmp_path: Path) -> None:
     assert 0.09 < smooth.smoothing.noise_of_samples["m"] < 0.13
 
 
+def test_a_coordinate_that_rests_is_followed_too(tmp_path: Path) -> None:
+    """Its scatter is that of arithmetic alone, which is no tolerance."""
+    t = np.arange(0.0, 8.0, 0.01)
+    turn = np.array([-0.7688, -0.5722, -0.207, 0.1968])
+    rows = np.column_stack([np.sin(t), np.cos(t), 0.1 * t, np.tile(turn, (len(t), 1))])
+    path = tmp_path / "hand.csv"
+    np.savetxt(path, np.column_stack([t, rows]), fmt="%.5f", delimiter=",")
+    for group in ("SE3", "R3xSO3"):
+        motion = cc.references.from_file(path, group=group)
+        sample = motion(2.345)
+        assert np.abs(sample.twist[3:]).max() < 1e-9
+        assert np.abs(sample.acceleration[3:]).max() < 1e-7
+    assert np.linalg.norm(sample.acceleration[:3]) == pytest.approx(1.0, abs=2e-3)
+
+
 @pytest.mark.parametrize(("count", "smoothed"), [(39, False), (40, True)])
 def test_few_samples_are_kept(count: int, smoothed: bool, tmp_path: Path) -> None:
     file = tmp_path / "few.csv"
