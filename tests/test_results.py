@@ -54,7 +54,12 @@ def results(task):
 KINDS = ("run", "record", "compare", "audit", "certificate", "proof", "campaign")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+SLOW = pytest.mark.extended
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(k, marks=SLOW) if k == "proof" else k for k in KINDS]
+)
 def test_saved_result_opens_with_the_same_rows(kind, results, tmp_path):
     found = results(kind)
     assert found.rows

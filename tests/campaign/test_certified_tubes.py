@@ -148,7 +148,7 @@ def held(decays: Sequence[Any], bound: Disturbance, run: Run) -> bool | None:
     return inside
 
 
-@few_by_default(1, 40)
+@pytest.mark.extended
 def test_tubes_hold_all_sampled_motions(
     name: str, count: int, compiler: Any, tmp_path: Path
 ) -> None:

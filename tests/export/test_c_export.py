@@ -29,7 +29,7 @@ def torque(one, row):
     return one.torque(q, s, ReferenceSample(*demand[:3]))
 
 
-@pytest.mark.by_default(3)
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(
     "kind", [*KINDS, *(pytest.param(k, marks=pytest.mark.slow) for k in OTHERS)]
 )
@@ -64,6 +64,7 @@ def test_touches_no_memory_but_its_own(libraries, kind):
     assert done.stderr == ""
 
 
+@pytest.mark.extended
 def test_gives_torques_within_limits(libraries):
     library = libraries("free-flyer, limited")
     one, rows = library.servo, states(library.servo, 150, seed=4)

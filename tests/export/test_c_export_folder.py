@@ -80,6 +80,7 @@ def test_two_laws_link_together_and_with_c_plus_plus(tmp_path):
     assert run("./both", cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.extended
 def test_same_servo_gives_the_same_bytes(tmp_path, compiler):
     """In another process too, and after methods of the robot, the model and the law were compiled,
     which round differently."""

@@ -74,7 +74,7 @@ def test_exported_c_normalises_quaternions_or_refuses_them(libraries, kind):
         assert_allclose(found[codes == ExportStatus.OK][:, :6] - normal(), 0.0, atol=1e-11)
 
 
-@pytest.mark.by_default(1)
+@pytest.mark.extended
 @pytest.mark.parametrize("version", FLYER)
 def test_units_normalise_quaternions_or_refuse_them(units, version):
     check_unit(units("servo", "flyer", version), 6, normal())

@@ -117,6 +117,7 @@ def called(*words, **options):
 # --- files ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.by_default(1)
 def test_binary_has_every_function_of_the_standard_and_shows_nothing_else(folder, tmp_path):
     (library,) = unpacked(folder / "a_spiral.fmu").glob("binaries/*/*.so")
     version = Unit(folder / "a_spiral.fmu").description.fmiVersion[0]

@@ -323,6 +323,7 @@ def test_category_2_holds_under_power_until_the_operator_resets():
         bench.check()
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("reason", [Reason.END, Reason.SIGNAL])
 def test_category_2_without_an_operator(reason):
     """At the end of a task it holds for a while; a process that was asked to end does not."""

@@ -183,6 +183,7 @@ MAY_STOP = [
 ]
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(
     ("file", "axis"), [(ROVER, "forearm"), slow(ROVER, "*"), slow(ROVER_MIT, "upper_arm")]
 )
@@ -254,7 +255,7 @@ LONG_CASES = [
 ]
 
 
-@pytest.mark.by_default(4)
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize(("file", "axis", "kind", "way", "others", "reasons"), LONG_CASES)
 def test_a_long_fault_stops_the_rig(file, axis, kind, way, others, reasons):
     with Bench(file, duration=DURATION) as bench:

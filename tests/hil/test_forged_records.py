@@ -589,6 +589,7 @@ def test_code_is_allowed_in_so_many_words_only(folder, trap):
     assert "trap.py" in " ".join(err.split())  # it is said before it is run
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("coarse")
 def test_nothing_is_written_through_a_link(folder, tmp_path):
     for name in _replay.WRITTEN:

@@ -151,6 +151,7 @@ def test_door_of_the_rig_to_concur_has_the_names_that_the_rig_uses():
 # --- importing is silent and light ----------------------------------------------------------------
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(
     ("program", "absent"),
     [

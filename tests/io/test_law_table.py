@@ -201,6 +201,7 @@ def test_commands_take_the_law_of_the_task(
     assert "field `kind`" in done.output.replace("\n", " ")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "kind", ["computed torque", pytest.param("own", marks=pytest.mark.extended)]
 )

@@ -118,6 +118,7 @@ def machines() -> tuple[tuple[Mechanism, tuple[tuple[str, str], ...]], ...]:
     return tuple(found)
 
 
+@pytest.mark.extended
 def test_motion_is_that_of_pinocchio_composed_by_hand() -> None:
     for robot, pairs in machines():
         oracle, rng = Pinocchio(robot), np.random.default_rng(7)

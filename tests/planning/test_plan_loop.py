@@ -184,6 +184,7 @@ def test_rotor_without_curvature_reaches_nothing() -> None:
         cc.plan_loop(model, [0.1])
 
 
+@pytest.mark.extended
 def test_plan_states_what_it_missed(planar: ReducedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = cc.plan_loop(planar, [1.0], limits=[[-0.3, 0.3]] * 2, cycles=1, harmonics=1)
     assert not plan.reached

@@ -85,6 +85,7 @@ def test_the_verdict_is_refuted_before_any_segment() -> None:
     assert (found.bounds, found.cells) == ((), 0)
 
 
+@pytest.mark.extended
 def test_motions_that_are_not_simulated_are_no_counterexample() -> None:
     wrong = replace(NEAR, torques={"upper_arm": 4.0})
     assert counterexample(task(wrong))

@@ -143,6 +143,7 @@ def test_a_formula_without_a_bound_is_not_proved(formula: str) -> None:
     assert found.reason.startswith("Not shown: expression x inf at 0.00 s")
 
 
+@pytest.mark.extended
 def test_states_in_the_tube_stay_within_the_bounds() -> None:
     statement = replace(NEAR, expressions=MADE)
     case, servo = prover(T), rover().servo

@@ -68,6 +68,7 @@ def holds(model, k: int, d: np.ndarray, value: float, slack: float) -> bool:
     return abs(m.at(whole)[0] - value) <= m.r[0] + more + slack
 
 
+@pytest.mark.extended
 def test_states_in_the_tube_have_the_angles_speeds_and_rates_of_the_models():
     case, state, radii = closed()
     servo, rng, tight = flier().servo, np.random.default_rng(1), 0
@@ -236,7 +237,7 @@ def test_what_is_not_covered_is_undecided_or_rejected():
         assert caught.value.came == option  # the one that is in the way
 
 
-@pytest.mark.by_default(1)
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "others",
     [
@@ -277,6 +278,7 @@ def test_a_base_with_a_placement_is_rejected():
         proof_of(Prover(servo, task.reference, SHORT, task.q0, task.s0, NEAR))
 
 
+@pytest.mark.extended
 def test_a_law_whose_inertia_is_no_number_is_rejected():
     """I^-1 B(x)^T KP x is another pull than kp B(x)^T x, although I^-1 KP is a number."""
     task, inertia = flier(), np.diag([1.0, 1.0, 1.0, 0.25, 0.25, 0.25])

@@ -102,6 +102,7 @@ def test_grounds_that_are_not_well_posed_are_rejected_with_the_cure() -> None:
         ground(least_load={"wheel": 1.0})
 
 
+@pytest.mark.extended
 def test_states_in_the_tube_stay_within_the_bounds() -> None:
     held, push, e = np.array([0.02, 0.15]), np.array([0.01, 0.08]), 0.005
     statement = replace(NEAR, ground=ground(), push=tuple(push), masses=e)
@@ -148,6 +149,7 @@ def test_states_in_the_tube_stay_within_the_bounds() -> None:
     assert (bound[3:] < 1.33 * worst.max(axis=0)[3:]).all()
 
 
+@pytest.mark.extended
 def test_loads_of_worlds_are_those_of_pinocchio() -> None:
     attack = Attack(task(ground(), duration=0.5))
     point = attack.balls.draw(np.random.default_rng(3), 1)

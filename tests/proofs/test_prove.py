@@ -141,6 +141,7 @@ def test_a_base_with_a_placement_is_rejected(angle: tuple[float, ...]) -> None:
         attempt(servo=replace(task.servo, model=cc.reduce(robot)))
 
 
+@pytest.mark.extended
 def test_halved_cells_are_those_of_half_the_edge(monkeypatch: pytest.MonkeyPatch) -> None:
     case, held = prover(T), np.array([0.02, 0.15])
     _, fine, many = swept(case, held, 0.01)

@@ -20,6 +20,7 @@ RATES = ("torque_rate", "held")
 ROWS = (slice(0, 2), slice(2, 5))
 
 
+@pytest.mark.extended
 def test_states_in_the_tube_stay_within_all_bounds() -> None:
     case, servo = prover(T), rover().servo
     (x, ve, wall), found, _ = swept(case, np.array([0.02, 0.15]), 0.0125)
@@ -74,7 +75,7 @@ def test_rates_of_torques_are_those_of_differences_of_the_law() -> None:
         assert (bound <= 1.06 * worst[name] + room).all(), name
 
 
-@pytest.mark.by_default(1)
+@pytest.mark.extended
 @pytest.mark.parametrize("sizes", [(1.0, 5.0), (3.0, 0.0)])
 def test_disturbances_accelerate_the_states_of_rates_and_forces(sizes) -> None:
     """In a thin tube, where bounds without the disturbance would be far too small."""

@@ -172,6 +172,7 @@ def test_forces_are_those_of_pinocchio(side: float) -> None:
         np.testing.assert_allclose(f.mass.c[..., 0], mass, rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.extended
 def test_tensors_over_a_cell_contain_those_inside_with_their_slopes() -> None:
     servo = rover().servo
     own = rover_of(servo.model.robot, servo.outputs)
@@ -356,6 +357,7 @@ def _swept(case: Case, stored: Stored) -> tuple[dict[str, np.ndarray], Any]:
     return kept[0]
 
 
+@pytest.mark.extended
 def test_states_in_the_tube_have_the_values_of_the_checker() -> None:
     """Torques, speeds, angles, and the effects of inertias and of held torques, by the servo."""
     case, stored = proved()

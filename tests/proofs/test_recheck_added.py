@@ -63,6 +63,7 @@ def lie(stored: Stored, kind: str, share: float) -> Stored:
     return replace(stored, bounds=claims)
 
 
+@pytest.mark.extended
 def test_wrenches_are_those_of_pinocchio() -> None:
     """Also of a base with products of inertia, whose wheels spin while it turns."""
     robot = rover().robot
@@ -240,6 +241,7 @@ def everything() -> tuple[Case, Stored]:
     return case_and_file(ALL)
 
 
+@pytest.mark.extended
 def test_all_together_are_confirmed_and_contain_the_values_of_states(monkeypatch) -> None:
     case, stored = everything()
     kept: list[dict[str, np.ndarray]] = []
@@ -321,7 +323,7 @@ MORE: list[tuple[str, Callable[[Stored], Stored]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.by_default(len(MORE) - 1)
+@pytest.mark.extended
 @pytest.mark.parametrize("k", range(len(MORE)))
 def test_more_lies_are_not_confirmed(k: int) -> None:
     case, stored = everything()
@@ -344,6 +346,7 @@ def jumping() -> tuple[Case, Stored]:
     return case_and_file(statement, test_jumps.task(statement), test_jumps.T)
 
 
+@pytest.mark.extended
 def test_jumps_of_the_reference_count(monkeypatch) -> None:
     case, stored = jumping()
     # Without them the tube would not hold what the simulation of `test_jumps` does.

@@ -122,6 +122,7 @@ def hung(robot: Mechanism, body: str, at: tuple[float, ...], length: float = 1.2
     return replace(robot, bodies=(*robot.bodies, load, below), gravity=DOWN)
 
 
+@pytest.mark.extended
 def test_on_wheels_plant_and_model_agree() -> None:
     """A crane car with two loads: accelerations of the full-order plant, energy, no servo."""
     robot = hung(crane_car(), "boom", (2.0, 0.0, 0.0))

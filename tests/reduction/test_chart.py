@@ -163,6 +163,7 @@ def _exterior_derivative(case: Case, q: np.ndarray) -> np.ndarray:
     return slopes - slopes.T - turned
 
 
+@pytest.mark.by_default(4)
 def test_two_form_is_that_of_the_theorem(case: Case) -> None:
     """Thesis: Theorem 3.3.6, (3.3.43), (3.3.45)."""
     for zeta, joints, _, _ in case.states(2):
@@ -171,6 +172,7 @@ def test_two_form_is_that_of_the_theorem(case: Case) -> None:
         assert_close(form, _written_out(case, zeta, joints), 1e-8)
 
 
+@pytest.mark.by_default(3)
 def test_two_form_is_the_exterior_derivative_of_the_shift(case: Case) -> None:
     """Thesis: (3.2.27), (3.3.40)."""
     nc, nb, ns = case.chart.nc, case.chart.nb, case.chart.ns

@@ -137,6 +137,7 @@ def test_imbalances_of_light_bodies_are_found(size: float) -> None:
         assert conservation(reduce(robot, momentum=[1e4] * 6), "rotor").conserved == conserved
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("size", [1e-1, 1e-3, 1e-5])
 def test_imbalances_on_light_arms_beside_heavy_ones_are_found(size: float) -> None:
     # The drive of the boom would throw the arm about.
@@ -204,6 +205,7 @@ def by_equation(model: ReducedModel, found: Conservation, q, s, u) -> float:
     return total
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(
     ("robot", "reference"),
     [
@@ -300,6 +302,7 @@ def rounded(size: float) -> Mechanism:
     return Mechanism("rounded", bodies, actuated=("wheel",))
 
 
+@pytest.mark.extended
 def test_a_tolerance_takes_rounded_robots() -> None:
     robot = rounded(1e-7)
     strict = conservation(reduce(robot), "rotor")

@@ -135,6 +135,7 @@ def slopes_of_two_form(space: PhaseSpace, q: np.ndarray, p: np.ndarray) -> np.nd
 # --- fields, brackets and the exterior derivative ---------------------------------------------
 
 
+@pytest.mark.extended
 def test_field_is_that_of_the_two_form() -> None:
     """Thesis: Proposition 4.2.12, Corollary 4.2.13."""
     model = reduce(crane_car())
@@ -162,6 +163,7 @@ def test_field_is_that_of_the_two_form() -> None:
         assert_close(np.concatenate(one.field(q, p)) @ omega, slope, 1e-9)
 
 
+@pytest.mark.extended
 def test_bracket_is_the_rate_along_the_motion_with_multipliers() -> None:
     """Thesis: (4.2.13)."""
     model = reduce(rover())
@@ -197,6 +199,7 @@ def test_bracket_is_the_rate_along_the_motion_with_multipliers() -> None:
     assert [one.conserved for one in found] == [False, True, False]
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("robot", [crane_car(), rover(), ball_rover()], ids=lambda r: r.name)
 def test_contraction_of_the_exterior_derivative(robot: Mechanism) -> None:
     space = phase_space(reduce(robot))
@@ -291,6 +294,7 @@ def balanced() -> tuple[ReducedModel, ConstantsOfMotion]:
     return model, constants_of_motion(model)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(
     ("robot", "acting"),
     [
@@ -320,6 +324,7 @@ def test_controls_that_change_a_constant(robot: Mechanism, acting: dict[str, set
             assert abs(rate) > 0.1 or abs(rate) < 1e-9
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize(
     "robot",
     [
@@ -337,6 +342,7 @@ def test_nothing_is_found_where_there_is_nothing(robot: Mechanism) -> None:
     assert not found.reducible
 
 
+@pytest.mark.extended
 def test_crane_keeps_a_momentum_that_is_no_symmetry() -> None:
     # Turning the axle on the spot, the wheels rolling by c/b: (p_psi1 - c/b p_psi2)' = 0. The rates
     # of the reference state, without torques, confirm it.
@@ -371,6 +377,7 @@ def test_crane_keeps_a_momentum_that_is_no_symmetry() -> None:
     assert np.ptp(wheel) > 5e-3 * np.abs(wheel).max()
 
 
+@pytest.mark.extended
 def test_constant_of_two_joints_together() -> None:
     robot = merry_go_round()
     with pytest.raises(ReductionError, match="keeps its momentum"):
@@ -396,6 +403,7 @@ def test_constant_of_two_joints_together() -> None:
     assert driven.controls == ("boom",)
 
 
+@pytest.mark.extended
 def test_reduced_motion_of_two_joints_together_is_the_full_motion() -> None:
     """Thesis: Theorem 4.2.18, (4.2.21)."""
     robot = merry_go_round()

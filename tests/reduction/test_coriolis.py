@@ -87,7 +87,7 @@ def worst(model: ReducedModel) -> tuple[float, float, float]:
     return tuple(np.max(found, axis=0))
 
 
-@pytest.mark.by_default(1)
+@pytest.mark.extended
 @pytest.mark.parametrize("which", ["few", "small", "large"])
 def test_factor_plus_transpose_is_the_rate_of_the_mass_matrix(which: str) -> None:
     """004: (4)-(17), (20), (22)-(26)."""

@@ -148,6 +148,7 @@ def _states(name: str, model: ReducedModel, reference: Reference):  # type: igno
 Sampled = tuple[str, ReducedModel, Reference]
 
 
+@pytest.mark.by_default(3)
 def test_motion_is_that_of_the_multipliers(case: Sampled) -> None:
     """Thesis: (4.1.1), (4.1.3), (4.1.4), (4.1.7), (4.2.9), (4.2.13), (5.1.4), (5.1.6)."""
     name, model, reference = case

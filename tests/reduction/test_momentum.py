@@ -101,6 +101,7 @@ def test_connection_is_that_of_the_locked_inertia_and_the_momentum_map(case: Cas
         assert_close(ours @ infinitesimal, np.eye(nb), 1e-12)
 
 
+@pytest.mark.by_default(1)
 def test_curvature_is_that_of_differences(thorough: Case) -> None:
     """Thesis: (3.2.24)."""
     case = thorough
@@ -168,6 +169,7 @@ def _torque(t: float, size: int) -> np.ndarray:
     return 0.8 * np.sin((1.0 + np.arange(size)) * t + 0.5 * np.arange(size))
 
 
+@pytest.mark.by_default(1)
 def test_motion_with_torques_and_a_wrench_is_that_of_the_full_order(thorough: Case) -> None:
     case = thorough
     model, full = case.model, case.full
@@ -207,6 +209,7 @@ def test_motion_with_torques_and_a_wrench_is_that_of_the_full_order(thorough: Ca
 # --- frames -----------------------------------------------------------------------------------
 
 
+@pytest.mark.extended
 def test_other_inertial_frame_changes_nothing_inside() -> None:
     robot = floater("SE(3)")
     rng = np.random.default_rng(6)

@@ -27,7 +27,7 @@ def kept(rates: np.ndarray) -> int:
     return rates.shape[1] - int(np.sum(sizes > 1e-6))
 
 
-@pytest.mark.by_default(2)
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("name", ROBOTS)
 def test_it_finds_the_momenta_that_stay_constant_and_no_other(name: str) -> None:
     robot = replace(ROBOTS[name](), actuated=())

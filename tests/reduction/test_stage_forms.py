@@ -128,6 +128,7 @@ def bracket(robot: Mechanism, first: np.ndarray, second: np.ndarray) -> np.ndarr
     return np.concatenate(parts)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("name", CASES)
 def test_two_form_is_that_of_the_momentum_equation(name: str) -> None:
     held = CASES[name]()
@@ -185,6 +186,7 @@ def test_two_form_is_that_of_the_momentum_equation(name: str) -> None:
         assert_close(form, constants @ along - brackets @ momentum, 1e-7)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("name", ON_WHEELS)
 def test_parts_on_wheels(name: str) -> None:
     held = on_wheels(*ON_WHEELS[name])

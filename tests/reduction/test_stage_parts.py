@@ -150,7 +150,7 @@ CASES = {
 }
 
 
-@pytest.mark.by_default(3)
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("name", CASES)
 def test_equations(name: str) -> None:
     case = CASES[name]

@@ -260,6 +260,7 @@ def test_a_ball_of_equal_moments_keeps_its_momentum_in_its_own_axes() -> None:
     check_against(model, lifted, lambda q, v, tau: full.acceleration(q, v, tau)[0], 10)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("robot", [satellite(), carrier()], ids=lambda robot: robot.name)
 def test_the_base_of_a_floating_robot_is_such_a_stage_itself(robot: Mechanism) -> None:
     from concur.reduction._stages import further_stages
@@ -315,6 +316,7 @@ def test_a_model_says_when_it_could_be_reduced_further() -> None:
     assert "stages" not in reduce(crane(undriven="column"), stages="auto").reason
 
 
+@pytest.mark.extended
 def test_momenta_are_zero_unless_given() -> None:
     robot = crane(undriven="column")
     assert reduce(robot, stages=["column"]).theta == (0.0,)
@@ -326,6 +328,7 @@ def test_momenta_are_zero_unless_given() -> None:
     np.testing.assert_array_equal(still.lift(Q0)[1], np.zeros(8))
 
 
+@pytest.mark.extended
 def test_the_same_stages_at_another_momentum() -> None:
     model = reduce(satellite(), momentum=MU, stages={"rotor": 0.7, "second": -0.2})
     other = model.at_momentum(2 * MU)

@@ -91,7 +91,7 @@ NEAR = {
 }
 
 
-@pytest.mark.by_default(2)
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("case", NEAR)
 def test_nearly_symmetric_robots_are_not_symmetric(case):
     near = NEAR[case]

@@ -94,7 +94,7 @@ def test_dynamics_of_wheeled_robots(name: str) -> None:
     _compare(robot, [body.name for body in robot.bodies], seed=1, states=20)
 
 
-@pytest.mark.by_default(15)
+@pytest.mark.by_default(6)
 @pytest.mark.parametrize("seed", TREES)
 def test_dynamics_of_a_random_tree(seed: int) -> None:
     """Thesis: (3.2.12), (3.3.31), (4.4.28)."""
@@ -311,6 +311,7 @@ def test_factors_solve_with_the_mass_matrix(seed: int) -> None:
         assert_close(accelerations[:, 0], wanted @ chosen, accuracy)
 
 
+@pytest.mark.extended
 def test_forward_dynamics_equal_those_of_pinocchio() -> None:
     for seed in range(8):
         robot = random_tree(seed)

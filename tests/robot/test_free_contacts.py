@@ -174,7 +174,7 @@ def test_gap_at_the_start_is_refused() -> None:
             forced_motion(model, None, 0.1, q, [0.0, 1.0, 0.0], dt=0.1)
 
 
-@pytest.mark.by_default(4)
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("globe", [None, "turns", "floats"])
 @pytest.mark.parametrize(
     ("kind", "hollow"), [("ball", False), ("rubber_ball", True), ("disk", False), ("disk", True)]

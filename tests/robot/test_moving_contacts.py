@@ -36,6 +36,7 @@ def on_hull(robot: Mechanism) -> Callable[[np.ndarray], np.ndarray]:
     return slip
 
 
+@pytest.mark.extended
 def test_crawler_rolls_on_its_spacecraft() -> None:
     robot = load(EXAMPLES / "hull_crawler.toml")
     model = reduce(robot, momentum=MOMENTUM)

@@ -75,6 +75,7 @@ def test_uneven_ball_moves_as_the_reference(model: ReducedModel) -> None:
     np.testing.assert_allclose(kept, np.tile([0.175, 0.37, 0.18], (11, 1)), rtol=0, atol=1e-11)
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("kind", ["ball", "rubber_ball"])
 @pytest.mark.parametrize("normal", [(0, 0, 1), (0.6, 0, 0.8), (0.36, -0.48, 0.8)])
 def test_even_ball_rolls_down_a_slope(kind: str, normal: tuple[float, ...]) -> None:

@@ -53,6 +53,7 @@ def test_no_two_frames_are_alike(film):
         assert changed[30:-60].sum() > 100
 
 
+@pytest.mark.extended
 def test_traces_have_the_colours_of_the_outputs(film):
     last = film[1][-1][30:-60].astype(int)
     for number in range(2):
@@ -60,6 +61,7 @@ def test_traces_have_the_colours_of_the_outputs(film):
         assert np.sum(np.all(np.abs(last - color) < 12, axis=-1)) > 100
 
 
+@pytest.mark.extended
 def test_trace_grows(film):
     green = np.array([0, 158, 115])
     first, last = (

@@ -40,6 +40,7 @@ def counts(axes, color):
     return sum(bar.get_height() for bar in bars)
 
 
+@pytest.mark.extended
 def test_histograms_count_each_world_on_its_side_of_zero():
     rng = np.random.default_rng(0)
     values = np.stack([rng.uniform(0.1, 1, 200), rng.normal(0.3, 1, 200)], axis=1)

@@ -67,6 +67,7 @@ def test_rates_keep_proved_and_unproved_apart():
     assert_allclose(curve(axes, "linearized rate, 2 1/s").get_ydata(), [2, 2])
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(("status", "said"), [(Status.PROVED, "proved"), (Status.UNDECIDED, "not")])
 def test_a_tube_lies_over_motions_and_says_whether_it_is_proved(status, said):
     found = tube(reference(status), 0.3, 0.3)

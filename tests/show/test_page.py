@@ -76,6 +76,7 @@ def test_report_tells_everything(report, run):
     assert f"{error:.4g} m" in shown
 
 
+@pytest.mark.extended
 def test_figures_are_embedded_as_they_are(report, run, tmp_path):
     drawn = run_figures(run)["errors"]()
     saved = tmp_path / "saved.png"
@@ -267,6 +268,7 @@ def test_numbers_that_are_not_finite_have_words(made):
     assert "nan" not in str(cc.compare([lost]))
 
 
+@pytest.mark.extended
 def test_animations_are_shown_and_saved(made, tmp_path):
     film = made[2].animate(fps=20)
     (image,) = etree.fromstring(f"<p>{film._repr_html_()}</p>").iter("img")

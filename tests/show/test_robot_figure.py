@@ -86,6 +86,7 @@ def test_picture_names_every_body_once_and_inside(make):
             assert not box.overlaps(other), (names[i].get_text(), boxes.index(other))
 
 
+@pytest.mark.extended
 def test_a_name_stays_at_its_joint_when_the_view_turns():
     robot = one_joint(J.Revolute((0, 0, 1)))
     figure = robot.plot()
@@ -99,6 +100,7 @@ def test_a_name_stays_at_its_joint_when_the_view_turns():
     np.testing.assert_allclose(name.xy, np.transpose(knot.get_data())[0], atol=1e-9)
 
 
+@pytest.mark.extended
 def test_a_name_with_dollar_signs_is_written_as_it_is(tmp_path):
     inertia = cc.Inertia(1.0, moments=(0.1, 0.1, 0.1))
     robot = cc.Mechanism("$x^$", [cc.Body("$y_$", J.Free(), inertia=inertia)])
@@ -170,6 +172,7 @@ def test_flat_axes_and_wrong_configurations_are_refused():
         robot.plot([0.1, 0.2])
 
 
+@pytest.mark.extended
 def test_pictures_leave_the_settings_of_matplotlib_alone():
     before = dict(mpl.rcParams)
     every_joint().plot()

@@ -49,6 +49,7 @@ def panel(run, figure, start, task=None):
     return found
 
 
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("name", ["errors", "outputs", "torques", "joints", "health", "numerics"])
 def test_charts_have_units_and_text_inside_the_picture(run, name):
     figure = show.run_figures(run)[name]()
@@ -332,6 +333,7 @@ def test_saved_figures_are_small_pictures(run, tmp_path):
     assert dict(mpl.rcParams) == before
 
 
+@pytest.mark.extended
 def test_places_that_cannot_be_written_are_refused(tmp_path):
     run = rover_run(duration=1.0)
     (tmp_path / "file").write_text("in the way")

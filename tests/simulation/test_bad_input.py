@@ -129,6 +129,7 @@ def check_finished_part(error: ConcurError, reference: Reference, q0: np.ndarray
     assert_allclose(part.reference[-1], reference(part.t[-1]).pose, atol=1e-12)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("method", ["rk4", "rkmk4", "dop853"])
 def test_hand_led_out_of_reach(method: str) -> None:
     output = SERVO.output(Q0)

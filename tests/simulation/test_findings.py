@@ -17,6 +17,7 @@ from concur.simulation import RealPlant, Tolerances, simulate
 from tests.simulation.loops import changed
 
 
+@pytest.mark.extended
 def test_difference_of_momentum_says_whose_inertias_measured_it() -> None:
     robot = free_flyer()
     momentum = [1.0, -0.5, 0.2, 0.3, 0.4, -0.1]

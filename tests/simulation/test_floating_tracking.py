@@ -120,6 +120,7 @@ def shipped(tumble: Tumble, pose: np.ndarray, group: str) -> references.Referenc
     return references.drifting(references.moving(still, about), tumble.drift)
 
 
+@pytest.mark.extended
 def test_shipped_references_carry_a_target_along() -> None:
     tumble, servo, _ = scene("R3xSO3")
     robot = servo.model.robot

@@ -147,7 +147,9 @@ ROUTES = {
 }
 
 
-@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize(
+    "route", [pytest.param(r, marks=pytest.mark.extended) if r == "dop853" else r for r in ROUTES]
+)
 def test_a_joint_coasts_to_rest_sticks_and_comes_loose(wheel, route):
     """One joint: it stops after v^2 / 2a, holds below the level of friction, and moves above."""
     motion, dry = ROUTES[route], Friction.of(wheel, coulomb=0.3)

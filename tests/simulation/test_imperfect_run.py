@@ -52,6 +52,7 @@ def test_runs_are_the_program_in_time(rover):
     assert run.plant_differences == ("friction", "resolution", "torque limit", "lag", "latency")
 
 
+@pytest.mark.extended
 def test_runs_of_a_world_are_those_of_its_campaign(rover):
     real = Imperfections.of(rover.robot, coulomb=0.05, noise=1e-5, jitter=1e-3)
     deviations = {("lag", "turret"): [2e-3, 4e-3], ("timing", "latency"): [1e-3, 3e-3]}

@@ -104,6 +104,7 @@ def test_torque_limits_and_ripple_shape_the_torque():
     np.testing.assert_allclose(work, potential, atol=1e-8)
 
 
+@pytest.mark.extended
 def test_flexible_joints_are_springs_between_two_inertias():
     k, d, own, u = 50.0, 0.2, 0.1, 1.0
     real = Imperfections.of(WHEEL, stiffness=k, damping=d, motor_inertia=own)

@@ -126,6 +126,7 @@ def exact() -> tuple[Run, Any, np.ndarray]:
     return run, reference, q
 
 
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("side", [-1, 1])
 @pytest.mark.parametrize("name", ["upper", "speed", "torque"])
 def test_audit_judges_the_exact_motion(name: str, side: int) -> None:

@@ -74,6 +74,7 @@ def torque(robot: Mechanism) -> np.ndarray:
     return 0.3 * np.cos(np.arange(len(robot.actuated_freedoms)))
 
 
+@pytest.mark.by_default(2)
 @methods
 @pytest.mark.parametrize("name", ["falling", "swinging"])
 def test_order_is_four(name: str, method: str) -> None:

@@ -70,7 +70,7 @@ def test_recorded_energy_and_momentum_are_those_of_pinocchio() -> None:
         assert_close(momentum, drawn.momentum, 1e-12)
 
 
-@pytest.mark.by_default(2)
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("name", ["planar_floater", "two_handed_spacecraft", "free_flyer"])
 def test_mujoco_goes_the_same_way(name: str) -> None:
     robot, drawn, model = case(name, 0.1)
@@ -84,6 +84,7 @@ def test_mujoco_goes_the_same_way(name: str) -> None:
     assert apart(robot, moved.q[:1], moved.q[-1:]) > 0.1
 
 
+@pytest.mark.extended
 def test_feedback_is_given_the_state() -> None:
     robot = random_floater("Free", 3)
     drawn = excitation(robot, 2, 0.1)
@@ -109,7 +110,7 @@ def test_feedback_is_given_the_state() -> None:
         assert_close(moved.u[-1], damper(3.0, moved.q[-1], moved.s[-1]), 1e-14)
 
 
-@pytest.mark.by_default(2)
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("base", ["Free", "Planar", "Spherical", "Helical"])
 @methods
 def test_momentum_is_exact_with_coarse_steps_too(base: str, method: str) -> None:

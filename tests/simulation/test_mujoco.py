@@ -226,6 +226,7 @@ def test_casters_have_no_friction_and_the_options_are_those_of_contacts() -> Non
     assert found["right_wheel"].friction[0] == 0.4
 
 
+@pytest.mark.extended
 def test_runs_that_end_early_keep_what_they_have(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = drive(0.1, friction=0.05)
     peaks = {

@@ -52,6 +52,7 @@ def both(
     return values(there.run, there.slip), np.array(rows)
 
 
+@pytest.mark.extended
 def test_a_rover_on_a_smooth_floor_slips_as_in_mujoco() -> None:
     theirs, (ours,) = both(0.05, {}, 0.6)
     assert ours[2] > 0.2

@@ -77,6 +77,7 @@ def simulated(kind: str, duration: float, loop: Any, law: Any = None, real: Any 
     return cc.simulate(robot(kind), law, goal, duration, [0.0], [0.0], loop, plant)
 
 
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("kind", ["pendulum", "slider"])
 @pytest.mark.parametrize("method", ["rk4", "rkmk4", "dop853"])
 def test_the_closed_loop_is_that_of_its_equation(kind: str, method: str) -> None:
@@ -113,6 +114,7 @@ def test_sampled_loops_with_imperfections(kind: str, viscous: float) -> None:
     assert run.v[-1] == pytest.approx(state[1:2], abs=1e-8)
 
 
+@pytest.mark.by_default(4)
 @pytest.mark.parametrize("kind", ["pendulum", "slider"])
 @pytest.mark.parametrize("law", [cc.laws.PD, cc.laws.ComputedTorque])
 @pytest.mark.parametrize("tables", [False, True])

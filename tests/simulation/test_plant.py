@@ -103,6 +103,7 @@ CHAINS |= {base: random_floater(base, seed) for seed, base in enumerate(BASES)}
 CHAINS |= {f"tree {seed}": random_tree(seed) for seed in range(4)}
 
 
+@pytest.mark.by_default(6)
 @pytest.mark.parametrize("name", CHAINS)
 def test_acceleration_of_an_open_chain_is_that_of_pinocchio(name: str) -> None:
     """Thesis: (5.1.4), (5.1.6)."""

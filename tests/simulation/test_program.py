@@ -25,6 +25,7 @@ def rover():
     return cc.load_task(EXAMPLES / "rover_arm.toml")
 
 
+@pytest.mark.extended
 def test_laws_with_a_state_or_limits_are_sampled_as_in_plain_simulations(rover):
     robot = cc.robots.free_flyer()
     model = cc.reduce(robot, momentum=(0.1, 0, 0, 0, 0.02, 0))

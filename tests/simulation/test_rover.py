@@ -54,6 +54,7 @@ def test_states_are_those_of_the_independent_simulator() -> None:
         assert_allclose(run.u[k], expected, rtol=0, atol=1e-10)
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("method", ["rkmk4", "dop853", "rk45", "radau", "lsoda"])
 def test_methods_agree(method: str) -> None:
     # The implicit ones are slow in Python, and nothing more is learnt from a longer run.
@@ -111,6 +112,7 @@ def test_progress_is_reported_up_to_the_end() -> None:
     assert seen == sorted(seen)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(
     ("options", "imperfect"),
     [

@@ -247,6 +247,7 @@ def test_a_run_tells_slip_and_load_of_each_wheel(task, tmp_path):
     assert notes["load of front, smallest"].startswith("lifts off at ")
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("method", ["rkmk4", "dop853"])
 def test_other_integrators_and_held_torques_agree(task, method):
     slip = Slip.of(task.robot, 0.02, supports=FRONT)
@@ -276,6 +277,7 @@ def test_machine_code_and_lanes_give_the_same_run(task):
             assert_allclose(program.state(world, name), values[:-1:5], rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.extended
 def test_campaigns_have_slip_and_loads_as_states_and_signals(task):
     robot = task.robot
     slip = Slip.of(robot, 0.05, supports=FRONT)
@@ -355,6 +357,7 @@ def test_supports_are_part_of_robot_files(tmp_path):
         replace(robot, supports=[(0.5, 0, 0)])
 
 
+@pytest.mark.extended
 def test_grips_are_uncertain_inputs(task):
     robot = task.robot
     slip = Slip.of(robot, 0.5, supports=FRONT)

@@ -52,6 +52,7 @@ def test_drift_is_seen(run: cc.Run) -> None:
     assert off.stage_drifts["column"].max() == pytest.approx(expected, rel=0.05)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("part", [0, 1])
 def test_of_two_parts_of_a_joint_the_worse_one_counts(run: cc.Run, part: int) -> None:
     # A body of a round inertia, held in its centre: its spin, and its turn about the vertical.
@@ -73,6 +74,7 @@ def test_of_two_parts_of_a_joint_the_worse_one_counts(run: cc.Run, part: int) ->
     assert 0.05 < drift[1] < 0.6
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("part", [0, 1], ids=["linear", "angular"])
 def test_drift_of_a_joint_that_slides_and_turns_is_the_same_in_any_unit(
     run: cc.Run, part: int

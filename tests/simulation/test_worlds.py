@@ -170,7 +170,7 @@ def cases(name: str) -> tuple[Plant, dict[str, Any], np.ndarray]:
     return plant, worlds, plant.numbers(worlds)
 
 
-@pytest.mark.by_default(2)
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("name", ROBOTS)
 def test_dynamics_are_those_of_the_robot_built_with_the_numbers(name: str) -> None:
     plant, worlds, numbers = cases(name)

@@ -69,7 +69,7 @@ def assert_same(plant: Plant, given: Any, other: Mechanism) -> None:
     assert np.abs(nominal - plant.world_acceleration(q, v, u, p)[0]).max() > 1e-6
 
 
-@pytest.mark.by_default(3)
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("name", ["odd", "rover", "car", "floater", "mecanum", "marble"])
 def test_tilted_placements_are_those_of_the_rebuilt_robot(name: str) -> None:
     plant = tilted(name)

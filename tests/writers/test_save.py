@@ -30,6 +30,7 @@ def hinge(name: str, parent: str | None = None, **options: object) -> Body:
     return Body(name, joints.Revolute((0, 0, 1)), parent, inertia=heavy, **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.extended
 def test_toml_gives_an_equal_robot(tmp_path: Path) -> None:
     random = [random_robot(seed, limits=True) for seed in range(4)]
     rovers = [random_rover(seed).robot for seed in range(3)]
@@ -133,6 +134,7 @@ def urdf_robots() -> list[Mechanism]:
     return [*random, *SHIPPED.values()]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "part", [slice(0, 10), pytest.param(slice(10, None), marks=pytest.mark.slow)]
 )
