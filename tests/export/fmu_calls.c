@@ -10,22 +10,22 @@ static unsigned any(unsigned n) {
   return (unsigned)(seed >> 33) % n;
 }
 
-static void count(fmi3InstanceEnvironment environment, fmi3Status status, fmi3String category,
-                  fmi3String message) {
+static void count(void *environment, status_t status, const char *category,
+                  const char *message) {
   if (!category || !message || !strlen(message)) abort();
   ++*(long *)environment;
 }
 
-static fmi3Status through_bytes(fmi3Instance unit, fmi3FMUState *state) {
-  fmi3Status status = fmi3OK;
-  fmi3Byte *bytes;
+static status_t through_bytes(void *unit, void **state) {
+  status_t status = OK;
+  byte_t *bytes;
   size_t size = 0;
-  if (!*state) return fmi3OK;
+  if (!*state) return OK;
   fmi3SerializedFMUStateSize(unit, *state, &size);
   bytes = malloc(size);
   status = fmi3SerializeFMUState(unit, *state, bytes, size);
   if (any(2)) bytes[any(sizeof MODEL_TOKEN - 1)] ^= 1;
-  if (status == fmi3OK) status = fmi3DeserializeFMUState(unit, bytes, size, state);
+  if (status == OK) status = fmi3DeserializeFMUState(unit, bytes, size, state);
   free(bytes);
   return status;
 }
@@ -34,19 +34,19 @@ int main(void) {
   long messages = 0, calls = 0, steps = 0;
   int round, call;
   for (round = 0; round < 200; ++round) {
-    fmi3Instance unit = fmi3InstantiateCoSimulation("unit", MODEL_TOKEN, NULL, false, true, false,
+    void *unit = fmi3InstantiateCoSimulation("unit", MODEL_TOKEN, NULL, false, true, false,
                                                     false, NULL, 0, &messages, count, NULL);
-    fmi3FMUState state = NULL;
+    void *state = NULL;
     double time = 0;
     if (!unit) return 1;
     for (call = 0; call < 200; ++call) {
-      fmi3ValueReference references[2];
-      fmi3Boolean flags[3];
-      fmi3Status status = fmi3OK;
+      unsigned references[2];
+      bool flags[3];
+      status_t status = OK;
       const size_t number = 1 + any(2);
       size_t size = 0, k;
       double *values;
-      fmi3Int32 *integers;
+      int32_t *integers;
       for (k = 0; k < number; ++k) {
         references[k] = any(MODEL_VARIABLES + 1);
         size += references[k] < MODEL_VARIABLES ? model_variables[references[k]].size : 1;
@@ -71,7 +71,7 @@ int main(void) {
         case 9:
         case 10:
           status = fmi3DoStep(unit, time, 0.01 * any(4), true, flags, flags + 1, flags + 2, &time);
-          steps += status == fmi3OK;
+          steps += status == OK;
           break;
         case 11: if (!any(6)) status = fmi3Reset(unit); break;
         case 12: status = fmi3GetFMUState(unit, &state); break;
@@ -79,7 +79,7 @@ int main(void) {
         case 14: status = through_bytes(unit, &state); break;
         default: if (!any(8)) status = fmi3Terminate(unit);
       }
-      calls += status == fmi3OK;
+      calls += status == OK;
       free(values);
       free(integers);
     }

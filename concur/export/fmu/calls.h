@@ -1,6 +1,6 @@
-/* Calls that all versions of FMI have, around a unit. The file of a version defines its types, an
-   instance, and `FMI(name)`, the name of a function; calls of features that the description does not
-   offer are rejected. */
+/* Calls that all versions of FMI have, around a unit. The file of a version defines an instance;
+   `FMI(name)`, the name of a function; and ROOM, the parameter for the number of values, which is
+   LENGTH. Calls of features that the description does not offer are rejected. */
 
 #if !defined(EXPORT)
 #if defined(_WIN32)
@@ -27,84 +27,95 @@
 /* The unit is the first member of an instance, which may be missing. */
 #define UNIT(instance) ((unit_t *)(instance))
 
-static status_t unsupported(handle_t instance, const char *function) {
-  return (status_t)refuse_call(UNIT(instance), function, "not supported");
+static status_t unsupported(void *instance, const char *function) {
+  return refuse_call(UNIT(instance), function, "not supported");
 }
 
 #define UNSUPPORTED(name, ...) \
-  API(status_t, name)(handle_t instance, __VA_ARGS__) { return unsupported(instance, TEXT(name)); }
+  API(status_t, name)(void *instance, __VA_ARGS__) { return unsupported(instance, TEXT(name)); }
 #define NO_MODE(name) \
-  API(status_t, name)(handle_t instance) { return unsupported(instance, TEXT(name)); }
+  API(status_t, name)(void *instance) { return unsupported(instance, TEXT(name)); }
 
-API(status_t, ExitInitializationMode)(handle_t instance) {
-  return (status_t)unit_start(UNIT(instance), TEXT(ExitInitializationMode));
+#define GET(name, type, integer) \
+  API(status_t, name)(void *instance, const unsigned references[], size_t count, type values[] ROOM) { \
+    return unit_get(UNIT(instance), references, count, integer, values, LENGTH, TEXT(name)); \
+  }
+#define SET(name, type) \
+  API(status_t, name)(void *instance, const unsigned references[], size_t count, const type values[] ROOM) { \
+    return unit_set(UNIT(instance), references, count, values, LENGTH, TEXT(name)); \
+  }
+/* No variable has this type, or it cannot be set. */
+#define NONE(name, ...) \
+  API(status_t, name)(void *instance, const unsigned references[], size_t count, __VA_ARGS__) { \
+    return instance && !count ? OK : unsupported(instance, TEXT(name)); \
+  }
+
+API(status_t, ExitInitializationMode)(void *instance) {
+  return unit_start(UNIT(instance), TEXT(ExitInitializationMode));
 }
 
-API(status_t, Terminate)(handle_t instance) {
-  return (status_t)unit_enter(UNIT(instance), STEPPING, TERMINATED, TEXT(Terminate));
+API(status_t, Terminate)(void *instance) {
+  return unit_enter(UNIT(instance), STEPPING, TERMINATED, TEXT(Terminate));
 }
 
-API(status_t, Reset)(handle_t instance) { return (status_t)unit_reset(UNIT(instance)); }
+API(status_t, Reset)(void *instance) { return unit_reset(UNIT(instance)); }
 
 /* Saved states: the numbers of an instance, as they are or as bytes. */
 static int is_own(const numbers_t *saved) {
   return saved && memcmp(saved->token, MODEL_TOKEN, sizeof MODEL_TOKEN) == 0;
 }
 
-static status_t copied(handle_t instance, const numbers_t *saved, void **state, const char *name) {
+static status_t copied(void *instance, const numbers_t *saved, void **state, const char *name) {
   if (!*state) *state = allocated(UNIT(instance), sizeof *saved);
-  if (!*state) return (status_t)refuse_call(UNIT(instance), name, "no memory");
+  if (!*state) return refuse_call(UNIT(instance), name, "no memory");
   memcpy(*state, saved, sizeof *saved);
-  return (status_t)OK;
+  return OK;
 }
 
-API(status_t, OF_STATE(Get, ))(handle_t instance, void **state) {
-  if (!instance || !state) return (status_t)ERROR;
+API(status_t, OF_STATE(Get, ))(void *instance, void **state) {
+  if (!instance || !state) return ERROR;
   return copied(instance, &UNIT(instance)->now, state, TEXT(OF_STATE(Get, )));
 }
 
-API(status_t, OF_STATE(Set, ))(handle_t instance, void *state) {
-  const char *const name = TEXT(OF_STATE(Set, ));
+API(status_t, OF_STATE(Set, ))(void *instance, void *state) {
   if (!instance || !is_own((const numbers_t *)state)) {
-    return (status_t)refuse_call(UNIT(instance), name, "no state of this unit");
+    return refuse_call(UNIT(instance), TEXT(OF_STATE(Set, )), "no state of this unit");
   }
   memcpy(&UNIT(instance)->now, state, sizeof(numbers_t));
-  return (status_t)OK;
+  return OK;
 }
 
-API(status_t, OF_STATE(Free, ))(handle_t instance, void **state) {
-  if (!instance) return (status_t)ERROR;
+API(status_t, OF_STATE(Free, ))(void *instance, void **state) {
+  if (!instance) return ERROR;
   if (state) {
     freed(UNIT(instance), *state);
     *state = NULL;
   }
-  return (status_t)OK;
+  return OK;
 }
 
-API(status_t, OF_STATE(Serialized, Size))(handle_t instance, void *state, size_t *size) {
-  if (!instance || !size) return (status_t)ERROR;
+API(status_t, OF_STATE(Serialized, Size))(void *instance, void *state, size_t *size) {
+  if (!instance || !size) return ERROR;
   *size = sizeof(numbers_t);
-  return (status_t)OK;
+  return OK;
 }
 
-API(status_t, OF_STATE(Serialize, ))
-(handle_t instance, void *state, byte_t bytes[], size_t size) {
+API(status_t, OF_STATE(Serialize, ))(void *instance, void *state, byte_t bytes[], size_t size) {
   const char *const name = TEXT(OF_STATE(Serialize, ));
   if (!instance || !bytes || size < sizeof(numbers_t) || !is_own((const numbers_t *)state)) {
-    return (status_t)refuse_call(UNIT(instance), name, "no state, or too few bytes");
+    return refuse_call(UNIT(instance), name, "no state, or too few bytes");
   }
   memcpy(bytes, state, sizeof(numbers_t));
-  return (status_t)OK;
+  return OK;
 }
 
-API(status_t, DESERIALIZE_STATE)
-(handle_t instance, const byte_t bytes[], size_t size, void **state) {
+API(status_t, DESERIALIZE_STATE)(void *instance, const byte_t bytes[], size_t size, void **state) {
   const char *const name = TEXT(DESERIALIZE_STATE);
   numbers_t saved;
-  if (!instance || !state) return (status_t)ERROR;
+  if (!instance || !state) return ERROR;
   if (bytes && size == sizeof saved) memcpy(&saved, bytes, sizeof saved);
   if (!bytes || size != sizeof saved || !is_own(&saved)) {
-    return (status_t)refuse_call(UNIT(instance), name, "no state of this unit");
+    return refuse_call(UNIT(instance), name, "no state of this unit");
   }
   return copied(instance, &saved, state, name);
 }

@@ -17,7 +17,7 @@
 #endif
 
 /* As numbered by FMI 2 and 3. */
-enum { OK, WARNING, DISCARD, ERROR };
+typedef enum { OK, WARNING, DISCARD, ERROR, FATAL, PENDING } status_t;
 
 /* Categories of messages by status. */
 static const char *const categories_of_status[] = {"", "logStatusWarning", "logStatusDiscard",
@@ -40,17 +40,17 @@ typedef struct {
 } unit_t;
 
 /* What each version of FMI defines: messages and memory of the environment. */
-static void log_message(unit_t *unit, int status, const char *message);
+static void log_message(unit_t *unit, status_t status, const char *message);
 static void *allocated(unit_t *unit, size_t size);
 static void freed(unit_t *unit, void *memory);
 
 /* All calls with a missing instance are refused here. */
-static int refuse(unit_t *unit, const char *message) {
+static status_t refuse(unit_t *unit, const char *message) {
   if (unit) log_message(unit, ERROR, message);
   return ERROR;
 }
 
-static int refuse_call(unit_t *unit, const char *function, const char *why) {
+static status_t refuse_call(unit_t *unit, const char *function, const char *why) {
   char message[256];
   snprintf(message, sizeof message, "%s: %s", function, why);
   return refuse(unit, message);
@@ -63,14 +63,14 @@ static int allowed(unit_t *unit, int modes, const char *function) {
   return 0;
 }
 
-static int unit_enter(unit_t *unit, int from, int to, const char *function) {
+static status_t unit_enter(unit_t *unit, int from, int to, const char *function) {
   if (!allowed(unit, from, function)) return ERROR;
   unit->now.mode = to;
   return OK;
 }
 
-static int unit_logging(unit_t *unit, int on, size_t count, const char *const categories[],
-                        const char *every, const char *function) {
+static status_t unit_logging(unit_t *unit, int on, size_t count, const char *const categories[],
+                             const char *every, const char *function) {
   size_t i;
   if (!unit) return ERROR;
   for (i = 0; i < count; ++i) {
@@ -83,7 +83,7 @@ static int unit_logging(unit_t *unit, int on, size_t count, const char *const ca
   return OK;
 }
 
-static int unit_reset(unit_t *unit) {
+static status_t unit_reset(unit_t *unit) {
   if (!unit) return ERROR;
   memset(&unit->now, 0, sizeof unit->now);
   memcpy(unit->now.token, MODEL_TOKEN, sizeof MODEL_TOKEN);
@@ -94,7 +94,7 @@ static int unit_reset(unit_t *unit) {
 }
 
 /* Update the outputs from inputs, parameters and state. */
-static int unit_refresh(unit_t *unit) {
+static status_t unit_refresh(unit_t *unit) {
   numbers_t *now = &unit->now;
   if (now->stale) {
 #if MODEL_STATES
@@ -134,7 +134,8 @@ static void unit_compare(numbers_t *now) {
 #endif
 }
 
-static int unit_setup(unit_t *unit, double start, int has_stop, double stop, const char *function) {
+static status_t unit_setup(unit_t *unit, double start, int has_stop, double stop,
+                           const char *function) {
   if (!allowed(unit, INSTANTIATED, function)) return ERROR;
   if (!(fabs(start) <= DBL_MAX) || (has_stop && !(stop >= start))) {
     return refuse(unit, "The start time must be finite, and the stop time must not precede it.");
@@ -145,8 +146,8 @@ static int unit_setup(unit_t *unit, double start, int has_stop, double stop, con
   return OK;
 }
 
-static int unit_start(unit_t *unit, const char *function) {
-  int status;
+static status_t unit_start(unit_t *unit, const char *function) {
+  status_t status;
   if (!allowed(unit, INITIALIZING, function)) return ERROR;
 #if MODEL_STATES
   if (!(unit->now.x[MODEL_STEP_SIZE] > 0 && unit->now.x[MODEL_STEP_SIZE] <= DBL_MAX)) {
@@ -161,64 +162,63 @@ static int unit_start(unit_t *unit, const char *function) {
   return OK;
 }
 
-static const variable_t *unit_variable(unit_t *unit, unsigned reference, int integer,
-                                       const char *function) {
-  if (reference < MODEL_VARIABLES && model_variables[reference].integer == integer) {
-    return model_variables + reference;
+/* Refuse unknown variables, and another number of values than theirs. */
+static status_t unit_check(unit_t *unit, int modes, const unsigned *references, size_t count,
+                           int integer, size_t room, const char *function) {
+  size_t i;
+  if (!allowed(unit, modes, function)) return ERROR;
+  for (i = 0; i < count; ++i) {
+    const unsigned k = references[i];
+    if (k >= MODEL_VARIABLES || model_variables[k].integer != integer) {
+      return refuse_call(unit, function, "no variable of this type has this value reference");
+    }
+    if (model_variables[k].size > room) return refuse_call(unit, function, "too few values");
+    room -= model_variables[k].size;
   }
-  refuse_call(unit, function, "no variable of this type has this value reference");
-  return NULL;
+  return room ? refuse_call(unit, function, "too many values") : OK;
 }
 
-/* Values of variables, one after the other; `room` is their number. */
-static int unit_get(unit_t *unit, const unsigned *references, size_t count, int integer,
-                    double *values, int *integers, size_t room, const char *function) {
-  size_t i, done = 0;
-  int status = OK;
-  if (!allowed(unit, INITIALIZING | STEPPING | TERMINATED, function)) return ERROR;
-  for (i = 0; i < count; ++i) {
-    const variable_t *variable = unit_variable(unit, references[i], integer, function);
-    const double *source;
-    size_t k;
-    if (!variable) return ERROR;
-    if (variable->size > room - done) return refuse_call(unit, function, "too few values");
-    if (variable->causality == OUTPUT && status != ERROR) status = unit_refresh(unit);
-    if (status == ERROR) return ERROR;
-    source = variable->causality == TIME ? &unit->now.time : unit->now.x + variable->offset;
-    for (k = 0; k < variable->size; ++k) {
-      if (integer) {
-        integers[done + k] = (int)source[k];
-      } else {
-        values[done + k] = source[k];
-      }
-    }
-    done += variable->size;
+/* Values of variables, one after the other: doubles, or ints; `room` is their number. */
+static status_t unit_get(unit_t *unit, const unsigned *references, size_t count, int integer,
+                         void *values, size_t room, const char *function) {
+  size_t i, k, done = 0;
+  if (unit_check(unit, INITIALIZING | STEPPING | TERMINATED, references, count, integer, room,
+                 function) != OK) {
+    return ERROR;
   }
-  if (done != room) return refuse_call(unit, function, "too many values");
+  for (i = 0; i < count; ++i) {
+    const variable_t *variable = model_variables + references[i];
+    const double *source =
+        variable->causality == TIME ? &unit->now.time : unit->now.x + variable->offset;
+    if (variable->causality == OUTPUT && unit_refresh(unit) == ERROR) return ERROR;
+    for (k = 0; k < variable->size; ++k, ++done) {
+      if (integer) ((int *)values)[done] = (int)source[k];
+      else ((double *)values)[done] = source[k];
+    }
+  }
   return OK;
 }
 
-static int unit_set(unit_t *unit, const unsigned *references, size_t count, const double *values,
-                    size_t room, const char *function) {
-  size_t i, done = 0;
-  if (!allowed(unit, INSTANTIATED | INITIALIZING | STEPPING, function)) return ERROR;
+static status_t unit_set(unit_t *unit, const unsigned *references, size_t count,
+                         const double *values, size_t room, const char *function) {
+  size_t i;
+  if (unit_check(unit, INSTANTIATED | INITIALIZING | STEPPING, references, count, 0, room,
+                 function) != OK) {
+    return ERROR;
+  }
   for (i = 0; i < count; ++i) {
-    const variable_t *variable = unit_variable(unit, references[i], 0, function);
-    if (!variable) return ERROR;
-    if (variable->causality == OUTPUT || variable->causality == TIME) {
+    const causality_t causality = model_variables[references[i]].causality;
+    if (causality == OUTPUT || causality == TIME) {
       return refuse_call(unit, function, "only inputs and parameters can be set");
     }
-    if (variable->causality == PARAMETER && unit->now.mode == STEPPING) {
+    if (causality == PARAMETER && unit->now.mode == STEPPING) {
       return refuse_call(unit, function, "parameters are fixed once the initialization is over");
     }
-    if (variable->size > room - done) return refuse_call(unit, function, "too few values");
-    done += variable->size;
   }
-  if (done != room) return refuse_call(unit, function, "too many values");
-  for (i = done = 0; i < count; ++i) {
+  for (i = 0; i < count; ++i) {
     const variable_t *variable = model_variables + references[i];
-    memcpy(unit->now.x + variable->offset, values + done, variable->size * sizeof *values);
-    done += variable->size;
+    memcpy(unit->now.x + variable->offset, values, variable->size * sizeof *values);
+    values += variable->size;
   }
   unit_compare(&unit->now);
   unit->now.stale = 1;
@@ -226,9 +226,9 @@ static int unit_set(unit_t *unit, const unsigned *references, size_t count, cons
 }
 
 /* Step from t to t + h. A step that cannot be computed is discarded and changes nothing. */
-static int unit_step(unit_t *unit, double t, double h, const char *function) {
+static status_t unit_step(unit_t *unit, double t, double h, const char *function) {
   numbers_t *now = &unit->now;
-  int status;
+  status_t status;
   if (!allowed(unit, STEPPING, function)) return ERROR;
   if (!(h > 0 && h <= DBL_MAX)) return refuse_call(unit, function, "the step must be above zero");
   if (!(fabs(t - now->time) <= 1e-3 * h + 1e-9 * fabs(now->time))) {
@@ -251,8 +251,7 @@ static int unit_step(unit_t *unit, double t, double h, const char *function) {
       for (i = 0; i < MODEL_STATES; ++i) sound = sound && fabs(state[i]) <= DBL_MAX;
     }
     if (!sound) {
-      log_message(unit, DISCARD,
-                  "The step is discarded: an input or the state after it is not finite.");
+      log_message(unit, DISCARD, "The step is discarded: an input or the new state is not finite.");
       return DISCARD;
     }
     memcpy(now->x + MODEL_STATE, state, sizeof state);
