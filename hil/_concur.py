@@ -41,18 +41,9 @@ if TYPE_CHECKING:
     from concur.proofs import Reading
     from concur.reduction import ReducedModel
     from concur.robot import Mechanism
+    from concur.show.charts import Curve, Panel, chart
     from concur.show.page import Marked, Section, write_page
-    from concur.show.style import (
-        PALETTE,
-        REFERENCE,
-        TIME,
-        logarithmic,
-        new_figure,
-        output_color,
-        save_picture,
-        side_legend,
-        styled,
-    )
+    from concur.show.style import PALETTE, REFERENCE, output_color, save_picture
     from concur.show.viewer import (
         LOCAL,
         REJECTED,
@@ -108,10 +99,9 @@ _PLACES = {
     "concur.mcap": "Quantity write_mcap",
     "concur.robot": "Mechanism",
     "concur.outputs": "reference_for",
+    "concur.show.charts": "Curve Panel chart",
     "concur.show.page": "Marked Section write_page",
-    "concur.show.style": (
-        "PALETTE REFERENCE TIME logarithmic new_figure output_color save_picture side_legend styled"
-    ),
+    "concur.show.style": "PALETTE REFERENCE output_color save_picture",
     "concur.proofs": "Reading",
     "concur.reduction": "ReducedModel",
     "concur.simulation": (

@@ -106,7 +106,8 @@ class Curve:
     def exceeded(self) -> bool:
         """Whether an extreme is beyond its limit by more than rounding."""
         values = np.asarray(self.values, dtype=float)
-        own = self.extremes or (np.nanmin(values), np.nanmax(values))
+        own = self.extremes
+        own = own or (np.nanmin(values, initial=np.inf), np.nanmax(values, initial=-np.inf))
         slack = [_EXCEEDED * abs(end) if np.isfinite(end) else 0.0 for end in self.limits]
         low, high = self.limits
         return bool(own[0] < low - slack[0] or own[1] > high + slack[1])

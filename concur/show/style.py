@@ -169,17 +169,6 @@ def unmagnified(axes: Axes) -> None:
         axes.set_ylim((low + high - least) / 2, (low + high + least) / 2)
 
 
-def side_legend(axes: Axes) -> None:
-    """Place the legend to the right of the axes, where it covers nothing.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        Axes with labelled artists.
-    """
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
-
-
 def picture(figure: Figure, dpi: int | None = None) -> bytes:
     """Draw a figure as a small PNG, with a palette of its colours.
 

@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 from hil._concur import (
     PALETTE,
     REFERENCE,
-    TIME,
-    logarithmic,
+    Curve,
+    Panel,
+    chart,
     make_directory,
-    new_figure,
     output_color,
     save_picture,
-    side_legend,
-    styled,
 )
 from hil.guard import Flag
 from hil.reasons import Reason, State
 from hil.record import Record
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -38,20 +38,19 @@ STATE_COLORS = {
     State.STOP: "#D55E00",
 }
 _SHADE = "#EEF0F2"
-_COLUMNS = 2
-_ROWS_OF_ONE_COLUMN = 6
 
 CAPTIONS = {
     "errors": "Tracking errors by output and unit. Grey: the law's torques were not sent.",
     "torques": "Torques commanded by the law, sent after the guard, and measured by the drives, "
     "with the limits of the rig.",
     "timing": "Lateness of the cycles after their deadlines, and their computing times.",
-    "guard": "State of the latch, changes by the guard, and counters.",
+    "guard": "State of the latch, cycles whose torques the guard changed, and counters of late and "
+    "limited cycles and of missing and repeated reports.",
 }
 
 
 def error_figure(record: Record) -> Figure:
-    """Draw the tracking errors: one column for each output and unit.
+    """Draw the tracking errors, by output and unit.
 
     Parameters
     ----------
@@ -61,39 +60,27 @@ def error_figure(record: Record) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Top: the norm on a logarithmic axis; bottom: the coordinates.
+        The norm on a logarithmic axis, and the coordinates.
     """
     groups: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for i, (name, unit) in enumerate(record.columns("error")):
         output, _, coordinate = name.rpartition(".")
         groups.setdefault((output, unit), []).append((i, coordinate))
     outputs = list(dict.fromkeys(output for output, _ in groups))
-    run = _runs(record)
+    run, panels = _runs(record), []
     # Outside of a run the law is evaluated too, for a reference that is not followed.
-    t, error = record.time, _only(record["error"], run)
-    with styled():
-        figure = new_figure(max(6.5, 4.3 * len(groups)), 6.2)
-        grid = figure.subplots(2, max(len(groups), 1), sharex=True, squeeze=False)
-        figure.suptitle(f"Tracking error of {_name(record)}")
-        for (top, bottom), ((output, unit), members) in zip(grid.T, groups.items(), strict=True):
-            kind = {"m": "position", "rad": "rotation"}.get(unit, unit)
-            part = error[:, [i for i, _ in members]]
-            norm = np.linalg.norm(part, axis=1)
-            label = _last(norm[run], unit)
-            top.plot(t, norm, color=output_color(outputs.index(output)), linewidth=1.0, label=label)
-            top.set_title(f"{output}: {kind}")
-            top.set_ylabel(f"|error| [{unit}]")
-            logarithmic(top)
-            top.legend()
-            for column, (_, coordinate) in zip(part.T, members, strict=True):
-                bottom.plot(t, column, linewidth=1.0, linestyle="-", label=coordinate)
-            _frame(bottom, part[run])
-            bottom.set_ylabel(f"error coordinates [{unit}]")
-            bottom.set_xlabel(TIME)
-            bottom.legend(ncols=min(3, len(members)))
-            for axes in (top, bottom):
-                _shade(axes, record)
-        return figure
+    error = _only(record["error"], run)
+    for (output, unit), members in groups.items():
+        kind = {"m": "position", "rad": "rotation"}.get(unit, unit)
+        part = error[:, [i for i, _ in members]]
+        norm, color = np.linalg.norm(part, axis=1), output_color(outputs.index(output))
+        curve = Curve(norm, _last(norm[run], unit), color=color)
+        panels.append(Panel(f"{output}: {kind}", f"|error| [{unit}]", [curve], log=True))
+        coordinates = [
+            Curve(column, name) for column, (_, name) in zip(part.T, members, strict=True)
+        ]
+        panels.append(Panel(f"{output}: coordinates", f"error [{unit}]", coordinates))
+    return _chart(f"Tracking error of {_name(record)}", record, panels)
 
 
 def torque_figure(record: Record) -> Figure:
@@ -109,47 +96,27 @@ def torque_figure(record: Record) -> Figure:
     matplotlib.figure.Figure
         A panel for each axis.
     """
-    t, names = record.time, record.columns("torque")
     demand = _only(record["demand"], record["state"] == State.RUN)
     sent, measured = record["torque"], record["measured"]
-    limits = record.manifest.get("limits", {})
-    columns = 1 if len(names) <= _ROWS_OF_ONE_COLUMN else _COLUMNS
-    rows = -(-len(names) // columns)
-    with styled():
-        figure = new_figure(9.0 if columns == 1 else 13.0, 1.2 + 1.75 * rows)
-        grid = figure.subplots(rows, columns, sharex=True, squeeze=False)
-        panels = grid.T.reshape(-1)
-        figure.suptitle(f"Torques of {_name(record)}")
-        for i, (axes, (name, unit)) in enumerate(zip(panels, names, strict=False)):
-            # The lines mostly coincide: each is narrower than the one before.
-            axes.plot(t, demand[:, i], color=REFERENCE, linewidth=4.0, alpha=0.35, label="demand")
-            axes.plot(t, measured[:, i], color=PALETTE[4], linewidth=2.0, label="measured")
-            axes.plot(t, sent[:, i], color=PALETTE[0], linewidth=0.8, label="sent")
-            # A large commanded torque must not flatten the line of the sent torque.
-            _frame(axes, np.column_stack([sent[:, i], measured[:, i]]))
-            limit = float(limits.get(name, {}).get("torque", np.inf))
-            low, high = axes.get_ylim()
-            if limit < 2.0 * max(-low, high):
-                for end in (-limit, limit):
-                    axes.axhline(end, color=REFERENCE, linestyle="-.", linewidth=1.0)
-                axes.set_ylim(min(low, -1.08 * limit), max(high, 1.08 * limit))
-            bound = f"±{limit:.3g} {unit}" if np.isfinite(limit) else "none"
-            peak = _largest(np.abs(sent[:, i]))
-            axes.set_title(f"{name}: at most {peak:.3g} {unit}, limit {bound}")
-            axes.set_ylabel(f"[{unit}]")
-            _shade(axes, record)
-        for axes in panels[len(names) :]:
-            axes.set_axis_off()
-        for axes in grid[-1]:
-            axes.set_xlabel(TIME)
-        if len(names):
-            lines = panels[0].get_lines()[:3]
-            figure.legend(handles=lines, loc="outside lower center", ncols=3)
-        return figure
+    limits, panels = record.manifest.get("limits", {}), []
+    for i, (name, unit) in enumerate(record.columns("torque")):
+        limit = float(limits.get(name, {}).get("torque", np.inf))
+        label = f"sent, at most {_largest(np.abs(sent[:, i])):.3g} {unit}"
+        curves = [  # mostly equal: each line is narrower than the one before
+            Curve(demand[:, i], "demand", color=REFERENCE, style={"linewidth": 4.0, "alpha": 0.35}),
+            Curve(measured[:, i], "measured", "wide", PALETTE[4]),
+            Curve(sent[:, i], label, "line", PALETTE[0], (-limit, limit)),
+        ]
+        panels.append(Panel(name, f"[{unit}]", curves))
+    figure = _chart(f"Torques of {_name(record)}", record, panels)
+    for axes, panel in zip(figure.axes, panels, strict=False):
+        # A large commanded torque must not flatten the line of the sent torque.
+        _frame(axes, np.concatenate([curve.values for curve in panel.curves[1:]]), panel.curves[2])
+    return figure
 
 
 def timing_figure(record: Record) -> Figure:
-    """Draw lateness and computing time of the cycles, over time and as histograms.
+    """Draw lateness and computing time of the cycles over time, with their quantiles.
 
     Parameters
     ----------
@@ -161,74 +128,27 @@ def timing_figure(record: Record) -> Figure:
     matplotlib.figure.Figure
         Microseconds on logarithmic axes.
     """
-    t = record.time
     period = 1e6 / float(record.manifest.get("rate", np.nan))
     late = np.maximum(1e6 * (record["time"] - record["deadline"]), 0.0)
     parts = [
-        ("lateness", "Lateness of each cycle", late, PALETTE[1], 0.5, "half a period: late"),
-        (
-            "compute",
-            "Computing time of each cycle",
-            1e6 * record["compute"],
-            PALETTE[0],
-            1.0,
-            "a period",
-        ),
+        ("Lateness of each cycle", late, PALETTE[1], 0.5, "half a period: late"),
+        ("Computing time of each cycle", 1e6 * record["compute"], PALETTE[0], 1.0, "a period"),
     ]
-    with styled():
-        figure = new_figure(11.0, 6.4)
-        grid = figure.subplots(2, 2, width_ratios=(1.7, 1.0), squeeze=False)
-        figure.suptitle(f"Cycles of {_name(record)}: period {period:.6g} µs")
-        for (left, right), (name, title, values, color, share, word) in zip(
-            grid, parts, strict=True
-        ):
-            finite = np.isfinite(values)
-            good = values[finite]
-            shown = np.maximum(good, 0.1)
-            # In simulated time no cycle is late; a logarithmic axis has no zero.
-            zero = not good.any()
-            left.plot(
-                t[finite],
-                shown,
-                visible=not zero,
-                color=color,
-                linestyle="none",
-                marker=".",
-                markersize=2.0,
-                rasterized=True,
-            )
-            left.set_title(title)
-            left.set_ylabel(f"{name} [µs]")
-            left.axhline(share * period, color=REFERENCE, linestyle="--", linewidth=1.0, label=word)
-            logarithmic(left, 0.1)
-            left.set_ylim(None, max(left.get_ylim()[1], 2.0 * share * period))
-            left.legend(loc="upper right")
-            _shade(left, record)
-            if zero:
-                words = f"{name}: zero throughout"
-                left.text(0.5, 0.4, words, transform=left.transAxes, ha="center")
-                right.set_axis_off()
-            else:
-                edges = np.geomspace(shown.min() * 0.95, max(shown.max(), 1.0) * 1.05, 60)
-                right.hist(shown, bins=edges, color=color, alpha=0.85)
-                for quantile, style in ((0.5, "-"), (0.999, "--"), (1.0, ":")):
-                    value = float(np.quantile(good, quantile))
-                    label = {0.5: "median", 0.999: "99.9 %", 1.0: "largest"}[quantile]
-                    right.axvline(
-                        max(value, 0.1),
-                        color="black",
-                        linestyle=style,
-                        linewidth=1.0,
-                        label=f"{label} {value:.3g} µs",
-                    )
-                right.set_xscale("log")
-                right.set_yscale("log")
-                right.set_ylim(0.7, None)
-                side_legend(right)
-            right.set_xlabel(f"{name} [µs]")
-            right.set_ylabel("cycles")
-        grid[-1, 0].set_xlabel(TIME)
-        return figure
+    panels = []
+    for title, values, color, share, word in parts:
+        good = values[np.isfinite(values)]
+        label = "zero throughout"  # in simulated time no cycle is late
+        if good.any():
+            ends = np.quantile(good, [0.5, 0.999, 1.0])
+            label = "median {:.3g} µs, 99.9 % {:.3g} µs, largest {:.3g} µs".format(*ends)
+        look = {"marker": ".", "markersize": 2.0, "rasterized": True}
+        shown = np.where(np.isfinite(values), np.maximum(values, 0.1), np.nan)
+        curves = [
+            Curve(shown, label, "dots", color, style=look),
+            Curve(np.full(len(values), share * period), word, "limit"),
+        ]
+        panels.append(Panel(title, "time [µs]", curves, log=True, floor=0.1))
+    return _chart(f"Cycles of {_name(record)}: period {period:.6g} µs", record, panels)
 
 
 def guard_figure(record: Record) -> Figure:
@@ -244,60 +164,55 @@ def guard_figure(record: Record) -> Figure:
     matplotlib.figure.Figure
         Three panels over one time axis.
     """
-    from matplotlib.patches import Patch
-
-    t = record.time
     flags = np.nan_to_num(record["flags"]).astype(np.int64) * (record["state"] == State.RUN)
     names = [flag for flag in Flag if flag.value]
-    with styled():
-        figure = new_figure(10.0, 6.6)
-        top, middle, bottom = figure.subplots(3, 1, sharex=True, height_ratios=(0.8, 2.0, 2.2))
-        why = reason_name(record)
-        figure.suptitle(f"Guard of {_name(record)}: {why}")
-        _shade(bottom, record)
-        _shade(middle, record)
-        for state, begin, end in _spans(record):
-            top.axvspan(begin, end, color=STATE_COLORS.get(state, "white"))
-        top.set_yticks([])
-        top.grid(visible=False)
-        top.set_title("State of the latch")
-        patches = [Patch(color=color, label=state.name) for state, color in STATE_COLORS.items()]
-        top.legend(
-            handles=patches, loc="upper left", bbox_to_anchor=(1.01, 1.15), borderaxespad=0.0
+    hits = [flags & flag.value != 0 for flag in names]
+    changes = [
+        Curve(np.where(hit, row, np.nan), look="dots", style={"marker": "|", "markersize": 9.0})
+        for row, hit in enumerate(hits)
+    ]
+    counters = [
+        Curve(
+            record[name],
+            f"{name}: {record[name][-1] if len(record) else 0.0:.6g}",
+            style={"drawstyle": "steps-post"},
         )
-        for row, flag in enumerate(names):
-            hit = flags & flag.value != 0
-            middle.plot(
-                t[hit],
-                np.full(int(hit.sum()), row),
-                linestyle="none",
-                marker="|",
-                markersize=9.0,
-                color=PALETTE[row % len(PALETTE)],
-            )
-        labels = [
-            f"{_words(flag.name)}: {int((flags & flag.value != 0).sum())} cycles" for flag in names
-        ]
-        middle.set_yticks(range(len(names)), labels)
-        middle.set_ylim(len(names) - 0.4, -0.6)
-        middle.set_title("Changes of passed torques by the guard")
-        for number, name in enumerate(("late", "lost", "stale", "clipped")):
-            values = record[name]
-            last = values[-1] if len(values) else 0.0
-            bottom.step(
-                t,
-                values,
-                where="post",
-                color=PALETTE[number],
-                linestyle=("-", "--", "-.", ":")[number],
-                label=f"{name}: {last:.6g}",
-            )
-        bottom.set_title("Counters: late and limited cycles; missing and repeated reports")
-        bottom.set_ylabel("number")
-        bottom.set_ylim(0.0, max(1.0, 1.08 * bottom.get_ylim()[1]))
-        bottom.set_xlabel(TIME)
-        side_legend(bottom)
-        return figure
+        for name in ("late", "lost", "stale", "clipped")
+    ]
+    nothing = np.full(len(record), np.nan)
+    states = [
+        Curve(nothing, state.name, color=color, style={"linewidth": 8.0})
+        for state, color in STATE_COLORS.items()
+    ]
+    panels = [
+        Panel("State of the latch", "", states),
+        Panel("Torques changed", "", changes),
+        Panel("Counters", "cycles, reports", counters, zero=True),
+    ]
+    figure = _chart(f"Guard of {_name(record)}: {reason_name(record)}", record, panels)
+    top, middle, _ = figure.axes
+    for state, begin, end in _spans(record):
+        top.axvspan(begin, end, color=STATE_COLORS.get(state, "white"))
+    top.set_yticks([])
+    labels = [
+        f"{_words(flag.name)}: {int(hit.sum())} cycles"
+        for flag, hit in zip(names, hits, strict=True)
+    ]
+    middle.set_yticks(range(len(names)), labels)
+    middle.set_ylim(len(names) - 0.4, -0.6)
+    return figure
+
+
+def _chart(title: str, record: Record, panels: Sequence[Panel]) -> Figure:
+    """Panels over time; grey while the law's torques were not sent."""
+    figure = chart(title, record.time, panels or [Panel("No outputs", "", [])])
+    for axes in figure.axes:
+        for state, begin, end in _spans(record):
+            if state is not State.RUN:
+                axes.axvspan(begin, end, color=_SHADE, zorder=0)
+        if len(record) > 1:
+            axes.set_xlim(0.0, record.duration)
+    return figure
 
 
 FIGURES = {
@@ -389,23 +304,17 @@ def _spans(record: Record) -> list[tuple[State, float, float]]:
     return spans
 
 
-def _shade(axes: Axes, record: Record) -> None:
-    """Shade the time in which the law's torques were not sent."""
-    for state, begin, end in _spans(record):
-        if state is not State.RUN:
-            axes.axvspan(begin, end, color=_SHADE, zorder=0)
-    if len(record) > 1:
-        axes.set_xlim(0.0, record.duration)
-
-
-def _frame(axes: Axes, values: NDArray[np.float64]) -> None:
-    """Set limits of the axis around finite values, with a margin."""
-    finite = values[np.isfinite(values)]
+def _frame(axes: Axes, values: NDArray[np.float64], limited: Curve) -> None:
+    """Set limits of the axis around finite values, and around their limit if it is near."""
+    finite, limit = values[np.isfinite(values)], limited.limits[1]
     if not finite.size:
         return
     low, high = float(finite.min()), float(finite.max())
     room = 0.08 * (high - low) or 1.0
-    axes.set_ylim(low - room, high + room)
+    low, high = low - room, high + room
+    if limit < 2.0 * max(-low, high):
+        low, high = min(low, -1.08 * limit), max(high, 1.08 * limit)
+    axes.set_ylim(low, high)
 
 
 def _largest(values: NDArray[np.float64]) -> float:
