@@ -13,6 +13,7 @@ from concur.cli._options import one_of, within
 
 if TYPE_CHECKING:
     from concur.certify import Method
+    from concur.results import Result
 
 
 @command(
@@ -32,8 +33,9 @@ def certify(
 ) -> Answer:
     """Prove a decay rate of the errors of a task, with its certified region.
 
-    Writes the proof to proof.json, verifies this file independently, and draws figures. The exit
-    status is 0 only if all claims are proved; 1 if one is refuted or undecided.
+    Writes the proof to proof.json, verifies this file independently, and draws figures, which are
+    also on the page certificate.html. The exit status is 0 only if all claims are proved; 1 if one
+    is refuted or undecided.
 
     Parameters
     ----------
@@ -49,7 +51,8 @@ def certify(
         channel's length: prove and draw the tubes of the errors.
     """
     from concur.certify import certify_task
-    from concur.io import load_task
+    from concur.io import load_task, task_facts
+    from concur.show import write_result
 
     with results(out or Path("out") / task.stem, "certify", overwrite) as kept:
         within("angle", angle, 180.0, "degrees")
@@ -63,6 +66,9 @@ def certify(
         found = found.save(kept.staging)
         kept.publish(kept.staging / name for name in found.files)
         kept.publish(kept.staging.glob("*.json"))  # the operating box
-        kept.draw(reply, found.figures)
+        drawn = kept.draw(reply, found.figures)
+        title, made = f"Certificate of {given.name}", cast("Result", found)
+        page = write_result(made, kept.staging, title, task_facts(given), drawn)
+        kept.publish([page.rename(kept.staging / "certificate.html")])
         own = {"name": given.name, "robot": given.robot.name, "warnings": found.differences}
         return kept.close_with(Answer.of(found, **own))

@@ -29,7 +29,7 @@ MANIFEST = "concur.json"
 
 OWN = {
     "track": ("run.h5", "report.html", "animation.gif", "animation.mp4"),
-    "certify": ("proof.json", "operating.json"),
+    "certify": ("proof.json", "operating.json", "certificate.html"),
     "prove": ("bounds.json", "bounds.png", "report.html"),
     "export": (),
     "verify": ("report.html", "report.json", "campaign.h5"),
@@ -166,8 +166,8 @@ def results(
             _check_folders(folder, command)
             if not overwrite:
                 _check_files(folder, command, entries)
-            listed = entries.get(command, {}).get("files", ())
-            for name in {*listed, *(OWN[command] if overwrite else ())}.difference(keep):
+            earlier = entries.get(command, {}).get("files", ())
+            for name in {*earlier, *(OWN[command] if overwrite else ())}.difference(keep):
                 if (folder / name).is_symlink() or (folder / name).is_file():
                     (folder / name).unlink()
             for stale in folder.glob(f"{_STAGING}*"):
@@ -220,8 +220,11 @@ def _check_folders(folder: Path, command: str) -> None:
 
 
 def _check_files(folder: Path, command: str, entries: dict[str, Any]) -> None:
-    """Reject files that no earlier run wrote; without a manifest, any file."""
-    ours = {MANIFEST, *(name for entry in entries.values() for name in entry["files"])}
+    """Reject files with names of results that no earlier run of the command wrote.
+
+    Without a manifest, reject any file.
+    """
+    ours = {MANIFEST, *entries.get(command, {}).get("files", ())}
     others = sorted(
         path.name
         for path in folder.iterdir()

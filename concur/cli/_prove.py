@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from concur.cli._answer import Answer, Reply
-from concur.cli._app import Out, Overwrite, command
+from concur.cli._app import Overwrite, command
 from concur.cli._folder import results
 from concur.errors import OutputError
 
@@ -38,7 +38,7 @@ INTERPRETED = 2000
 def prove(
     reply: Reply,
     task: Path,
-    out: Out = None,
+    out: Path | None = None,
     samples: Annotated[int | None, typer.Option(min=0)] = None,
     search: Annotated[int, typer.Option(min=0)] = 0,
     seed: Annotated[int, typer.Option(min=0)] = 0,
@@ -60,6 +60,8 @@ def prove(
     ----------
     task : path
         Task file (.toml) with [proof].
+    out : path, optional
+        Folder of the results; default out/<name of the file>/prove.
     samples : int, optional
         Number of worlds inside the statement to simulate; 0 for none. Default: 100 where this
         takes seconds.
@@ -82,7 +84,7 @@ def prove(
     from concur.results import show
     from concur.show.proof_report import write_proof_report
 
-    with results(out or Path("out") / task.stem, "prove", overwrite) as kept:
+    with results(out or Path("out") / task.stem / "prove", "prove", overwrite) as kept:
         given, seconds, began = load_task(task), None, time.perf_counter()
         with reply.progress("proving") as report:
             found = prove_task(given, progress=report)

@@ -239,6 +239,8 @@ def _template() -> jinja2.Template:
 
 
 def _text(value: Any) -> str:
+    if value is None or isinstance(value, bool):  # of a `Table`
+        return {True: "✓", False: "✗", None: ""}[value]
     text = f"{value:.4g}" if isinstance(value, float) else str(value)
     return "\n".join(map(printable, text.split("\n")))
 

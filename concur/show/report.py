@@ -211,8 +211,11 @@ def write_result(
     directory: str | os.PathLike[str],
     title: str,
     facts: Iterable[tuple[str, str]] = (),
+    figures: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write `report.html` of any result: verdict, quantities with their limits, and figures.
+
+    Problems, notes and tables of the result are there too, if it has them.
 
     Parameters
     ----------
@@ -224,6 +227,8 @@ def write_result(
         Title of the page.
     facts : iterable of (str, str), optional
         Further facts: label and value.
+    figures : mapping, optional
+        Maps names to figures, or to PNG files of them; default: those of the result.
 
     Returns
     -------
@@ -242,11 +247,16 @@ def write_result(
     """
     verdict, rows, given = word(result.status), tuple(result.rows), list(facts)
     missed = [f"Missed: {row.quantity}, {row.place}." for row in rows if row.holds is False]
-    figures = {name: (draw(), "") for name, draw in result.figures.items()}
+    if figures is None:
+        figures = {name: draw() for name, draw in result.figures.items()}
+    drawn = {name: (figure, "") for name, figure in figures.items()}
     asked, *others = quantities(rows, ("error of", "stopped early"))
+    tables = [Section(t.title, "", t.head, t.rows) for t in getattr(result, "tables", ())]
+    notes = [Section("Notes", "\n".join(text))] if (text := getattr(result, "notes", ())) else []
     folded = [Section("Facts", rows=given, folded=True)] if given else []
-    sections = [asked, Section("Figures", figures=figures), *others, *folded]
-    return write_page(directory, title, verdict in GOOD, verdict, missed, sections)
+    sections = [asked, *tables, *notes, Section("Figures", figures=drawn), *others, *folded]
+    reasons = getattr(result, "problems", ()) or missed
+    return write_page(directory, title, verdict in GOOD, verdict, reasons, sections)
 
 
 def _verdict(rows: list[Row], audit: list[AuditRow]) -> tuple[bool | None, str, list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 from importlib import import_module
@@ -20,6 +21,7 @@ from concur.outputs.groups import Product, Rotation, Vector
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ROVER = EXAMPLES / "rover_arm.toml"
 library = import_module("concur.certify._task")
+FILES = {"proof.json", "certificate.html", "concur.json"}
 
 BOX = """
 [servo]
@@ -94,7 +96,7 @@ def test_a_rover_decays_from_any_start(tmp_path):
     assert 0.95 * 2 < found["rate"] <= 2
     assert (base["level"], found["start"]["covered"]) == (None, True)
     # The rate depends on no angle; torques of 2 / kd are held.
-    assert names(out) == {"proof.json", "decay.png", "operating.json", "concur.json"}
+    assert names(out) == FILES | {"decay.png", "operating.json"}
     periods = [one["period"] for one in found["held"].values()]
     assert periods == pytest.approx([0.5, 1 / 3])
     assert all(0.0 < o["advised"] < o["delay"] < o["period"] for o in found["held"].values())
@@ -115,7 +117,7 @@ def test_rotations_have_a_region_and_a_figure_of_rates(tmp_path):
     assert turning["level"] == pytest.approx(0.64 * (math.pi / 3) ** 2 / 2)
     assert moving["angle"] is None
     assert found["rate"] == min(turning["rate"], moving["rate"])
-    assert names(out) == {"proof.json", "decay.png", "rates.png", "concur.json"}
+    assert names(out) == FILES | {"decay.png", "rates.png"}
     assert 0.0 < found["estimates_not_proved"]["largest_share_of_bound"] <= 1.0 + 1e-6
     assert any("singular" in condition for condition in found["conditions"])
     assert not any("torque limit" in condition for condition in found["conditions"])
@@ -125,7 +127,7 @@ def test_rotations_have_a_region_and_a_figure_of_rates(tmp_path):
 @pytest.mark.extended
 def test_a_disturbance_has_tubes(tmp_path):
     found = asked(0, ROVER, "--disturbance", "0.09", "--out", tmp_path)
-    files = {"proof.json", "decay.png", "operating.json", "concur.json"}
+    files = FILES | {"decay.png", "operating.json"}
     assert names(tmp_path) == files | {f"tube_{k}.{o}" for k in (1, 2) for o in ("png", "json")}
     assert set(found["recheck"].values()) == {"PROVED"}
     for one, stiffness, size in zip(found["tubes"], (4.0, 9.0), (2, 3), strict=True):
@@ -158,9 +160,13 @@ def test_what_is_undecided_ends_with_one(tmp_path, monkeypatch):
     monkeypatch.setattr(library, "ANGLES", ())
     found = asked(1, EXAMPLES / "free_floater.toml", "--method", "thesis", "--out", tmp_path)
     assert (found["status"], found["recheck"]) == ("UNDECIDED", {"proof.json": "UNDECIDED"})
+    page = html.unescape((tmp_path / "certificate.html").read_text("utf-8"))
+    assert '<div class="banner bad">' in page
+    assert found["problems"][0] in page
+    assert 'id="figure-rates"' in page
     assert not found["start"]["covered"]
     assert found["estimates_not_proved"]["largest_share_of_bound"] is None
-    assert names(tmp_path) == {"proof.json", "rates.png", "concur.json"}
+    assert names(tmp_path) == FILES | {"rates.png"}
     assert "no closed form" in found["problems"][0]
 
 
@@ -177,7 +183,7 @@ def test_gains_that_are_refuted_end_with_one(tmp_path, monkeypatch):
     assert (found["status"], found["recheck"]) == ("REFUTED", {"proof.json": "REFUTED"})
     assert found["against"]
     assert not found["start"]["covered"]
-    assert names(tmp_path) == {"proof.json", "operating.json", "concur.json"}
+    assert names(tmp_path) == FILES | {"operating.json"}
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -229,7 +235,7 @@ def test_a_law_with_integral_has_its_own_proof(tmp_path):
         found = asked(code, task, "--out", tmp_path / status)
         assert (found["status"], found["decay"]) == (status, status)
         assert found["start"]["covered"] is (status == "PROVED")
-        assert names(tmp_path / status) == {"proof.json", "concur.json"}
+        assert names(tmp_path / status) == FILES
 
 
 # --- operating boxes --------------------------------------------------------------------------

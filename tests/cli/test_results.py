@@ -207,6 +207,16 @@ def test_commands_share_a_folder(task: Path, green: Path) -> None:
     assert entry(green)["status"] == "passed"
 
 
+def test_result_of_another_command_is_not_replaced(task: Path, green: Path) -> None:
+    """The proof would end with a page of the same name."""
+    before = (green / "report.html").read_bytes()
+    result = run("prove", task, "--out", green)
+    assert result.exit_code == 2
+    assert "other files: report.html" in result.stderr
+    assert (green / "report.html").read_bytes() == before
+    assert "prove" not in json.loads((green / MANIFEST).read_text())
+
+
 def test_pictures_that_fail_leave_the_numbers(
     task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
