@@ -256,6 +256,22 @@ def test_noise_that_the_manual_states(tmp_path: Path) -> None:
     assert 0.09 < smooth.smoothing.noise_of_samples["m"] < 0.13
 
 
+def test_stated_noise_of_a_long_motion_is_the_noise_it_has(tmp_path: Path) -> None:
+    """100 s with many pieces: the computation needs neither the time nor the memory of all."""
+    t = np.arange(0.0, 100.0, 0.01)
+    rows = np.column_stack([np.sin(3.0 * t), np.cos(2.0 * t)])
+    rows += np.random.default_rng(2).normal(0.0, 1e-3, rows.shape)
+    path = tmp_path / "long.npy"
+    np.save(path, np.column_stack([t, rows]))
+    motion = cc.references.from_file(path)
+    assert motion.smoothing.pieces > 100
+    _, _, found = motion.sample(t)
+    off = found - np.column_stack([-9.0 * np.sin(3.0 * t), -4.0 * np.cos(2.0 * t)])
+    # The scatter and the noise are those of both coordinates together.
+    noise = np.sqrt(np.mean(np.sum(off**2, axis=1)))
+    assert noise == pytest.approx(motion.smoothing.noise["m"], rel=0.2)
+
+
 def test_a_coordinate_that_rests_is_followed_too(tmp_path: Path) -> None:
     """Its scatter is that of arithmetic alone, which is no tolerance."""
     t = np.arange(0.0, 8.0, 0.01)

@@ -44,6 +44,9 @@ CONSISTENT = 1.05
 CLOSE = 0.02
 """Distance of a table from the spline that it stands for, in the tolerance."""
 
+WINDOW = 40
+"""Pieces of a spline on which the noise of its acceleration is computed."""
+
 STEP = 1.0
 """Largest turn (rad) between two entries of a table: beyond half a turn its way is not clear."""
 
@@ -322,13 +325,19 @@ class _Fit:
         return high
 
     def noise(self, pieces: int) -> float:
-        """Standard deviation of the spline's acceleration by samples that scatter by one."""
-        spline = self.spline(pieces)
-        design = spline.design_matrix(self.times, spline.t, DEGREE).toarray()
-        bend = np.eye(design.shape[1])
-        second = type(spline)(spline.t, bend, DEGREE)(self.times, 2)
-        gain = second @ np.linalg.pinv(design)
-        return float(np.sqrt(np.mean(np.sum(gain**2, axis=1))))
+        """Standard deviation of the spline's acceleration by samples that scatter by one.
+
+        Of a long spline the pieces in the middle are as a few of them: only ends differ.
+        """
+        few = min(pieces, WINDOW)
+        cut = len(self.times) if few == pieces else len(self.times) * few // pieces
+        spline = _Fit(self.times[:cut], self.poses[:cut], self.group).spline(few)
+        design = spline.design_matrix(self.times[:cut], spline.t, DEGREE).toarray()
+        second = type(spline)(spline.t, np.eye(design.shape[1]), DEGREE)(self.times[:cut], 2)
+        gain = np.sum((second @ np.linalg.pinv(np.linalg.qr(design, mode="r"))) ** 2, axis=1)
+        middle = gain[cut // 4 : -(cut // 4)].mean()
+        more = len(self.times) - cut
+        return float(np.sqrt((gain.sum() + more * middle) / len(self.times)))
 
 
 def _gain(times: Floats) -> float:
