@@ -22,6 +22,7 @@ ROLES = ("input", "parameter", "output")
 TOKEN = "@TOKEN@"
 """Placeholder of the hash of the contents."""
 
+_TIME = Signal("time", "independent", "time", (Entry("", "s"),), scalar=True)
 _STEP_SIZE = Signal(
     "step_size",
     "parameter",
@@ -121,6 +122,10 @@ class FmuModel:
             own.append(replace(_STEP_SIZE, start=(self.step_size,)))
         return sorted(own, key=lambda signal: ROLES.index(signal.role))
 
+    def size(self, *names: str) -> int:
+        """Number of entries of some signals together."""
+        return sum(signal.size for signal in self.signals if signal.name in names)
+
     @cached_property
     def functions(self) -> dict[str, ca.Function]:
         """The functions that exist, by purpose."""
@@ -130,11 +135,10 @@ class FmuModel:
 
 @dataclass(frozen=True)
 class _Variable:
-    """A variable of FMI: its signal, reference, and place among the numbers of an instance."""
+    """A variable of FMI: its signal, and its place among the numbers of an instance."""
 
     signal: Signal
-    reference: int
-    offset: int
+    offset: int = 0
 
     @property
     def units(self) -> list[str]:
@@ -163,35 +167,27 @@ def fmu_files(model: FmuModel, version: str) -> dict[str, str]:
     texts = {name: c_text(function) for name, function in model.functions.items()}
     offsets, values = _offsets(model)
     variables = _variables(model, offsets, version)
-    inputs = [v.reference for v in variables if v.signal.role == "input"]
-    parameters = [
-        v.reference
-        for v in variables
-        if v.signal.role == "parameter" and v.signal.name != _STEP_SIZE.name
-    ]
-    units = {unit for variable in variables for unit in variable.units} | {"s"}
-    places, place = dict[str, int](), 0
-    for signal in model.signals:
-        if signal.name in model.state:
-            places[signal.name] = place
-            place += signal.size
-    sizes = {signal.name: signal.size for signal in model.signals}
+    known: dict[str, list[int]] = {role: [] for role in (*ROLES, _TIME.role)}
+    for reference, variable in enumerate(variables):
+        if variable.signal.name != _STEP_SIZE.name:
+            known[variable.signal.role].append(reference)
+    inputs, parameters = known["input"], known["parameter"]
+    units = {unit for variable in variables for unit in variable.units}
     interface = f"fmi{version[0]}.c"
-    names = sorted([interface, *(f"{name}.c" for name in texts)])
     given = {
         "model": model,
+        "version": version,
         "token": TOKEN,
         "variables": variables,
         "units": {name: base_units(name) for name in sorted(units - {"1"})},
         # What the outputs depend on: in operation, and at the start.
         "dependencies": ([], parameters) if model.state else (inputs, inputs),
-        "sources": names,
+        "sources": sorted([interface, *(f"{name}.c" for name in texts)]),
         "texts": texts,
         "offsets": offsets,
-        "sizes": sizes,
-        "states": place,
+        "states": model.size(*model.state),
         "start": values,
-        "calls": {name: _call(model, name, offsets, places) for name in texts},
+        "calls": {name: _call(model, name, offsets) for name in texts},
     }
     environment = templates("fmu", escaped=True)
     environment.filters |= {
@@ -200,7 +196,7 @@ def fmu_files(model: FmuModel, version: str) -> dict[str, str]:
         "quoted": lambda text: Markup(json.dumps(text)),
     }
     files = {
-        "modelDescription.xml": f"description{version[0]}.xml.j2",
+        "modelDescription.xml": "description.xml.j2",
         "documentation/index.html": "page.html.j2",
         "sources/model.h": "model.h.j2",
     }
@@ -233,9 +229,8 @@ def _offsets(model: FmuModel) -> tuple[dict[str, int], list[float]]:
         values += signal.start
     if model.memory:
         offsets |= {"before": len(values), "after": len(values) + model.memory}
-        for signal in model.signals:
-            if signal.name == model.remembered:
-                offsets[signal.name] = offsets["after"] - signal.size
+        if model.remembered:
+            offsets[model.remembered] = offsets["after"] - model.size(model.remembered)
         values += [0.0] * (3 * model.memory)
     if model.longest_step:
         offsets["period"] = len(values)
@@ -244,23 +239,23 @@ def _offsets(model: FmuModel) -> tuple[dict[str, int], list[float]]:
 
 
 def _variables(model: FmuModel, offsets: Mapping[str, int], version: str) -> list[_Variable]:
-    """Variables in the order of their references, from 1; 0 is the time."""
-    found = list[_Variable]()
+    """Variables in the order of their references; the first is the time."""
+    found = [_Variable(_TIME)]
     for signal in model.all_signals:
         whole = version == "3.0" or signal.scalar
-        for k, part in enumerate([signal] if whole else map(signal.entry, range(signal.size))):
-            found.append(_Variable(part, len(found) + 1, offsets[signal.name] + k))
+        parts = [signal] if whole else [signal.entry(k) for k in range(signal.size)]
+        found += [_Variable(part, offsets[signal.name] + k) for k, part in enumerate(parts)]
     return found
 
 
-def _call(
-    model: FmuModel, name: str, offsets: Mapping[str, int], places: Mapping[str, int]
-) -> tuple[list[str], list[str]]:
+def _call(model: FmuModel, name: str, offsets: Mapping[str, int]) -> tuple[list[str], list[str]]:
     """Pointers in C through which a graph reads and writes the numbers in place."""
-    function, own = model.functions[name], places if name == "move" else {}
+    function, moves = model.functions[name], name == "move"
 
     def place(signal: str, state: str) -> str:
-        return f"{state} + {own[signal]}" if signal in own else f"x + {offsets[signal]}"
+        if moves and signal in model.state:
+            return f"{state} + {offsets[signal] - offsets[model.state[0]]}"
+        return f"x + {offsets[signal]}"
 
     return (
         ["&h" if taken == "h" else place(taken, "state") for taken in function.name_in()],

@@ -189,7 +189,7 @@ static status_t unit_get(unit_t *unit, const unsigned *references, size_t count,
   for (i = 0; i < count; ++i) {
     const variable_t *variable = model_variables + references[i];
     const double *source =
-        variable->causality == TIME ? &unit->now.time : unit->now.x + variable->offset;
+        variable->causality == INDEPENDENT ? &unit->now.time : unit->now.x + variable->offset;
     if (variable->causality == OUTPUT && unit_refresh(unit) == ERROR) return ERROR;
     for (k = 0; k < variable->size; ++k, ++done) {
       if (integer) ((int *)values)[done] = (int)source[k];
@@ -208,7 +208,7 @@ static status_t unit_set(unit_t *unit, const unsigned *references, size_t count,
   }
   for (i = 0; i < count; ++i) {
     const causality_t causality = model_variables[references[i]].causality;
-    if (causality == OUTPUT || causality == TIME) {
+    if (causality == OUTPUT || causality == INDEPENDENT) {
       return refuse_call(unit, function, "only inputs and parameters can be set");
     }
     if (causality == PARAMETER && unit->now.mode == STEPPING) {
