@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -40,6 +41,9 @@ ABOVE = 5.0
 
 CONSISTENT = 1.05
 """Scatter of a smoothed motion, in that of a closer spline, up to which it is the samples'."""
+
+MORE = 1.2
+"""Factor of the pieces from one trial to the next."""
 
 CLOSE = 0.02
 """Distance of a table from the spline that it stands for, in the tolerance."""
@@ -83,8 +87,8 @@ class Smoothing:
     deviation : dict of str to float
         Largest distance of the smoothed motion from a sample, m and rad.
     noise : dict of str to float
-        Standard deviation of the acceleration of the smoothed motion by this scatter, m/s^2 and
-        rad/s^2.
+        Standard deviation of the acceleration of the smoothed motion, m/s^2 and rad/s^2: by this
+        scatter, and by what a motion with twice the pieces shows beyond its own noise.
     noise_of_samples : dict of str to float
         The same of a cubic spline through all samples.
 
@@ -205,6 +209,8 @@ def _smoothed(times: Floats, poses: Floats, smooth: float | None, group: str | N
             "Give a larger tolerance, or remove samples that lie apart.",
             ConcurError,
         )
+    if smooth is None:
+        pieces = fit.balanced(pieces, scatter, count // 4)
     reference = fit.reference(pieces, within, group)
     while reference is None:  # so loose a spline of quaternions turns at any speed
         if pieces >= count // 2:
@@ -214,12 +220,13 @@ def _smoothed(times: Floats, poses: Floats, smooth: float | None, group: str | N
         reference = fit.reference(pieces, within, group)
     scatter = scatter or fit.scatter(pieces)
     noise, raw = fit.noise(pieces), _gain(times)
+    bent = fit.bent(pieces, scatter) if pieces <= count // 4 else dict.fromkeys(scatter, 0.0)
     reference.smoothing = Smoothing(
         count,
         pieces,
         scatter,
         fit.deviation(pieces),
-        {unit: noise * x for unit, x in scatter.items()},
+        {unit: math.hypot(noise * x, bent[unit]) for unit, x in scatter.items()},
         {unit: raw * x for unit, x in scatter.items()},
     )
     reference.notes = (str(reference.smoothing),)
@@ -323,6 +330,30 @@ class _Fit:
             middle = (low + high) // 2
             low, high = (low, middle) if close(middle) else (middle, high)
         return high
+
+    def bent(self, pieces: int, scatter: dict[str, float]) -> dict[str, float]:
+        """Acceleration that a spline leaves out, by unit: what one of twice the pieces finds.
+
+        Without the noise that the closer one adds to that of samples with this scatter.
+        """
+        coarse, fine = (
+            rates_of(self.spline(n), self.times, self.group)[1] for n in (pieces, 2 * pieces)
+        )
+        added = self.noise(2 * pieces) ** 2 - self.noise(pieces) ** 2
+        squares = {
+            u: np.mean(np.sum((fine - coarse)[:, of] ** 2, axis=1))
+            for u, of in self._of_unit.items()
+        }
+        return {u: math.sqrt(max(0.0, x - added * scatter[u] ** 2)) for u, x in squares.items()}
+
+    def balanced(self, pieces: int, scatter: dict[str, float], most: int) -> int:
+        """Pieces, as many or more, of which the acceleration lacks no more than its noise."""
+        while pieces < most:
+            noise, bent = self.noise(pieces), self.bent(pieces, scatter)
+            if all(bent[unit] <= noise * x for unit, x in scatter.items()):
+                break
+            pieces = min(math.ceil(MORE * pieces), most)
+        return pieces
 
     def noise(self, pieces: int) -> float:
         """Standard deviation of the spline's acceleration by samples that scatter by one.
