@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
-import sys
 
 import numpy as np
 import pytest
-from scipy.integrate import solve_ivp
 
 from concur import robots
 from concur.certify._certificate import Certificate
@@ -17,7 +15,7 @@ from concur.certify._narrow import narrow_decays
 from concur.certify._recheck import examine, recheck
 from concur.certify._status import Status
 from concur.control import ErrorDynamics, Servo
-from concur.errors import ConcurError, DescriptionError, NonFiniteError, OutputError, ShapeError
+from concur.errors import DescriptionError, NonFiniteError, OutputError, ShapeError
 from concur.outputs import Output
 from concur.outputs.groups import (
     Angle,
@@ -30,7 +28,7 @@ from concur.outputs.groups import (
 )
 from concur.reduction import reduce
 from concur.rounding import rounded_down
-from tests.certify._stored import total_map, write
+from tests.certify._stored import write
 
 SETS = {"A": (4.0, 5.0), "B": (4.0, 2.8)}
 
@@ -104,55 +102,6 @@ def test_files_with_a_faster_rate_are_not(name, tmp_path):
     # The hash of the stored file is that of the format.
     stored = json.loads((tmp_path / "proof.json").read_text())
     assert recheck(write(tmp_path / "again.json", stored)) is Status.PROVED
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize("name", CASES)
-def test_no_motion_leaves_the_promise(name):
-    """Starts on the edge of the region, motions by exponentials and an independent integrator."""
-    certificate, groups = certificate_of(name), GROUPS[name]
-    rng = np.random.default_rng(11)
-    n = certificate.dynamics.size
-    kp, kd = 4.0, 2.8
-
-    def slope(_, z):
-        B = total_map(groups, z[:n])
-        return np.concatenate([-B @ z[n:], kp * B.T @ z[:n] - kd * z[n:]])
-
-    for k in range(6):
-        x, ve = rng.normal(size=n), rng.normal(size=n) * (k % 3)
-        for part in certificate.parts:
-            own = part.channel.index
-            level = (kp * x[own] @ x[own] + ve[own] @ ve[own]) / 2
-            wanted = min(part.level, 10.0)
-            scale = np.sqrt(wanted / level) * (1.0 - 1e-9)
-            x[own], ve[own] = scale * x[own], scale * ve[own]
-        assert certificate.contains(x, ve)
-        if any(part.level < np.inf for part in certificate.parts):
-            assert not certificate.contains(1.001 * x, 1.001 * ve)
-        start = np.concatenate([x, ve])
-        times = np.linspace(0.0, 4.0, 41)
-        run = solve_ivp(
-            slope, (0.0, 4.0), start, "DOP853", t_eval=times, rtol=1e-9, atol=1e-11
-        )  # fmt: skip
-        first = certificate.norm(x, ve)
-        for t, z in zip(times, run.y.T, strict=True):
-            envelope = first * np.exp(-certificate.rate * t)
-            assert certificate.norm(z[:n], z[n:]) <= envelope * (1 + 1e-6)
-            size = np.linalg.norm(z)
-            assert size <= certificate.norm(z[:n], z[n:]) * (1 + 1e-12)
-            bound = (
-                certificate.transient_bound * np.exp(-certificate.rate * t) * np.linalg.norm(start)
-            )
-            assert size <= bound * (1 + 1e-6)
-            for part in certificate.parts:
-                own = z[:n][part.channel.index]
-                turned = own[[unit == "rad" for unit in part.channel.units]]
-                if part.angle is not None:
-                    assert np.linalg.norm(turned) <= part.angle * (1 + 1e-9)
-                if part.distance is not None:
-                    moved = own[[unit == "m" for unit in part.channel.units]]
-                    assert np.linalg.norm(moved) <= part.distance * (1 + 1e-9)
 
 
 def test_the_loop_is_as_fast_as_its_slowest_channel():
@@ -301,32 +250,6 @@ def test_gains_that_couple_outputs_make_one_channel(tmp_path):
     assert recheck(tmp_path / "proof.json") is Status.PROVED
 
 
-@pytest.mark.slow
-def test_rotations_that_are_not_isotropic(tmp_path):
-    """Full boxes of rotation vectors, at a small angle; only the sign of phi is left out."""
-    gains = (np.diag([4.0, 6.0, 9.0]), np.diag([4.0, 5.0, 6.6]), np.eye(3))
-    certificate = certify(ErrorDynamics(Rotation(), *gains), np.radians(6))
-    assert certificate.status is Status.PROVED
-    assert 0.6 * 1.925 < certificate.rate <= certificate.true_rate
-    certificate.save(tmp_path / "proof.json")
-    finding = examine(tmp_path / "proof.json")
-    assert finding.status is Status.PROVED, finding.reason
-
-
-@pytest.mark.slow
-def test_a_pose_in_the_plane_coupled_with_a_position(tmp_path):
-    """No symmetry is left: boxes of the heading, corners of all positions."""
-    group = Product([Vector("z"), PlanarPose()])
-    kp = np.diag([5.0, 4.0, 4.5, 6.0])
-    kp[0, 3] = kp[3, 0] = 0.3
-    certificate = certify(ErrorDynamics(group, kp, 4.0 * np.eye(4), np.eye(4)), 0.4)
-    assert certificate.status is Status.PROVED
-    assert [part.channel.kind for part in certificate.parts] == ["general"]
-    certificate.save(tmp_path / "proof.json")
-    finding = examine(tmp_path / "proof.json")
-    assert finding.status is Status.PROVED, finding.reason
-
-
 def test_a_servo_is_certified_by_its_error_dynamics(tmp_path):
     model = reduce(robots.rover_arm())
     outputs = [
@@ -354,29 +277,11 @@ def test_the_hash_is_of_the_law(tmp_path):
     assert len(hashes) == 3
 
 
-@pytest.mark.extended
-def test_progress_is_reported():
-    seen: list[float] = []
-    certify(loop(Product([Vector("x"), Pose()])), 0.3, progress=seen.append)
-    assert seen == sorted(seen)
-    assert 0.5 in seen
-    assert seen[-1] == 1.0
-
-
 def test_progress_may_be_a_bar(capsys):
     certify(loop(Vector("x")), 1.0, method="thesis", progress=True)
     captured = capsys.readouterr()
     assert "certifying" in captured.err
     assert captured.out == ""
-
-
-@pytest.mark.parametrize("module", ["cvxpy", "clarabel"])
-def test_a_missing_extra_is_named(monkeypatch, module):
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ConcurError, match=r"\[certify\]"):
-        certify(loop(Rotation()), 1.0)
-    # Theorem 5.4.2 needs none.
-    assert certify(loop(Rotation()), 1.0, method="thesis").status is Status.PROVED
 
 
 @pytest.mark.parametrize(

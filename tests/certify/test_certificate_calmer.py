@@ -109,14 +109,6 @@ def test_a_share_of_the_rate_buys_a_smaller_overshoot():
     assert overshoots[-1] < 0.5 * overshoots[1]
 
 
-@pytest.mark.extended
-def test_a_share_of_the_rate_of_a_pose():
-    (owner,) = split(critical(Pose()))
-    full, part = (search(owner, 1.0, 0.5, rate_fraction=share) for share in (1.0, 0.8))
-    assert part.alpha == pytest.approx(0.8 * full.alpha)
-    assert np.linalg.cond(part.P) < np.linalg.cond(full.P)
-
-
 @pytest.mark.parametrize("share", [0.0, -0.5, 1.1, float("nan")])
 def test_a_share_out_of_its_range_is_refused(share):
     (owner,) = split(critical(Rotation()))
@@ -128,16 +120,6 @@ def test_a_share_out_of_its_range_is_refused(share):
 def test_a_certificate_wants_a_share_that_makes_sense(share):
     with pytest.raises(OutputError, match="rate_fraction"):
         certify(critical(Rotation()), 1.0, rate_fraction=share)
-
-
-@pytest.mark.extended
-def test_attempts_are_all_told():
-    certificate = certify(critical(Pose()), 3.0, budget=12)
-    (part,) = certificate.parts
-    assert part.reason.startswith("Not proved: ")
-    # Half of what is left each time: 6, 3, 1, 1 and the last one.
-    assert part.reason.count("The budget of") == part.reason.count(" 1/s: ") >= 4
-    assert part.tested == 12
 
 
 @pytest.mark.extended

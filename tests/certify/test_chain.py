@@ -11,7 +11,7 @@ from concur.certify import Status, certify, recheck
 from concur.certify._chain import ChannelChain, chain_of
 from concur.certify._region import region_level
 from concur.control import ErrorDynamics
-from concur.outputs.groups import Pose, Rotation, Vector
+from concur.outputs.groups import Pose, Vector
 from tests.certify._channel import channel
 from tests.certify._stored import error_map, write
 
@@ -21,11 +21,6 @@ KP, KD = 4.0, 2.8
 def loop(group, stiffness=KP, damping=KD):
     one = np.eye(group.dim)
     return ErrorDynamics(group, stiffness * one, damping * one, one)
-
-
-@pytest.fixture(scope="module")
-def turned():
-    return certify(loop(Rotation()), 2.0, chain=True)
 
 
 @pytest.fixture(scope="module")
@@ -154,12 +149,6 @@ def test_forms_decay_from_where_the_errors_are_small(posed):
     assert settled(chain.forms) <= settled(never) < np.inf
     neither = tuple(replace(form, level=0.0) for form in nowhere)
     assert settled(neither) > settled(nowhere)
-
-
-@pytest.mark.extended
-def test_a_chain_of_rotations_is_verified(turned, tmp_path):
-    turned.save(tmp_path / "proof.json")
-    assert recheck(tmp_path / "proof.json") is Status.PROVED
 
 
 def forged(document, path, change):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.linalg import block_diag
 
 import concur as cc
 from concur.certify._channels import split
@@ -93,11 +92,6 @@ def test_one_entry_joins_factors_however_small_or_one_sided(which, i, j, value):
     assert block[(0, 3) if i < j else (3, 0)] == value
 
 
-def test_couplings_do_not_cancel():
-    channels = channels_of(EVERYTHING, couple=[(0, 0, 16, 0.1), (1, 0, 16, -0.3)])
-    assert list(channels[0].index) == [0, 1, 2, 16]
-
-
 def test_coupling_is_passed_on():
     channels = channels_of(EVERYTHING, couple=[(0, 0, 9, 0.1), (1, 9, 16, 0.1), (2, 3, 6, 0.1)])
     assert [list(c.index) for c in channels] == [
@@ -111,50 +105,6 @@ def test_coupling_is_passed_on():
 def test_products_within_products_are_taken_apart():
     nested = Product([Product([Vector("x"), Rotation()]), Product([Angle()])])
     assert [list(c.index) for c in channels_of(nested)] == [[0], [1, 2, 3], [4]]
-
-
-def test_nothing_to_split():
-    assert channels_of(Product([])) == []
-
-
-@pytest.mark.extended
-@given(st.integers(0, 2**32 - 1))
-def test_channels_move_alone(number):
-    """Rates of all channels side by side are the rate of the whole loop."""
-    rng = np.random.default_rng(number)
-    group = Product([FACTORS[k] for k in rng.integers(0, len(FACTORS), size=3)])
-    ends = np.cumsum([f.dim for f in group.factors])
-    matrices = [
-        block_diag(
-            *[definite(rng, f.dim) if rng.random() < 0.5 else np.eye(f.dim) for f in group.factors]
-        )
-        for _ in range(3)
-    ]
-    if rng.random() < 0.5:
-        a, b = rng.choice(3, size=2, replace=False)
-        i, j = ends[a] - 1, ends[b] - 1
-        which = rng.integers(3)
-        matrices[which][i, j] = matrices[which][j, i] = 0.1
-    dynamics = ErrorDynamics(group, *matrices)
-    channels = split(dynamics)
-    assert sorted(i for c in channels for i in c.index) == list(range(group.dim))
-    x, ve = rng.uniform(-1.0, 1.0, size=(2, group.dim))
-    whole = dynamics.rate(x, ve)
-    for channel in channels:
-        part = channel.dynamics.rate(x[channel.index], ve[channel.index])
-        for own, all_of_them in zip(part, whole, strict=True):
-            np.testing.assert_allclose(own, all_of_them[channel.index], rtol=1e-12, atol=1e-12)
-    slowest = min(channel.true_rate for channel in channels)
-    matrix = np.block(
-        [
-            [np.zeros((group.dim, group.dim)), -np.eye(group.dim)],
-            [
-                np.linalg.solve(matrices[2], matrices[0]),
-                -np.linalg.solve(matrices[2], matrices[1]),
-            ],
-        ]
-    )
-    assert slowest == pytest.approx(-np.linalg.eigvals(matrix).real.max(), rel=1e-6)
 
 
 def test_blocks_are_copies_that_cannot_be_written():

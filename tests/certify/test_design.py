@@ -232,26 +232,6 @@ def test_the_text_says_what_is_proved_and_what_is_not(designed):
     assert all(name in text for name in (*gains.controls, *gains.outputs))
 
 
-@pytest.mark.slow
-def test_poses():
-    case = CASES["free-flyer"]()
-    case.outputs = [cc.Output("hand", "tool", "SE3")]
-    gains = case.design()
-    assert gains.status is cc.Status.PROVED
-    check_the_law(case, gains)
-    # The tube reaches the angle and the distance that are given.
-    along = np.zeros(6)
-    along[0] = 0.2 * 0.9999
-    assert gains.contains(along, np.zeros(6))
-    about = np.zeros(6)
-    about[4] = 0.9999
-    assert gains.contains(about, np.zeros(6))
-    assert not gains.contains(along * 1.001, np.zeros(6))
-    # With this length poles of one frequency have a tube of the same extent.
-    poles = fastest_by_poles(case, 0.2, gains.limits)
-    assert gains.rate > 1.03 * poles.rate
-
-
 @pytest.fixture(scope="module")
 def case():
     return design("rover")[0]
@@ -287,27 +267,6 @@ def test_demands_that_move_need_the_torque_of_the_real_law():
             s = shape_velocity(servo, q, ve[:, k] + carried)
             u = servo.law(q, s, pose, twist[k], rate[k])[0]
             np.testing.assert_allclose(have[:, k], u, rtol=1e-8, atol=1e-8)
-
-
-@pytest.mark.extended
-def test_a_search_finds_more_than_many_random_errors(case):
-    servo = cc.Servo(case.model, case.outputs, 4, 3)
-    limits, rest = np.tile([-9.0, 9.0], (5, 1)), np.zeros((len(case.set), 5))
-    effort = Effort(servo, case.set, rest, rest, limits)
-    region = tube((servo.stiffness, servo.damping, servo.inertia), servo, case.errors)
-    found = effort.extremes(region, random=100, steps=40)
-    many = effort.extremes(region, random=2000, seed=9)
-    size = np.abs(limits).max()
-    assert (found.upper >= many.upper - 5e-3 * size).all(), found.upper - many.upper
-    assert (found.lower <= many.lower + 5e-3 * size).all(), found.lower - many.lower
-
-
-@pytest.mark.extended
-def test_more_torque_makes_faster_gains_and_a_ratio_is_kept(case, gains):
-    limits = {name: 1.5 * np.asarray(limit) for name, limit in ROVER.items()}
-    slow, fast = case.design(damping_ratio=0.7), case.design(torque_limits=limits)
-    np.testing.assert_allclose(slow.damping_ratio, 0.7)
-    assert 1.0 < slow.rate < gains.rate < fast.rate
 
 
 @pytest.mark.extended

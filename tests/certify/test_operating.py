@@ -45,12 +45,6 @@ def floater(group: str = "R2") -> Servo:
 
 
 @cache
-def flyer() -> Servo:
-    model = cc.reduce(cc.robots.free_flyer())
-    return Servo(model, [cc.Output("hand", "tool", "SE3")], stiffness=4, damping=4)
-
-
-@cache
 def proved_rover(scale: float = 1.0) -> OperatingCertificate:
     box = {}
     for name, (low, high) in ELBOW.items():
@@ -177,30 +171,6 @@ def test_no_state_of_a_floater_with_momentum_breaks_what_is_proved(group: str) -
 
 
 @pytest.mark.extended
-def test_no_configuration_of_the_flyer_breaks_its_margin() -> None:
-    place = {
-        "turret": 0.5,
-        "upper_arm": -1.5,
-        "forearm": 2.1,
-        "wrist_roll": 0.2,
-        "wrist_pitch": -0.4,
-        "hand": 0.8,
-    }
-    ranges = {name: (v - 0.02, v + 0.02) for name, v in place.items()}
-    found = operating_bounds(flyer(), ranges, tolerance=0.4, budget=100)
-    assert found.status is Status.PROVED
-    assert found.margin is not None
-    rng = np.random.default_rng(6)
-    robot = flyer().model.robot
-    q = np.array([robot.random(rng) for _ in range(10_000)])
-    for name, (low, high) in ranges.items():
-        q[:, robot.q_slice(name)] = rng.uniform(low, high, (len(q), 1))
-    found_least = margins(flyer(), q).min()
-    assert found.margin < found_least < 1.2 * found.margin_found
-    assert found.margin > 0.5 * found.margin_found
-
-
-@pytest.mark.extended
 def test_wide_boxes_at_rest_are_undecided_until_they_are_split() -> None:
     model = cc.reduce(cc.robots.planar_floater())
     angles = [cc.Output(body, body, "SO2") for body in ("upper_arm", "forearm")]
@@ -260,18 +230,6 @@ def test_a_limit_that_is_too_small_is_refuted_by_a_state() -> None:
     assert np.abs(shown.pose - rover().output(shown.q)).max() <= ASKED["pose_error"] + 1e-12
     for name, (low, high) in ELBOW.items():
         assert low <= shown.q[rover().model.robot.q_slice(name)][0] <= high
-
-
-@pytest.mark.slow
-def test_a_limit_between_what_is_met_and_what_is_proved_is_undecided() -> None:
-    # A single box, whose bounds are wide: no state that is found needs so much.
-    one = operating_bounds(rover(), ELBOW, **ASKED, tolerance=10.0)
-    assert len(one.boxes) == 1
-    limits = {"forearm": float(0.99 * one.upper[4])}
-    between = operating_bounds(rover(), ELBOW, **ASKED, limits=limits, budget=1)
-    assert between.status is Status.UNDECIDED
-    assert len(between.undecided_boxes) == 1
-    assert operating_bounds(rover(), ELBOW, **ASKED, limits=limits).status is Status.PROVED
 
 
 def test_a_spent_budget_is_undecided() -> None:

@@ -543,44 +543,6 @@ def test_the_exact_form_of_an_underdamped_law_is_on_the_edge():
 
 # --- (d) the numbers of reference ------------------------------------------------------------
 
-REFERENCE = {
-    "A": ((4.0, 4.0, 5.0, 5.0), {30: 0.981, 60: 0.970, 90: 0.958, 120: 0.947, 170: 0.920}),
-    "B": ((4.0, 4.0, 2.8, 2.8), {30: 0.877, 60: 0.800, 90: 0.743, 120: 0.697, 170: 0.635}),
-    "C": ((1.0, 9.0, 2.5, 7.5), {30: 0.981, 60: 0.981, 90: 0.981, 120: 0.981, 170: 0.962}),
-}
-"""Stiffness and damping of positions and rotations, and the share of the true rate by angle."""
-
-TRUE_RATES = {"A": 1.0, "B": 1.4, "C": 0.5}
-
-
-def of_poses(name: str, degrees: float) -> Law:
-    kpv, kpw, kdv, kdw = REFERENCE[name][0]
-    dynamics = law(Pose(), np.repeat([kpv, kpw], 3), np.repeat([kdv, kdw], 3))
-    return Law(f"SE3 {name}", dynamics, np.radians(degrees))
-
-
-def check_share(drawn: Law, share: float, rng: np.random.Generator) -> Certificate:
-    certificate = certify_law(drawn)
-    assert certificate.status is Status.PROVED, str(certificate)
-    assert certificate.rate >= share * certificate.true_rate
-    check_promises(drawn, certificate, rng, 100)
-    return certificate
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "degrees"), [(name, degrees) for name in REFERENCE for degrees in REFERENCE[name][1]]
-)
-def test_poses_are_proved_as_fast_as_the_reference(name, degrees):
-    drawn, share = of_poses(name, degrees), REFERENCE[name][1][degrees]
-    certificate = check_share(drawn, share - 0.0005, np.random.default_rng(degrees))
-    assert certificate.true_rate == pytest.approx(TRUE_RATES[name], rel=1e-12)
-    (part,) = certificate.parts
-    assert part.distance == pytest.approx(
-        np.radians(degrees) * np.sqrt(REFERENCE[name][0][1] / REFERENCE[name][0][0]), rel=1e-8
-    )
-    print(f"{name} {degrees}: {certificate.rate / certificate.true_rate:.4f}, {part.tested} boxes")
-
 
 @pytest.mark.by_default(3)
 @pytest.mark.parametrize("damping", [0.5, 2.8, 4.0, 5.0, 12.0])
@@ -591,11 +553,3 @@ def test_rotations_are_proved_at_the_true_rate(degrees, damping):
         certificate = certify_law(drawn)
         assert certificate.status is Status.PROVED, str(certificate)
         assert certificate.rate >= 0.99 * certificate.true_rate
-
-
-@pytest.mark.slow
-def test_rotations_that_depend_on_the_direction_are_proved_at_half_their_rate():
-    dynamics = law(Rotation(), np.diag([4.0, 6.0, 9.0]), np.diag([4.0, 5.0, 6.6]))
-    drawn = Law("SO3", dynamics, np.radians(60))
-    certificate = check_share(drawn, 0.5, np.random.default_rng(7))
-    print(f"{certificate.rate / certificate.true_rate:.4f}, {certificate.boxes} boxes")

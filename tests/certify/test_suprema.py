@@ -6,14 +6,12 @@ import pytest
 
 from concur.certify._region import region_radius
 from concur.certify._suprema import suprema
-from concur.outputs.groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
-from tests.benchmarks._thesis_grid import suprema as on_a_grid
+from concur.outputs.groups import Angle, Product, Rotation, Vector
 from tests.certify._thesis_cases import (
     ball,
     channel,
     error_map_by_integral,
     error_maps,
-    pose,
     positive,
     quadratic,
     rotation,
@@ -48,22 +46,6 @@ def sampled(outputs, radius, count, seed=0, maps=error_maps):
     length = np.sqrt(quadratic(outputs.stiffness, x))
     W5 = (turning / length)[length > 0.1 * radius].max() * radius
     return most.max(), least.min() ** 2, W5, drag.max()
-
-
-def planar_maps(x):
-    """B of SE(2) as a part of that of SE(3)."""
-    flat = [0, 1, 5]
-    spatial = np.zeros((len(x), 6))
-    spatial[:, flat] = x
-    return error_maps(spatial)[:, flat][:, :, flat]
-
-
-def mixed_maps(x):
-    """B of R x SO(3)."""
-    B = np.zeros((len(x), 4, 4))
-    B[:, 0, 0] = 1.0
-    B[:, 1:, 1:] = error_maps(x[:, 1:])
-    return B
 
 
 def test_the_second_formula_of_b_is_right():
@@ -143,57 +125,3 @@ def test_abelian_outputs_with_any_gains(seed):
     assert pytest.approx(drag[0], rel=1e-9) == found.W6
     values = np.linalg.eigvals(np.linalg.solve(gains[2], gains[1])).real
     assert pytest.approx(values.min(), rel=1e-9) == found.W7
-
-
-ANISOTROPIC = {
-    "SO3": (Rotation(), error_maps),
-    "SE2": (PlanarPose(), planar_maps),
-    "SE3": (Pose(), error_maps),
-    "R1 with SO3": (Product([Vector("x"), Rotation()]), mixed_maps),
-}
-
-
-@pytest.mark.by_default(2)
-@pytest.mark.parametrize("name", ANISOTROPIC)
-def test_the_grid_finds_what_random_points_find_and_more(name):
-    group, maps = ANISOTROPIC[name]
-    angle = 1.5
-    rng = np.random.default_rng(5)
-    gains = [positive(rng, group.dim) for _ in range(3)]
-    outputs = channel(group, *gains)
-    assert outputs.size == group.dim
-    radius = region_radius(outputs, angle)
-    found = on_a_grid(outputs, radius)
-    assert not found.exact
-    W12, W3, W5, W6 = sampled(outputs, radius, 3000, maps=maps)
-    for bound, seen in ((found.W12, W12), (found.W5, W5), (found.W6, W6)):
-        assert 0.8 * bound < seen <= bound * (1 + 1e-6)
-    assert found.W3 * (1 - 1e-6) <= W3 < 1.3 * found.W3
-
-
-@pytest.mark.by_default(1)
-@pytest.mark.parametrize("name", ["A", "C"])
-@pytest.mark.parametrize("degrees", [30, 170])
-def test_the_three_coordinates_of_isotropic_se3_miss_nothing(name, degrees):
-    outputs = pose(name)
-    angle = np.radians(degrees)
-    radius = region_radius(outputs, angle)
-    found = on_a_grid(outputs, radius)
-    assert not found.exact
-    W12, W3, W5, W6 = sampled(outputs, radius, 4000)
-    for bound, seen in ((found.W12, W12), (found.W5, W5), (found.W6, W6)):
-        assert 0.9 * bound < seen <= bound * (1 + 1e-6)
-    assert found.W3 * (1 - 1e-6) <= W3 < 1.2 * found.W3
-
-
-def test_isotropic_gains_by_the_grid_are_the_closed_forms():
-    closed = rotation("B")
-    # A coupling too small to matter makes the same gains "SO3".
-    stiffness = closed.stiffness.copy()
-    stiffness[0, 1] = stiffness[1, 0] = 1e-12
-    searched = channel(Rotation(), stiffness, closed.damping)
-    assert searched.kind == "SO3"
-    radius = region_radius(closed, 2.0)
-    exact, grid = suprema(closed, 2.0), on_a_grid(searched, radius)
-    for name in ("W12", "W3", "W5", "W6", "W7"):
-        assert getattr(grid, name) == pytest.approx(getattr(exact, name), rel=1e-6)

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.integrate import solve_ivp
 from scipy.linalg import eigh
 
 from concur.certify._region import region_level
 from concur.certify._status import Status
 from concur.certify._thesis import thesis_constants as in_closed_form
 from concur.errors import NonFiniteError, OutputError, ShapeError
-from concur.outputs.groups import PlanarPose, Pose, Product, Rotation, Vector
+from concur.outputs.groups import Pose, Rotation, Vector
 from tests.benchmarks._thesis_grid import constants as thesis_constants
 from tests.certify._thesis_cases import (
     TRUE_RATES,
@@ -44,13 +43,6 @@ B SO3  90 2.221 4     -     1.793 6.220  2.8 .3129 .1371 .635  -     .227
 B SO3 170 2.978 4     -     8.352 8.340  2.8 .1065 .0530 .232  -     .083
 """
 
-# Section 6.5, column "thesis constants"; the last place of A 170 as above.
-SE3_RATIOS = {
-    "A": {30: ".236", 60: ".116", 90: ".053", 120: ".023", 170: ".00535"},
-    "B": {30: ".190", 60: ".099", 90: ".046", 120: ".020", 170: ".0042"},
-    "C": {30: ".0074", 60: ".0039", 90: ".0017", 120: ".0006", 170: ".0001"},
-}
-
 
 def agrees(value, printed):
     """Within 1 % of a printed number, or the same digits."""
@@ -73,15 +65,6 @@ def test_table_of_section_5(row):
     assert agrees(found.rate / TRUE_RATES[name], ratio), (found.rate, ratio)
     assert found.status is (Status.PROVED if group == "SO3" else Status.UNDECIDED)
     assert ("grid" in str(found)) is (group == "SE3")
-
-
-@pytest.mark.by_default(6)
-@pytest.mark.parametrize("name", SE3_RATIOS)
-@pytest.mark.parametrize("degrees", [170, 30, 60, 90, 120])
-def test_ratios_of_section_6_5(name, degrees):
-    found = thesis_constants(pose(name), np.radians(degrees))
-    ratio = found.rate / TRUE_RATES[name]
-    assert agrees(ratio, SE3_RATIOS[name][degrees]), (ratio, SE3_RATIOS[name][degrees])
 
 
 def matrices(found):
@@ -232,81 +215,13 @@ def test_the_printed_matrix_is_wrong_for_stiff_gains():
     assert growth <= -(found.W7 - found.delta * found.W4) * square + 1e-8
 
 
-TIMES = np.linspace(0.0, 6.0, 61)
-
-
-def trajectories(outputs, z0, times):
-    """States at times, (times, k, 2 n)."""
-    answer = solve_ivp(
-        lambda _, z: slopes(outputs, z.reshape(z0.shape)).ravel(),
-        (times[0], times[-1]),
-        z0.ravel(),
-        method="DOP853",
-        t_eval=times,
-        rtol=1e-8,
-        atol=1e-10,
-    )
-    assert answer.success
-    return answer.y.T.reshape(len(times), *z0.shape)
-
-
-@pytest.mark.by_default(1)
-@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
-@pytest.mark.parametrize("name", ["A", "B", "C"])
-def test_simulated_energy_never_exceeds_the_bound(make, name):
-    """Thesis: Theorem 5.4.2."""
-    outputs = make(name)
-    angle = np.radians(120)
-    found = thesis_constants(outputs, angle)
-    times = TIMES / outputs.true_rate
-    z0 = starts(found, np.random.default_rng(7), 100)
-    path = trajectories(outputs, z0, times)
-    values = [energies(outputs, z, found.delta) for z in path]
-    energy, strict = (np.array([pair[k] for pair in values]) for k in (0, 1))
-
-    bound = np.array([[found.envelope(start, t) for start in energy[0]] for t in times])
-    assert (energy <= bound).all()
-    assert (strict <= strict[0] * np.exp(-found.delta_bar * times)[:, None] * (1 + 1e-6)).all()
-    assert (np.diff(energy, axis=0) <= 1e-9 * energy[0]).all()
-    x = path[..., : outputs.size]
-    turned = np.linalg.norm(x[..., -3:], axis=2)
-    assert 0.5 * angle < turned.max() < angle
-    # The check is sharp: with 1.3 times the linearized rate none of this holds.
-    hasty = 2 * found.delta_hat * np.exp(-2.6 * outputs.true_rate * times)
-    assert (energy > energy[0] * hasty[:, None]).any()
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
-def test_a_larger_angle_costs_rate(make):
+def test_a_larger_angle_costs_rate():
     """Misprint 001-56."""
-    rows = [thesis_constants(make("B"), angle) for angle in np.linspace(0.1, 3.1, 7)]
-    signs = {"W12": 1, "W5": 1, "W6": 1, "W3": -1, "delta_max": -1, "delta_bar": -1, "level": 1}
+    rows = [thesis_constants(rotation("B"), angle) for angle in np.linspace(0.1, 3.1, 7)]
+    signs = {"W12": 1, "W5": 1, "W6": 1, "delta_max": -1, "delta_bar": -1, "level": 1}
     for name, sign in signs.items():
-        change = sign * np.diff([getattr(row, name) for row in rows])
-        if name == "W3" and make is rotation:
-            assert (change == 0.0).all()
-        else:
-            assert (change > 0.0).all(), name
+        assert (sign * np.diff([getattr(row, name) for row in rows]) > 0.0).all(), name
     assert all(row.rate < row.channel.true_rate for row in rows)
-
-
-@pytest.mark.extended
-def test_a_shorter_distance_gains_rate():
-    rows = [thesis_constants(pose("B"), 1.5, distance) for distance in (1.5, 1.0, 0.5, 0.1)]
-    assert (np.diff([row.rate for row in rows]) > 0.0).all()
-    assert (np.diff([row.level for row in rows]) < 0.0).all()
-    free = thesis_constants(pose("B"), 1.5)
-    assert rows[0].rate == pytest.approx(free.rate, rel=1e-9)
-
-
-def test_more_damping_than_needed_costs_rate():
-    """As the true rate does; W7 alone would not show it."""
-    rates = [
-        thesis_constants(channel(Rotation(), 4.0 * np.eye(3), kd * np.eye(3)), 1.0).rate
-        for kd in (4.0, 8.0, 16.0)
-    ]
-    assert (np.diff(rates) < 0.0).all()
 
 
 gain = st.floats(0.05, 50.0)
@@ -335,33 +250,6 @@ def test_isotropic_rotations_are_always_proved(kp, kd, inertia, angle):
     assert faster.delta_hat == pytest.approx(found.delta_hat, rel=1e-6)
 
 
-@pytest.mark.extended
-@pytest.mark.parametrize("make", [pose, anisotropic])
-@pytest.mark.parametrize("length", [0.05, 20.0])
-def test_the_unit_of_length_does_not_matter(make, length):
-    """Positions in units of a length: gains change with it, rates and levels do not."""
-    outputs = make("C" if make is pose else "SE3")
-    unit = np.diag([length] * 3 + [1.0] * 3)
-    gains = (outputs.stiffness, outputs.damping, outputs.inertia)
-    scaled = channel(Pose(), *(unit @ g @ unit for g in gains))
-    assert scaled.length == pytest.approx(outputs.length / length)
-    first, second = thesis_constants(outputs, 1.2), thesis_constants(scaled, 1.2)
-    for name in ("W12", "W3", "W5", "W6", "W7", "delta", "delta_bar", "delta_hat", "level"):
-        assert getattr(second, name) == pytest.approx(getattr(first, name), rel=1e-5), name
-
-
-@pytest.mark.by_default(1)
-@pytest.mark.parametrize("seed", range(3))
-def test_turned_axes_do_not_matter(seed):
-    outputs = anisotropic("SO3")
-    rng = np.random.default_rng(seed)
-    turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    gains = [turn @ g @ turn.T for g in (outputs.stiffness, outputs.damping, outputs.inertia)]
-    turned = channel(Rotation(), *((g + g.T) / 2 for g in gains))
-    first, second = thesis_constants(outputs, 2.0), thesis_constants(turned, 2.0)
-    assert second.rate == pytest.approx(first.rate, rel=1e-5)
-
-
 def test_positions_are_proved_without_limit():
     stiffness, damping = np.diag([1.0, 4.0, 9.0]), np.diag([1.0, 2.0, 3.0])
     stiffness[0, 1] = stiffness[1, 0] = 0.5
@@ -372,18 +260,6 @@ def test_positions_are_proved_without_limit():
     assert found.W5 == 0.0
     assert found.level == np.inf
     assert found.contains(np.full(3, 1e6), np.zeros(3))
-    assert 0.0 < found.rate < outputs.true_rate
-
-
-@pytest.mark.parametrize(
-    "group", [PlanarPose(), Product([Vector("x"), Rotation()])], ids=["SE2", "R x SO3"]
-)
-def test_other_groups_are_searched_and_never_called_proved(group):
-    rng = np.random.default_rng(11)
-    outputs = channel(group, *(positive(rng, group.dim, 0.7, 2.0) for _ in range(3)))
-    found = thesis_constants(outputs, 1.0)
-    assert found.status is Status.UNDECIDED
-    assert "grid" in str(found)
     assert 0.0 < found.rate < outputs.true_rate
 
 

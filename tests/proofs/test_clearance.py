@@ -12,9 +12,8 @@ import pytest
 
 from concur.certify import Status
 from concur.errors import ConcurError, OutputError
-from concur.proofs import Capsule, Clearance, Obstacle, prove_task, sample_statement
+from concur.proofs import Capsule, Clearance, Obstacle, prove_task
 from concur.proofs._attack import Attack
-from concur.proofs._prove import prove
 from concur.proofs._sampled import counterexample
 from concur.robot import segment_distance
 from tests.proofs._rover import NEAR, prover, rover, states, swept
@@ -127,18 +126,6 @@ def test_states_in_the_tube_stay_within_the_bounds() -> None:
     assert (worst - bound < 0.0155).all()
 
 
-@pytest.mark.extended
-def test_distances_of_worlds_are_those_of_their_configurations() -> None:
-    attack = Attack(task(SCENE, 0.3))
-    point = attack.balls.draw(np.random.default_rng(3), 1)
-    runs = attack(point, 1)[2][0]
-    rolled = attack._roll(point, [], 1).record
-    at = [k for k, made in enumerate(attack.quantities) if made.kind == "clearance"]
-    for tick in (0, 150, 299):
-        q = rolled.x[0, tick, attack.program.states["q"]]
-        assert runs[at, tick] == pytest.approx(apart(SCENE, q), abs=1e-6)
-
-
 def test_an_obstacle_in_the_way_is_refuted_and_one_beside_it_is_not() -> None:
     attack = Attack(task(SCENE, 0.1))
     runs = attack(np.zeros((1, attack.balls.size)), 1)[2][0]
@@ -156,24 +143,3 @@ def test_an_obstacle_in_the_way_is_refuted_and_one_beside_it_is_not() -> None:
     assert "clearance forearm from ball is -0.0" in verdict.sentence
     # Both overlap: at the hand the distance is less both radii.
     assert "limit 0.02" in verdict.sentence
-
-
-@pytest.mark.extended
-def test_bounds_are_shown_or_not_on_both_sides_of_their_limits() -> None:
-    given = task(SCENE)
-    start = given.q0, given.s0
-
-    def attempt(clearance: Clearance):
-        statement = replace(NEAR, clearance=clearance)
-        return prove(given.servo, given.reference, T, *start, statement, edge=0.015)
-
-    found = attempt(SCENE)
-    assert found.status is Status.UNVERIFIED
-    assert "distances from obstacles of at least" in found.sentence
-    assert sample_statement(given, 200, proof=found).outside(found) == ()
-    bounds = {bound.name: bound.value for bound in found.bounds if bound.kind == "clearance"}
-    for name, obstacle in (("forearm from ball", BALL), ("forearm from front", FRONT)):
-        for room in (-1e-4, 0.02):
-            limited = replace(obstacle, distance=bounds[name] + room)
-            verdict = attempt(replace(SCENE, obstacles=(limited,)))
-            assert (verdict.status is Status.UNVERIFIED) == (room < 0.0), (name, room)

@@ -11,11 +11,11 @@ import pytest
 
 from concur.certify import Status
 from concur.errors import ConcurError, OutputError
-from concur.proofs import Expression, prove_task, sample_statement
+from concur.proofs import Expression, prove_task
 from concur.proofs._attack import Attack
 from concur.proofs._prove import prove
 from concur.proofs._sampled import counterexample
-from tests.proofs._rover import NEAR, prover, rover, states, swept
+from tests.proofs._rover import NEAR, prover, rover, swept
 
 T = 0.05
 WHEELS = "torque(left_wheel) * speed(left_wheel) + torque(right_wheel) * speed(right_wheel)"
@@ -144,27 +144,6 @@ def test_a_formula_without_a_bound_is_not_proved(formula: str) -> None:
 
 
 @pytest.mark.extended
-def test_states_in_the_tube_stay_within_the_bounds() -> None:
-    statement = replace(NEAR, expressions=MADE)
-    case, servo = prover(T), rover().servo
-    (x, ve, wall), found, _ = swept(case, np.array([0.02, 0.15]), 0.0125, statement=statement)
-    rng, worst = np.random.default_rng(6), np.full(3, -np.inf)
-    for _ in range(200):
-        step = int(rng.integers(case.count))
-        t = case.step * (step + rng.uniform())
-        q, s = states(case, rng, t, x[:, step], ve[:, step], wall[step])
-        k = int(np.searchsorted(case.first, step, side="right")) - 1
-        sample = rover().reference(t)
-        u = servo.law(q, s, sample.flat_pose, sample.twist, sample.acceleration)[0]
-        own = values(q, s, u)
-        assert (own <= found[k]["added"]).all()
-        worst = np.maximum(worst, own)
-    bound = np.max([part["added"] for part in found], axis=0)
-    assert bound[0] == pytest.approx(bound[2], rel=1e-9)
-    assert (bound < 1.15 * worst).all()
-
-
-@pytest.mark.extended
 def test_samples_know_their_values_and_the_declared_motion_refutes() -> None:
     attack = Attack(task(duration=0.3))
     point = attack.balls.draw(np.random.default_rng(3), 1)
@@ -186,23 +165,3 @@ def test_samples_know_their_values_and_the_declared_motion_refutes() -> None:
     verdict = prove_task(task(low, 0.3))
     assert verdict.status is Status.REFUTED
     assert "W at 0 s, limit" in verdict.sentence
-
-
-@pytest.mark.extended
-def test_bounds_are_shown_or_not_on_both_sides_of_their_limits() -> None:
-    given = task()
-    start = given.q0, given.s0
-
-    def attempt(made: tuple[Expression, ...]):
-        statement = replace(NEAR, expressions=made)
-        return prove(given.servo, given.reference, T, *start, statement, edge=0.015)
-
-    found = attempt(MADE)
-    assert found.status is Status.UNVERIFIED
-    assert sample_statement(given, 100, proof=found).outside(found) == ()
-    bound = next(b.value for b in found.bounds if b.name == "power")
-    # Halved cells show less than a tenth more.
-    for limit, status in ((bound * 1.001, Status.UNVERIFIED), (bound * 0.9, Status.UNDECIDED)):
-        verdict = attempt((replace(MADE[0], below=float(limit)),))
-        assert verdict.status is status
-        assert ("expression power" in verdict.reason) == (status is Status.UNDECIDED)

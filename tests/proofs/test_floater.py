@@ -22,7 +22,6 @@ from concur.proofs._symbols import Symbols
 from concur.proofs._variations import kernels
 from concur.robot import Pose
 from concur.show import proof_figure
-from concur.simulation import Integrator
 from tests.proofs._flier import (
     EXAMPLES,
     NEAR,
@@ -99,29 +98,6 @@ def test_states_in_the_tube_have_the_angles_speeds_and_rates_of_the_models():
     assert tight == 0  # an error of the rate by 0.05 is found
 
 
-@pytest.mark.slow
-def test_torques_margins_and_disturbances_bound_those_of_the_law():
-    case, state, radii = closed()
-    none = np.zeros((2, case.count))
-    bounds = case.quantities(case.declared.demand, state, np.full(case.count, 0.01), none)
-    servo, rng = flier().servo, np.random.default_rng(2)
-    largest = np.zeros(6)
-    for _ in range(12):
-        t, k, parts, _ = drawn(case, rng, radii)
-        found = deviated(case, t, *parts)
-        q, s = found[:13], found[13:]
-        u = servo.torque(q, s, flier().reference(t))
-        assert (np.abs(u) <= bounds.torque[:, k]).all()
-        assert (np.abs(s) <= bounds.speed[:, k]).all()
-        assert (-bounds.low[:, k] <= q[7:]).all()
-        assert (q[7:] <= bounds.high[:, k]).all()
-        assert servo.margin(q) >= -bounds.margin[k] > 0.9 * servo.margin(q)
-        gain = servo.decoupling(q) @ np.linalg.inv(servo.model.mass_matrix(q))
-        assert (np.linalg.norm(gain, axis=0) <= bounds.response[:, k]).all()
-        largest = np.maximum(largest, np.abs(u))
-    assert (bounds.torque.max(axis=1) < 1.5 * largest + 0.05).all()
-
-
 @pytest.mark.extended
 def test_slopes_of_the_base_are_differences_of_its_rate():
     case, state, radii = closed()
@@ -193,21 +169,6 @@ def test_limits_decide_on_both_sides_of_the_bound():
         found = proof_of(Prover(*given, replace(NEAR, torques=limits)))
         assert found.status is status
         assert (status is cc.Status.UNVERIFIED) == ("forearm" not in found.reason)
-
-
-@pytest.mark.slow
-def test_a_disturbance_that_does_not_close_is_told_with_its_size(monkeypatch):
-    monkeypatch.setattr("concur.proofs._floater.ROUNDS", 1)
-    task = flier()
-    found = proof_of(Prover(task.servo, task.reference, SHORT / 2, task.q0, task.s0, NEAR))
-    assert found.status is cc.Status.UNDECIDED
-    told = re.search(
-        r"the disturbance grows .* it reaches (\S+) m/s\^2 where (\S+) m", found.reason
-    )
-    assert [float(number) for number in told.groups()] == pytest.approx([NEAR.push[0], 1e-6])
-    assert f"the largest disturbance is push, {NEAR.push[0]:g} of {NEAR.push[0]:g} m/s^2" in (
-        found.reason
-    )
 
 
 @pytest.mark.slow
@@ -295,40 +256,6 @@ def test_a_law_whose_inertia_is_no_number_is_rejected():
             Floater(servo, Symbols(wrong=False))
         with pytest.raises(Rejection, match="one number as the inertia"):
             case_of_floater(servo, *given)
-
-
-@pytest.mark.slow
-def test_simulated_starts_stay_in_the_tubes_and_below_the_bounds():
-    task, rng = flier(), np.random.default_rng(4)
-    case = prover(0.1, replace(NEAR, push=(), period=1e-4))
-    assert case.march() == ("", 0.0)
-    servo, radii = task.servo, case.tube.radii
-    torque = np.concatenate([part.torque for part in case.found], axis=1)
-    start, reached = [case.statement.place[0], case.statement.heading, case.statement.speed[0]], 0.0
-    for _ in range(4):
-        parts = [radius * _unit(rng) for radius in start]
-        first = deviated(case, 0.0, *parts)
-        held = Integrator(dt=1e-4, control_period=1e-4)
-        run = cc.simulate(
-            servo.model.robot, servo, task.reference, 0.1, first[:13], first[13:], dt=held
-        )
-        for i in range(0, len(run.t) - 1, 19):
-            t, q, s = run.t[i], run.q[i], run.v[i, 6:]
-            k = min(int(t / case.length), case.count - 1)
-            sample = task.reference(t)
-            x, ve = servo.errors(q, s, sample.flat_pose, sample.twist)
-            c = candidate(case, t)[0]
-            own = (x - c[:6], base_deviation(case, t, q), ve - c[6:12])
-            sizes = np.array([np.linalg.norm(part) for part in own])
-            assert (sizes <= radii[:, k]).all()
-            assert (np.abs(run.u[i]) <= torque[:, k]).all()
-            reached = max(reached, float((sizes / radii[:, k]).max()))
-    assert reached > 0.5
-
-
-def _unit(rng: np.random.Generator) -> np.ndarray:
-    d = rng.normal(size=6)
-    return d / np.linalg.norm(d)
 
 
 @pytest.mark.slow

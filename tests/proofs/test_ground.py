@@ -178,26 +178,6 @@ def on_the_reference(own: Ground, duration: float) -> tuple[Attack, dict]:
 
 
 @pytest.mark.extended
-def test_loads_along_the_reference_are_those_computed_before() -> None:
-    """Numbers of another program, `task-proof`, section 5."""
-    _, rows = on_the_reference(ground(), 20.0)
-    for name, low, high in (
-        ("left_wheel", 125.9, 143.7),
-        ("right_wheel", 45.3, 55.1),
-        ("caster", 175.0, 201.1),
-    ):
-        found = rows["load", name][::125]
-        assert found.min() == pytest.approx(low, abs=0.06)
-        assert found.max() == pytest.approx(high, abs=0.06)
-    # The largest one is that of the start, where it depends on the heading.
-    grip = max(rows["grip", name].max() for name in ("left_wheel", "right_wheel"))
-    assert grip == pytest.approx(0.063, abs=0.006)
-    # As far behind the axle the same caster would have to pull as much.
-    _, behind = on_the_reference(ground(supports={"caster": (-0.5, 0.0, 0.0)}), 20.0)
-    assert behind["load", "caster"] == pytest.approx(-rows["load", "caster"], abs=1e-6)
-
-
-@pytest.mark.extended
 def test_loads_are_those_of_contacts_in_mujoco() -> None:
     attack, rows = on_the_reference(ground(), 2.0)
     own = attack.task

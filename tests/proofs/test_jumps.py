@@ -109,28 +109,6 @@ def test_worlds_stay_inside_and_would_not_without_the_jump(monkeypatch) -> None:
     assert sample_statement(given, 2, proof=blind).excess > 1.5
 
 
-@pytest.mark.extended
-def test_worlds_with_all_imperfections_stay_inside() -> None:
-    statement = replace(
-        EXACT, place=(0.001, 0.001), speed=(0.002, 0.002), heading=0.001,
-        delay=0.001, masses=0.002, push=(0.01, 0.01),
-    )  # fmt: skip
-    given = task(statement)
-    found = proof_of(given)
-    assert found.status is Status.UNVERIFIED
-    sampled = sample_statement(given, 200, proof=found)
-    assert sampled.outside(found) == ()
-    assert sampled.excess > 0.9
-
-
-@pytest.mark.extended
-def test_a_larger_jump_widens_the_tube_after_it_only() -> None:
-    small, large = (proof_of(task(EXACT, rise=rise)) for rise in (0.02, 0.04))
-    knot = round(KNOT / small.step)
-    assert (large.x[1, knot + 2 :] > 1.3 * small.x[1, knot + 2 :]).all()
-    assert large.ve[1, knot:].max() > 1.3 * small.ve[1, knot:].max()
-
-
 class _Jumping:
     """A reference whose velocity jumps where rows of its table change."""
 

@@ -7,8 +7,6 @@ import pytest
 from concur.certify import Status
 from concur.errors import OutputError
 from concur.proofs import Reading, Statement, largest_factor, prove_task
-from tests.proofs._flier import NEAR as THIN
-from tests.proofs._flier import flier
 from tests.proofs._restated import restated
 from tests.proofs._rover import NEAR, rover
 
@@ -59,17 +57,6 @@ def test_no_factor_is_found_if_the_declared_motion_itself_is_undecided() -> None
     assert found.sentence.endswith(
         "It is undecided even with a sixteenth of all starts and imperfections."
     )
-
-
-@pytest.mark.slow
-def test_the_largest_factor_of_a_floater_is_proved_and_the_next_one_is_not() -> None:
-    wide = replace(THIN, push=(1.0,), period=0.001)
-    own = restated(flier(), wide, 0.05)
-    assert prove_task(own).status is Status.UNDECIDED
-    factor = largest_factor(own)
-    assert 0.0 < factor < 1.0
-    for share, status in ((factor, Status.UNVERIFIED), (factor + 1 / 16, Status.UNDECIDED)):
-        assert prove_task(restated(flier(), wide.scaled(share), 0.05)).status is status
 
 
 def test_a_task_without_a_statement_is_rejected() -> None:

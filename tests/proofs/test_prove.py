@@ -17,7 +17,7 @@ from concur.proofs._prove import prove
 from concur.proofs._statement import Statement
 from concur.robot import Pose
 from concur.simulation import Integrator, Plant, RealPlant
-from tests.proofs._rover import NEAR, prover, rover, states, swept
+from tests.proofs._rover import NEAR, prover, rover, states
 
 T = 0.05
 
@@ -139,20 +139,6 @@ def test_a_base_with_a_placement_is_rejected(angle: tuple[float, ...]) -> None:
     robot = replace(task.robot, bodies=(placed, *rest))
     with pytest.raises(OutputError, match="without placement"):
         attempt(servo=replace(task.servo, model=cc.reduce(robot)))
-
-
-@pytest.mark.extended
-def test_halved_cells_are_those_of_half_the_edge(monkeypatch: pytest.MonkeyPatch) -> None:
-    case, held = prover(T), np.array([0.02, 0.15])
-    _, fine, many = swept(case, held, 0.01)
-    monkeypatch.setattr(_prove, "LOOSE", -1.0)
-    monkeypatch.setattr(_prove, "MINOR", 0.0)
-    monkeypatch.setattr(_prove, "LEVELS", 1)
-    _, halved, count = swept(case, held, 0.02, levels=1)
-    assert 0 < count <= many
-    for part, other in zip(fine, halved, strict=True):
-        for name, values in part.items():
-            assert other[name] == pytest.approx(values, rel=1e-6), name
 
 
 def test_the_tightest_bound_of_each_segment_has_the_largest_share_of_its_limit(proof) -> None:

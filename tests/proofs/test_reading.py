@@ -161,23 +161,6 @@ def test_worlds_stay_inside_and_would_not_without_the_readings() -> None:
     assert sample_statement(given, 60, proof=blind).excess > 1.5
 
 
-@pytest.mark.extended
-def test_each_kind_of_reading_alone_stays_inside() -> None:
-    for reading in (
-        Reading(place=0.01),
-        Reading(heading=0.01),
-        Reading({"upper_arm": 0.005}, {}),
-        Reading(speeds={"turret": 0.03}),
-        Reading(speeds={"left_wheel": 0.1}),
-    ):
-        given = task(reading, **STILL)
-        found = proof_of(given)
-        assert found.status is Status.UNVERIFIED, found.sentence
-        sampled = sample_statement(given, 16, proof=found)
-        assert sampled.outside(found) == ()
-        assert 0.55 < sampled.excess <= 1.0, (reading, sampled.excess)
-
-
 def test_the_law_of_a_world_reads_the_errors_and_the_robot_does_not_have_them() -> None:
     given = task(WRONG, masses=0.0)
     attack = Attack(given)

@@ -24,15 +24,6 @@ from concur.simulation import Integrator
 from tests.proofs._rover import NEAR, rover
 
 T = 0.05
-WHOLE = Statement(
-    (0.01, 0.01),
-    (0.01, 0.01),
-    0.01,
-    period=0.001,
-    masses=0.02,
-    torques={"turret": 20.0},
-    margin=0.1,
-)
 
 
 def stated(statement: Statement | None, duration: float = T) -> SimpleNamespace:
@@ -239,17 +230,6 @@ def test_torque_errors_reach_the_robot_but_not_the_command() -> None:
     assert apart == pytest.approx(abs(kick), rel=0.02)
 
 
-@pytest.mark.extended
-def test_the_search_is_not_better_than_the_bound_but_than_samples(attack, proof) -> None:
-    pytest.importorskip("cmaes")
-    k = at(attack, "torque", "turret")
-    points = attack.balls.draw(np.random.default_rng(1), 16)
-    values = attack(points)[0][:, k]
-    found = attack.ascend(k, points[values.argmax()], 160)[0][:, k].max()
-    bound = next(b.value for b in proof.bounds if (b.kind, b.name) == ("torque", "turret"))
-    assert values.max() < found <= bound
-
-
 def test_statements_that_cannot_be_simulated_are_rejected() -> None:
     with pytest.raises(OutputError, match="`period` above zero"):
         Attack(thin(period=0.0))
@@ -259,19 +239,3 @@ def test_statements_that_cannot_be_simulated_are_rejected() -> None:
         Attack(stated(None))
     with pytest.raises(OutputError, match="within reach"):
         Attack(thin(place=(0.0, 5.0)))(np.ones((1, 26)))
-
-
-@pytest.mark.slow
-def test_no_world_of_the_shipped_statement_is_outside() -> None:
-    task = stated(WHOLE, 20.0)
-    proof = proved(task)
-    assert proof.status is Status.UNVERIFIED
-    found = sample_statement(task, 10_000, proof=proof, search=400, keep=0)
-    assert found.outside(proof) == ()
-    for row in found.against(proof):
-        made = row.quantity
-        print(f"{made.kind} {made.name}: {row.found:.4g} {made.unit}, {row.proved:.4g} proved")
-        if made.kind == "torque":
-            assert row.ratio <= 1.5 or row.proved < 2.0, row
-        if (made.kind, made.name) == ("corridor", "hand"):
-            assert row.ratio <= 1.5, row

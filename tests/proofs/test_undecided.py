@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from concur.certify import Status
-from concur.outputs import references
 from concur.proofs import _cells
 from concur.proofs._prove import prove
 from concur.proofs._statement import Statement
@@ -43,47 +42,6 @@ def proved(*arguments: object, **changes: object):
 @pytest.fixture(scope="module")
 def near():
     return proved(NEAR)
-
-
-@pytest.mark.extended
-def test_reversing_has_the_growth_of_the_heading_and_the_time() -> None:
-    """An error grows as exp(v t / l), v = 0.3 m/s and l = 0.25 m: little in a short time."""
-    straight = references.stack(
-        references.polynomial([[0.0, 0.0], [-0.3, 0.0]]),
-        references.polynomial([[0.15, 0.75, 0.15], [-0.3, 0.0, 0.0]]),
-    )
-    q0 = np.array(rover().q0, dtype=float)
-    q0[:3] = [-0.25, 0.0, 0.0]
-    motion = {"reference": straight, "q0": q0, "s0": [-6.0, -6.0, 0.0, 0.0, 0.0]}
-    statement = replace(NEAR, heading=0.01)
-    text = "the heading is unstable: an error of it grows up to #-fold in # s"
-    found, (growth, time) = undecided(text, statement, 6.0, **motion)
-    assert time == 6.0
-    assert growth == pytest.approx(np.exp(1.2 * 6.0), rel=0.3)
-    assert "behind the axle" in found.cure
-    proved(statement, **motion)
-
-
-@pytest.mark.extended
-def test_a_heading_without_a_wall_has_its_error_and_speeds() -> None:
-    """The wheels roll at 0.2 m/s; with 1.6 rad, more than a quarter turn, the error may grow."""
-    text = (
-        "the heading has no wall at # s: there its error is up to # rad, the base's velocity "
-        "error up to # m/s, and the base's speed # m/s"
-    )
-    found, (time, error, velocity, speed) = undecided(text, replace(NEAR, heading=1.6))
-    assert (time, error) == (0.0, 1.6)
-    assert velocity == pytest.approx(NEAR.speed[0], rel=0.02)
-    assert speed == pytest.approx(0.2, rel=0.02)
-    assert "nearer" in found.cure
-    # An error of the velocity of 1 m/s turns the heading: db/dt = 4 rad/s, from the start on.
-    fast = replace(NEAR, speed=(1.0, 0.006), heading=1.5)
-    _, (time, error, velocity, _) = undecided(text, fast)
-    assert time in (0.015, 0.02, 0.025)
-    assert 1.5 < error < np.pi / 2
-    assert error == pytest.approx(1.5 + time * (velocity - 0.2) / 0.25, abs=0.01)
-    assert velocity == pytest.approx(np.exp(-2.0 * time) * (1.0 - 2.0 * time), rel=0.03)
-    proved(replace(NEAR, heading=0.02))
 
 
 @pytest.mark.extended
