@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import concur as cc
-from concur.errors import ConcurError
+from concur.errors import ConcurError, DescriptionError
 from concur.outputs.references import circle, from_file, hold, moving, planar, polynomial, table
 from concur.outputs.references._motions import logarithm
 
@@ -254,6 +254,44 @@ def test_noise_that_the_manual_states(tmp_path: Path) -> None:
     """Digits of 1e-5 m at 100 Hz are about 0.1 m/s^2."""
     smooth = from_file(written(tmp_path, MOTIONS["R"], 5), group="R")
     assert 0.09 < smooth.smoothing.noise_of_samples["m"] < 0.13
+
+
+W_FIRST = "t,px,py,pz,w,x,y,z"
+"""Quaternions with w first, under names that say so."""
+
+
+@pytest.mark.parametrize(
+    ("names", "group", "taken"),
+    [
+        ("t [s],x [m],y [m],z [m],temperature_deg", "R3", True),
+        ("time_s,x_m,y_m,z_m,other", "R3", True),
+        ("t [ms],x,y,z,other", "R3", False),
+        ("t,x [mm],y [mm],z [mm],other", "R3", False),
+        ("t,px,py,pz", "R3", True),
+        (W_FIRST, "SE3", False),
+        (W_FIRST.replace("w,x,y,z", "qx,qy,qz,qw"), "SE3", True),
+    ],
+)
+def test_units_and_orders_that_the_names_tell(
+    names: str, group: str, taken: bool, tmp_path: Path
+) -> None:
+    """Another unit, or another order than that of the coordinates, is refused, not followed."""
+    t = np.arange(0.0, 2.0, 0.02)
+    still = np.zeros_like(t)
+    rows = np.column_stack([t, np.sin(t), np.cos(t), still, still, still, still, still + 1.0])
+    width = len(names.split(","))
+    path = tmp_path / "hand.csv"
+    for start in (0.0, 1.7e9):  # seconds of a clock count from the first sample
+        shifted = rows[:, :width] + start * (np.arange(width) == 0)
+        np.savetxt(path, shifted, "%.6f", ",", header=names, comments="")
+        if taken:
+            place = cc.references.from_file(path, group=group)(1.0).pose
+            assert place[:3] == pytest.approx([np.sin(1.0), np.cos(1.0), 0.0], abs=1e-4)
+        else:
+            with pytest.raises(
+                DescriptionError, match=r"hand\.csv: expected (numbers|the columns)"
+            ):
+                cc.references.from_file(path, group=group)
 
 
 def test_stated_noise_of_a_long_motion_is_the_noise_it_has(tmp_path: Path) -> None:

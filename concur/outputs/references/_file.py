@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -63,11 +64,22 @@ AUDIBLE = 1e-3
 LARGEST_PATH = 64 * 2**20
 """Bytes of a file of samples at most."""
 
-TIME = ("t", "time", "time_s", "times")
+TIME = ("t", "time", "times", "stamp", "timestamp")
 """Names of the column of times."""
 
 ALSO = {"theta": "heading", "yaw": "heading", "w": "qw"}
 """Other names of columns, which are those of the coordinates of the groups."""
+
+SI = ("", "s", "sec", "m", "rad", "1", "-")
+"""Units of columns."""
+
+UNIT = re.compile(
+    r"(?P<name>.*?)\s*(?:[\[(](?!\d+\])(?P<unit>[^\])]*)[\])]|_(?P<suffix>s|ms|us|ns|m|mm|cm|rad|deg))$"
+)
+"""Name of a column with its unit."""
+
+CLOCK = 1e8
+"""Time of the first sample, s, from which on times are those of a clock, and count from it."""
 
 Columns = Annotated[
     Sequence[Text], Len(2, 100), Expected("names of columns: of the times, then the coordinates")
@@ -402,7 +414,10 @@ def _read(path: Path, columns: Sequence[str] | None, group: str | None) -> tuple
         came = ", ".join(names) or f"{rows.shape[1]} without names"
         cure = "Name the columns that are meant by `columns`."
         raise _wrong(path, f"a time and {whose}: {size + 1} columns", came, cure)
-    return rows[:, wanted[0]], rows[:, wanted[1:]]
+    times = rows[:, wanted[0]]
+    if len(times) and times[0] > CLOCK:
+        times = times - times[0]
+    return times, rows[:, wanted[1:]]
 
 
 def _wrong(path: Path, expected: str, came: str, cure: str) -> ConcurError:
@@ -441,6 +456,8 @@ def _text(path: Path, text: str) -> tuple[list[str], Floats]:
     first = lines[0] if lines else ""
     sign = next((sign for sign in ";,\t" if sign in first), None)
     cells = list(csv.reader(lines, delimiter=sign)) if sign else [line.split() for line in lines]
+    while cells and len(cells[0]) > 1 and not any(row and row[-1].strip() for row in cells):
+        cells = [row[:-1] for row in cells]  # a separator at the end of each line
     names: list[str] = []
     if cells and not all(map(_is_number, cells[0])):
         names, cells = [name.strip() for name in cells[0]], cells[1:]
@@ -484,7 +501,8 @@ def _wanted(
     coordinates: Sequence[str],
 ) -> list[int]:
     """Indices of the columns: of the times, then of the coordinates."""
-    own = [ALSO.get(name.lower(), name.lower()) for name in names]
+    plain, units = zip(*map(_parts, names), strict=True) if names else ((), ())
+    own = [ALSO.get(name, name) for name in plain]
     if columns is not None:
         known = {name: k for k, name in enumerate(own)}
         known |= {name: k for k, name in enumerate(names)}
@@ -504,4 +522,22 @@ def _wanted(
         else:
             at = own.index(time) if time is not None else 0
             found = [at, *(k for k in range(width) if k != at)]
+            for place, k in zip(coordinates, found[1:], strict=False):
+                if names and own[k] in coordinates and own[k] != place:
+                    raise _wrong(
+                        path,
+                        f"the columns {', '.join(coordinates)}, by these names or in this order",
+                        f"`{shown(names[k])}` in the place of `{place}`",
+                        "Rename the columns, or name those that are meant by `columns`.",
+                    )
+    for k in found if names else ():
+        if units[k] not in SI:
+            cure = "Convert the column, or remove the unit from its name if it is none."
+            raise _wrong(path, "numbers in s, m and rad", f"the column `{shown(names[k])}`", cure)
     return found
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """Name of a column in small letters, and the unit behind it."""
+    found = UNIT.match(name.lower())
+    return (found["name"], found["unit"] or found["suffix"]) if found else (name.lower(), "")
