@@ -227,12 +227,12 @@ ELSEWHERE = ("period", "push", "torque error", "D", "tighter speed", "tighter ma
 )
 def test_lies_are_never_confirmed(tmp_path, name):
     path = changed(tmp_path, LIES[name])
-    began = time.perf_counter()
+    began = time.process_time()
     found = answer(path)
     assert found != PROVED
     assert not confirmed(path)
     # A million units are about a second, and the limit is ten.
-    assert time.perf_counter() - began < 60.0
+    assert time.process_time() - began < 60.0
 
 
 @pytest.mark.extended
@@ -418,10 +418,10 @@ def test_mutated_files_with_valid_hashes_claim_no_more(tmp_path, seed):
 
 
 def test_little_work_is_not_enough(tmp_path, file):
-    began = time.perf_counter()
+    began = time.process_time()
     assert recheck(file, work=1e3) is Status.UNDECIDED
     assert "more work than allowed" in recheck(file, task=task(tmp_path), work=1e3).reason
-    assert time.perf_counter() - began < 20.0
+    assert time.process_time() - began < 20.0
     assert not confirmed(file)
 
 

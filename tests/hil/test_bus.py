@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import queue
-import random
 import threading
 import time
 
@@ -23,6 +22,7 @@ from hil.bus import (
 from hil.clock import MonotonicClock, SteppedClock
 from hil.errors import BusError
 from hil.rig import BusSettings
+from tests.ports import free_udp_port
 
 
 def frame(identifier=0x181, data=b"12345678", **more):
@@ -257,9 +257,7 @@ def test_a_silent_bus_sends_nothing(make):
 
 def test_frames_cross_processes_multicast():
     """Loopback multicast in real time, where sent frames are echoed."""
-    settings = BusSettings(
-        "udp_multicast", "239.74.163.2", options={"port": random.randint(20000, 60000)}
-    )
+    settings = BusSettings("udp_multicast", "239.74.163.2", options={"port": free_udp_port()})
     with open_bus(settings) as one, open_bus(settings) as other:
         one.send(frame(0x123, b"abc"))
         for bus in (one, other):

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -29,6 +28,7 @@ from hil.record.copies import FOLDER, copied_modules
 from hil.session import Result
 from hil.state._reconstruction import find_places
 from tests.hil._acme import ACME, forgotten
+from tests.ports import free_udp_port
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "rover_rig"
 RIG = str(EXAMPLE / "rig.toml")
@@ -52,12 +52,6 @@ def refused(*words):
     assert err.count("\n") == 1, err
     assert out == ""
     return err
-
-
-def free_port():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.fixture
@@ -89,7 +83,7 @@ def alone(changed, tmp_path):
         ('interface = "udp_multicast"', 'interface = "virtual"'),
         ('channel = "239.255.99.2"', f'channel = "{tmp_path.name}"'),
         ("options = { port = 43113 }", ""),
-        ("port = 47110", f"port = {free_port()}"),
+        ("port = 47110", f"port = {free_udp_port()}"),
     )
 
 
@@ -445,8 +439,7 @@ def test_dashboards_have_a_port_that_can_be_named(port):
 
 @pytest.mark.extended
 def test_emulate_runs_for_its_duration(changed):
-    port = 20_000 + time.monotonic_ns() % 20_000
-    rig = changed(("port = 43113", f"port = {port}"))
+    rig = changed(("port = 43113", f"port = {free_udp_port()}"))
     words = ("emulate", rig, "--duration", "0.1", "--fault", "drop,turret,0,0.1")
     with started(*words, env=os.environ | {"COLUMNS": "200"}) as process:
         out, err = process.communicate(timeout=120.0)

@@ -11,10 +11,8 @@ import dataclasses
 import json
 import math
 import os
-import random
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -31,6 +29,7 @@ from hil.operator import OperatorSender
 from hil.record import Record
 from hil.rig import load_rig
 from hil.session import SessionOptions, run_session
+from tests.ports import free_udp_port
 
 FOLDER = Path(__file__).parents[2] / "examples" / "rover_rig"
 WATCHDOG = 0.2
@@ -38,16 +37,10 @@ TOKEN = "a token for tests"
 PATIENCE = 60.0  # s, of the tests, for processes to start
 
 
-def free_port():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @pytest.fixture(params=["rig.toml", pytest.param("rig_mit.toml", marks=pytest.mark.slow)])
 def file(request, tmp_path):
     """The rover's rig on free ports, with tolerances for a busy machine."""
-    bus = random.SystemRandom().randrange(20_000, 60_000)
+    bus = free_udp_port()
     text = (FOLDER / request.param).read_text(encoding="utf-8")
     lines = []
     for line in text.splitlines():
@@ -59,7 +52,7 @@ def file(request, tmp_path):
         elif word == "options":
             line = f"options = {{ port = {bus} }}"
         elif word == "port":
-            line = f"port = {free_port()}"
+            line = f"port = {free_udp_port()}"
         elif word == "timeout":
             line = "timeout = 1.0"
         elif word == "max_consecutive_faults":

@@ -14,6 +14,7 @@ import pytest
 
 from hil.settings import PoseSettings
 from hil.state.pose_source import PoseReceiver
+from tests.ports import free_udp_port
 
 PAGE = (Path(__file__).parents[2] / "docs/interop.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
@@ -47,12 +48,6 @@ class Node:
         return types.SimpleNamespace(now=lambda: types.SimpleNamespace(to_msg=lambda: 0))
 
 
-def free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
-        udp.bind(("127.0.0.1", 0))
-        return int(udp.getsockname()[1])
-
-
 def test_code_of_the_page_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes: list[Any] = []
     kinds = {
@@ -64,7 +59,7 @@ def test_code_of_the_page_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, members in kinds.items():
         monkeypatch.setitem(sys.modules, name, types.SimpleNamespace(**members))  # type: ignore[misc]
     names: dict[str, Any] = {"__name__": "session"}
-    port = free_port()
+    port = free_udp_port()
     with PoseReceiver(PoseSettings("udp", port=0), "satellite") as receiver:
         for number, block in enumerate(BLOCKS):
             code = block.replace("47120", str(port)).replace("47111", str(receiver.port))

@@ -132,9 +132,9 @@ LIES: dict[str, Callable[[dict[str, Any]], Any]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LIES)
 def test_files_that_claim_more_are_never_confirmed(name, proof, tmp_path) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     assert forged(proof, LIES[name], tmp_path) != PROVED
-    assert time.perf_counter() - began < 60.0
+    assert time.process_time() - began < 60.0
 
 
 @pytest.mark.slow

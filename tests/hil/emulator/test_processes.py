@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-import random
 import signal
 import socket
 import subprocess
@@ -28,6 +27,7 @@ from hil.rig import BusSettings, EmulatorSettings, load_rig
 from tests.hil._acme import ACME, forgotten
 from tests.hil._records import ROOT
 from tests.hil.emulator._rigs import ROVER, ROVER_MIT, Driver, frame, virtual_rig
+from tests.ports import free_udp_port
 
 TORQUES = (0.4, 0.3, 0.5, 6.0, 1.2)
 WATCHDOG = 0.2
@@ -37,7 +37,7 @@ SLACK = 0.1  # s: longest delay of a process on a loaded machine
 def rig(path=ROVER, **emulator):
     """On a free port; with watchdogs that tolerate a loaded machine."""
     found = load_rig(path)
-    port = random.SystemRandom().randrange(20_000, 60_000)
+    port = free_udp_port()
     axes = tuple(dataclasses.replace(axis, watchdog=WATCHDOG) for axis in found.axes)
     return dataclasses.replace(
         found,
@@ -57,14 +57,10 @@ def until(condition, timeout=5.0):
     return True
 
 
-def free_port():
-    return random.SystemRandom().randrange(20_000, 60_000)
-
-
 @pytest.mark.extended
 @pytest.mark.parametrize("path", [ROVER, pytest.param(ROVER_MIT, marks=pytest.mark.slow)])
 def test_driven_over_the_bus_with_faults_then_silent(path):
-    own = rig(path, control_port=free_port())
+    own = rig(path, control_port=free_udp_port())
     clock = MonotonicClock()
     with open_bus(own.bus, clock) as bus, EmulatorProcesses(own) as emulator:
         assert emulator.alive
@@ -138,7 +134,7 @@ if __name__ == "__main__":
 def test_it_does_not_outlive_its_parent(how, tmp_path):
     script = tmp_path / "emulate.py"
     script.write_text(SCRIPT)
-    arguments = [sys.executable, str(script), ROVER, str(free_port())]
+    arguments = [sys.executable, str(script), ROVER, str(free_udp_port())]
     parent = subprocess.Popen(
         arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=_path()
     )
@@ -269,7 +265,7 @@ IDENTIFIERS = [0x000, 0x001, 0x07F, 0x080, 0x085, 0x0FF, 0x100, 0x205, 0x585, 0x
 
 @pytest.fixture
 def buses():
-    port = random.SystemRandom().randrange(20_000, 60_000)
+    port = free_udp_port()
     opened = [
         can.Bus(interface="udp_multicast", channel="239.74.163.2", port=port) for _ in range(2)
     ]

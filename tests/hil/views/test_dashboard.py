@@ -219,7 +219,7 @@ def test_a_loop_that_hangs_is_reported(station, monkeypatch):
     later = time.monotonic() + 5.0
     monkeypatch.setattr(hil.views.dashboard.time, "monotonic", lambda: later)
     station.page.update()
-    assert re.search(r"No new cycle for [45]\.\d s", station.words)
+    assert re.search(r"No new cycle for \d+\.\d s", station.words)
 
 
 def test_each_card_is_another_or_the_page_would_call_itself_frozen(station):
