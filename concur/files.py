@@ -546,13 +546,21 @@ def lock(handle: int) -> None:
 
 
 @contextmanager
-def writing(place: Path) -> Iterator[None]:
+def writing(
+    place: Path, where: str = "", error: type[ConcurError] = ConcurError, kind: str = ""
+) -> Iterator[None]:
     """Say in one line why a file, or files into a folder, cannot be written.
 
     Parameters
     ----------
     place : pathlib.Path
         The folder, or the file, whose name has an ending.
+    where : str
+        Place named in the error; default the file or folder.
+    error : type
+        Class of the error.
+    kind : str
+        "file" or "folder"; default by the ending.
 
     Yields
     ------
@@ -567,10 +575,11 @@ def writing(place: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as problem:
-        kind = "file" if place.suffix else "folder"
-        raise ConcurError(
-            str(place),
+        kind = kind or ("file" if place.suffix else "folder")
+        full = getattr(problem, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        raise error(
+            where or str(place),
             expected=f"a {kind} that can be written",
             came=getattr(problem, "strerror", None) or str(problem) or type(problem).__name__,
-            cure=f"Name another {kind}.",
-        ) from None
+            cure=f"Free some space, or name another {kind}." if full else f"Name another {kind}.",
+        ) from problem

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -273,25 +272,8 @@ def _plain(name: str) -> bool:
     return name not in ("", ".", "..") and not set(name) & {"/", "\\", "\0"}
 
 
-@contextmanager
-def _writable(folder: Path) -> Iterator[None]:
-    cure = "Name another folder."
-    cause: OSError | ValueError
-    try:
-        yield
-        return
-    except OSError as error:
-        came, cause = error.strerror or str(error), error
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            cure = "Free some space, or name another folder."
-    except ValueError as error:  # a NUL, or characters that file names cannot contain
-        came, cause = f"an invalid name ({error})", error
-    raise DescriptionError(
-        f"option `--out`, {folder}",
-        expected="a folder that can be written",
-        came=came,
-        cure=cure,
-    ) from cause
+def _writable(folder: Path) -> AbstractContextManager[None]:
+    return writing(folder, f"option `--out`, {folder}", DescriptionError, "folder")
 
 
 def _now() -> str:
@@ -300,12 +282,5 @@ def _now() -> str:
 
 def save_figure(figure: Figure, target: Path, option: str) -> None:
     """Save a figure as the file that an option names."""
-    try:
+    with writing(target, f"option `{option}`, {target}"):
         figure.savefig(target)
-    except (OSError, ValueError) as problem:
-        raise ConcurError(
-            f"option `{option}`, {target}",
-            expected="a file that can be written, with a name in a format of Matplotlib, as .png",
-            came=getattr(problem, "strerror", None) or str(problem),
-            cure=f"Write for example {option} figure.png.",
-        ) from None
