@@ -25,7 +25,7 @@ from concur.campaign._result import CampaignResult, plain
 from concur.campaign._sampled import SampledCurves
 from concur.campaign._search import WorstFound
 from concur.campaign._sensitivity import RankInfluence, SobolIndex, rank_influences
-from concur.results import show
+from concur.results import Row, Table, show
 
 SAMPLED = "These results are sampled, not proved: worlds that were not drawn may be worse."
 """Stands in each report."""
@@ -113,18 +113,26 @@ class CampaignReport:
 
     @property
     def status(self) -> str:
+        """Verdict: "passed" or "failed"."""
+        return "passed" if self.passed else "failed"
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Lowest robustness of each requirement, as of the campaign."""
+        return self.result.rows
+
+    @property
+    def sentence(self) -> str:
         """The outcome in a sentence."""
         rate = self.rates[0]
+        failed, invalid = rate.worlds - rate.passed, len(self.result.invalid)
         if not rate.worlds:
             return "no world was evaluated"
         if not self.result.columns:
             return "no requirement was evaluated"
-        failed, invalid = rate.worlds - rate.passed, len(self.result.invalid)
         if invalid:
-            return (
-                f"{failed} of {rate.worlds} sampled worlds fail; in {invalid} of them the run is "
-                "not valid"
-            )
+            text = f"{failed} of {rate.worlds} sampled worlds fail; in {invalid} of them the run"
+            return f"{text} is not valid"
         if failed:
             return f"{failed} of {rate.worlds} sampled worlds break a requirement"
         if not self.passed:
@@ -154,24 +162,42 @@ class CampaignReport:
         """Each cause of crashed worlds, most frequent first, with the first of its worlds."""
         return tuple(_causes(self.result.crashes))
 
-    def as_dict(self) -> dict[str, Any]:
-        """Content for JSON, in SI units; missing and infinite numbers are null.
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """Requirements, their share of worlds, and the world with the lowest robustness."""
+        rows = []
+        for rate, worst in zip(self.rates[1:], self.worst, strict=True):
+            name = rate.name
+            lowest = min([worst.value, *(o.value for o in self.found if o.requirement == name)])
+            value = f"{lowest:.4g} {worst.unit}".removesuffix(" 1")
+            passed, file = f"{rate.passed} of {rate.worlds}", self.files.get(name, "")
+            good = rate.passed == rate.worlds and lowest > 0.0
+            rows.append((name, passed, value, str(worst.number), file, good))
+        head = ("requirement", "pass", "lowest robustness", "world", "task file", "kept")
+        return (Table("", head, tuple(rows)),)
 
-        Returns
-        -------
-        dict
-            The fields of the answer of `concur verify` after those that all commands share.
-        """
-        result = self.result
-        shares = self.shares.T
-        return {
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Pass rate with its interval, and causes of crashes."""
+        return (str(self.rates[0]), *(f"crashed: {crash}" for crash in self.crashes[:_LISTED]))
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """Content for JSON, in SI units; missing and infinite numbers are null."""
+        result, shares = self.result, self.shares
+        ends = [
+            (np.nanmin(own, initial=np.inf), np.nanmax(own, initial=-np.inf))
+            for own in result.extremes.T
+        ]
+        answers: dict[str, Sequence[Any]] = {
+            "rates": self.rates, "search": self.found, "influences": self.influences,
+            "sobol": self.sobol, "comparisons": self.comparisons, "curves": self.curves,
+        }  # fmt: skip
+        found: dict[str, Any] = {
             "note": self.note,
             "samples": len(result),
-            "method": result.method,
-            "seed": result.seed,
+            **{name: getattr(result, name) for name in ("method", "seed", "duration", "key")},
             "looks": list(result.looks),
-            "duration": result.duration,
-            "key": result.key,
             **{
                 name: [
                     {"reason": why, "worlds": len(numbers), "numbers": numbers[:_LISTED]}
@@ -179,36 +205,23 @@ class CampaignReport:
                 ]
                 for name, reasons in (("crashed", result.crashes), ("invalid", result.invalid))
             },
-            "rates": [rate.as_dict() for rate in self.rates],
             "requirements": [
-                {
-                    "name": name,
-                    "unit": unit,
-                    "lowest": plain(shares[0, k]),
-                    "quantile_5": plain(shares[1, k]),
-                    "median": plain(shares[2, k]),
-                }
-                for k, (name, unit) in enumerate(result.columns)
+                {"name": name, "unit": unit, "lowest": own[0], "quantile_5": own[1],
+                 "median": own[2]}
+                for (name, unit), own in zip(result.columns, shares, strict=True)
             ],
             "signals": [
-                {
-                    "name": name,
-                    "unit": unit,
-                    "smallest": plain(np.nanmin(result.extremes[:, k], initial=np.inf)),
-                    "largest": plain(np.nanmax(result.extremes[:, k], initial=-np.inf)),
-                    "limits": list(plain(result.limits.get(name, _FREE))),
-                }
-                for k, (name, unit) in enumerate(result.signals)
+                {"name": name, "unit": unit, "smallest": low, "largest": high,
+                 "limits": list(result.limits.get(name, _FREE))}
+                for (name, unit), (low, high) in zip(result.signals, ends, strict=True)
             ],
             "worst": [
                 one.as_dict() | {"file": self.files.get(one.requirement)} for one in self.worst
             ],
-            "search": [one.as_dict() for one in self.found],
-            "influences": [one.as_dict() for one in self.influences],
-            "sobol": [one.as_dict() for one in self.sobol],
-            "comparisons": [one.as_dict() for one in self.comparisons],
-            "curves": [one.as_dict() for one in self.curves],
-        }
+            **{name: [one.as_dict() for one in own] for name, own in answers.items()},
+        }  # fmt: skip
+        shown: dict[str, Any] = plain(found)
+        return shown
 
     def write(self, directory: str | PathLike[str]) -> Path:
         """Write `report.html`, a page that refers to no other file.

@@ -16,10 +16,11 @@ from concur.cli._answer import Answer, Reply
 from concur.cli._app import Overwrite, command
 from concur.cli._folder import Results, foreign, results
 from concur.errors import ConcurError
-from concur.results import Table
 
 if TYPE_CHECKING:
-    from concur.campaign import Campaign, CampaignReport, CampaignResult, WorstFound
+    from concurrent.futures import Executor
+
+    from concur.campaign import Campaign, CampaignResult, WorstFound
     from concur.certify import LoopCertificate
 
 WORLDS = "worlds.h5"
@@ -77,15 +78,7 @@ def verify(
     out : path, optional
         Folder of the results; default out/<name of the file>/verify.
     """
-    from concur.campaign import (
-        Campaign,
-        CampaignReport,
-        cluster,
-        sampled_curves,
-        workers,
-        worst_searches,
-    )
-    from concur.campaign import verify as evaluate
+    from concur.campaign import Campaign, CampaignReport, cluster, sampled_curves, workers
     from concur.certify import certify_task
     from concur.io import load_task, suspicious_task
 
@@ -112,21 +105,14 @@ def verify(
         kept = stack.enter_context(results(folder, "verify", overwrite, keep=(WORLDS,)))
         executor = None if scheduler is None else stack.enter_context(cluster(scheduler))
         pool = stack.enter_context(workers(jobs if executor is None else executor))
-        began = time.perf_counter()
-        found: tuple[WorstFound, ...] = ()
-        with reply.progress("compiling"):
-            campaign.prepare()
+        began, file = time.perf_counter(), folder / WORLDS
         try:
-            with reply.progress("simulating worlds") as report:
-                result = evaluate(campaign, samples, pool, file=folder / WORLDS, progress=report)
-            if search:
-                with reply.progress("searching") as report:
-                    found = worst_searches(campaign, result, search, pool, report)
+            result, found = _sampled(campaign, samples, search, pool, file, reply)
         except KeyboardInterrupt:
             kept.end("partial", INTERRUPTED)
-            return Answer(status="partial", problems=[INTERRUPTED], files=[folder / WORLDS], **own)
+            return Answer(status="partial", problems=[INTERRUPTED], files=[file], **own)
         finally:
-            kept.files += [folder / WORLDS] * (folder / WORLDS).exists()
+            kept.files += [file] * file.exists()
         taken = time.perf_counter() - began
         with reply.progress("writing the report"):
             bounds: tuple[Any, ...] = (None, disturbance, None)
@@ -141,19 +127,15 @@ def verify(
                 facts={"Task": str(task), "Time": f"{taken:.3g} s", **_proofs(proved)},
             )
             kept.publish([page.write(kept.staging), result.save(kept.staging / "campaign.h5")])
-        status = "passed" if page.passed else "failed"
-        answer = Answer(
-            status=status,
-            problems=() if page.passed else (page.status, *page.problems),
+        answer = Answer.of(
+            page,
+            problems=() if page.passed else (page.sentence, *page.problems),
             files=(*kept.files, folder / "report.json"),
-            rows=result.rows,
-            own=page.as_dict(),
-            verdict=f"{status}, {page.status}",
+            verdict=f"{page.status}, {page.sentence}",
             listed=(),
             shown=[
-                _table(page),
-                str(page.rates[0]),
-                *(f"crashed: {crash}" for crash in page.crashes[:5]),
+                *page.tables,
+                *page.notes,
                 f"{len(result)} worlds in {taken:.3g} s; sampled, not proved",
                 f"results in {folder}, start with {folder / 'report.html'}",
             ],
@@ -162,6 +144,22 @@ def verify(
         text = json.dumps(reply.document(answer), indent=2, allow_nan=False) + "\n"
         kept.file("report.json", lambda path: path.write_text(text, encoding="utf-8"))
         return kept.close_with(answer)
+
+
+def _sampled(
+    campaign: Campaign, samples: int, search: int, pool: Executor, file: Path, reply: Reply
+) -> tuple[CampaignResult, tuple[WorstFound, ...]]:
+    """Evaluate worlds, then search the worst ones."""
+    from concur.campaign import verify, worst_searches
+
+    with reply.progress("compiling"):
+        campaign.prepare()
+    with reply.progress("simulating worlds") as report:
+        result = verify(campaign, samples, pool, file=file, progress=report)
+    if not search:
+        return result, ()
+    with reply.progress("searching") as report:
+        return result, worst_searches(campaign, result, search, pool, report)
 
 
 def _proofs(proved: LoopCertificate | None) -> dict[str, str]:
@@ -200,16 +198,3 @@ def _worst(
         campaign.task.write_world(target, world, number, result.seed)
         files[name] = target.name
     return files
-
-
-def _table(report: CampaignReport) -> Table:
-    """Requirements, their share of worlds and the worst world."""
-    rows = []
-    for rate, worst in zip(report.rates[1:], report.worst, strict=True):
-        lowest = min([worst.value, *(o.value for o in report.found if o.requirement == rate.name)])
-        value = f"{lowest:.4g} {worst.unit}".removesuffix(" 1")
-        passed, file = f"{rate.passed} of {rate.worlds}", report.files.get(rate.name, "")
-        good = rate.passed == rate.worlds and lowest > 0.0
-        rows.append((rate.name, passed, value, str(worst.number), file, good))
-    head = ("requirement", "pass", "lowest robustness", "world", "task file", "kept")
-    return Table("", head, tuple(rows))

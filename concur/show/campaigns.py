@@ -251,7 +251,7 @@ def write_campaign(report: Any, directory: str | PathLike[str]) -> Path:
     """
     reasons = [f"{report.rates[0]}.", *(f"{p}." for p in report.problems), report.note]
     title = f"Campaign of {report.name}" if report.name else "Campaign"
-    headline = report.status[0].upper() + report.status[1:]
+    headline = report.sentence[0].upper() + report.sentence[1:]
     return write_page(directory, title, report.passed, headline, reasons, _sections(report))
 
 

@@ -88,7 +88,7 @@ def test_disturbances_are_those_of_the_motion(sampled):
 
 def test_a_larger_disturbance_leaves_the_tube_and_the_report_says_so(sampled):
     curves, _ = hand(sampled, 0.01)
-    content = CampaignReport(sampled[1], curves=curves).as_dict()
+    content = CampaignReport(sampled[1], curves=curves).details
     error, norm = content["curves"][:2]
     required, tube = error["bounds"]
     assert (required["name"], required["assumption"]) == ("required", None)

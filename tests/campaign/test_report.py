@@ -97,7 +97,7 @@ def test_json_has_the_same_verdict_and_no_infinite_number():
     lost = campaign(crashes={4: "lost"}, values=values_of(WORLDS.draw(range(200), 1)) - [[0, 9]])
     for result, passed in [(campaign(), False), (campaign(offset=(0.01, 0)), True), (lost, False)]:
         report = CampaignReport(result)
-        content = json.loads(json.dumps(report.as_dict(), allow_nan=False))
+        content = json.loads(json.dumps(report.details, allow_nan=False))
         assert report.passed is passed is (content["rates"][0]["passed"] == 200)
         assert content["samples"] == 200
         assert content["rates"][0]["low"] <= content["rates"][0]["rate"] <= 1.0
@@ -112,7 +112,7 @@ def test_json_has_the_same_verdict_and_no_infinite_number():
 def test_crashes_are_grouped_by_their_cause():
     crashes = {n: f"world {n}, mass {n / 7}" for n in range(1, 7)} | {0: "killed"}
     report = CampaignReport(campaign(crashes=crashes))
-    assert report.as_dict()["crashed"] == [
+    assert report.details["crashed"] == [
         {"reason": f"world 1, mass {1 / 7}", "worlds": 6, "numbers": [1, 2, 3, 4, 5]},
         {"reason": "killed", "worlds": 1, "numbers": [0]},
     ]
@@ -136,8 +136,8 @@ def test_a_campaign_passes_only_if_samples_and_search_pass():
     ]:
         report = CampaignReport(**given)
         assert report.passed is passed
-        assert report.status.startswith(status)
-        json.dumps(report.as_dict(), allow_nan=False)
+        assert report.sentence.startswith(status)
+        json.dumps(report.details, allow_nan=False)
     assert CampaignReport(sound, found=[found(-1.0)]).problems[0].startswith("settle tool: lowest")
 
 

@@ -97,9 +97,9 @@ def test_a_world_that_lifts_off_fails_with_reason_and_time(slipping, tmp_path):
     assert again.passed.tolist() == [True, False]
     report = CampaignReport(result)
     assert (report.passed, report.rates[0].passed) == (False, 1)
-    assert report.status == "1 of 2 sampled worlds fail; in 1 of them the run is not valid"
+    assert report.sentence == "1 of 2 sampled worlds fail; in 1 of them the run is not valid"
     assert report.problems[0] == f"not valid: world 1: {result.invalid[1]}"
-    assert report.as_dict()["invalid"][0]["numbers"] == [1]
+    assert report.details["invalid"][0]["numbers"] == [1]
     assert report.worst[0].reason == result.invalid[1]
     # Values cannot outvote it: forged ones do not pass.
     forged = replace(result, values=np.ones((2, 1)))

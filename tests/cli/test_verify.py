@@ -38,7 +38,7 @@ def undrawn(monkeypatch):
     """Leave out the figures of reports; the fixture `campaign` draws them once."""
 
     def write(report, folder):
-        (folder / "report.html").write_text(report.status)
+        (folder / "report.html").write_text(report.sentence)
         return folder / "report.html"
 
     monkeypatch.setattr(CampaignReport, "write", write)
